@@ -17,14 +17,14 @@ const SOURCES = [
   'tsconfig.build.json',
   'vitest.config.ts',
 ];
-const TESTS = ['test/advisories', 'test/service.ts', 'test/filter-order.setup.ts'];
+const TESTS = ['test/e2e/advisories', 'test/support', 'test/fixtures'];
 
 /** The one file whose tests carry the advisory in their title; all of them for none. */
 function testsOf(tree, advisory) {
-  const folder = join(tree, 'test', 'advisories');
+  const folder = join(tree, 'test', 'e2e', 'advisories');
   const specs = readdirSync(folder).filter((name) => name.endsWith('.e2e-spec.ts'));
   const named = specs.filter((name) => readFileSync(join(folder, name), 'utf8').includes(advisory));
-  return named.map((name) => join('test', 'advisories', name));
+  return named.map((name) => join('test', 'e2e', 'advisories', name));
 }
 
 /** @returns {'green' | 'red' | 'does not build'} of the tests of an advisory, or of every one, in a tree */

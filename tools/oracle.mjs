@@ -12,7 +12,7 @@ if (partners.status !== 0) process.exit(partners.status ?? 1);
 const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
 const run = spawnSync(
   process.execPath,
-  [vitest, 'run', '--project', 'scenarios', 'test/rights-oracle.e2e-spec.ts'],
+  [vitest, 'run', '--project', 'scenarios', 'test/e2e/parse-server/rights-oracle.e2e-spec.ts'],
   {
     cwd: root,
     stdio: 'inherit',

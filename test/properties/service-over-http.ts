@@ -7,7 +7,7 @@ import type { AuditRecord } from '#audit';
 import { loadSeed, MongoConnection, parseSeed } from '#data-mongo';
 import { loadConfig } from '#config';
 import { startHttpService } from '../../src/http-service.js';
-import { rpc } from '../service.js';
+import { rpc } from '../support/service.js';
 import { type AskedService, GATES, settledAudit, withoutToday } from './asked-service.js';
 import { TOKEN } from './vocabulary.js';
 import type { World } from './world.js';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { VALID } from '../../../test/wrong-configurations.js';
+import { VALID } from '../../../test/support/wrong-configurations.js';
 import { ConfigError } from './config-error.js';
 import { CONFIG_SCHEMA, ConfigurationFile } from './config.js';
 import { checkedConfig } from './load-config.js';

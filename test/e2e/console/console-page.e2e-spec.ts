@@ -1,0 +1,233 @@
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { openBrowser } from '../../support/browser.js';
+import { NEWSROOM, NEWSROOM_POLICY } from '../../support/seeds.js';
+import { callTool, type Service, startService } from '../../support/service.js';
+
+const KEYS = { chief: 'key-of-chief-0000', writer: 'key-of-writer-0000' };
+const as = (agent: keyof typeof KEYS) => ({ 'X-MCP-API-Key': KEYS[agent] });
+/** What a stranger would write where it is shown. */
+const HOSTILE = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>\u202egnp.x';
+const SHOWN = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>\\u202egnp.x';
+/** Run in the page: what can be used and has no name; how much wider than its window the page is. */
+const UNNAMED = `[...document.querySelectorAll('button, input, select, textarea, a')]
+  .filter((one) => !one.hidden && !one.labels?.length && !one.textContent.trim() && !one.getAttribute('aria-label'))
+  .map((one) => one.outerHTML)`;
+const BEYOND = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
+const PLACES = ['live', 'approvals', 'explain', 'policy', 'audit', 'work', 'status'];
+
+let service: Service;
+let browser: Browser;
+let context: BrowserContext;
+let page: Page;
+let complaints: string[];
+
+beforeAll(async () => {
+  const free = { rateLimit: 1_000_000 };
+  [service, browser] = await Promise.all([
+    startService({
+      config: {
+        agents: {
+          chief: { ...free, permissions: 'admin', tenantId: 'acme' },
+          writer: { ...free, permissions: 'write', tenantId: 'acme' },
+        },
+        auth: Object.entries(KEYS).map(([agent, apiKey]) => ({ apiKey, agent })),
+        policy: { ...NEWSROOM_POLICY, requireApprovalFor: ['write', 'admin'] },
+        approvals: { mode: 'desk', approvers: ['chief'] },
+        console: { operators: ['chief'] },
+      },
+      seed: NEWSROOM,
+      env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },
+    }),
+    openBrowser(),
+  ]);
+}, 120_000);
+afterAll(async () => {
+  await browser.close();
+  await service.stop();
+});
+
+beforeEach(async () => {
+  context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce' });
+  page = await context.newPage();
+  complaints = [];
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  page.on('dialog', (dialog) => complaints.push(dialog.message()));
+  // That nobody is signed in yet is asked, and answered with 401.
+  page.on('console', (line) => {
+    if (line.type() === 'error' && !line.text().includes('401')) complaints.push(line.text());
+  });
+});
+afterEach(async () => {
+  // Neither a fault nor anything that the content-security policy had to stop.
+  if ((await page.evaluate('window.hit')) !== undefined) complaints.push('a script of a stranger ran');
+  await context.close();
+  if (complaints.length > 0) throw new Error(complaints.join('\n'));
+});
+
+const at = (place: string) => `${service.origin}/console#/${place}`;
+const focused = () => page.evaluate<string>('document.activeElement.textContent.trim()');
+
+async function signIn(place = 'live'): Promise<void> {
+  await page.goto(at(place));
+  await page.getByLabel('API key or access token').fill(KEYS.chief);
+  await page.keyboard.press('Enter');
+  await page.getByRole('navigation').waitFor();
+}
+
+describe('signing in', () => {
+  it('takes a credential once and leaves it nowhere', async () => {
+    await page.goto(at('live'));
+    await page.getByLabel('API key or access token').fill('wrong');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').getByText('This credential is not known.').waitFor();
+    expect(await page.getByRole('navigation').count()).toBe(0);
+    await page.getByLabel('API key or access token').fill(KEYS.chief);
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Live calls', level: 1 }).waitFor();
+    const kept = await page.evaluate<string[]>(
+      '[location.href, document.cookie, JSON.stringify({ ...localStorage }), JSON.stringify({ ...sessionStorage }), ' +
+        'document.documentElement.outerHTML]',
+    );
+    for (const text of kept) expect(text).not.toContain(KEYS.chief);
+    expect(kept[1]).toBe('');
+    const [cookie] = await context.cookies();
+    expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict', path: '/console' });
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByText('You are signed out.').waitFor();
+    expect(await context.cookies()).toEqual([]);
+  });
+
+  it('is asked for again when the session is over', async () => {
+    await signIn('audit');
+    await context.clearCookies();
+    await page.getByRole('button', { name: 'Search' }).click();
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    expect(await page.locator('.record').count()).toBe(0);
+  });
+});
+
+describe('what strangers wrote', () => {
+  it('is text among the calls, in the audit and in an explanation', async () => {
+    await signIn();
+    await page.getByText('watching').waitFor();
+    await callTool(service, HOSTILE, {}, as('writer'));
+    await page.locator('.record .subject', { hasText: '<img' }).first().waitFor();
+    expect(await page.locator('.record .subject').first().textContent()).toBe(SHOWN);
+    expect(await page.locator('.records img, .records script').count()).toBe(0);
+    await page.goto(at('audit'));
+    await page.locator('.record .subject', { hasText: '<img' }).first().waitFor();
+    await page.goto(at('explain'));
+    await page.getByLabel('Agent').selectOption('writer');
+    await page.getByLabel('Tool').fill('query_class');
+    await page
+      .getByLabel('Arguments')
+      .fill(JSON.stringify({ class_name: 'Post', where: { [HOSTILE]: HOSTILE } }));
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await page.getByRole('region', { name: 'Explanation' }).waitFor();
+    expect(await page.locator('main img, main script').count()).toBe(0);
+  });
+
+  it('is text in what is approved, and a decision by keyboard counts', async () => {
+    const fields = { title: HOSTILE, body: 'x'.repeat(60_000) };
+    const updating = callTool(
+      service,
+      'update_object',
+      { class_name: 'Post', object_id: 'p01', fields },
+      as('writer'),
+    );
+    await signIn('approvals');
+    const look = page.getByRole('button', { name: 'Look at update_object for writer' });
+    while ((await look.count()) === 0)
+      await page.reload().then(() => page.locator('.cards, form').first().waitFor());
+    await look.focus();
+    await page.keyboard.press('Enter');
+    const preview = page.getByLabel('What update_object would do');
+    await preview.waitFor();
+    expect(await preview.textContent()).toContain('\\u202egnp.x');
+    // Whoever approves has had all that the desk tells to look at, to its end.
+    expect(JSON.parse((await preview.textContent()) ?? '')).toHaveProperty('change');
+    expect(await page.locator('main img, main script').count()).toBe(0);
+    await page.getByRole('button', { name: 'Approve' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('listitem').getByText('update_object was approved').waitFor();
+    expect((await updating).isError).toBe(false);
+  });
+});
+
+describe('the page', () => {
+  it('explains as the deciding code answers', async () => {
+    await signIn('explain');
+    await page.getByLabel('Agent').selectOption('writer');
+    await page.getByLabel('Tool').fill('query_class');
+    await page.getByLabel('Arguments').fill('{"class_name":"Contract"}');
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await page.getByText('refused', { exact: true }).first().waitFor();
+    await page.getByText("Class 'Contract' is not accessible to this agent").waitFor();
+    await page.getByLabel('Arguments').fill('[]');
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await page.getByRole('alert').getByText('must be a JSON object').waitFor();
+    expect(await page.getByRole('region', { name: 'Explanation' }).count()).toBe(0);
+  });
+
+  it('is filtered and held while one looks', async () => {
+    await signIn();
+    await page.getByText('watching').waitFor();
+    await callTool(service, 'count_objects', { class_name: 'Contract' }, as('writer'));
+    const subjects = page.locator('.record .subject');
+    await subjects.filter({ hasText: 'count_objects' }).waitFor();
+    await page.keyboard.press('p');
+    await callTool(service, 'list_tools', {}, as('writer'));
+    await page.getByText('1 held back').waitFor();
+    expect(await subjects.allTextContents()).not.toContain('list_tools');
+    await page.getByRole('button', { name: 'Continue' }).click();
+    await subjects.filter({ hasText: 'list_tools' }).waitFor();
+    await page.getByLabel('Verdict').selectOption('refused');
+    // Sign-ins that other tests had refused may be among them.
+    const calls = subjects.filter({ hasNotText: 'sign-in' });
+    await expect.poll(() => calls.allTextContents()).toEqual(['count_objects']);
+    await page.locator('.record', { hasText: 'count_objects' }).locator('summary').click();
+    await page.locator('.record dd', { hasText: 'hidden_class' }).waitFor();
+  });
+
+  it('is gone through by keyboard alone', async () => {
+    await signIn();
+    expect(await focused()).toBe('Live calls');
+    await page.getByRole('link', { name: 'Skip to the content' }).focus();
+    const order: string[] = [];
+    for (let step = 0; step < 9; step++) {
+      await page.keyboard.press('Tab');
+      order.push(await focused());
+    }
+    const places = 'Live calls,Approvals,What an agent may do,Policy,Audit,Tasks and exports,Health';
+    expect(order.join()).toBe(`${places},?,Sign out`);
+    await page.keyboard.press('Escape');
+    await page.getByRole('heading', { level: 1 }).focus();
+    await page.keyboard.press('5');
+    await page.getByRole('heading', { name: 'Audit', level: 1 }).waitFor();
+    expect(await page.getByRole('navigation').locator('[aria-current=page]').textContent()).toBe('Audit');
+    await page.keyboard.press('/');
+    await page.keyboard.type('5?');
+    expect(await page.getByLabel('Agent').inputValue()).toBe('5?');
+    await page.getByRole('heading', { level: 1 }).focus();
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+    await page.getByLabel('Keys of one letter are on').uncheck();
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('1');
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Audit');
+  });
+
+  it('names every place, field and button, and fits a narrow screen', async () => {
+    await signIn();
+    await page.setViewportSize({ width: 320, height: 640 });
+    for (const place of PLACES) {
+      await page.goto(at(place));
+      await page.locator(`main.place-${place} h1`).waitFor();
+      expect([place, await page.getByRole('heading', { level: 1 }).count()]).toEqual([place, 1]);
+      expect(await page.evaluate<string[]>(UNNAMED)).toEqual([]);
+      const beyond = await page.evaluate<number>(BEYOND);
+      expect([place, beyond]).toEqual([place, 0]);
+    }
+  });
+});

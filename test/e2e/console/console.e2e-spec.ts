@@ -1,0 +1,378 @@
+import { request as plainRequest } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type RedisServer, startRedis } from '#state/contracts';
+import { NEWSROOM, NEWSROOM_POLICY, SECRET } from '../../support/seeds.js';
+import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
+
+const free = { rateLimit: 1_000_000 };
+const AGENTS = {
+  chief: { ...free, permissions: 'admin', tenantId: 'acme' },
+  watcher: { ...free },
+  writer: { ...free, permissions: 'write', tenantId: 'acme' },
+  person: { ...free },
+};
+const KEYS = { chief: 'key-of-chief-0000', watcher: 'key-of-watcher-0000', writer: 'key-of-writer-0000' };
+/** A good credential that no cookie holds. */
+const LONG_KEY = 'k'.repeat(3_000);
+type AgentName = keyof typeof KEYS;
+const as = (agent: AgentName) => ({ 'X-MCP-API-Key': KEYS[agent] });
+const CHANGING = { 'X-Parley-Console': '1', 'Content-Type': 'application/json' };
+
+let redis: RedisServer;
+let database: Database;
+let one: Service;
+let two: Service;
+beforeAll(async () => {
+  [redis, database] = await Promise.all([startRedis(), startDatabase(NEWSROOM)]);
+  const start = () =>
+    startService({
+      config: {
+        agents: AGENTS,
+        auth: [
+          ...Object.entries(KEYS).map(([agent, apiKey]) => ({ apiKey, agent })),
+          { apiKey: LONG_KEY, agent: 'watcher' },
+          { parseSession: true, agent: 'person' },
+        ],
+        policy: { ...NEWSROOM_POLICY, requireApprovalFor: ['write', 'admin'] },
+        database: { uri: database.uri, name: 'parley' },
+        redis: { url: redis.url },
+        approvals: { mode: 'desk', approvers: ['chief'] },
+        console: { operators: ['chief', 'watcher', 'person'] },
+      },
+      env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },
+    });
+  [one, two] = await Promise.all([start(), start()]);
+}, 120_000);
+afterAll(async () => {
+  await Promise.all([one.stop(), two.stop()]);
+  await Promise.all([database.stop(), redis.stop()]);
+});
+
+interface Seen {
+  readonly status: number;
+  readonly text: string;
+  readonly body: Record<string, unknown>;
+  readonly headers: Headers;
+}
+
+async function ask(
+  service: Service,
+  verb: string,
+  path: string,
+  headers: Record<string, string> = {},
+  body?: unknown,
+): Promise<Seen> {
+  const response = await fetch(`${service.origin}/console/${path}`, {
+    method: verb,
+    headers,
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  return { status: response.status, text, body: JSON.parse(text), headers: response.headers };
+}
+
+const cookieOf = ({ headers }: Seen) => (headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+const signIn = (service: Service, credential: object) =>
+  ask(service, 'POST', 'session', CHANGING, credential);
+
+const ROUTES = (
+  'session api/live api/approvals api/approvals/x api/agents api/policy api/metadata api/audit ' +
+  'api/tasks api/exports api/status api/unknown'
+)
+  .split(' ')
+  .map((path) => ['GET', path] as const);
+const CHANGES = [
+  ['POST', 'api/approvals/x'],
+  ['POST', 'api/explain'],
+] as const;
+
+describe('the console over HTTP', () => {
+  it.each([...ROUTES, ...CHANGES])('knows nobody without a credential: %s %s', async (verb, path) => {
+    const headers = verb === 'GET' ? {} : CHANGING;
+    const body = verb === 'GET' ? undefined : {};
+    expect((await ask(one, verb, path, headers, body)).status).toBe(401);
+    expect((await ask(one, verb, path, { ...headers, 'X-MCP-API-Key': 'wrong' }, body)).status).toBe(401);
+    expect((await ask(one, verb, path, { ...headers, ...as('writer') }, body)).status).toBe(403);
+    const elsewhere = { ...headers, ...as('chief'), Origin: 'https://evil.example' };
+    expect((await ask(one, verb, path, elsewhere, body)).status).toBe(403);
+    expect(
+      (await ask(one, verb, path, { ...headers, ...as('chief'), 'Sec-Fetch-Site': 'cross-site' }, body))
+        .status,
+    ).toBe(403);
+  });
+
+  it.each([...CHANGES, ['POST', 'session'], ['DELETE', 'session']] as const)(
+    'lets nobody change anything without its header: %s %s',
+    async (verb, path) => {
+      const headers = { ...as('chief'), 'Content-Type': 'application/json' };
+      expect((await ask(one, verb, path, headers, {})).status).toBe(403);
+    },
+  );
+
+  it('answers operators what there is, and says what there is not', async () => {
+    for (const [verb, path] of ROUTES.filter(([, route]) => !/live|approvals\/x|unknown/.test(route)))
+      expect([path, (await ask(one, verb, path, as('chief'))).status]).toEqual([path, 200]);
+    expect((await ask(one, 'GET', 'api/unknown', as('chief'))).status).toBe(404);
+    expect((await ask(one, 'GET', 'api/approvals/x', as('chief'))).status).toBe(404);
+    const wrong = await ask(one, 'DELETE', 'api/policy', { ...as('chief'), ...CHANGING });
+    expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'GET']);
+  });
+
+  it('refuses what cannot be asked, in words', async () => {
+    const explain = (body: unknown) => ask(one, 'POST', 'api/explain', { ...as('chief'), ...CHANGING }, body);
+    for (const body of [
+      {},
+      { agent: 'chief' },
+      { agent: 'chief', tool: 't', args: [] },
+      { agent: 'chief', tool: 't', args: {}, user: 1 },
+    ])
+      expect((await explain(body)).status).toBe(400);
+    expect((await explain({ agent: 'nobody', tool: 't', args: {} })).status).toBe(404);
+    expect((await ask(one, 'GET', 'api/audit?agnet=chief', as('chief'))).status).toBe(400);
+    expect((await ask(one, 'GET', 'api/audit?cursor=x', as('chief'))).status).toBe(400);
+    for (const body of [
+      {},
+      { key: 1 },
+      { key: 'a b' },
+      { key: 'a\r\nb' },
+      { key: 'x'.repeat(5_000) },
+      { session: '' },
+    ])
+      expect((await signIn(one, body)).status).toBe(400);
+  });
+
+  it('signs nobody in whose credential no cookie holds, says so, and serves it as a header', async () => {
+    const signedIn = async () => {
+      const { body } = await ask(one, 'GET', 'api/audit?type=operator_action&limit=200', as('chief'));
+      return JSON.stringify(body).split('console.sign_in').length;
+    };
+    const before = await signedIn();
+    const long = await signIn(one, { key: LONG_KEY });
+    expect([long.status, long.body, long.headers.get('set-cookie')]).toEqual([
+      400,
+      { error: 'this credential is too long for a browser session: send it as a header' },
+      null,
+    ]);
+    expect((await ask(one, 'GET', 'api/status', { 'X-MCP-API-Key': LONG_KEY })).status).toBe(200);
+    expect(await signedIn()).toBe(before);
+  });
+
+  it('is not what a rebound name is taken to', async () => {
+    const { hostname, port } = new URL(one.origin);
+    const status = await new Promise<number | undefined>((resolve, reject) => {
+      const options = { hostname, port, path: '/console', headers: { Host: 'evil.example' } };
+      plainRequest(options, (response) => {
+        response.resume();
+        resolve(response.statusCode);
+      })
+        .on('error', reject)
+        .end();
+    });
+    expect(status).toBe(403);
+  });
+
+  it('sends nothing without the headers that keep a browser to it', async () => {
+    const answers = [
+      await fetch(`${one.origin}/console`),
+      await fetch(`${one.origin}/console/api/audit`, { headers: as('chief') }),
+    ];
+    for (const { headers } of answers) {
+      expect(headers.get('content-security-policy')).toMatch(
+        /^default-src 'none'; script-src 'self';.*frame-ancestors 'none'/,
+      );
+      expect(headers.get('x-content-type-options')).toBe('nosniff');
+      expect(headers.get('referrer-policy')).toBe('no-referrer');
+      expect(headers.get('cache-control')).toBe('no-store');
+      expect(headers.get('access-control-allow-origin')).toBeNull();
+    }
+    const asset =
+      /\/console\/assets\/[^"]+\.js/.exec(await (await fetch(`${one.origin}/console`)).text())?.[0] ?? '';
+    const script = await fetch(`${two.origin}${asset}`);
+    expect([script.status, script.headers.get('content-type')]).toEqual([
+      200,
+      'text/javascript; charset=utf-8',
+    ]);
+    expect(script.headers.get('cache-control')).toContain('immutable');
+    for (const path of ['assets/x/main.js', 'assets/../../package.json', 'assets/x/..%2f..%2fpackage.json'])
+      expect((await fetch(`${one.origin}/console/${path}`)).status).not.toBe(200);
+  });
+});
+
+describe('a session of the console', () => {
+  it('opened on one replica holds on another, and signed out there is over on all', async () => {
+    const opened = await signIn(one, { key: KEYS.chief });
+    expect(opened.body).toMatchObject({ signed_in: true, agent: 'chief', approver: true });
+    const cookie = cookieOf(opened);
+    expect(opened.headers.get('set-cookie')).toMatch(/Path=\/console; HttpOnly; SameSite=Strict/);
+    expect(Buffer.from(cookie, 'base64url').toString('latin1')).not.toContain(KEYS.chief);
+    // It says who it is by the name it was made for, and each replica here has a name of its own.
+    const host = new URL(one.origin).host;
+    const onTwo = (verb: string, path: string) => hosted(two, verb, path, { Cookie: cookie, Host: host });
+    expect(await onTwo('GET', 'api/status')).toBe(200);
+    expect((await ask(two, 'GET', 'api/status', { Cookie: cookie })).status).toBe(401);
+    expect(await onTwo('DELETE', 'session')).toBe(200);
+    expect((await ask(one, 'GET', 'api/status', { Cookie: cookie })).status).toBe(401);
+  });
+
+  it('is opened with a Parse session as well, and by nobody who is no operator', async () => {
+    const person = await signIn(one, { session: `r:${SECRET}` });
+    expect(person.body).toMatchObject({ agent: 'person', principal: 'user:u1' });
+    expect((await ask(one, 'GET', 'api/tasks', { Cookie: cookieOf(person) })).status).toBe(200);
+    expect((await signIn(one, { key: KEYS.writer })).status).toBe(403);
+    expect((await signIn(one, { session: 'r:ghost' })).status).toBe(401);
+  });
+
+  it('is renewed by asking for it, and changes nothing without the header', async () => {
+    const cookie = cookieOf(await signIn(one, { key: KEYS.watcher }));
+    const renewed = await ask(one, 'GET', 'session', { Cookie: cookie });
+    expect(renewed.status).toBe(200);
+    expect(cookieOf(renewed)).not.toBe(cookie);
+    expect(
+      (await ask(one, 'POST', 'api/explain', { Cookie: cookie, 'Content-Type': 'application/json' }, {}))
+        .status,
+    ).toBe(403);
+  });
+});
+
+async function hosted(
+  service: Service,
+  verb: string,
+  path: string,
+  headers: Record<string, string>,
+): Promise<number> {
+  const { hostname, port } = new URL(service.origin);
+  return new Promise((resolve, reject) => {
+    plainRequest(
+      {
+        hostname,
+        port,
+        method: verb,
+        path: `/console/${path}`,
+        headers: { ...headers, 'X-Parley-Console': '1' },
+      },
+      (response) => {
+        response.resume();
+        resolve(response.statusCode ?? 0);
+      },
+    )
+      .on('error', reject)
+      .end();
+  });
+}
+
+describe('what operators see', () => {
+  async function watch(service: Service, agent: AgentName) {
+    const gone = new AbortController();
+    const response = await fetch(`${service.origin}/console/api/live`, {
+      headers: as(agent),
+      signal: gone.signal,
+    });
+    let text = '';
+    void (async () => {
+      for await (const chunk of response.body ?? []) text += Buffer.from(chunk).toString();
+    })().catch(() => undefined);
+    const shows = async (wanted: string) => {
+      while (!text.includes(wanted)) await new Promise((resolve) => setTimeout(resolve, 50));
+    };
+    return { response, shows, text: () => text, close: () => gone.abort() };
+  }
+
+  it('are calls and refusals with their gate, of every replica, without a value', async () => {
+    const stream = await watch(one, 'watcher');
+    await stream.shows('event: watching');
+    // The other replica tells from the moment it hears that somebody watches.
+    let calling = true;
+    const calls = (async () => {
+      while (calling) {
+        await callTool(
+          two,
+          'query_class',
+          { class_name: 'Contract', where: { clause: 'v4lue-asked-for' } },
+          as('writer'),
+        );
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+    })();
+    await stream.shows('"gate":"class"');
+    calling = false;
+    await calls;
+    expect(stream.text()).toContain('"denial_kind":"hidden_class"');
+    expect(stream.text()).not.toContain('v4lue-asked-for');
+    stream.close();
+  });
+
+  it('is watched by a bounded number of pages', async () => {
+    const streams = await Promise.all([1, 2, 3, 4].map(() => watch(two, 'watcher')));
+    await Promise.all(streams.map(({ shows }) => shows('event: watching')));
+    expect((await ask(two, 'GET', 'api/live', as('watcher'))).status).toBe(429);
+    expect((await ask(two, 'GET', 'api/status', as('chief'))).body['streams']).toMatchObject({ console: 4 });
+    for (const { close } of streams) close();
+  });
+
+  it('are approvals for approvers alone, which are decided once and recorded', async () => {
+    expect((await ask(one, 'GET', 'api/approvals', as('watcher'))).status).toBe(403);
+    const change = { class_name: 'Post', object_id: 'p01', fields: { title: 'Approved here' } };
+    const updating = callTool(two, 'update_object', change, as('writer'));
+    let id: string | undefined;
+    while (id === undefined) {
+      const { body } = await ask(one, 'GET', 'api/approvals', as('chief'));
+      id = (body['approvals'] as { id: string }[])[0]?.id;
+    }
+    const decide = () =>
+      ask(one, 'POST', `api/approvals/${id}`, { ...as('chief'), ...CHANGING }, { decision: 'approve' });
+    expect((await ask(one, 'GET', `api/approvals/${id}`, as('chief'))).body).toHaveProperty('preview');
+    expect((await decide()).status).toBe(200);
+    expect((await decide()).status).toBe(409);
+    expect((await updating).isError).toBe(false);
+    const found = await ask(one, 'GET', 'api/audit?type=operator_action', as('watcher'));
+    expect(found.text).toContain('"action":"console.approve"');
+  });
+
+  it('is what an agent may do, as the deciding code answers, and nothing runs', async () => {
+    const explain = (args: object) =>
+      ask(one, 'POST', 'api/explain', { ...as('watcher'), ...CHANGING }, { agent: 'writer', ...args });
+    const hidden = await explain({ tool: 'query_class', args: { class_name: 'Contract' } });
+    expect(hidden.body).toMatchObject({ allowed: false, refusal: { gate: 'class' } });
+    const write = { class_name: 'Post', object_id: 'p02', fields: { title: 'never written' } };
+    const asked = await explain({ tool: 'update_object', args: write });
+    expect(asked.body).toMatchObject({ allowed: true, asksApproval: true });
+    const row = await callTool(one, 'get_object', { class_name: 'Post', object_id: 'p02' }, as('writer'));
+    expect(row.wire).not.toContain('never written');
+    const { body } = await ask(one, 'GET', 'api/agents', as('watcher'));
+    expect((body['agents'] as { name: string }[]).map(({ name }) => name)).toEqual(
+      Object.keys(AGENTS).sort(),
+    );
+  });
+
+  it('are exports of everybody, on whichever replica, and no way to fetch them', async () => {
+    const asked = await callTool(
+      one,
+      'export_data',
+      { class_name: 'Post', delivery: 'resource' },
+      as('writer'),
+    );
+    const uri = /export:\/\/([\w-]+)/.exec(asked.wire)?.[1] ?? 'none';
+    const { text, body } = await ask(two, 'GET', 'api/exports', as('watcher'));
+    expect(body['exports']).toMatchObject([
+      { class_name: 'Post', owner: { agent: 'writer', tenant: 'acme' } },
+    ]);
+    expect(text).not.toContain(uri);
+  });
+});
+
+describe('credentials of operators', () => {
+  it('stand in no log and no record', async () => {
+    const audit = await ask(one, 'GET', 'api/audit?limit=200', as('chief'));
+    for (const text of [one.output().stderr, one.output().stdout, two.output().stderr, audit.text])
+      for (const secret of [...Object.values(KEYS), SECRET]) expect(text).not.toContain(secret);
+  });
+
+  it('cannot be tried without end', async () => {
+    let status = 0;
+    for (let at = 0; at < 30 && status !== 429; at++)
+      ({ status } = await signIn(one, { key: `guess-${at}` }));
+    expect(status).toBe(429);
+    expect((await signIn(two, { key: KEYS.chief })).status).toBe(429);
+    expect((await ask(one, 'GET', 'api/status', as('chief'))).status).toBe(200);
+  });
+});

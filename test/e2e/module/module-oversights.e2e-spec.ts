@@ -1,0 +1,143 @@
+import 'reflect-metadata';
+import { Injectable, Logger, Module, type ModuleMetadata } from '@nestjs/common';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { Test } from '@nestjs/testing';
+import { afterEach, beforeEach, describe, expect, it, type MockInstance, vi } from 'vitest';
+import { ParleyModule, type ParleyModuleOptions, Tool, type ToolCall } from '@parley/server';
+import { callTool } from '../../support/service.js';
+
+const OPTIONS: ParleyModuleOptions = {
+  agents: { desk: { permissions: 'readonly' } },
+  auth: [{ apiKey: 'key-of-the-desk', agent: 'desk' }],
+  policy: { suppressMasterKeyWarning: true },
+};
+
+@Injectable()
+class Greeting {
+  @Tool({ name: 'greet', description: 'Says hello.' })
+  greet() {
+    return { hello: 'there' };
+  }
+}
+
+@Injectable()
+class Nothing {}
+
+/** As esbuild leaves it: a constructor, and no word of what it takes. */
+class Unrecorded {
+  constructor(readonly nothing: Nothing) {}
+
+  @Tool({ name: 'unrecorded', description: 'Uses what it injects.' })
+  use() {
+    return {};
+  }
+}
+Reflect.deleteMetadata('design:paramtypes', Unrecorded);
+
+@Injectable()
+class Forgetful {
+  @Tool({ name: 'not_waited_for', description: 'Does not wait for a refusal.' })
+  forget(_: object, call: ToolCall) {
+    void call.records.find('NoSuchClass');
+    return { rows: call.records.count('NoSuchClass') };
+  }
+
+  @Tool({ name: 'large', description: 'Counts in bigint.' })
+  large() {
+    return { total: 1n };
+  }
+}
+
+async function open(imports: ModuleMetadata['imports'], providers: ModuleMetadata['providers'] = []) {
+  @Module({ imports: imports ?? [], providers })
+  class AppModule {}
+  const module = await Test.createTestingModule({ imports: [AppModule] }).compile();
+  const application = module.createNestApplication(new ExpressAdapter(), { logger: logged });
+  await application.listen(0, '127.0.0.1');
+  return { [Symbol.asyncDispose]: () => application.close(), url: `${await application.getUrl()}/mcp` };
+}
+
+/** Every line of a logger, as text. */
+const lines: string[] = [];
+const write = (...said: unknown[]) => void lines.push(said.map(String).join(' '));
+const logged = { log: write, error: write, warn: write, debug: write };
+
+let warned: MockInstance<Logger['warn']>;
+beforeEach(() => {
+  lines.length = 0;
+  warned = vi.spyOn(Logger.prototype, 'warn');
+});
+afterEach(() => vi.restoreAllMocks());
+const warnings = () => warned.mock.calls.map(([text]) => String(text));
+
+describe('the start says what cannot have been meant', () => {
+  it('nothing of an application that is in order', async () => {
+    await using _ = await open([ParleyModule.forRoot(OPTIONS), ParleyModule.forFeature([Greeting])]);
+    expect(warnings()).toEqual([]);
+  });
+
+  it('a tool that no forFeature lists', async () => {
+    await using _ = await open([ParleyModule.forRoot(OPTIONS)], [Greeting]);
+    expect(warnings()).toEqual(['tools that no ParleyModule.forFeature lists are not served: Greeting']);
+  });
+
+  it('a forFeature for an instance that is not there', async () => {
+    await using _ = await open([
+      ParleyModule.forRoot(OPTIONS),
+      ParleyModule.forFeature([Greeting], { instance: 'billing' }),
+    ]);
+    expect(warnings()).toEqual([
+      "forFeature: no instance 'billing' in this application (there are: default); nowhere served: Greeting",
+    ]);
+  });
+
+  it('a forFeature without Parley', async () => {
+    await using _ = await open([ParleyModule.forFeature([Greeting])]);
+    expect(warnings()).toEqual([
+      "forFeature: no instance 'default' in this application (ParleyModule.forRoot is not imported); nowhere served: Greeting",
+    ]);
+  });
+
+  it('a listed class with nothing to serve', async () => {
+    await using _ = await open([ParleyModule.forRoot(OPTIONS), ParleyModule.forFeature([Nothing])]);
+    expect(warnings()).toEqual([
+      'forFeature: Nothing has no @Tool, @Prompt, @AgentMethod or @ParseClass: nothing of it is served',
+    ]);
+  });
+
+  it('a listed class whose constructor Nest cannot read', async () => {
+    await using _ = await open([ParleyModule.forRoot(OPTIONS), ParleyModule.forFeature([Unrecorded])]);
+    expect(warnings()).toEqual([
+      expect.stringContaining('Unrecorded gets undefined for what its constructor takes'),
+    ]);
+  });
+
+  it('an instance that admits nobody', async () => {
+    await using _ = await open([ParleyModule.forRoot({ ...OPTIONS, auth: [] })]);
+    expect(warnings()).toEqual([
+      "nobody is admitted to instance 'default': give `auth`, AGENT_FACTORY or an Authenticator",
+    ]);
+  });
+
+  it('a factory that returns no options, by ending', async () => {
+    const nothing = { useFactory: () => undefined as unknown as ParleyModuleOptions };
+    await expect(open([ParleyModule.forRootAsync(nothing)])).rejects.toThrow(
+      'useFactory: returned no options',
+    );
+  });
+});
+
+describe('what a tool forgets', () => {
+  it('never ends the process, and is told as an internal error', async () => {
+    await using app = await open([ParleyModule.forRoot(OPTIONS), ParleyModule.forFeature([Forgetful])]);
+    for (const tool of ['not_waited_for', 'large']) {
+      const answer = await callTool(app, tool, {}, { 'X-MCP-API-Key': 'key-of-the-desk' });
+      expect(answer).toMatchObject({ isError: true });
+      expect(JSON.stringify(answer)).toContain('internal error');
+      expect(JSON.stringify(answer)).not.toMatch(/promise|bigint/);
+    }
+    const told = lines.join('\n');
+    expect(told).toContain("'rows' of the result is a promise: an await is missing");
+    expect(told).toContain("'total' of the result is a bigint");
+  });
+});

@@ -1,0 +1,230 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { MongoClient } from 'mongodb';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Database, startDatabase } from '../../support/service.js';
+
+const COMMANDS = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
+const SEED = { objects: { Post: [{ objectId: 'p1', title: 'One' }] } };
+
+let folder: string;
+let database: Database;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'parley-commands-'));
+  writeFileSync(join(folder, 'seed.json'), JSON.stringify(SEED));
+  // The other database of the server is the one that `embedded` made ready.
+  writeFileSync(join(folder, 'parley.yaml'), 'database: { name: second }');
+  database = await startDatabase({ objects: {} });
+});
+afterAll(async () => {
+  await database.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Runs a command to its end, in a folder of its own. */
+function parley(args: string[], env: Record<string, string> = {}) {
+  const { PATH = '' } = process.env;
+  const child = spawn(process.execPath, [COMMANDS, ...args], { cwd: folder, env: { PATH, ...env } });
+  let stderr = '';
+  let stdout = '';
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+  child.stdin.end();
+  return new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) => {
+    child.once('close', (code) => resolve({ code, stdout, stderr }));
+  });
+}
+
+describe('the command line', () => {
+  it('says of a command that does not exist that it does not exist', async () => {
+    const { code, stderr } = await parley(['chart']);
+    expect(code).toBe(2);
+    expect(stderr).toContain("unknown command 'chart'");
+  });
+
+  it('runs the service when no command is given', async () => {
+    const { code, stderr } = await parley([], { PARSE_MCP_ENABLED: 'false' });
+    expect(code).toBe(1);
+    expect(stderr).toContain('the server is switched off');
+  });
+});
+
+describe('exit codes', () => {
+  const NOTHING = { PARLEY_CONFIG: 'nowhere.yaml' };
+
+  it.each<[string, string[], number, Record<string, string>]>([
+    ['the version', ['--version'], 0, {}],
+    ['help', ['doctor', '--help'], 0, {}],
+    ['no such command', ['chart'], 2, {}],
+    ['no such option', ['doctor', '--jsn'], 2, {}],
+    ['an option without its value', ['policy', 'check', '--config'], 2, {}],
+    ['a command without its argument', ['explain', 'query_class'], 2, {}],
+    ['a part of a command', ['policy'], 2, {}],
+    ['a port that is none', ['serve', '--port', 'x'], 2, {}],
+    ['a port of a pipe that is none', ['stdio', '--port', '70000'], 2, {}],
+    ['a database at a port that is none', ['embedded', '--port', 'x'], 2, {}],
+    ['arguments that are no object', ['explain', 'query_class', '[]', '--as', 'default'], 2, {}],
+    ['an agent that is none', ['explain', 'list_tools', '{}', '--as', 'nobody'], 2, {}],
+    ['a tool without a name', ['tool'], 2, {}],
+    ['nothing to take back', ['revoke', '--issuer', 'https://x.example'], 2, {}],
+    ['a head that is none', ['audit', 'verify', 'seed.json', '--head', 'x'], 2, {}],
+    ['an outcome that is none', ['audit', 'search', '--outcome', 'maybe'], 2, {}],
+    [
+      'a call that would be refused',
+      ['explain', 'query_class', '{"class_name":"_Session"}', '--as', 'default'],
+      1,
+      {},
+    ],
+    ['a call that would be allowed', ['explain', 'list_tools', '{}', '--as', 'default'], 0, {}],
+    ['a configuration that is not there, checked', ['policy', 'check'], 1, NOTHING],
+    ['a configuration that is not there, examined', ['doctor'], 1, NOTHING],
+    ['a configuration that is not there, served', ['serve'], 1, NOTHING],
+    ['a configuration that is not there, on a pipe', ['stdio', '--config', 'nowhere.yaml'], 1, {}],
+    ['a configuration that is not there, used', ['tool', 'list_tools'], 1, NOTHING],
+  ])('tell of %s', async (_, args, code, env) => {
+    const ended = await parley(args, env);
+    expect([ended.code, ended.stderr]).toEqual([code, expect.any(String)]);
+    // One line of error, what was probably meant, and where to read on; the page of help is for a command without its part.
+    if (code === 2)
+      expect(ended.stderr.trim().split('\n').length).toBeLessThanOrEqual(args[0] === 'policy' ? 99 : 3);
+    expect(ended.stderr).not.toMatch(/ at .*\.js:\d+/);
+  });
+
+  it('tell of a history without a single record', async () => {
+    writeFileSync(join(folder, 'empty.jsonl'), '');
+    const audit = 'audit: { chainKey: 0123456789abcdef0123456789abcdef }';
+    writeFileSync(join(folder, 'keyed.yaml'), audit);
+    const verify = ['audit', 'verify', 'empty.jsonl'];
+    for (const more of [[], ['--config', 'keyed.yaml']]) {
+      const ended = await parley([...verify, ...more]);
+      expect(ended).toMatchObject({
+        code: 1,
+        stdout: expect.stringContaining('INCOMPLETE empty.jsonl: there is no record'),
+      });
+      expect((await parley([...verify, ...more, '--partial'])).code).toBe(0);
+    }
+  });
+});
+
+describe('what is in force', () => {
+  it('is told by doctor after what it found, and defaults only when asked', async () => {
+    const short = await parley(['doctor', '--config', 'parley.yaml']);
+    const lines = short.stdout.split('\n');
+    const counted = lines.findIndex((line) => /^\d+ ok, \d+ warnings, \d+ failures$/.test(line));
+    expect(lines.findIndex((line) => /^(ok|warn|fail) /.test(line))).toBe(0);
+    expect(lines.findIndex((line) => line.includes(' = '))).toBeGreaterThan(counted);
+    expect(short.stdout).toContain('database.name = "second"  (file)');
+    expect(short.stdout).not.toMatch(/ = .*\(default\)$/m);
+    expect(short.stdout).toMatch(/\d+ options have their defaults: --all tells them/);
+    const levels = lines.flatMap((line) => /^(ok|warn|fail) /.exec(line)?.[1] ?? []);
+    expect(levels).toEqual(['fail', 'warn', 'ok'].flatMap((level) => levels.filter((one) => one === level)));
+    const long = await parley(['doctor', '--all', '--config', 'parley.yaml']);
+    expect(long.stdout).toContain('server.port = 3001  (default)');
+  });
+
+  it('is what --config and --port say', async () => {
+    writeFileSync(join(folder, 'named.yaml'), 'server: { port: 1, path: /named }');
+    const child = spawn(process.execPath, [COMMANDS, 'serve', '--config', 'named.yaml', '--port', '0'], {
+      cwd: folder,
+      env: { PATH: process.env['PATH'] ?? '' },
+    });
+    let said = '';
+    const url = await new Promise<string>((resolve, reject) => {
+      child.stderr.on('data', (chunk: Buffer) => {
+        said += chunk.toString();
+        const found = /listening on (\S+)/.exec(said)?.[1];
+        if (found !== undefined) resolve(found);
+      });
+      child.once('exit', () => reject(new Error(said)));
+    });
+    child.kill('SIGTERM');
+    expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d{2,5}\/named$/);
+  });
+});
+
+describe('a file .env of the working directory', () => {
+  const inForce = async (dotEnv: string, env: Record<string, string> = {}) => {
+    writeFileSync(join(folder, '.env'), dotEnv);
+    try {
+      const { stdout, stderr } = await parley(['doctor', '--json', '--config', 'parley.yaml'], env);
+      if (stdout === '') throw new Error(stderr);
+      const { config } = JSON.parse(stdout) as { config: { path: string; value: unknown; origin: string }[] };
+      return (path: string) => config.find((one) => one.path === path);
+    } finally {
+      rmSync(join(folder, '.env'));
+    }
+  };
+
+  it('is read, quotes and remarks as everywhere', async () => {
+    const told = await inForce(
+      '# remark\nPORT="4100"\nUNKNOWN=x\nexport HOST=localhost\nMCP_API_KEY=\'a key\'\n',
+    );
+    expect(told('server.port')).toMatchObject({ value: 4100, origin: 'environment PORT' });
+    expect(told('server.host')).toMatchObject({ value: 'localhost' });
+    expect(told('auth.0.apiKey')).toMatchObject({ value: '***' });
+  });
+
+  it('never wins over the environment, in either form of a variable', async () => {
+    const told = await inForce('PORT=4100\n', { PORT: '4200' });
+    expect(told('server.port')).toMatchObject({ value: 4200 });
+    writeFileSync(join(folder, 'key'), 'from the file');
+    const keyed = await inForce('MCP_API_KEY=from-dot-env\n', { MCP_API_KEY_FILE: join(folder, 'key') });
+    expect(keyed('auth.0.apiKey')).toMatchObject({ origin: 'environment MCP_API_KEY_FILE' });
+    const other = await inForce(`MCP_API_KEY_FILE=${join(folder, 'nowhere')}\n`, { MCP_API_KEY: 'given' });
+    expect(other('auth.0.apiKey')).toMatchObject({ origin: 'environment MCP_API_KEY' });
+  });
+
+  it('opens no environment gate and changes nothing of Node', async () => {
+    writeFileSync(
+      join(folder, '.env'),
+      'PARSE_AGENT_ALLOW_WRITE_TOOLS=true\nPARSE_AGENT_ALLOW_RAW_CRUD=true\nNODE_TLS_REJECT_UNAUTHORIZED=0\n',
+    );
+    const { stdout, stderr } = await parley(['doctor', '--config', 'parley.yaml']);
+    rmSync(join(folder, '.env'));
+    expect(stdout).toMatch(/^ok +gates +none is open/m);
+    expect(stderr).not.toMatch(/NODE_TLS/);
+  });
+
+  it('names the endpoint of the model, as LLM_ENDPOINT does', async () => {
+    writeFileSync(join(folder, 'chat.yaml'), 'llm: { allowedEndpoints: [https://allowed.example/v1] }');
+    const asked = { LLM_PROVIDER: 'openai', LLM_API_KEY: 'k' };
+    const refused = await parley(['chat', '--config', 'chat.yaml'], {
+      ...asked,
+      LLM_ENDPOINT: 'https://other.example/v1',
+    });
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toMatch(/allowedEndpoints|not allowed|endpoint/i);
+    const allowed = await parley(['chat', '--config', 'chat.yaml'], {
+      ...asked,
+      LLM_ENDPOINT: 'https://allowed.example/v1',
+    });
+    expect(allowed.code).toBe(0);
+  });
+});
+
+describe('a seed', () => {
+  const env = (uri: string) => ({ MONGODB_URI: uri });
+
+  it('is loaded into an empty database and into no other', async () => {
+    const loaded = await parley(['seed', 'seed.json'], env(database.uri));
+    expect(loaded).toEqual({ code: 0, stdout: '', stderr: 'Seed loaded: 1 rows\n' });
+    const again = await parley(['seed', 'seed.json'], env(database.uri));
+    expect(again).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'the database is not empty: nothing was changed\n',
+    });
+  });
+
+  it('of which rows are left from a load that did not end is refused with what to do', async () => {
+    const client = await MongoClient.connect(database.uri);
+    await client.db('second').collection('_SCHEMA').drop();
+    await client.close();
+    const { code, stderr } = await parley(['seed', 'seed.json'], env(database.uri));
+    expect(code).toBe(1);
+    expect(stderr).toBe('rows of this seed are there already: empty the database, then load it again\n');
+  });
+});

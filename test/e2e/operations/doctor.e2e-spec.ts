@@ -1,0 +1,158 @@
+import { spawn } from 'node:child_process';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { type RedisServer, startRedis } from '#state/contracts';
+import { type ParseServerProcess, startParseServer } from '../../support/parse-server-process.js';
+import { type Database, startDatabase } from '../../support/service.js';
+
+const COMMANDS = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
+const PASSWORD = 'pass-word-of-redis';
+const KEY = 'Zx81kQpL0vTn5RbWc3Yd7HgF2sAe9MuJ';
+
+interface Report {
+  readonly findings: readonly { check: string; level: string; found: string; remedy?: string }[];
+  readonly config: readonly { path: string; value: unknown; origin: string }[];
+  readonly counts: Record<string, number>;
+}
+
+let folder: string;
+let database: Database;
+let redis: RedisServer;
+let parse: ParseServerProcess;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'parley-doctor-'));
+  database = await startDatabase({ objects: { Post: [{ objectId: 'p1', title: 'One' }] } });
+  [redis, parse] = await Promise.all([
+    startRedis(['--requirepass', PASSWORD, '--maxmemory-policy', 'allkeys-lru']),
+    startParseServer(database.uri, { port: 0 }),
+  ]);
+});
+afterAll(async () => {
+  await Promise.all([parse.close(), redis.stop()]);
+  await database.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function put(name: string, content: string, mode = 0o600): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  chmodSync(path, mode);
+  return path;
+}
+
+function doctor(config: object, env: Record<string, string> = {}, args: string[] = ['--json']) {
+  put('parley.yaml', stringify(config));
+  const { PATH = '' } = process.env;
+  const child = spawn(process.execPath, [COMMANDS, 'doctor', ...args], {
+    cwd: folder,
+    env: { PATH, ...env },
+  });
+  let text = '';
+  let stderr = '';
+  child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  return new Promise<{ code: number | null; text: string; stderr: string }>((resolve) => {
+    child.once('close', (code) => resolve({ code, text, stderr }));
+  });
+}
+
+/** Level and words of every finding under a name. */
+const told = ({ findings }: Report, check: string) =>
+  findings.filter((one) => one.check === check).map(({ level, found }) => `${level} ${found}`);
+
+describe('parley doctor', () => {
+  it('looks at everything that is configured, fails nothing that is sound, and shows no secret', async () => {
+    put('redis-password', `${PASSWORD}\n`);
+    put('master-key', `${parse.masterKey}\n`);
+    const { code, text, stderr } = await doctor(
+      {
+        server: { host: '0.0.0.0', preAuthRateLimit: { limit: 5, window: 1 } },
+        redis: { url: `redis://:\${file:redis-password}@${new URL(redis.url).host}` },
+        parse: { serverUrl: parse.url, appId: parse.appId, restApiKey: parse.restAPIKey },
+        agents: { analyst: { tools: { only: ['count_object'] } } },
+        auth: [{ apiKey: '${MCP_API_KEY}', agent: 'analyst' }],
+        policy: { classes: { Post: { fields: ['title'], properties: { titel: { description: 'x' } } } } },
+      },
+      {
+        MONGODB_URI: database.uri,
+        MCP_API_KEY: KEY,
+        PARSE_MASTER_KEY_FILE: join(folder, 'master-key'),
+        PARSE_AGENT_ALLOW_WRITE_TOOLS: '1',
+      },
+    );
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    for (const secret of [PASSWORD, KEY, parse.masterKey]) expect(text).not.toContain(secret);
+
+    const report = JSON.parse(text) as Report;
+    expect(report.findings.filter(({ level }) => level === 'fail')).toEqual([]);
+    expect(told(report, 'mongodb')).toEqual([expect.stringMatching(/^ok MongoDB \d.*, replica set$/)]);
+    expect(told(report, 'mongodb.change_streams')).toEqual(['ok possible']);
+    expect(told(report, 'redis')).toEqual([expect.stringMatching(/^ok Redis \d/)]);
+    expect(told(report, 'redis.eviction')).toEqual([
+      expect.stringContaining('warn maxmemory-policy is allkeys-lru'),
+    ]);
+    expect(told(report, 'redis.persistence')).toEqual(['warn it keeps nothing over a restart']);
+    expect(told(report, 'parse')).toEqual([expect.stringMatching(/^ok Parse Server 9\./)]);
+    expect(told(report, 'parse.application')).toEqual(['ok the application id is accepted']);
+    expect(told(report, 'parse.master_key')).toEqual(['ok the master key is accepted']);
+    expect(told(report, 'gates')).toEqual(['warn open without any approval: PARSE_AGENT_ALLOW_WRITE_TOOLS']);
+    expect(told(report, 'policy').join()).toContain('titel');
+    expect(report.findings.every(({ level, remedy }) => level === 'ok' || remedy)).toBe(true);
+
+    const origins = Object.fromEntries(report.config.map(({ path, origin }) => [path, origin]));
+    expect(origins).toMatchObject({
+      'server.host': 'file',
+      'server.port': 'default',
+      'database.uri': 'environment MONGODB_URI',
+      'parse.masterKey': 'environment PARSE_MASTER_KEY_FILE',
+      'auth.0.apiKey': 'file, from environment MCP_API_KEY',
+    });
+  });
+
+  it('fails what does not answer, what refuses us and what strangers may change, each with a remedy', async () => {
+    // Were it run, everything would be reported as sound.
+    const plugin = put('plugin.mjs', "import 'node:fs';\nprocess.exit(0);\n", 0o666);
+    const { code, text } = await doctor(
+      {
+        redis: { url: redis.url },
+        parse: { serverUrl: parse.url, appId: 'somebody-else', masterKey: 'wrong-master-key' },
+        database: { uri: 'mongodb://127.0.0.1:1/x' },
+        plugins: [plugin],
+        auth: [{ apiKey: 'hunter2', agent: 'default' }],
+      },
+      {},
+      [],
+    );
+    expect(code).toBe(1);
+    const failed = text.split('\n').flatMap((line) => /^fail {2}(\S+)/.exec(line)?.[1] ?? []);
+    expect(failed.sort()).toEqual(['files.writable', 'mongodb', 'parse.application', 'plugins', 'redis']);
+    expect(text).toContain(`-> chmod o-w ${plugin}`);
+    expect(text).toMatch(/^warn {2}plugins\.raw_access .*plugin\.mjs .*node:fs$/m);
+    expect(text).toMatch(/^warn {2}auth\.weak_key/m);
+    expect(text).toMatch(/^\d+ ok, \d+ warnings, 5 failures\n$/m);
+    expect(text).not.toContain('wrong-master-key');
+  });
+
+  it('tells every fault of a configuration that would not start, and no more', async () => {
+    const config = {
+      server: { host: '0.0.0.0', prot: 1 },
+      auth: [{ apiKey: '${file:nowhere}', agent: 'x' }],
+    };
+    const faulty = await doctor(config);
+    expect(faulty.code).toBe(1);
+    expect(told(JSON.parse(faulty.text) as Report, 'config')).toEqual([
+      `fail auth.0.apiKey: ${join(folder, 'nowhere')} cannot be read (ENOENT)`,
+      expect.stringContaining("fail server.prot: unknown key; did you mean 'port'?"),
+      "fail auth.0.agent: no agent named 'x'; there are: default",
+    ]);
+    const open = await doctor({ server: { host: '0.0.0.0' } });
+    expect(open.code).toBe(1);
+    expect(told(JSON.parse(open.text) as Report, 'config')).toEqual([
+      expect.stringContaining('fail server.host: non-loopback address'),
+    ]);
+  });
+});

@@ -1,0 +1,112 @@
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { parse } from 'yaml';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Service, startService } from '../../support/service.js';
+
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+const run = promisify(execFile);
+const textOf = (file: string) => readFileSync(join(root, file), 'utf8');
+
+describe('a page of the documentation', () => {
+  const pages = [
+    'README.md',
+    ...readdirSync(join(root, 'docs'))
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `docs/${name}`),
+  ];
+
+  it.each(pages)('%s leads only to pages that exist', (page) => {
+    const targets = [...textOf(page).matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)].map(
+      ([, path]) => path ?? '',
+    );
+    expect(targets.filter((path) => !existsSync(join(root, dirname(page), path)))).toEqual([]);
+  });
+});
+
+describe('the first page', () => {
+  it('leads to every page there is', () => {
+    const first = textOf('README.md');
+    const pages = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
+    expect(pages.filter((name) => !first.includes(`(docs/${name})`))).toEqual([]);
+  });
+});
+
+describe('pages that name files', () => {
+  it.each(['docs/threat-model.md', 'docs/connect.md', 'docs/life-of-a-call.md'])(
+    '%s names such as exist',
+    (page) => {
+      const named = [...textOf(page).matchAll(/`((?:test|libs)\/[\w./-]+)`/g)].map(([, path = '']) => path);
+      expect(named.length).toBeGreaterThan(0);
+      expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+    },
+  );
+});
+
+describe('the five minutes', () => {
+  it(
+    'end with the policy cases of the page holding for the configuration of the page',
+    { timeout: 180_000 },
+    async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'parley-start-'));
+      try {
+        const [, config = '', cases = ''] = textOf('docs/start.md').split(/^```yaml$/m);
+        writeFileSync(
+          join(folder, 'my.yaml'),
+          (config.split('```')[0] ?? '').replace('./demo/seed.json', join(root, 'demo/seed.json')),
+        );
+        writeFileSync(join(folder, 'cases.yaml'), cases.split('```')[0] ?? '');
+        const { stdout } = await run(
+          process.execPath,
+          [join(root, 'dist/bundle/cli.js'), 'policy', 'test', 'cases.yaml', '--config', 'my.yaml', '--json'],
+          { cwd: folder, env: { ...process.env, MCP_API_KEY: 'k'.repeat(40), MASKING_KEY: 'm'.repeat(40) } },
+        );
+        const findings = JSON.parse(stdout) as { faults: unknown[] }[];
+        expect(findings.map(({ faults }) => faults)).toEqual([[], [], []]);
+      } finally {
+        rmSync(folder, { recursive: true, force: true });
+      }
+    },
+  );
+});
+
+describe('the page on architecture', () => {
+  it('tells the imports that are checked, of every lib', async () => {
+    const rules = (await import(pathToFileURL(join(root, '.dependency-cruiser.mjs')).href)) as {
+      mayImport: Record<string, string[]>;
+    };
+    const rows = [...textOf('docs/architecture.md').matchAll(/^\| `([\w-]+)` .*\| ([^|]+) \|$/gm)];
+    const told = rows.map(([, lib, imports = '']) => [
+      lib,
+      [...imports.matchAll(/`([\w-]+)`/g)].map(([, name = '']) => name).sort(),
+    ]);
+    const checked = Object.entries(rules.mayImport).map(([lib, imports]) => [lib, [...imports].sort()]);
+    expect(Object.fromEntries(told)).toEqual({ ...Object.fromEntries(checked), src: [] });
+  });
+});
+
+describe('the demo of the first page', () => {
+  let service: Service;
+  beforeAll(async () => {
+    const config = parse(textOf('parley.yaml')) as Record<string, unknown>;
+    const database = { uri: 'embedded', seed: join(root, 'demo/seed.json') };
+    service = await startService({ config: { ...config, database } });
+  });
+  afterAll(() => service.stop());
+
+  it('asks the demo a question that is answered with rows', async () => {
+    const commands = [...textOf('README.md').matchAll(/^curl [^]*?(?=^```)/gm)].map(([command]) => command);
+    expect(commands.length).toBeGreaterThan(0);
+    for (const command of commands) {
+      const { stdout } = await run('sh', ['-c', command.replaceAll('http://127.0.0.1:3001', service.origin)]);
+      expect(JSON.parse(stdout).result).toMatchObject({
+        isError: false,
+        structuredContent: { result_count: 3 },
+      });
+    }
+  });
+});

@@ -1,0 +1,257 @@
+import {
+  Client as ModernClient,
+  StreamableHTTPClientTransport as ModernTransport,
+} from '@modelcontextprotocol/client';
+import { Client as ClassicClient } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport as ClassicTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import {
+  ResourceUpdatedNotificationSchema,
+  ToolListChangedNotificationSchema,
+} from '@modelcontextprotocol/sdk/types.js';
+import { rmSync, writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import {
+  callTool,
+  type Database,
+  rpc,
+  type Service,
+  startDatabase,
+  startService,
+} from '../../support/service.js';
+
+const SOON = { timeout: 60_000, interval: 25 };
+const POSTS = 'parse://Post/count';
+const SEED = {
+  schemas: [
+    { className: 'Post', fields: { title: { type: 'String' }, draft: { type: 'String' } } },
+    { className: 'Note', fields: { text: { type: 'String' } } },
+  ],
+  objects: { Post: [{ objectId: 'first', title: 'first', draft: 'S3CRET' }] },
+};
+const key = (name: string) => ({ 'X-MCP-API-Key': name });
+const reader = key('reader');
+
+interface Changes {
+  readonly fields?: readonly string[];
+  readonly hidden?: boolean;
+  readonly tools?: object;
+  readonly guest?: boolean;
+  readonly more?: object;
+}
+
+let database: Database;
+let service: Service;
+
+/** What the tests put in the place of each other, from the widest. */
+const configOf = ({ fields, hidden, tools, guest = true, more = {} }: Changes = {}) => ({
+  database: { uri: database.uri, name: 'parley' },
+  reload: { interval: 0.1 },
+  subscriptions: { debounce: 0.05 },
+  agents: {
+    writer: { permissions: 'admin', rateLimit: 1_000_000 },
+    reader: { rateLimit: 1_000_000, ...(tools && { tools }) },
+    ...(guest && { guest: {} }),
+  },
+  auth: [
+    { apiKey: 'writer', agent: 'writer' },
+    { apiKey: 'reader', agent: 'reader' },
+    ...(guest ? [{ apiKey: 'guest', agent: 'guest' }] : []),
+  ],
+  policy: { classes: { Post: { ...(fields && { fields }), ...(hidden && { hidden }) } } },
+  ...more,
+});
+
+const fieldsSeen = async () => {
+  const { data } = await callTool(service, 'get_object', { class_name: 'Post', object_id: 'first' }, reader);
+  return Object.keys((data['object'] ?? {}) as object);
+};
+const toolsOf = async (headers: Record<string, string>) => {
+  const { body } = await rpc(service, 'tools/list', {}, headers);
+  return (body as { result: { tools: { name: string }[] } }).result.tools.map(({ name }) => name);
+};
+const log = () => service.output().stderr;
+const linesAbout = (text: string) => log().split(text).length - 1;
+
+/** Puts a file in place and waits until it is served. */
+async function served(changes: Changes = {}): Promise<void> {
+  const before = linesAbout('is served, policy version');
+  service.reconfigure(configOf(changes));
+  await vi.waitFor(() => expect(linesAbout('is served, policy version')).toBe(before + 1), SOON);
+}
+
+/** Does something to the file and waits until it was refused, and until all of that was said. */
+async function refused(spoil: () => void, ...said: readonly string[]): Promise<void> {
+  const before = linesAbout('configuration is refused');
+  spoil();
+  await vi.waitFor(() => {
+    expect(linesAbout('configuration is refused')).toBeGreaterThan(before);
+    for (const line of said) expect(log()).toContain(line);
+  }, SOON);
+}
+
+beforeAll(async () => {
+  database = await startDatabase(SEED);
+  service = await startService({
+    config: configOf(),
+    env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },
+  });
+});
+afterAll(async () => {
+  await service.stop();
+  await database.stop();
+});
+
+describe('a configuration that changes while it is served', () => {
+  it('takes a field away from the next call on', async () => {
+    expect(await fieldsSeen()).toContain('draft');
+    await served({ fields: ['title'] });
+    const fields = await fieldsSeen();
+    expect(fields).toContain('title');
+    expect(fields).not.toContain('draft');
+    await served();
+    expect(await fieldsSeen()).toContain('draft');
+  });
+
+  it('changes the list of tools, which clients of both eras are told', async () => {
+    const classic = new ClassicClient({ name: 'classic', version: '1' });
+    const modern = new ModernClient(
+      { name: 'modern', version: '1' },
+      { versionNegotiation: { mode: { pin: '2026-07-28' } } },
+    );
+    const told: string[] = [];
+    classic.setNotificationHandler(ToolListChangedNotificationSchema, () => void told.push('classic'));
+    modern.setNotificationHandler('notifications/tools/list_changed', () => void told.push('modern'));
+    const requestInit = { headers: key('writer') };
+    await classic.connect(new ClassicTransport(new URL(service.url), { requestInit }) as never);
+    await modern.connect(new ModernTransport(new URL(service.url), { requestInit }));
+    await modern.listen({ toolsListChanged: true });
+    expect(await toolsOf(reader)).toContain('query_class');
+    // The listening stream of the classic client opens by itself, at some time: until then nothing reaches it.
+    let without = false;
+    await vi.waitFor(async () => {
+      without = !without;
+      await served(without ? { tools: { except: ['query_class'] } } : {});
+      expect(new Set(told)).toEqual(new Set(['classic', 'modern']));
+    }, SOON);
+    expect((await toolsOf(reader)).includes('query_class')).toBe(!without);
+    if (without) await served();
+    await Promise.all([classic.close(), modern.close()]);
+  });
+
+  it('says of a faulty file what is wrong with it, all of it, and stays as it was', async () => {
+    await refused(
+      () =>
+        service.reconfigure(
+          configOf({
+            fields: ['title'],
+            more: { policy: { classes: { Post: { feilds: [] } }, typo: true } },
+          }),
+        ),
+      'policy.classes.Post.feilds: unknown key',
+      'policy.typo: unknown key',
+    );
+    expect(await fieldsSeen()).toContain('draft');
+    const ready = await fetch(`${service.origin}/ready`);
+    expect(ready.status).toBe(200);
+    // What was repaired to what is served already is no edition.
+    service.reconfigure(configOf());
+  });
+
+  it('takes over nothing of a file in which something needs a restart, and does not tell the values', async () => {
+    await refused(
+      () =>
+        service.reconfigure(
+          configOf({
+            fields: ['title'],
+            more: { server: { heartbeatInterval: 7 }, approvals: { expiry: 17 }, plugins: [] },
+          }),
+        ),
+      'server.heartbeatInterval: has changed, which needs a restart',
+      'approvals.expiry: has changed, which needs a restart',
+    );
+    expect(await fieldsSeen()).toContain('draft');
+    service.reconfigure(configOf());
+  });
+
+  it('does not fall back to the defaults when its file is emptied or gone', async () => {
+    await refused(() => writeFileSync(service.file, '# nothing\n'), '(file): is empty');
+    await refused(() => rmSync(service.file), '(file): no such file');
+    expect((await rpc(service, 'tools/list')).status).toBe(401);
+    expect(await fieldsSeen()).toContain('draft');
+    await served({ fields: ['title'] });
+    await served();
+  });
+
+  it('does not let callers in without credentials who were not let in before', async () => {
+    const config = configOf();
+    await refused(
+      () => service.reconfigure({ ...config, auth: [...config.auth, { anonymous: true, agent: 'writer' }] }),
+      'auth: whether there is an anonymous rule has changed, which needs a restart',
+    );
+    expect((await rpc(service, 'tools/list')).status).toBe(401);
+    service.reconfigure(configOf());
+  });
+
+  it('knows an agent no more that is gone, and ends its streams', async () => {
+    const guest = key('guest');
+    const opened = await rpc(service, 'initialize', INITIALIZE, guest);
+    const session = { 'Mcp-Session-Id': opened.headers.get('mcp-session-id') ?? '' };
+    const stream = await fetch(service.url, {
+      headers: { ...guest, ...session, Accept: 'text/event-stream' },
+    });
+    expect(stream.status).toBe(200);
+    await served({ guest: false });
+    // Ends only when the server ends it.
+    await stream.text();
+    expect((await rpc(service, 'tools/list', {}, { ...guest, ...session })).status).toBe(401);
+    await served();
+    expect((await rpc(service, 'tools/list', {}, { ...guest, ...session })).status).toBe(200);
+  });
+
+  it('tells a subscription nothing of what the new policy hides', async () => {
+    const client = new ClassicClient({ name: 'watching', version: '1' });
+    const told: string[] = [];
+    client.setNotificationHandler(
+      ResourceUpdatedNotificationSchema,
+      ({ params }) => void told.push(params.uri),
+    );
+    await client.connect(
+      new ClassicTransport(new URL(service.url), { requestInit: { headers: reader } }) as never,
+    );
+    const write = async (className: string) => {
+      const fields = className === 'Post' ? { title: 'x' } : { text: 'x' };
+      await callTool(service, 'create_object', { class_name: className, fields }, key('writer'));
+    };
+    await client.subscribeResource({ uri: POSTS });
+    await client.subscribeResource({ uri: 'parse://Note/count' });
+    await vi.waitFor(async () => {
+      await write('Post');
+      expect(told).toContain(POSTS);
+    }, SOON);
+    await served({ hidden: true });
+    told.length = 0;
+    await vi.waitFor(async () => {
+      await write('Post');
+      await write('Note');
+      expect(told.filter((uri) => uri !== POSTS).length).toBeGreaterThan(2);
+    }, SOON);
+    expect(told).not.toContain(POSTS);
+    await served();
+    await client.close();
+  });
+
+  it('is read at once when the process gets a SIGHUP', async () => {
+    const before = linesAbout('configuration is refused');
+    await refused(() => writeFileSync(service.file, 'agents: ['));
+    service.signal('SIGHUP');
+    await vi.waitFor(() => expect(linesAbout('configuration is refused')).toBe(before + 2), SOON);
+    await served({ fields: ['title'] });
+    expect(await fieldsSeen()).not.toContain('draft');
+  });
+});
+
+const INITIALIZE = {
+  protocolVersion: '2025-06-18',
+  capabilities: {},
+  clientInfo: { name: 'raw', version: '1' },
+};

@@ -1,0 +1,124 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { type RedisServer, startRedis } from '#state/contracts';
+import {
+  callTool,
+  type Database,
+  post,
+  type Service,
+  startDatabase,
+  startService,
+} from '../../support/service.js';
+
+const PATIENCE = { timeout: 60_000, interval: 50 };
+const headers = { 'X-MCP-API-Key': 'editor' };
+const SECRET = 'a-secret-of-thirty-two-characters-0123';
+
+/** Takes connections and never says a word. */
+async function startSilence(): Promise<{ readonly origin: string; stop(): Promise<void> }> {
+  const sockets = new Set<{ destroy(): unknown }>();
+  const server = createServer((socket) => sockets.add(socket.on('error', () => undefined)));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    stop: async () => {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+let folder: string;
+let silence: Awaited<ReturnType<typeof startSilence>>;
+
+/** A service with everything around it that can go away. */
+interface Surroundings {
+  readonly redis: RedisServer;
+  readonly database: Database;
+  readonly service: Service;
+}
+
+async function surrounded(): Promise<Surroundings> {
+  const [redis, database] = await Promise.all([
+    startRedis(),
+    startDatabase({ schemas: [{ className: 'Post', fields: { title: { type: 'String' } } }] }),
+  ]);
+  const service = await startService({
+    config: {
+      agents: { editor: { permissions: 'admin', rateLimit: 1_000_000 } },
+      auth: [{ apiKey: 'editor', agent: 'editor' }],
+      plugins: [fileURLToPath(new URL('../../fixtures/plugins/slow.mjs', import.meta.url))],
+      server: { drainTimeout: 0.5 },
+      traces: { endpoint: `${silence.origin}/v1/traces` },
+      audit: {
+        bufferFolder: join(folder, `buffer-${redis.url.split(':').at(-1)}`),
+        sinks: [
+          { kind: 'mongodb', onFailure: 'buffer' },
+          { kind: 'webhook', url: `${silence.origin}/audit`, secret: SECRET, onFailure: 'buffer' },
+        ],
+      },
+    },
+    env: { REDIS_URL: redis.url, MONGODB_URI: database.uri, PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true' },
+  });
+  return { redis, database, service };
+}
+
+const begun = (until: string) => vi.waitFor(() => expect(existsSync(`${until}.begun`)).toBe(true), PATIENCE);
+
+/** A call and a task that last until the service ends them. */
+async function busy(service: Service): Promise<void> {
+  const until = (name: string) => join(folder, `${service.pid}-${name}`);
+  void callTool(service, 'slow_read', { until: until('call') }, headers).catch(() => 'broken off');
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientCapabilities': { extensions: { 'io.modelcontextprotocol/tasks': {} } },
+  };
+  const params = { name: 'slow_write', arguments: { until: until('task') }, _meta };
+  await post(service, JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }), {
+    'MCP-Protocol-Version': '2026-07-28',
+    'Mcp-Method': 'tools/call',
+    'Mcp-Name': 'slow_write',
+    ...headers,
+  });
+  await Promise.all([begun(until('call')), begun(until('task'))]);
+}
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'parley-shutdown-'));
+  silence = await startSilence();
+});
+afterAll(async () => {
+  await silence?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe('a service that is asked to end', () => {
+  it.concurrent.each([
+    ['Redis is gone', ({ redis }: Surroundings) => redis.stop()],
+    [
+      'everything around it hangs',
+      async ({ redis, database }: Surroundings) => {
+        redis.pause();
+        database.pause();
+      },
+    ],
+  ])('ends by itself in the middle of a call and a task when %s', { timeout: 120_000 }, async (_, goes) => {
+    const around = await surrounded();
+    const { redis, database, service } = around;
+    try {
+      await busy(service);
+      await goes(around);
+      service.signal('SIGTERM');
+      expect(await service.ended).toBe(0);
+    } finally {
+      if (service.isRunning()) await service.kill();
+      redis.resume();
+      database.resume();
+      await Promise.all([redis.stop(), database.stop()]);
+    }
+  });
+});

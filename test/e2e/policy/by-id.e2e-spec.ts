@@ -1,0 +1,124 @@
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { AS, GATES_OPEN, LIBRARY, LIBRARY_CONFIG, SECRET } from '../../support/library.js';
+import { ParseUnderTest } from '../../support/parse-under-test.js';
+import { callTool, post, type Service, startService } from '../../support/service.js';
+
+const TASKS = 'io.modelcontextprotocol/tasks';
+const PATIENCE = { timeout: 60_000, interval: 50 };
+const [, session] = Object.values(LIBRARY_CONFIG.agents);
+const AGENTS = { asBob: { ...session, identity: { impersonate: 'bob', label: 'support' } } };
+const CALLERS: Readonly<Record<string, Record<string, string>>> = {
+  operator: AS.operator,
+  'session of ada': AS.ada,
+  'agent that acts as ada': AS.assumedAda,
+  'agent that impersonates bob': { 'X-MCP-API-Key': 'key-asBob' },
+};
+
+let parse: ParseUnderTest;
+let services: Readonly<Record<'MongoDB' | 'Parse Server', Service>>;
+beforeAll(async () => {
+  parse = await ParseUnderTest.start();
+  await parse.fill(LIBRARY);
+  const plugins = [fileURLToPath(new URL('../../fixtures/plugins/reading-by-id.mjs', import.meta.url))];
+  const config = { ...LIBRARY_CONFIG, plugins };
+  const impersonating = {
+    ...config,
+    agents: { ...config.agents, ...AGENTS },
+    auth: [...config.auth, { apiKey: 'key-asBob', agent: 'asBob' }],
+  };
+  const [direct, lone] = await Promise.all([
+    startService({ seed: LIBRARY, config: impersonating, env: GATES_OPEN }),
+    startService({ config: { ...config, parse: parse.config }, env: GATES_OPEN }),
+  ]);
+  services = { MongoDB: direct, 'Parse Server': lone };
+}, 120_000);
+afterAll(async () => {
+  await Promise.all(Object.values(services ?? {}).map((service) => service.stop()));
+  await parse?.stop();
+});
+
+type Headers = Record<string, string>;
+interface Outcome {
+  readonly ok: boolean;
+  readonly refusal?: { readonly code: string; readonly message: string };
+}
+/** What a caller is told, and the whole answer. */
+interface Told {
+  readonly code: unknown;
+  readonly text: string;
+  readonly wire: string;
+}
+
+/** A request of the stateless era, of a client that follows tasks. */
+async function modern(service: Service, method: string, params: Record<string, unknown>, headers: Headers) {
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientCapabilities': { extensions: { [TASKS]: {} } },
+  };
+  const answer = await post(
+    service,
+    JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta } }),
+    {
+      'MCP-Protocol-Version': '2026-07-28',
+      'Mcp-Method': method,
+      'Mcp-Name': String(params['name'] ?? params['taskId']),
+      ...headers,
+    },
+  );
+  return answer.body['result'] as Record<string, unknown>;
+}
+
+const told = (outcome: Outcome): Told => ({
+  code: outcome.refusal?.code,
+  text: outcome.refusal?.message ?? '',
+  wire: JSON.stringify(outcome),
+});
+
+async function bySubAgent(service: Service, tool: string, args: object, headers: Headers): Promise<Told> {
+  const answer = await callTool(service, 'by_sub_agent', { tool, args }, headers);
+  return told(answer.data['outcome'] as Outcome);
+}
+
+async function byTask(service: Service, tool: string, args: object, headers: Headers): Promise<Told> {
+  const call = { name: 'by_task', arguments: { tool, args } };
+  const { taskId } = await modern(service, 'tools/call', call, headers);
+  const state = await vi.waitFor(async () => {
+    const now = await modern(service, 'tasks/get', { taskId }, headers);
+    expect(now['status']).toBe('completed');
+    return now as { result: { structuredContent: { outcome: Outcome } } };
+  }, PATIENCE);
+  return told(state.result.structuredContent.outcome);
+}
+
+const WAYS = { 'a call': callTool, 'a sub-agent': bySubAgent, 'a task': byTask };
+const CASES = (['MongoDB', 'Parse Server'] as const).flatMap((route) =>
+  Object.keys(WAYS).flatMap((way) =>
+    Object.keys(CALLERS)
+      // A Parse Server alone can act as nobody but the holder of a session.
+      .filter((caller) => route === 'MongoDB' || !caller.startsWith('agent'))
+      .map((caller) => [way as keyof typeof WAYS, caller, route] as const),
+  ),
+);
+
+describe.each(CASES)('by %s of the %s by way of %s', (way, caller, route) => {
+  it.each<[string, (id: string) => object]>([
+    ['get_object', (object_id) => ({ object_id })],
+    ['get_objects', (id) => ({ ids: [id] })],
+    ['get_objects', (id) => ({ ids: ['open', id] })],
+    ['update_object', (object_id) => ({ object_id, fields: { rank: 9 } })],
+    ['delete_object', (object_id) => ({ object_id })],
+  ])('%s answers the same for an id of another tenant and one that is nowhere (%#)', async (tool, args) => {
+    const [foreign, missing] = await Promise.all(
+      ['foreign', 'nowhere'].map((id) =>
+        WAYS[way](services[route], tool, { class_name: 'Note', ...args(id) }, CALLERS[caller] as Headers),
+      ),
+    );
+    expect(foreign?.code).toEqual(expect.any(String));
+    expect(foreign?.wire).not.toContain(SECRET);
+    expect([missing?.code, missing?.text.replaceAll('nowhere', 'foreign')]).toEqual([
+      foreign?.code,
+      foreign?.text,
+    ]);
+  });
+});

@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Caller, createTestingApplication, type TestingApplication } from '@parley/testing';
+import { NEWSROOM, NEWSROOM_POLICY } from '../../support/seeds.js';
+
+const [post, ...others] = NEWSROOM.schemas;
+const indexed = [{ ...post, indexes: { by_status: { orgId: 1, status: 1 } } }, ...others];
+const { classes } = NEWSROOM_POLICY;
+const agents = { analyst: { tenantId: 'acme' } };
+
+let app: TestingApplication;
+let unscoped: TestingApplication;
+let analyst: Caller;
+beforeAll(async () => {
+  app = await createTestingApplication({
+    seed: { ...NEWSROOM, schemas: indexed },
+    agents,
+    policy: {
+      refuseCollscan: true,
+      exposeExplain: true,
+      classes: { ...classes, Author: { ...classes.Author, allowCollscan: true } },
+    },
+  });
+  unscoped = await createTestingApplication({ seed: NEWSROOM, agents, policy: { refuseCollscan: true } });
+  analyst = unscoped.as('analyst');
+});
+afterAll(async () => {
+  await app.close();
+  await unscoped.close();
+});
+
+const where = { likes: { $gt: 3 } };
+
+describe('with refuseCollscan', () => {
+  it.each([
+    ['a query that an index serves', { class_name: 'Post', where: { status: 'live' } }],
+    ['a class that is exempt', { class_name: 'Author', where: { name: 'Ann' } }],
+  ])('%s runs', async (_, args) => {
+    expect((await app.as('analyst').call('query_class', args)).record.success).toBe(true);
+  });
+
+  it.each<[string, object]>([
+    ['query_class', { where }],
+    ['aggregate', { pipeline: [{ $match: where }, { $limit: 1 }] }],
+    ['group_by', { field: 'status', where }],
+    ['group_by_date', { field: 'createdAt', interval: 'day', where }],
+    ['distinct', { field: 'status', where }],
+  ])('%s that reads the whole collection is refused, and says how to ask better', async (tool, args) => {
+    const call = { class_name: 'Post', ...args };
+    const refusal = await analyst.expectRefused('security_blocked', 'collscan', tool, call);
+    const body = JSON.parse(refusal.text) as Record<string, unknown>;
+    expect(body).toMatchObject({
+      success: false,
+      error_code: 'security_blocked',
+      refused: true,
+      reason: 'COLLSCAN on Post',
+    });
+    expect(body['suggestion']).toMatch(/index/);
+    expect(body).not.toHaveProperty('winning_plan');
+  });
+
+  it.each<[string, object]>([
+    ['query_class', {}],
+    ['count_objects', { where }],
+    ['group_by', { field: 'status' }],
+    ['group_by', { field: 'status', where, dry_run: true }],
+    ['get_sample_objects', {}],
+    ['export_data', { where }],
+    ['export_data', { pipeline: [{ $match: where }] }],
+    ['explain_query', { where }],
+  ])('%s that asks nothing, is meant to read much, or reads nothing runs: %j', async (tool, args) => {
+    expect((await analyst.call(tool, { class_name: 'Post', ...args })).record.success).toBe(true);
+  });
+});

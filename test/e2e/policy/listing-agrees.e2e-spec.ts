@@ -1,0 +1,51 @@
+import 'reflect-metadata';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { EmbeddedMongo } from '#embedded-mongo';
+import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
+import { ListedAndPermitted } from '../../properties/listed-and-permitted.js';
+import { openService } from '../../properties/service-in-process.js';
+import { worlds } from '../../properties/world.js';
+import { worldsApart } from '../../properties/worlds-apart.js';
+
+const WORLDS = Number(process.env['PROPERTY_WORLDS'] ?? 12);
+const SEED = Number(process.env['PROPERTY_SEED'] ?? Math.floor(Math.random() * 1_000_000_000));
+
+let embedded: EmbeddedMongo;
+beforeAll(async () => {
+  embedded = await EmbeddedMongo.start();
+});
+afterAll(() => embedded?.close());
+
+const TOOLS = BUILT_IN_TOOLS.flatMap((tool) =>
+  toolDeclarations(tool.prototype as object).map(({ definition }) => definition.name),
+);
+
+describe(`what is listed, for ${WORLDS} random agents (seed ${SEED})`, () => {
+  it(
+    'is exactly what a call permits: tools, classes, fields, resources, completions',
+    { timeout: 60_000 + WORLDS * 10_000 },
+    async () => {
+      const apart: string[] = [];
+      for (const [index, world] of fc.sample(worlds, { seed: SEED, numRuns: WORLDS }).entries()) {
+        const database = { uri: embedded.uri, name: `listed${index}` };
+        const service = await openService(world, worldsApart(world).marked, database);
+        try {
+          for (const { what, listed, permitted } of await new ListedAndPermitted(service, world).all(TOOLS)) {
+            const [more, less] = [permitted, listed].map((names) => names.join(' '));
+            if (more === less) continue;
+            const rules = Object.entries(world.classes).map((entry) => JSON.stringify(entry));
+            apart.push(
+              [what, `listed     ${less}`, `permitted  ${more}`, JSON.stringify(world.agent), ...rules].join(
+                '\n',
+              ),
+            );
+          }
+        } finally {
+          await service.close();
+        }
+      }
+      expect(apart.join('\n\n')).toBe('');
+    },
+  );
+});

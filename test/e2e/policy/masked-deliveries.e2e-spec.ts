@@ -1,0 +1,159 @@
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import { MongoClient } from 'mongodb';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import {
+  CLEAR,
+  CUSTOMERS,
+  type CustomersAgent,
+  customersConfig,
+  SALARIES,
+} from '../../support/masked-customers.js';
+import {
+  callTool,
+  type Database,
+  rpc,
+  type Service,
+  startDatabase,
+  startService,
+} from '../../support/service.js';
+
+const about = { class_name: 'Customer' };
+const SAMPLES = 'parse://Customer/samples';
+const COLUMNS = ['objectId', 'email', 'salary', 'card', 'address', 'scan', 'manager'];
+const key = (name: CustomersAgent) => ({ 'X-MCP-API-Key': `key-${name}` });
+
+let database: Database;
+let service: Service;
+let mongo: MongoClient;
+beforeAll(async () => {
+  database = await startDatabase(CUSTOMERS);
+  mongo = new MongoClient(database.uri);
+  service = await startService({
+    config: {
+      ...customersConfig('http://127.0.0.1:9/v1'),
+      database: { uri: database.uri, name: 'parley' },
+      subscriptions: { debounce: 0.05 },
+    },
+    env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },
+  });
+});
+afterAll(async () => {
+  await service?.stop();
+  await mongo?.close();
+  await database?.stop();
+});
+
+type Row = Record<string, unknown>;
+
+/** Nothing that only exists in clear may stand in what agents below admin get. */
+const expectMasked = (text: string) =>
+  expect([CLEAR, ...SALARIES.map(String)].filter((trace) => text.includes(trace))).toEqual([]);
+
+async function order(name: CustomersAgent, args: object) {
+  const answer = await callTool(
+    service,
+    'export_data',
+    { ...about, delivery: 'resource', ...args },
+    key(name),
+  );
+  const { path, uri } = answer.data as { path?: string; uri?: string };
+  return { ...answer, path: String(path), uri: String(uri) };
+}
+const download = async (path: string, name: CustomersAgent) =>
+  (await fetch(service.origin + path, { headers: key(name) })).text();
+
+describe('an export that is fetched later', () => {
+  it('holds the masked forms of an answer, in every format, downloaded and read as a resource', async () => {
+    const { data } = await callTool(service, 'query_class', { ...about, order: 'objectId' }, key('reader'));
+    const [first] = data['results'] as Row[];
+    for (const format of ['csv', 'ndjson', 'markdown']) {
+      const { path, uri } = await order('reader', { format, columns: COLUMNS });
+      const read = await rpc(service, 'resources/read', { uri }, key('reader'));
+      for (const text of [await download(path, 'reader'), read.text]) {
+        expectMasked(text);
+        expect(text).toContain(String(first?.['email']));
+        expect(text).toContain('***0001');
+      }
+    }
+  });
+
+  it('is refused where an answer would be: by a filter on a masked field, and by keys that name a denied one', async () => {
+    for (const args of [
+      { where: { email: 'x' } },
+      { where: { $nor: [{ ssn: 'x' }] } },
+      { keys: ['token'] },
+    ]) {
+      const { isError, code } = await order('reader', args);
+      expect([args, isError, code]).toEqual([args, true, 'access_denied']);
+    }
+  });
+
+  it('has an empty column for a dropped field and a denied one, as for one that never was', async () => {
+    const headed = async (name: string) => {
+      const { path } = await order('reader', { columns: ['name', name] });
+      return (await download(path, 'reader')).replace(name, '<name>');
+    };
+    const empty = await headed('xyz');
+    expect([await headed('ssn'), await headed('token')]).toEqual([empty, empty]);
+  });
+
+  it('holds nothing of a column that permissions withhold as well, in no form', async () => {
+    const { path } = await order('ada', { format: 'ndjson', columns: COLUMNS });
+    const [row = '{}'] = (await download(path, 'ada')).split('\n');
+    expect(JSON.parse(row)).toMatchObject({ salary: '***', scan: null });
+    const { path: whole } = await order('ada', { format: 'ndjson' });
+    expect(await download(whole, 'ada')).not.toContain('scan');
+  });
+});
+
+describe('a subscription', () => {
+  it('tells that a row changed and no more, whatever column it was; reading then is masked', async () => {
+    const client = new Client({ name: 'scenario', version: '1.0.0' });
+    const told: string[] = [];
+    client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => {
+      told.push(JSON.stringify(params));
+    });
+    const requestInit = { headers: key('reader') };
+    await client.connect(new StreamableHTTPClientTransport(new URL(service.url), { requestInit }) as never);
+    await client.subscribeResource({ uri: SAMPLES });
+    const customers = mongo.db('parley').collection<{ _id: string; email: string }>('Customer');
+    let written = 0;
+    await vi.waitFor(
+      async () => {
+        written += 1;
+        await customers.updateOne(
+          { _id: 'c1' },
+          { $set: { email: `${CLEAR}-new-${written}`, _updated_at: new Date() } },
+        );
+        expect(told.length).toBeGreaterThan(0);
+      },
+      { timeout: 30_000, interval: 200 },
+    );
+    for (const one of told) expect(JSON.parse(one)).toEqual({ uri: SAMPLES });
+    expectMasked(JSON.stringify(await client.readResource({ uri: SAMPLES })));
+    await client.close();
+  });
+});
+
+describe('a write to a class with masks', () => {
+  const failing = (mode: string) =>
+    mongo.db('admin').command({
+      configureFailPoint: 'failCommand',
+      mode,
+      data: { failCommands: ['listIndexes'], errorCode: 13 },
+    });
+  const update = (class_name: string, object_id: string, fields: object) =>
+    callTool(service, 'update_object', { class_name, object_id, fields }, key('writer'));
+
+  it('is refused while the database does not tell which indexes are unique, and no other write is', async () => {
+    await failing('alwaysOn');
+    const refused = await update('Customer', 'c2', { city: 'Chur' });
+    expect([refused.isError, refused.code]).toEqual([true, 'parse_error']);
+    expect((await update('Order', 'o1', { title: 'other' })).isError).toBe(false);
+    await failing('off');
+    const answer = await update('Customer', 'c2', { city: 'Chur' });
+    expect(answer.data['object']).toMatchObject({ city: 'Chur', salary: '***' });
+  });
+});

@@ -1,0 +1,215 @@
+import 'reflect-metadata';
+import { Logger } from '@nestjs/common';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { EmbeddedMongo } from '#embedded-mongo';
+import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
+import {
+  assertCannotFail,
+  FILTER_OPERATORS,
+  REFUSED_IN_FILTERS,
+} from '../../../libs/policy/src/pipeline/total-filter.js';
+import { kindsOfRequests, kindsOfWorlds, placesOf } from '../../properties/asked-kinds.js';
+import { type AskedWorld, askedWorlds } from '../../properties/asked-of-world.js';
+import { filterExpressionsIn } from '../../properties/filter-expressions.js';
+import { isHolding } from '../../properties/held-objects.js';
+import { AgentSight } from '../../properties/sight.js';
+import { described, type Services, type Tally, violationIn } from '../../properties/compare-worlds.js';
+import { openService } from '../../properties/service-in-process.js';
+import { openHttpService } from '../../properties/service-over-http.js';
+import { CLASS_NAMES, columnNames, COLUMNS } from '../../properties/vocabulary.js';
+
+/** `npm run properties` asks in hundreds of worlds, and names a seed to repeat. */
+const WORLDS = Number(process.env['PROPERTY_WORLDS'] ?? 12);
+const SEED = Number(process.env['PROPERTY_SEED'] ?? Math.floor(Math.random() * 1_000_000_000));
+const ASKED = 40;
+const MINUTE = 60_000;
+
+let embedded: EmbeddedMongo;
+let made = 0;
+beforeAll(async () => {
+  vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+  embedded = await EmbeddedMongo.start();
+});
+afterAll(async () => {
+  vi.restoreAllMocks();
+  Logger.overrideLogger(false);
+  await embedded?.close();
+});
+
+async function violationsIn(asked: readonly AskedWorld[], open: Services['open']) {
+  const tally: Tally = new Map();
+  const services = { uri: embedded.uri, next: () => `world${(made += 1)}`, open };
+  const found: string[] = [];
+  for (const one of asked) {
+    const violation = await violationIn(one, services, tally);
+    if (violation) found.push(described(violation));
+  }
+  const lines = [...tally].map((entry) => entry.join(': ')).sort((left, right) => (left < right ? -1 : 1));
+  if (process.env['PROPERTY_TALLY']) console.log(lines.join('\n'));
+  return { found: found.join('\n\n'), tally };
+}
+
+describe(`what an agent may not see, in ${WORLDS} random worlds (seed ${SEED})`, () => {
+  it(
+    'changes no byte of an answer or an audit record, and stands in none',
+    { timeout: MINUTE + WORLDS * 10_000 },
+    async () => {
+      const asked = fc.sample(askedWorlds(ASKED), { seed: SEED, numRuns: WORLDS });
+      const { found, tally } = await violationsIn(asked, openService);
+      expect(found).toBe('');
+      // Where everything is refused nothing could show.
+      const silent = ['query_class ok', 'aggregate ok', 'group_by ok', 'export_data ok'];
+      expect(silent.filter((kind) => !tally.has(kind))).toEqual([]);
+    },
+  );
+
+  it(
+    'does neither over HTTP, where columns of the class that most is asked of are masked',
+    { timeout: MINUTE + WORLDS * 10_000 },
+    async () => {
+      const masked = askedWorlds(ASKED).filter(
+        ({ world }) => Object.keys(world.classes.Orchard.masks).length > 0,
+      );
+      const asked = fc.sample(masked, {
+        seed: SEED + 1,
+        numRuns: Math.max(2, Math.ceil(WORLDS / 6)),
+      });
+      const alone = asked.map(({ world, ...rest }) => ({
+        ...rest,
+        world: { ...world, agent: { ...world.agent, child: null } },
+      }));
+      const { found, tally } = await violationsIn(alone, openHttpService);
+      expect(found).toBe('');
+      expect([...tally.keys()].filter((kind) => kind.endsWith(' ok')).length).toBeGreaterThan(0);
+    },
+  );
+});
+
+/** Tools whose answers differ between any two calls (made ids), or that need more than rows: they have attacks of their own. */
+const NOT_ASKED =
+  /^(call_method|create_object|(create|delete)_class|atlas_\w+|semantic_search|find_similar)$/;
+
+const OPERATORS = (
+  '$or $nor $ne $in $nin $all $exists $regex $inQuery $notInQuery $select $dontSelect $relatedTo $nearSphere $geoWithin ' +
+  '$within $expr $getField $let $map $lookup $unionWith $graphLookup $facet $group $project $addFields $unset $sort ' +
+  '$replaceRoot $redact $bucket $bucketAuto $sortByCount $setWindowFields $unwind'
+).split(' ');
+
+/** By member of a world: choices that must each occur. */
+const RULES: Readonly<Record<string, string>> = {
+  '.agent.posture': 'master session client user role',
+  '.agent.permissions': 'readonly write admin',
+  '.agent.tenantId': 'acme blue null',
+  '.agent.child': 'null',
+  '.agent.child.filtered': 'some none',
+  '.agent.tools': 'null',
+  '.agent.tools.only': 'some',
+  '.agent.classes.except': 'some',
+  '.agent.filtered': 'some none',
+  '.agent.filteredByDefault': 'true false',
+  '.classes.hidden': 'no always exceptMaster',
+  '.classes.fields': 'null some',
+  '.classes.joinFields': 'null some',
+  '.classes.largeFields': 'some none',
+  '.classes.masks.form': 'drop deny mask hash ending',
+  '.classes.masks.openToAdmin': 'true false',
+  '.classes.masks.member': 'null tone',
+  '.classes.canonical': 'true false',
+  '.classes.tenant': 'null',
+  '.classes.tenant.bypass': 'true false',
+  '.classes.find': 'unset open nobody authenticated role owner',
+  '.classes.get': 'unset open nobody authenticated role owner',
+  '.classes.hiddenFrom': 'null',
+  '.classes.hiddenFrom.everyone': 'null some',
+  '.classes.hiddenFrom.role': 'null some',
+  '.classes.hiddenFrom.owner': 'null some',
+  '.rows.acl': 'none public caller role other nobody',
+  '.rows.absent': 'true false',
+  '.rows.values': 'null value',
+  '.rows.others': 'null value',
+  '.switches.concealHidden': 'true false',
+  '.switches.refuseCollscan': 'true false',
+  '.switches.includeSourceProvenance': 'true false',
+};
+
+/** By what stands around the column, and by the operator under it. */
+const COMPARING = [
+  'order,key,field,value_field,where,where $gt,where $in,where $regex,where $select,localField,foreignField',
+  'connectFromField,connectToField,startWith,restrictSearchWithMatch,$match,$match $gt,$match $type,$sort,$sortByCount',
+  '$unwind,_id,$min,$max,groupBy,let,$eq,$gt,$in',
+].flatMap((line) => line.split(','));
+
+describe('random worlds and requests', () => {
+  const asked = fc.sample(askedWorlds(ASKED), { seed: 1, numRuns: 300 });
+
+  it('hold every argument of every tool that reads, every format and every operator', () => {
+    const kinds = kindsOfRequests(asked.flatMap((one) => one.asked));
+    const tools = BUILT_IN_TOOLS.flatMap((tool) => toolDeclarations(tool.prototype as object));
+    const expected = tools.flatMap(({ definition: { name, inputSchema } }) => {
+      const { properties } = inputSchema as { properties: Record<string, { enum?: readonly string[] }> };
+      if (NOT_ASKED.test(name)) return [];
+      return [
+        name,
+        ...Object.keys(properties).map((argument) => `${name} ${argument}`),
+        ...(properties['format']?.enum ?? []).map((format) => `${name} format ${format}`),
+      ];
+    });
+    expect(expected.length).toBeGreaterThan(60);
+    expect([...expected, ...OPERATORS].filter((kind) => !kinds.has(kind))).toEqual([]);
+  });
+
+  it('hold expressions in filters, those that can fail and those that cannot, with every operator of these', () => {
+    const expressions = asked.flatMap((one) =>
+      one.asked.flatMap(({ params }) => filterExpressionsIn(params)),
+    );
+    const standing = expressions.filter((expression) => {
+      try {
+        assertCannotFail({ $expr: expression });
+        return true;
+      } catch {
+        return false;
+      }
+    });
+    expect(standing.length).toBeGreaterThan(100);
+    expect(expressions.length - standing.length).toBeGreaterThan(20);
+    const text = JSON.stringify(standing);
+    expect(Object.keys(FILTER_OPERATORS).filter((operator) => !text.includes(`"${operator}"`))).toEqual([]);
+    const refused = JSON.stringify(expressions);
+    const partial = Object.keys(REFUSED_IN_FILTERS).filter((operator) => refused.includes(`"${operator}"`));
+    expect(partial.length).toBeGreaterThan(10);
+  });
+
+  it('compare columns that hold objects of others wherever a database compares', () => {
+    const columns = [COLUMNS.Orchard, COLUMNS.Crate].flat().filter(isHolding);
+    const places = placesOf(
+      columns.map(({ name }) => name),
+      asked.flatMap((one) => one.asked),
+    );
+    expect(COMPARING.filter((place) => !places.has(place))).toEqual([]);
+    const held = asked.filter(({ world }) => {
+      const sight = new AgentSight(world);
+      return CLASS_NAMES.some((name) => sight.isWithheld(name)) && sight.permits('Orchard', 'find');
+    });
+    expect(held.length).toBeGreaterThan(asked.length / 5);
+  });
+
+  it('hold columns of every spelling, and in each class some that only their spelling tells apart', () => {
+    const alike = (name: string) => name.replaceAll('_', '').toLowerCase();
+    for (const className of CLASS_NAMES) {
+      const names = columnNames(className);
+      expect([className, new Set(names.map(alike)).size < names.length]).toEqual([className, true]);
+    }
+    const all = CLASS_NAMES.flatMap(columnNames);
+    for (const form of [/^[a-z]+(_[a-z]+)+$/, /^[a-z]+[A-Z]/, /^[A-Z_]+$/, /^[A-Z][a-z]/, /\d/])
+      expect(all).toContainEqual(expect.stringMatching(form));
+  });
+
+  it('hold every rule in each of its forms', () => {
+    const kinds = kindsOfWorlds(asked.map(({ world }) => world));
+    const expected = Object.entries(RULES).flatMap(([member, forms]) =>
+      forms.split(' ').map((form) => `${member} ${form}`),
+    );
+    expect(expected.filter((kind) => !kinds.has(kind))).toEqual([]);
+  });
+});

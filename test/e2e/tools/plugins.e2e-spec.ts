@@ -1,0 +1,93 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { NEWSROOM, NEWSROOM_CONFIG } from '../../support/seeds.js';
+import { callTool, rpc, type Service, startAndFail, startService } from '../../support/service.js';
+
+const plugin = (name: string) =>
+  fileURLToPath(new URL(`../../fixtures/plugins/${name}.mjs`, import.meta.url));
+const key = { 'X-MCP-API-Key': 'k' };
+const config = { ...NEWSROOM_CONFIG, plugins: [plugin('counting'), plugin('delegating')] };
+const env = { MCP_API_KEY: 'k' };
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService({ seed: NEWSROOM, config, env });
+});
+afterAll(() => service?.stop());
+
+describe('a plugin', () => {
+  it('brings tools that are listed and called like any other', async () => {
+    const { body } = await rpc(service, 'tools/list', {}, key);
+    const { tools } = body['result'] as { tools: { name: string; _meta: object }[] };
+    expect(tools.at(-1)).toMatchObject({ name: 'rows_of', _meta: { category: 'custom' } });
+    expect(tools.at(-2)).toMatchObject({ name: 'research' });
+    const { data } = await callTool(service, 'rows_of', { className: 'Post' }, key);
+    expect(data['rows']).toBeGreaterThan(0);
+  });
+
+  it('reads through the same gates as every tool', async () => {
+    const refused = await callTool(service, 'rows_of', { className: 'Contract' }, key);
+    expect([refused.isError, refused.code]).toEqual([true, 'access_denied']);
+  });
+
+  it('injects sub-agents, the runner of tools and callbacks', async () => {
+    const { text } = await callTool(service, 'research', {}, key);
+    expect(JSON.parse(text)).toEqual({
+      live: expect.any(Number),
+      refused: 'tool_filtered',
+      announced: expect.arrayContaining(['research', 'count_objects']),
+    });
+  });
+
+  it('narrows a class of the file, never widens it', async () => {
+    const { data } = await callTool(service, 'query_class', { class_name: 'Post', limit: 1 }, key);
+    const [row = {}] = data['results'] as Record<string, unknown>[];
+    expect(Object.keys(row).sort()).toEqual(['createdAt', 'objectId', 'title', 'updatedAt']);
+  });
+
+  it('is known to `parley explain`, which tells the gates and does not run its code', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'parley-plugins-'));
+    writeFileSync(join(folder, 'seed.json'), JSON.stringify(NEWSROOM));
+    writeFileSync(
+      join(folder, 'parley.yaml'),
+      stringify({ ...config, database: { uri: 'embedded', seed: './seed.json' } }),
+    );
+    const [agent] = Object.keys(NEWSROOM_CONFIG.agents);
+    const cli = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
+    const explain = (args: string) =>
+      spawnSync(process.execPath, [cli, 'explain', 'rows_of', args, '--as', String(agent), '--json'], {
+        cwd: folder,
+        env: { ...process.env, ...env },
+        encoding: 'utf8',
+      });
+    const run = explain('{"className":"Post"}');
+    const misfit = explain('{"className":7}');
+    rmSync(folder, { recursive: true, force: true });
+    expect(run.stderr).toBe('');
+    expect(JSON.parse(run.stdout)).toMatchObject({ tool: 'rows_of', allowed: true });
+    expect(JSON.parse(misfit.stdout)).toMatchObject({ allowed: false });
+  });
+});
+
+describe('a plugin that cannot be used', () => {
+  it('stops the start, each with its place and reason, together with the faults of the file', async () => {
+    const { code, stderr } = await startAndFail({
+      config: {
+        ...NEWSROOM_CONFIG,
+        plugins: ['./nowhere.mjs', plugin('no-module'), plugin('broken')],
+        unknownSection: true,
+      },
+      env,
+    });
+    expect(code).toBe(1);
+    expect(stderr).toContain('plugins.0: no such file');
+    expect(stderr).toContain('plugins.1: must export a Nest module as its default');
+    expect(stderr).toContain('plugins.2: cannot be loaded: the reason it gives');
+    expect(stderr).toContain('unknownSection: unknown key');
+  });
+});

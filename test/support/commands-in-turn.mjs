@@ -1,0 +1,31 @@
+// The command line as it is built, asked many times by one process: what is loaded for the first command serves the others. Its
+// entry is evaluated anew each time, as at a start.
+const entry = new URL('../../dist/bundle/cli.js', import.meta.url);
+const [node] = process.argv;
+let count = 0;
+
+process.on('message', ({ args, env, cwd, end }) => {
+  void run(args, env, cwd).then((code) => {
+    for (const stream of [process.stdout, process.stderr]) stream.write(`${end}${code}\n`);
+  });
+});
+process.on('disconnect', () => process.exit());
+
+async function run(args, env, cwd) {
+  for (const name of Object.keys(process.env)) delete process.env[name];
+  Object.assign(process.env, env);
+  process.chdir(cwd);
+  process.argv = [node, entry.pathname, ...args];
+  process.exitCode = undefined;
+  try {
+    await import(`${entry}?${(count += 1)}`);
+  } catch (error) {
+    // What a process ends with that nobody catches.
+    process.stderr.write(`${error?.stack}\n`);
+    process.exitCode = 1;
+  }
+  process.removeAllListeners('SIGINT');
+  const code = process.exitCode ?? 0;
+  process.exitCode = undefined;
+  return code;
+}

@@ -1,0 +1,252 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { stringify } from 'yaml';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const READY = /Parley listening on (\S+)/;
+
+export interface ServiceOptions {
+  /** Configuration without `server.port`, which is always a free one. */
+  readonly config?: Record<string, unknown>;
+  readonly seed?: unknown;
+  readonly env?: Record<string, string>;
+}
+
+/** The real service in a process of its own, as `npm start` runs it. */
+export interface Service {
+  readonly url: string;
+  readonly origin: string;
+  readonly pid: number;
+  /** Everything written to stdout and stderr so far. */
+  output(): { readonly stdout: string; readonly stderr: string };
+  isRunning(): boolean;
+  /** The configuration file. */
+  readonly file: string;
+  /** Puts another configuration in the place of the file, in one step, as editors and deployments do. */
+  reconfigure(config: Record<string, unknown>): void;
+  signal(name: NodeJS.Signals): void;
+  /** Its exit code, once it has ended. */
+  readonly ended: Promise<number | null>;
+  /** Ends the process at once, as a crash does. */
+  kill(): Promise<void>;
+  stop(): Promise<number | null>;
+}
+
+function environment(extra: Record<string, string>): Record<string, string> {
+  const { PATH = '', HOME = '', EMBEDDED_MONGO_REORDER_FILTERS = '' } = process.env;
+  return { PATH, HOME, EMBEDDED_MONGO_REORDER_FILTERS, ...extra };
+}
+
+function configText({ config = {}, seed }: ServiceOptions): string {
+  const database = seed === undefined ? {} : { database: { uri: 'embedded', seed: './seed.json' } };
+  const { server, ...others } = config;
+  return stringify({
+    ...database,
+    // Lines that people read are the easier ones to look for a record in.
+    logging: { format: 'plain' },
+    ...others,
+    server: { drainTimeout: 5, ...(server as object | undefined), port: 0 },
+  });
+}
+
+function launch(folder: string, options: ServiceOptions): ChildProcess {
+  const { seed, env = {} } = options;
+  if (seed !== undefined) writeFileSync(join(folder, 'seed.json'), JSON.stringify(seed));
+  writeFileSync(join(folder, 'parley.yaml'), configText(options));
+  return spawn(process.execPath, [join(root, 'dist', 'bundle', 'main.js')], {
+    cwd: folder,
+    env: environment(env),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}
+
+const exitOf = (child: ChildProcess) =>
+  new Promise<number | null>((resolve) => {
+    if (child.exitCode !== null || child.signalCode !== null) resolve(child.exitCode);
+    else child.once('exit', (code) => resolve(code));
+  });
+
+/** Starts the service and waits until it says where it listens. @throws with its stderr when it ends instead */
+export async function startService(options: ServiceOptions = {}): Promise<Service> {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-service-'));
+  const child = launch(folder, options);
+  let stdout = '';
+  let stderr = '';
+  child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+  const url = await new Promise<string>((resolve, reject) => {
+    child.stderr?.on('data', (chunk: Buffer) => {
+      stderr += chunk.toString();
+      const ready = READY.exec(stderr)?.[1];
+      if (ready) resolve(ready);
+    });
+    void exitOf(child).then((code) => reject(new Error(`the service ended with ${code}:\n${stderr}`)));
+  });
+  const file = join(folder, 'parley.yaml');
+  return {
+    url,
+    origin: new URL(url).origin,
+    pid: child.pid as number,
+    file,
+    reconfigure: (config) => {
+      writeFileSync(`${file}.new`, configText({ ...options, config }));
+      renameSync(`${file}.new`, file);
+    },
+    signal: (name) => void child.kill(name),
+    ended: exitOf(child),
+    output: () => ({ stdout, stderr }),
+    isRunning: () => child.exitCode === null && child.signalCode === null,
+    kill: async () => {
+      child.kill('SIGKILL');
+      await exitOf(child);
+      rmSync(folder, { recursive: true, force: true });
+    },
+    stop: async () => {
+      child.kill('SIGTERM');
+      const code = await exitOf(child);
+      rmSync(folder, { recursive: true, force: true });
+      return code;
+    },
+  };
+}
+
+export interface Database {
+  readonly uri: string;
+  /** Leaves its connections open and answers nothing until `resume`. */
+  pause(): void;
+  resume(): void;
+  stop(): Promise<void>;
+}
+
+/** The development database as `parley embedded` runs it, seeded. @param port 0 takes a free one */
+export async function startDatabase(seed: unknown, port = 0): Promise<Database> {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-database-'));
+  writeFileSync(join(folder, 'seed.json'), JSON.stringify(seed));
+  const command = [
+    join(root, 'dist', 'bundle', 'cli.js'),
+    'embedded',
+    '--port',
+    String(port),
+    '--seed',
+    'seed.json',
+  ];
+  const child = spawn(process.execPath, command, {
+    cwd: folder,
+    env: environment({}),
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const uri = await new Promise<string>((resolve, reject) => {
+    let text = '';
+    child.stderr.on('data', (chunk: Buffer) => {
+      text += chunk.toString();
+      const found = /listening on (mongodb\S+)/.exec(text)?.[1];
+      if (found) resolve(found);
+    });
+    void exitOf(child).then((code) => reject(new Error(`the database ended with ${code}:\n${text}`)));
+  });
+  return {
+    uri,
+    pause: () => void child.kill('SIGSTOP'),
+    resume: () => void child.kill('SIGCONT'),
+    stop: async () => {
+      child.kill('SIGTERM');
+      await exitOf(child);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Starts a service that is expected not to come up; its exit code and stderr. */
+export async function startAndFail(
+  options: ServiceOptions,
+): Promise<{ code: number | null; stderr: string }> {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-service-'));
+  const child = launch(folder, options);
+  let stderr = '';
+  child.stderr?.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString();
+    if (READY.test(stderr)) child.kill('SIGKILL');
+  });
+  const code = await exitOf(child);
+  rmSync(folder, { recursive: true, force: true });
+  return { code, stderr };
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly text: string;
+  // Answers are probed member by member, whatever they turn out to be.
+  readonly body: Record<string, unknown> & {
+    readonly error?: { code: number; message: string; data?: unknown };
+  };
+  readonly headers: Headers;
+}
+
+let nextId = 1;
+
+/** One JSON-RPC request of the legacy era over HTTP. */
+export async function rpc(
+  service: Pick<Service, 'url'>,
+  method: string,
+  params: unknown = {},
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  return post(service, JSON.stringify({ jsonrpc: '2.0', id: nextId++, method, params }), headers);
+}
+
+export async function post(
+  service: Pick<Service, 'url'>,
+  body: string,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const response = await fetch(service.url, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', ...headers },
+    body,
+  });
+  const text = await response.text();
+  return {
+    status: response.status,
+    text,
+    body: text === '' ? {} : JSON.parse(text),
+    headers: response.headers,
+  };
+}
+
+export interface ToolAnswer {
+  readonly isError: boolean;
+  readonly data: Record<string, unknown>;
+  readonly text: string;
+  readonly code: string | undefined;
+  readonly details: Record<string, unknown> | undefined;
+  /** The whole HTTP body: what must not contain a secret. */
+  readonly wire: string;
+  readonly rpcError: { code: number; message: string } | undefined;
+}
+
+/** Calls a tool and takes the answer apart. */
+export async function callTool(
+  service: Pick<Service, 'url'>,
+  name: string,
+  args: unknown = {},
+  headers: Record<string, string> = {},
+): Promise<ToolAnswer> {
+  const answer = await rpc(service, 'tools/call', { name, arguments: args }, headers);
+  const result = (answer.body['result'] ?? {}) as {
+    isError?: boolean;
+    content?: { text: string }[];
+    structuredContent?: Record<string, unknown>;
+    _meta?: Record<string, unknown>;
+  };
+  return {
+    isError: result.isError ?? false,
+    data: result.structuredContent ?? {},
+    text: result.content?.[0]?.text ?? '',
+    code: result._meta?.['parse.error_code'] as string | undefined,
+    details: result._meta?.['parse.details'] as Record<string, unknown> | undefined,
+    wire: answer.text,
+    rpcError: answer.body.error,
+  };
+}
