@@ -1,4 +1,4 @@
-// Import directions of docs/architecture.md, checked on the built tree (plain ES modules).
+// Import directions of docs/contributing/architecture.md, checked on the built tree (plain ES modules).
 // A lib may import the libs listed beside it, and only through their front door (src/index.js).
 export const mayImport = {
   core: [],

@@ -1,5 +1,5 @@
 // `node tools/call-path.mjs [TOOL]`: which of our source files one call runs through, by precise call coverage of the running service.
-// The figure is the length of the way that a maintainer walks from the socket to the database and back (docs/architecture.md).
+// The figure is the length of the way that a maintainer walks from the socket to the database and back (docs/contributing/architecture.md).
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { join } from 'node:path';

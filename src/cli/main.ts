@@ -260,7 +260,7 @@ try {
   if (!(error instanceof CommanderError)) process.stderr.write(`${told(error)}\n`);
 }
 
-/** 0 done, 1 found, refused or failed, 2 wrong usage (docs/configuration.md#commands). */
+/** 0 done, 1 found, refused or failed, 2 wrong usage (docs/reference/configuration.md#commands). */
 function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   return error instanceof UsageError ? 2 : 1;

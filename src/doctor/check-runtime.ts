@@ -35,7 +35,7 @@ function isContained(): boolean {
 const LARGE_BODY = 16 * 1024 * 1024;
 const MANY_CALLS_A_SECOND = 1_000;
 
-/** Limits that the operator opened; all others hold as docs/limits.md says. */
+/** Limits that the operator opened; all others hold as docs/reference/limits.md says. */
 export function checkLimits({ config, agents, policy }: LoadedConfig): Finding[] {
   const { server, exports: exportConfig } = config;
   const findings: Finding[] = [];

@@ -13,7 +13,7 @@ describe('the page on the doctor', () => {
         ([, check]) => check,
       ),
     );
-    const page = here('../../docs/doctor.md');
+    const page = here('../../docs/operations/doctor.md');
     const told = [...page.matchAll(/^\| (`.*?) *\|/gm)].flatMap(([, names = '']) =>
       [...names.matchAll(/`([a-z_.]+)`/g)].map(([, name]) => name),
     );

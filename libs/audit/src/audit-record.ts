@@ -64,7 +64,7 @@ export interface OutageEvent extends EventBase {
   readonly dropped: number;
 }
 
-/** An event of the chain of records itself (docs/audit.md). */
+/** An event of the chain of records itself (docs/operations/audit.md). */
 export interface ChainEvent extends EventBase {
   readonly type: 'chain_begin' | 'chain_anchor' | 'chain_end';
   /** What the process is called (`audit.replica`). */

@@ -6,11 +6,11 @@ export interface AuditPosition {
   readonly seq: number;
   /** Hash of the record before it in its chain; empty for the first. */
   readonly prev?: string;
-  /** Hash of all other members (docs/audit.md). */
+  /** Hash of all other members (docs/operations/audit.md). */
   readonly hash?: string;
 }
 
-/** A stored record; `type` discriminates (docs/audit.md). */
+/** A stored record; `type` discriminates (docs/operations/audit.md). */
 export type AuditEntry = AuditPosition & { readonly at: string; readonly success: boolean } & (
     | ({ readonly type: 'tool_call' | 'export_read' } & AuditRecord)
     | ({ readonly type: 'approval' } & ApprovalRecord)

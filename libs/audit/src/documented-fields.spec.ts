@@ -69,7 +69,7 @@ ${merged()
 
 describe('the pages on audit', () => {
   it('list the members of records as they are', async () => {
-    await expect(LIST).toMatchFileSnapshot('../../../docs/audit-members.md');
+    await expect(LIST).toMatchFileSnapshot('../../../docs/reference/audit-members.md');
   });
 
   it('say something of each', () => {
@@ -87,7 +87,7 @@ describe('the pages on audit', () => {
     const types = [...code.matchAll(/readonly type: ([^;}]+?)[;}]/g)].flatMap(([, values = '']) =>
       [...values.matchAll(/'(\w+)'/g)].map(([, type]) => type),
     );
-    const [, table = ''] = text('../../../docs/audit.md').split('| `type` ');
+    const [, table = ''] = text('../../../docs/operations/audit.md').split('| `type` ');
     const told = [...(table.split('\n\n')[0] ?? '').matchAll(/^\| (`[^|]+)/gm)].flatMap(([, cell = '']) =>
       [...cell.matchAll(/`(\w+)`/g)].map(([, type]) => type),
     );

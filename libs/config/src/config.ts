@@ -25,7 +25,7 @@ import { PolicySection } from './sections/policy.js';
 import { ServerSection } from './sections/server.js';
 import { DatabaseSection, type LiveQueryConfig, ParseSection, RedisSection } from './sections/stores.js';
 
-/** The whole configuration with every default filled in (docs/configuration.md). */
+/** The whole configuration with every default filled in (docs/reference/configuration.md). */
 export interface ParleyConfig {
   readonly server: Plain<ServerSection>;
   readonly database: Plain<DatabaseSection>;

@@ -38,7 +38,9 @@ function configOf(text: string): unknown {
 /** Blocks of YAML in the pages that are configurations, or parts of one. */
 function* examplesInPages(): Generator<readonly [place: string, text: string]> {
   const sections = Object.keys(CONFIG_SCHEMA.properties);
-  for (const page of readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md')))
+  for (const page of readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }).filter((name) =>
+    name.endsWith('.md'),
+  ))
     for (const [index, [, text = '']] of [
       ...read(`docs/${page}`).matchAll(/```yaml\n(.*?)```/gs),
     ].entries()) {

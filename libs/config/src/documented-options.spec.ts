@@ -15,8 +15,8 @@ import { ServerSection } from './sections/server.js';
 import { DatabaseSection, ParseSection, RedisSection } from './sections/stores.js';
 
 const page = (name: string) => readFileSync(new URL(`../../../docs/${name}.md`, import.meta.url), 'utf8');
-const CONFIGURATION = page('configuration');
-const POLICY = page('policy');
+const CONFIGURATION = page('reference/configuration');
+const POLICY = page('guide/policy');
 
 /** From one heading to the next of any level. */
 function chapter(text: string, heading: string): string {
@@ -62,12 +62,12 @@ const TABLES: Readonly<Record<string, readonly [table: Map<string, Row>, type: O
   traces: [rows(chapter(CONFIGURATION, 'traces')), TracesSection],
   metrics: [rows(chapter(CONFIGURATION, 'metrics')), MetricsSection],
   logging: [rows(chapter(CONFIGURATION, 'logging')), LoggingSection],
-  tasks: [rows(chapter(page('tasks'), 'Options')), TaskSection],
-  exports: [rows(chapter(page('exports'), 'Options')), ExportSection],
-  console: [rows(chapter(page('console'), 'Options')), ConsoleSection],
-  audit: [rows(chapter(page('audit'), 'Options')), AuditSection],
-  oauth: [rows(chapter(page('oauth'), 'Options')), OAuthConfig],
-  approvals: [rows(page('approvals').split(/^## /m)[0] as string), ApprovalsSection],
+  tasks: [rows(chapter(page('guide/tasks'), 'Options')), TaskSection],
+  exports: [rows(chapter(page('guide/exports'), 'Options')), ExportSection],
+  console: [rows(chapter(page('operations/console'), 'Options')), ConsoleSection],
+  audit: [rows(chapter(page('operations/audit'), 'Options')), AuditSection],
+  oauth: [rows(chapter(page('operations/oauth'), 'Options')), OAuthConfig],
+  approvals: [rows(page('guide/approvals').split(/^## /m)[0] as string), ApprovalsSection],
 };
 
 /** Tables of which the defaults stand in words, or which tell some options in the text around them. */

@@ -23,7 +23,7 @@ export const DEFAULT_RECURSION_DEPTH = 4;
 /** Tools by name, or a named list of them. */
 export type ToolFilterOptions = NameFilterOptions | { readonly profile: 'lean' };
 
-/** The options of a named agent, as written in the configuration (docs/configuration.md#agents). */
+/** The options of a named agent, as written in the configuration (docs/reference/configuration.md#agents). */
 export interface AgentShapeOptions {
   /** The highest permission level of its tools. Default `readonly`. */
   readonly permissions?: Tier;

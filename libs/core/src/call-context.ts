@@ -23,7 +23,7 @@ export interface CallContext {
   readonly asks?: ClientAsks;
   /**
    * `offered`: the call may become a task that continues in the background. `running`: this is such a task, whose call
-   * was counted and approved. Absent: neither (docs/tasks.md).
+   * was counted and approved. Absent: neither (docs/guide/tasks.md).
    */
   readonly background?: 'offered' | 'running';
   /** Who approved the call, when this is a later run of it. */

@@ -129,12 +129,12 @@ function gatesInCode(): Set<string> {
 }
 
 describe('the pages on refusals', () => {
-  const [codes = '', kinds = '', gates = ''] = page('refusals')
+  const [codes = '', kinds = '', gates = ''] = page('reference/refusals')
     .replace(/\n## Security refusals[^]*/, '')
     .split(/`parse\.details` holds|\n## Gates/);
 
   it('list the catalogue as it is', async () => {
-    await expect(LIST).toMatchFileSnapshot('../../../docs/every-refusal.md');
+    await expect(LIST).toMatchFileSnapshot('../../../docs/reference/every-refusal.md');
   });
 
   it('explain every code and every kind', () => {

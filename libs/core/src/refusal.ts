@@ -1,6 +1,6 @@
 import { IntrinsicException } from '@nestjs/common';
 
-/** Stable codes of failures inside the tool layer (docs/refusals.md). They cross the wire as `parse.error_code`. */
+/** Stable codes of failures inside the tool layer (docs/reference/refusals.md). They cross the wire as `parse.error_code`. */
 export const ERROR_CODES = [
   'access_denied',
   'permission_denied',
@@ -43,7 +43,7 @@ export const DENIAL_KINDS = [
 /** One of `DENIAL_KINDS`. */
 export type DenialKind = (typeof DENIAL_KINDS)[number];
 
-/** Every gate: a check that refuses, or a step of a call (docs/refusals.md#gates). Not sent to agents. */
+/** Every gate: a check that refuses, or a step of a call (docs/reference/refusals.md#gates). Not sent to agents. */
 export const GATES = [
   'rate_limit',
   'running_calls',
@@ -116,7 +116,7 @@ export interface RefusalDetails {
 export interface Refusal {
   /** Stable, for programs. */
   readonly code: ErrorCode;
-  /** The gate that refused, as named in docs/life-of-a-call.md. */
+  /** The gate that refused, as named in docs/contributing/life-of-a-call.md. */
   readonly gate: string;
   /** The text for the agent. */
   readonly message: string;

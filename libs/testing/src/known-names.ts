@@ -10,7 +10,7 @@ import {
   SchemaCatalogue,
 } from '@parley/server';
 
-/** The code of a refusal, or its kind, which says more (docs/refusals.md). */
+/** The code of a refusal, or its kind, which says more (docs/reference/refusals.md). */
 export type RefusalCode = ErrorCode | DenialKind;
 
 function assertKnown(what: string, name: unknown, known: readonly string[]): void {

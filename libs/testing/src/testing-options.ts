@@ -4,7 +4,7 @@ import type { EnvironmentGates, ParleyModuleOptions } from '@parley/server';
 /** Content of a seed file, or the path of one. */
 export type SeedSource = object | string;
 
-/** The sections of a configuration that mean something without a network (docs/configuration.md). */
+/** The sections of a configuration that mean something without a network (docs/reference/configuration.md). */
 type Sections = Pick<
   ParleyModuleOptions,
   'policy' | 'agents' | 'server' | 'approvals' | 'tasks' | 'exports' | 'subscriptions' | 'embeddings'
@@ -27,7 +27,7 @@ export interface TestingOptions extends Sections {
   readonly providers?: readonly Provider[];
   /** Modules whose exports these inject. Default none. */
   readonly imports?: NonNullable<ModuleMetadata['imports']> | readonly DynamicModule[];
-  /** Override providers of Parley (docs/module.md#seams). Default none. */
+  /** Override providers of Parley (docs/guide/module.md#seams). Default none. */
   readonly seams?: readonly Provider[];
   /** Which environment gates are open. Default: none; `process.env` is not asked. */
   readonly gates?: 'open' | Partial<EnvironmentGates>;

@@ -36,7 +36,7 @@ export const READ_ONLY: ToolAnnotations = { readOnlyHint: true, idempotentHint: 
 /** The same, but what is looked for may be sent to the embeddings endpoint that the operator chose. */
 export const READS_AND_EMBEDS: ToolAnnotations = { ...READ_ONLY, openWorldHint: true };
 
-/** Shows rows and groups as a table and a chart (docs/views.md). */
+/** Shows rows and groups as a table and a chart (docs/guide/views.md). */
 export const RESULTS_VIEW = 'ui://parley/results';
 
 /** What a tool may do beyond reading. A tool is given only the doors it names. */
@@ -63,7 +63,7 @@ export interface ToolDefinition {
   /** Of its arguments, of type object. */
   readonly inputSchema: JsonSchema;
   /**
-   * How the tool meets clients that follow tasks (docs/tasks.md). `optional`: runs as a task, and is answered at once when it
+   * How the tool meets clients that follow tasks (docs/guide/tasks.md). `optional`: runs as a task, and is answered at once when it
    * is quick. `required`: only as a task; other clients are refused. `on-demand`: the handler says so by `continueAsTask`.
    * Default: never.
    */
@@ -74,7 +74,7 @@ export interface ToolDefinition {
   readonly outputSchema?: JsonSchema;
   /** Hints for clients; they open and close no gate. */
   readonly annotations?: ToolAnnotations;
-  /** Address (`ui:`) of a page that shows the result, for hosts that show pages (docs/views.md). The text tells everything too. */
+  /** Address (`ui:`) of a page that shows the result, for hosts that show pages (docs/guide/views.md). The text tells everything too. */
   readonly view?: string;
   /** Callable by agents that act as a client without a master key. Default false. */
   readonly clientSafe: boolean;
@@ -82,7 +82,7 @@ export interface ToolDefinition {
   readonly needs?: readonly ToolNeed[];
 }
 
-/** Switches of the policy that change what tools say (docs/policy.md#switches). */
+/** Switches of the policy that change what tools say (docs/guide/policy.md#switches). */
 export interface ToolSwitches {
   /** Rows carry `_source` telling where they came from. Default false. */
   readonly includeSourceProvenance: boolean;

@@ -4,7 +4,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { expect, it } from 'vitest';
 
 /** The code of the page is one suite, which runs here as a reader would run it. */
-const page = readFileSync(new URL('../../../docs/testing.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../../docs/guide/testing.md', import.meta.url), 'utf8');
 const code = [...page.matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, block = '']) => block);
 
 // Inside the repository, where packages are found.

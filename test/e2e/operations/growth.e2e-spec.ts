@@ -38,7 +38,7 @@ const config = {
   tasks: { lifetime: 600, maxPerPrincipal: MAX_TASKS },
 };
 
-/** Kept for good, and documented so (docs/limits.md): a key of sealing, and what BullMQ knows of its one queue. */
+/** Kept for good, and documented so (docs/reference/limits.md): a key of sealing, and what BullMQ knows of its one queue. */
 const KEPT = [/^parley:\{secret:/, /^\{parley\}:tasks:(meta|id|events|marker|limiter)$/];
 
 let folder: string;

@@ -8,7 +8,7 @@ import { type Collector, startCollector } from '#telemetry/contracts';
 import { NEWSROOM, NEWSROOM_CONFIG } from '../../support/seeds.js';
 import { callTool, post, rpc, type Service, startAndFail, startService } from '../../support/service.js';
 
-const PAGE = readFileSync(new URL('../../../docs/observability.md', import.meta.url), 'utf8');
+const PAGE = readFileSync(new URL('../../../docs/operations/observability.md', import.meta.url), 'utf8');
 const CLI = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
 const SLOW = fileURLToPath(new URL('../../fixtures/plugins/slow.mjs', import.meta.url));
 

@@ -12,15 +12,16 @@ const root = fileURLToPath(new URL('../../..', import.meta.url));
 const run = promisify(execFile);
 const textOf = (file: string) => readFileSync(join(root, file), 'utf8');
 
-describe('a page of the documentation', () => {
-  const pages = [
-    'README.md',
-    ...readdirSync(join(root, 'docs'))
-      .filter((name) => name.endsWith('.md'))
-      .map((name) => `docs/${name}`),
-  ];
+/** Pages below a folder, by their paths from the root. */
+const pagesOf = (folder: string) =>
+  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => join(folder, name));
 
-  it.each(pages)('%s leads only to pages that exist', (page) => {
+describe('a page of the documentation', () => {
+  const ofProject = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md'];
+
+  it.each([...ofProject, ...pagesOf('docs')])('%s leads only to pages that exist', (page) => {
     const targets = [...textOf(page).matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)].map(
       ([, path]) => path ?? '',
     );
@@ -28,16 +29,18 @@ describe('a page of the documentation', () => {
   });
 });
 
-describe('the first page', () => {
-  it('leads to every page there is', () => {
-    const first = textOf('README.md');
-    const pages = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
-    expect(pages.filter((name) => !first.includes(`(docs/${name})`))).toEqual([]);
+describe('the index of the documentation', () => {
+  it('leads to every page there is, and the first page leads to it', () => {
+    const index = textOf('docs/README.md') + textOf('docs/contributing/decisions/README.md');
+    const pages = pagesOf('docs').filter((page) => page !== 'docs/README.md');
+    const linkOf = (page: string) => page.replace(/^docs\/(contributing\/decisions\/(?=0))?/, '');
+    expect(pages.filter((page) => !index.includes(`(${linkOf(page)})`))).toEqual([]);
+    expect(textOf('README.md')).toContain('(docs/README.md)');
   });
 });
 
 describe('pages that name files', () => {
-  it.each(['docs/threat-model.md', 'docs/connect.md', 'docs/life-of-a-call.md'])(
+  it.each(['docs/operations/threat-model.md', 'docs/guide/connect.md', 'docs/contributing/life-of-a-call.md'])(
     '%s names such as exist',
     (page) => {
       const named = [...textOf(page).matchAll(/`((?:test|libs)\/[\w./-]+)`/g)].map(([, path = '']) => path);
@@ -54,7 +57,7 @@ describe('the five minutes', () => {
     async () => {
       const folder = mkdtempSync(join(tmpdir(), 'parley-start-'));
       try {
-        const [, config = '', cases = ''] = textOf('docs/start.md').split(/^```yaml$/m);
+        const [, config = '', cases = ''] = textOf('docs/guide/start.md').split(/^```yaml$/m);
         writeFileSync(
           join(folder, 'my.yaml'),
           (config.split('```')[0] ?? '').replace('./demo/seed.json', join(root, 'demo/seed.json')),
@@ -79,7 +82,7 @@ describe('the page on architecture', () => {
     const rules = (await import(pathToFileURL(join(root, '.dependency-cruiser.mjs')).href)) as {
       mayImport: Record<string, string[]>;
     };
-    const rows = [...textOf('docs/architecture.md').matchAll(/^\| `([\w-]+)` .*\| ([^|]+) \|$/gm)];
+    const rows = [...textOf('docs/contributing/architecture.md').matchAll(/^\| `([\w-]+)` .*\| ([^|]+) \|$/gm)];
     const told = rows.map(([, lib, imports = '']) => [
       lib,
       [...imports.matchAll(/`([\w-]+)`/g)].map(([, name = '']) => name).sort(),

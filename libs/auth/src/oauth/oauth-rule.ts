@@ -10,7 +10,7 @@ import { IssuerDocuments, KeyRing } from './issuer-metadata.js';
 import { Introspection, type Revocations } from './revocations.js';
 import { type Algorithm, ALGORITHMS, TokenVerifier } from './token-verifier.js';
 
-/** Configuration of one issuer's tokens (docs/oauth.md). */
+/** Configuration of one issuer's tokens (docs/operations/oauth.md). */
 export interface OAuthIssuer {
   /** Exactly the `iss` of its tokens. */
   readonly issuer: string;

@@ -84,7 +84,7 @@ class RoleIdentity {
   readonly label?: string;
 }
 
-/** With whose rights an agent reads (docs/configuration.md#identities). */
+/** With whose rights an agent reads (docs/reference/configuration.md#identities). */
 type IdentityConfig =
   'master' | SessionIdentity | UserIdentity | ClaimIdentity | ImpersonationIdentity | RoleIdentity;
 

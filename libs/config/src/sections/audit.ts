@@ -112,7 +112,7 @@ const SINKS = { file: FileSink, mongodb: MongoSink, webhook: WebhookSink } as co
 /** Which options go with which kind is checked by `auditErrors`. */
 const AnySink = joinOptions(Object.values(SINKS), ['kind']);
 
-/** The section `audit`: what is recorded, and where (docs/audit.md). */
+/** The section `audit`: what is recorded, and where (docs/operations/audit.md). */
 export class AuditSection {
   @Option("records on the application's log: refusals with their private cause as warnings")
   @IsBoolean()

@@ -62,7 +62,7 @@ export class IntrospectionConfig {
   readonly cache?: number;
 }
 
-/** `auth.*.oauth`: access tokens of one issuer (docs/oauth.md). Defaults are those of `#auth`. */
+/** `auth.*.oauth`: access tokens of one issuer (docs/operations/oauth.md). Defaults are those of `#auth`. */
 export class OAuthConfig implements OAuthIssuer {
   @Option('exactly the `iss` of its tokens; https, or http on this machine', { required: true })
   @IsString()

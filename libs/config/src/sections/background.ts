@@ -1,7 +1,7 @@
 import { DEFAULT_SUBSCRIPTIONS } from '#subscriptions';
 import { IsBoolean, IsInt, IsNumber, Max, Min, Option } from '../schema/option.js';
 
-/** The section `tasks`: calls that go on after their answer (docs/tasks.md). */
+/** The section `tasks`: calls that go on after their answer (docs/guide/tasks.md). */
 export class TaskSection {
   @Option('seconds that a task and its result are kept after their last change')
   @IsNumber()
@@ -32,7 +32,7 @@ export class TaskSection {
   readonly maxPerPrincipal: number = 1000;
 }
 
-/** The section `exports`: exports that are fetched after they were requested (docs/exports.md). */
+/** The section `exports`: exports that are fetched after they were requested (docs/guide/exports.md). */
 export class ExportSection {
   @Option('seconds that an export can be fetched')
   @IsNumber()
@@ -50,7 +50,7 @@ export class ExportSection {
   readonly maxPerPrincipal: number = 20;
 }
 
-/** The section `subscriptions`: resources that sessions watch (docs/subscriptions.md). */
+/** The section `subscriptions`: resources that sessions watch (docs/guide/subscriptions.md). */
 export class SubscriptionsSection {
   @Option(
     'seconds from the first change to the one update that tells of it and all that follow until then; 0 or less: one per change',
@@ -69,7 +69,7 @@ export class SubscriptionsSection {
   readonly maxSessions: number = DEFAULT_SUBSCRIPTIONS.maxSessions;
 }
 
-/** The section `reload`: reading the configuration anew while the service runs (docs/reload.md). */
+/** The section `reload`: reading the configuration anew while the service runs (docs/operations/reload.md). */
 export class ReloadSection {
   @Option('looks whether the file has changed; without it, only `SIGHUP` has it read anew')
   @IsBoolean()

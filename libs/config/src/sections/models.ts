@@ -100,7 +100,7 @@ class PriceConfig {
 }
 
 /**
- * The section `llm`: which language model `parley chat` and `parley console` ask (docs/chat.md). The service itself uses none, and
+ * The section `llm`: which language model `parley chat` and `parley console` ask (docs/guide/chat.md). The service itself uses none, and
  * loads no client: the names of providers stand here too.
  */
 export class LlmSection {

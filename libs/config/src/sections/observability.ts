@@ -20,7 +20,7 @@ import {
 /** What can stand in a header. */
 const HEADER_TEXT = '^[\\x21-\\x7e]([\\x20-\\x7e]*[\\x21-\\x7e])?$';
 
-/** The section `traces`: where spans go (docs/observability.md). Off by default, unless the `OTEL_*` variables name a place. */
+/** The section `traces`: where spans go (docs/operations/observability.md). Off by default, unless the `OTEL_*` variables name a place. */
 export class TracesSection {
   // A URL with a password in it would be logged by whatever logs the URL.
   @Option('OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`')

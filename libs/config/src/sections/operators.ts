@@ -30,7 +30,7 @@ export class ApprovalWebhookConfig {
   readonly secret!: string;
 }
 
-/** The section `approvals`: who decides when the policy wants approval (docs/approvals.md). */
+/** The section `approvals`: who decides when the policy wants approval (docs/guide/approvals.md). */
 export class ApprovalsSection {
   @Option(
     '`client`: whoever sits at the calling client. `desk`: another person. `both`: the client, and then the other',
@@ -58,7 +58,7 @@ export class ApprovalsSection {
 
 export type ApprovalsConfig = Plain<ApprovalsSection>;
 
-/** The section `console`: the operators' page (docs/console.md). */
+/** The section `console`: the operators' page (docs/operations/console.md). */
 export class ConsoleSection {
   @Option(
     'names of the agents that may see it; null: `/console` is 404. One that is reached without a credential stops the start',

@@ -269,7 +269,7 @@ export class ClassEntry implements ClassConfig {
   readonly properties?: Readonly<Record<string, Property>>;
 }
 
-/** The section `policy` (docs/policy.md). Defaults are those of `#policy`, which compiles it. */
+/** The section `policy` (docs/guide/policy.md). Defaults are those of `#policy`, which compiles it. */
 export class PolicySection implements PolicyConfig {
   @Option("tiers whose calls need a person's yes; nobody to ask is a no", { default: [] })
   @IsArray()

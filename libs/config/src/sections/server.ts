@@ -185,7 +185,7 @@ export type StartKind = 'http' | 'stdio';
 
 /**
  * Errors that stop a start: the server is switched off, or an address that others can reach does not require
- * credentials (docs/configuration.md#binding).
+ * credentials (docs/reference/configuration.md#binding).
  */
 export function startErrors(config: ParleyConfig, env: Environment, kind: StartKind): ConfigFault[] {
   const errors: ConfigFault[] = [];

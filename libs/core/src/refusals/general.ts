@@ -25,7 +25,7 @@ export function accessDenied(
   };
 }
 
-/** Opaque on the wire. @param reason one of the reason tokens of docs/refusals.md; logged only */
+/** Opaque on the wire. @param reason one of the reason tokens of docs/reference/refusals.md; logged only */
 export function securityBlocked(
   gate: 'where' | 'pipeline' | 'canary' | 'arguments',
   reason: string,

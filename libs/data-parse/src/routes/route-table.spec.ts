@@ -48,7 +48,7 @@ describe('the route table', () => {
 
   it('is the one in the documentation', () => {
     const cell = (routes: readonly string[]) => (routes.length === 0 ? 'refused' : routes.join(', else '));
-    const page = readFileSync(new URL('../../../../docs/routes.md', import.meta.url), 'utf8');
+    const page = readFileSync(new URL('../../../../docs/reference/routes.md', import.meta.url), 'utf8');
     const documented = page
       .split('\n')
       .filter((line) => line.startsWith('| '))

@@ -26,7 +26,7 @@ interface TableRow {
 
 /**
  * Where each kind of access goes when a Parse Server is configured. The next route of a cell is taken when the one before
- * it is not configured, or cannot be asked this: see docs/routes.md.
+ * it is not configured, or cannot be asked this: see docs/reference/routes.md.
  */
 export const ROUTE_TABLE: Readonly<Record<RoutedOperation, TableRow>> = {
   rows: {

@@ -49,7 +49,7 @@ function maxTimeMs(timeoutSeconds: number): number {
   return timeoutSeconds <= 6 ? Math.round(timeoutSeconds * 800) : Math.max(1000, (timeoutSeconds - 5) * 1000);
 }
 
-/** `parley:TOOL:CORRELATION`, and `:TRACE` where there is one; none of the three holds a colon (docs/observability.md). */
+/** `parley:TOOL:CORRELATION`, and `:TRACE` where there is one; none of the three holds a colon (docs/operations/observability.md). */
 function commentOf({ correlationId, agent, telemetry }: CallContext, { tool }: CallBudget): string {
   const comment = `parley:${tool}:${correlationId ?? agent.agentId}`;
   return telemetry?.traceId === undefined ? comment : `${comment}:${telemetry.traceId}`;

@@ -24,7 +24,7 @@ import { CallerConstraints, enterClass, type GovernedCall, RowRules } from './ro
 import { shownClass, shownRows } from './shown-rows.js';
 import { atStore } from './store-refusals.js';
 
-/** Governed records of one call. The order of the checks is that of docs/life-of-a-call.md. */
+/** Governed records of one call. The order of the checks is that of docs/contributing/life-of-a-call.md. */
 export class ParleyRecords implements GovernedRecords {
   private readonly rules: RowRules;
   private readonly constraints: CallerConstraints;

@@ -40,7 +40,7 @@ interface GovernedWriteCall extends GovernedCall {
   readonly keys: WriteKeys;
 }
 
-/** Governed writes of one call. The order of the checks is that of docs/life-of-a-call.md. */
+/** Governed writes of one call. The order of the checks is that of docs/contributing/life-of-a-call.md. */
 export class ParleyWrites implements GovernedWrites {
   private readonly rules: RowRules;
   private readonly keyed: KeyedWrites;

@@ -120,7 +120,7 @@ export type ApprovalDecision = {
   readonly again?: true;
 } & ({ readonly outcome: 'approve' } | { readonly outcome: 'deny' | 'unavailable'; readonly reason: string });
 
-/** Asks a person whether a gated call may run (docs/policy.md#approval). Anything but `approve` refuses it. */
+/** Asks a person whether a gated call may run (docs/guide/policy.md#approval). Anything but `approve` refuses it. */
 export abstract class Approver {
   /** Decides on one call, or says that nobody does. */
   abstract review(request: ApprovalRequest): Promise<ApprovalDecision>;

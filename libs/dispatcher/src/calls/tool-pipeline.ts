@@ -24,7 +24,7 @@ import {
 } from './tool-execution.js';
 
 /**
- * The order of every tool call (docs/life-of-a-call.md). These lists are what runs: the steps around everything, outermost first;
+ * The order of every tool call (docs/contributing/life-of-a-call.md). These lists are what runs: the steps around everything, outermost first;
  * guards first to last; the interceptors around the handler, outermost first. Enhancers that a tool declares run inside the handler.
  */
 export abstract class ToolPipeline {
@@ -120,7 +120,7 @@ async function runGuarded(
 /** Around every gate and the handler, outermost first: what comes of a call is paid for, then recorded. */
 export const TOOL_STEPS = [AuditStep, BudgetStep, OutcomeStep] as const satisfies readonly Type<CallStep>[];
 
-/** The gates of every tool call in their order (docs/life-of-a-call.md). */
+/** The gates of every tool call in their order (docs/contributing/life-of-a-call.md). */
 export const TOOL_GUARDS = [
   RateLimitGuard,
   AuditGuard,

@@ -12,7 +12,7 @@ interface ExpectedRefusal {
   readonly field?: string;
 }
 
-/** One rule of a policy as data: who calls what, and what must come of it (docs/policy.md#testing-a-policy). */
+/** One rule of a policy as data: who calls what, and what must come of it (docs/guide/policy.md#testing-a-policy). */
 export interface PolicyCase {
   /** The rule in words. */
   readonly rule: string;

@@ -57,7 +57,7 @@ export interface TaskState {
   readonly inputRequests?: Readonly<Record<string, WireRequest>>;
 }
 
-/** Calls that go on after their answer (docs/tasks.md). Implementations over shared state serve all replicas. */
+/** Calls that go on after their answer (docs/guide/tasks.md). Implementations over shared state serve all replicas. */
 export abstract class TaskStore {
   /**
    * Takes the call over. What is returned survives this process where the desk's state does.

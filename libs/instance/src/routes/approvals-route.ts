@@ -34,7 +34,7 @@ function verdictOf({ decision, reason }: Readonly<Record<string, unknown>>): Ver
   return { approved: decision === 'approve', ...(reason !== undefined && { reason }) };
 }
 
-/** Calls that wait for another person, for those who may decide them (docs/approvals.md). */
+/** Calls that wait for another person, for those who may decide them (docs/guide/approvals.md). */
 @Injectable()
 export class ApprovalsRoute implements HttpRoute {
   readonly path = '/approvals';

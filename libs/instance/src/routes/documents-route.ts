@@ -14,7 +14,7 @@ const PREFLIGHT = {
   'Access-Control-Max-Age': '86400',
 };
 
-/** Where a client without a token finds its authorization server (docs/oauth.md). Asks for no credentials and takes none. */
+/** Where a client without a token finds its authorization server (docs/operations/oauth.md). Asks for no credentials and takes none. */
 abstract class DocumentsRoute implements HttpRoute {
   abstract readonly path: string;
   private readonly logger = new Logger('Documents');

@@ -54,7 +54,7 @@ function envelopeFault(body: JsonObject): string | null {
 
 /**
  * Answers one JSON-RPC message of MCP as an agent, through every gate: for transports of one's own and for tests
- * (docs/module.md#messages-without-http). Never rejects.
+ * (docs/guide/module.md#messages-without-http). Never rejects.
  */
 export async function answerMessage(
   kernel: Kernel,

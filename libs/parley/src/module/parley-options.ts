@@ -48,11 +48,11 @@ function endpointFaults(given: unknown): ConfigFault[] {
 
 type Sections = Omit<ParleyConfig, 'agents' | 'console' | 'reload' | 'logging' | 'liveQuery' | 'llm'>;
 
-/** A named agent as code may give it: a row filter may be a function of the agent (docs/agents.md#filters-that-are-functions). */
+/** A named agent as code may give it: a row filter may be a function of the agent (docs/guide/agents.md#filters-that-are-functions). */
 export type CodeAgentConfig = Omit<AgentConfig, 'filters'> & Pick<AgentShapeOptions, 'filters'>;
 
 /**
- * The options of the configuration file (docs/configuration.md), of each section only what is not the default. Without
+ * The options of the configuration file (docs/reference/configuration.md), of each section only what is not the default. Without
  * `auth` rules, an Authenticator or an AGENT_FACTORY nobody is admitted.
  */
 export type ParleyModuleOptions = {
@@ -78,7 +78,7 @@ export interface ParleyModuleExtras {
   readonly isGlobal?: boolean;
   /** Modules whose exports `providers` inject. Default none. */
   readonly imports?: ModuleMetadata['imports'];
-  /** Bind bound anew (docs/module.md), with what these need. Default none. */
+  /** Bind bound anew (docs/guide/module.md), with what these need. Default none. */
   readonly providers?: readonly Provider[];
   /** Version in the URL where the application has URI versioning. Default: the application's. */
   readonly version?: string;

@@ -131,7 +131,7 @@ function hostProvider(name: string, version: string | undefined): Provider {
 }
 
 /**
- * Parley inside another NestJS application (docs/module.md). Several instances may live in one, each with its own options,
+ * Parley inside another NestJS application (docs/guide/module.md). Several instances may live in one, each with its own options,
  * path and tools.
  */
 @Module({})

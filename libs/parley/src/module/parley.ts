@@ -151,7 +151,7 @@ export class Parley {
   }
 
   /**
-   * A conversation with a language model that answers with the tools of an agent (docs/chat.md#from-code). Every call passes every
+   * A conversation with a language model that answers with the tools of an agent (docs/guide/chat.md#from-code). Every call passes every
    * gate and leaves its record.
    * @throws ModelSettingsError when no model can be asked with these settings
    */

@@ -18,7 +18,7 @@ import {
 import { translateWhere } from '../where/translate-where.js';
 import type { ClassConfig, PolicyConfig, PropertyConfig, SearchableConfig } from './policy-config.js';
 
-/** The defaults of all switches (docs/policy.md#switches). */
+/** The defaults of all switches (docs/guide/policy.md#switches). */
 const DEFAULT_SWITCHES: PolicySwitches = Object.freeze({
   requireApprovalFor: [],
   refuseCollscan: false,

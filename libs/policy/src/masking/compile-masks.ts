@@ -3,7 +3,7 @@ import { ALWAYS_KEEP, hasInternalSegment, rootOf } from '../model/field-names.js
 import type { PolicyIssue } from '../model/policy.js';
 import { describeMask, isAsStrict, type MaskRule, strictestOf, type TierMasks } from './column-masks.js';
 
-/** How the values of a field are masked (docs/masking.md). */
+/** How the values of a field are masked (docs/guide/masking.md). */
 export type MaskForm =
   | 'none'
   | 'drop'

@@ -85,7 +85,7 @@ export interface ClassPolicy extends DeclaredClass {
   readonly names: FieldNames;
 }
 
-/** Process-wide switches (docs/policy.md#switches). */
+/** Process-wide switches (docs/guide/policy.md#switches). */
 export interface PolicySwitches {
   readonly requireApprovalFor: readonly string[];
   readonly refuseCollscan: boolean;

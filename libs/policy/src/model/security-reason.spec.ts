@@ -5,7 +5,7 @@ import { blocked, SECURITY_REASONS } from './security-reason.js';
 
 describe('security reasons', () => {
   it('are the ones the documentation lists, no more and no fewer', () => {
-    const page = readFileSync(new URL('../../../../docs/refusals.md', import.meta.url), 'utf8');
+    const page = readFileSync(new URL('../../../../docs/reference/refusals.md', import.meta.url), 'utf8');
     const [, section = ''] = page.split('## Security refusals are opaque');
     const [table = ''] = section.split(/^## /m);
     const listed = table

@@ -1,6 +1,6 @@
 import { Refused, refusals } from '#core';
 
-/** Why a query or a write was blocked, for the operator's log alone (docs/refusals.md#security-refusals-are-opaque). */
+/** Why a query or a write was blocked, for the operator's log alone (docs/reference/refusals.md#security-refusals-are-opaque). */
 export const SECURITY_REASONS = [
   'code_execution',
   'cross_class_denied',

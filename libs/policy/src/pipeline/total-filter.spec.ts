@@ -21,7 +21,7 @@ const refusalOf = (expression: unknown): string => {
 };
 
 describe('the operators of filters', () => {
-  const page = readFileSync(new URL('../../../../docs/tools.md', import.meta.url), 'utf8');
+  const page = readFileSync(new URL('../../../../docs/guide/tools.md', import.meta.url), 'utf8');
   const [, section = ''] = page.split('### Expressions in a filter');
   const rows = section.split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| ---'));
 

@@ -12,7 +12,7 @@ export interface GatedTool {
 const RAW_CRUD = new Set(['create_object', 'update_object', 'delete_object']);
 const RAW_SCHEMA = new Set(['create_class', 'delete_class']);
 
-/** The four gates that only the process environment can open (docs/configuration.md#environment-gates). */
+/** The four gates that only the process environment can open (docs/reference/configuration.md#environment-gates). */
 export interface EnvironmentGates {
   /** Tools that change rows, including custom ones. Default false, as for all four. */
   readonly PARSE_AGENT_ALLOW_WRITE_TOOLS: boolean;

@@ -87,7 +87,7 @@ function wordedElsewhere(): Row[] {
 }
 
 describe('the page on refusals', () => {
-  const page = readFileSync(new URL('../../../../docs/refusals.md', import.meta.url), 'utf8');
+  const page = readFileSync(new URL('../../../../docs/reference/refusals.md', import.meta.url), 'utf8');
   const [, chapter = ''] = page.split(/^## Refusals of the transports$/m);
   const rows = [...(chapter.split(/^## /m)[0] ?? '').matchAll(/^\| ([^|]*) \| ([^|]*) \| ([^|]*) \|/gm)]
     .map(([, ...cells]) => cells.map((cell) => cell.replaceAll('`', '').trim()) as unknown as Row)

@@ -2,7 +2,7 @@ import { MODERN_VERSIONS, RPC } from '#dispatcher';
 import { type ErrorFrame, errorReply, reply, type Reply } from './reply.js';
 
 /**
- * Every refusal of the transports, over HTTP and over a pipe. A test compares the table in docs/refusals.md with these, and lets
+ * Every refusal of the transports, over HTTP and over a pipe. A test compares the table in docs/reference/refusals.md with these, and lets
  * no other file of this library add one.
  */
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { MetricsListener } from './metrics-listener.js';
 import { METRICS, openMetrics } from './service-metrics.js';
 
-const PAGE = readFileSync(new URL('../../../../docs/observability.md', import.meta.url), 'utf8');
+const PAGE = readFileSync(new URL('../../../../docs/operations/observability.md', import.meta.url), 'utf8');
 
 const ended = (more: object = {}) => ({ success: true, duration_ms: 5, ...more });
 const lines = (text: string, name: string) => text.split('\n').filter((line) => line.startsWith(name));

@@ -3,7 +3,7 @@ import type { DataOperation, ToolEnding } from '#core';
 import { BoundedNames } from '../bounded-names.js';
 import type { MessageEnding } from '../telemetry.js';
 
-/** A documented metric (docs/observability.md; a test compares the page with this table). */
+/** A documented metric (docs/operations/observability.md; a test compares the page with this table). */
 export interface MetricDeclaration {
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly labels: readonly string[];

@@ -5,7 +5,7 @@ import { OTHER_NAME } from '../bounded-names.js';
 import type { Arrival, ReceivedMessage } from '../telemetry.js';
 import { readTraceParent, type TraceParent } from '../trace-context.js';
 
-/** How the trace context of a caller is used (docs/observability.md#callers). */
+/** How the trace context of a caller is used (docs/operations/observability.md#callers). */
 export type CallerTraces = 'continue' | 'follow' | 'restart';
 
 /** Parent and links of a new span. */

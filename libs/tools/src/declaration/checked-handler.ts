@@ -43,7 +43,7 @@ export function checkedHandler(registration: ToolRegistration): ToolHandler {
 }
 
 /**
- * A handler may return `{ success: false, error, error_code }` instead of throwing (docs/writing-tools.md); null: `result` is none.
+ * A handler may return `{ success: false, error, error_code }` instead of throwing (docs/guide/writing-tools.md); null: `result` is none.
  * An `error_code` that is none of `ERROR_CODES` counts as `internal_error`.
  */
 function returnedFailure(result: unknown): Refusal | null {

@@ -37,7 +37,7 @@ export interface ToolOptions {
   readonly output?: ValueSchema;
   /** Hints for clients; they open and close no gate. Default: by tier. */
   readonly annotations?: ToolAnnotations;
-  /** Address (`ui:`) of a page that shows the result, for hosts that show pages (docs/views.md). Default: none. */
+  /** Address (`ui:`) of a page that shows the result, for hosts that show pages (docs/guide/views.md). Default: none. */
   readonly view?: string;
   /** Callable by agents that act as a client without a master key. Default false. */
   readonly clientSafe?: boolean;

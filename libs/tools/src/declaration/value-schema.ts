@@ -79,7 +79,7 @@ function toldAs(
 ): JsonSchema {
   if (!jsonSchema)
     throw new TypeError(
-      `is a schema of ${vendor} that cannot be told as JSON Schema (docs/writing-tools.md)`,
+      `is a schema of ${vendor} that cannot be told as JSON Schema (docs/guide/writing-tools.md)`,
     );
   // The dialect is the protocol's own.
   const { $schema: _dialect, ...told } = jsonSchema[direction]({ target: 'draft-2020-12' });
