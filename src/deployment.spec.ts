@@ -231,7 +231,9 @@ describe('the Kubernetes manifests', () => {
 describe('the page on limits', () => {
   it('names options that exist', () => {
     const named = [
-      ...read('docs/reference/limits.md').matchAll(/`(server|tasks|exports|subscriptions|embeddings)\.(\w+)`/g),
+      ...read('docs/reference/limits.md').matchAll(
+        /`(server|tasks|exports|subscriptions|embeddings)\.(\w+)`/g,
+      ),
     ];
     expect(named.length).toBeGreaterThan(5);
     for (const [, section, option] of named) {

@@ -19,7 +19,7 @@ interface EventBase {
 }
 
 /** A request with invalid or insufficient credentials. */
-export interface AuthenticationEvent extends EventBase {
+interface AuthenticationEvent extends EventBase {
   readonly type: 'authentication';
   /** Whence the connection came: a proxy's address behind one. */
   readonly remote_address?: string;
@@ -45,7 +45,7 @@ export interface TaskEndEvent extends EventBase {
 }
 
 /** An action of an operator. */
-export interface OperatorEvent extends EventBase {
+interface OperatorEvent extends EventBase {
   readonly type: 'operator_action';
   /** What was done. */
   readonly action: string;
@@ -65,7 +65,7 @@ export interface OutageEvent extends EventBase {
 }
 
 /** An event of the chain of records itself (docs/operations/audit.md). */
-export interface ChainEvent extends EventBase {
+interface ChainEvent extends EventBase {
   readonly type: 'chain_begin' | 'chain_anchor' | 'chain_end';
   /** What the process is called (`audit.replica`). */
   readonly replica?: string;

@@ -1,7 +1,7 @@
 import type { ApprovalRecord, AuditEvent, AuditRecord } from './audit-record.js';
 
 /** Position of an entry in the chain of its process, starting at 0. */
-export interface AuditPosition {
+interface AuditPosition {
   readonly chain: string;
   readonly seq: number;
   /** Hash of the record before it in its chain; empty for the first. */
@@ -17,7 +17,7 @@ export type AuditEntry = AuditPosition & { readonly at: string; readonly success
     | AuditEvent
   );
 
-export type AuditEntryType = AuditEntry['type'];
+type AuditEntryType = AuditEntry['type'];
 
 /** Filters of a search; an entry must match all of them. */
 export interface AuditQuery {
@@ -100,7 +100,7 @@ export function newestFirst(a: AuditOrder, b: AuditOrder): number {
   return b.seq - a.seq;
 }
 
-export function cursorAfter({ at, chain, seq }: AuditOrder): string {
+function cursorAfter({ at, chain, seq }: AuditOrder): string {
   return Buffer.from(JSON.stringify([at, chain, seq])).toString('base64url');
 }
 

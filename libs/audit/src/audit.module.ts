@@ -45,7 +45,7 @@ interface CollectionSink extends OnFailure {
   readonly store: AuditCollection;
 }
 
-export type AuditSinkOptions = FileSink | WebhookSink | CollectionSink;
+type AuditSinkOptions = FileSink | WebhookSink | CollectionSink;
 
 /** What is recorded, and where; durations in seconds. */
 export interface AuditModuleOptions {

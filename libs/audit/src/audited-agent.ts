@@ -40,7 +40,7 @@ export interface AuditedAgent extends AuditedLimits {
  * The lists of an agent's filters; a list is present when its filter is set. Those of a sub-agent include its
  * parents'.
  */
-export interface AuditedLimits {
+interface AuditedLimits {
   /** `classes.only` of the agent. */
   readonly classes_only?: readonly string[];
   /** `classes.except` of the agent. */

@@ -58,7 +58,7 @@ function merged(): Member[] {
 const LIST = `# Every member of audit records
 
 Written from the types in the code: \`npx vitest run --project unit libs/audit -u\`. What is recorded when, and where it goes:
-[audit](audit.md). A member that does not apply is left out.
+[audit](../operations/audit.md). A member that does not apply is left out.
 
 | Member | In records of type | |
 | --- | --- | --- |

@@ -9,7 +9,7 @@ export {
   type StepUp,
 } from './authenticator.js';
 export { BearerChallenge, metadataUrlOf, ResourceDocuments } from './oauth/resource-metadata.js';
-export type { Credentials, CredentialSource } from './credentials.js';
+export type { CredentialSource } from './credentials.js';
 export {
   actingAs,
   CallerSessionRule,
@@ -21,7 +21,7 @@ export {
 } from './session-rules.js';
 export { newKey, parseKeyHash, slowHashOf } from './key-hash.js';
 export { requestJson, isTrustworthyUrl } from './oauth/issuer-request.js';
-export { type ClaimPath, isScopeName, type TenantClaim } from './oauth/claims.js';
+export { isScopeName, type TenantClaim } from './oauth/claims.js';
 export {
   type Admission,
   ClaimedUsers,
@@ -34,18 +34,11 @@ export {
   DEFAULT_ISSUER,
   type IssuerTrust,
   issuerTrust,
-  type OAuthGrants,
   type OAuthIssuer,
   oauthRule,
   OAuthRule,
 } from './oauth/oauth-rule.js';
 export { IssuerDocuments } from './oauth/issuer-metadata.js';
-export {
-  RevocationList,
-  revocationName,
-  type Revocations,
-  RevocationStore,
-  type RevokedBy,
-} from './oauth/revocations.js';
+export { RevocationList, revocationName, RevocationStore, type RevokedBy } from './oauth/revocations.js';
 export { type Algorithm, ALGORITHMS } from './oauth/token-verifier.js';
 export { remoteNetwork, TrustedNetworks } from './networks.js';

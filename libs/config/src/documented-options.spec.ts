@@ -14,7 +14,10 @@ import { BudgetConfig, ClassEntry, PolicySection, SearchableConfig } from './sec
 import { ServerSection } from './sections/server.js';
 import { DatabaseSection, ParseSection, RedisSection } from './sections/stores.js';
 
-const page = (name: string) => readFileSync(new URL(`../../../docs/${name}.md`, import.meta.url), 'utf8');
+/** Links by the name of their page alone: pages and classes stand in different folders. */
+const withShortLinks = (text: string) => text.replaceAll(/\]\((?:\.\.?\/)*(?:\w+\/)*/g, '](');
+const page = (name: string) =>
+  withShortLinks(readFileSync(new URL(`../../../docs/${name}.md`, import.meta.url), 'utf8'));
 const CONFIGURATION = page('reference/configuration');
 const POLICY = page('guide/policy');
 

@@ -127,7 +127,7 @@ const OF_THE_MODEL = [
  * Variables that a `.env` file may set, and with `_FILE` those of secrets. The environment gates are not among them: whoever may
  * write a file must not be able to open one.
  */
-export const DOT_ENV_VARIABLES: readonly string[] = [
+const DOT_ENV_VARIABLES: readonly string[] = [
   ...VARIABLES_FROM_FILES,
   ...VARIABLES_FROM_FILES.map((name) => `${name}_FILE`),
   'PARLEY_CONFIG',

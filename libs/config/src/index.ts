@@ -5,10 +5,9 @@ export {
   assertSubAgentOptions,
 } from './agent-options.js';
 export { type AgentIdentity, type DeclaredFilters, nameErrors } from './compile-agents.js';
-export { CONFIG_SCHEMA, configurationSchema, type ParleyConfig } from './config.js';
+export { CONFIG_SCHEMA, type ParleyConfig } from './config.js';
 export { ConfigError, type ConfigFault } from './config-error.js';
 export {
-  DOT_ENV_VARIABLES,
   dotEnv,
   environmentFiles,
   OVERLAID_VARIABLES,
@@ -16,23 +15,15 @@ export {
   VARIABLES_FROM_FILES,
   withEnvironmentFiles,
 } from './environment.js';
-export {
-  checkedConfig,
-  configOf,
-  configPath,
-  type ConfigCheckOptions,
-  loadConfig,
-  type LoadedConfig,
-} from './load-config.js';
-export { configFile, readConfigFile, type ConfigReference, type Environment } from './read-config-file.js';
+export { checkedConfig, configOf, configPath, loadConfig, type LoadedConfig } from './load-config.js';
+export { configFile, type ConfigReference, type Environment } from './read-config-file.js';
 export { isSection } from './schema/schema-node.js';
 export type { AgentConfig } from './sections/agents.js';
-export type { AuditConfig, AuditSinkConfig, MongoSinkConfig } from './sections/audit.js';
+export type { AuditConfig, MongoSinkConfig } from './sections/audit.js';
 export { type AuthRuleConfig, type OAuthConfig, resourceUrls } from './sections/auth.js';
-export { type EmbeddingsConfig, type LlmConfig, llmOf } from './sections/models.js';
+export { type LlmConfig, llmOf } from './sections/models.js';
 export type { LoggingConfig } from './sections/observability.js';
-export type { ApprovalsConfig } from './sections/operators.js';
-export { isLoopbackHost, type ServerConfig, startErrors, type StartKind } from './sections/server.js';
+export { isLoopbackHost, startErrors, type StartKind } from './sections/server.js';
 export type { DatabaseConfig, LiveQueryConfig, ParseConfig } from './sections/stores.js';
 export { logSecurityWarnings } from './security-warnings.js';
 export { ConfigVersions, type ConfigVersion, type VersionChange } from './versions/config-versions.js';

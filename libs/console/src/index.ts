@@ -1,4 +1,4 @@
-export { ConsoleApp, type ConsoleAppDependencies } from './console-app.js';
+export { ConsoleApp } from './console-app.js';
 export { LiveRecords } from './live-records.js';
 export { liveRoutes, LiveStreams } from './routes/live-routes.js';
 export { OperatorGate, OperatorNotes } from './operator-gate.js';
@@ -10,7 +10,6 @@ export {
   SimulationService,
   type SimulationRequest,
   SimulationsBusy,
-  type SimulatedAgent,
   type SimulatedTool,
 } from './routes/explain-routes.js';
 export type { Route } from './route.js';

@@ -18,7 +18,7 @@ import {
 } from './rate-limiter.js';
 
 /** Levels of sub-agents when neither the agent nor the policy sets a limit. */
-export const DEFAULT_RECURSION_DEPTH = 4;
+const DEFAULT_RECURSION_DEPTH = 4;
 
 /** Tools by name, or a named list of them. */
 export type ToolFilterOptions = NameFilterOptions | { readonly profile: 'lean' };

@@ -16,21 +16,21 @@ export interface FormQuestion {
 }
 
 /** URL elicitation: the user opens a page. The answer does not say whether they finished there. */
-export interface UrlQuestion {
+interface UrlQuestion {
   readonly kind: 'url';
   readonly message: string;
   readonly url: string;
 }
 
 /** Sampling: text from the client's model. */
-export interface SamplingQuestion {
+interface SamplingQuestion {
   readonly kind: 'sampling';
   /** Of `sampling/createMessage`. */
   readonly params: Members;
 }
 
 /** Roots: the folders that the client works in. */
-export interface RootsQuestion {
+interface RootsQuestion {
   readonly kind: 'roots';
 }
 
@@ -43,14 +43,14 @@ export type FormAnswer =
   | { readonly action: 'decline' }
   | { readonly action: 'cancel' };
 
-export interface UrlAnswer {
+interface UrlAnswer {
   readonly action: 'accept' | 'decline' | 'cancel';
 }
 
 /** The result of `sampling/createMessage`. */
-export type SamplingAnswer = Members & { readonly content: unknown };
+type SamplingAnswer = Members & { readonly content: unknown };
 
-export interface RootsAnswer {
+interface RootsAnswer {
   readonly roots: readonly (Members & { readonly uri: string })[];
 }
 

@@ -20,7 +20,7 @@ export interface BudgetOptions extends Partial<DataUse> {
   readonly window?: number;
 }
 
-export const DEFAULT_BUDGET_WINDOW = 3600;
+const DEFAULT_BUDGET_WINDOW = 3600;
 
 /** How much of each quantity may be used per window. */
 export interface DataBudget {

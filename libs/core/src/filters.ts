@@ -117,7 +117,7 @@ export interface FilterSubject {
 }
 
 /** Runs on every call. `{}` limits nothing; a result that is not a constraint object, or an error, refuses the call. */
-export type FilterFunction = (agent: FilterSubject) => FilterConstraint | Promise<FilterConstraint>;
+type FilterFunction = (agent: FilterSubject) => FilterConstraint | Promise<FilterConstraint>;
 
 export type FilterEntry = FilterConstraint | FilterFunction;
 

@@ -109,7 +109,7 @@ export function widening(parent: Principals, child: Principals): Widening | null
 /** An id, or a user object or pointer. */
 export type UserReference = string | { readonly className?: unknown; readonly objectId?: unknown };
 /** A name, with or without `role:`, or a role object. */
-export type RoleReference = string | { readonly className?: unknown; readonly name?: unknown };
+type RoleReference = string | { readonly className?: unknown; readonly name?: unknown };
 
 /** The user or role that an agent acts as: at most one of four. Null and an empty token count as left out. */
 export interface IdentityOptions {

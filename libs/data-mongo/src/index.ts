@@ -1,19 +1,14 @@
-export { MongoAuditCollection, type MongoAuditOptions } from './audit/mongo-audit-collection.js';
-export {
-  inspectMongo,
-  MongoConnection,
-  type MongoConnectionOptions,
-  type MongoFacts,
-} from './connection/mongo-connection.js';
+export { MongoAuditCollection } from './audit/mongo-audit-collection.js';
+export { inspectMongo, MongoConnection, type MongoFacts } from './connection/mongo-connection.js';
 export { MongoPrincipalDirectory } from './identity/mongo-principal-directory.js';
 export { MongoUserSessions } from './identity/mongo-user-sessions.js';
 export { ExtendedJsonPipelines } from './query/pipeline-to-storage.js';
 export { MongoRecordReader } from './read/mongo-record-reader.js';
 export { MongoSchemaCatalogue } from './schema/mongo-schema-catalogue.js';
-export { DatabaseSnapshot, type LoadedSeed, loadSeed, type LoadSeedOptions } from './seed/load-seed.js';
+export { DatabaseSnapshot, loadSeed } from './seed/load-seed.js';
 export { parseSeed } from './seed/parse-seed.js';
 export { type Seed, SeedError } from './seed/seed.js';
-export { type ChangeFeedOptions, MongoChangeFeed } from './feed/mongo-change-feed.js';
+export { MongoChangeFeed } from './feed/mongo-change-feed.js';
 export { MongoRecordWriter } from './write/mongo-record-writer.js';
 export { MongoSchemaWriter } from './schema/mongo-schema-writer.js';
 export { MongoRecordSearcher } from './search/mongo-record-searcher.js';

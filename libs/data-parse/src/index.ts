@@ -3,9 +3,7 @@ export {
   inspectParseServer,
   MASTER_KEY,
   ParseConnection,
-  type ParseConnectionOptions,
   type ParseCredentials,
-  type ParseServerFacts,
 } from './connection/parse-connection.js';
 export { ParsePrincipalDirectory } from './identity/parse-principal-directory.js';
 export { ParseRecordReader } from './read/parse-record-reader.js';

@@ -4,12 +4,10 @@ export {
   type AnswerLeft,
   answerLeft,
   AnswerMemory,
-  type AnswerMemoryOptions,
-  type AnswerRequest,
   MAX_ANSWER_BYTES,
   MIN_VALUE_BYTES,
 } from './answers/answer-memory.js';
-export { PlacedRows, valueWeight } from './answers/placed-rows.js';
+export { PlacedRows } from './answers/placed-rows.js';
 export {
   ChangeFeed,
   ChangeSource,
@@ -23,10 +21,8 @@ export {
 export {
   type AggregateOptions,
   type AggregateResult,
-  type AutocompleteRequest,
   type Completions,
   type CountedFacets,
-  type FacetRequest,
   type FindOptions,
   type GovernedClass,
   type GovernedClassWrites,
@@ -61,11 +57,10 @@ export {
   GovernedSearchSource,
   GovernedWritesSource,
 } from './governed/governed-sources.js';
-export { DatabaseTurns, type DatabaseTurnsOptions } from './metering/metered-stores.js';
+export { DatabaseTurns } from './metering/metered-stores.js';
 export { GovernedViews } from './governed/governed-views.js';
 export {
   CachedPrincipalDirectory,
-  type DirectoryCacheOptions,
   ForgettingWriter,
   MAX_ROLE_DEPTH,
   PrincipalDirectory,
@@ -75,28 +70,18 @@ export {
   type ImpersonateOptions,
   Impersonation,
   ImpersonationError,
-  type ImpersonationTimes,
   UserSessions,
 } from './identity/impersonation.js';
 export { PrincipalResolver } from './identity/principal-resolver.js';
 export { ExpiringCache } from './identity/expiring-cache.js';
-export {
-  EmbeddingBudget,
-  type EmbeddingBudgetOptions,
-  type QueryEmbedding,
-  type QueryEmbeddingOptions,
-  QueryEmbeddings,
-} from './embeddings/query-embeddings.js';
+export { QueryEmbeddings } from './embeddings/query-embeddings.js';
 export {
   type Embedding,
-  EmbeddingError,
   EmbeddingProvider,
   estimatedTokens,
   isAllowedEndpoint,
   isSafeTransport,
-  type OpenAiEmbeddingOptions,
-  OpenAiEmbeddings,
 } from './embeddings/openai-embeddings.js';
 export * from './data.module.js';
 export { WrittenClasses } from './written-classes.js';
-export { EmbeddingsModule, type EmbeddingsModuleOptions } from './embeddings/embeddings.module.js';
+export { EmbeddingsModule } from './embeddings/embeddings.module.js';

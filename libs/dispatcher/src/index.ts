@@ -2,7 +2,6 @@ export * from './client-capabilities.js';
 export {
   AgentIntrospection,
   type DescribedAgent,
-  type IntrospectionParts,
   type DescribedClass,
   type PermitAnswer,
   type PermitQuestion,
@@ -11,15 +10,8 @@ export { FilterNames } from './agents/filter-names.js';
 export { MetadataAudit, type AuditedMetadata } from './agents/metadata-audit.js';
 export { SubAgents } from './agents/sub-agents.js';
 export * from './json-object.js';
-export { InputRounds, type InputRoundsOptions } from './client-requests/input-rounds.js';
 export type { WireRequest } from './client-requests/question-wire.js';
-export {
-  type AskedSoFar,
-  RequestStateSeal,
-  processSecret,
-  SealedText,
-  StateKeys,
-} from './client-requests/request-state.js';
+export { type AskedSoFar, processSecret, SealedText, StateKeys } from './client-requests/request-state.js';
 export * from './dispatch-context.js';
 export * from './dispatcher.module.js';
 export * from './protocol-versions.js';
@@ -37,7 +29,6 @@ export {
 } from './prompts/prompt-registry.js';
 export * from './prompts/built-in-prompts.js';
 export * from './protocol-fault.js';
-export { ReadAccounts } from './reads/read-accounts.js';
 export * from './resources/resource-registry.js';
 export * from './tasks/background-calls.js';
 export * from './tasks/task-store.js';
@@ -51,16 +42,8 @@ export {
 export { CallJournal } from './calls/call-journal.js';
 export { DataBudgets, meters } from './calls/data-budgets.js';
 export { MethodExplorer, ToolExplorer, toolsOf } from './calls/explorers.js';
-export { TOOL_GUARDS, TOOL_INTERCEPTORS, type ToolPipeline } from './calls/tool-pipeline.js';
-export { ParleyToolRunner } from './calls/parley-tool-runner.js';
-export { RunningCalls } from './calls/interceptors.js';
 export { spendCall } from './calls/guards.js';
-export {
-  TOOL_CONTEXT_TYPE,
-  type ToolExecution,
-  toolExecutionOf,
-  ParleyExecutionContext,
-} from './calls/tool-execution.js';
+export { ParleyExecutionContext } from './calls/tool-execution.js';
 export {
   type AfterToolCall,
   type AnnouncedCall,
@@ -70,8 +53,6 @@ export {
 } from './calls/tool-callbacks.js';
 export { ToolContext } from './calls/tool-context.js';
 export {
-  type InjectedLimit,
-  type PassedGate,
   RecordingSchemaWriter,
   RecordingSearcher,
   RecordingStore,

@@ -21,7 +21,7 @@ export interface KernelFailure {
 }
 
 /** A notification was taken: nothing is answered. */
-export interface KernelAcceptance {
+interface KernelAcceptance {
   readonly accepted: true;
 }
 

@@ -1,1 +1,1 @@
-export { EmbeddedMongo, type EmbeddedMongoOptions } from './embedded-mongo.js';
+export { EmbeddedMongo } from './embedded-mongo.js';

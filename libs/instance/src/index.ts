@@ -10,7 +10,7 @@ export {
 } from './auth/agent-choice.js';
 export { resourceUrlOf } from './auth/oauth-rules.js';
 export { assertNamesOf } from './agent-names.js';
-export { type ClosingStep, closeWithin } from './closing.js';
+export { closeWithin } from './closing.js';
 export type { ReadableAgain } from './configuration-changes.js';
 export {
   EmbeddedDatabase,
@@ -21,10 +21,10 @@ export {
 } from './data/open-database.js';
 export { catalogueOf, directoryOf, parseConnectionOf } from './data/stores.module.js';
 export { UngovernedData, type UngovernedQuery, type UngovernedRecords } from './data/ungoverned-data.js';
-export { instanceModule, type InstanceOptions } from './instance.module.js';
+export { instanceModule } from './instance.module.js';
 export { fieldsOf } from './observability.js';
 export { builtPage, productVersion } from './package-files.js';
-export { type InstanceSetting, ParleyInstance } from './parley-instance.js';
+export { ParleyInstance } from './parley-instance.js';
 export {
   type LoadedService,
   type LoadedWithPlugins,
@@ -34,12 +34,11 @@ export {
 } from './plugins.js';
 export { type HttpRoute, HttpRoutes, type Mounted, mountEdges } from './routes/http-routes.js';
 export { Readiness, type ReadyState } from './routes/health.js';
-export { routesOf, type InstanceRoutes } from './routes/routes.module.js';
+export { routesOf } from './routes/routes.module.js';
 export {
   openSimulation,
   type RehearsalRoom,
   SimulatedDirectory,
   simulatedIdentity,
   simulateInstance,
-  type SimulationSetting,
 } from './simulation.js';

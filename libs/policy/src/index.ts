@@ -1,11 +1,6 @@
-export { bindPolicy, BoundPolicy, type PolicyBinding } from './compile/bind-policy.js';
-export { type BindingIssue, missingColumns, type MissingColumn } from './compile/bind-class.js';
-export {
-  type CompiledPolicy,
-  compilePolicy,
-  constraintIssue,
-  HIDDEN_BY_DEFAULT,
-} from './compile/compile-policy.js';
+export { bindPolicy, BoundPolicy } from './compile/bind-policy.js';
+export { type BindingIssue, missingColumns } from './compile/bind-class.js';
+export { compilePolicy, constraintIssue, HIDDEN_BY_DEFAULT } from './compile/compile-policy.js';
 export {
   type ClassDeclaration,
   narrowClassConfig,
@@ -20,15 +15,14 @@ export type {
 export {
   fieldsNamed,
   isExposedToEveryTenant,
-  type KnownNames,
   lintPolicy,
   unknownAgentNames,
   type UnknownName,
 } from './lint/lint-policy.js';
-export { type ColumnMasks, describeMasks, type PathMask, disclosedMasks } from './masking/column-masks.js';
-export type { MaskConfig, MaskForm, MasksConfig } from './masking/compile-masks.js';
+export { describeMasks, disclosedMasks } from './masking/column-masks.js';
+export type { MaskConfig, MasksConfig } from './masking/compile-masks.js';
 export { MASKED, maskRow, type NamePseudonym } from './masking/mask-row.js';
-export { holdsWithheld, redact, type Withheld, withholdUnreadable } from './masking/redact.js';
+export { holdsWithheld, redact, withholdUnreadable } from './masking/redact.js';
 export { withoutWithheldObjects } from './masking/withheld-objects.js';
 export * from './model/class-access.js';
 export * from './model/class-schema.js';
@@ -37,7 +31,7 @@ export * from './model/policy.js';
 export * from './model/where.js';
 export { assertNothingDenied } from './pipeline/deny-rules.js';
 export { governPipeline, type JoinScope, joinTargets } from './pipeline/govern-pipeline.js';
-export type { Pipeline, Stage } from './pipeline/stages.js';
+export type { Pipeline } from './pipeline/stages.js';
 export { validatePipeline } from './pipeline/validate-pipeline.js';
 export { walkPipeline, type WalkOptions } from './pipeline/walk-pipeline.js';
 export type { RowOperation } from './rights/access-rights.js';
@@ -45,8 +39,6 @@ export type { ClassOperation, ReadOperation } from './rights/class-permissions.j
 export {
   type EnvironmentGates,
   envGate,
-  type GatedMethod,
-  type GatedTool,
   isTruthy,
   mayUse,
   methodGate,
@@ -64,19 +56,12 @@ export {
   tenantConflict,
   tenantWhere,
 } from './scope/tenant.js';
-export type { Pointer } from './where/column-values.js';
-export {
-  hasCrossClassQuery,
-  type CrossClassQuery,
-  mapCrossClass,
-  type ResolveCrossClass,
-} from './where/cross-class.js';
+export { hasCrossClassQuery, type CrossClassQuery, mapCrossClass } from './where/cross-class.js';
 export {
   allTextFields,
   countedTextFields,
   facetField,
   isRequestable,
-  type JoinProjection,
   joinProjection,
   parseKeys,
   parseOrder,
@@ -84,7 +69,7 @@ export {
   type SortKey,
   stringFields,
 } from './where/requested-fields.js';
-export { translateWhere, type WhereOptions } from './where/translate-where.js';
+export { translateWhere } from './where/translate-where.js';
 export { fieldTypeOf, isSameType, readNewClassFields, typeName } from './write/field-types.js';
-export { planWrite, type WriteContext, type WritePlan } from './write/plan-write.js';
+export { planWrite, type WritePlan } from './write/plan-write.js';
 export { refusedArgumentKeys } from './write/written-value.js';

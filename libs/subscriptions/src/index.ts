@@ -1,7 +1,3 @@
 export { FeedSource } from './feed-source.js';
-export {
-  DEFAULT_SUBSCRIPTIONS,
-  SubscriptionManager,
-  type SubscriptionOptions,
-} from './subscription-manager.js';
+export { DEFAULT_SUBSCRIPTIONS, SubscriptionManager } from './subscription-manager.js';
 export { ChangeSources, SubscriptionsModule } from './subscriptions.module.js';

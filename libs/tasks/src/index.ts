@@ -1,16 +1,6 @@
 export * from './open-task-queue.js';
 export * from './stored-task-desk.js';
 export * from './task-queue.js';
-export {
-  AgentReferences,
-  CANCELLED,
-  type Change,
-  type ConfiguredAgents,
-  ENDED,
-  type ListedTask,
-  TaskOverview,
-  TaskRecords,
-  type TaskSettings,
-} from './task-records.js';
+export { TaskOverview } from './task-records.js';
 export * from './task-worker.js';
 export * from './tasks.module.js';

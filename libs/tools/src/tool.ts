@@ -11,16 +11,6 @@ import type { EnvironmentGates } from '#policy';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-export const TOOL_CATEGORIES = [
-  'discovery',
-  'schema',
-  'query',
-  'aggregate',
-  'mutation',
-  'export',
-  'custom',
-] as const;
-
 /** MCP tool annotations: hints to a host, never rules (MCP 2025-06-18, server/tools). */
 export interface ToolAnnotations {
   readonly title?: string;

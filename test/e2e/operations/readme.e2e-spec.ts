@@ -40,14 +40,15 @@ describe('the index of the documentation', () => {
 });
 
 describe('pages that name files', () => {
-  it.each(['docs/operations/threat-model.md', 'docs/guide/connect.md', 'docs/contributing/life-of-a-call.md'])(
-    '%s names such as exist',
-    (page) => {
-      const named = [...textOf(page).matchAll(/`((?:test|libs)\/[\w./-]+)`/g)].map(([, path = '']) => path);
-      expect(named.length).toBeGreaterThan(0);
-      expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
-    },
-  );
+  it.each([
+    'docs/operations/threat-model.md',
+    'docs/guide/connect.md',
+    'docs/contributing/life-of-a-call.md',
+  ])('%s names such as exist', (page) => {
+    const named = [...textOf(page).matchAll(/`((?:test|libs)\/[\w./-]+)`/g)].map(([, path = '']) => path);
+    expect(named.length).toBeGreaterThan(0);
+    expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+  });
 });
 
 describe('the five minutes', () => {
@@ -82,7 +83,9 @@ describe('the page on architecture', () => {
     const rules = (await import(pathToFileURL(join(root, '.dependency-cruiser.mjs')).href)) as {
       mayImport: Record<string, string[]>;
     };
-    const rows = [...textOf('docs/contributing/architecture.md').matchAll(/^\| `([\w-]+)` .*\| ([^|]+) \|$/gm)];
+    const rows = [
+      ...textOf('docs/contributing/architecture.md').matchAll(/^\| `([\w-]+)` .*\| ([^|]+) \|$/gm),
+    ];
     const told = rows.map(([, lib, imports = '']) => [
       lib,
       [...imports.matchAll(/`([\w-]+)`/g)].map(([, name = '']) => name).sort(),

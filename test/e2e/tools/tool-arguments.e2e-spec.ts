@@ -60,6 +60,7 @@ const CONFIG = {
   policy: {
     classes: {
       Narrow: { fields: ['title', 'blob', 'to'], canonicalFilter: { archived: { $ne: true } } },
+      _Role: { hidden: true },
     },
   },
 };
@@ -432,5 +433,18 @@ describe('what else tools tell', () => {
       const ran = await call('aggregate', { class_name: 'Item', pipeline: shown.data['pipeline'] });
       expect((ran.data['results'] as { _id: number }[]).map(({ _id }) => _id)).toEqual([0, 1, 2]);
     }
+  });
+});
+
+describe.each(ROUTES)('a tool that judges its class first, over %s', (route) => {
+  it.each([
+    ['group_by', { field: 'n', limit: 'many' }],
+    ['group_by_date', { field: 'createdAt', interval: 'aeon' }],
+    ['distinct', { field: 'n', sort: 7 }],
+    ['export_data', { format: 'xml' }],
+  ])('%s refuses the class before its other arguments', async (name, args) => {
+    const asked = (class_name: string) => callTool(services[route], name, { class_name, ...args });
+    expect(await asked('_Role')).toMatchObject({ isError: true, code: 'access_denied' });
+    expect(await asked('Item')).toMatchObject({ isError: true, code: 'invalid_argument' });
   });
 });

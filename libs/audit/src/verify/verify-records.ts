@@ -154,7 +154,7 @@ export interface Verification {
   readonly chains: readonly VerifiedChain[];
 }
 
-export interface VerifiedChain {
+interface VerifiedChain {
   readonly chain: string;
   readonly group: string;
   /** Sequence number of its latest record. */

@@ -32,7 +32,7 @@ export interface SmallIssuer {
   close(): Promise<void>;
 }
 
-export interface TokenOptions {
+interface TokenOptions {
   readonly key?: Pick<IssuerKey, 'kid' | 'alg' | 'privateKey'>;
   /** Merged over the default header; undefined removes a member. */
   readonly header?: Record<string, unknown>;

@@ -41,7 +41,7 @@ export interface OAuthIssuer {
 
 export const DEFAULT_ISSUER = Object.freeze({ clockSkew: 30, maxTokenLength: 8192, keyOutage: 3600 });
 
-export type OAuthGrants = ScopedGrantsOptions;
+type OAuthGrants = ScopedGrantsOptions;
 
 /**
  * Metadata and keys of an issuer. They outlive the rules of one configuration, so that a reload does not start with

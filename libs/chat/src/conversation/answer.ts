@@ -4,7 +4,7 @@ import type { JsonObject } from '#dispatcher';
 import type { ModelMessage, TokenCount } from '../model/language-model.js';
 
 /** US dollars per million tokens. */
-export interface Price {
+interface Price {
   /** Per million input tokens. */
   readonly input: number;
   /** Per million output tokens. */

@@ -46,7 +46,7 @@ class UserIdentity {
   readonly label?: string;
 }
 
-class ClaimIdentity implements UserClaim {
+class ClaimIdentity {
   @Option("the claim of the caller's token that names the user", { required: true })
   @AnyOf(...CLAIM)
   readonly claim!: string | readonly string[];
@@ -104,7 +104,7 @@ class ToolProfile {
   readonly profile!: 'lean';
 }
 
-class TenantClaimConfig implements TenantClaim {
+class TenantClaimConfig {
   @Option("the claim of the caller's token that holds the tenant", { required: true })
   @AnyOf(...CLAIM)
   readonly claim!: string | readonly string[];
@@ -120,9 +120,7 @@ const NAME_FILTER = [NAMES, { type: 'null' }, OnlyAndExcept] as const;
 const REFERENCE: SchemaNode = { type: ['string', 'object'] };
 
 /** One entry of `agents`: a named set of limits, and with whose rights it reads. */
-export class AgentEntry
-  implements Omit<AgentShapeOptions, 'rateLimiter' | 'tenantId' | 'impersonationLabel'>, IdentityOptions
-{
+export class AgentEntry {
   @Option('`readonly`, `write` or `admin`; also spelled `permission`, never both', { default: 'readonly' })
   @IsIn(TIERS)
   readonly permissions?: Tier;

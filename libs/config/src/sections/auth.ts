@@ -1,11 +1,9 @@
 import {
   type Algorithm,
   ALGORITHMS,
-  type ClientCertificateOptions,
   DEFAULT_ISSUER,
   isScopeName,
   isTrustworthyUrl,
-  type OAuthIssuer,
   parseKeyHash,
   TrustedNetworks,
 } from '#auth';
@@ -63,7 +61,7 @@ export class IntrospectionConfig {
 }
 
 /** `auth.*.oauth`: access tokens of one issuer (docs/operations/oauth.md). Defaults are those of `#auth`. */
-export class OAuthConfig implements OAuthIssuer {
+export class OAuthConfig {
   @Option('exactly the `iss` of its tokens; https, or http on this machine', { required: true })
   @IsString()
   @Matches(HTTP_URL)
@@ -140,7 +138,7 @@ export class VerifiedHeaderConfig {
 }
 
 /** `auth.*.clientCertificate`: certificates of clients, verified by a proxy. */
-export class ClientCertificateConfig implements ClientCertificateOptions {
+export class ClientCertificateConfig {
   @Option(
     'in which the proxy says whose certificate it verified. The proxy must overwrite it on every request',
     { required: true },

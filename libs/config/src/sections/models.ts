@@ -84,8 +84,6 @@ export class EmbeddingsSection {
   readonly budget: EmbeddingBudgetConfig | null = null;
 }
 
-export type EmbeddingsConfig = Plain<EmbeddingsSection>;
-
 /** US dollars per million tokens. */
 class PriceConfig {
   @Option('of what a model is given', { required: true })

@@ -56,8 +56,6 @@ export class ApprovalsSection {
   readonly expiry: number = 300;
 }
 
-export type ApprovalsConfig = Plain<ApprovalsSection>;
-
 /** The section `console`: the operators' page (docs/operations/console.md). */
 export class ConsoleSection {
   @Option(

@@ -1,5 +1,5 @@
-import type { BudgetOptions, Tier } from '#core';
-import type { ClassConfig, MaskConfig, PolicyConfig, PropertyConfig, TenantScopeConfig } from '#policy';
+import type { Tier } from '#core';
+import type { ClassConfig, MaskConfig, TenantScopeConfig } from '#policy';
 import { schemaOf } from '../schema/class-schema.js';
 import {
   Allow,
@@ -31,7 +31,7 @@ import type { SchemaNode } from '../schema/schema-node.js';
 export const TIERS: readonly Tier[] = ['readonly', 'write', 'admin'];
 
 /** Limits of data use, of an agent's principals or of a tenant. */
-export class BudgetConfig implements BudgetOptions {
+export class BudgetConfig {
   @Option('calls that passed the gates before this one; a task is one')
   @IsInt()
   @Min(1)
@@ -118,7 +118,7 @@ class HiddenFromMasterKeyToo {
   readonly except!: 'masterKey';
 }
 
-class TenantScope implements TenantScopeConfig {
+class TenantScope {
   @Option('holds the tenant', { required: true })
   @IsText()
   readonly field!: string;
@@ -160,7 +160,7 @@ export class SearchableConfig {
   readonly index?: string;
 }
 
-class Property implements PropertyConfig {
+class Property {
   @Option('what a write may put into a column that does not exist yet')
   @IsString()
   readonly type?: string;
@@ -190,7 +190,7 @@ const MASKED_PATH: SchemaNode = {
 };
 
 /** One entry of `policy.classes`: the rules of a class. What the class has in the database is checked by `#policy`. */
-export class ClassEntry implements ClassConfig {
+export class ClassEntry {
   @Option('told to agents, as data, at most 200 characters')
   @IsString()
   @Nullable()
@@ -270,7 +270,7 @@ export class ClassEntry implements ClassConfig {
 }
 
 /** The section `policy` (docs/guide/policy.md). Defaults are those of `#policy`, which compiles it. */
-export class PolicySection implements PolicyConfig {
+export class PolicySection {
   @Option("tiers whose calls need a person's yes; nobody to ask is a no", { default: [] })
   @IsArray()
   @IsIn([...TIERS], { each: true })

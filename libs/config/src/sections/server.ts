@@ -165,8 +165,6 @@ export class ServerSection {
   readonly requestRateLimit: RateLimitConfig | null = Object.freeze({ limit: 1200, window: 60 });
 }
 
-export type ServerConfig = Plain<ServerSection>;
-
 const LOOPBACK_HOSTS = new Set(['127.0.0.1', '::1', 'localhost']);
 
 export function isLoopbackHost(host: string): boolean {

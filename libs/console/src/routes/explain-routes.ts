@@ -4,7 +4,7 @@ import type { OperatorNotes } from '../operator-gate.js';
 import type { Route } from '../route.js';
 
 /** An agent whose calls can be simulated, and its tools. */
-export interface SimulatedAgent {
+interface SimulatedAgent {
   readonly name: string;
   readonly permissions: string;
   readonly tenant_id: string | number | null;

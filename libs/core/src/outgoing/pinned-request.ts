@@ -39,7 +39,7 @@ export class ForbiddenAddress extends Error {
   }
 }
 
-export const resolveBySystem: ResolveHost = async (host) =>
+const resolveBySystem: ResolveHost = async (host) =>
   (await lookup(host, { all: true })).map(({ address }) => address);
 
 /**

@@ -4,7 +4,10 @@ import { ERROR_CODES } from '#core';
 import type { Gate } from './tool-execution.js';
 import { TOOL_GUARDS, TOOL_STEPS } from './tool-pipeline.js';
 
-const page = readFileSync(new URL('../../../../docs/contributing/life-of-a-call.md', import.meta.url), 'utf8');
+const page = readFileSync(
+  new URL('../../../../docs/contributing/life-of-a-call.md', import.meta.url),
+  'utf8',
+);
 
 describe('the page on the life of a call', () => {
   it('tells the gates of a tool call in the order in which they are asked', () => {

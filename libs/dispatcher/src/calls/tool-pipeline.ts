@@ -135,7 +135,7 @@ export const TOOL_GUARDS = [
 ] as const satisfies readonly Type<Gate>[];
 
 /** Around the handler, outermost first. */
-export const TOOL_INTERCEPTORS = [
+const TOOL_INTERCEPTORS = [
   RunningCallsInterceptor,
   AfterCallInterceptor,
   DeadlineInterceptor,

@@ -121,7 +121,7 @@ export function resourceSubscriptionMethods(
   };
 }
 
-export const LIST_KINDS = ['tools', 'prompts', 'resources'] as const;
+const LIST_KINDS = ['tools', 'prompts', 'resources'] as const;
 export type ListKind = (typeof LIST_KINDS)[number];
 
 /** Tells that a list a client may have read has changed since, on whichever replica. */

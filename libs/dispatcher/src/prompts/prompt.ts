@@ -83,7 +83,7 @@ export function readPromptArguments(given: object): PromptArguments {
 }
 
 /** @throws ProtocolFault -32602 */
-export function requiredArgument(args: PromptArguments, name: string): string {
+function requiredArgument(args: PromptArguments, name: string): string {
   const value = args.get(name);
   if (value === undefined) throw invalidParams(`missing required argument: ${name}`);
   return value;

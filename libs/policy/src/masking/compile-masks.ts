@@ -4,7 +4,7 @@ import type { PolicyIssue } from '../model/policy.js';
 import { describeMask, isAsStrict, type MaskRule, strictestOf, type TierMasks } from './column-masks.js';
 
 /** How the values of a field are masked (docs/guide/masking.md). */
-export type MaskForm =
+type MaskForm =
   | 'none'
   | 'drop'
   | 'deny'

@@ -5,7 +5,7 @@ import { isPlainObject } from '../model/where.js';
 /** Deeper than Parse can store. Anything deeper is dropped rather than returned unchecked. */
 const MAX_REDACTED_DEPTH = 64;
 
-export interface Withheld {
+interface Withheld {
   readonly className: string;
   readonly __redacted: true;
 }

@@ -29,7 +29,7 @@ export interface WithheldObjects {
 }
 
 /** Hidden columns, and what a find may fetch to decide about them per row. */
-export interface GuardedColumns extends ProtectedColumns {
+interface GuardedColumns extends ProtectedColumns {
   /** `null`: everything. The same as `readable` when no row has an exception. */
   readonly fetchable: ReadonlySet<string> | null;
 }

@@ -15,7 +15,7 @@ export interface PropertyPolicy {
 }
 
 /** Returns the tenant of an agent; null or undefined: none, and the class is refused. */
-export type TenantFunction = (agent: FilterSubject) => string | number | null | undefined;
+type TenantFunction = (agent: FilterSubject) => string | number | null | undefined;
 
 /** Whether an agent bypasses the scope. An error, and any result but `true`, means no. */
 export type BypassFunction = (agent: FilterSubject) => boolean;

@@ -1,5 +1,5 @@
 /** A port on trial. */
-export interface PortUnderTest<Port> {
+interface PortUnderTest<Port> {
   readonly port: Port;
   /** Lets time pass for what the port keeps, in milliseconds, without waiting for it. */
   pass(milliseconds: number): Promise<void> | void;

@@ -2,7 +2,10 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { REQUEST_CHECKS } from './request-checks.js';
 
-const page = readFileSync(new URL('../../../../docs/contributing/life-of-a-call.md', import.meta.url), 'utf8');
+const page = readFileSync(
+  new URL('../../../../docs/contributing/life-of-a-call.md', import.meta.url),
+  'utf8',
+);
 
 describe('the page on the life of a call', () => {
   it('tells the rungs of the edge in the order in which they run', () => {

@@ -20,7 +20,7 @@ interface Wire {
   }[];
 }
 
-export interface CollectedSpan {
+interface CollectedSpan {
   readonly name: string;
   readonly kind: number;
   readonly traceId: string;

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { ValidateIf } from 'class-validator';
 import type { GovernedClass, ParseRow } from '#data';
-import { refuseArgument } from '../arguments/argument-class.js';
+import { admitsClass, refuseArgument } from '../arguments/argument-class.js';
 import {
   CheckedByData,
   Choice,
@@ -103,6 +103,8 @@ const ZONE = /^([A-Za-z_][A-Za-z_0-9+\-/]{0,63}|[+-]\d{2}:?\d{2})$/;
 const NEVER_DATES: ReadonlySet<unknown> = new Set(['Pointer', 'Array', 'Relation']);
 
 class GroupByDateArguments {
+  static readonly admission = admitsClass;
+
   @RequiredText() class_name!: string;
   @RequiredText('A date field, such as createdAt.') field!: string;
   @Choice(OPERATIONS) operation: Operation = 'count';

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { ValidateIf } from 'class-validator';
+import { admitsClass } from '../arguments/argument-class.js';
 import {
   CheckedByData,
   Choice,
@@ -34,6 +35,8 @@ const WHERE = described(OBJECT, 'As in query_class.');
 const MAX_GROUPS = 1000;
 
 class GroupByArguments {
+  static readonly admission = admitsClass;
+
   @RequiredText() class_name!: string;
   @RequiredText('The field to group by; one name, no path.') field!: string;
   @Choice(OPERATIONS) operation: Operation = 'count';
@@ -114,6 +117,8 @@ const MAX_VALUES = 5000;
 const VALUE_SORTS = ['asc', 'desc', 'none'] as const;
 
 class DistinctArguments {
+  static readonly admission = admitsClass;
+
   @RequiredText() class_name!: string;
   @RequiredText('One field name, no path.') field!: string;
   @CheckedByData(WHERE) where?: unknown;

@@ -7,6 +7,7 @@ import {
   type ValidatorConstraintInterface,
 } from 'class-validator';
 import { Refused, refusals } from '#core';
+import type { ToolCall } from '../tool.js';
 import { aliasesOf, declaredSchema, givenProperty } from './argument.decorators.js';
 
 /** A call's arguments as a caller wrote them. */
@@ -18,6 +19,19 @@ export function refuseArgument(message: string): never {
 
 /** A class whose properties are the arguments of a tool, with class-validator decorators. */
 export type ArgumentClass<T extends object = object> = new () => T;
+
+/** An argument class of a tool that judges its class before its other arguments: what refuses the class comes first. */
+export interface AdmittingArguments {
+  /** @throws Refused when the caller may not use the class */
+  readonly admission?: (className: string, call: ToolCall) => Promise<unknown>;
+}
+
+/** `static readonly admission` of such a class: the class must be one that the caller may read. */
+export const admitsClass: AdmittingArguments['admission'] = (className, call) =>
+  call.records.admit(className);
+/** The same for search by likeness: the class must be searchable as well. */
+export const admitsSearchedClass: AdmittingArguments['admission'] = (className, call) =>
+  call.search.likeness(className);
 
 type Metadata = ReturnType<ReturnType<typeof getMetadataStorage>['getTargetValidationMetadatas']>[number];
 type Condition = (args: object, value: unknown) => boolean;

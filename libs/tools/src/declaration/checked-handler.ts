@@ -11,7 +11,7 @@ const MAX_FAULT = 200;
 const MAX_FAILURE_TEXT = 2000;
 
 /** A tool gave what its own schema or JSON does not allow: for the operator's log, the agent is told that the tool failed. */
-export class ResultFault extends Error {
+class ResultFault extends Error {
   override readonly name = 'ResultFault';
 }
 

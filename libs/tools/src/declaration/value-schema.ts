@@ -35,7 +35,7 @@ interface JsonSchemaConverter {
 }
 
 /** The common interface of validation libraries (standardschema.dev), with its JSON Schema part. */
-export interface StandardSchema {
+interface StandardSchema {
   readonly '~standard': {
     readonly version: 1;
     readonly vendor: string;

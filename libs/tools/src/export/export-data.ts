@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { IsOptional, ValidateIf } from 'class-validator';
 import type { GovernedClass, ParseRow } from '#data';
 import { hasInternalSegment } from '#policy';
-import { type Arguments, refuseArgument } from '../arguments/argument-class.js';
+import { admitsClass, refuseArgument, type Arguments } from '../arguments/argument-class.js';
 import {
   AsGiven,
   CheckedBy,
@@ -77,6 +77,8 @@ const formatsOf = (args: object): readonly string[] =>
   isInline(args as Conditions) ? TEXT_FORMATS : LINE_FORMATS;
 
 class ExportDataArguments {
+  static readonly admission = admitsClass;
+
   @RequiredText() class_name!: string;
   @CheckedByData(described(OBJECT, 'As in query_class.')) where?: unknown;
   @CheckedByData(described(listOf(STRING), 'Fields to return, at most 64.')) keys?: unknown;

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Observable } from 'rxjs';
 import { RegistryChanges } from './registry-changes.js';
-import { argumentReader, type Arguments } from '../arguments/argument-class.js';
+import { type AdmittingArguments, argumentReader, type Arguments } from '../arguments/argument-class.js';
 import { unknownArguments } from '../arguments/unknown-arguments.js';
 import { isClassReader } from '../declaration/class-schema.js';
 import { toolDeclarations, type ToolRegistration } from '../declaration/tool.decorator.js';
@@ -162,5 +162,17 @@ export function readingHandler({ definition, input, handler }: ToolRegistration)
   if (!input || !isClassReader(input))
     throw new ToolDeclarationError(definition.name, 'the arguments of a built-in tool are a class');
   const read = argumentReader(input.type);
-  return (args, call) => handler(read(args) as Arguments, call);
+  const { admission } = input.type as AdmittingArguments;
+  if (!admission) return (args, call) => handler(read(args) as Arguments, call);
+  return async (args, call) => {
+    let given: Arguments;
+    try {
+      given = read(args) as Arguments;
+    } catch (error) {
+      const { class_name: className } = (args ?? {}) as Arguments;
+      if (typeof className === 'string' && className !== '') await admission(className, call);
+      throw error;
+    }
+    return handler(given, call);
+  };
 }

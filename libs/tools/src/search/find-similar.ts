@@ -1,7 +1,7 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { Refused, refusals } from '#core';
 import { QueryEmbeddings } from '#data';
-import { refuseArgument } from '../arguments/argument-class.js';
+import { admitsSearchedClass, refuseArgument } from '../arguments/argument-class.js';
 import {
   ArgumentSchema,
   JsonObject,
@@ -15,6 +15,8 @@ import { READS_AND_EMBEDS, type ToolCall } from '../tool.js';
 import { foundRows, searchText, shownScore } from './found-rows.js';
 
 class FindSimilarArguments {
+  static readonly admission = admitsSearchedClass;
+
   @RequiredText() class_name!: string;
   @Text('The declared vector field; may be left out.') field?: string;
   @ArgumentSchema({ examples: ['x0Ab3CdEf9'] })

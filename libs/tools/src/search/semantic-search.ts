@@ -1,7 +1,7 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { Refused, refusals } from '#core';
 import { type VectorFilters, QueryEmbeddings, type SearchHit } from '#data';
-import { refuseArgument } from '../arguments/argument-class.js';
+import { admitsSearchedClass, refuseArgument } from '../arguments/argument-class.js';
 import {
   Alias,
   Choice,
@@ -66,6 +66,8 @@ const DEFAULT_OVERLAP = 100;
 const UNITS = ['chars', 'tokens'] as const;
 
 class SemanticSearchArguments {
+  static readonly admission = admitsSearchedClass;
+
   @RequiredText() @Alias('class', 'klass') class_name!: string;
   @GivenText('What to look for, in your own words.') query!: string;
   @ResultCount(20, 'Rows at most: default 5, max 20.') k = 5;
