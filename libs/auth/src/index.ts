@@ -1,4 +1,4 @@
-export { AnonymousRule, type ClientCertificateOptions, ClientCertificateRule } from './connection-rules.js';
+export { AnonymousRule, ClientCertificateRule } from './connection-rules.js';
 export { ApiKeyRule, HashedKeyRule } from './api-key-rules.js';
 export { AuthRule, RuleAuthenticator } from './rule-authenticator.js';
 export * from './errors.js';
@@ -30,14 +30,7 @@ export {
   type UserClaim,
   type UserField,
 } from './oauth/grants.js';
-export {
-  DEFAULT_ISSUER,
-  type IssuerTrust,
-  issuerTrust,
-  type OAuthIssuer,
-  oauthRule,
-  OAuthRule,
-} from './oauth/oauth-rule.js';
+export { DEFAULT_ISSUER, type IssuerTrust, issuerTrust, oauthRule, OAuthRule } from './oauth/oauth-rule.js';
 export { IssuerDocuments } from './oauth/issuer-metadata.js';
 export { RevocationList, revocationName, RevocationStore, type RevokedBy } from './oauth/revocations.js';
 export { type Algorithm, ALGORITHMS } from './oauth/token-verifier.js';

@@ -6,12 +6,7 @@ export {
   narrowClassConfig,
   withDeclaredClasses,
 } from './compile/merge-declarations.js';
-export type {
-  ClassConfig,
-  PolicyConfig,
-  PropertyConfig,
-  TenantScopeConfig,
-} from './compile/policy-config.js';
+export type { ClassConfig, PolicyConfig, TenantScopeConfig } from './compile/policy-config.js';
 export {
   fieldsNamed,
   isExposedToEveryTenant,

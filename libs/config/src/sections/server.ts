@@ -21,7 +21,6 @@ import {
   Nested,
   Nullable,
   Option,
-  type Plain,
 } from '../schema/option.js';
 
 /** So many within so many seconds. */
