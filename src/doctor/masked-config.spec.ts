@@ -72,6 +72,16 @@ describe('the configuration in a report', () => {
     ]);
   });
 
+  it('leaves nothing of a secret of which another one is a part', () => {
+    const config = { auth: [{ apiKey: 'arguments' }], redis: { url: 'redis://:arguments!!@r' } };
+    const examination = {
+      findings: [{ check: 'x', level: 'fail' as const, found: 'said <arguments> and <arguments!!>' }],
+      config: maskedConfig(config, NOWHERE),
+      secrets: secretsOf(config, NOWHERE),
+    };
+    expect(describeExamination(examination)).toContain('said <***> and <***>');
+  });
+
   it('never lets a secret leave in a finding that quotes it, in neither form', () => {
     const secret = fc.string({ unit: 'grapheme-ascii', minLength: 8, maxLength: 40 });
     fc.assert(

@@ -38,9 +38,12 @@ export function maskedConfig(config: object, sources: ConfigSources): ConfigLine
   }));
 }
 
-/** Every text that must not be shown anywhere, whole or as a part of an address. */
+/**
+ * Every text that must not be shown anywhere, whole or as a part of an address. Longer ones come first: where one secret is a part of
+ * another, removing the shorter one first would leave the rest of the longer one.
+ */
 export function secretsOf(config: object, sources: ConfigSources): string[] {
-  return leavesOf(config, []).flatMap((leaf) => {
+  const secrets = leavesOf(config, []).flatMap((leaf) => {
     const values: unknown[] = Array.isArray(leaf.value) ? leaf.value : [leaf.value];
     return values.flatMap((value, at) => {
       if (typeof value !== 'string') return [];
@@ -50,6 +53,7 @@ export function secretsOf(config: object, sources: ConfigSources): string[] {
       return password === undefined ? [] : [password, decoded(password)];
     });
   });
+  return [...new Set(secrets)].sort((one, other) => other.length - one.length);
 }
 
 function masked(path: readonly string[], value: unknown, sources: ConfigSources): unknown {
