@@ -442,6 +442,7 @@ describe.each(ROUTES)('a tool that judges its class first, over %s', (route) => 
     ['group_by_date', { field: 'createdAt', interval: 'aeon' }],
     ['distinct', { field: 'n', sort: 7 }],
     ['export_data', { format: 'xml' }],
+    ['call_method', { method_name: 7 }],
   ])('%s refuses the class before its other arguments', async (name, args) => {
     const asked = (class_name: string) => callTool(services[route], name, { class_name, ...args });
     expect(await asked('_Role')).toMatchObject({ isError: true, code: 'access_denied' });

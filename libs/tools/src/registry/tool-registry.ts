@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Observable } from 'rxjs';
 import { RegistryChanges } from './registry-changes.js';
+import { aliasesOf } from '../arguments/argument.decorators.js';
 import { type AdmittingArguments, argumentReader, type Arguments } from '../arguments/argument-class.js';
 import { unknownArguments } from '../arguments/unknown-arguments.js';
 import { isClassReader } from '../declaration/class-schema.js';
@@ -163,13 +164,15 @@ export function readingHandler({ definition, input, handler }: ToolRegistration)
     throw new ToolDeclarationError(definition.name, 'the arguments of a built-in tool are a class');
   const read = argumentReader(input.type);
   const { admission } = input.type as AdmittingArguments;
+  const names = ['class_name', ...aliasesOf(input.type, 'class_name')];
   if (!admission) return (args, call) => handler(read(args) as Arguments, call);
   return async (args, call) => {
     let given: Arguments;
     try {
       given = read(args) as Arguments;
     } catch (error) {
-      const { class_name: className } = (args ?? {}) as Arguments;
+      const written = (args ?? {}) as Arguments;
+      const className = names.map((name) => written[name]).find((value) => value !== undefined);
       if (typeof className === 'string' && className !== '') await admission(className, call);
       throw error;
     }

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { isObjectId, orThrow, Refused, refusals } from '#core';
 import { methodGate, refusedArgumentKeys } from '#policy';
-import { type Arguments, refuseArgument } from '../arguments/argument-class.js';
+import { type AdmittingArguments, type Arguments, refuseArgument } from '../arguments/argument-class.js';
 import { CheckedByData, RequiredText, Text } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, described, OBJECT, objectOf, STRING } from '../json-schema.js';
@@ -23,6 +23,9 @@ interface Target {
 }
 
 class CallMethodArguments {
+  static readonly admission: AdmittingArguments['admission'] = (className, call) =>
+    (call as MethodCallingCall).methods.enter(className);
+
   @RequiredText() class_name!: string;
   @RequiredText() method_name!: string;
   @Text() object_id?: string;
