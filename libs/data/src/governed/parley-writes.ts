@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { isObjectId, refusals, Refused } from '#core';
 import {
   allOf,
@@ -305,9 +306,17 @@ async function readAsCaller(call: GovernedCall, className: string, id: string): 
 
 const dateValue = (iso: string) => ({ __type: 'Date', iso });
 
-/** Now, and later than the stamp that the row has. */
+/** Milliseconds among which a stamp ahead of the clock is chosen. */
+const STAMPS_AHEAD = 1_000;
+
+/**
+ * Now, and later than the stamp that the row has. Where that one is ahead of the clock, every writer would choose the next
+ * millisecond: a random one tells this attempt from others.
+ */
 function stampAfter(before: string): string {
-  return new Date(Math.max(Date.now(), Date.parse(before) + 1)).toISOString();
+  const now = Date.now();
+  const least = Date.parse(before) + 1;
+  return new Date(now >= least ? now : least + randomInt(STAMPS_AHEAD)).toISOString();
 }
 
 function readId(objectId: unknown): string {
