@@ -4,14 +4,17 @@ import type { Dialect } from './protocol-versions.js';
 
 const DECLARED: JsonObject = Object.freeze({});
 
-/** The named members that are declared, each empty: what is inside of them is asked by nobody. */
+/** The declared members, each as an empty object: their content is never read. */
 function declared(value: unknown, names: readonly string[]): JsonObject {
   return Object.fromEntries(
     names.filter((name) => isJsonObject(member(value, name))).map((name) => [name, DECLARED]),
   );
 }
 
-/** An empty object means forms, and so must not become of one that names other modes: `form: false` is such another. */
+/**
+ * An empty object means forms, so the result must not be empty when the client declares other modes; `form: false`
+ * counts as another mode.
+ */
 function elicitation(value: unknown): unknown {
   if (!isJsonObject(value)) return true;
   const modes = declared(value, ['form', 'url']);
@@ -19,8 +22,8 @@ function elicitation(value: unknown): unknown {
 }
 
 /**
- * What we ever ask of a client's capabilities, and nothing else of what it declared: a few dozen bytes, however much was sent.
- * It is kept with sessions and tasks.
+ * The client capabilities that the server uses, without the rest: a few dozen bytes, whatever the client sent. They are
+ * stored with sessions and tasks.
  */
 export function knownCapabilities(given: unknown): JsonObject {
   if (!isJsonObject(given)) return {};
@@ -36,7 +39,10 @@ export function knownCapabilities(given: unknown): JsonObject {
 /** Name of the extension in capabilities (MCP Apps 2026-01-26). */
 export const VIEWS_EXTENSION = 'io.modelcontextprotocol/ui';
 
-/** Whether the client says that it shows the views of tools. Revisions up to 2025-06-18 are frozen without extensions. */
+/**
+ * Whether the client declares that it shows the views of tools. Revisions up to 2025-06-18 are frozen without
+ * extensions.
+ */
 export function showsViews(capabilities: JsonObject, { additions }: Dialect): boolean {
   return additions && isJsonObject(member(member(capabilities, 'extensions'), VIEWS_EXTENSION));
 }
@@ -44,7 +50,7 @@ export function showsViews(capabilities: JsonObject, { additions }: Dialect): bo
 /** Name of the extension in capabilities (MCP 2026-07-28, extensions/tasks). */
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 
-/** Whether this request declares that its client follows tasks. */
+/** Whether the client of this request declares support for tasks. */
 export function declaresTasks(capabilities: JsonObject, { era }: Dialect): boolean {
   return era === 'modern' && isJsonObject(member(member(capabilities, 'extensions'), TASKS_EXTENSION));
 }

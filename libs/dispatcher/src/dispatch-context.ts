@@ -5,33 +5,35 @@ import type { GovernedRecords } from '#data';
 import type { JsonObject } from './json-object.js';
 import type { Era } from './protocol-versions.js';
 
-/** A call as the kernel needs to know it: who and when (CallContext), and which protocol it came in. */
+/** A call as the kernel receives it: the agent and the request (CallContext), and the protocol revision. */
 export interface DispatchContext extends CallContext {
   /** `legacy`: revisions with sessions; `modern`: the stateless one. */
   readonly era: Era;
-  /** The revision, as clients name it: `2025-11-25`. */
+  /** The protocol revision: `2025-11-25`. */
   readonly version: string;
-  /** What the client declared: at `initialize`, or on this request in the stateless era. */
+  /** The declared client capabilities: from `initialize`, or from this request in the stateless era. */
   readonly clientCapabilities: JsonObject;
-  /** The caller's own live session. Absent for a mere label: who does not own the id has no power over its session. */
+  /**
+   * The caller's own live session. Absent for a label only: a caller that does not own the id cannot use its session.
+   */
   readonly sessionId?: string;
   /** The JSON-RPC id; absent for a notification. */
   readonly requestId?: unknown;
-  /** Absent where the transport can carry nothing but the answer. */
+  /** Absent when the transport can send only the answer. */
   readonly link?: ClientLink;
-  /** Keeps the level of log lines that the session wants from now on. Absent where there is no session to keep it. */
+  /** Stores the log level that the session receives from now on. Absent without a session. */
   readonly setLogLevel?: (level: LogLevel) => Promise<void>;
-  /** Reads the `Mcp-Param-<name>` header. Absent where the transport has no headers, which skips their check. */
+  /** Reads the `Mcp-Param-<name>` header. Absent when the transport has no headers; the check is then skipped. */
   readonly parameterHeader?: (name: string) => string | undefined;
 }
 
-/** Why a client could not be asked; the words go to nobody but the caller of the request. */
+/** Why a client request failed. Only the caller of the request receives the reason. */
 export type UnreachableReason = 'no-session' | 'no-stream' | 'not-delivered' | 'timed-out' | 'aborted';
 
-/** A request to the client came to no reply. */
+/** A client request received no reply. */
 export class ClientUnreachable extends IntrinsicException {
   constructor(
-    /** Which way the request was lost. */
+    /** Why the request failed. */
     readonly reason: UnreachableReason,
   ) {
     super(`the client could not be asked: ${reason}`);
@@ -39,12 +41,15 @@ export class ClientUnreachable extends IntrinsicException {
   }
 }
 
-/** What a client answered: a result, or the error it sent instead. */
+/** The reply of a client: a result or an error. */
 export type ClientReply = { readonly result: unknown } | { readonly error: unknown };
 
-/** The way back to the client while its call runs. Transports make it; one that can carry nothing makes none. */
+/**
+ * The channel to the client while its call runs. The transport provides it; a transport without such a channel provides
+ * none.
+ */
 export interface ClientLink {
-  /** Sends a notification beside the answer. Dropped where nothing can carry it at that moment; never throws. */
+  /** Sends a notification beside the answer. It is dropped when no stream is open at that moment; never throws. */
   notify(method: string, params?: JsonObject): void;
   /**
    * Sends a JSON-RPC request, on the stream of this call or else on the session's listening stream, and waits for the reply,
@@ -55,18 +60,18 @@ export interface ClientLink {
   request(method: string, params: JsonObject, timeout: number): Promise<ClientReply>;
 }
 
-/** Where private causes go. One line per call; never sent to a client. */
+/** Log of internal causes. One line per call; never sent to a client. */
 export interface WarningLog {
   warn(message: string): void;
 }
 
-/** Class and message of anything that was thrown, for the log alone. */
+/** Class and message of any thrown value, for the log alone. */
 export function faultLine(prefix: string, fault: unknown): string {
   if (!(fault instanceof Error)) return `${prefix} ${oneLine(typeof fault)}`;
   return `${prefix} ${oneLine(fault.name)}: ${oneLine(fault.message)}`;
 }
 
-/** Makes the governed door to data for one call. */
+/** Creates the governed data access of one call. */
 export abstract class RecordsSource {
   abstract for(context: CallContext): GovernedRecords;
 }

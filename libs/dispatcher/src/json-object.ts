@@ -6,12 +6,12 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
-/** A member that the object itself carries: `constructor` and the like are not found. */
+/** Reads an own member of an object: `constructor` and the like are not found. */
 export function member(object: unknown, name: string): unknown {
   return isJsonObject(object) && Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
-/** JSON with the members of every object in one order: the same text for the same value. */
+/** JSON with sorted object members: equal values give equal text. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_, held: unknown) =>
     isJsonObject(held)
@@ -20,7 +20,7 @@ export function canonicalJson(value: unknown): string {
   );
 }
 
-/** Names a value without telling it. */
+/** Identifies a value without its content. */
 export function digestOf(value: unknown): string {
   return createHash('sha256').update(canonicalJson(value)).digest('base64url');
 }

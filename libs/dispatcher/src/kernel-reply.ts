@@ -10,7 +10,7 @@ export interface RpcError {
 
 export interface KernelResult {
   readonly result: JsonObject;
-  /** Where the same result is sent often: what stands behind the id of its JSON-RPC envelope, as bytes. */
+  /** For a result that is sent often: the bytes after the id in its JSON-RPC envelope. */
   readonly envelopeTail?: Buffer;
 }
 
@@ -20,7 +20,7 @@ export interface KernelFailure {
   readonly status: number;
 }
 
-/** A notification was taken: nothing is answered. */
+/** A notification was accepted and has no answer. */
 interface KernelAcceptance {
   readonly accepted: true;
 }
@@ -31,10 +31,11 @@ export interface Notification {
   readonly params?: JsonObject;
 }
 
-/** An answer that stays open: notifications as long as there are any, and the result when they complete. */
+/** An answer that stays open: it sends notifications, and the result when they complete. */
 export class StreamedResult {
   /**
-   * @param messages cold: work begins with the subscription and ends with it; an error ends the stream with an internal error
+   * @param messages cold: work begins with the subscription and ends with it; an error ends the stream with an internal
+   * error
    * @param final sent last, when `messages` completes; a transport that closes first sends it too
    */
   constructor(
@@ -43,10 +44,10 @@ export class StreamedResult {
   ) {}
 }
 
-/** What comes of a message: a result, a failure, nothing for a notification, or an answer that stays open. */
+/** The reply to a message: a result, an error, nothing for a notification, or an answer that stays open. */
 export type KernelReply = KernelResult | KernelFailure | KernelAcceptance | StreamedResult;
 
-/** A result that a handler has completed and serialised itself. */
+/** A result that a handler completed and serialised itself. */
 export class PreparedResult implements KernelResult {
   readonly envelopeTail: Buffer;
   constructor(readonly result: JsonObject) {
@@ -59,13 +60,13 @@ export interface ServerInfo {
   readonly version: string;
 }
 
-/** How long a client may keep a result (milliseconds), and whether one agent's answer may serve another. */
+/** How long a client may cache a result (milliseconds), and whether agents may share it. */
 export interface CacheHint {
   readonly ttlMs: number;
   readonly cacheScope: 'public' | 'private';
 }
 
-/** Adds what the stateless era requires of every result; legacy results stay as they are. */
+/** Adds the members that the stateless era requires in every result; legacy results stay unchanged. */
 export class ResultEnvelope {
   constructor(private readonly serverInfo: ServerInfo) {}
 
@@ -75,7 +76,7 @@ export class ResultEnvelope {
     return {
       resultType: 'complete',
       ...result,
-      // What is asked of a client is never kept as the answer.
+      // Client requests are never cached as the answer.
       ...(result['resultType'] === undefined && hint),
       _meta: { ...meta, [SERVER_INFO_KEY]: this.serverInfo },
     };

@@ -24,23 +24,23 @@ export interface KernelOptions {
   readonly tools: ToolRunner;
   readonly records: RecordsSource;
   readonly prompts: PromptRegistry;
-  /** Under what prompts and resources read rows. Default: under the rights of the agent alone. */
+  /** The account that prompts and resources read rows under. Default: the rights of the agent alone. */
   readonly reads?: Pick<ReadAccounts, 'run'>;
-  /** Beside those of the classes. Default: none. */
+  /** Resources in addition to those of the classes. Default: none. */
   readonly resources?: ResourceRegistry;
-  /** How running calls ask their client. Default: they cannot. */
+  /** Sends client requests of running calls. Default: client requests are not supported. */
   readonly rounds?: InputRounds;
-  /** Of the product, told to clients. */
+  /** The product version, which clients receive. */
   readonly version: string;
-  /** Told to clients of revision 2025-11-25 and later. Default: none. */
+  /** Sent to clients of revision 2025-11-25 and later. Default: none. */
   readonly instructions?: string;
   /** Default: subscriptions are not served. */
   readonly subscriptions?: ResourceSubscriptions;
-  /** Default: no list is said to tell its changes. */
+  /** Default: no list change notifications are announced. */
   readonly listChanges?: ListChanges;
-  /** Takes over calls that go on after their answer. Default: none do. */
+  /** Stores calls that continue after their answer. Default: tasks are not supported. */
   readonly tasks?: TaskStore;
-  /** Hears the private causes of internal errors. Default: nobody. */
+  /** Logs the internal causes of internal errors. Default: no log. */
   readonly log?: WarningLog;
 }
 
@@ -49,8 +49,8 @@ const NO_PARAMS: JsonObject = Object.freeze({});
 const ACCEPTED = Object.freeze({ accepted: true } as const);
 
 /**
- * The MCP dispatcher: from (method, params, context) to a reply, in every protocol revision, without any transport.
- * It never throws, whatever the params or the agent do.
+ * The MCP dispatcher: it maps (method, params, context) to a reply, in every protocol revision, without a transport. It
+ * never throws, whatever the params or the agent are.
  */
 export class Kernel {
   private readonly methods: ReadonlyMap<string, Method>;
@@ -68,18 +68,21 @@ export class Kernel {
     });
   }
 
-  /** Whether a request of that name exists in a revision: lets a transport refuse before it authenticates. */
+  /** Whether a revision has a request of that name: lets a transport refuse before it authenticates. */
   serves(method: string, era: Era, version: string): boolean {
     const known = this.methods.get(method);
     return known !== undefined && existsIn(known, dialectOf(era, version));
   }
 
-  /** Whether a call of this tool would pass every gate that goes by the agent alone: what a transport asks before it says no more than "no". */
+  /**
+   * Whether a call of this tool would pass every gate that depends on the agent alone. A transport checks it before it
+   * returns a reason with a refusal.
+   */
   permits(agent: Agent, tool: string, args: unknown): boolean {
     return this.options.tools.permits({ agent }, tool, args);
   }
 
-  /** Answers one message. @param method `tools/call` and the like. @param params as they came, unchecked */
+  /** Answers one message. @param method `tools/call` and the like. @param params unvalidated */
   async dispatch(method: string, params: unknown, context: DispatchContext): Promise<KernelReply> {
     try {
       return await this.answer(method, params, context);
@@ -105,7 +108,7 @@ export class Kernel {
     if (!known || !existsIn(known, dialect)) throw methodNotFound(method);
     const request = { params: this.checked(params, era), context, dialect };
     const handled = known.handle(request);
-    // A list that is rendered already is answered without another turn of the event loop.
+    // A cached list is returned without another turn of the event loop.
     const result = handled instanceof Promise ? await handled : handled;
     return result instanceof PreparedResult || result instanceof StreamedResult
       ? result
@@ -146,12 +149,12 @@ export class Kernel {
     try {
       this.options.log?.warn(line);
     } catch {
-      // A log that fails must not fail the call.
+      // A log that throws must not fail the call.
     }
   }
 }
 
-/** Refusals outside a tool that the caller brought about, as opposed to faults of ours or of the database. */
+/** Refusals outside a tool that the caller caused, as opposed to internal or database errors. */
 function refusedByCaller({ code }: Refusal): boolean {
   return code !== 'internal_error' && code !== 'parse_error' && code !== 'timeout';
 }

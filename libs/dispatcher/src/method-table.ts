@@ -34,14 +34,14 @@ export interface MethodDependencies {
   readonly tasks?: TaskStore;
 }
 
-/** Depends on the agent: one agent's answer must never serve another, and rights may change at any time. */
+/** Depends on the agent: agents never share the answer, and rights may change at any time. */
 const OF_AGENT: CacheHint = Object.freeze({ ttlMs: 0, cacheScope: 'private' });
-/** The same for everyone while the process lives. */
+/** The same for every agent while the process runs. */
 const OF_SERVER: CacheHint = Object.freeze({ ttlMs: 300_000, cacheScope: 'public' });
 
 const ALL_LEGACY = '2024-11-05';
 
-/** Every method there is, and the revisions it exists in. What is not here is not found. */
+/** All methods and the revisions that have them. Any other method is not found. */
 export function methodTable(given: MethodDependencies): ReadonlyMap<string, Method> {
   const { tools, records, prompts, envelope, subscriptions, listChanges } = given;
   const handshake = new Handshake(given);
@@ -59,7 +59,7 @@ export function methodTable(given: MethodDependencies): ReadonlyMap<string, Meth
   const getPrompt = new GetPrompt(prompts, reads);
   const complete = new Complete(prompts, records);
 
-  /** The methods whose answer may be a question. */
+  /** The methods whose answer may be a client request. */
   const asking = (method: string, named: string, handle: Method['handle']): Method['handle'] =>
     given.rounds?.asking(method, (params) => params[named], handle) ?? handle;
   const legacyOnly = (handle: Method['handle']): Method => ({

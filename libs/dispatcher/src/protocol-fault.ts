@@ -1,6 +1,6 @@
 import { IntrinsicException } from '@nestjs/common';
 
-/** JSON-RPC codes that cross the wire. */
+/** JSON-RPC error codes of answers. */
 export const RPC = {
   parseError: -32700,
   invalidRequest: -32600,
@@ -13,25 +13,25 @@ export const RPC = {
   /** Revisions up to 2025-11-25 only. */
   resourceNotFound: -32002,
   headerMismatch: -32020,
-  /** The client did not declare what answering the call needs of it. */
+  /** The client did not declare a capability that the answer to the call needs. */
   missingCapability: -32021,
   unsupportedVersion: -32022,
 } as const;
 
 /**
- * A protocol-level "no": becomes a JSON-RPC error. The message is told to the client.
+ * A protocol error: it becomes a JSON-RPC error. The client receives the message.
  * `status` is the HTTP status in the stateless era; the legacy era answers 200.
  */
 export class ProtocolFault extends IntrinsicException {
-  /** Stays the same where two copies of the package meet. */
+  /** The same across two copies of the package. */
   override readonly name = 'ProtocolFault';
   constructor(
-    /** Of JSON-RPC. */
+    /** JSON-RPC error code. */
     readonly code: number,
     message: string,
-    /** Told with it. Default nothing. */
+    /** Sent with the error. Default none. */
     readonly data?: unknown,
-    /** Of HTTP. Default 200. */
+    /** HTTP status. Default 200. */
     readonly status = 200,
   ) {
     super(message);
@@ -46,7 +46,7 @@ export function methodNotFound(method: string): ProtocolFault {
   return new ProtocolFault(RPC.methodNotFound, `Method not found: ${method}`, undefined, 404);
 }
 
-/** A request header that should mirror the body and does not. */
+/** A request header that must mirror the body and does not. */
 export function headerMismatch(header: string): ProtocolFault {
   return new ProtocolFault(
     RPC.headerMismatch,

@@ -1,4 +1,6 @@
-/** `legacy`: revisions that open with `initialize`. `modern`: every request describes itself. */
+/**
+ * `legacy`: revisions that open with `initialize`. `modern`: every request contains its own version and capabilities.
+ */
 export type Era = 'legacy' | 'modern';
 
 export const MODERN_VERSIONS = ['2026-07-28'] as const;
@@ -6,8 +8,8 @@ export const LEGACY_VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-
 export type LegacyVersion = (typeof LEGACY_VERSIONS)[number];
 
 /**
- * Answered to an `initialize` that asks for a version we do not speak, and assumed for a legacy request that names
- * none: what it has beyond older revisions are members that an older reader ignores.
+ * The answer to an `initialize` with an unsupported version, and the default for a legacy request without one: its
+ * additional members are ignored by older clients.
  */
 export const FALLBACK_VERSION: LegacyVersion = '2025-06-18';
 
@@ -27,7 +29,7 @@ export function namesModernEra(value: string | undefined): boolean {
   return value !== undefined && value >= OLDEST_MODERN && DATE.test(value);
 }
 
-/** What a revision can carry. Compared by identity: one object per version. */
+/** The features of a revision. Compared by identity: one object per version. */
 export interface Dialect {
   readonly version: string;
   readonly era: Era;
@@ -58,7 +60,10 @@ const DIALECTS = new Map<string, Dialect>(
 );
 const FALLBACK_DIALECT = describe(FALLBACK_VERSION);
 
-/** The dialect of a version; of an era's own version when the two disagree or the version is not ours. */
+/**
+ * The dialect of a version. When version and era disagree or the version is unknown, it is that of the era's own
+ * version.
+ */
 export function dialectOf(era: Era, version: string): Dialect {
   const named = DIALECTS.get(version);
   if (named?.era === era) return named;

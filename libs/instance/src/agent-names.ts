@@ -11,8 +11,9 @@ import {
 } from '#config';
 
 /**
- * Names in the limits of agents that nothing has: a warning each, or errors that stop the start where names are strict. Rules and row
- * filters on fields that their class does not have are always errors: what they should protect is unknown.
+ * Names in the limits of agents that do not resolve: a warning each, or errors that stop the start where names are
+ * strict. Rules and row filters on fields that their class does not have are always errors, because the data they
+ * should protect is unknown.
  * @throws ConfigError listing every strict one at once
  */
 export async function checkFilterNames(
@@ -30,7 +31,7 @@ export async function checkFilterNames(
 }
 
 /**
- * The same for limits that code gives, among the classes that the database named last.
+ * The same check for limits from code, with the classes that the database returned last.
  * @throws AgentOptionsError listing every strict one at once
  */
 export function assertNamesOf(shape: AgentShape, context: INestApplicationContext): void {

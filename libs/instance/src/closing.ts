@@ -1,14 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** Milliseconds for everything that an end does besides letting running calls finish. */
+/** Milliseconds for all shutdown steps except the running calls. */
 export const CLOSING_TIMEOUT = 10_000;
 
-/** One thing to close, in words for the operator's log. */
+/** One resource to close, with its description for the operator's log. */
 export type ClosingStep = readonly [name: string, close: () => Promise<unknown> | undefined];
 
 /**
- * Closes one after the other. A step that fails does not keep the later ones from their turn, and whatever has not closed
- * within `timeout` milliseconds is left behind: what it waits for may never come back.
+ * Closes the resources in order. A step that fails does not stop later steps. A resource that is not closed within
+ * `timeout` milliseconds is abandoned.
  */
 export async function closeWithin(
   timeout: number,

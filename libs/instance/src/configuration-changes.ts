@@ -16,17 +16,17 @@ import { PermittedTools, ToolRegistry } from '#tools';
 import { checkFilterNames } from './agent-names.js';
 import type { LoadedService } from './plugins.js';
 
-/** A service whose configuration is read anew while it runs. */
+/** A service that can reload its configuration at run time. */
 export interface ConfigurationReload {
-  /** Has the file read now, whether or not it looks changed. Never rejects. */
+  /** Reads the file now, even if it looks unchanged. Never rejects. */
   reload(): Promise<void>;
   stop(): void;
 }
 
-/** What may be known of where a configuration came from; without both nothing is read anew. */
+/** The origin of a configuration; without both members nothing is reloaded. */
 export type ReadableAgain = Partial<Pick<LoadedService, 'file' | 'reread'>>;
 
-/** Serves the configuration of the file from now on. Call it at the end of a start. */
+/** Starts to follow the configuration file. Call it at the end of a start. */
 export function followConfiguration(
   app: INestApplicationContext,
   { file, reread }: ReadableAgain,
@@ -54,7 +54,7 @@ export function followConfiguration(
   return { reload: () => watch.loadNow(), stop: () => watch.stop() };
 }
 
-/** From now on clients are notified when tools or prompts come and go; to be called when those of the start are in place. */
+/** Notifies clients of changes of tools and prompts from now on. Call it after those of the start are registered. */
 export function followLists(app: INestApplicationContext): void {
   const prompts = app.get(PromptRegistry);
   const tools = app.get(PermittedTools);
@@ -69,7 +69,7 @@ export function followLists(app: INestApplicationContext): void {
     );
 }
 
-/** Whether somebody's list of tools is another one under the new version. */
+/** Whether the tool list of any agent differs under the new version. */
 function changesTools({ before, now }: VersionChange, tools: PermittedTools): boolean {
   const names = new Set([...before.agents.keys(), ...now.agents.keys()]);
   return [...names].some(
@@ -77,7 +77,7 @@ function changesTools({ before, now }: VersionChange, tools: PermittedTools): bo
   );
 }
 
-/** What an agent of that name is shown; nothing when there is none. */
+/** The tools of the agent with that name; empty when it does not exist. */
 function shownTo(shape: AgentShape | undefined, tools: PermittedTools): string {
   if (!shape) return '';
   const agent = new Agent({ shape, principal: 'nobody' });

@@ -47,7 +47,7 @@ async function open(options: Partial<InstanceOptions> = {}): Promise<INestApplic
   return app;
 }
 
-/** Nothing listens at its database: what is asked here asks no row. */
+/** No server listens at its database address: these tests read no rows. */
 function moduleWith(options: Partial<InstanceOptions>): DynamicModule {
   return instanceModule({
     loaded: loadConfig({}, '/nowhere'),

@@ -47,30 +47,30 @@ import { builtPage, productVersion } from './package-files.js';
 import type { PluginModule } from './plugins.js';
 import { RoutesModule } from './routes/routes.module.js';
 
-/** What an instance is made of. Whoever opened a connection, the state or the queue closes it. */
+/** The parts of an instance. The code that opened a connection, the state or the queue closes it. */
 export interface InstanceOptions {
   readonly loaded: LoadedConfig;
-  /** Null: there is a Parse Server, and no direct access beside it. */
+  /** Null: Parse Server only, without direct database access. */
   readonly connection: MongoConnection | null;
   readonly shared: SharedState;
-  /** Default: one of this process. */
+  /** Default: a queue of this process. */
   readonly queue?: TaskQueue;
-  /** Default: nothing is measured. */
+  /** Default: no telemetry. */
   readonly observed?: Observability;
   readonly gates: EnvironmentGates;
-  /** Receive everything that is recorded. Default: none. */
+  /** Listeners of all records. Default: none. */
   readonly auditListeners?: readonly AuditSink[];
   /** The application's own `@Tool` and `@ParseClass` providers. */
   readonly features?: readonly Provider[];
-  /** In the place of the providers of their tokens, in whichever module these are. */
+  /** Replace the providers of their tokens, in any module. */
   readonly overrides?: readonly Provider[];
-  /** Works on tasks only when `TaskService.begin` is called: its tools are registered later. Default false. */
+  /** Processes tasks only after `TaskService.begin`, because its tools are registered later. Default false. */
   readonly holdsTasks?: boolean;
   /** Modules of the operator with such providers. */
   readonly plugins?: readonly PluginModule[];
 }
 
-/** What plugins may inject. Everything else of an instance is invisible to them: no plugin meets an ungoverned row. */
+/** The providers that plugins may inject. All others are invisible to plugins, so no plugin reads an ungoverned row. */
 const FOR_PLUGINS: readonly InjectionToken[] = [
   ToolRegistry,
   PromptRegistry,
@@ -111,7 +111,7 @@ class CoreModule {
   }
 }
 
-/** Code past the policy that has a name. */
+/** Named data access without a policy. */
 @Module({})
 class UngovernedModule {
   static register(config: ParleyConfig, imports: readonly DynamicModule[]): DynamicModule {
@@ -124,7 +124,7 @@ class UngovernedModule {
   }
 }
 
-/** Hands some providers of the instance to plugins, under their own tokens. */
+/** Exports some providers of the instance to plugins, under their own tokens. */
 @Module({})
 class PluginAccessModule {
   static register(tokens: readonly InjectionToken[], imports: readonly DynamicModule[]): DynamicModule {
@@ -145,13 +145,13 @@ class PluginAccessModule {
   }
 }
 
-/** The root of an instance: finds the tools, prompts and methods of its providers, once all of them are made. */
+/** The root of an instance: discovers the tools, prompts and methods of its providers after all of them are created. */
 @Module({})
 class InstanceModule {}
 
 /**
- * Puts the modules of one instance together: the same for the service, for commands, for simulations and for an application
- * with Parley in it. Modules are shared by reference, so that two instances in one process have nothing in common.
+ * Composes the modules of one instance: the same for the service, for commands, for simulations and for an embedding
+ * application. Modules are shared by reference, so two instances in one process share nothing.
  */
 export function instanceModule(options: InstanceOptions): DynamicModule {
   const { loaded, connection: mongo, shared, gates, features = [], plugins = [] } = options;
@@ -291,7 +291,7 @@ export function instanceModule(options: InstanceOptions): DynamicModule {
   return overrideProviders(root, options.overrides ?? []);
 }
 
-/** The operator's keys, the current one first; null: one that the replicas have in common. */
+/** The operator's keys, the current one first; null: one that all replicas share. */
 function stateKeysOf({
   server: { stateKey, previousStateKeys },
 }: Pick<ParleyConfig, 'server'>): readonly [string, ...string[]] | null {
@@ -325,7 +325,7 @@ function auditCollectionOf(
 }
 
 function streamingOptionsOf({ server, auth }: ParleyConfig): StreamingModuleOptions {
-  // Without rules an application's code says who is calling, perhaps by a cookie, which browsers send along by themselves.
+  // Without rules, application code authenticates the caller, perhaps by a cookie, which browsers send automatically.
   const asksNothing =
     (auth.length === 0 || auth.some((rule) => 'anonymous' in rule)) && server.requireCustomHeader === null;
   return {

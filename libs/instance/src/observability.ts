@@ -16,7 +16,7 @@ import {
 import { productVersion } from './package-files.js';
 import { Readiness } from './routes/health.js';
 
-/** Loads only the telemetry that the configuration switches on. */
+/** Loads only the telemetry that the configuration enables. */
 export async function openObservability(
   { traces, metrics }: Pick<ParleyConfig, 'traces' | 'metrics'>,
   env: Environment,
@@ -29,7 +29,7 @@ export async function openObservability(
   return { tracing, metrics: counted };
 }
 
-/** Serves what is counted from now on. @returns how to end it. @throws ConfigError when the address cannot be listened on */
+/** Serves the metrics. @returns a function that stops it. @throws ConfigError when the address cannot be listened on */
 export async function showMetrics(
   app: INestApplicationContext,
   { metrics }: Observability,
@@ -50,12 +50,12 @@ export async function showMetrics(
   }
 }
 
-/** For log lines: what belongs to the call that writes them. */
+/** Log line fields of the call that writes the line. */
 export function fieldsOf({ tracing }: Observability): Readonly<Record<string, string>> {
   return tracing?.activeFields() ?? {};
 }
 
-/** Where the values are read that the service keeps anyway. */
+/** Sources of values that the service keeps anyway. */
 function readFrom(app: INestApplicationContext, metrics: ServiceMetrics): void {
   const edge = app.get(McpEdge);
   const shared = app.get(SharedState);

@@ -6,9 +6,9 @@ const tokenOf = (provider: Provider): InjectionToken =>
   typeof provider === 'function' ? provider : provider.provide;
 
 /**
- * The same modules with these providers in the place of those of their tokens, wherever they are provided: what
- * `overrideProvider` does in tests, for a running application. An override injects what is visible in that place. Modules that
- * were shared stay shared.
+ * Returns the same modules with these providers instead of the providers of their tokens, wherever they are provided:
+ * like `overrideProvider` in tests, but for a running application. An override injects the providers visible at that
+ * place. Shared modules stay shared.
  * @throws TypeError naming a token that no module provides
  */
 export function overrideProviders(root: DynamicModule, overrides: readonly Provider[]): DynamicModule {

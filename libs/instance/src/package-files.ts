@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-/** Version of this package; so many folders up from the bundle, from the sources and from what was compiled of them. */
+/** Version of this package. It tries the folder depths of the bundle, of the sources and of their compiled form. */
 export function productVersion(): string {
   for (const candidate of ['../../package.json', '../../../package.json', '../../../../package.json']) {
     try {
@@ -11,13 +11,13 @@ export function productVersion(): string {
       };
       if (manifest.name === '@parley/server' && manifest.version) return manifest.version;
     } catch {
-      // Not there: the next candidate.
+      // Not found: try the next candidate.
     }
   }
   return '0.0.0';
 }
 
-/** The folder that a page for browsers was built into; found from the sources and from what was built of them. */
+/** The folder with a built browser page, found from the sources and from the build. */
 export function builtPage(name: string): string {
   const folders = ['../pages/', '../../pages/', '../../../pages/', '../../../dist/pages/'].map((path) =>
     fileURLToPath(new URL(`${path}${name}/`, import.meta.url)),

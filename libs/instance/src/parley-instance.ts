@@ -22,37 +22,40 @@ import { openObservability, showMetrics } from './observability.js';
 
 type Composed = Pick<InstanceOptions, 'features' | 'overrides' | 'holdsTasks' | 'plugins'>;
 
-/** What an instance starts from. What is given open stays open when the instance closes. */
+/** The start parameters of an instance. Resources that are passed open stay open when the instance closes. */
 export interface InstanceSetting extends Composed {
   readonly loaded: LoadedConfig & ReadableAgain;
   readonly environment: Environment;
-  /** Default: what the environment opens. */
+  /** Default: the gates that the environment opens. */
   readonly gates?: InstanceOptions['gates'];
-  /** Whether clients or an application use it: it is observed and logs security warnings. False for commands. Default true. */
+  /**
+   * Whether clients or an application use it: it then has telemetry and logs security warnings. False for commands.
+   * Default true.
+   */
   readonly serves?: boolean;
-  /** Default: that of the configuration, opened here. */
+  /** Default: the connection of the configuration, opened here. */
   readonly connection?: MongoConnection | null;
-  /** Default: memory or Redis, as the configuration says. */
+  /** Default: memory or Redis, according to the configuration. */
   readonly shared?: SharedState;
-  /** What takes the place of the opened state. Default: nothing. */
+  /** Replaces the opened state. Default: no replacement. */
   readonly stateOver?: (shared: SharedState) => SharedState;
-  /** `process`: tasks of this process alone. Default: as the configuration says. */
+  /** `process`: tasks of this process alone. Default: according to the configuration. */
   readonly queue?: TaskQueue | 'process';
-  /** Receive everything that is recorded. Default: none. */
+  /** Listeners of all records. Default: none. */
   readonly auditListeners?: (shared: SharedState) => Promise<readonly AuditSink[]>;
-  /** Receives what observes the instance before anything else is opened. */
+  /** Receives the telemetry of the instance before any other resource is opened. */
   readonly onObserved?: (observed: Observability) => void;
 }
 
-/** What was opened for an instance, and how it is closed again. */
+/** The opened resources of an instance, and how to close them. */
 interface Resources {
   readonly observed: Observability;
   readonly connection: MongoConnection | null;
   readonly shared: SharedState;
   readonly queue: TaskQueue | undefined;
-  /** Closed by the modules in a start that succeeds. */
+  /** Closed by the modules after a successful start. */
   readonly openedQueue: TaskQueue | undefined;
-  /** Of what belongs to the instance, last opened first. */
+  /** The instance's own resources, last opened first. */
   readonly closing: readonly ClosingStep[];
 }
 
@@ -60,9 +63,9 @@ interface Resources {
 const DATABASE_TIMEOUT = 2_000;
 
 /**
- * One instance of Parley: its connections, the Nest application of its modules, its start and its end. The service, `parley stdio`,
- * commands, simulations and `ParleyModule` all start and end here. An instance has a container of its own, because an
- * application may hold several, and because nothing of an application may inject an ungoverned port
+ * One instance of Parley: its connections, the Nest application of its modules, its start and its end. The service,
+ * `parley stdio`, commands, simulations and `ParleyModule` all use it. An instance has its own container, because an
+ * application may hold several, and because no provider of an application may inject an ungoverned port
  * (docs/contributing/decisions/0001-modules.md).
  */
 export class ParleyInstance<App extends INestApplicationContext = INestApplicationContext> {
@@ -77,8 +80,8 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
   ) {}
 
   /**
-   * Opens what the configuration names and makes every provider.
-   * @param create makes the Nest application of the root module
+   * Opens the configured resources and creates every provider.
+   * @param create creates the Nest application of the root module
    */
   static async open<App extends INestApplicationContext>(
     setting: InstanceSetting,
@@ -109,13 +112,14 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
     }
   }
 
-  /** What it shares with other replicas. */
+  /** The state that it shares with other replicas. */
   get shared(): SharedState {
     return this.resources.shared;
   }
 
   /**
-   * Everything of a start that needs all tools in place: warnings, the names in agents' limits, list changes, tasks, metrics.
+   * The start steps that need all tools registered: warnings, the names in agents' limits, list changes, tasks,
+   * metrics.
    * @throws ConfigError
    */
   async begin(): Promise<void> {
@@ -130,19 +134,19 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
     this.hideMetrics = await showMetrics(app, this.resources.observed, loaded.config, log);
   }
 
-  /** From now on serves what the configuration says, for an instance whose configuration has a file. */
+  /** Follows the configuration file from now on, if the configuration has one. */
   follow(): ConfigurationReload {
     return (this.configuration ??= followConfiguration(this.app, this.setting.loaded));
   }
 
-  /** Takes no more calls and lets running ones end within `server.drainTimeout` seconds. */
+  /** Refuses new calls and lets running ones end within `server.drainTimeout` seconds. */
   async drain(): Promise<void> {
     this.configuration?.stop();
     const grace = this.setting.loaded.config.server.drainTimeout * 1000;
     await Promise.all([this.app.get(McpEdge).close(grace), this.app.get(TaskService).drain(grace)]);
   }
 
-  /** Closes the application and what was opened for it. */
+  /** Closes the application and its resources. */
   async close(): Promise<void> {
     this.configuration?.stop();
     const steps: ClosingStep[] = [
@@ -152,7 +156,7 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
     await closeWithin(CLOSING_TIMEOUT, [...steps, ...this.resources.closing], this.log);
   }
 
-  /** Closes what would keep the process alive after a start that failed. */
+  /** Closes the resources that would keep the process alive after a failed start. */
   async abandon(): Promise<void> {
     await this.hideMetrics();
     await abandon(this.resources);

@@ -27,7 +27,7 @@ import {
   toolDeclarations,
 } from '#tools';
 
-/** What the default export of a plugin is: a Nest module, with `@Tool`, `@ParseClass` and other providers in it. */
+/** The default export of a plugin: a Nest module, with `@Tool`, `@ParseClass` and other providers in it. */
 export type PluginModule = Type<unknown> | DynamicModule;
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
@@ -62,43 +62,43 @@ function providerClasses(modules: readonly PluginModule[]): Type<unknown>[] {
   return modules.flatMap((module) => [...providersOf(module, seen)]);
 }
 
-/** What the providers of plugins declare about Parse classes, before any of them is made. */
+/** The Parse class declarations of plugin providers, before any of them is created. */
 function declarationsOf(modules: readonly PluginModule[]): ClassDeclaration[] {
   return providerClasses(modules).flatMap((provider) => classDeclarationOf(provider) ?? []);
 }
 
-/** The tools of plugins, before any provider is made. @throws ToolDeclarationError */
+/** The tools of plugins, before any provider is created. @throws ToolDeclarationError */
 export function toolsOfPlugins(modules: readonly PluginModule[]): ToolDeclaration[] {
   return providerClasses(modules).flatMap((provider) => toolDeclarations(provider.prototype as object));
 }
 
-/** The configuration and the code that it names. */
+/** The configuration and the plugin code that it names. */
 export interface LoadedWithPlugins extends LoadedConfig {
   readonly plugins: readonly PluginModule[];
 }
 
-/** What a service starts from, and can read again. */
+/** The configuration of a service, which can be read again. */
 export interface LoadedService extends LoadedWithPlugins {
-  /** Where it came from; null: there is no file. */
+  /** The path of the file; null: there is no file. */
   readonly file: string | null;
-  /** Reads it anew, with what the plugins declared when they were imported. @throws ConfigError */
+  /** Reads it again, with the plugin declarations of the first import. @throws ConfigError */
   reread(): LoadedConfig;
 }
 
-/** What a configuration is loaded for. */
+/** Options of a configuration load. */
 export interface LoadOptions {
-  /** What the configuration is to be served by. Default: nothing; what only a start needs is not checked. */
+  /** How the configuration is served. Default: not at all; checks of a start are skipped. */
   readonly start?: StartKind;
   /**
-   * Whether the tools that the code of plugins declares are all that they bring. A start asks the tools themselves, once there
-   * are any, since a plugin may register others. Default: only where there are no plugins.
+   * Whether the declared tools of plugins are all of their tools. A start checks the registered tools instead, because
+   * a plugin may register others. Default: only where there are no plugins.
    */
   readonly declaredTools?: boolean;
 }
 
 /**
- * Imports the plugins of the configuration and loads it with what they declare. They are code that the operator chose:
- * importing one runs it.
+ * Imports the plugins of the configuration and loads it with their declarations. Plugins are code that the operator
+ * chose: an import runs it.
  * @throws ConfigError listing the errors of the file and of its plugins
  */
 export async function loadWithPlugins(
@@ -153,7 +153,7 @@ function toolFaults(plugins: readonly PluginModule[]): {
   return { tools: new Set([...names, ...brought]), faults };
 }
 
-/** A file that is missing or empty is an error: the defaults would be wider than what was configured. */
+/** A missing or empty file is an error: the defaults would be wider than the configuration. */
 function reread(
   path: string,
   paths: readonly string[],
@@ -169,7 +169,7 @@ function reread(
   return checkedConfig({ ...asked, env: { ...env, PARLEY_CONFIG: path }, found: moved });
 }
 
-/** Only what looks like paths: the check of the file reports a list of anything else. */
+/** Only path-like values: the check of the file reports any other list. */
 function pathsOf(path: string, env: Environment): readonly string[] {
   if (!existsSync(path)) return [];
   const { value } = configFile(path, environmentFiles(env).env);

@@ -37,7 +37,7 @@ import type { EnvironmentGates } from '#policy';
 import { type SchemaReader, ToolEnvironment, type ToolRegistration, ToolRegistry, ToolRunner } from '#tools';
 import { ParleyInstance } from './parley-instance.js';
 
-/** Stands where the embeddings endpoint is: nothing is sent, and every text means the same. */
+/** Replaces the embeddings endpoint: it sends nothing, and every text has the same vector. */
 class SimulatedEmbeddings extends EmbeddingProvider {
   readonly model = 'rehearsal';
 
@@ -51,16 +51,16 @@ class SimulatedEmbeddings extends EmbeddingProvider {
   }
 }
 
-/** None where none are configured: what would be refused for that is refused here too. */
+/** None where none are configured, so that a simulation refuses the same calls. */
 function simulatedEmbeddings({ config: { embeddings } }: LoadedConfig): Provider[] {
   if (!embeddings) return [];
   return [{ provide: EmbeddingProvider, useValue: new SimulatedEmbeddings(embeddings.dimensions) }];
 }
 
-/** Nobody's id: a signed-in user without roles. */
+/** An id of no real user: a signed-in user without roles. */
 const SOMEBODY = 'rehearsal';
 
-/** The roles of the database; a session belongs to the user that its token names. */
+/** The roles of the database. A session belongs to the user that its token names. */
 export class SimulatedDirectory extends PrincipalDirectory {
   constructor(private readonly roles: PrincipalDirectory) {
     super();
@@ -79,7 +79,7 @@ export class SimulatedDirectory extends PrincipalDirectory {
   }
 }
 
-/** @param user whose session is simulated, for an agent that reads with its caller's */
+/** @param user whose session is simulated, for an agent that reads with its caller's session */
 export function simulatedIdentity(
   identity: AgentIdentity | undefined,
   user = SOMEBODY,
@@ -89,18 +89,18 @@ export function simulatedIdentity(
   return identity?.kind === 'impersonate' ? sessionIdentity(identity.userId) : identity;
 }
 
-/** Simulated calls are nobody's, so they leave no record. */
+/** Simulated calls leave no record. */
 class NoAudit extends AuditSink {
   record(_entry: AuditRecord): void {}
 }
 
-/** Code of an application may do anything, so a simulation ends where it would begin. */
+/** Application code can have any effect, so a simulation ends before it. */
 const notRun = () => ({ rehearsed: 'the gates only: code of an application is not run' });
 
-/** Stands for the schema of a result that there is none of. */
+/** Replaces the schema of a result, because there is no result. */
 const ANYTHING: SchemaReader = { jsonSchema: {}, compile: () => (value) => ({ ok: true, value }) };
 
-/** The service as it would be served, with nothing behind it but schema and roles. */
+/** The composed service with only schema and roles behind it. */
 export interface RehearsalRoom {
   /** @internal */
   readonly rehearser: Simulator;
@@ -111,32 +111,35 @@ export interface RehearsalRoom {
   /** Every agent of the configuration, by name. */
   readonly agents: ReadonlyMap<string, Agent>;
   /**
-   * What would come of a call, and why. One at a time. Nothing is read, written or spent, and no code of tools runs.
+   * Simulates a call and returns the outcome and its reasons. One at a time. Nothing is read, written or consumed, and
+   * no tool code runs.
    * @param agent one of `agents`, or any other
    */
   rehearse(agent: Agent, tool: string, args: object): Promise<Rehearsal>;
-  /** What an agent may do with these classes: one simulated call for each of its tools and each class. */
+  /** What an agent may do with these classes: one simulated call per tool and class. */
   surfaceOf(agent: Agent, classNames: readonly string[]): Promise<AgentSurface>;
-  /** Closes it; calls after that fail. */
+  /** Closes it; later calls fail. */
   close(): Promise<void>;
 }
 
 export interface SimulationSetting {
   readonly gates: EnvironmentGates;
   readonly schemas: SchemaCatalogue;
-  /** Who holds which role, and whose a session is. */
+  /** The roles of users, and the users of sessions. */
   readonly directory: PrincipalDirectory;
-  /** Of the application: their gates are simulated, their code is not run. Default none. */
+  /** Tools of the application: their gates are simulated, their code does not run. Default none. */
   readonly tools?: readonly Omit<ToolRegistration, 'handler'>[];
-  /** Id of the user whose session an agent reads with that reads with its caller's. Default: a user without roles. */
+  /**
+   * User id of the simulated session, for an agent that reads with its caller's session. Default: a user without roles.
+   */
   readonly user?: string;
-  /** Default: that of the process. */
+  /** Default: the logger of the process. */
   readonly logger?: LoggerService;
 }
 
 /**
- * Composes the service over a connection that is closed: whatever an adapter would send has nowhere to go. Only the schema
- * catalogue and the directory of roles are given one that works.
+ * Composes the service over a closed connection, so that no adapter can send anything. Only the schema catalogue and
+ * the directory of roles have a working connection.
  */
 export async function openSimulation(
   loaded: LoadedConfig,
@@ -146,9 +149,9 @@ export async function openSimulation(
   await closed.close();
   const store = new RecordingStore();
   const approver = new SimulatedApprover();
-  // A simulated call is nobody's: other replicas receive nothing of it.
+  // Other replicas receive nothing of a simulated call.
   const shared = processState();
-  // And nothing of it is kept.
+  // A simulated call stores nothing.
   const audit = { ...loaded.config.audit, sinks: [] };
   const setting = {
     loaded: { ...loaded, config: { ...loaded.config, audit } },
@@ -173,7 +176,7 @@ export async function openSimulation(
   };
   const instance = await ParleyInstance.open(setting, (module) =>
     NestFactory.createApplicationContext(module, {
-      // An error is returned to the caller; it must not end the process.
+      // An error is returned to the caller and must not end the process.
       abortOnError: false,
       ...(logger && { logger }),
     }),
@@ -201,7 +204,7 @@ export async function openSimulation(
     }),
   );
   const own = new Set(agents.values());
-  // A simulation spends nobody's budget.
+  // A simulation consumes no budget.
   const rehearsing = (agent: Agent) =>
     own.has(agent)
       ? agent
@@ -215,7 +218,7 @@ export async function openSimulation(
   };
 }
 
-/** Sessions as they are, and besides them those that stand for the callers of an agent which reads with its caller's. */
+/** Real sessions, and simulated sessions for the callers of agents that read with their caller's session. */
 class InstanceDirectory extends SimulatedDirectory {
   constructor(
     private readonly instance: PrincipalDirectory,
@@ -230,7 +233,7 @@ class InstanceDirectory extends SimulatedDirectory {
   }
 }
 
-/** A simulation beside an instance that runs: its configuration version, gates, tools, schema and roles as they are at this moment. */
+/** A simulation beside a running instance, with its current configuration version, gates, tools, schema and roles. */
 export function simulateInstance(context: INestApplicationContext): Promise<RehearsalRoom> {
   const tools = context.get<ToolRegistry>(ToolRegistry).all();
   const { current } = context.get(ConfigVersions);

@@ -26,25 +26,25 @@ import {
 import type { CallableMethods, DeclaredMethods, PermittedTools, ToolRegistry } from '#tools';
 import { CONVENTIONS_VERSION } from '../prompts/prompt.js';
 
-/** An agent as its operator sees it. What does not apply is null. */
+/** An agent as its operator sees it. A member that does not apply is null. */
 export interface DescribedAgent {
-  /** Of this agent alone. */
+  /** The id of this agent alone. */
   readonly agent_id: string;
   /** 0 for the agent of a request, one more for each sub-agent below it. */
   readonly agent_depth: number;
   /** Its tier. */
   readonly permissions: string;
-  /** How it is authenticated; of a token a fingerprint. */
+  /** How the agent authenticates; a token appears as a fingerprint. */
   readonly auth: Readonly<Record<string, string>>;
   /** Its tenant. */
   readonly tenant_id: string | number | null;
-  /** Which classes it is limited to. */
+  /** The classes that the agent is limited to. */
   readonly classes: ListedFilter | null;
-  /** `effective`: what it may call, as it would be listed to it. */
+  /** `effective`: the tools that the agent may call, as `tools/list` returns them to it. */
   readonly tools: { readonly effective: readonly string[] } & ListedFilter;
-  /** Which declared methods it is limited to. */
+  /** The declared methods that the agent is limited to. */
   readonly methods: ListedFilter | null;
-  /** Class to the names of the constrained fields. */
+  /** Maps a class to the names of its constrained fields. */
   readonly filters: Readonly<Record<string, readonly string[]>> | null;
   /** Classes that the policy hides from it. */
   readonly hidden_classes: readonly string[];
@@ -52,9 +52,9 @@ export interface DescribedAgent {
   readonly per_class: Readonly<Record<string, Omit<DescribedClass, 'class_name'>>>;
   /** Whether unknown names in its filters are errors. */
   readonly strict_modes: { readonly tool_filter: boolean; readonly class_filter: boolean };
-  /** What threads the records of this request. */
+  /** The id that links the audit records of this request. */
   readonly correlation_id: string | null;
-  /** Which version of the conventions it is given. */
+  /** The version of the conventions that the agent receives. */
   readonly prompt: { readonly version: string };
 }
 
@@ -64,8 +64,8 @@ export interface IntrospectionParts extends PermitParts {
 }
 
 /**
- * What an agent may do and why not, for operators: its answers come from the functions that decide calls. Never to be
- * shown to an agent.
+ * Describes for operators what an agent may do and why not. The functions that decide calls give the answers. Never
+ * show them to an agent.
  */
 export class AgentIntrospection {
   constructor(private readonly parts: IntrospectionParts) {}
@@ -108,8 +108,8 @@ export class AgentIntrospection {
   }
 
   /**
-   * One class as the agent meets it.
-   * @throws TypeError when the name cannot be one of a class
+   * Describes one class as the agent sees it.
+   * @throws TypeError when the name is not a valid class name
    * @throws Refused when the database does not answer
    */
   async describeFor(agent: Agent, className: string): Promise<DescribedClass> {
@@ -119,10 +119,10 @@ export class AgentIntrospection {
   }
 
   /**
-   * The constraint that every read of a class carries for the agent, values included; null: none. A filter that is a function is
-   * asked. Descriptions name fields alone.
-   * @throws TypeError when the name cannot be one of a class
-   * @throws Refused when the database does not answer, or a function gives no usable constraint
+   * The constraint that every read of a class carries for the agent, with values; null: none. A filter that is a
+   * function is called. Descriptions contain field names only.
+   * @throws TypeError when the name is not a valid class name
+   * @throws Refused when the database does not answer, or a function returns no usable constraint
    */
   async filterFor(agent: Agent, className: string): Promise<Readonly<Record<string, unknown>> | null> {
     if (!isClassName(className)) throw new TypeError('filterFor: expected the name of a class');
@@ -130,7 +130,10 @@ export class AgentIntrospection {
     return scope.agentFilter(agent, canonicalClassName(className));
   }
 
-  /** Whether a call would pass the gates; approval and the rate limit are not asked, for asking would spend them. */
+  /**
+   * Whether a call would pass the gates. Approval and the rate limit are not checked, because a check would consume
+   * them.
+   */
   wouldPermit(agent: Agent, tool: string, question: PermitQuestion = {}): Promise<PermitAnswer> {
     return wouldPermit(this.parts, agent, tool, question);
   }
@@ -165,23 +168,23 @@ interface ListedFilter {
   readonly except: readonly string[] | null;
 }
 
-/** A class as one agent meets it. What does not apply is null. */
+/** A class as one agent sees it. A member that does not apply is null. */
 export interface DescribedClass {
-  /** As Parse names it. */
+  /** The class name in Parse. */
   readonly class_name: string;
-  /** Whether the agent may use it, or what keeps it out. */
+  /** Whether the agent may use the class, or the check that refuses it. */
   readonly accessible: 'permitted' | 'hidden' | 'class_filter_excluded' | 'misconfigured';
   /** The allowlist of its fields. */
   readonly agent_fields: readonly string[] | null;
-  /** The default view of the class. */
+  /** The canonical filter of the class. */
   readonly agent_canonical_filter: Readonly<Record<string, unknown>> | null;
-  /** Names of the constrained fields; never values. */
+  /** Names of the constrained fields, never their values. */
   readonly per_agent_filter: readonly string[] | null;
   /** The tenant that every read carries. */
   readonly tenant_scope: { readonly field: string; readonly value: string | number } | null;
   /** Fields that are left out of included rows. */
   readonly large_fields: readonly string[] | null;
-  /** Path → what this agent gets in place of the value. Absent: nothing is masked. */
+  /** Maps a path to the value that this agent receives instead. Absent: nothing is masked. */
   readonly masked_fields?: Readonly<Record<string, string>>;
   /** Declared methods that the agent may call. */
   readonly agent_methods: readonly string[] | null;
@@ -192,7 +195,7 @@ function listedFilter({ only, except }: NameFilter): ListedFilter | null {
   return { only: only && [...only].sort(), except: except && [...except].sort() };
 }
 
-/** How an agent is known, without what would let anyone else be known so. */
+/** How an agent authenticates, without the credential itself. */
 function describedAuth({ identity }: Agent): Readonly<Record<string, string>> {
   const mode = authType(identity);
   switch (identity.kind) {
@@ -244,7 +247,7 @@ function describedClass(
   };
 }
 
-/** The verdict of the class gate; that the class exists is not part of it. */
+/** The result of the class gate. It does not check that the class exists. */
 function accessible(agent: Agent, scope: AgentScope, className: string): DescribedClass['accessible'] {
   const admitted = scope.admit(agent, className);
   if (typeof admitted === 'string') return 'permitted';
@@ -253,17 +256,17 @@ function accessible(agent: Agent, scope: AgentScope, className: string): Describ
   return kind === 'class_filter' ? 'class_filter_excluded' : 'hidden';
 }
 
-/** What is asked about; left out parts are not judged. */
+/** The call to check. Members that are left out are not checked. */
 export interface PermitQuestion {
   /** The class that the call would name. */
   readonly class_name?: string;
-  /** What is done with the class, as class-level permissions call it; without it they are not consulted. */
+  /** The operation on the class, named as in class-level permissions. Without it they are not checked. */
   readonly op?: ClassOperation;
   /** For `call_method`. */
   readonly method_name?: string;
 }
 
-/** Whether a call would pass, or why not and at which gate. */
+/** Whether a call would pass, or the gate that refuses it and why. */
 export type PermitAnswer =
   | { readonly allowed: true }
   | { readonly allowed: false; readonly reason: string; readonly denied_at: PermitGate };
@@ -297,7 +300,10 @@ function environmentDenial(refusal: Refusal): PermitAnswer {
     : denied('write_env_gate_disabled', 'write_env_gate');
 }
 
-/** Asks the gates of a call, in their order, without making the call: nothing is spent, recorded or read but the schema. */
+/**
+ * Runs the gates of a call in their order without the call: it consumes nothing, records nothing and reads only the
+ * schema.
+ */
 async function wouldPermit(
   { registry, methods, gates, records }: PermitParts,
   agent: Agent,

@@ -4,11 +4,11 @@ import { SchemaCatalogue, StoreError } from '#data';
 import { type BindingIssue, bindPolicy, type Policy, type UnknownName, unknownAgentNames } from '#policy';
 import { ToolRegistry } from '#tools';
 
-/** Looks for names in the limits of agents that nothing has, among the tools that are registered and the classes of the database. */
+/** Finds names in the limits of agents that match no registered tool and no class of the database. */
 @Injectable()
 export class FilterNames {
   private readonly logger = new Logger(FilterNames.name);
-  /** As the database said last; null: it has not said yet. */
+  /** The classes that the database returned last; null: it has not returned any yet. */
   private classes: ReadonlySet<string> | null = null;
 
   constructor(
@@ -16,7 +16,10 @@ export class FilterNames {
     private readonly catalogue: SchemaCatalogue,
   ) {}
 
-  /** @param policy that the shapes are judged under. Classes are not judged, with a warning, while the database cannot say which it has. */
+  /**
+   * @param policy that the agent definitions are checked with. Classes are skipped with a warning while the database
+   * cannot list them.
+   */
   async unknownIn(shapes: Iterable<AgentShape>, policy: Policy): Promise<UnknownName[]> {
     const all = [...shapes];
     const asked = all.some(({ classes, filters }) => classes.only || filters.size > 0);
@@ -25,8 +28,8 @@ export class FilterNames {
   }
 
   /**
-   * What of a policy and of agents' filters names fields that their classes do not have. None, with a warning, while the database
-   * cannot say which there are: the classes concerned are refused then, once it can.
+   * Fields that a policy or a filter of an agent names and that their classes do not have. Returns none, with a
+   * warning, while the database cannot list its classes. Calls on the classes concerned are then refused once it can.
    */
   async misfits(shapes: Iterable<AgentShape>, policy: Policy): Promise<readonly BindingIssue[]> {
     const all = [...shapes];
@@ -40,10 +43,13 @@ export class FilterNames {
     }
   }
 
-  /** The same without waiting: among the classes that the database named last, none of which are judged before it has. */
+  /**
+   * The same check without a database read. It uses the classes that the database returned last, and skips classes
+   * before the first answer.
+   */
   unknownNow(shape: AgentShape, policy: Policy): UnknownName[] {
     const found = unknownAgentNames(shape, policy, { tools: this.tools(), classes: this.classes });
-    // For the next time, whatever was found now.
+    // Refreshes the classes for the next check.
     void this.knownClasses();
     return found;
   }

@@ -3,17 +3,17 @@ import { isSystemClassName } from '#core';
 import { SchemaCatalogue } from '#data';
 import { ALWAYS_KEEP, BoundPolicy, type ClassPolicy, type ClassSchema, Policies, type Policy } from '#policy';
 
-/** What agents are not told, or are told wrongly, about the classes they may see. Reports, never enforces. */
+/** Metadata that is missing or wrong for the classes that agents may see. The audit reports and never enforces. */
 export interface AuditedMetadata {
-  /** How many classes were looked at. */
+  /** Number of classes that were checked. */
   readonly classes_audited: number;
-  /** Whether some class is declared visible: then only such classes are looked at. */
+  /** Whether a class is declared visible. If so, only visible classes are checked. */
   readonly visible_classes_declared: boolean;
   /** Classes without a description. */
   readonly missing_class_descriptions: readonly string[];
-  /** By class; within the allowlist where there is one. */
+  /** By class; limited to the allowlist where one exists. */
   readonly missing_field_descriptions: Readonly<Record<string, readonly string[]>>;
-  /** By class: entries of `fields` that the class has no column for. */
+  /** By class: entries of `fields` without a column in the class. */
   readonly unresolvable_allowlist_entries: Readonly<Record<string, readonly string[]>>;
   /** By class: the fields its canonical filter constrains. */
   readonly canonical_filter_summary: Readonly<Record<string, readonly string[]>>;
@@ -36,7 +36,7 @@ export class MetadataAudit {
   ) {}
 
   /**
-   * The visible classes when any is declared so, else all; hidden and system classes in no section.
+   * Checks the visible classes when any is declared visible, else all. Hidden and system classes appear in no section.
    * @throws StoreError when the database does not answer
    */
   async run(): Promise<AuditedMetadata> {
@@ -52,7 +52,7 @@ export class MetadataAudit {
     };
   }
 
-  /** The same, told line by line as well. */
+  /** Runs the audit and also writes it line by line. */
   async summarize(write: (line: string) => void): Promise<AuditedMetadata> {
     const found = await this.run();
     write(`classes audited: ${found.classes_audited}`);
@@ -96,7 +96,7 @@ function undescribedFields({ policy, schema }: AuditedClass): string[] {
   return columns.filter((name) => !OWN_COLUMNS.has(name) && !policy.properties.get(name)?.description);
 }
 
-/** A class that the database has no schema of yet resolves nothing, which is no news. */
+/** A class without a schema in the database resolves nothing, which is expected. */
 function unresolvableEntries({ policy, schema }: AuditedClass): string[] {
   return schema ? (policy.fields ?? []).filter((name) => !schema.fields.has(name)) : [];
 }

@@ -15,14 +15,14 @@ import { PrincipalResolver } from '#data';
 import { Policies } from '#policy';
 import { FilterNames } from './filter-names.js';
 
-/** Throws for options of a sub-agent that cannot be meant: the checks of the configuration, for code without types as well. */
+/** Throws for invalid options of a sub-agent. It runs the checks of the configuration for untyped code as well. */
 export type SubAgentOptionsCheck = (options: unknown) => void;
 
 export const SUB_AGENT_CHECK = Symbol('check of the options of sub-agents');
 
 /**
- * Makes the agents that a tool delegates to. What they call runs through `ToolRunner` like any call: every gate, approval
- * included, holds for them as for whoever made them.
+ * Creates the agents that a tool delegates to. Their calls run through `ToolRunner` like any call: every gate, approval
+ * included, applies to them as to the parent agent.
  */
 @Injectable()
 export class SubAgents {
@@ -38,17 +38,17 @@ export class SubAgents {
   ) {}
 
   /**
-   * A context in which a sub-agent acts within the same request.
-   * @throws SubAgentError when the options ask for more than the agent of the context has
-   * @throws AgentOptionsError, a TypeError, listing unknown options, values that cannot be meant, and names of nothing while
-   * names are strict; an agent with fewer limits than were written is never made
+   * Creates a context in which a sub-agent acts within the same request.
+   * @throws SubAgentError when the options request more than the agent of the context has
+   * @throws AgentOptionsError, a TypeError, that lists unknown options, invalid values, and unresolved names while
+   * names are strict; no agent is created with fewer limits than the options contain
    * @throws Refused or Unauthorized when an identity cannot be resolved
    */
   async delegate(context: CallContext, options: SubAgentOptions = {}): Promise<CallContext> {
     return actingAs(context, await this.create(context.agent, options));
   }
 
-  /** As `delegate`, for the agent alone. */
+  /** As `delegate`, but returns the agent alone. */
   async create(parent: Agent, options: SubAgentOptions = {}): Promise<Agent> {
     this.assertOptions(options);
     if (Object.hasOwn(options, 'recursionDepth'))
@@ -69,7 +69,7 @@ export class SubAgents {
       [child.shape],
       this.policies.of(child),
     )) {
-      // What it only inherited was judged when its parent was made.
+      // Inherited options were checked when the parent was created.
       if (!own[option]) continue;
       const told = `sub-agent: ${path}: ${message}`;
       if (strict) throw new TypeError(told);
@@ -87,7 +87,7 @@ export class SubAgents {
   }
 }
 
-/** For operators: unlike the error, it names who. */
+/** The event for operators. Unlike the error, it contains the agent's name. */
 function eventOf({ reason, parent, child, extra }: Widening) {
   return {
     reason,

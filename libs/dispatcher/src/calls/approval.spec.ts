@@ -95,7 +95,7 @@ function hostOf(
   return new ToolHost([args, call, execution], handler);
 }
 
-/** The tiers that were asked about; with `deny`, what the call was refused with. */
+/** The tiers that were sent for approval; with `deny`, also the refusal of the call. */
 async function asked(
   tiers: string[],
   host: ExecutionContext,

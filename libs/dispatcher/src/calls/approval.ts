@@ -6,14 +6,14 @@ import { fieldsOf, type ToolCall, type ToolDefinition, type ToolHandler } from '
 import { toolExecutionOf } from './tool-execution.js';
 import { canonicalJson, digestOf, isJsonObject, type JsonObject, member } from '../json-object.js';
 
-/** What a person decides upon. */
+/** What an approver decides on. */
 export interface ApprovalPreview {
-  /** For the person: nothing that the caller may not read, and no credentials. */
+  /** For the approver: contains nothing that the caller may not read, and no credentials. */
   readonly shown: JsonObject;
-  /** The class and row that it is about, when there is one. */
+  /** The class and row of the call, if it has one. */
   readonly className?: string;
   readonly objectId?: string;
-  /** Names all that the decision depends on: different, once the row, the call or the policy is. */
+  /** Digest of everything that the decision depends on. It changes with the row, the call or the policy. */
   readonly holdsFor: string;
 }
 
@@ -24,7 +24,7 @@ export interface DecisionGround {
 }
 
 interface Seen extends Omit<ApprovalPreview, 'holdsFor'> {
-  /** As the caller may read it. */
+  /** The row as the caller may read it. */
   readonly row: unknown;
 }
 
@@ -32,10 +32,10 @@ const asObject = (value: unknown): JsonObject => (isJsonObject(value) ? value : 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
 /**
- * What would come of a call, through doors of its own, so that what is decided much later asks about rights anew. A
- * declared method makes its dry run, a raw write is judged and shown as before and after, anything else is shown as
+ * Computes the effect of a call through a separate data access, so that a later decision checks permissions again. A
+ * declared method runs as a dry run, a raw write is checked and shown before and after, any other call is shown as
  * proposed.
- * @throws Refused for a raw write that would be refused: nobody needs to be asked
+ * @throws Refused for a raw write that would be refused, because it needs no approval
  */
 export async function previewOf(host: ExecutionContext, ground: DecisionGround): Promise<ApprovalPreview> {
   const { name, args, anotherCall } = toolExecutionOf(host);
@@ -67,7 +67,7 @@ async function dryRun(host: ExecutionContext, args: JsonObject, call: ToolCall):
   const rehearsed = { ...args, arguments: { ...asObject(args['arguments']), dry_run: true } };
   try {
     const shown = asObject(await withinSeconds(call.tool.timeout, async () => handler(rehearsed, call)));
-    // What a dry run answers may differ from run to run: the object it is called on may not.
+    // The result of a dry run may differ from run to run. The target object may not.
     const row = className && objectId ? (await call.records.getMany(className, [objectId])).rows : null;
     return { shown, ...about, row };
   } catch (error) {
@@ -80,7 +80,7 @@ async function dryRun(host: ExecutionContext, args: JsonObject, call: ToolCall):
   }
 }
 
-/** The interceptors that bound a call are not around its preview. */
+/** A preview runs outside the interceptors that limit a call, so it has its own timeout. */
 async function withinSeconds<T>(seconds: number, work: () => Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const expired = new Promise<never>((_, reject) => {
@@ -98,35 +98,38 @@ function shownArguments(args: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(args).filter(([name]) => names.has(name)));
 }
 
-/** A call that needs a yes. */
+/** A call that needs an approval. */
 export interface ApprovalRequest {
-  /** What is called. */
+  /** The tool that is called. */
   readonly tool: ToolDefinition;
-  /** As the agent wrote them. */
+  /** The arguments as the agent sent them. */
   readonly args: unknown;
-  /** Who calls, and how long somebody waits for it. */
+  /** The caller, and how long it waits for the decision. */
   readonly context: CallContext;
-  /** The tier the call acts at: for call_method that of the method it names. */
+  /** The tier of the call. For `call_method` it is the tier of the method. */
   readonly effectivePermission: Tier;
-  /** What a person is shown, made anew each time. Changes no data. @throws Refused when the call would be refused anyway */
+  /**
+   * Builds the preview for the approver, each time anew. Changes no data. @throws Refused when the call would be
+   * refused anyway
+   */
   preview(): Promise<ApprovalPreview>;
 }
 
-/** What came of asking. A reason is for the record; the agent is told the outcome alone. */
+/** The result of an approval request. The reason goes to the audit record; the agent receives only the outcome. */
 export type ApprovalDecision = {
-  /** Who decided, and through what; absent when nobody did. */
+  /** Who decided and by which channel; absent when no approver decided. */
   readonly by?: { readonly principal: string; readonly via: 'client' | 'desk' };
-  /** Given in an earlier run of the same call, and told then. */
+  /** The decision was given and reported in an earlier run of the same call. */
   readonly again?: true;
 } & ({ readonly outcome: 'approve' } | { readonly outcome: 'deny' | 'unavailable'; readonly reason: string });
 
-/** Asks a person whether a gated call may run (docs/guide/policy.md#approval). Anything but `approve` refuses it. */
+/** Requests approval for a gated call (docs/guide/policy.md#approval). Any result except `approve` refuses the call. */
 export abstract class Approver {
-  /** Decides on one call, or says that nobody does. */
+  /** Decides on one call, or reports that no approver is available. */
   abstract review(request: ApprovalRequest): Promise<ApprovalDecision>;
 }
 
-/** Bytes of a preview, as JSON. */
+/** Maximum size of a preview as JSON, in bytes. */
 const MAX_PREVIEW = 16_384;
 const MAX_TEXT = 500;
 const MAX_ITEMS = 20;
@@ -134,8 +137,8 @@ const CREDENTIALS =
   /^(password|secret|token|credentials?|auth_?data|recovery_?codes|(session|access|refresh|api|private|master)_?(token|key))$/i;
 
 /**
- * A preview as it leaves for a person: without values under names of credentials, which stay named, long text and lists
- * cut. What is too large even so is not shown at all.
+ * Returns a preview in the form an approver receives. Values under credential names are removed and the names stay;
+ * long texts and lists are cut. A preview that is still too large is not shown.
  */
 export function shownToApprover(preview: JsonObject): JsonObject {
   const withheld = new Set<string>();
@@ -169,7 +172,7 @@ const OPERATIONS = new Map<string, ProposedWrite['operation']>([
   ['delete_object', 'delete'],
 ]);
 
-/** The write that a call of a raw write tool stands for; `undefined` for every other call. */
+/** The write that a call of a raw write tool represents; `undefined` for every other call. */
 export function proposedWrite({ name }: ToolDefinition, args: Arguments): ProposedWrite | undefined {
   const operation = OPERATIONS.get(name);
   const { class_name: className, object_id: objectId } = args;
@@ -185,14 +188,14 @@ export function proposedWrite({ name }: ToolDefinition, args: Arguments): Propos
   }
 }
 
-/** What a write would change, as whoever approves it is shown it. */
+/** The change of a write, as its approver sees it. */
 export interface ShownChange {
   readonly operation: ProposedWrite['operation'];
   readonly class_name: string;
   readonly object_id?: string;
-  /** Of the fields that change; all of a row that is removed. Absent where the caller may not read the row. */
+  /** Values of the changed fields, or all fields of a removed row. Absent where the caller may not read the row. */
   readonly before?: ParseRow;
-  /** What they become; a field that is removed is null. Absent for a row that is removed. */
+  /** New values of the fields; a removed field is null. Absent for a removed row. */
   readonly after?: ParseRow;
 }
 
@@ -210,7 +213,7 @@ export function shownChange(operation: ProposedWrite['operation'], judged: Judge
   return { ...shown, ...(held && { before: held }), after };
 }
 
-/** What a stored value becomes; an operation on a value that is not known is shown as it is. */
+/** Computes the new value of a stored field. An operation on an unknown value is shown as it is. */
 function applied(held: unknown, written: unknown): unknown {
   if (!isJsonObject(written) || typeof written['__op'] !== 'string') return written;
   const objects: unknown[] = Array.isArray(written['objects']) ? written['objects'] : [];

@@ -7,7 +7,7 @@ import { DataBudgets } from './data-budgets.js';
 import { failedRun, refusalByProtocol } from './failed-run.js';
 import type { CallStep, ToolExecution } from './tool-execution.js';
 
-/** Records what came of every call. What the protocol answers in place of an outcome is recorded as well. */
+/** Records the outcome of every call, including calls that end in a protocol error instead of an outcome. */
 @Injectable()
 export class AuditStep implements CallStep {
   constructor(private readonly journal: CallJournal) {}
@@ -27,7 +27,7 @@ export class AuditStep implements CallStep {
       const refusal = refusalByProtocol(error);
       if (refusal) {
         notes.error = error;
-        // The answer is the error itself.
+        // The error itself is the answer.
         record({ ok: false, refusal })?.catch(() => undefined);
       }
       throw error;
@@ -37,7 +37,7 @@ export class AuditStep implements CallStep {
     return kept ? this.onceKept(kept, execution, outcome) : outcome;
   }
 
-  /** A result without a record is withheld. What a gate refused holds none. */
+  /** Withholds a result that has no audit record. A call that a gate refused has no result to withhold. */
   private async onceKept(
     kept: Promise<void>,
     { name, definition, notes }: ToolExecution,
@@ -53,7 +53,7 @@ export class AuditStep implements CallStep {
   }
 }
 
-/** Charges what a call used before it is answered, whatever comes of it: the next call finds it counted. */
+/** Charges the data use of a call before its answer, whatever the outcome is, so that the next call includes it. */
 @Injectable()
 export class BudgetStep implements CallStep {
   constructor(private readonly budgets: DataBudgets) {}
@@ -74,7 +74,7 @@ export class BudgetStep implements CallStep {
   }
 }
 
-/** Turns what guards, interceptors and the handler throw into an outcome. */
+/** Converts errors of guards, interceptors and the handler into an outcome. */
 @Injectable()
 export class OutcomeStep implements CallStep {
   async around({ name, notes }: ToolExecution, next: () => Promise<ToolOutcome>): Promise<ToolOutcome> {
@@ -88,7 +88,7 @@ export class OutcomeStep implements CallStep {
   }
 }
 
-/** Only a tool that says so changes anything; one of a higher tier may have other ways. */
+/** Only a tool that declares writes can change data. A tool of a higher tier may write by other means. */
 function mayHaveWritten(tool: ToolDefinition | undefined): boolean {
   return tool?.permission !== 'readonly' || (tool.needs?.length ?? 0) > 0;
 }

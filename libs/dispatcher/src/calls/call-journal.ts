@@ -25,24 +25,24 @@ export interface FinishedRun {
   readonly outcome: ToolOutcome;
   readonly milliseconds: number;
   readonly notes: CallNotes;
-  /** Told as the audit record tells it. */
+  /** The same telemetry as in the audit record. */
   readonly observed?: ToolTelemetry | undefined;
 }
 
-/** Every record, refusals at the gates included. */
+/** Span for every record, including refusals by gates. */
 const RECORDED = 'parley.audit';
-/** The records of calls that reached their tool: what a gate refused never ran. */
+/** Span for records of calls that reached their tool. A call that a gate refused never ran. */
 const EXECUTED = 'parse.agent.tool_call';
 
 /**
- * Writes down what came of each call, once for each listener: audit record, events, operation log, error callbacks. A
- * listener that fails changes neither the outcome nor what the others hear.
+ * Records the outcome of each call once per listener: audit record, events, operation log, error callbacks. A listener
+ * that fails changes neither the outcome nor the input of the others.
  */
 @Injectable()
 export class CallJournal {
   private readonly logger = new Logger(CallJournal.name);
 
-  /** @param digest null: arguments are not told apart */
+  /** @param digest null: the record contains no digest of the arguments */
   constructor(
     @Inject(Policies) private readonly policies: Pick<Policies, 'of'>,
     private readonly audit: AuditSink,
@@ -52,7 +52,7 @@ export class CallJournal {
     private readonly events: EventEmitter2,
   ) {}
 
-  /** @returns a promise when the answer has to wait for the record; when it rejects, the record is not kept */
+  /** @returns a promise when the answer must wait for the record. A rejection means that the record was not stored. */
   record(run: FinishedRun): Promise<void> | undefined {
     const { audit, events, log, callbacks } = this;
     const { tool, args, context, outcome, notes } = run;
@@ -69,7 +69,7 @@ export class CallJournal {
     return kept ?? undefined;
   }
 
-  /** What came of a call whose agent is not there any more. */
+  /** Records the outcome of a call whose agent no longer exists. */
   recordTaskEnd(event: TaskEndEvent): void {
     this.write(event.tool, () => this.audit.recordEvent(event));
   }
@@ -110,7 +110,7 @@ function usedBy({ rows, databaseTime }: Omit<DataUse, 'calls'>): Pick<AuditRecor
   return { rows, database_ms: Math.round(databaseTime * 100) / 100 };
 }
 
-/** A refusal that was returned instead of thrown is one as well. */
+/** A returned refusal counts like a thrown one. */
 function classOf(error: unknown): string {
   if (error === undefined) return Refused.name;
   return error instanceof Error ? error.constructor.name : typeof error;

@@ -9,9 +9,9 @@ import {
   Refused,
 } from '#core';
 
-/** What one call has used of the data so far. */
+/** The data use of one call so far. */
 export class CallMeter implements DataMeter {
-  /** When each operation that still runs began. */
+  /** The start time of each running operation. */
   private readonly running = new Map<object, number>();
   private rows = 0;
   private databaseTime = 0;
@@ -30,7 +30,9 @@ export class CallMeter implements DataMeter {
     };
   }
 
-  /** The sum. An operation that was cut off has not ended yet: it took its time until now, and no more is asked. */
+  /**
+   * Returns the sum. An operation that was aborted may still run: its time until now counts, and later time does not.
+   */
   settle(bytes: number): Omit<DataUse, 'calls'> {
     for (const began of this.running.values()) this.databaseTime += this.now() - began;
     this.running.clear();
@@ -38,13 +40,13 @@ export class CallMeter implements DataMeter {
   }
 }
 
-/** Who pays, and how much it may spend. */
+/** The account that is charged, and its limits. */
 export interface BudgetAccount {
   readonly name: string;
   readonly budget: DataBudget;
 }
 
-/** One call that data budgets pay for. */
+/** One call that is charged to data budgets. */
 export class BudgetedCall extends CallMeter {
   constructor(
     readonly accounts: readonly BudgetAccount[],
@@ -56,16 +58,16 @@ export class BudgetedCall extends CallMeter {
 
 type Charge = Omit<DataUse, 'calls'>;
 
-/** Accounts whose last charges could not be written, remembered at once. */
+/** Maximum number of accounts whose last charges could not be written. */
 const MAX_DEBTORS = 10_000;
 
 /**
- * Whose data budgets pay for a call, and the dealings with the ledger. A call is refused when something is used up or the
- * ledger cannot be read; what it used is charged when it is known, so that calls at the same time may together use more.
+ * Checks and charges the data budgets of a call in the budget store. It refuses a call when a budget is used up or the
+ * store cannot be read. It charges the use when it is known, so that concurrent calls may together exceed a limit.
  */
 export class DataBudgets {
   private readonly logger = new Logger(DataBudgets.name);
-  /** What the ledger did not take: charged before the account is admitted again. */
+  /** Charges that the store did not accept. They are written before the account is admitted again. */
   private readonly debts = new Map<string, Charge>();
 
   /** @param tenantBudget of the tenant of this agent, over all agents that are bound to it */
@@ -74,15 +76,15 @@ export class DataBudgets {
     private readonly tenantBudget: (agent: Agent) => DataBudget | null,
   ) {}
 
-  /** @returns null when nothing limits what this agent may use */
+  /** @returns null when no budget limits this agent */
   open(agent: Agent): BudgetedCall | null {
     const accounts = this.accountsOf(agent);
     return accounts.length === 0 ? null : new BudgetedCall(accounts);
   }
 
   /**
-   * @param counts false for the run of a call that was counted when it was made
-   * @throws Refused when an account is used up; a ledger that fails says no for a random while
+   * @param counts false for the run of a call that was counted earlier
+   * @throws Refused when an account is used up; after a store failure it refuses for a random time
    */
   async admit({ accounts }: BudgetedCall, counts = true): Promise<void> {
     for (const account of accounts) {
@@ -98,7 +100,7 @@ export class DataBudgets {
     }
   }
 
-  /** Never throws: the answer is there, and what could not be charged is owed. */
+  /** Never throws: the result exists already, and a failed charge is kept for later. */
   async charge({ accounts }: BudgetedCall, use: Charge): Promise<void> {
     if (use.rows === 0 && use.bytes === 0 && use.databaseTime === 0) return;
     for (const account of accounts) {
@@ -150,12 +152,12 @@ export class DataBudgets {
   }
 }
 
-/** A sub-agent spends what the agent at its root has, whatever it is called. */
+/** A sub-agent is charged to its root agent, whatever its name is. */
 function rootOf(agent: Agent): Agent {
   return agent.parent ? rootOf(agent.parent) : agent;
 }
 
-/** One meter that tells both; undefined when there is neither. */
+/** One meter that reports to both; undefined when neither exists. */
 export function meters(
   one: DataMeter | null | undefined,
   other: DataMeter | null | undefined,

@@ -43,7 +43,7 @@ export function toolsOf(instance: unknown, context: ToolContext): ToolRegistrati
   }));
 }
 
-/** The class itself: an application's subclass of a built-in is the application's. */
+/** Checks the class itself: a subclass of a built-in tool belongs to the application. */
 function isBuiltIn(instance: unknown): boolean {
   const provider = (instance as { constructor?: unknown } | null | undefined)?.constructor;
   return BUILT_IN_TOOLS.some((own) => own === provider);

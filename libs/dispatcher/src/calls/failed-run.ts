@@ -13,12 +13,12 @@ export interface FailedRun {
 const isInterruption = (error: unknown): boolean =>
   error instanceof InputRequired || error instanceof ContinuesAsTask || error instanceof ProtocolFault;
 
-/** What the caller is told of what a run threw. @throws what is not the run's to answer */
+/** Converts an error of a run into the refusal that the caller receives. @throws errors that the run must not answer */
 export function failedRun(error: unknown, tool: string): FailedRun {
   if (error instanceof Refused) return { refusal: error.refusal, error };
-  // Unauthorized is the edge's to answer, not a tool failure.
+  // The transport answers Unauthorized; it is not a tool failure.
   if (error instanceof Unauthorized) throw error;
-  // Not an outcome yet: the client has to do something first, which is the kernel's to say.
+  // The run has no outcome yet: the client must act first, and the kernel answers it.
   if (isInterruption(error)) throw error;
   if (error instanceof ClientUnreachable) return { refusal: unanswered(error), error };
   const refusal = refusalByApplication(error);
@@ -32,8 +32,8 @@ function unanswered({ reason }: ClientUnreachable): Refusal {
 }
 
 /**
- * What an application's guards, pipes and tools throw in Nest's words, in ours: what it says to a client, the agent is told;
- * a fault of its own stays inside.
+ * Converts a Nest HTTP exception of an application's guards, pipes and tools into a refusal. The agent receives the
+ * message of a client error; a server error stays internal.
  */
 function refusalByApplication(error: unknown): Refusal | null {
   if (!(error instanceof HttpException)) return null;
@@ -53,8 +53,8 @@ function messageOf(error: HttpException): string {
 }
 
 /**
- * What a call ended in that the protocol answers and not the tool, as records know it. Null for what is no end: a question
- * to the client, or a task that goes on.
+ * The outcome of a call that ended in a protocol error instead of a tool result, for audit records. Null for a call
+ * that has not ended: a client request, or a task that continues.
  */
 export function refusalByProtocol(fault: unknown): Refusal | null {
   if (fault instanceof Unauthorized) return refusals.identityUnresolved(fault.cause ?? fault.message);

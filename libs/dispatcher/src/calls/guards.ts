@@ -25,9 +25,9 @@ import { type Gate, toolExecutionOf } from './tool-execution.js';
 import { tasksNotDeclared } from '../client-capabilities.js';
 import { beginsTask, ContinuesAsTask } from '../tasks/task-store.js';
 
-// A guard never answers false: it throws the refusal, so that the reason survives.
+// A guard never returns false: it throws the refusal, which keeps the reason.
 
-/** Spends one call of the principal's limit. */
+/** Consumes one call of the principal's rate limit. */
 @Injectable()
 export class RateLimitGuard implements Gate {
   readonly gate = 'rate_limit';
@@ -35,14 +35,14 @@ export class RateLimitGuard implements Gate {
 
   async canActivate(host: ExecutionContext): Promise<true> {
     const { agent, background } = toolExecutionOf(host).context;
-    // Counted when it was called.
+    // The call was counted when it was made.
     if (background === 'running') return true;
     await spendCall(agent, this.logger);
     return true;
   }
 }
 
-/** A call runs only when what comes of it can be recorded. */
+/** Refuses a call when its outcome cannot be recorded. */
 @Injectable()
 export class AuditGuard implements Gate {
   readonly gate = 'audit';
@@ -56,7 +56,7 @@ export class AuditGuard implements Gate {
   }
 }
 
-/** Operator filter, client-mode gates and tier: the decision that listing asks as well. */
+/** Operator filter, client-mode gates and tier. Listing uses the same decision. */
 @Injectable()
 export class ToolGuard implements Gate {
   readonly gate = 'tool';
@@ -75,7 +75,7 @@ export class ToolGuard implements Gate {
     return true;
   }
 
-  /** What a gate would refuse is not offered. */
+  /** A tool that a gate would refuse is not listed. */
   private usable(agent: Agent): ToolDefinition[] {
     return this.registry
       .all()
@@ -92,7 +92,7 @@ function unknownTool(name: string, agent: Agent, usable: readonly ToolDefinition
   return refusals.unknownTool(name.slice(0, 128), agent.permissions, near);
 }
 
-/** What only the process environment may open. */
+/** Limits that only the process environment can lift. */
 @Injectable()
 export class EnvironmentGuard implements Gate {
   readonly gate = 'env_gates';
@@ -107,8 +107,8 @@ export class EnvironmentGuard implements Gate {
 }
 
 /**
- * Built-in tools take the arguments that they declare. Nobody is asked about a call that says something else. About a class out
- * of the agent's sight only the class gate speaks.
+ * Checks the arguments of built-in tools against their schema. A call with other arguments never requests approval. For
+ * a class that is hidden from the agent only the class gate answers.
  */
 @Injectable()
 export class ArgumentsGuard implements Gate {
@@ -134,7 +134,7 @@ export class ArgumentsGuard implements Gate {
   }
 }
 
-/** What the class gate says of the class that the arguments name, when it is one that the agent may not know of. */
+/** The result of the class gate for the class in the arguments, when it is hidden from the agent. */
 async function classOutOfSight(host: ExecutionContext): Promise<Refused | null> {
   const { args, anotherCall } = toolExecutionOf(host);
   const className = (args as { class_name?: unknown } | null)?.class_name;
@@ -150,7 +150,7 @@ async function classOutOfSight(host: ExecutionContext): Promise<Refused | null> 
   }
 }
 
-/** A call begins only while its data budgets have something left. */
+/** Refuses a call when its data budgets are used up. */
 @Injectable()
 export class BudgetGuard implements Gate {
   readonly gate = 'budget';
@@ -160,12 +160,12 @@ export class BudgetGuard implements Gate {
   canActivate(host: ExecutionContext): true | Promise<true> {
     const { budgeted, context } = toolExecutionOf(host);
     if (!budgeted) return true;
-    // The run of a task was counted when it was called; what is used up by now refuses it all the same.
+    // The run of a task was counted when it was called. A budget that is used up by now still refuses it.
     return this.budgets.admit(budgeted, context.background !== 'running').then(() => true);
   }
 }
 
-/** Tools of a listed tier run only when someone said yes; nobody to ask is a no. */
+/** Tools of a listed tier run only with an approval. Without an available approver the call is refused. */
 @Injectable()
 export class ApprovalGuard implements Gate {
   readonly gate = 'approval';
@@ -179,13 +179,13 @@ export class ApprovalGuard implements Gate {
 
   canActivate(host: ExecutionContext): true | Promise<true> {
     const { definition, args, context } = toolExecutionOf(host);
-    // A task was begun by a call that came past here.
+    // The call that began the task passed this gate.
     if (!definition || context.background === 'running') return true;
     const permission = effectiveTier(definition, args, this.methods);
     const { switches, version: policyVersion } = this.policies.of(context.agent);
     if (!switches.requireApprovalFor.includes(permission)) return true;
     const method = definition.name === 'call_method' ? calledMethod(args, this.methods) : undefined;
-    // Nobody is asked about what would be refused all the same, nor about what changes nothing.
+    // No approval is requested for a call that would be refused anyway or that changes nothing.
     if (method) orThrow(methodGate(context.agent, method, this.gates));
     if (method && asksForPreview(args)) return true;
     return this.approved(host, definition, { permission, policyVersion });
@@ -210,7 +210,7 @@ export class ApprovalGuard implements Gate {
   }
 }
 
-/** Checkpoint 1: a call cancelled before it began does nothing. */
+/** Checkpoint 1: a call that was cancelled before it began does nothing. */
 @Injectable()
 export class CancellationGuard implements Gate {
   readonly gate = 'cancellation';
@@ -222,7 +222,7 @@ export class CancellationGuard implements Gate {
   }
 }
 
-/** The last gate: a call that goes on as a task does so now, with everything before it passed. */
+/** The last gate: a call that continues as a task starts the task here, after every other gate. */
 @Injectable()
 export class TaskGuard implements Gate {
   readonly gate = 'task';
@@ -237,13 +237,13 @@ export class TaskGuard implements Gate {
   }
 }
 
-/** The reason a transport gave for ending a call; other abort reasons are not for the caller. */
+/** The reason a transport gave for the end of a call. The caller does not receive other abort reasons. */
 export function cancelReason(signal: AbortSignal): string | undefined {
   return typeof signal.reason === 'string' ? signal.reason : undefined;
 }
 
 /**
- * Spends one call of the principal's rate limit. While a limiter cannot count, nothing passes, for a random while.
+ * Consumes one call of the principal's rate limit. While the limiter fails, it refuses every call for a random time.
  * @throws Refused
  */
 export async function spendCall(

@@ -21,8 +21,8 @@ import { cancelReason } from './guards.js';
 import { secondsFor, toolExecutionOf } from './tool-execution.js';
 
 /**
- * Ends the run at once, and with it the database operation, when the caller goes away or the tool's time is up.
- * Checkpoint 2: a result that comes after that is discarded.
+ * Aborts the run and its database operation when the caller disconnects or the tool exceeds its timeout. Checkpoint 2:
+ * a result that arrives later is discarded.
  */
 @Injectable()
 export class DeadlineInterceptor implements NestInterceptor {
@@ -38,7 +38,7 @@ export class DeadlineInterceptor implements NestInterceptor {
       const gone = () => refuse(refusals.cancelled(cancelReason(signal)));
       if (signal.aborted) return gone();
       const late = refusals.toolTimedOut(name, seconds);
-      // A write that was sent goes on.
+      // A write that was sent continues.
       const writes = (definition?.needs ?? []).length > 0;
       clock.start(seconds * 1000, () => refuse(writes ? refusals.outcomeUnknown(late) : late));
       signal.addEventListener('abort', gone, { once: true });
@@ -52,10 +52,13 @@ export class DeadlineInterceptor implements NestInterceptor {
   }
 }
 
-/** Programs tell the failures of an application's tools by their code; for built-in tools the words are fixed. */
+/**
+ * Adds the code of an application's tool error, which programs use to distinguish errors. Texts of built-in tools are
+ * fixed.
+ */
 const withCode = (refusal: Refusal): Refusal => ({ ...refusal, wordsOnly: false });
 
-/** Serialises once, within the size limit, and looks for the operator's canaries in what would be sent. */
+/** Serialises the result once, within the size limit, and searches it for the operator's canaries. */
 @Injectable()
 export class ResultInterceptor implements NestInterceptor {
   private readonly canaries = new PolicyCache(({ switches }) =>
@@ -74,7 +77,7 @@ export class ResultInterceptor implements NestInterceptor {
   private outcome(data: unknown, host: ExecutionContext): ToolOutcome {
     const { name, definition, context } = toolExecutionOf(host);
     const policy = this.policies.of(context.agent);
-    // Rows can be left out of data; content is sent whole or not at all.
+    // Rows of data can be left out. Content is sent whole or not at all.
     const content = data instanceof ToolContent ? data : null;
     const fitted = content
       ? fitToSize('', { blocks: content.blocks, data: content.data })
@@ -113,24 +116,24 @@ export class ResultInterceptor implements NestInterceptor {
   }
 }
 
-/** Calls of a principal that run at once unless the configuration says otherwise. */
+/** Default number of concurrent calls of one principal. */
 const DEFAULT_RUNNING_CALLS = 20;
-/** Calls that wait, for each that may run: a burst of a well-behaved client is served, a flood is not. */
+/** Number of calls that wait per running call: it admits a burst of a normal client and refuses a flood. */
 const WAITING_FOR_EACH = 2;
-/** Milliseconds that a call waits for one of its principal's to end. */
+/** Milliseconds that a call waits for another call of its principal to end. */
 const PATIENCE = 10_000;
 
 export interface RunningCallsOptions {
-  /** Calls of one principal that run at once; null: unbounded. Default 20. */
+  /** Concurrent calls of one principal; null: unbounded. Default 20. */
   readonly perPrincipal?: number | null;
-  /** Milliseconds that a further one waits. Default 10,000. */
+  /** Milliseconds that an additional call waits. Default 10,000. */
   readonly patience?: number;
 }
 
 /**
- * Bounds how many calls of one principal run at the same time in this process, so that slow calls of one leave room for those
- * of others. Twice as many wait a while for an earlier one to end; more are refused. A call inside a call runs in the place
- * of the outer one.
+ * Limits the concurrent calls of one principal in this process, so that its slow calls do not block other principals.
+ * Twice as many calls wait for an earlier one to end; further calls are refused. A nested call uses the slot of the
+ * outer call.
  */
 export class RunningCalls {
   private readonly turns: FairQueue | null;
@@ -149,7 +152,7 @@ export class RunningCalls {
           });
   }
 
-  /** @returns ends the call's turn; may be called more than once. @throws Refused */
+  /** @returns a function that releases the slot; it may be called more than once. @throws Refused */
   async begin({ agent, signal, background }: CallContext): Promise<() => void> {
     if (!this.turns || agent.depth > 0 || background === 'running') return () => undefined;
     try {
@@ -163,10 +166,10 @@ export class RunningCalls {
   }
 }
 
-/** Seconds, not the same for all that are refused together. */
+/** Seconds, spread randomly over calls that are refused together. */
 const retryAfter = () => 1 + Math.random() * 4;
 
-/** Around everything else of a run: what waits for approval or was refused by a gate does not run. */
+/** Outermost interceptor: a call that waits for approval or that a gate refused does not count as running. */
 @Injectable()
 export class RunningCallsInterceptor implements NestInterceptor {
   constructor(private readonly running: RunningCalls) {}

@@ -35,10 +35,13 @@ interface Listing {
   readonly tools: readonly ToolDefinition[];
 }
 
-/** Runs tools through the pipeline and turns every outcome, refusals and faults included, into one value and one audit record. */
+/**
+ * Runs tools through the pipeline and converts every outcome, including refusals and errors, into one value and one
+ * audit record.
+ */
 @Injectable()
 export class ParleyToolRunner extends ToolRunner {
-  /** What an agent may call follows from its shape alone; the same array while nothing changed. */
+  /** The listed tools depend only on the agent's definition. The same array is returned until a change. */
   private readonly listings = new WeakMap<AgentShape, Listing>();
 
   private readonly parts: RunnerParts;
@@ -81,7 +84,7 @@ export class ParleyToolRunner extends ToolRunner {
     try {
       return await this.runObserved(name, args, context, observed);
     } finally {
-      // What left no record has ended as well.
+      // A run without a record has ended as well.
       observed?.ends();
     }
   }
@@ -134,7 +137,7 @@ export class ParleyToolRunner extends ToolRunner {
   }
 }
 
-/** Reached only if the tool gate let an unknown name pass, which would be a fault of ours. */
+/** Reached only if the tool gate admitted an unknown name, which is an internal error. */
 function missingHandler(): never {
   throw new Error('a tool without a handler passed the tool gate');
 }

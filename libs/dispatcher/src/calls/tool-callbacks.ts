@@ -11,26 +11,26 @@ import type { ToolOutcome } from '#tools';
 import { type Gate, toolExecutionOf } from './tool-execution.js';
 import { beginsTask } from '../tasks/task-store.js';
 
-/** A call as callbacks are told of it. `args` is a copy: a callback changes nothing of what runs. */
+/** A call as callbacks receive it. `args` is a copy, so a callback cannot change the run. */
 export interface AnnouncedCall {
   /** Name of the tool. */
   readonly tool: string;
   /** A copy of the arguments. */
   readonly args: unknown;
-  /** Who calls. */
+  /** The calling agent. */
   readonly agent: Agent;
 }
 
 /** Receives a call that passed every gate, before the tool runs. */
 export type BeforeToolCall = (call: AnnouncedCall) => unknown;
-/** Receives a call and what came of it. */
+/** Receives a call and its outcome. */
 export type AfterToolCall = (call: AnnouncedCall, outcome: ToolOutcome) => unknown;
-/** Receives what was thrown or refused, and the call. */
+/** Receives the thrown error or the refusal, and the call. */
 export type ToolCallError = (error: unknown, call: AnnouncedCall) => unknown;
 
 /**
- * What an application wants to hear of tool calls, any number of each, in the order they were added. They only listen:
- * nothing waits for them, and one that fails is logged and otherwise ignored.
+ * Callbacks of an application for tool calls, any number of each kind, called in the order they were added. They only
+ * observe: no call waits for them, and a callback that fails is logged and ignored.
  */
 @Injectable()
 export class ToolCallbacks {
@@ -39,35 +39,35 @@ export class ToolCallbacks {
   private readonly after: AfterToolCall[] = [];
   private readonly failed: ToolCallError[] = [];
 
-  /** Past every gate, approval included, and before the tool runs. */
+  /** Called after every gate, approval included, and before the tool runs. */
   beforeToolCall(callback: BeforeToolCall): this {
     this.before.push(callback);
     return this;
   }
 
-  /** With the result that goes to the caller, or the cancellation of a call that had begun. */
+  /** Called with the result for the caller, or with the cancellation of a call that had begun. */
   afterToolCall(callback: AfterToolCall): this {
     this.after.push(callback);
     return this;
   }
 
-  /** With what was thrown, or the refusal that was returned; gates included. */
+  /** Called with the thrown error or the returned refusal, including refusals by gates. */
   onError(callback: ToolCallError): this {
     this.failed.push(callback);
     return this;
   }
 
-  /** @internal Told by the pipeline. */
+  /** @internal Called by the pipeline. */
   announceBefore(call: AnnouncedCall): void {
     this.tell(this.before, call, (callback, told) => callback(told));
   }
 
-  /** @internal Told by the pipeline. */
+  /** @internal Called by the pipeline. */
   announceAfter(call: AnnouncedCall, outcome: ToolOutcome): void {
     this.tell(this.after, call, (callback, told) => callback(told, outcome));
   }
 
-  /** @internal Told by the pipeline. */
+  /** @internal Called by the pipeline. */
   announceError(error: unknown, call: AnnouncedCall): void {
     this.tell(this.failed, call, (callback, told) => callback(error, told));
   }
@@ -90,7 +90,7 @@ function announced(host: ExecutionContext): AnnouncedCall {
   return { tool: name, args, agent: context.agent };
 }
 
-/** Tells that every gate let the call pass; refuses nothing itself. */
+/** Reports that every gate admitted the call. It refuses nothing itself. */
 @Injectable()
 export class BeforeCallGuard implements Gate {
   readonly gate = 'before_callbacks';
@@ -98,13 +98,15 @@ export class BeforeCallGuard implements Gate {
   constructor(private readonly callbacks: ToolCallbacks) {}
 
   canActivate(host: ExecutionContext): true {
-    // Told when the task runs.
+    // The callback runs when the task runs.
     if (!beginsTask(toolExecutionOf(host))) this.callbacks.announceBefore(announced(host));
     return true;
   }
 }
 
-/** Outermost around the handler: the call begins here. Tells of the result, and of a cancellation that came after that. */
+/**
+ * Outermost interceptor of the handler: the call begins here. It reports the result, or a cancellation after the start.
+ */
 @Injectable()
 export class AfterCallInterceptor implements NestInterceptor {
   constructor(private readonly callbacks: ToolCallbacks) {}

@@ -8,7 +8,10 @@ import type { ToolCall, ToolHandler } from '#tools';
 import { TOOL_CONTEXT_TYPE } from './tool-execution.js';
 
 const ARGUMENTS = 'parley:tool-arguments';
-/** Nest's own number for a request body: pipes meet the arguments as one, so that a ValidationPipe reads them. */
+/**
+ * Nest's internal number for a request body. Pipes receive the arguments as a body, so that a ValidationPipe validates
+ * them.
+ */
 const BODY = 3;
 const THE_ARGUMENTS = { [`${BODY}:0`]: { index: 0, data: undefined, pipes: [] } };
 const PARAMETERS = { exchangeKeyForValue: (_type: number, _data: unknown, [args]: unknown[]) => args };
@@ -17,9 +20,10 @@ const ENHANCERS = { guards: true, interceptors: true, filters: true };
 type Method = (this: unknown, args: unknown, call: ToolCall) => unknown;
 
 /**
- * The Nest context of a tool: `@UseGuards`, `@UseInterceptors`, `@UsePipes` and `@UseFilters` of its method and class, of type
- * `mcp`. Parley's gates are not among them: they ran before, and arguments that do not fit the schema never come this far.
- * Pipes are given the arguments alone, never the call.
+ * The Nest context of a tool: `@UseGuards`, `@UseInterceptors`, `@UsePipes` and `@UseFilters` of its method and class,
+ * of type `mcp`. Parley's gates are not part of it: they run earlier, and arguments that do not match the schema never
+ * reach it.
+ * Pipes receive the arguments alone, never the call.
  */
 @Injectable()
 export class ToolContext {
@@ -48,13 +52,13 @@ export class ToolContext {
     ) as ToolHandler;
   }
 
-  /** Nest hands such a method what came out of the pipes and no more: the call is found around it. */
+  /** Nest passes only the output of the pipes to such a method. The call is stored around it. */
   private piped(instance: object, methodName: string, method: Method): ToolHandler {
-    // For these tools alone: following promises costs every promise of the process something.
+    // Used for these tools alone, because async tracking slows every promise of the process.
     const calls = new AsyncLocalStorage<ToolCall>();
     const entry = standingFor(method, function (this: unknown, args) {
       const call = calls.getStore();
-      // Nest runs it within the call, or not at all.
+      // Nest runs the method inside the call or not at all.
       if (!call) throw new Error('a tool ran outside of a call');
       return resultOf(method.call(this, args, call), call);
     });
@@ -74,7 +78,7 @@ export class ToolContext {
   }
 }
 
-/** Stands for the method where Nest looks for its metadata. */
+/** A stand-in for the method where Nest reads its metadata. */
 function standingFor(method: Method, entry: Method): (...args: unknown[]) => unknown {
   for (const key of Reflect.getMetadataKeys(method) as unknown[])
     Reflect.defineMetadata(key, Reflect.getMetadata(key, method), entry);
@@ -83,9 +87,9 @@ function standingFor(method: Method, entry: Method): (...args: unknown[]) => unk
 }
 
 /**
- * What a tool returned, as one value. An Observable's emissions are its progress and its last one is the result: a text
- * emitted on the way is a progress message, a progress update is sent as it is, anything else counts as one step. Nobody
- * listens once the call is over: the source is unsubscribed.
+ * Converts the return value of a tool into one value. The emissions of an Observable are its progress and its last one
+ * is the result: a text is a progress message, a progress update is sent as it is, any other value counts as one step.
+ * The source is unsubscribed when the call ends.
  */
 function resultOf(returned: unknown, call: ToolCall): unknown {
   return isObservable(returned) ? lastOf(returned, call) : returned;

@@ -14,61 +14,61 @@ import type { ToolCall, ToolDefinition, ToolNeed, ToolOutcome } from '#tools';
 import { type BudgetedCall, type CallMeter, meters } from './data-budgets.js';
 import { ContinuesAsTask } from '../tasks/task-store.js';
 
-/** What a run noted on its way, besides its outcome. */
+/** Values that a run collects besides its outcome. */
 export interface CallNotes {
-  /** Every gate of the pipeline let it pass. */
+  /** Every gate of the pipeline admitted the call. */
   begun?: boolean;
-  /** What was thrown. */
+  /** The thrown error. */
   error?: unknown;
-  /** The operator's phrase that was found in the result. */
+  /** The operator's canary that was found in the result. */
   phrase?: string;
-  /** Who decided upon it, when somebody had to. */
+  /** Who approved the call, if approval was required. */
   approver?: string;
-  /** What it used of the data. */
+  /** The data use of the call. */
   use?: Omit<DataUse, 'calls'>;
-  /** What embeddings cost, so far. */
+  /** The cost of embeddings so far. */
   embedding?: EmbeddingSpend;
 }
 
-/** One run on its way through the pipeline: what guards and interceptors decide on. */
+/** One run in the pipeline: the input of guards and interceptors. */
 export interface ToolExecution {
   readonly name: string;
-  /** Undefined when no tool has that name; the tool gate refuses before anything else asks. */
+  /** Undefined when no tool has that name. The tool gate refuses it before any other gate reads it. */
   readonly definition: ToolDefinition | undefined;
   readonly args: unknown;
   readonly context: CallContext;
-  /** Who pays for the data that the call uses; null where nothing limits it. */
+  /** The budget that pays for the data use of the call; null where no budget applies. */
   readonly budgeted: BudgetedCall | null;
-  /** What it has used of the data so far. */
+  /** The data use so far. */
   readonly meter: CallMeter;
   readonly notes: CallNotes;
-  /** Of the handler: gates may wait longer. */
+  /** The clock of the handler. Gates may wait longer. */
   readonly clock: RunClock;
-  /** Absent where nothing is measured. */
+  /** Absent when telemetry is off. */
   readonly observed?: ToolTelemetry | undefined;
-  /** The call with doors of its own, for a preview: what is decided later asks about rights anew. */
+  /** The call with a separate data access, for a preview: a later decision checks permissions again. */
   anotherCall(): ToolCall;
-  /** Ends the run's own signal: its time is up. */
+  /** Aborts the run's own signal after a timeout. */
   abort(reason: unknown): void;
-  /** Notes that every gate let it pass: from here on it is a run. */
+  /** Notes that every gate admitted the call: it is a run from here on. */
   begin(): void;
-  /** Notes for the audit record who decided upon it. */
+  /** Notes the approver for the audit record. */
   approved(approver: string): void;
-  /** Notes for the audit record that the result holds one of the operator's canaries. */
+  /** Notes for the audit record that the result contains one of the operator's canaries. */
   flag(phrase: string): void;
 }
 
-/** A guard of every call, by the name that traces know it by. */
+/** A guard of every call, with its name in traces. */
 export interface Gate extends CanActivate {
   readonly gate: string;
 }
 
-/** A step around every guard, interceptor and the handler of a call. It sees what a guard refuses, too. */
+/** A step around every guard, interceptor and the handler of a call. It also receives refusals by guards. */
 export interface CallStep {
   around(execution: ToolExecution, next: () => Promise<ToolOutcome>): Promise<ToolOutcome>;
 }
 
-/** Seconds that a run may take: a task has more of them. */
+/** Seconds that a run may take. A task has a longer limit. */
 export function secondsFor(
   definition: ToolDefinition | undefined,
   { background }: Pick<CallContext, 'background'>,
@@ -76,7 +76,7 @@ export function secondsFor(
   return background === 'running' ? (definition?.taskTimeout ?? 600) : (definition?.timeout ?? 30);
 }
 
-/** Positions of the arguments of an execution context of type `mcp`: a handler's own two come first. */
+/** Argument positions of an execution context of type `mcp`: the two arguments of the handler come first. */
 export type ToolContextArguments = readonly [args: unknown, call: ToolCall, execution: ToolExecution];
 
 export const TOOL_CONTEXT_TYPE = 'mcp';
@@ -85,7 +85,7 @@ export function toolExecutionOf(context: ExecutionContext): ToolExecution {
   return context.getArgByIndex<ToolExecution>(2);
 }
 
-/** The time a run may take. It stands still while the run waits for a person or another program to answer. */
+/** The timeout of a run. It pauses while the run waits for a person or another program. */
 export class RunClock {
   private remaining = 0;
   private since = 0;
@@ -93,7 +93,7 @@ export class RunClock {
   private timer: NodeJS.Timeout | undefined;
   private expire: (() => void) | undefined;
 
-  /** @param milliseconds until `expired` is called, waiting apart */
+  /** @param milliseconds until `expired` is called, without the waiting time */
   start(milliseconds: number, expired: () => void): void {
     this.remaining = milliseconds;
     this.expire = expired;
@@ -105,7 +105,7 @@ export class RunClock {
     this.expire = undefined;
   }
 
-  /** Waits for something that is not the run's own work. */
+  /** Waits for work that is not part of the run. */
   async suspended<T>(work: () => Promise<T>): Promise<T> {
     if (this.waiting++ === 0) this.halt();
     try {
@@ -129,44 +129,47 @@ export class RunClock {
   }
 }
 
-/** What a guard, an interceptor, a filter or a decorator of a tool may ask of the call that it stands in. */
+/** The access of a guard, an interceptor, a filter or a decorator of a tool to its call. */
 export class ParleyExecutionContext {
   private constructor(private readonly host: ExecutionContext) {}
 
-  /** The call behind what a guard, interceptor or filter of a tool was given. @throws TypeError in a context that is not of a tool: ask `isTool` first where both pass */
+  /**
+   * Returns the call behind the context of a guard, interceptor or filter of a tool. @throws TypeError in a context
+   * that is not of a tool: check `isTool` first where both occur
+   */
   static create(context: ExecutionContext): ParleyExecutionContext {
     if (!ParleyExecutionContext.isTool(context))
       throw new TypeError(`the context is of type '${context.getType()}', not of a tool`);
     return new ParleyExecutionContext(context);
   }
 
-  /** Whether a context is one of a tool. */
+  /** Whether a context belongs to a tool. */
   static isTool(context: ExecutionContext): boolean {
     return context.getType<string>() === TOOL_CONTEXT_TYPE;
   }
 
-  /** As the tool's schema read them. */
+  /** The arguments after validation by the tool's schema. */
   getArguments<T = Readonly<Record<string, unknown>>>(): T {
     return this.host.getArgByIndex<T>(0);
   }
 
-  /** The call, with its governed doors. */
+  /** The call, with its governed data access. */
   getCall(): ToolCall {
     return this.host.getArgByIndex<ToolCall>(1);
   }
 
-  /** Who is calling. */
+  /** The calling agent. */
   getAgent(): Agent {
     return this.getCall().agent;
   }
 
-  /** What is called. */
+  /** The tool that is called. */
   getTool(): ToolDefinition {
     return this.getCall().tool;
   }
 }
 
-/** Where the doors of a call come from. */
+/** The source of a call's data access. */
 export interface CallSources {
   readonly policies: Pick<Policies, 'of'>;
   readonly records: GovernedRecordsSource;
@@ -177,15 +180,15 @@ export interface CallSources {
 interface OpenedRun {
   readonly definition: ToolDefinition | undefined;
   readonly name: string;
-  /** As the call came. */
+  /** The context of the call. */
   readonly context: CallContext;
-  /** As the run goes on. */
+  /** The context of the run. */
   readonly ownContext: CallContext;
   readonly clock: RunClock;
   readonly notes: CallNotes;
 }
 
-/** Opens calls of one run, as often as it wants one: what a handler is given, and nothing else that leads to data. */
+/** Opens calls of one run, any number of times: the handler's input, and the only access to data. */
 export function callsOf(
   { policies, records, search, writes }: CallSources,
   { definition, name, context, ownContext, clock, notes }: OpenedRun,
@@ -208,7 +211,7 @@ export function callsOf(
     }) as ToolCall;
 }
 
-/** Only what the tool said it needs: one that reads holds nothing that writes. */
+/** Only the access that the tool declares: a tool that reads gets no write access. */
 function writingDoors(
   writes: GovernedWritesSource,
   needs: readonly ToolNeed[],
@@ -228,7 +231,7 @@ interface RunParts {
   readonly meter: CallMeter;
 }
 
-/** The context of a run: that of its call, with a signal, measures and questions of its own. */
+/** The context of a run: the context of its call with a separate signal, meters and client requests. */
 export function contextOfRun(context: CallContext, { signal, observed, meter }: RunParts): CallContext {
   return {
     agent: context.agent,
@@ -238,7 +241,7 @@ export function contextOfRun(context: CallContext, { signal, observed, meter }: 
     ...(context.asks && { asks: context.asks.within() }),
     progress: (update) => {
       const report = readProgress(update);
-      // A report that cannot be told is no reason to lose the result.
+      // A report that cannot be sent does not discard the result.
       if (report) context.progress(report);
     },
     ...(context.log && { log: (entry) => context.log?.(entry) }),
@@ -246,7 +249,7 @@ export function contextOfRun(context: CallContext, { signal, observed, meter }: 
   };
 }
 
-/** What the run's own doors tell of themselves, and to whom. */
+/** The meters that the data access of a run reports to. */
 function measuredBy(
   observed: ToolTelemetry | undefined,
   { trace: rehearsed, telemetry }: CallContext,

@@ -24,8 +24,9 @@ import {
 } from './tool-execution.js';
 
 /**
- * The order of every tool call (docs/contributing/life-of-a-call.md). These lists are what runs: the steps around everything, outermost first;
- * guards first to last; the interceptors around the handler, outermost first. Enhancers that a tool declares run inside the handler.
+ * The order of every tool call (docs/contributing/life-of-a-call.md). These lists are what runs: the steps around
+ * everything, outermost first; guards first to last; the interceptors around the handler, outermost first. Enhancers
+ * that a tool declares run inside the handler.
  */
 export abstract class ToolPipeline {
   abstract readonly steps: readonly CallStep[];
@@ -33,7 +34,7 @@ export abstract class ToolPipeline {
   abstract readonly interceptors: readonly NestInterceptor[];
 }
 
-/** What guards and interceptors of every call receive: of type `mcp`, without HTTP, RPC or WebSockets. */
+/** The execution context of guards and interceptors of every call: of type `mcp`, without HTTP, RPC or WebSockets. */
 export class ToolHost implements ExecutionContext {
   constructor(
     private readonly args: readonly unknown[],
@@ -56,7 +57,7 @@ export class ToolHost implements ExecutionContext {
     return this.handler;
   }
 
-  /** Guards of every call stand before the class of a tool is known. */
+  /** Guards of every call run before the class of a tool is known. */
   getClass<T>(): Type<T> {
     return null as never;
   }
@@ -76,7 +77,7 @@ export class ToolHost implements ExecutionContext {
 
 const noHandler: ToolHandler = () => Promise.resolve(null);
 
-/** @throws what is not the call's to answer (`failedRun`) */
+/** @throws errors that the call must not answer (`failedRun`) */
 export function runThrough(
   pipeline: ToolPipeline,
   handler: ToolHandler,
@@ -101,7 +102,7 @@ async function runGuarded(
   const trace = observed?.trace ?? context.trace;
   for (const guard of pipeline.guards) {
     const passing = guard.canActivate(host);
-    // Most gates decide at once.
+    // Most gates decide synchronously.
     if (typeof passing !== 'boolean') await passing;
     trace?.passed(guard.gate);
   }
@@ -117,7 +118,9 @@ async function runGuarded(
   return (await lastValueFrom(around())) as ToolOutcome;
 }
 
-/** Around every gate and the handler, outermost first: what comes of a call is paid for, then recorded. */
+/**
+ * Steps around every gate and the handler, outermost first: a call's data use is charged, then its outcome is recorded.
+ */
 export const TOOL_STEPS = [AuditStep, BudgetStep, OutcomeStep] as const satisfies readonly Type<CallStep>[];
 
 /** The gates of every tool call in their order (docs/contributing/life-of-a-call.md). */
@@ -134,7 +137,7 @@ export const TOOL_GUARDS = [
   TaskGuard,
 ] as const satisfies readonly Type<Gate>[];
 
-/** Around the handler, outermost first. */
+/** Interceptors around the handler, outermost first. */
 const TOOL_INTERCEPTORS = [
   RunningCallsInterceptor,
   AfterCallInterceptor,

@@ -24,8 +24,8 @@ import { invalidParams, ProtocolFault, RPC } from '../protocol-fault.js';
 import type { Dialect } from '../protocol-versions.js';
 
 /**
- * Ends a run whose questions the client has to answer first. Not a failure, and nothing for a log: the kernel turns it into
- * the answer.
+ * Ends a run whose client requests must be answered first. It is not a failure and is not logged: the kernel converts
+ * it into the answer.
  */
 export class InputRequired extends IntrinsicException {
   override readonly name = 'InputRequired';
@@ -34,9 +34,9 @@ export class InputRequired extends IntrinsicException {
   }
 }
 
-/** Asks over the session's streams and waits for the reply. */
+/** Sends client requests over the session's streams and waits for the reply. */
 export class LegacyAsks implements ClientAsks {
-  /** @param timeout milliseconds a client has for each question */
+  /** @param timeout milliseconds that a client has for each request */
   constructor(
     private readonly context: DispatchContext,
     private readonly dialect: Dialect,
@@ -48,8 +48,8 @@ export class LegacyAsks implements ClientAsks {
   }
 
   /**
-   * What a client sends back that does not answer the question counts as cancelled by whoever was asked.
-   * @throws Refused when the client did not declare that it can answer. @throws ClientUnreachable
+   * A reply that does not answer the request counts as cancelled by the user.
+   * @throws Refused when the client did not declare the capability. @throws ClientUnreachable
    */
   async ask<Question extends ClientQuestion>(
     _key: string,
@@ -77,7 +77,7 @@ export class LegacyAsks implements ClientAsks {
     throw new Refused(refusals.clientUnreachable('no usable answer'));
   }
 
-  /** Each question is a request of its own, so that no answer can serve twice. */
+  /** Each question is a separate request, so no answer is used twice. */
   within(): ClientAsks {
     return this;
   }
@@ -86,11 +86,11 @@ export class LegacyAsks implements ClientAsks {
 const isBareAccept = (result: unknown) =>
   member(result, 'action') === 'accept' && member(result, 'content') === undefined;
 
-/** Whether somebody was first: `false` when the decision has been used before, on whichever replica. */
+/** Returns `false` when the decision was used before, on any replica. */
 export type UseOnce = (name: string) => Promise<boolean>;
 
 export interface RoundParts {
-  /** What the client sent back of ours. Without it no answer counts. */
+  /** The opened state that the client returned. Without it no answer counts. */
   readonly state: OpenedState | undefined;
   readonly responses: JsonObject;
   readonly capabilities: JsonObject;
@@ -100,7 +100,7 @@ export interface RoundParts {
 
 export const REPLAYED = 'Invalid or expired requestState';
 
-/** One run of a call in the stateless era: replays what was answered, and collects what has to be asked. */
+/** One run of a call in the stateless era: it replays earlier answers and collects open client requests. */
 export class InputRound implements EarlierApprovals {
   private readonly open = new Map<string, { readonly request: WireRequest; readonly digest: string }>();
   private readonly answered = new Map<string, { readonly to: string; readonly answer: unknown }>();
@@ -110,18 +110,18 @@ export class InputRound implements EarlierApprovals {
 
   constructor(private readonly parts: RoundParts) {}
 
-  /** Whether the client has to do something before the call can be answered. */
+  /** Whether the client must answer requests before the call completes. */
   get isOpen(): boolean {
     return this.postponed || this.open.size > 0;
   }
 
-  /** @throws ProtocolFault when another question of the round can never be answered */
+  /** @throws ProtocolFault when another request of the round can never be answered */
   requests(): Readonly<Record<string, WireRequest>> {
     if (this.missing) throw this.missing;
     return Object.fromEntries([...this.open].map(([key, { request }]) => [key, request]));
   }
 
-  /** For the state of the next round. */
+  /** The answers for the state of the next round. */
   get soFar(): AskedSoFar {
     const { state } = this.parts;
     return {
@@ -145,7 +145,7 @@ export class InputRound implements EarlierApprovals {
     const known = this.answerTo(key, question, digest, once !== undefined);
     if (known === undefined) return this.raise(key, question, request, digest);
     if (once && !(await this.parts.useOnce(`${this.parts.state?.jti}:${key}`))) throw invalidParams(REPLAYED);
-    // What was decided is kept by whoever asked, as a grant, and not by being answered.
+    // A decision is stored as a grant by the code that requested it, not as an answer.
     if (!once) this.answered.set(key, { to: digest, answer: known });
     return known;
   }
@@ -154,7 +154,7 @@ export class InputRound implements EarlierApprovals {
     this.answered.set(key, { to: digestOf({ holdsFor }), answer: by });
   }
 
-  /** @throws ProtocolFault when the state has been used before */
+  /** @throws ProtocolFault when the state was used before */
   async recall(key: string, holdsFor: string): Promise<string | undefined> {
     const { state, useOnce } = this.parts;
     const kept = state && Object.hasOwn(state.answers, key) ? state.answers[key] : undefined;
@@ -170,14 +170,14 @@ export class InputRound implements EarlierApprovals {
     throw new InputRequired();
   }
 
-  /** The same question within one call, asked by two runs, is two questions. */
+  /** The same question in two runs of one call counts as two questions. */
   ordinal(key: string): number {
     const next = (this.nested.get(key) ?? 0) + 1;
     this.nested.set(key, next);
     return next;
   }
 
-  /** @throws ProtocolFault for what is no answer at all; content that does not fit is asked for again */
+  /** @throws ProtocolFault for a malformed answer; content that does not fit is requested again */
   private answerTo<Question extends ClientQuestion>(
     key: string,
     question: Question,
@@ -218,13 +218,13 @@ export class InputRound implements EarlierApprovals {
 }
 
 export interface AsksOptions {
-  /** Of what a call runs in turn. Default false. */
+  /** Whether the requests belong to a nested call. Default false. */
   readonly nested?: boolean;
-  /** The call can be answered with "ask again". Default false. */
+  /** Whether the call can be answered with a further client request. Default false. */
   readonly postpones?: boolean;
 }
 
-/** The round as a call sees it; what a call runs in turn sees it through `within`. */
+/** The client requests of a call in a round; a nested call uses `within`. */
 export class ModernAsks implements ClientAsks {
   readonly granted?: EarlierApprovals;
   readonly postpone?: () => never;
@@ -241,7 +241,10 @@ export class ModernAsks implements ClientAsks {
     return this.round.canAnswer(question);
   }
 
-  /** @throws InputRequired to be answered first. @throws ProtocolFault -32021, -32602. @throws ApprovedCallChanged */
+  /**
+   * @throws InputRequired when the client must answer first. @throws ProtocolFault -32021, -32602. @throws
+   * ApprovedCallChanged
+   */
   ask<Question extends ClientQuestion>(
     key: string,
     question: Question,

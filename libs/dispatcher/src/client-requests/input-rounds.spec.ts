@@ -47,7 +47,7 @@ const greeter: SmallHandler = async (_, context) => {
   return succeeded(answer.action === 'accept' ? { hello: answer.content['name'] } : { hello: null });
 };
 
-/** A call, and the same call again with what the client makes of it. */
+/** Makes a call and repeats it with the client's answers. */
 function caller({ ask }: ReturnType<typeof served>, args: object = {}) {
   const call = async (more: object = {}, context: object = FORMS) =>
     resultOf(await ask('tools/call', { name: 'asking', arguments: args, ...more }, context)) as Round;

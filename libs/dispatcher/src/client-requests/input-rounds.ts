@@ -8,23 +8,23 @@ import { invalidParams } from '../protocol-fault.js';
 
 export interface InputRoundsOptions {
   readonly seal: RequestStateSeal;
-  /** Where decisions are used up: the same for every replica. */
+  /** The store of used decisions, shared by all replicas. */
   readonly oneTime: Pick<OneTimeStore, 'claim'>;
-  /** Milliseconds that a client has to answer, and that a state lives. */
+  /** Milliseconds that a client has to answer and that a state is valid. */
   readonly timeout: number;
 }
 
 type Handled = JsonObject | PreparedResult | StreamedResult;
 type Handle = (request: MethodRequest) => Handled | Promise<Handled>;
 
-/** Rounds that one call may take: a tool that never stops asking ends here. */
+/** Maximum number of rounds of one call: it ends a tool that never stops sending client requests. */
 const MAX_ROUNDS = 32;
 
-/** Gives the calls of some methods a way to ask their client, in both eras. */
+/** Gives the handlers of some methods access to client requests, in both eras. */
 export class InputRounds {
   constructor(private readonly parts: InputRoundsOptions) {}
 
-  /** The method with questions: what its handler asks becomes its answer until it is answered. */
+  /** Wraps a method that sends client requests: open requests are its answer until the client answers them. */
   asking(method: string, nameOf: (params: JsonObject) => unknown, handle: Handle): Handle {
     return (request) => {
       if (request.dialect.era === 'modern') return this.inRounds(method, nameOf, request, handle);
@@ -54,7 +54,7 @@ export class InputRounds {
     const asks = new ModernAsks(round, { postpones: true });
     try {
       const result = await handle({ ...request, round, context: { ...context, asks } });
-      // A handler that went on without the answers it asked for has no result yet.
+      // A handler that continued without its answers has no result yet.
       return round.isOpen ? await this.required(round, subject) : result;
     } catch (fault) {
       if (!round.isOpen) throw fault;

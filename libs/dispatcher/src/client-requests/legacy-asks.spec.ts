@@ -11,7 +11,7 @@ import {
 import { isJsonObject, type JsonObject } from '../json-object.js';
 import { dialectOf } from '../protocol-versions.js';
 
-/** A link to a client that lives in the same process and answers with what a test gives it. */
+/** A client link in the same process that answers with the values of a test. */
 class LinkInProcess implements ClientLink {
   readonly sent: { method: string; params: JsonObject; timeout: number }[] = [];
   constructor(private readonly reply: ClientReply | ClientUnreachable) {}

@@ -30,7 +30,7 @@ export function wireRequest(question: ClientQuestion, dialect: Dialect): WireReq
   }
 }
 
-/** What a client must have declared to be asked this, as a `ClientCapabilities` object. */
+/** The capabilities that a client must declare to receive this request, as a `ClientCapabilities` object. */
 export function requiredCapabilities(question: ClientQuestion): JsonObject {
   switch (question.kind) {
     case 'form':
@@ -44,7 +44,7 @@ export function requiredCapabilities(question: ClientQuestion): JsonObject {
   }
 }
 
-/** Whether a client that declared these capabilities can be asked, in a revision that has such questions. */
+/** Whether a client with these capabilities can answer the request, in a revision that has such requests. */
 export function isDeclared(question: ClientQuestion, capabilities: JsonObject, dialect: Dialect): boolean {
   switch (question.kind) {
     case 'form':
@@ -63,14 +63,14 @@ export function isDeclared(question: ClientQuestion, capabilities: JsonObject, d
   }
 }
 
-/** An empty object means forms. Before the modes had names, whatever is truthy did. */
+/** An empty object means forms. Before the modes had names, any truthy value did. */
 function declaresForm(declared: unknown, { version }: Dialect): boolean {
   if (version < '2025-11-25') return Boolean(declared);
   if (!isJsonObject(declared)) return false;
   return Object.keys(declared).length === 0 || isJsonObject(member(declared, 'form'));
 }
 
-/** The question that a request of ours asks; `undefined` for a request that we do not make. */
+/** The client request in a JSON-RPC request of the server; `undefined` for any other request. */
 export function questionOf({ method, params }: WireRequest): ClientQuestion | undefined {
   const { message, mode, url, requestedSchema: schema } = params;
   if (method === 'sampling/createMessage') return { kind: 'sampling', params };
@@ -80,7 +80,7 @@ export function questionOf({ method, params }: WireRequest): ClientQuestion | un
   return isJsonObject(schema) ? { kind: 'form', message, schema } : undefined;
 }
 
-/** `malformed`: not an answer to such a question at all. `unfit`: one whose content is not what was asked for. */
+/** `malformed`: not an answer to such a request. `unfit`: the content does not match the requested schema. */
 export type AnswerReading<Question extends ClientQuestion> =
   | { readonly ok: true; readonly answer: ClientAnswerTo<Question> }
   | { readonly ok: false; readonly fault: 'malformed' | 'unfit' };
@@ -89,7 +89,7 @@ const ACTIONS = ['accept', 'decline', 'cancel'] as const;
 const MALFORMED = { ok: false, fault: 'malformed' } as const;
 const UNFIT = { ok: false, fault: 'unfit' } as const;
 
-/** Reads what a client sent as the answer to a question: nothing of it is believed before it fits. */
+/** Validates the answer of a client. Nothing of it is used before it fits. */
 export function readAnswer<Question extends ClientQuestion>(
   question: Question,
   sent: unknown,
@@ -136,7 +136,7 @@ function roots(listed: unknown): AnswerReading<ClientQuestion> {
 let opened: Ajv | undefined;
 const validators = new WeakMap<object, ValidateFunction>();
 
-/** Loaded with the first form that somebody answers. */
+/** Loaded with the first form answer. */
 function compiler(): Ajv {
   if (opened) return opened;
   const { Ajv: Compiler } = createRequire(import.meta.url)('ajv') as typeof AjvPackage;
@@ -144,12 +144,12 @@ function compiler(): Ajv {
   return opened;
 }
 
-/** Compiled once per schema object: a tool's schema is mostly one constant. */
+/** Compiled once per schema object: the schema of a tool is usually a constant. */
 function validatorOf(schema: object): ValidateFunction {
   let known = validators.get(schema);
   if (!known) {
     known = compiler().compile(schema);
-    // Otherwise a schema that is made anew for every call would be kept for ever.
+    // Without this, ajv would keep every schema that is created per call.
     compiler().removeSchema(schema);
     validators.set(schema, known);
   }

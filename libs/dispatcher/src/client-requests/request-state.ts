@@ -2,23 +2,23 @@ import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes, ra
 import { steadyClock } from '#state';
 import { canonicalJson, isJsonObject } from '../json-object.js';
 
-/** The call that a state belongs to. Sealed with any of it different, a state cannot be opened. */
+/** The call that a state belongs to. A state sealed for any other value cannot be opened. */
 export interface StateSubject {
   readonly principal: string;
   readonly agent: string;
   readonly tenant: string | number | null;
   readonly method: string;
-  /** Of the tool or prompt; the address of a resource. */
+  /** The name of the tool or prompt, or the address of a resource. */
   readonly name: string;
   /** Digest of the canonical arguments. */
   readonly args: string;
 }
 
-/** What has been asked and answered so far. */
+/** The requests and answers so far. */
 export interface AskedSoFar {
-  /** What was asked last, by key: a digest of the question. */
+  /** The open requests, by key: a digest of the request. */
   readonly asked: Readonly<Record<string, string>>;
-  /** Earlier answers, with the digest of what they answer. */
+  /** Earlier answers, each with the digest of its request. */
   readonly answers: Readonly<Record<string, { readonly to: string; readonly answer: unknown }>>;
   readonly round: number;
 }
@@ -30,16 +30,18 @@ export interface OpenedState extends AskedSoFar {
   readonly exp: number;
 }
 
-/** Bytes of a state, as text. What a client answered travels in it. */
+/** Maximum size of a state as text, in bytes. It contains the client's answers. */
 export const MAX_STATE = 262_144;
 
-/** Seals what a client keeps for us between two rounds, so that it holds for exactly one call and a limited time. */
+/**
+ * Seals the state that a client stores between two rounds, so that it is valid for exactly one call and a limited time.
+ */
 export class RequestStateSeal {
   private readonly text: SealedText;
 
   /**
    * @param lifetime milliseconds until a state expires
-   * @param difference milliseconds by which the clocks of those who seal and open may differ: a state holds so much longer
+   * @param difference milliseconds by which the clocks of replicas may differ: a state stays valid that much longer
    */
   constructor(
     keys: StateKeys,
@@ -50,7 +52,7 @@ export class RequestStateSeal {
     this.text = new SealedText(keys, 'parley request state');
   }
 
-  /** Milliseconds within which any replica may still open what one sealed: as long, its use has to be remembered. */
+  /** Milliseconds within which any replica may open a sealed state. Its use must be remembered for as long. */
   get longest(): number {
     return this.lifetime + 3 * this.difference + 60_000;
   }
@@ -62,7 +64,7 @@ export class RequestStateSeal {
     return sealed.length > MAX_STATE ? undefined : sealed;
   }
 
-  /** @returns `undefined` for whatever is not a live state of ours for exactly this call; why is nobody's business */
+  /** @returns `undefined` for any text except a live state for exactly this call; the reason is not reported */
   async open(text: string, subject: StateSubject): Promise<OpenedState | undefined> {
     if (text.length > MAX_STATE) return undefined;
     const plain = await this.text.open(text, canonicalJson(subject));
@@ -72,7 +74,10 @@ export class RequestStateSeal {
   }
 }
 
-/** What authenticates was written by us; the form is checked all the same, for states of other versions. */
+/**
+ * Authenticated content was written by this service. The form is still checked, because other versions wrote other
+ * states.
+ */
 function isLive(state: unknown, now: number): state is OpenedState {
   if (!isJsonObject(state)) return false;
   const { asked, answers, round, jti, exp } = state;
@@ -86,7 +91,7 @@ function isLive(state: unknown, now: number): state is OpenedState {
   );
 }
 
-/** Secrets that texts are sealed with; the first seals, all of them open. */
+/** Secrets that seal texts. The first one seals; all of them open. */
 export abstract class StateKeys {
   abstract secrets(): Promise<readonly [current: Buffer, ...previous: Buffer[]]>;
 }
@@ -96,19 +101,19 @@ const TAG = 16;
 const KEY_ID = 4;
 
 /**
- * Seals what somebody else keeps for us, with AES-256-GCM: they can neither read it nor change it nor pass it off as
- * something else. Any replica that has the secret opens it.
+ * Seals a text that a client or store keeps, with AES-256-GCM: the holder can neither read nor change it nor use it for
+ * another purpose. Any replica with the secret opens it.
  */
 export class SealedText {
   private readonly derived = new WeakMap<Buffer, { readonly key: Buffer; readonly id: Buffer }>();
 
-  /** @param purpose texts sealed for one purpose do not open for another */
+  /** @param purpose a text sealed for one purpose does not open for another */
   constructor(
     private readonly keys: StateKeys,
     private readonly purpose: string,
   ) {}
 
-  /** @param bound what it belongs to: with any other it cannot be opened */
+  /** @param bound the subject of the text: it opens for no other */
   async seal(plain: string, bound: string): Promise<string> {
     const [current] = await this.keys.secrets();
     const { key, id } = this.derive(current);
@@ -119,7 +124,7 @@ export class SealedText {
     return Buffer.concat(parts).toString('base64url');
   }
 
-  /** @returns `undefined` for whatever is not a text of ours that belongs to exactly this; why is nobody's business */
+  /** @returns `undefined` for any text that was not sealed for exactly this subject; the reason is not reported */
   async open(text: string, bound: string): Promise<string | undefined> {
     const bytes = decoded(text);
     if (!bytes) return undefined;
@@ -138,7 +143,7 @@ export class SealedText {
     }
   }
 
-  /** A secret of any length becomes a key of its own purpose, and a name that tells nothing of it. */
+  /** Derives a key per purpose from a secret of any length, and a name that reveals nothing of the secret. */
   private derive(secret: Buffer): { readonly key: Buffer; readonly id: Buffer } {
     let known = this.derived.get(secret);
     if (!known) {
@@ -150,13 +155,13 @@ export class SealedText {
   }
 }
 
-/** Only the one spelling that we write: other texts that decode to the same bytes are not ours. */
+/** Accepts only the canonical encoding: another text that decodes to the same bytes is refused. */
 function decoded(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64url');
   return bytes.length > KEY_ID + NONCE + TAG && bytes.toString('base64url') === text ? bytes : undefined;
 }
 
-/** A secret of this process alone: what it sealed ends with it, and no other replica opens it. */
+/** A random secret of this process: its sealed texts end with the process, and no other replica opens them. */
 export function processSecret(): StateKeys {
   const secret = randomBytes(32);
   return { secrets: () => Promise.resolve([secret]) };

@@ -63,7 +63,7 @@ function governed(className: string, small: SmallClass): GovernedClass {
 
 const notSearched = () => Promise.reject(new Error('nothing is searched here'));
 
-/** Of calls that search nothing. */
+/** The search of calls that search nothing. */
 export const NO_SEARCH: GovernedSearch = {
   text: notSearched,
   autocomplete: notSearched,
@@ -73,7 +73,7 @@ export const NO_SEARCH: GovernedSearch = {
 
 const SITE: ClassFilterSite = 'Class';
 
-/** What an agent may know of a few classes; classes outside its filter are refused as the class gate refuses them. */
+/** What an agent may read of a few classes. Classes outside its filter are refused like by the class gate. */
 export class SmallRecords extends RecordsSource {
   constructor(private readonly known: Readonly<Record<string, SmallClass>>) {
     super();
@@ -106,10 +106,10 @@ export class SmallRecords extends RecordsSource {
   }
 }
 
-/** Subscriptions to addresses under `known://`, by session, with changes made by hand. */
+/** Subscriptions to addresses under `known://`, by session. Tests trigger the changes. */
 export class SmallSubscriptions extends ResourceSubscriptions {
   supported = true;
-  /** Streams that listen at this moment. */
+  /** Number of streams that are open now. */
   listening = 0;
   readonly sessions = new Map<string, Set<string>>();
   private readonly changes = new Subject<string>();
@@ -151,7 +151,7 @@ export function succeeded(data: unknown, structured = true): ToolOutcome {
   return { ok: true, data, text: JSON.stringify(data, null, 2), structured };
 }
 
-/** A tool with the members that every definition has, and what a test adds. */
+/** A tool with the members that every definition has, and those a test adds. */
 export function smallTool(name: string, more: Partial<ToolDefinition> = {}): ToolDefinition {
   return {
     name,
@@ -165,7 +165,7 @@ export function smallTool(name: string, more: Partial<ToolDefinition> = {}): Too
   };
 }
 
-/** A runner with the real contract and the two gates a list depends on: tool filter and tier. */
+/** A runner with the real contract and the two gates that a list depends on: tool filter and tier. */
 export class SmallToolRunner extends ToolRunner {
   readonly calls: { name: string; args: unknown }[] = [];
   private readonly tools = new Map<string, { tool: ToolDefinition; handler: SmallHandler }>();
@@ -204,7 +204,7 @@ export class SmallToolRunner extends ToolRunner {
 
 const objectSchema = { type: 'object' };
 
-/** Tools of the kind a server has: one of each outcome, and those that resources are made of. */
+/** A tool for each outcome, and the tools that resources use. */
 function smallCatalogue(): SmallToolRunner {
   const classArgument = {
     type: 'object',

@@ -10,13 +10,13 @@ import { invalidParams, type ProtocolFault } from '../protocol-fault.js';
 import type { Dialect } from '../protocol-versions.js';
 import { ContinuesAsTask, createdTask, type TaskStore } from '../tasks/task-store.js';
 
-/** Refusals of gates that look at no tool: whoever is out of calls is told so, whatever it calls. */
+/** Refusals of gates that do not depend on the tool: a caller over its limit receives this refusal for any tool. */
 const BEFORE_THE_TOOL: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'audit_unavailable']);
 
 /** Milliseconds in which an optional task is answered like any other call. */
 const TASK_PATIENCE = 500;
 
-/** `tools/call`: hands the call to the tool pipeline and words its outcome. */
+/** `tools/call`: passes the call to the tool pipeline and formats its outcome. */
 export class CallTool {
   constructor(
     private readonly runner: ToolRunner,
@@ -29,7 +29,7 @@ export class CallTool {
     const { name } = params;
     if (typeof name !== 'string') throw invalidParams('Missing tool name');
     const modern = dialect.era === 'modern';
-    // Revisions up to 2025-06-18 are told by the tool gate.
+    // In revisions up to 2025-06-18 the tool gate answers.
     if (dialect.additions && !this.runner.has(name)) return this.unknown(name, request);
     const args = params.arguments ?? {};
     if (!isJsonObject(args)) {
@@ -54,7 +54,7 @@ export class CallTool {
     }
   }
 
-  /** Counted and recorded as any other call. @throws ProtocolFault unless a gate before that of the tool refuses */
+  /** Counted and recorded like any other call. @throws ProtocolFault unless a gate before the tool gate refuses */
   private async unknown(name: string, { params, context, dialect }: MethodRequest): Promise<JsonObject> {
     const outcome = await this.runner.run(name, params.arguments ?? {}, context);
     if (!outcome.ok && BEFORE_THE_TOOL.has(outcome.refusal.code))
@@ -70,7 +70,7 @@ export class CallTool {
     );
   }
 
-  /** A call that is quick is answered at once; any other by its task, which outlives this request. */
+  /** Answers a fast call at once, and any other call with its task, which outlives this request. */
   private async begin(
     desk: TaskStore,
     tool: string,
@@ -100,7 +100,7 @@ export class CallTool {
   }
 }
 
-/** A desk that refuses to take a call over refuses that call, as a gate would. */
+/** A task store that refuses a call refuses it like a gate. */
 function refusedResult(fault: unknown): JsonObject {
   if (!(fault instanceof Refused)) throw fault;
   return failedResult(fault.refusal);
@@ -116,7 +116,7 @@ function errorMeta(refusal: Refusal): JsonObject {
   };
 }
 
-/** A failed call. `cause` and `gate` of the refusal stay inside. */
+/** A failed call. `cause` and `gate` of the refusal stay internal. */
 function failedResult(refusal: Refusal): JsonObject {
   const told = refusal.body
     ? JSON.stringify(
@@ -133,8 +133,8 @@ function cancelledResult(message: string): JsonObject {
 }
 
 /**
- * What came of a call, as a revision says it.
- * @throws ProtocolFault for a refusal of which the caller may know nothing
+ * The outcome of a call in the format of a revision.
+ * @throws ProtocolFault for a refusal that must reveal nothing to the caller
  */
 export function toolResult(outcome: ToolOutcome, dialect: Dialect, signal: AbortSignal): JsonObject {
   if (!outcome.ok && outcome.refusal.code === 'cancelled') return cancelledResult(outcome.refusal.message);
@@ -152,7 +152,7 @@ export function toolResult(outcome: ToolOutcome, dialect: Dialect, signal: Abort
   };
 }
 
-/** A block as a revision knows it: what it has no form for is told as text. */
+/** A content block in the format of a revision. A block type that the revision lacks becomes text. */
 export function blockIn(dialect: Dialect, block: ContentBlock): ContentBlock {
   if (block.type === 'audio' && dialect.version < '2025-03-26')
     return { type: 'text', text: `[audio, ${block.mimeType}]` };

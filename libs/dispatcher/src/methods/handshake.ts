@@ -20,17 +20,17 @@ export interface HandshakeParts {
 
 const VIEW_ADDRESS = 'ui:';
 
-/** Those that are served. */
+/** The extensions that are served. */
 function extensions(known: Readonly<Record<string, boolean>>): JsonObject {
   const served = Object.keys(known).filter((name) => known[name]);
   return served.length === 0 ? {} : { extensions: Object.fromEntries(served.map((name) => [name, {}])) };
 }
 
-/** How a conversation opens: what we are and what is served at this moment. */
+/** The start of a protocol session: the server and the features that are served now. */
 export class Handshake {
   constructor(private readonly parts: HandshakeParts) {}
 
-  /** Answers `initialize`: an unknown or missing version gets ours. */
+  /** Answers `initialize`: an unknown or missing version gets the default version. */
   initialize(params: JsonObject): JsonObject {
     const { serverInfo } = this.parts;
     const asked = params.protocolVersion;
@@ -46,7 +46,7 @@ export class Handshake {
     };
   }
 
-  /** Legacy revisions are not listed: they are reached through `initialize`. */
+  /** Legacy revisions are not listed: clients open them with `initialize`. */
   discover(): JsonObject {
     return {
       supportedVersions: MODERN_VERSIONS,
@@ -79,7 +79,7 @@ export class Handshake {
     };
   }
 
-  /** Later revisions are told only what is served. */
+  /** Later revisions receive only the features that are served. */
   private capabilities(): JsonObject {
     const { subscriptions, listChanges } = this.parts;
     return {
@@ -95,7 +95,7 @@ export class Handshake {
   }
 }
 
-/** `logging/setLevel`: without a session there is nothing that could be kept, and nothing to complain of. */
+/** `logging/setLevel`: without a session there is no level to store, and the call succeeds. */
 export async function setLogLevel({ params, context }: MethodRequest): Promise<JsonObject> {
   const { level } = params;
   if (!isLogLevel(level)) throw invalidParams('Invalid log level');

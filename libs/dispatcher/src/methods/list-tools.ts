@@ -8,7 +8,7 @@ import { type MethodRequest, pageOf } from './method.js';
 import { invalidParams } from '../protocol-fault.js';
 import type { Dialect } from '../protocol-versions.js';
 
-/** `tools/list`: what this agent may call, and nothing else. */
+/** `tools/list`: the tools that this agent may call, and no others. */
 export class ListTools {
   constructor(
     private readonly catalogue: ToolCatalogue,
@@ -43,7 +43,7 @@ export class ListTools {
   }
 }
 
-/** What was made of one list of tools. */
+/** Rendered data of one list of tools. */
 export class CatalogueEntry {
   private index: ReadonlyMap<string, ToolDefinition> | null = null;
   private readonly bodies = {
@@ -58,7 +58,7 @@ export class CatalogueEntry {
     return this.index.get(name);
   }
 
-  /** @param views whether the client shows them */
+  /** @param views whether the client shows views */
   body(
     dialect: Dialect,
     views: boolean,
@@ -80,8 +80,8 @@ export class CatalogueEntry {
 }
 
 /**
- * The tools an agent may call. The runner decides anew on every call; only what was rendered from its answer is kept,
- * one entry per agent shape, and dropped as soon as the answer differs.
+ * The tools that an agent may call. The runner decides anew on every call; only the rendered form is cached, one entry
+ * per agent definition, and dropped when the list differs.
  */
 export class ToolCatalogue {
   private readonly entries = new WeakMap<AgentShape, CatalogueEntry>();
@@ -92,14 +92,14 @@ export class ToolCatalogue {
     const tools = this.runner.list(context);
     const kept = this.entries.get(context.agent.shape);
     if (kept?.describes(tools)) return kept;
-    // A copy: a runner that changes its own list in place must not change what was compared.
+    // A copy, so that a runner that changes its own list in place does not change the compared one.
     const fresh = new CatalogueEntry([...tools]);
     this.entries.set(context.agent.shape, fresh);
     return fresh;
   }
 }
 
-/** A tool as one revision describes it. @param views whether the client shows them */
+/** A tool in the format of one revision. @param views whether the client shows views */
 export function describeTool(tool: ToolDefinition, dialect: Dialect, views = false): JsonObject {
   return {
     name: tool.name,
@@ -112,7 +112,7 @@ export function describeTool(tool: ToolDefinition, dialect: Dialect, views = fal
   };
 }
 
-/** Hosts of the extension's first days read the second name. */
+/** Hosts with an early version of the extension read the second name. */
 function viewMeta({ view }: ToolDefinition): JsonObject {
   return view === undefined ? {} : { ui: { resourceUri: view }, 'ui/resourceUri': view };
 }

@@ -9,17 +9,17 @@ export interface MethodRequest {
   readonly params: JsonObject;
   readonly context: DispatchContext;
   readonly dialect: Dialect;
-  /** Of a method that may ask, in the stateless era. */
+  /** The round of a method that may send client requests, in the stateless era. */
   readonly round?: InputRound;
 }
 
-/** Returns the result without the members of the era, or one that is complete already. @throws ProtocolFault */
+/** Returns the result without the members of the era, or a complete result. @throws ProtocolFault */
 type MethodHandler = (request: MethodRequest) => Handled | Promise<Handled>;
 type Handled = JsonObject | PreparedResult | StreamedResult;
 
 /** One row of the method table. */
 export interface Method {
-  /** First legacy revision that has it; `null`: none. */
+  /** The first legacy revision that has it; `null`: none. */
   readonly legacySince: LegacyVersion | null;
   readonly modern: boolean;
   readonly cache?: CacheHint;
@@ -31,7 +31,7 @@ export function existsIn(method: Method, dialect: Dialect): boolean {
   return method.legacySince !== null && dialect.version >= method.legacySince;
 }
 
-/** Entries per page of a list; a catalogue up to this size comes whole. */
+/** Entries per page of a list; a smaller catalogue is sent whole. */
 const PAGE_SIZE = 200;
 
 export interface Page<T> {
@@ -43,7 +43,7 @@ function encode(list: string, offset: number): string {
   return Buffer.from(`${list} ${offset}`, 'utf8').toString('base64url');
 }
 
-/** Only a cursor that this list itself could have issued is accepted, so every replica understands every cursor. */
+/** Accepts only a cursor that this list could have issued, so that every replica reads every cursor. */
 function offsetOf(list: string, cursor: unknown, total: number): number {
   if (cursor === undefined || cursor === null) return 0;
   for (let offset = PAGE_SIZE; offset < total; offset += PAGE_SIZE) {

@@ -3,7 +3,7 @@ import type { DispatchContext } from '../dispatch-context.js';
 import { isJsonObject, type JsonObject, member } from '../json-object.js';
 import { headerMismatch } from '../protocol-fault.js';
 
-/** A parameter whose schema asks, with `x-mcp-header`, to be mirrored in `Mcp-Param-<header>`. */
+/** A parameter whose schema requires a `Mcp-Param-<header>` copy, by `x-mcp-header`. */
 interface MirroredParameter {
   readonly path: readonly string[];
   readonly header: string;
@@ -40,8 +40,8 @@ function sameValue(header: string, value: unknown): boolean {
 }
 
 /**
- * Compares the annotated parameters of a call with their headers. An argument that is absent, null or not a plain
- * value is not expected in a header.
+ * Compares the annotated parameters of a call with their headers. An argument that is absent, null or not a plain value
+ * needs no header.
  * @throws ProtocolFault -32020
  */
 export function checkParameterHeaders(
@@ -66,7 +66,7 @@ const CANONICAL_BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9
 const PLAIN_TEXT = /^[\x20-\x7e\t]*$/;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** The text a mirroring header carries, plain or as `=?base64?…?=`; `undefined` when it is neither. */
+/** The text of a mirroring header, plain or as `=?base64?…?=`; `undefined` when it is neither. */
 export function decodeHeaderValue(header: string): string | undefined {
   const value = header.trim();
   if (!value.startsWith(SENTINEL) || !value.endsWith(SENTINEL_END)) {

@@ -109,13 +109,13 @@ async function fieldNames(
     const { fields, schema } = await records.describe(className);
     return fields.filter((field) => !pointersOnly || schema.fields.get(field)?.type === 'Pointer');
   } catch (fault) {
-    // A class this agent may not know suggests nothing, exactly like one that does not exist.
+    // A hidden class gives no suggestions, like a class that does not exist.
     if (fault instanceof Refused) return [];
     throw fault;
   }
 }
 
-/** `completion/complete`: class and field names, as far as the agent may know them. */
+/** `completion/complete`: class and field names that the agent may read. */
 export class Complete {
   constructor(
     private readonly registry: PromptRegistry,

@@ -3,7 +3,7 @@ import { refusals, Refused } from '#core';
 import { kernelUnderTest, MODERN, NOVEMBER, resultOf, smallAgent } from '../contracts/kernel-under-test.js';
 import { type ResourceProvider, ResourceRegistry } from '../resources/resource-registry.js';
 
-/** Notes of which each principal has its own. */
+/** Notes with separate content per principal. */
 const notes: ResourceProvider = {
   scheme: 'note',
   templates: [{ uriTemplate: 'note://{owner}/{name}', name: 'A note' }],

@@ -14,7 +14,7 @@ import type { ResourceCall, ResourceRegistry, ResourceTemplate } from '../resour
 
 const MIME_TYPE = 'application/json';
 
-/** The tool that answers for each kind of resource. */
+/** The tool that reads each kind of resource. */
 const TOOL_OF_KIND: Readonly<Record<ResourceKind, string>> = {
   schema: 'get_schema',
   count: 'count_objects',
@@ -37,7 +37,7 @@ function classesIn(data: unknown, group: 'custom' | 'built_in'): ListedClass[] {
   });
 }
 
-/** What reading a resource of a kind does with the rows of its class. */
+/** The operation that each kind of resource needs on its class. */
 const READS_FOR: Readonly<Record<ResourceKind, ReadOperation | null>> = {
   schema: null,
   count: 'count',
@@ -60,8 +60,8 @@ function describe(listed: ListedClass, kind: ResourceKind): JsonObject {
 }
 
 /**
- * `resources/list`: the classes that `get_all_schemas` tells this agent, each as the kinds whose tool it may call and that its
- * permissions on the class leave it. An agent that is refused the listing has no resources.
+ * `resources/list`: the classes that `get_all_schemas` returns to this agent, each with the kinds whose tool the agent
+ * may call and whose operation its class permissions allow. An agent without access to the listing has no resources.
  */
 export class ListResources {
   constructor(
@@ -114,7 +114,7 @@ const TEMPLATES: readonly JsonObject[] = [
   Object.freeze({ uriTemplate: `parse://{className}/${kind}`, name, description, mimeType: MIME_TYPE }),
 );
 
-/** `resources/templates/list`: the same for everyone, and never asks the agent. */
+/** `resources/templates/list`: the same for every agent, without an agent check. */
 export function listTemplates(
   provided: readonly ResourceTemplate[],
   { params, dialect }: Pick<MethodRequest, 'params' | 'dialect'>,
@@ -127,7 +127,7 @@ export function listTemplates(
 
 const SAMPLES = 5;
 
-/** Refusals that mean: for this agent there is no such resource. */
+/** Refusals that mean: this resource does not exist for the agent. */
 const ABSENT: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'access_denied',
   'permission_denied',
@@ -139,31 +139,31 @@ function notFound(uri: string, { era }: Dialect, message = 'Resource not found')
   return new ProtocolFault(era === 'modern' ? RPC.invalidParams : RPC.resourceNotFound, message, { uri });
 }
 
-/** What is no address at all. The frozen revisions say so in a code of its own. */
+/** An invalid address. The frozen revisions have a separate code for it. */
 function invalidUri(uri: string, dialect: Dialect): ProtocolFault {
   const message = `Invalid resource URI: ${uri}`;
   return dialect.additions ? notFound(uri, dialect, message) : invalidParams(message);
 }
 
 /**
- * Why an address is not served, in the code of the revision: -32002, and -32602 from 2026-07-28 on, for what does not exist or
- * is withheld. Reading and subscribing say it alike.
+ * The error of an address that is not served, in the code of the revision: -32002, and -32602 from 2026-07-28 on, for a
+ * missing or withheld resource. Reading and subscribing return the same error.
  */
 export function refusedResource(uri: string, dialect: Dialect, refusal: Refusal): ProtocolFault {
   if (refusal.opaque) return invalidParams();
-  // It can be read, and its changes can never be told.
+  // The resource can be read, but it has no change notifications.
   if (refusal.gate === 'subscription' && refusal.code === 'access_denied')
     return invalidParams(refusal.message);
   if (ABSENT.has(refusal.code)) return notFound(uri, dialect);
   return new ProtocolFault(RPC.internalError, refusal.message);
 }
 
-/** More than an answer may hold: the address is right, and its answer cannot be sent. */
+/** The content exceeds the maximum size of an answer: the address is valid, and its content cannot be sent. */
 function tooLarge(instead: string): ProtocolFault {
   return new ProtocolFault(RPC.internalError, `Resource exceeded ${MAX_RESPONSE_BYTES} bytes.${instead}`);
 }
 
-/** `resources/read`: the text of the tool that answers for the address, under that tool's gates. */
+/** `resources/read`: the text of the tool behind the address, under that tool's gates. */
 export class ReadResource {
   constructor(
     private readonly runner: ToolRunner,
@@ -215,7 +215,7 @@ export interface ResourceAddress {
 
 const RESOURCE_URI = /^parse:\/\/([A-Za-z_][A-Za-z0-9_]*)(?:\/(schema|count|samples))?$/;
 
-/** Reads `parse://<Class>[/schema|/count|/samples]`; without a kind it is the schema. `null` for anything else. */
+/** Parses `parse://<Class>[/schema|/count|/samples]`; without a kind it is the schema. `null` for anything else. */
 export function parseResourceUri(uri: string): ResourceAddress | null {
   const match = RESOURCE_URI.exec(uri);
   if (!match?.[1] || match[0].length !== uri.length) return null;
@@ -226,7 +226,7 @@ function resourceUri(className: string, kind: ResourceKind): string {
   return `parse://${className}/${kind}`;
 }
 
-/** The resources of all providers, as far as one caller may see them. */
+/** The resources of all providers that one caller may read. */
 export class ProvidedResources {
   constructor(
     private readonly registry: ResourceRegistry,
@@ -237,7 +237,7 @@ export class ProvidedResources {
     return this.registry.templates;
   }
 
-  /** What a provider refuses to list, this caller does not have. */
+  /** A provider that refuses to list has no resources for this caller. */
   async list(context: CallContext): Promise<JsonObject[]> {
     const listed = await Promise.all(
       this.registry.all().map(async (provider) => {
@@ -268,7 +268,7 @@ export class ProvidedResources {
 function callOf(context: CallContext, records: GovernedRecords): ResourceCall {
   return {
     ...context,
-    // Own members, also where the context is an object with accessors.
+    // Copies own members, also where the context is an object with accessors.
     signal: context.signal,
     progress: (update) => context.progress(update),
     records,

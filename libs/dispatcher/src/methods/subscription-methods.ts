@@ -19,7 +19,7 @@ const WANTED: Readonly<Record<ListKind, string>> = {
   resources: 'resourcesListChanged',
 };
 
-/** Stays open: the client ends it. */
+/** Stays open until the client ends it. */
 const NOTHING_WATCHED: Observable<ListenEvent> = concat(of({ watched: [] }), NEVER);
 
 function addressesOf(wanted: JsonObject): readonly string[] {
@@ -32,8 +32,8 @@ function addressesOf(wanted: JsonObject): readonly string[] {
 }
 
 /**
- * `subscriptions/listen`: a stream that begins with what of the wish is honoured and goes on with the events it asked for,
- * all tagged with the id of the request.
+ * `subscriptions/listen`: a stream that begins with the accepted part of the request and continues with its events, all
+ * tagged with the id of the request.
  */
 export function listen(
   { subscriptions, listChanges }: ListenParts,
@@ -64,7 +64,7 @@ export function listen(
     addresses.length > 0 && subscriptions?.supported
       ? subscriptions.listen(addresses, context)
       : NOTHING_WATCHED;
-  // Lists are told from the acknowledgement on: nothing may come before it.
+  // List changes are sent only after the acknowledgement, which must be first.
   const messages = resources.pipe(
     map(toNotification),
     mergeMap((told, index) => (index === 0 ? concat(of(told), lists()) : of(told))),
@@ -107,7 +107,7 @@ export function resourceSubscriptionMethods(
       try {
         subscribed = await served().subscribe(uri, request.context);
       } catch (fault) {
-        // As a read of the same address says it.
+        // The same error as a read of the address.
         if (fault instanceof Refused) throw refusedResource(uri, request.dialect, fault.refusal);
         throw fault;
       }
@@ -124,28 +124,32 @@ export function resourceSubscriptionMethods(
 const LIST_KINDS = ['tools', 'prompts', 'resources'] as const;
 export type ListKind = (typeof LIST_KINDS)[number];
 
-/** Tells that a list a client may have read has changed since, on whichever replica. */
+/** Emits when a list that a client may have read changed, on any replica. */
 export abstract class ListChanges {
-  /** The lists whose changes are told: what the capabilities promise. */
+  /** The lists with change notifications, as announced in the capabilities. */
   abstract readonly kinds: ReadonlySet<ListKind>;
   abstract readonly changes: Observable<ListKind>;
 }
 
-/** What a stateless listener hears: first which of its resources are watched, then each change of one of them. */
+/** Events of a stateless listener: first the watched resources, then each change of one of them. */
 export type ListenEvent = { readonly watched: readonly string[] } | { readonly updated: string };
 
-/** Clients' wish to hear that a resource has changed. A client is told the address, never what changed. */
+/** Subscriptions of clients to resource changes. A client receives the address, never the change. */
 export abstract class ResourceSubscriptions {
-  /** Whether a subscription could be served at this moment. */
+  /** Whether subscriptions can be served now. */
   abstract readonly supported: boolean;
   /**
-   * On behalf of `context.sessionId`; updates go to that session's listening stream.
+   * Subscribes `context.sessionId`; updates go to that session's listening stream.
    * @returns false when the session ended meanwhile
-   * @throws ProtocolFault for an address that cannot be subscribed to, and when a limit is reached; Refused as reading would
+   * @throws ProtocolFault for an address that cannot be subscribed to, and when a limit is reached; Refused as reading
+   * would
    */
   abstract subscribe(uri: string, context: DispatchContext): Promise<boolean>;
-  /** An address that was not subscribed to is none the less not subscribed to afterwards. */
+  /** Succeeds for an address without a subscription as well. */
   abstract unsubscribe(uri: string, context: DispatchContext): Promise<void>;
-  /** Cold: watches from subscription to unsubscription. Addresses that the agent may not watch are left out of `watched`. */
+  /**
+   * Cold: watches from subscription to unsubscription. Addresses that the agent may not watch are missing from
+   * `watched`.
+   */
   abstract listen(uris: readonly string[], context: DispatchContext): Observable<ListenEvent>;
 }

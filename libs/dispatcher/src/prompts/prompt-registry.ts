@@ -6,12 +6,12 @@ import { methodsOf, RegistryChanges } from '#tools';
 import { BUILT_IN_PROMPTS } from './built-in-prompts.js';
 import type { Prompt, PromptArgument } from './prompt.js';
 
-/** The prompts of this process: the built-in ones in their order, then custom ones in theirs. */
+/** The prompts of this process: the built-in ones in their order, then custom ones in registration order. */
 export class PromptRegistry {
   private readonly changed = new RegistryChanges('prompts');
   private prompts = PromptRegistry.builtIn();
 
-  /** Emits after every change. A subscriber that throws is logged; the others still hear of the change. */
+  /** Emits after every change. A subscriber that throws is logged; the others still receive the change. */
   readonly changes: Observable<void> = this.changed.changes;
 
   private static builtIn(): Map<string, Prompt> {
@@ -19,8 +19,8 @@ export class PromptRegistry {
   }
 
   /**
-   * Adds a prompt; one of the same name, built in or not, is replaced where it stands.
-   * @returns takes it away again, and brings nothing back. @throws TypeError without a name
+   * Adds a prompt. A prompt of the same name, built in or not, is replaced at its position.
+   * @returns a function that removes it and restores nothing. @throws TypeError without a name
    */
   register(prompt: Prompt): () => void {
     if (typeof prompt.name !== 'string' || prompt.name === '')
@@ -34,13 +34,12 @@ export class PromptRegistry {
     };
   }
 
-  /** Back to the built-in prompts. */
+  /** Restores the built-in prompts. */
   reset(): void {
     this.prompts = PromptRegistry.builtIn();
     this.changed.announce();
   }
 
-  /** By name. */
   get(name: string): Prompt | undefined {
     return this.prompts.get(name);
   }
@@ -53,11 +52,11 @@ export class PromptRegistry {
 
 const PROMPT = Symbol('parley:prompt');
 
-/** What a provider says about one of its methods to make it a prompt. */
+/** Options that make a method of a provider a prompt. */
 export interface PromptOptions {
-  /** One of a built-in prompt replaces it. */
+  /** The name of a built-in prompt replaces it. */
   readonly name: string;
-  /** For whoever chooses it. */
+  /** For the user who selects it. */
   readonly description: string;
   /** Default: none. */
   readonly arguments?: readonly PromptArgument[];
@@ -69,7 +68,7 @@ interface PromptDeclaration extends Required<PromptOptions> {
 
 /**
  * Makes a method of an injectable provider a prompt: `(call: PromptCall) => text | messages`. It reads data through
- * `call.records`, with the rights of whoever asked. Stores metadata and nothing else.
+ * `call.records`, with the rights of the calling agent. Stores metadata and nothing else.
  * @throws TypeError at declaration, without a name or a description
  */
 export function Prompt(options: PromptOptions): MethodDecorator {

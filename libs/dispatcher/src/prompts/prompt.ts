@@ -3,7 +3,7 @@ import type { GovernedRecords } from '#data';
 import type { ContentBlock } from '#tools';
 import { invalidParams } from '../protocol-fault.js';
 
-/** What may be suggested while an argument is typed. */
+/** The completions of an argument. */
 export type ArgumentCompletion =
   | { readonly kind: 'class' }
   /** Several class names separated by commas. */
@@ -11,21 +11,21 @@ export type ArgumentCompletion =
   /** Fields of the class that another argument names. */
   | { readonly kind: 'field'; readonly of: string; readonly pointersOnly?: boolean };
 
-/** What a prompt asks for. */
+/** An argument of a prompt. */
 export interface PromptArgument {
   /** Unique within the prompt. */
   readonly name: string;
-  /** For the person who fills it in. */
+  /** For the user who fills it in. */
   readonly description: string;
   /** Default false. */
   readonly required?: boolean;
-  /** What it may be completed to. Default nothing. */
+  /** The completions of the argument. Default none. */
   readonly completion?: ArgumentCompletion;
 }
 
-/** What a renderer may use: data only through the agent's own governed door. */
+/** The input of a renderer: it reads data only through the agent's own governed access. */
 export interface PromptCall extends AskingCall {
-  /** What the client gave for the arguments. */
+  /** The arguments that the client sent. */
   readonly args: PromptArguments;
   /** The data, as the calling agent may read it. */
   readonly records: GovernedRecords;
@@ -33,9 +33,9 @@ export interface PromptCall extends AskingCall {
 
 /** One message of a prompt. */
 export interface PromptMessage {
-  /** Whose words they are in the conversation. */
+  /** The role of the author. */
   readonly role: 'user' | 'assistant';
-  /** One block of it. */
+  /** One content block. */
   readonly content: ContentBlock;
 }
 
@@ -44,19 +44,19 @@ export type RenderedPrompt =
   | { readonly description: string; readonly text: string }
   | { readonly description: string; readonly messages: readonly PromptMessage[] };
 
-/** A prompt as the registry holds it. */
+/** A prompt in the registry. */
 export interface Prompt {
   /** Unique in the service. */
   readonly name: string;
-  /** For the person who chooses one. */
+  /** For the user who selects one. */
   readonly description: string;
-  /** What it asks for; may be empty. */
+  /** The arguments; may be empty. */
   readonly arguments: readonly PromptArgument[];
-  /** Makes its messages. @throws ProtocolFault -32602 for bad arguments */
+  /** Renders the messages. @throws ProtocolFault -32602 for bad arguments */
   readonly render: (call: PromptCall) => RenderedPrompt | Promise<RenderedPrompt>;
 }
 
-/** The arguments of one rendering, by name; empty ones are left out. */
+/** The arguments of one rendering, by name, without empty ones. */
 export type PromptArguments = ReadonlyMap<string, string>;
 
 const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
@@ -103,7 +103,7 @@ export function objectIdArgument(args: PromptArguments, name: string): string {
   return value;
 }
 
-/** False for a day its month does not have, which `Date` would carry over into the next. */
+/** Returns false for a day that its month does not have, which `Date` would move to the next month. */
 function isCalendarDay(value: string): boolean {
   const day = value.slice(0, 'YYYY-MM-DD'.length);
   return new Date(`${day}T00:00:00Z`).toISOString().startsWith(day);
@@ -117,17 +117,17 @@ export function timestampArgument(args: PromptArguments, name: string): string {
   return new Date(time).toISOString();
 }
 
-/** A count that falls back instead of failing: 10 when it is no positive integer, at most 100. */
+/** A count with a fallback: 10 when it is no positive integer, at most 100. */
 export function limitArgument(args: PromptArguments, name: string): number {
   const given = args.get(name)?.trim() ?? '';
   const parsed = /^[+-]?\d+$/.test(given) ? Number(given) : 0;
   return parsed > 0 ? Math.min(parsed, 100) : 10;
 }
 
-/** Changes whenever the text below changes its meaning. */
+/** Increase it whenever the meaning of the text below changes. */
 export const CONVENTIONS_VERSION = '1.0.0';
 
-/** What a model has to know of Parse data, and the rules it may not be talked out of. */
+/** Parse data rules that a model must follow. */
 export const PARSE_CONVENTIONS = `# Parse data conventions (version ${CONVENTIONS_VERSION})
 
 - Each object has objectId, createdAt and updatedAt.

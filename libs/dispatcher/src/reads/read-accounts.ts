@@ -13,15 +13,15 @@ import { RecordsSource } from '../dispatch-context.js';
 
 /** One run of an application's code outside tools. */
 export interface AccountedRun {
-  /** As its record names it. With a colon, which no tool has in its name. */
+  /** The name in its record. It contains a colon, which no tool name does. */
   readonly name: string;
   readonly args: unknown;
   readonly context: CallContext;
 }
 
 /**
- * Prompts and resources of an application read rows under what a call of a tool meets: rate limit, audit, data budgets, and a
- * record of what came of it. One that reads no row spends nothing and leaves no record.
+ * Prompts and resources of an application read rows under the same checks as a tool call: rate limit, audit, data
+ * budgets, and a record of the outcome. A run that reads no row consumes nothing and leaves no record.
  */
 @Injectable()
 export class ReadAccounts {
@@ -35,7 +35,7 @@ export class ReadAccounts {
     @Inject(RunningCalls) private readonly running: Pick<RunningCalls, 'begin'>,
   ) {}
 
-  /** @throws what the work throws; Refused when no row may be read, or when its record is not kept */
+  /** @throws the errors of the work; Refused when no row may be read, or when its record is not stored */
   async run<T>(run: AccountedRun, work: (records: GovernedRecords) => Promise<T>): Promise<T> {
     const end = await this.running.begin(run.context);
     try {
@@ -91,7 +91,7 @@ function metered(context: CallContext, own: CallMeter): CallContext {
   const meter = meters(own, context.meter);
   return {
     ...context,
-    // Own members, also where the context is an object with accessors.
+    // Copies own members, also where the context is an object with accessors.
     signal: context.signal,
     progress: (update) => context.progress(update),
     ...(meter && { meter }),
@@ -104,9 +104,9 @@ function refusalOf(error: unknown, name: string) {
   return refusalByProtocol(error) ?? refusals.internalError(name, cause);
 }
 
-/** A governed door that is opened when the first row is asked for. What only tells of classes is open to begin with. */
+/** A governed data access that opens with the first read of rows. Class information is open from the start. */
 class AdmittedRecords implements GovernedRecords {
-  /** @param admitted asked before every read of rows; throws when there shall be none */
+  /** @param admitted called before every read of rows; throws to refuse it */
   constructor(
     private readonly door: GovernedRecords,
     private readonly admitted: () => Promise<void>,

@@ -5,13 +5,13 @@ import { type EmbeddedResource, RegistryChanges } from '#tools';
 
 /** A resource as it is listed (MCP 2025-11-25, server/resources). */
 export interface ListedResource {
-  /** Of the scheme of its provider. */
+  /** In the scheme of its provider. */
   readonly uri: string;
   /** For programs. */
   readonly name: string;
   /** For people. Default: the name. */
   readonly title?: string;
-  /** What it holds. Default none. */
+  /** The content of the resource. Default none. */
   readonly description?: string;
   /** Default: unknown. */
   readonly mimeType?: string;
@@ -21,43 +21,43 @@ export interface ListedResource {
 
 /** A family of addresses with `{variables}` (RFC 6570, level 1). */
 export interface ResourceTemplate {
-  /** RFC 6570, of the scheme of its provider. */
+  /** RFC 6570, in the scheme of its provider. */
   readonly uriTemplate: string;
   /** For programs. */
   readonly name: string;
   /** For people. Default: the name. */
   readonly title?: string;
-  /** What they hold. Default none. */
+  /** The content of the resources. Default none. */
   readonly description?: string;
-  /** Of all that fit it. Default: unknown. */
+  /** Of all resources of the template. Default: unknown. */
   readonly mimeType?: string;
 }
 
-/** What a provider may use: data only through the agent's own governed door. */
+/** The input of a provider: it reads data only through the agent's own governed access. */
 export interface ResourceCall extends CallContext {
   /** The data, as the calling agent may read it. */
   readonly records: GovernedRecords;
 }
 
 /**
- * Resources of one URI scheme. The provider decides what an agent may see, and by the same decision in both methods: what
- * it does not list for an agent it does not read to it either.
+ * Resources of one URI scheme. The provider decides what an agent may see, by the same decision in both methods: it
+ * never reads a resource to an agent that it does not list for that agent.
  */
 export interface ResourceProvider {
-  /** Lower case, without the colon. `parse` is taken. */
+  /** Lower case, without the colon. `parse` is reserved. */
   readonly scheme: string;
   /** The same for every agent. Default none. */
   readonly templates?: readonly ResourceTemplate[];
-  /** What this caller may see of them. */
+  /** The resources that this caller may see. */
   list(call: ResourceCall): Promise<readonly ListedResource[]> | readonly ListedResource[];
-  /** `undefined`: for this agent there is no such resource. @throws Refused */
+  /** `undefined`: this resource does not exist for the agent. @throws Refused */
   read(
     uri: string,
     call: ResourceCall,
   ): Promise<readonly EmbeddedResource[] | undefined> | readonly EmbeddedResource[] | undefined;
   /**
-   * Emits after each change of a resource, for as long as this caller may read it; completes when it may not any more.
-   * `undefined`: it cannot be subscribed to, which is so for all where the provider leaves this out.
+   * Emits after each change of a resource, for as long as this caller may read it; completes when it may no longer.
+   * `undefined`: the resource cannot be subscribed to. Without this method no resource of the provider can.
    */
   changes?(uri: string, call: ResourceCall): Observable<unknown> | undefined;
 }
@@ -65,15 +65,15 @@ export interface ResourceProvider {
 const SCHEME = /^[a-z][a-z0-9+.-]{0,31}$/;
 const ADDRESS = /^([A-Za-z][A-Za-z0-9+.-]*):/;
 
-/** The resources beside those of the classes, by URI scheme. */
+/** The resources in addition to those of the classes, by URI scheme. */
 export class ResourceRegistry {
   private readonly providers = new Map<string, ResourceProvider>();
   private readonly changed = new RegistryChanges('resources');
 
-  /** Emits after every change. A subscriber that throws is logged; the others still hear of the change. */
+  /** Emits after every change. A subscriber that throws is logged; the others still receive the change. */
   readonly changes: Observable<void> = this.changed.changes;
 
-  /** Adds a provider. @returns takes it away again. @throws TypeError for a scheme that is taken or cannot be one */
+  /** Adds a provider. @returns a function that removes it. @throws TypeError for a scheme that is taken or invalid */
   register(provider: ResourceProvider): () => void {
     const { scheme } = provider;
     if (!SCHEME.test(scheme)) throw new TypeError(`resources: '${scheme}' is not a URI scheme in lower case`);
@@ -93,7 +93,7 @@ export class ResourceRegistry {
     return [...this.providers.values()];
   }
 
-  /** Of all providers. */
+  /** The templates of all providers. */
   get templates(): readonly ResourceTemplate[] {
     return this.all().flatMap(({ templates = [] }) => templates);
   }

@@ -4,7 +4,7 @@ import type { Rehearsal } from './simulation.js';
 
 type PlainObject = Readonly<Record<string, unknown>>;
 
-/** What a case wants of a refusal; members that are absent are not compared. */
+/** The expected refusal of a case; absent members are not compared. */
 interface ExpectedRefusal {
   readonly refused: string;
   readonly gate?: string;
@@ -12,24 +12,26 @@ interface ExpectedRefusal {
   readonly field?: string;
 }
 
-/** One rule of a policy as data: who calls what, and what must come of it (docs/guide/policy.md#testing-a-policy). */
+/**
+ * One rule of a policy as data: the agent, the call and the expected outcome (docs/guide/policy.md#testing-a-policy).
+ */
 export interface PolicyCase {
-  /** The rule in words. */
+  /** The description of the rule. */
   readonly rule: string;
   readonly agent: string;
   readonly tool: string;
   readonly arguments: PlainObject;
   readonly expect: { readonly allowed: true } | ExpectedRefusal;
-  /** Class → members that the predicates injected into it must have. */
+  /** Maps a class to members that its injected predicates must have. */
   readonly injected: Readonly<Record<string, PlainObject>>;
-  /** Field of the class of the call → what stands for its values, `none` for the values themselves. */
+  /** Maps a field of the call's class to its mask, `none` for clear values. */
   readonly masked: Readonly<Record<string, string>>;
 }
 
 const CASE_KEYS = ['rule', 'agent', 'tool', 'arguments', 'expect', 'injected', 'injectedInto', 'masked'];
 const REFUSAL_KEYS = ['refused', 'gate', 'kind', 'field'];
 
-/** @returns the cases, and every fault of those that cannot be meant */
+/** @returns the cases, and every error of invalid cases */
 export function readPolicyCases(data: unknown): { cases: PolicyCase[]; faults: string[] } {
   if (!Array.isArray(data) || data.length === 0) {
     return { cases: [], faults: ['a file of policy cases is a list with at least one case'] };
@@ -98,7 +100,7 @@ function expectationFault(expect: unknown): string | null {
   return wrong === undefined ? null : `expect.${wrong} must be text`;
 }
 
-/** Where a rehearsal is not what the case wants; nothing when it is. */
+/** The differences between a simulation and the expectation of a case; empty when none. */
 export function judgeCase(policyCase: PolicyCase, rehearsal: Rehearsal): string[] {
   const { expect, injected, masked } = policyCase;
   const className = canonicalClassName(String(policyCase.arguments['class_name']));
@@ -144,7 +146,7 @@ function limitFaults(name: string, wanted: PlainObject, { injected }: Rehearsal)
     });
 }
 
-/** Every row that meets `where` meets the condition: it stands at the top, or in a branch of an `$and`. */
+/** Whether every row that matches `where` meets the condition: it is at the top, or in a branch of an `$and`. */
 function demands(where: PlainObject, field: string, condition: unknown): boolean {
   if (isDeepStrictEqual(where[field], condition)) return true;
   const branches = where['$and'];

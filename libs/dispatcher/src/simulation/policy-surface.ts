@@ -4,7 +4,7 @@ import type { ToolRunner } from '#tools';
 import type { RecordsSource } from '../dispatch-context.js';
 import { type Rehearsal, type Simulator, sampleArguments, takesClass } from './simulation.js';
 
-/** Stands for every field that a class without an allowlist will ever have. */
+/** Every present and future field of a class without an allowlist. */
 export const EVERY_FIELD = '*';
 
 /** Predicates by origin, as JSON text. */
@@ -12,21 +12,21 @@ type Limits = ReadonlyMap<LimitOrigin, string>;
 
 /** What one agent may do with one class. */
 export interface ClassSurface {
-  /** Tools that pass every gate for the class, each with what limits its rows. */
+  /** Tools that pass every gate for the class, each with its row limits. */
   readonly tools: ReadonlyMap<string, Limits>;
-  /** Those it may read, by wire name; `*`: those to come as well. */
+  /** The readable fields by wire name; `*`: includes future fields. */
   readonly fields: ReadonlySet<string>;
-  /** Path → what the agent gets in place of the value; what is dropped is not among them. */
+  /** Maps a path to the value that the agent receives instead; dropped fields are not included. */
   readonly masks: ReadonlyMap<string, string>;
-  /** It appears in listings, and joins and includes may reach it. */
+  /** The class appears in listings, and joins and includes may reach it. */
   readonly listed: boolean;
 }
 
-/** What one agent may do under one configuration, as the deciding code answers. */
+/** What one agent may do under one configuration, according to the gates. */
 export interface AgentSurface {
-  /** Those that no gate of the agent alone refuses. */
+  /** Tools that no agent gate refuses. */
   readonly tools: ReadonlyMap<string, 'runs' | 'asks approval'>;
-  /** Those it may use in any way, by name. */
+  /** Classes that the agent may use in any way, by name. */
   readonly classes: ReadonlyMap<string, ClassSurface>;
 }
 
@@ -38,7 +38,7 @@ export interface SurfaceParts {
   readonly records: RecordsSource;
 }
 
-/** Asks about every tool the agent may call, on every given class. */
+/** Checks every tool that the agent may call on every given class. */
 export async function surfaceOf(
   parts: SurfaceParts,
   agent: Agent,
@@ -77,7 +77,7 @@ export async function surfaceOf(
   return { tools, classes };
 }
 
-/** A write of nothing is refused for its arguments, but only after class and tenant let it pass. */
+/** An empty write is refused for its arguments, but only after the class and tenant gates admit it. */
 function permitted({ allowed, refusal, passed }: Rehearsal, className: string): boolean {
   if (allowed) return true;
   const passes = (gate: string) => passed.some((entry) => entry.gate === gate && entry.subject === className);
@@ -102,27 +102,30 @@ async function fieldsOf(
   }
 }
 
-/** One thing that an agent may do under one configuration and not, or differently, under the other. */
+/** One difference between the permissions of an agent under two configurations. */
 export interface SurfaceChange {
   readonly agent: string;
-  /** Absent when the change is about no class in particular. */
+  /** Absent when the change concerns no particular class. */
   readonly className?: string;
-  /** `reach`: listings, joins and includes. `limit`: which rows exist for the agent. `mask`: what stands for values. */
+  /**
+   * `reach`: listings, joins and includes. `limit`: the rows that exist for the agent. `mask`: the replacement of
+   * values.
+   */
   readonly what: 'tool' | 'class' | 'operation' | 'field' | 'reach' | 'limit' | 'mask' | 'approval';
-  /** Of the tool, class or field, or the origin of the limit. */
+  /** The name of the tool, class or field, or the origin of the limit. */
   readonly name: string;
-  /** A limit that goes is a gain. Of one that is worded differently nobody can say what it gives: `changed`. */
+  /** A removed limit is a gain. The effect of a reworded limit is undecidable: `changed`. */
   readonly effect: 'gained' | 'lost' | 'changed';
   readonly before?: string;
   readonly after?: string;
 }
 
-/** Whether the change could let an agent do or see more. */
+/** Whether the change could let an agent do or read more. */
 export function widens({ effect }: SurfaceChange): boolean {
   return effect !== 'lost';
 }
 
-/** @param before by the names of the agents; one that is missing on a side may do nothing there */
+/** @param before by agent name; an agent that is missing on a side has no permissions there */
 export function surfaceChanges(
   before: ReadonlyMap<string, AgentSurface>,
   after: ReadonlyMap<string, AgentSurface>,
@@ -184,7 +187,7 @@ function classChanges(
 
 type LimitChange = Pick<SurfaceChange, 'what' | 'name' | 'effect' | 'before' | 'after'>;
 
-/** The stricter first. `clear` and `absent` are what a field is that no mask speaks of. */
+/** The stricter first. `clear` and `absent` are the states of a field without a mask. */
 const STRICTNESS = ['absent', 'deny', 'mask', 'hash', 'clear'];
 
 function maskChanges(old: ClassSurface, now: ClassSurface): LimitChange[] {
@@ -199,13 +202,13 @@ function maskChanges(old: ClassSurface, now: ClassSurface): LimitChange[] {
   });
 }
 
-/** An ending that stays is as much as a pseudonym. */
+/** A kept suffix counts like a pseudonym. */
 function formOf(mask: string): string {
   const [form = mask, more] = mask.split(',');
   return form === 'mask' && more !== undefined ? 'hash' : form;
 }
 
-/** Compared tool by tool, because a filter may hold for one and not for another; told once. */
+/** Compared per tool, because a filter may apply to one tool only; reported once. */
 function limitChanges(old: ClassSurface, now: ClassSurface): LimitChange[] {
   const found = new Map<string, LimitChange>();
   for (const [tool, after] of now.tools) {

@@ -21,7 +21,7 @@ import {
 } from '#data';
 import type { FieldSchema, Where } from '#policy';
 
-/** One command that would have gone to the database. */
+/** One command that would be sent to the database. */
 export type StoreCommand =
   | { readonly command: 'find'; readonly query: FindQuery }
   | { readonly command: 'count'; readonly query: CountQuery }
@@ -46,11 +46,11 @@ interface RehearsedWrite {
   readonly fields?: ParseRow;
 }
 
-/** Stands where the database is: writes down what it is asked and answers as if nothing were stored. */
+/** Replaces the database: records commands and answers as if the database were empty. */
 export class RecordingStore extends RecordReader {
   private commands: StoreCommand[] = [];
 
-  /** What was asked since the last time, in order. */
+  /** The commands since the last call, in order. */
   take(): readonly StoreCommand[] {
     const taken = this.commands;
     this.commands = [];
@@ -61,7 +61,7 @@ export class RecordingStore extends RecordReader {
     return this.answer({ command: 'find', query }, []);
   }
 
-  /** One, so that the question behind an existence check is asked too. */
+  /** Returns one, so that the query behind an existence check is recorded too. */
   count(query: CountQuery): Promise<number> {
     return this.answer({ command: 'count', query }, 1);
   }
@@ -78,14 +78,14 @@ export class RecordingStore extends RecordReader {
     return this.answer({ command: 'explain', query }, {});
   }
 
-  /** A search that found nothing. */
+  /** A search without results. */
   searched(
     command: Extract<StoreCommand, { command: 'search' | 'facets' | 'vector search' }>,
   ): Promise<void> {
     return this.answer(command, undefined);
   }
 
-  /** A write that did nothing. */
+  /** A write that changed nothing. */
   write(command: WriteCommand, query: RehearsedWrite): Promise<void> {
     return this.answer({ command, query }, undefined);
   }
@@ -113,7 +113,7 @@ export class RecordingSearcher extends RecordSearcher {
     return { total: 0, facets: new Map() };
   }
 
-  /** Hundreds of numbers tell a reader nothing. */
+  /** The hundreds of numbers of a vector are left out. */
   async nearest(asked: VectorSearchQuery): Promise<SearchHit[]> {
     const { vector: _, ...query } = asked;
     await this.store.searched({ command: 'vector search', query });
@@ -121,7 +121,7 @@ export class RecordingSearcher extends RecordSearcher {
   }
 }
 
-/** Writes nothing down but in the notebook, and answers as if it had been done. */
+/** Records commands only, and answers as if the writes had been done. */
 export class RecordingWriter extends RecordWriter {
   constructor(private readonly store: RecordingStore) {
     super();
@@ -163,27 +163,27 @@ export class RecordingSchemaWriter extends SchemaWriter {
   }
 }
 
-/** A gate that let the call pass, and the class it was asked about. */
+/** A gate that admitted the call, and the class that it checked. */
 export interface PassedGate {
   readonly gate: string;
   readonly subject?: string;
 }
 
-/** A predicate that every row read of a class must meet, and who asked for it. */
+/** A predicate that every row read of a class must meet, and the rule that requires it. */
 export interface InjectedLimit {
   readonly className: string;
   readonly origin: LimitOrigin;
   readonly where: Readonly<Record<string, unknown>>;
 }
 
-/** A field that is not told in clear, and what is done with it. */
+/** A masked field and its mask. */
 export interface MaskedField {
   readonly className: string;
   readonly field: string;
   readonly mask: string;
 }
 
-/** Writes down what the gates of one call decide. A gate that is asked twice about the same thing is told once. */
+/** Records the decisions of the gates of one call. A repeated check of the same subject is recorded once. */
 export class GateTrace implements CallTrace {
   private readonly gates: PassedGate[] = [];
   private readonly limits: InjectedLimit[] = [];

@@ -18,34 +18,31 @@ import {
   type StoreCommand,
 } from './recording-store.js';
 
-/** What would have come of a call, and how it was decided. */
+/** The outcome that a call would have, and the decisions behind it. */
 export interface Rehearsal {
-  /** By name. */
+  /** Its name. */
   readonly agent: string;
-  /** By name. */
+  /** Its name. */
   readonly tool: string;
   /** No gate refused. */
   readonly allowed: boolean;
-  /** A person would be asked before the call runs. */
+  /** The call would request an approval before it runs. */
   readonly asksApproval: boolean;
-  /** In the order they were asked. */
+  /** In the order of the checks. */
   readonly passed: readonly PassedGate[];
   /** Present when a gate refused. */
   readonly refusal?: Refusal;
-  /** What limits the rows, and who says so. */
+  /** The row limits and the rules that require them. */
   readonly injected: readonly InjectedLimit[];
   /** Of the classes that the call uses. */
   readonly masked: readonly MaskedField[];
-  /** What would have been sent to the database. The first command may have answered differently there. */
+  /** The commands that would be sent to the database. A real answer to the first command could differ. */
   readonly commands: readonly StoreCommand[];
 }
 
-/**
- * Runs calls through the pipeline and the governed records that serve them, up to the door of the store and no further.
- * One call at a time.
- */
+/** Runs calls through the pipeline and its governed records, up to the store and no further. One call at a time. */
 export class Simulator {
-  /** @param runner made over this very `store` and `approver` */
+  /** @param runner created over this `store` and `approver` */
   constructor(
     private readonly runner: ToolRunner,
     private readonly store: RecordingStore,
@@ -74,19 +71,22 @@ export class Simulator {
   }
 }
 
-/** The store was reached, and only its empty answer ended the call: no gate did. */
+/** The call reached the store and only its empty answer ended it: no gate refused. */
 function isForWantOfData(refusal: Refusal, commands: readonly StoreCommand[]): boolean {
   return commands.length > 0 && (refusal.gate === 'data' || isMissingTenantRow(refusal));
 }
 
-/** A rehearsal spends nothing of anybody's budget. */
+/** A simulation consumes no rate limit. */
 class NoLimit extends RateLimiter {
   check(): Promise<null> {
     return Promise.resolve(null);
   }
 }
 
-/** An agent of the given shape as a rehearsal runs it; make it once per shape, because decisions are kept per shape. */
+/**
+ * An agent with the given definition for simulations. Create it once per definition, because decisions are cached per
+ * definition.
+ */
 export function simulatedAgent(
   shape: AgentShape,
   as: Pick<AgentOptions, 'identity' | 'tenantId'> = {},
@@ -98,11 +98,11 @@ export function simulatedAgent(
   });
 }
 
-/** Says yes for the person who would be asked, and remembers that somebody would be. */
+/** Approves in place of the person, and remembers that an approval was requested. */
 export class SimulatedApprover extends Approver {
   private asked = false;
 
-  /** Whether a person would have been asked since the last time. */
+  /** Whether an approval was requested since the last call. */
   take(): boolean {
     const { asked } = this;
     this.asked = false;
@@ -115,15 +115,15 @@ export class SimulatedApprover extends Approver {
   }
 }
 
-/** Readable on every class, and an id by its shape. */
+/** A readable field of every class, and a value with the form of an id. */
 const ANY_FIELD = 'createdAt';
 
-/** Whether the tool is asked about one class. */
+/** Whether the tool takes one class as an argument. */
 export function takesClass(inputSchema: Readonly<Record<string, unknown>>): boolean {
   return member(member(inputSchema, 'properties'), 'class_name') !== undefined;
 }
 
-/** The least that a tool can be called with on a class: its required arguments, naming nothing that a policy could withhold. */
+/** The minimal arguments of a tool on a class: the required ones, without names that a policy could withhold. */
 export function sampleArguments(
   inputSchema: Readonly<Record<string, unknown>>,
   className: string,
@@ -131,7 +131,7 @@ export function sampleArguments(
   const properties = member(inputSchema, 'properties');
   const required = member(inputSchema, 'required');
   const needed = Array.isArray(required) ? required.filter((name) => typeof name === 'string') : [];
-  // An example of an optional argument says that a call without it may mean nothing.
+  // An example of an optional argument indicates that a call without it may be invalid.
   const shown = Object.entries(isJsonObject(properties) ? properties : {})
     .filter(([, schema]) => member(schema, 'examples') !== undefined)
     .map(([name]) => name);

@@ -13,9 +13,9 @@ import { ProtocolFault, RPC } from '../protocol-fault.js';
 import { dialectOf } from '../protocol-versions.js';
 import type { TaskOwner } from './task-store.js';
 
-/** One run of a call that goes on as a task. */
+/** One run of a call that continues as a task. */
 export interface BackgroundRun {
-  /** Names the task: what a decision is used up for. */
+  /** The task id, under which a decision is used up. */
   readonly taskId: string;
   readonly agent: Agent;
   readonly tool: string;
@@ -25,7 +25,7 @@ export interface BackgroundRun {
   readonly correlationId?: string;
   /** W3C `traceparent` of the call that began it. */
   readonly began?: string;
-  /** Who decided upon the call, when somebody had to. */
+  /** Who approved the call, if approval was required. */
   readonly approver?: string;
   readonly soFar: AskedSoFar | undefined;
   readonly responses: JsonObject;
@@ -43,23 +43,23 @@ export type BackgroundOutcome =
       readonly soFar: AskedSoFar;
     };
 
-/** A call that no run came to an end of. */
+/** A call that no run completed. */
 export interface UnfinishedCall extends Pick<
   BackgroundRun,
   'agent' | 'tool' | 'args' | 'correlationId' | 'approver'
 > {
   /** When it was made, in milliseconds since 1970. */
   readonly createdAt: number;
-  /** Its handler was running, somewhere. */
+  /** Its handler was running on some worker. */
   readonly begun: boolean;
 }
 
-/** A task that ends because its agent is gone. */
+/** A task that ends because its agent no longer exists. */
 export interface OrphanedTask extends Pick<BackgroundRun, 'taskId' | 'tool' | 'correlationId'> {
   readonly owner: TaskOwner;
 }
 
-/** Runs calls outside any request, through the same pipeline, under the rights that the agent has at that moment. */
+/** Runs calls outside a request, through the same pipeline, under the agent's current rights. */
 export class BackgroundCalls {
   constructor(
     private readonly runner: ToolRunner,
@@ -68,7 +68,7 @@ export class BackgroundCalls {
     private readonly telemetry?: Telemetry | undefined,
   ) {}
 
-  /** Writes down what came of a call that was given up while it waited, or lost with its worker. */
+  /** Records the outcome of a call that was abandoned while it waited, or lost with its worker. */
   recordUnfinished({ createdAt, begun, ...call }: UnfinishedCall, refusal: Refusal): void {
     const { agent, tool, args, correlationId, approver } = call;
     const context = {
@@ -84,7 +84,7 @@ export class BackgroundCalls {
     kept?.catch(() => undefined);
   }
 
-  /** Writes down the end of a task whose agent is no longer configured: nobody is there whose call it could be. */
+  /** Records the end of a task whose agent is no longer configured. */
   recordOrphaned({ taskId, tool, owner, correlationId }: OrphanedTask): void {
     const refusal = refusals.identityUnresolved('the agent of this task is no longer configured');
     this.journal.recordTaskEnd({
@@ -129,7 +129,7 @@ export class BackgroundCalls {
     } catch (fault) {
       return this.ended(fault, round);
     } finally {
-      // Waits for its client, or ended as the protocol tells.
+      // The run waits for its client, or ended with a protocol error.
       observed?.ends(round.isOpen ? { outcome: 'ok' } : { outcome: 'error', code: RPC.internalError });
     }
   }

@@ -8,11 +8,11 @@ import type { RpcError } from '../kernel-reply.js';
 import type { MethodRequest } from '../methods/method.js';
 import { invalidParams, methodNotFound, type ProtocolFault } from '../protocol-fault.js';
 
-/** Whose a task is: for anybody else there is no such task. */
+/** The owner of a task: the task does not exist for any other caller. */
 export interface TaskOwner {
   readonly principal: string;
   readonly tenant: string | number | null;
-  /** Name of the agent's shape. */
+  /** The name of the agent's definition. */
   readonly agent: string;
 }
 
@@ -20,7 +20,7 @@ export function taskOwner({ principal, tenantId, shape }: Agent): TaskOwner {
   return { principal, tenant: tenantId, agent: shape.name };
 }
 
-/** A call that is to go on as a task, with all that its runs need. Its gates have let it pass. */
+/** A call that continues as a task, with everything that its runs need. Its gates have admitted it. */
 export interface TaskCall {
   readonly agent: Agent;
   readonly tool: string;
@@ -30,15 +30,15 @@ export interface TaskCall {
   readonly correlationId?: string;
   /** W3C `traceparent` of the call that began it. */
   readonly began?: string;
-  /** What the client answered before. */
+  /** Earlier answers of the client. */
   readonly soFar?: AskedSoFar;
-  /** Who decided upon it, when somebody had to. */
+  /** Who approved it, if approval was required. */
   readonly approver?: string;
 }
 
 export type TaskStatus = 'working' | 'input_required' | 'completed' | 'failed' | 'cancelled';
 
-/** A task as its owner may see it. */
+/** A task as its owner sees it. */
 export interface TaskState {
   readonly taskId: string;
   readonly status: TaskStatus;
@@ -46,18 +46,20 @@ export interface TaskState {
   /** ISO 8601. */
   readonly createdAt: string;
   readonly lastUpdatedAt: string;
-  /** Milliseconds that the task is kept from its creation on. */
+  /** Milliseconds that the task is kept after its creation. */
   readonly ttlMs: number;
   readonly pollIntervalMs: number;
-  /** Of a completed task: what `tools/call` would have answered. */
+  /** The result of a completed task, in the form of a `tools/call` result. */
   readonly result?: JsonObject;
-  /** Of a failed one: an error of the protocol; a tool that failed has completed. */
+  /** The protocol error of a failed task. A task whose tool failed is completed. */
   readonly error?: RpcError;
-  /** Of one that waits for its client: only what is not answered yet. */
+  /** The open client requests of a task that waits for its client. */
   readonly inputRequests?: Readonly<Record<string, WireRequest>>;
 }
 
-/** Calls that go on after their answer (docs/guide/tasks.md). Implementations over shared state serve all replicas. */
+/**
+ * Calls that continue after their answer (docs/guide/tasks.md). Implementations over shared state serve all replicas.
+ */
 export abstract class TaskStore {
   /**
    * Takes the call over. What is returned survives this process where the desk's state does.
@@ -67,8 +69,8 @@ export abstract class TaskStore {
   /** `undefined`: this owner has no such task. */
   abstract find(taskId: string, owner: TaskOwner): Promise<TaskState | undefined>;
   /**
-   * Takes answers to what the task asked; keys it did not ask are ignored.
-   * @returns false when this owner has no such task. @throws ProtocolFault for what is no answer at all
+   * Accepts answers to the client requests of the task; unknown keys are ignored.
+   * @returns false when this owner has no such task. @throws ProtocolFault for a malformed answer
    */
   abstract answer(taskId: string, owner: TaskOwner, responses: JsonObject): Promise<boolean>;
   /** Ends the task if it has not ended. @returns false when this owner has no such task */
@@ -76,9 +78,9 @@ export abstract class TaskStore {
 }
 
 /**
- * The responses that answer what is open: keys that were not asked are left out, and so is what does not fit its question,
- * which stays open.
- * @throws ProtocolFault for what is no answer at all
+ * The responses to open client requests, without unknown keys and without responses that do not fit. The requests of
+ * the latter stay open.
+ * @throws ProtocolFault for a malformed answer
  */
 export function fittingResponses(
   open: Readonly<Record<string, WireRequest>>,
@@ -96,10 +98,10 @@ export function fittingResponses(
   return fitting;
 }
 
-/** Ends a run that goes on as a task. Not a failure: the kernel turns it into the answer. */
+/** Ends a run that continues as a task. It is not a failure: the kernel converts it into the answer. */
 export class ContinuesAsTask extends Error {
   override readonly name = 'ContinuesAsTask';
-  /** Who decided upon the call, when somebody had to: for the records of its later runs. */
+  /** Who approved the call, if approval was required: for the records of its later runs. */
   approver: string | undefined;
 
   constructor() {
@@ -107,7 +109,7 @@ export class ContinuesAsTask extends Error {
   }
 }
 
-/** Whether the call goes on as a task before its handler is asked anything. */
+/** Whether the call continues as a task before its handler runs. */
 export function beginsTask({
   definition,
   context,
@@ -119,19 +121,19 @@ export function beginsTask({
   return always && context.background === 'offered';
 }
 
-/** Why a run ended that another worker takes up: what comes of the call is for that one to record. */
+/** Why a run ended that another worker continues: that worker records the outcome. */
 export const RUN_HANDED_OVER = 'run_handed_over';
 
-/** The same for a task that never was, that ended long ago, and that is somebody else's. */
+/** The same error for an unknown task, an expired task and a task of another owner. */
 const unknownTask = (): ProtocolFault => invalidParams('Unknown task');
 
-/** The answer to a `tools/call` that goes on as a task. */
+/** The answer to a `tools/call` that continues as a task. */
 export function createdTask({ taskId, ...state }: TaskState): JsonObject {
   const { status, createdAt, lastUpdatedAt, ttlMs, pollIntervalMs } = state;
   return { resultType: 'task', taskId, status, createdAt, lastUpdatedAt, ttlMs, pollIntervalMs };
 }
 
-/** `tasks/get`, `tasks/update` and `tasks/cancel`, for clients that declare the extension with the request. */
+/** `tasks/get`, `tasks/update` and `tasks/cancel`, for clients that declare the extension in the request. */
 export class TaskMethods {
   constructor(private readonly desk: TaskStore | undefined) {}
 

@@ -16,35 +16,42 @@ import { AuditSink } from '#audit';
 import { Authenticator, type CredentialSource, DelegatingAuthenticator, RecordedAuthenticator } from '#auth';
 import { assertChoice, ConfigVersions } from '#config';
 
-/** As whom a request runs. */
+/** The agent and identity that a request runs as. */
 export interface AgentChoice {
   /** Name of an agent of the configuration. */
   readonly agent: string;
-  /** Who is calling, stable over requests: the key of rate limits, budgets and sessions. */
+  /** The caller, stable over requests: the key of rate limits, budgets and sessions. */
   readonly principal: string;
   /**
-   * With whose rights it reads, in the place of the named agent's own; never the master key. Default: those of the named
-   * agent, where these need no caller's session or token. Null is an error.
+   * The identity whose rights it reads with, instead of the named agent's own; never the master key. Default: that of
+   * the named agent, if it needs no session or token of the caller. Null is an error.
    */
   readonly identity?: { readonly user: string } | { readonly role: string } | { readonly session: string };
-  /** In the place of the named agent's own. Default: that of the named agent. */
+  /** Replaces the tenant of the named agent. Default: that of the named agent. */
   readonly tenantId?: string | number;
-  /** What else is known of the caller, for a `tenantScope` that reads a claim and for filters that are functions. Default: nothing. */
+  /**
+   * Further claims of the caller, for a `tenantScope` that reads a claim and for filters that are functions. Default:
+   * none.
+   */
   readonly claims?: Readonly<Record<string, unknown>>;
-  /** Threads audit records and database comments in place of the `Mcp-Session-Id`: `[A-Za-z0-9._-]{1,128}`. Default: the header's. */
+  /**
+   * Links audit records and database comments instead of the `Mcp-Session-Id`: `[A-Za-z0-9._-]{1,128}`. Default: the
+   * header's.
+   */
   readonly correlationId?: string;
 }
 
 /**
- * As whom code calls: as a request does, or within limits of its own, by default with the master key. Calls within the same
- * object of limits count together.
+ * The agent that code calls as: chosen like for a request, or with its own limits, by default with the master key.
+ * Calls with the same limits object count together.
  */
 export type CodeChoice = Omit<AgentChoice, 'agent'> & { readonly agent: string | AgentShapeOptions };
 
 /**
- * @param source who chose, for errors
- * @throws AgentOptionsError, a TypeError, for members that a choice has not, and an identity that is none or the master key
- * @throws TypeError for a choice that cannot be
+ * @param source origin of the choice, for errors
+ * @throws AgentOptionsError, a TypeError, for unknown members of a choice, and for an invalid identity or the master
+ * key
+ * @throws TypeError for an invalid choice
  */
 export function chosenAgent(
   editions: Pick<ConfigVersions, 'current' | 'shapeOf'>,
@@ -57,7 +64,7 @@ export function chosenAgent(
   return made(shape, choice, () => ownIdentity(editions, choice.agent));
 }
 
-/** An agent that no configuration names, under the policy that is served. @throws TypeError */
+/** An agent outside the configuration, under the served policy. @throws TypeError */
 export function agentWithin(shape: AgentShape, choice: Omit<AgentChoice, 'agent'>): Agent {
   return made(shape, choice, () => MASTER);
 }
@@ -88,7 +95,7 @@ function made(shape: AgentShape, choice: Omit<AgentChoice, 'agent'>, own: () => 
   });
 }
 
-/** An empty text, and a number that JSON writes as null, would be the tenant of all rows without one. */
+/** An empty text, and a number that JSON writes as null, would match all rows without a tenant. */
 function isTenant(value: unknown): value is string | number {
   return typeof value === 'string' ? value !== '' : Number.isFinite(value);
 }
@@ -105,7 +112,7 @@ function ownIdentity(editions: Pick<ConfigVersions, 'current'>, agent: string): 
   return own;
 }
 
-/** Chosen identities only ever narrow: none of them is the master key. */
+/** A chosen identity only narrows rights: the master key is refused. */
 function chosenIdentity(agent: string, identity: NonNullable<AgentChoice['identity']>): Identity {
   if ('session' in identity && typeof identity.session === 'string' && identity.session !== '')
     return sessionIdentity(identity.session);
@@ -116,13 +123,13 @@ function chosenIdentity(agent: string, identity: NonNullable<AgentChoice['identi
   return { kind: 'aclRole', role };
 }
 
-/** Returns for each request the agent it runs as; null admits nobody: the caller receives 401. */
+/** Returns the agent of each request; null refuses the caller with 401. */
 export type AgentChooser = (request: CredentialSource) => AgentChoice | null | Promise<AgentChoice | null>;
 
 const isRefusal = (error: unknown) =>
   error instanceof HttpException && (error.getStatus() === 401 || error.getStatus() === 403);
 
-/** Makes agents of what the application's own code chooses. A choice that cannot be is an internal error and admits nobody. */
+/** Creates agents from the choices of application code. An invalid choice is an internal error and admits no caller. */
 type AgentOf = (choice: AgentChoice) => Agent;
 
 class ChosenAgents extends Authenticator {
@@ -135,19 +142,19 @@ class ChosenAgents extends Authenticator {
 
   async authenticate(request: CredentialSource): Promise<Agent> {
     const choice = await unlessRefused(async () => this.choose(request));
-    // Code without types may return undefined.
+    // Untyped code may return undefined.
     if (!choice) throw new Unauthorized();
     return this.agentOf(choice);
   }
 }
 
-/** What an application's own `Authenticator` is given: a request, and the one way to make an agent for it. */
+/** The input of an application's own `Authenticator`: a request, and the only method that creates an agent for it. */
 export interface AdmissionRequest extends CredentialSource {
-  /** The agent of this choice, for this request alone. @throws TypeError for a choice that cannot be */
+  /** The agent of this choice, for this request alone. @throws TypeError for an invalid choice */
   admit(choice: AgentChoice): Agent;
 }
 
-/** An agent that was not made here could have any rights: it admits nobody. */
+/** An agent that was not created here could have any rights, so it is refused. */
 class AdmittedAgents extends DelegatingAuthenticator {
   constructor(
     private readonly agentOf: AgentOf,
@@ -184,7 +191,7 @@ class AdmittedAgents extends DelegatingAuthenticator {
   }
 }
 
-/** Null where the application's code throws a 401 or 403 of Nest. */
+/** Returns null where the application's code throws a 401 or 403 of Nest. */
 async function unlessRefused<T>(ask: () => Promise<T>): Promise<T | null> {
   try {
     return await ask();
@@ -207,10 +214,10 @@ function recorded(source: string, of: (agentOf: AgentOf) => Authenticator): Prov
   };
 }
 
-/** In the place of the rules of `auth`. */
+/** Replaces the rules of `auth`. */
 export const chosenBy = (choose: AgentChooser): Provider =>
   recorded('AGENT_FACTORY', (agentOf) => new ChosenAgents(agentOf, choose));
 
-/** In the place of the rules of `auth`. */
+/** Replaces the rules of `auth`. */
 export const admittedBy = (bound: Authenticator): Provider =>
   recorded('admit', (agentOf) => new AdmittedAgents(agentOf, bound));

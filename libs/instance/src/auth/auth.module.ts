@@ -42,7 +42,7 @@ class DirectorySessions extends SessionOwners {
   }
 }
 
-/** The caller learns only that it is not admitted; the log says why. */
+/** The caller receives only a refusal; the log contains the reason. */
 class FoundSessions extends ImpersonatedSessions {
   private readonly logger = new Logger('Impersonation');
 
@@ -66,7 +66,7 @@ interface Sessions {
   readonly impersonated: ImpersonatedSessions;
 }
 
-/** Stands until a session replaces it; the empty token admits nobody. */
+/** Used until a session replaces it; the empty token is always refused. */
 const NOBODY = sessionIdentity('');
 
 type OtherRule = Exclude<AuthRuleConfig, { readonly oauth: unknown } | { readonly parseSession: true }>;
@@ -87,7 +87,7 @@ function admissionBy(
   return new AnonymousRule(shape, fixed, otherCredentials);
 }
 
-/** What a token's caller is given where its agent reads with a session. */
+/** The admission of a token's caller whose agent reads with a session. */
 function admissionOf(
   identity: AgentIdentity,
   { owners, impersonated }: Sessions,
@@ -140,7 +140,7 @@ function createAuthenticator(
   return new RuleAuthenticator(rules, { bearer: challenge, otherCredentials: headers });
 }
 
-/** Who is calling, by the rules of the version of the configuration that is served; every refusal is recorded. */
+/** Authenticates the caller by the rules of the served configuration version; every refusal is recorded. */
 @Module({})
 export class AuthModule {
   /** @param imports provide the configuration versions, the stores, audit, the shared state and the paths of MCP */

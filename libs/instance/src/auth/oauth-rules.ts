@@ -29,17 +29,17 @@ import {
 } from '#config';
 import { ServedAt } from '#streaming';
 
-/** A named agent as tokens lead to it. */
+/** A named agent for callers with a token. */
 export interface AgentOfTokens {
   readonly shape: AgentShape;
   readonly identity: Identity | UserClaim;
   readonly admission?: Admission;
-  /** Of an agent that reads with the session of its caller. */
+  /** For an agent that reads with the session of its caller. */
   readonly sessionOwners?: SessionOwners;
   readonly tenantId?: AgentConfig['tenantId'];
 }
 
-/** Users of the service's own store, believed as long as their roles are. */
+/** Users of the service's own store, cached as long as their roles. */
 class StoredUsers extends ClaimedUsers {
   private readonly known = new ExpiringCache<string | null>(30_000, 10_000, () => performance.now());
 
@@ -76,12 +76,12 @@ class SharedRevocations extends RevocationStore {
   }
 }
 
-/** What rules of kind `oauth` are made with. */
+/** The dependencies of `oauth` rules. */
 @Injectable()
 export class OAuthRules {
   private readonly users: ClaimedUsers;
   private readonly book: RevocationStore;
-  /** By what they depend on: a configuration that is read anew does not forget the keys of its issuers. */
+  /** Keyed by their dependencies: a configuration reload keeps the keys of its issuers. */
   private readonly trusts = new Map<string, IssuerTrust>();
 
   constructor(reader: RecordReader, shared: SharedState) {
@@ -133,22 +133,22 @@ export class OAuthRules {
 const oauthOf = ({ auth }: ParleyConfig): OAuthConfig[] =>
   auth.flatMap((rule) => ('oauth' in rule ? [rule.oauth] : []));
 
-/** The URL of the service as clients know it; null where no tokens are taken. */
+/** The public URL of the service; null where no tokens are accepted. */
 export function resourceUrlOf(config: ParleyConfig): string | null {
   const [first] = oauthOf(config);
   if (!first) return null;
   const url = config.server.publicUrl ?? resourceUrls(first.audience)[0];
-  // The configuration is refused without either.
+  // The configuration check requires one of them.
   if (url === undefined) throw new Error('no URL of the protected resource');
   return url.replace(/\/$/, '');
 }
 
-/** Scopes that every token needs, whoever issued it. */
+/** Scopes that every token needs, from any issuer. */
 export function requiredScopesOf(config: ParleyConfig): string[] {
   return [...new Set(oauthOf(config).flatMap(({ requiredScopes = [] }) => requiredScopes))];
 }
 
-/** Documents for clients that have no token yet; null where no tokens are taken. */
+/** OAuth documents for clients without a token; null where no tokens are accepted. */
 function resourceDocumentsOf(
   config: ParleyConfig,
   rules: OAuthRules,
@@ -167,7 +167,7 @@ function resourceDocumentsOf(
   });
 }
 
-/** The documents of the version of the configuration that is served. */
+/** The OAuth documents of the served configuration version. */
 @Injectable()
 export class CurrentDocuments {
   private made: { readonly config: ParleyConfig; readonly documents: ResourceDocuments | null } | null = null;
@@ -178,7 +178,7 @@ export class CurrentDocuments {
     @Inject(ServedAt) private readonly servedAt: Pick<ServedAt, 'endpoints'>,
   ) {}
 
-  /** Null where no tokens are taken. */
+  /** Null where no tokens are accepted. */
   get documents(): ResourceDocuments | null {
     const { config } = this.versions.current;
     if (this.made?.config !== config)

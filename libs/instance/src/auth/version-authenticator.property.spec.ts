@@ -21,7 +21,7 @@ class Kept extends AuditSink {
   }
 }
 
-/** Admits everybody as the one agent there is. */
+/** Admits every caller as the only agent. */
 class OneAgent extends Authenticator {
   constructor(private readonly edition: ConfigVersion) {
     super();
@@ -62,7 +62,7 @@ function textOf(file: File): string {
   });
 }
 
-/** As a rule that knows nothing of versions: what this file alone makes of a call. */
+/** The result of a rule without versions, computed from this file alone. */
 const verdictOf = (file: File) => (file.hidden ? 'hidden_class' : file.filtered ? 'class_filter' : 'allowed');
 
 const file: fc.Arbitrary<File> = fc.record({
@@ -135,7 +135,7 @@ describe('an edition of the configuration', () => {
             milliseconds: 0,
             notes: {},
           });
-          // This sink keeps it at once.
+          // This sink stores it synchronously.
           expect(recorded).toBeUndefined();
           expect(audit.records.at(-1)?.policy_version).toBe(compilePolicy(policyOf(under)).policy.version);
         };

@@ -2,13 +2,13 @@ import { type Authenticator, DelegatingAuthenticator } from '#auth';
 import type { ConfigVersion, ConfigVersions } from '#config';
 
 /**
- * Admits callers by the rules of the version of the configuration that is served, which from then on is theirs. For an agent of an
- * earlier version there are no steps above: what more scopes lead to now is not what they led to then.
+ * Admits callers by the rules of the served configuration version and keeps them on that version. An agent of an
+ * earlier version has no step-up scopes, because the current scopes may lead to different rights.
  */
 export class VersionAuthenticator extends DelegatingAuthenticator {
   private made: { readonly version: ConfigVersion; readonly rules: Authenticator } | null = null;
 
-  /** @param rulesOf makes the rules of a version, once for each */
+  /** @param rulesOf creates the rules of a version, once per version */
   constructor(
     private readonly versions: Pick<ConfigVersions, 'current'>,
     private readonly rulesOf: (version: ConfigVersion) => Authenticator,

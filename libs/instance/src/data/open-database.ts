@@ -45,7 +45,7 @@ export function readSeedFile(path: string): Seed {
 
 /**
  * Starts the embedded database and seeds it, or connects to a real one. A real database that is down does not stop the
- * start: calls are answered with an error and `/ready` says so until it is back.
+ * start: calls return an error and `/ready` reports it until the database is back.
  */
 export async function openDatabase({ uri, name, seed }: DatabaseConfig): Promise<OpenDatabase> {
   if (uri === null) return { connection: null, kind: 'none', close: () => Promise.resolve() };
@@ -63,14 +63,14 @@ export async function openDatabase({ uri, name, seed }: DatabaseConfig): Promise
   try {
     if (parsed) await loadSeed(connection, parsed, { onlyIfEmpty: false });
   } catch (error) {
-    // Left open, it would keep the process alive.
+    // An open connection would keep the process alive.
     await close();
     throw error;
   }
   return { connection, kind: 'embedded', close };
 }
 
-/** How an embedded database begins. */
+/** Options of an embedded database. */
 export interface EmbeddedDatabaseOptions {
   /** Content of a seed file. Default: an empty database. */
   readonly seed?: object;
@@ -80,7 +80,7 @@ export interface EmbeddedDatabaseOptions {
   readonly name?: string;
 }
 
-/** An embedded database of its own, in this thread and in memory, that can go back to its seed. For tests. */
+/** An embedded database in this thread and in memory that can be reset to its seed. For tests. */
 export class EmbeddedDatabase {
   private readonly catalogue: MongoSchemaCatalogue;
   private readonly reader: RecordReader;
@@ -94,7 +94,7 @@ export class EmbeddedDatabase {
     this.reader = new MongoRecordReader(connection, this.catalogue);
   }
 
-  /** Begins one. @throws SeedError listing every error of the seed */
+  /** Starts an embedded database. @throws SeedError listing every error of the seed */
   static async start({
     seed,
     path,
@@ -102,13 +102,13 @@ export class EmbeddedDatabase {
   }: EmbeddedDatabaseOptions = {}): Promise<EmbeddedDatabase> {
     const parsed = seed === undefined ? null : parseSeed(seed);
     const server = await EmbeddedMongo.start({ inProcess: true, ...(path !== undefined && { path }) });
-    // The server runs in this process: a late answer means a busy machine.
+    // The server runs in this process: a slow answer means a busy machine.
     const connection = new MongoConnection({ uri: server.uri, database: name, patience: 30_000 });
     try {
       if (parsed) await loadSeed(connection, parsed, { onlyIfEmpty: false });
       return new EmbeddedDatabase(server, connection, await DatabaseSnapshot.take(connection));
     } catch (error) {
-      // Left open, it would keep the process alive.
+      // An open connection would keep the process alive.
       await connection.close();
       await server.close();
       throw error;
@@ -120,19 +120,19 @@ export class EmbeddedDatabase {
     return this.server.uri;
   }
 
-  /** The rows as they are stored, past every policy: for whoever owns the database, which is the test. */
+  /** The stored rows without any policy, for tests. */
   get rows(): RecordReader {
-    // Others change classes behind its back.
+    // Other code changes classes without notice.
     this.catalogue.invalidate();
     return this.reader;
   }
 
-  /** Everything is as it was when it started. A running instance keeps what it has cached of it until its caches are cleared. */
+  /** Restores the seed. A running instance keeps its cached data until its caches are cleared. */
   async reset(): Promise<void> {
     await this.seeded.putBack();
   }
 
-  /** Ends it and frees its port or socket. What was in it is gone. */
+  /** Stops it, frees its port or socket and discards its data. */
   async close(): Promise<void> {
     await this.connection.close();
     await this.server.close();

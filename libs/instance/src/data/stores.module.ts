@@ -43,7 +43,7 @@ import {
 import type { DatabaseConfig, LiveQueryConfig, ParseConfig } from '#config';
 import { ChangeSources, FeedSource } from '#subscriptions';
 
-/** Sessions of other users are found in the database only: without it impersonation is not possible. */
+/** Sessions of other users exist only in the database: without it impersonation is not possible. */
 class NoUserSessions extends UserSessions {
   newest(): Promise<null> {
     return Promise.resolve(null);
@@ -54,13 +54,13 @@ class NoUserSessions extends UserSessions {
   }
 }
 
-/** What a deployment can reach; at least one of them. */
+/** The connections of a deployment; at least one. */
 export interface Connections {
   readonly mongo: MongoConnection | null;
   readonly parse: ParseConnection | null;
 }
 
-/** Sessions end at Parse Server without notice: they are looked up again as often as roles. */
+/** Sessions end at Parse Server without notice, so they are looked up as often as roles. */
 const SESSIONS_OF_THE_DATABASE = { identitySeconds: 30 };
 
 export function parseConnectionOf({
@@ -74,7 +74,7 @@ export function parseConnectionOf({
     : new ParseConnection({ serverUrl, appId, masterKey, restApiKey });
 }
 
-/** Classes and their permissions, from wherever they can be read. */
+/** Classes and their permissions, from the available source. */
 export function catalogueOf({ mongo, parse }: Connections): SchemaCatalogue {
   if (mongo) return new MongoSchemaCatalogue(mongo);
   return new ParseSchemaCatalogue(existing(parse));
@@ -88,8 +88,8 @@ export function directoryOf({ mongo, parse }: Connections): PrincipalDirectory {
 }
 
 /**
- * How the database is shared among principals. The embedded one works in a single thread: more operations at once would not be
- * done sooner, and those of one principal would stand before everybody else's.
+ * How principals share the database. The embedded one has a single thread: more concurrent operations would not finish
+ * sooner, and those of one principal would block all others.
  */
 export function databaseTurnsOf({ uri }: Pick<DatabaseConfig, 'uri'>): DatabaseTurns {
   return new DatabaseTurns(uri === 'embedded' ? EMBEDDED_TURNS : {});
@@ -97,7 +97,7 @@ export function databaseTurnsOf({ uri }: Pick<DatabaseConfig, 'uri'>): DatabaseT
 
 const EMBEDDED_TURNS = { atOnce: 8, perPrincipal: 3 };
 
-/** What the ports to data are bound to: MongoDB alone, or Parse Server with or without it. The one place that chooses. */
+/** Binds the data ports: MongoDB alone, or Parse Server with or without it. The only place that decides. */
 @Module({})
 export class StoresModule {
   /** @param imports provide the shared state */
@@ -147,14 +147,17 @@ export class StoresModule {
   }
 }
 
-/** LiveQuery where it is configured, else change streams where there is a database. A server that does not answer yet is probed again later. */
+/**
+ * LiveQuery where it is configured, else change streams where there is a database. A server that does not answer yet is
+ * probed again later.
+ */
 async function changeSources(
   mongo: MongoConnection | null,
   { url, appId, restApiKey, masterKey }: LiveQueryConfig,
   catalogue: SchemaCatalogue,
 ): Promise<ChangeSources> {
   const log = new Logger('Subscriptions');
-  // It connects when there is something to watch.
+  // It connects with the first subscription.
   const live =
     url === null || appId === null
       ? null
@@ -244,7 +247,7 @@ function withParseServer(mongo: MongoConnection | null, parse: ParseConnection):
   ];
 }
 
-/** The configuration is refused without either, so neither is ever missing where the other is. */
+/** The configuration check requires one of them, so the other exists where one is missing. */
 function existing<T>(connection: T | null): T {
   if (connection === null) throw new Error('neither MongoDB nor Parse Server is configured');
   return connection;

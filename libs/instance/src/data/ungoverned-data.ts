@@ -8,11 +8,11 @@ import type { Where } from '#policy';
 /** Milliseconds that one operation may take. */
 const PATIENCE = 30_000;
 
-/** Which rows are read, and what of them. */
+/** Selects rows and their fields. */
 export interface UngovernedQuery {
   /** Parse constraint. Default: every row. */
   readonly where?: Where;
-  /** Default: as the store has them. */
+  /** Default: the order of the store. */
   readonly order?: readonly SortKey[];
   /** Wire names to return. Default: all. */
   readonly keys?: readonly string[];
@@ -20,21 +20,23 @@ export interface UngovernedQuery {
   readonly limit?: number;
 }
 
-/** Rows as they are stored: no policy, no rights, no tenant, no mask. Each operation leaves a record. */
+/** Stored rows without policy, rights, tenant or mask. Each operation leaves a record. */
 export interface UngovernedRecords {
   /** Rows of a class. @throws StoreError, and Refused (`audit_unavailable`) while no record can be kept */
   find(className: string, query?: UngovernedQuery): Promise<ParseRow[]>;
-  /** How many rows there are. @param where default: all. @throws as `find` */
+  /** Counts rows. @param where default: all. @throws as `find` */
   count(className: string, where?: Where): Promise<number>;
-  /** Stores a new row. @returns it, as it is stored. @throws as `find` */
+  /** Stores a new row. @returns the stored row. @throws as `find` */
   create(className: string, fields: ParseRow): Promise<ParseRow>;
-  /** Changes a row. @returns it, as it is stored; null: there is none. @throws as `find` */
+  /** Changes a row. @returns the stored row; null: it does not exist. @throws as `find` */
   update(className: string, objectId: string, fields: ParseRow): Promise<ParseRow | null>;
-  /** Removes a row. @returns false: there is none. @throws as `find` */
+  /** Removes a row. @returns false: it does not exist. @throws as `find` */
   delete(className: string, objectId: string): Promise<boolean>;
 }
 
-/** The one way past the policy that has a name: the operator lists it in `ungoverned`, the record and `doctor` tell it. */
+/**
+ * The only named access without a policy: the operator lists it in `ungoverned`, and the record and `doctor` report it.
+ */
 export class UngovernedData {
   /** @internal Made by the module. */
   constructor(
@@ -44,7 +46,7 @@ export class UngovernedData {
     private readonly audit: AuditSink,
   ) {}
 
-  /** Its records name this code by `name`. @throws TypeError for a name that the operator did not list */
+  /** Its records contain `name`. @throws TypeError for a name that the operator did not list */
   as(name: string): UngovernedRecords {
     if (!this.names.includes(name))
       throw new TypeError(`'${name}' is not among the names that 'ungoverned' permits`);
@@ -67,7 +69,7 @@ export class UngovernedData {
     };
   }
 
-  /** What cannot be recorded is not done. */
+  /** An operation that cannot be recorded is not run. */
   private async recorded<T>(
     name: string,
     target: string,

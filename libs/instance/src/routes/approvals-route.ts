@@ -23,7 +23,7 @@ const REFUSED: Readonly<Record<ApprovalServiceRefusal, readonly [status: number,
   decided_before: [409, 'this approval has been decided'],
 };
 
-/** One segment; nothing that needs an escape is an id. */
+/** One path segment; an id contains nothing that needs an escape. */
 const ID = /^\/([A-Za-z0-9._~-]+)$/;
 
 /** @throws UnusableBody */
@@ -34,7 +34,7 @@ function verdictOf({ decision, reason }: Readonly<Record<string, unknown>>): Ver
   return { approved: decision === 'approve', ...(reason !== undefined && { reason }) };
 }
 
-/** Calls that wait for another person, for those who may decide them (docs/guide/approvals.md). */
+/** Calls that wait for another person's approval, for approvers (docs/guide/approvals.md). */
 @Injectable()
 export class ApprovalsRoute implements HttpRoute {
   readonly path = '/approvals';
@@ -75,7 +75,7 @@ export class ApprovalsRoute implements HttpRoute {
     return this.admitted(request, response, (agent) => this.office.show(id, agent, gone.signal));
   }
 
-  /** Every one of these counts as a call of the caller's. */
+  /** Each of these requests counts as a call of the caller. */
   private async admitted(
     request: IncomingMessage,
     response: ServerResponse,

@@ -4,7 +4,7 @@ import { AuthenticationUnavailable } from '#auth';
 import { CurrentDocuments } from '../auth/oauth-rules.js';
 import { isReading, type HttpRoute, notFound, sendJson, wrongVerb } from './http-routes.js';
 
-/** These documents are for pages of any origin, and nothing else of this service is. */
+/** Pages of any origin may read these documents, and no other route of this service. */
 const OPEN = { 'Access-Control-Allow-Origin': '*', 'Cross-Origin-Resource-Policy': 'cross-origin' };
 const VERBS = 'GET, HEAD, OPTIONS';
 const PREFLIGHT = {
@@ -14,7 +14,10 @@ const PREFLIGHT = {
   'Access-Control-Max-Age': '86400',
 };
 
-/** Where a client without a token finds its authorization server (docs/operations/oauth.md). Asks for no credentials and takes none. */
+/**
+ * Documents with the authorization server for clients without a token (docs/operations/oauth.md). They need and accept
+ * no credentials.
+ */
 abstract class DocumentsRoute implements HttpRoute {
   abstract readonly path: string;
   private readonly logger = new Logger('Documents');
@@ -49,7 +52,7 @@ export class ProtectedResourceRoute extends DocumentsRoute {
   }
 }
 
-/** RFC 8414, of the first issuer: for clients of 2025-03-26. */
+/** RFC 8414, for the first issuer: for clients of 2025-03-26. */
 @Injectable()
 export class AuthorizationServerRoute extends DocumentsRoute {
   readonly path = '/.well-known/oauth-authorization-server';

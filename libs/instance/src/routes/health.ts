@@ -14,20 +14,20 @@ const PROBE_TIMEOUT = 1_000;
 type Dependencies = Readonly<Record<string, 'up' | 'down'>>;
 
 export interface ReadyState {
-  /** Whether calls should be sent here. */
+  /** Whether the service accepts calls. */
   readonly ready: boolean;
-  /** `draining`: it finishes running calls and takes no new ones. */
+  /** `draining`: it finishes running calls and accepts no new ones. */
   readonly status: 'ready' | 'unavailable' | 'draining';
   readonly dependencies: Dependencies;
 }
 
 /** A dependency that can be probed. */
 interface Probed {
-  /** Rejects when it does not. */
+  /** Rejects when the dependency is down. */
   ping(timeoutMs: number): Promise<void>;
 }
 
-/** Whether the service can serve, by what it depends on. What is not configured is left out. */
+/** Readiness of the service by its dependencies. Dependencies that are not configured are left out. */
 @Injectable()
 export class Readiness {
   /** Concurrent requests share one probe of each dependency. */
@@ -59,21 +59,21 @@ export class Readiness {
   }
 
   private async probeAll(): Promise<Dependencies> {
-    // Memory of this process is no dependency.
+    // The memory of this process is not a dependency.
     const replicas = this.shared.reach === 'replicas';
     const probed = await Promise.all([
       probe('mongodb', this.mongo),
       probe('parse', this.parse),
       probe('redis', replicas ? yesOrNo(() => this.shared.isUp()) : null),
       probe('queue', replicas ? yesOrNo(() => this.queue.isUp()) : null),
-      // Without it no call runs.
+      // Without audit no call runs.
       probe('audit', this.audit.states.size > 0 ? yesOrNo(() => this.auditIsUp()) : null),
     ]);
     return Object.fromEntries(probed.flat());
   }
 }
 
-/** One that hangs is down. */
+/** A dependency that does not answer in time is down. */
 function yesOrNo(ask: () => Promise<boolean>): Probed {
   return {
     ping: async (timeoutMs) => {

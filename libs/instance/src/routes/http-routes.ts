@@ -12,18 +12,18 @@ import { type McpEdge, NotServed, notServed, trustedHeaders, type UnreadAnswers 
 
 /** A route beside MCP, on plain Node requests: the same behind any framework. */
 export interface HttpRoute {
-  /** `/approvals`; what lies below is its own as well. */
+  /** `/approvals`; the route also owns all paths below it. */
   readonly path: string;
   /**
-   * Answers one request. What it throws is an internal error.
-   * @param below what follows `path`, without a query: empty, or from a slash on
+   * Answers one request. An exception is an internal error.
+   * @param below the part after `path`, without a query: empty, or starting with a slash
    */
   answer(request: IncomingMessage, response: ServerResponse, below: string): Promise<void>;
 }
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Node sends no body in answer to HEAD. */
+/** Node sends no body in an answer to HEAD. */
 export function sendJson(
   response: ServerResponse,
   status: number,
@@ -45,7 +45,7 @@ export function notFound(response: ServerResponse): void {
 
 export const isReading = ({ method }: IncomingMessage): boolean => method === 'GET' || method === 'HEAD';
 
-/** @param verbs that the place has */
+/** @param verbs the allowed methods of the path */
 export function wrongVerb(response: ServerResponse, verbs: string): void {
   sendJson(response, 405, { error: 'Method Not Allowed' }, { Allow: verbs });
 }
@@ -85,15 +85,18 @@ export class HttpRoutes implements Mounted {
   }
 }
 
-/** A handler of some paths before the framework. */
+/** A handler that receives some paths before the framework. */
 export interface Mounted {
-  /** Whether it handles a request target, if only with 404. */
+  /** Whether it handles a request target, even if only with 404. */
   claims(url: string): boolean;
   /** Never rejects. */
   handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
 }
 
-/** Hands each its paths before the framework sees the request; everything else goes through Nest as usual, and is read within its time as well. */
+/**
+ * Passes each handler its paths before the framework sees the request. All other requests go through Nest as usual,
+ * with the same read timeout.
+ */
 export function mountEdges(
   server: Server,
   edges: readonly Mounted[],
@@ -126,7 +129,7 @@ const challenging = (challenge: string | undefined): Record<string, string> =>
 const insufficientScope = (authenticator: Authenticator, scopes: readonly string[]) =>
   new NotServed(403, 'Insufficient scope', challenging(authenticator.scopeChallenge(scopes)));
 
-/** Why a caller is not served whom more scopes would make an agent that suffices; null where none would. */
+/** Why a caller is refused who would get a sufficient agent with more scopes; null where no scopes help. */
 export function scopesLacking(
   authenticator: Authenticator,
   agent: Agent,

@@ -10,7 +10,7 @@ import { HealthRoute, Readiness, ReadyRoute } from './health.js';
 import type { HttpRoute } from './http-routes.js';
 import { ToolsRoute } from './tools-route.js';
 
-/** Every route beside MCP that is answered whole, by what it is for. */
+/** The routes beside MCP that send a whole answer, by purpose. */
 export type InstanceRoutes = Readonly<
   Record<'tools' | 'approvals' | 'health' | 'ready' | 'protectedResource' | 'authorizationServer', HttpRoute>
 >;
@@ -24,10 +24,10 @@ const ROUTES = [
   AuthorizationServerRoute,
 ];
 
-/** The routes beside MCP, and whether the service can serve. */
+/** The routes beside MCP, and the readiness of the service. */
 @Module({})
 export class RoutesModule {
-  /** @param imports provide what the routes answer from, and every dependency that readiness asks about */
+  /** @param imports provide the data of the routes and every dependency of readiness */
   static register(imports: ModuleMetadata['imports']): DynamicModule {
     return { module: RoutesModule, imports: [...(imports ?? [])], providers: [Readiness, ...ROUTES] };
   }
