@@ -17,12 +17,12 @@ import { CONFIG_SCHEMA, checkedConfig } from '#config';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
 
-// Files are probed member by member, whatever they turn out to be.
+// Untyped: the tests check each member.
 interface Node {
   readonly [member: string]: Node;
 }
 
-/** @throws when the file is not YAML, or holds more than one document */
+/** @throws when the file is not YAML, or contains more than one document */
 function yaml(path: string): Node {
   const documents = parseAllDocuments(read(path));
   if (!Array.isArray(documents) || documents.length !== 1) throw new Error(`${path} is not one document`);
@@ -38,12 +38,12 @@ const text = (node: unknown) => (typeof node === 'string' || typeof node === 'nu
 let folder: string;
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'parley-deployment-'));
-  // What the shipped configurations name beside them.
+  // Files that the shipped configurations refer to.
   symlinkSync(join(root, 'demo'), join(folder, 'demo'));
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Loads a shipped configuration as a start would, with secrets that are there. */
+/** Loads a shipped configuration like a start, with existing secrets. */
 function start(content: string, env: Record<string, string>) {
   const secret = join(folder, 'secret');
   writeFileSync(secret, 'redis://127.0.0.1:6379');

@@ -56,14 +56,14 @@ export async function startHttpService(
       NestFactory.create<NestExpressApplication>(module, {
         logger,
         forceCloseConnections: true,
-        // The edge reads bodies itself and no other route takes one.
+        // The edge reads bodies itself, and no other route accepts one.
         bodyParser: false,
       }),
   );
   try {
     return await serveOverHttp(instance, { loaded, connection, env, plugins, live });
   } catch (error) {
-    // Left open, it would keep the process alive.
+    // An open instance would keep the process alive.
     await instance.abandon();
     throw error;
   }
@@ -84,10 +84,10 @@ async function serveOverHttp(
   const { app } = instance;
   app.disable('x-powered-by');
   const server = app.getHttpServer() as Server;
-  // Longer than the idle time of the usual load balancers (60 s): the side that sends must be the one that closes.
+  // Longer than the idle time of the usual load balancers (60 s): the sending side must close the connection.
   server.keepAliveTimeout = 75_000;
   server.maxConnections = loaded.config.server.maxConnections;
-  // Whoever sends slower than this holds a connection for nothing.
+  // A slower sender only occupies a connection.
   server.headersTimeout = 15_000;
   server.requestTimeout = 60_000;
   await instance.begin();
@@ -107,7 +107,7 @@ async function serveOverHttp(
   };
 }
 
-/** The console is loaded only where it is served. */
+/** Loads the console only where it is served. */
 async function liveRecords(
   { console: { operators } }: LoadedConfig['config'],
   bus: MessageBus,

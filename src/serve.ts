@@ -5,9 +5,9 @@ import { closeWithin, loadWithPlugins, openDatabase } from '#instance';
 const DATABASE_TIMEOUT = 2_000;
 
 export interface RunningService {
-  /** Where the MCP endpoint is. */
+  /** URL of the MCP endpoint. */
   readonly url: string;
-  /** Reads the configuration anew, now. */
+  /** Reloads the configuration now. */
   reload(): Promise<void>;
   close(): Promise<void>;
 }
@@ -40,7 +40,7 @@ export async function serve(env: Environment, cwd: string): Promise<RunningServi
   }
 }
 
-/** Ends the process once what runs has ended; with a second signal at once. */
+/** Ends the process after running calls have ended; a second signal ends it at once. */
 function closeOnSignals(close: () => Promise<void>): void {
   let asked = false;
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {

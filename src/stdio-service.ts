@@ -10,7 +10,7 @@ import { StdioEdge, Wire } from '#streaming';
 import { NOTHING_OBSERVED, type Observability, Telemetry } from '#telemetry';
 import { openLogger } from './logging/service-logger.js';
 
-/** What a client on a pipe shows instead of request headers. */
+/** The credentials of a client on a pipe, instead of request headers. */
 function credentialsOf(given: Environment): Record<string, string> {
   const env = withEnvironmentFiles(given);
   const key = env['MCP_API_KEY'];

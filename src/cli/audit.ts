@@ -22,10 +22,13 @@ import { MongoAuditCollection, MongoConnection } from '#data-mongo';
 import { UsageError, withConfig } from './command-options.js';
 import { textTable } from './text-output.js';
 
-/** What a full file is put aside under. */
+/** The suffix of a rotated file. */
 const PUT_ASIDE = /^\.\d{8}T\d{9}Z(-\d+)?$/;
 
-/** Files that were named, or those of the configured sinks with what was put aside, oldest first. @throws Error when one is not there */
+/**
+ * The named files, or those of the configured sinks with their rotated files, oldest first. @throws Error when one does
+ * not exist
+ */
 function auditFiles(named: readonly string[], { sinks }: AuditConfig): RecordSource[] {
   const paths =
     named.length > 0
@@ -44,7 +47,7 @@ function putAside(path: string): string[] {
     .map((entry) => join(dirname(path), entry));
 }
 
-/** The configured collections; those beside an embedded database ended with its process. */
+/** The configured collections; those in an embedded database ended with its process. */
 function auditCollections({ audit, database }: ParleyConfig): AuditCollection[] {
   return audit.sinks
     .filter((sink): sink is MongoSinkConfig => sink.kind === 'mongodb')
@@ -65,7 +68,7 @@ export interface SearchOptions extends Omit<AuditQuery, 'limit' | 'type' | 'outc
   readonly outcome?: string;
 }
 
-/** Finds records in files that are named, else in the configured database, else in the configured files. */
+/** Searches records in the named files, else in the configured database, else in the configured files. */
 export async function runAuditSearch(
   files: readonly string[],
   { config: file, json, ...asked }: SearchOptions,
@@ -123,7 +126,7 @@ export interface VerifyOptions {
   readonly json?: boolean;
 }
 
-/** Verifies a history of records; exit code 1 when it does not hold. @throws Error when there is nothing to read */
+/** Verifies a history of records; exit code 1 when it is invalid. @throws Error when there is nothing to read */
 export async function runAuditVerify(files: readonly string[], options: VerifyOptions): Promise<void> {
   const { config } = loadConfig(withConfig(options.config));
   const collections = files.length === 0 || options.mongo ? auditCollections(config) : [];
@@ -145,7 +148,7 @@ export async function runAuditVerify(files: readonly string[], options: VerifyOp
   }
 }
 
-/** @throws UsageError for what is no head */
+/** @throws UsageError for an invalid head */
 function headOf(text: string): ChainHead {
   const [, chain, seq, hash] = /^([0-9a-f]+):(\d+):([0-9a-f]{64})$/.exec(text) ?? [];
   if (chain === undefined || hash === undefined) throw new UsageError('--head: expected chain:sequence:hash');

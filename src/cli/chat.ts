@@ -13,7 +13,7 @@ export interface ChatOptions {
 }
 
 /**
- * Runs the conversation until the person leaves.
+ * Runs the conversation until the user leaves.
  * @throws ModelSettingsError when no model can be used, before anything is opened
  */
 export async function runChat({ agent, config }: ChatOptions): Promise<void> {
@@ -51,7 +51,7 @@ const MORE = '… ';
 const BLOCK = '"""';
 const LEAVE = new Set(['/exit', '/quit', 'exit', 'quit']);
 
-/** Questions and commands, one after the other, until the input ends. */
+/** Reads questions and commands until the input ends. */
 class ChatLoop {
   private readonly commands: ChatCommands;
 
@@ -80,7 +80,7 @@ class ChatLoop {
     terminal.line('Type your question. /help lists the commands.');
   }
 
-  /** A line, or several: one that ends with a backslash goes on, and so does what stands between two lines of `"""`. */
+  /** One or more lines: a line that ends with a backslash continues, and so does a block between two lines of `"""`. */
   private async question(): Promise<string | null> {
     const { terminal } = this.parts;
     const lines: string[] = [];
@@ -135,7 +135,7 @@ class ChatLoop {
     if (this.commands.trace) terminal.line(terminal.paint('dim', `  ${usage.toString()}`));
   }
 
-  /** Ctrl-C ends what is being done, and nothing else. */
+  /** Ctrl-C cancels only the current work. */
   private async interruptibly(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const { terminal, person } = this.parts;
     const turn = new AbortController();
@@ -168,7 +168,7 @@ interface ChatCommand {
 const SHOWN_OF_HISTORY = 120;
 const SHOWN_OF_SUMMARY = 200;
 
-/** What begins with a slash. */
+/** Commands that begin with a slash. */
 class ChatCommands {
   trace: boolean;
   private readonly commands: ReadonlyMap<string, ChatCommand>;
@@ -245,7 +245,7 @@ class ChatCommands {
 
   private async export(file: string): Promise<void> {
     if (file === '') return this.line('/export FILE');
-    // For its owner alone, and never over another file.
+    // Readable by its owner alone, and never over an existing file.
     await writeFile(file, this.parts.conversation.export(), { flag: 'wx', mode: 0o600 });
     this.line(`[written to ${oneLine(file)}]`);
   }

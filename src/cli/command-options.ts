@@ -1,6 +1,6 @@
 import type { Environment } from '#config';
 
-/** The command was not given what it needs; ends with exit code 2. */
+/** A required argument of a command is missing or invalid; ends with exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
@@ -10,7 +10,7 @@ export interface StartOptions {
   readonly port?: string;
 }
 
-/** The environment with the options of a start in the place of PARLEY_CONFIG and PORT. @throws UsageError */
+/** The environment with the options of a start instead of PARLEY_CONFIG and PORT. @throws UsageError */
 export function withStartOptions({ config, port }: StartOptions): Environment {
   if (port === undefined) return withConfig(config);
   if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535)
@@ -18,7 +18,7 @@ export function withStartOptions({ config, port }: StartOptions): Environment {
   return { ...withConfig(config), PORT: port };
 }
 
-/** The environment with `--config` in the place of PARLEY_CONFIG. */
+/** The environment with `--config` instead of PARLEY_CONFIG. */
 export function withConfig(file: string | undefined): Environment {
   return file === undefined ? process.env : { ...process.env, PARLEY_CONFIG: file };
 }

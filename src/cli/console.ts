@@ -54,7 +54,7 @@ export async function runConsole({ agent, config }: ConsoleOptions): Promise<voi
       writer: shown,
     });
     terminal?.attach(server);
-    // Before the prompt's own answer to Ctrl-C, which goes on to ask for code.
+    // Runs before the prompt's own Ctrl-C handler, which continues to read code.
     server.prependListener('SIGINT', () => person?.giveUp());
     Object.assign(server.context, functions);
     for (const [name, get] of Object.entries(values))
@@ -66,7 +66,7 @@ export async function runConsole({ agent, config }: ConsoleOptions): Promise<voi
   }
 }
 
-/** Values as Node prints them, and answers as text; nothing in them drives the terminal. */
+/** Values in Node's format, and answers as text; terminal control characters are removed. */
 function shown(value: unknown): string {
   if (value instanceof Answer) return value.toString();
   return terminalText(inspect(value, { depth: 8, maxStringLength: 10_000 }));
@@ -81,7 +81,7 @@ interface ConsoleDependencies {
 
 type Helper = (...args: never[]) => unknown;
 
-/** What is bound at the prompt of `parley console`. `values` are looked up anew whenever their name is entered. */
+/** The helpers at the prompt of `parley console`. `values` are evaluated anew at each use of their name. */
 interface ConsoleHelpers {
   readonly functions: Readonly<Record<string, Helper>>;
   readonly values: Readonly<Record<string, () => unknown>>;
@@ -126,7 +126,7 @@ function consoleHelpers({ agent, conversation, print }: ConsoleDependencies): Co
   };
 }
 
-/** As the wire would carry it: what was made at the prompt is of the prompt's own classes, and is no plain object elsewhere. */
+/** Serialises a value: objects of the prompt have the classes of its own context and are no plain objects elsewhere. */
 function asSent(given: unknown): JsonObject {
   const sent: unknown = JSON.parse(JSON.stringify(given ?? {}));
   if (!isJsonObject(sent)) throw new TypeError('arguments are an object');
@@ -150,7 +150,7 @@ function namesIn(list: unknown): string[] {
     .filter((name): name is string => typeof name === 'string');
 }
 
-/** Evaluates what is entered at a prompt, one after the other; what promises come to is shown, and is `_`, without `await`. */
+/** Evaluates input of a prompt sequentially; it awaits promises, shows their results and stores them in `_`. */
 class AwaitedEvaluations {
   private last: Promise<void> = Promise.resolve();
 
@@ -158,14 +158,14 @@ class AwaitedEvaluations {
     this.last = inTurn(this.last, code, context, done);
   };
 
-  /** Settles when everything that was entered is evaluated. */
+  /** Settles when all input is evaluated. */
   async settled(): Promise<void> {
     await turn();
     await this.last;
     await turn();
   }
 
-  /** Lines of a pipe, each handed on when the one before it is evaluated, as a person would enter them. */
+  /** Lines of a pipe, each passed on when the previous one is evaluated, as with typed input. */
   paced(input: Readable): Readable {
     return Readable.from(this.lines(input), { objectMode: false, highWaterMark: 1 });
   }
@@ -194,12 +194,12 @@ async function inTurn(
   done(null, value);
 }
 
-/** A variable that is awaited for is one of the prompt anyway. */
+/** An awaited declaration is a variable of the prompt in any case. */
 const DECLARATION = /^\s*(?:var|let|const)\s+/;
 
 function evaluate(code: string, context: Context): unknown {
   const run = (text: string): unknown => runInContext(text, context, { filename: 'console' });
-  // As at any prompt: what begins with a brace is an object, when it can be one.
+  // As at any prompt: code that begins with a brace is an object, when it parses as one.
   const forms = /^\s*\{/.test(code) ? [`(${code})`, code] : [code];
   if (/\bawait\b/.test(code))
     forms.unshift(`(async () => (${code.replace(DECLARATION, '').replace(/;?\s*$/, '')}\n))()`);
@@ -213,15 +213,15 @@ function evaluate(code: string, context: Context): unknown {
   return run(code);
 }
 
-/** Also one of the context, whose classes are others. */
+/** Includes the SyntaxError class of the prompt's context. */
 const isSyntaxError = (error: unknown): error is SyntaxError =>
   (error as { name?: unknown } | null)?.name === 'SyntaxError';
 
-/** More lines may complete it. */
+/** Further lines may complete the code. */
 const isUnfinished = (error: unknown): error is SyntaxError =>
   isSyntaxError(error) && /^(Unexpected end of input|Unterminated template|missing \))/.test(error.message);
 
-/** Named and on one line: the stack tells of this prompt and not of what was entered. */
+/** Name and message on one line: the stack belongs to this prompt and not to the input. */
 function asError(fault: unknown): Error {
   const { name, message } = Object(fault) as { name?: unknown; message?: unknown };
   const told =

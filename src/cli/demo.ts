@@ -2,10 +2,10 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { configPath, type Environment, OVERLAID_VARIABLES } from '#config';
 
-/** The address does not change what is served. */
+/** The address does not change the served data. */
 const SAYS_WHERE = ['HOST', 'PORT'];
 
-/** The demo beside what runs: so many folders up from the bundle, from the sources and from what was compiled of them. */
+/** The demo file. It tries the folder depths of the bundle, of the sources and of their compiled form. */
 function demoFile(): string | undefined {
   return ['../../', '../../../']
     .map((up) => fileURLToPath(new URL(`${up}parley.yaml`, import.meta.url)))
@@ -13,8 +13,8 @@ function demoFile(): string | undefined {
 }
 
 /**
- * The configuration of the demo, for whoever has neither a file nor a database: what they meant to try. Null as soon as
- * anything is configured, so that no mistake in it is answered with the demo.
+ * The configuration of the demo, for a start without a configuration file and database. Null as soon as anything is
+ * configured, so that a configuration error never starts the demo.
  */
 export function demoConfig(env: Environment, cwd: string): string | null {
   const configured = ['PARLEY_CONFIG', ...OVERLAID_VARIABLES.filter((name) => !SAYS_WHERE.includes(name))];

@@ -7,7 +7,7 @@ export interface DoctorOptions {
   readonly all?: boolean;
 }
 
-/** Looks at a deployment before or beside its service; exit code 1 when something fails. */
+/** Checks a deployment before or beside its service; exit code 1 when a check fails. */
 export async function runDoctor({ config, json, all = false }: DoctorOptions): Promise<void> {
   const examination = await examine(withConfig(config), process.cwd());
   process.stdout.write(json ? examinationJson(examination) : describeExamination(examination, { all }));

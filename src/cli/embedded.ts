@@ -11,7 +11,7 @@ export interface EmbeddedOptions {
   readonly fsync: string;
 }
 
-/** Runs until a signal ends it. A journal that already holds the data is not seeded again. */
+/** Runs until a signal ends it. A journal with data is not seeded again. */
 export async function runEmbedded({ port, database, seed, data, fsync }: EmbeddedOptions): Promise<void> {
   if (!/^\d{1,5}$/.test(port) || Number(port) > 65535)
     throw new UsageError('--port: must be a whole number from 0 to 65535');

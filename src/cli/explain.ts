@@ -12,7 +12,7 @@ export interface ExplainOptions {
   readonly json?: boolean;
 }
 
-/** Tells what would come of a call, gate by gate, and sends nothing. Exit code 1 where it would be refused. */
+/** Simulates a call, gate by gate, and sends nothing. Exit code 1 where it would be refused. */
 export async function runExplain(tool: string, text: string, options: ExplainOptions): Promise<void> {
   const args = readArguments(text);
   const env = withConfig(options.config);
@@ -43,7 +43,10 @@ function readArguments(text: string): unknown {
   return args;
 }
 
-/** A simulated call as text: verdict, gates in their order, injected limits, the commands that the database would have received. */
+/**
+ * A simulated call as text: verdict, gates in their order, injected limits, the commands that the database would have
+ * received.
+ */
 function describeRehearsal(rehearsal: Rehearsal): string {
   return [verdict(rehearsal), gates(rehearsal), limits(rehearsal), masks(rehearsal), commands(rehearsal)]
     .filter((part) => part !== '')

@@ -1,7 +1,7 @@
 import { newKey, slowHashOf } from '#auth';
 import { UsageError } from './command-options.js';
 
-/** Characters; shorter ones are guessed however slow a guess is. */
+/** Minimum characters; shorter keys can be guessed whatever the cost of a guess. */
 const SHORTEST = 12;
 const LONGEST = 1_024;
 
@@ -13,7 +13,7 @@ async function readKey(): Promise<string> {
     .replace(/\r?\n$/, '');
 }
 
-/** A key never stands among the arguments, where every process of the machine could read it. */
+/** A key is never an argument, because every process of the machine could read it. */
 export async function runHashKey({ generate = false }: { readonly generate?: boolean }): Promise<void> {
   if (generate) {
     const { key, hash } = newKey();

@@ -50,7 +50,7 @@ program
   )
   .action(async (options: StartOptions) => {
     const env = withStartOptions(options);
-    // Loaded only here, so that the other commands start at once.
+    // Loaded only here, so that the other commands start fast.
     const { serve } = await import('../serve.js');
     await serve(env, process.cwd());
   });
@@ -251,7 +251,7 @@ audit
   });
 
 try {
-  // A default of its own, so that a mistyped command is reported as one.
+  // Not a default command of commander, so that a mistyped command is reported.
   const asked = process.argv.slice(2);
   await program.parseAsync(asked.length > 0 ? asked : ['serve'], { from: 'user' });
 } catch (error) {
@@ -260,7 +260,7 @@ try {
   if (!(error instanceof CommanderError)) process.stderr.write(`${told(error)}\n`);
 }
 
-/** 0 done, 1 found, refused or failed, 2 wrong usage (docs/reference/configuration.md#commands). */
+/** 0 success, 1 a finding, refusal or failure, 2 wrong usage (docs/reference/configuration.md#commands). */
 function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   return error instanceof UsageError ? 2 : 1;

@@ -12,7 +12,7 @@ import { Conversation, KernelTools, openModel } from '#chat';
 import { ServiceLogger } from '../logging/service-logger.js';
 import { UsageError } from './command-options.js';
 
-/** The service in this process, as one of its agents may use it. */
+/** The service in this process, for one of its agents. */
 export interface OpenAgent {
   readonly name: string;
   readonly permissions: string;
@@ -22,15 +22,15 @@ export interface OpenAgent {
 }
 
 export interface AgentChoice {
-  /** A name of the configuration; needs none where there is one agent only. */
+  /** A name of the configuration; optional where there is only one agent. */
   readonly agent: string | undefined;
-  /** A terminal for the questions of calls. Default: none. */
+  /** A terminal for client requests of calls. Default: none. */
   readonly person?: ClientLink;
 }
 
 /**
- * Composes the service over the configured database, with the gates, limits and records of any other call. Whoever runs it
- * can read the configuration and so needs no key; an agent with the rights of a session needs one (PARSE_SESSION_TOKEN).
+ * Composes the service over the configured database, with the gates, limits and records of any other call. A user who
+ * can read the configuration needs no key; an agent with the rights of a session needs one (PARSE_SESSION_TOKEN).
  * @throws UsageError for an agent that does not exist, or lacks its session
  */
 export async function openAgent(
@@ -87,7 +87,7 @@ function chosenAgent({ agents }: LoadedService, chosen: string | undefined): str
 }
 
 interface Admission {
-  /** The one rule that holds here, in the place of those for callers from outside. */
+  /** The only rule here, instead of those for remote callers. */
   readonly rule: AuthRuleConfig;
   readonly headers: Record<string, string>;
 }
@@ -100,7 +100,7 @@ function admissionOf(agent: string, { identities }: LoadedService, env: Environm
   return { rule: { parseSession: true, agent }, headers: { 'x-parse-session-token': session } };
 }
 
-/** Audit records name the account of the terminal where no session names a user. */
+/** Audit records contain the account of the terminal where no session names a user. */
 function atTerminal(admitted: Agent): Agent {
   const { shape, identity, tenantId, principal, impersonatedUserId } = admitted;
   if (!principal.startsWith('anonymous:')) return admitted;
@@ -122,7 +122,7 @@ function accountName(): string {
   }
 }
 
-/** The settings of an agent with the environment over them. */
+/** The settings of an agent, overridden by the environment. */
 function llmSettings(
   llm: LlmConfig,
   env: Environment,
@@ -140,8 +140,8 @@ function llmSettings(
 export type OpenConversation = (agent: OpenAgent) => Conversation;
 
 /**
- * @param agent whose settings hold; undefined: those of the only one
- * @returns what opens a conversation, so that settings are judged before anything else is opened
+ * @param agent whose settings apply; undefined: the only agent
+ * @returns a function that opens a conversation, so that settings are checked before any resource is opened
  * @throws ModelSettingsError
  */
 export function preparedConversation(

@@ -27,9 +27,9 @@ export interface CheckOptions {
 }
 
 interface CheckReport {
-  /** What stops a start. */
+  /** Errors that stop a start. */
   readonly faults: readonly ConfigFault[];
-  /** What may not have been meant. */
+  /** Possibly unintended settings. */
   readonly warnings: readonly ConfigFault[];
 }
 
@@ -52,7 +52,7 @@ async function check(file: string | undefined): Promise<CheckReport> {
   }
 }
 
-/** Without a file the defaults are checked, which is hardly what was meant. */
+/** Without a file the defaults are checked, which is probably unintended. */
 function noFile(env: Environment): readonly ConfigFault[] {
   const path = configPath(env, process.cwd());
   return existsSync(path)
@@ -61,8 +61,8 @@ function noFile(env: Environment): readonly ConfigFault[] {
 }
 
 /**
- * What only the classes of the database can say: names and fields that stop a start once they are known, and what an operator may not
- * have meant. Without a database no class is checked, which is a warning.
+ * Checks that need the classes of the database: names and fields that stop a start, and possibly unintended settings.
+ * Without a database no class is checked, which is a warning.
  */
 export async function judgedBySchema(loaded: LoadedWithPlugins): Promise<CheckReport> {
   const schemas = await readSchemas(loaded);

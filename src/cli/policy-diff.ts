@@ -30,7 +30,7 @@ export interface DiffOptions {
   readonly failOnWidening?: boolean;
 }
 
-/** Tells who gains and who loses what between two configurations, by asking the code that decides about both. */
+/** Shows which agents gain and lose which permissions between two configurations. The gates of both decide. */
 export async function runPolicyDiff(before: string, after: string, options: DiffOptions): Promise<void> {
   const configs: { file: string; loaded: LoadedService }[] = [];
   for (const file of [before, after]) configs.push({ file, loaded: await loadWithPlugins(withConfig(file)) });
@@ -83,7 +83,7 @@ const PLURALS = {
   approval: 'without approval',
 } as const;
 
-/** Changes for people, grouped by agent and class; `+` and `~` may let an agent do or see more. */
+/** Changes for people, grouped by agent and class; `+` and `~` may let an agent do or read more. */
 function describeChanges(changes: readonly SurfaceChange[]): string {
   const lines: string[] = [];
   for (const [agent, own] of groupBy(changes, (change) => change.agent)) {
@@ -135,7 +135,7 @@ function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): M
   return groups;
 }
 
-/** The classes and fields of the database and those that configurations name, so that what does not exist yet is compared too. */
+/** The classes and fields of the database and of the configurations, so that missing ones are compared too. */
 class DeclaredSchemas extends SchemaCatalogue {
   private merged: Promise<SchemaSnapshot> | undefined;
 
@@ -194,7 +194,7 @@ class DeclaredSchemas extends SchemaCatalogue {
 
 type Columns = Map<string, FieldSchema>;
 
-/** Under the name that it most likely has, unless it is there under another. */
+/** Adds a class under its likely name, unless it exists under another. */
 function added(written: string, columns: Columns | undefined, aliases?: ReadonlyMap<string, string>): void {
   const root = rootOf(written);
   if (columns && new FieldNames(aliases, columns).column(root) === null)

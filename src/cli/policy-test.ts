@@ -15,11 +15,11 @@ export interface PolicyTestOptions {
 interface CaseResult {
   readonly file: string;
   readonly rule: string;
-  /** What differs from what the case wants; empty when it holds. */
+  /** Differences from the expectation of the case; empty when it passes. */
   readonly faults: readonly string[];
 }
 
-/** Runs files of policy cases; exit code 1 when one does not hold. */
+/** Runs files of policy cases; exit code 1 when one fails. */
 export async function runPolicyTest(files: readonly string[], options: PolicyTestOptions): Promise<void> {
   const cases = files.flatMap((file) => readCases(file).map((policyCase) => ({ file, policyCase })));
   const env = withConfig(options.config);

@@ -21,7 +21,7 @@ function named({ subject, client, token }: RevokeOptions): [RevokedBy, string] {
   return only as [RevokedBy, string];
 }
 
-/** Never takes an earlier one away before the new one is there. */
+/** Adds the new entry before it removes an earlier one. */
 async function keep(
   store: VersionedStore,
   id: string,
@@ -33,7 +33,7 @@ async function keep(
   return earlier !== undefined && store.replace(id, earlier.revision, record, ttl);
 }
 
-/** Tokens issued until now are good for nothing from now on; those that are issued later are. */
+/** Revokes tokens issued until now; tokens issued later are valid. */
 export async function runRevoke(options: RevokeOptions): Promise<void> {
   const [by, value] = named(options);
   const seconds = Number(options.for);

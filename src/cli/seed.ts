@@ -3,7 +3,7 @@ import { loadSeed, MongoConnection } from '#data-mongo';
 import { loadConfig } from '#config';
 import { readSeedFile } from '#instance';
 
-/** The message for a load that the database ended. */
+/** The message for a load that the database aborted. */
 function explained(error: unknown): Error {
   if (!(error instanceof StoreError)) return error as Error;
   if (error.code === 'duplicate')
@@ -13,7 +13,7 @@ function explained(error: unknown): Error {
   return cause instanceof Error ? cause : error;
 }
 
-/** Loads a seed into an empty database; a database that holds anything is left as it is. */
+/** Loads a seed into an empty database; a database with data stays unchanged. */
 export async function runSeed(file: string): Promise<void> {
   const { database } = loadConfig().config;
   if (database.uri === null) throw new Error('no database is configured: set MONGODB_URI or database.uri');

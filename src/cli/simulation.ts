@@ -18,17 +18,19 @@ import { ServiceLogger } from '../logging/service-logger.js';
 import { UsageError } from './command-options.js';
 
 export interface SimulationOptions {
-  /** What takes the place of the database's own catalogue. */
+  /** Replaces the database's own catalogue. */
   readonly schemas?: (read: SchemaCatalogue) => SchemaCatalogue;
-  /** Id of the user whose session an agent reads with that reads with its caller's. Default: a user without roles. */
+  /**
+   * User id of the simulated session, for an agent that reads with its caller's session. Default: a user without roles.
+   */
   readonly user?: string;
-  /** A connection to the database that is open already. Default: one of its own. */
+  /** An open connection to the database. Default: a new one. */
   readonly connection?: MongoConnection | null;
-  /** False leaves the log of the process as it is. Default true: errors alone. */
+  /** False keeps the log of the process. Default true: errors alone. */
   readonly quiet?: boolean;
 }
 
-/** A room over the database that the configuration names, for the command line and the console. */
+/** A simulation over the configured database, for the command line and the console. */
 export async function openConfiguredSimulation(
   loaded: LoadedWithPlugins,
   env: Environment,
@@ -62,7 +64,7 @@ export async function openConfiguredSimulation(
   }
 }
 
-/** @throws UsageError listing the agents there are */
+/** @throws UsageError listing the existing agents */
 export function agentNamed(name: string, { agents }: Pick<RehearsalRoom, 'agents'>): Agent {
   const agent = agents.get(name);
   if (!agent)

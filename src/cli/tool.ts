@@ -15,8 +15,8 @@ export interface ToolOptions {
 const INTERRUPTED = 130;
 
 /**
- * Calls one tool and writes what came of it as JSON to stdout; questions and progress go to stderr. The exit code is 0 for a
- * result, 1 for a refusal or failure, 130 after Ctrl-C.
+ * Calls one tool and writes its outcome as JSON to stdout; client requests and progress go to stderr. The exit code is
+ * 0 for a result, 1 for a refusal or failure, 130 after Ctrl-C.
  * @throws UsageError
  */
 export async function runTool(
@@ -28,7 +28,7 @@ export async function runTool(
   const args = readArguments(json ?? '{}');
   const env = withConfig(options.config);
   const loaded = await loadWithPlugins(env);
-  // stdout is the result's.
+  // stdout contains only the result.
   const terminal = process.stdin.isTTY ? new Terminal({ output: process.stderr }) : null;
   const person = terminal && new PersonAtTerminal(terminal);
   const call = new AbortController();
@@ -72,11 +72,11 @@ function readArguments(text: string) {
   return args;
 }
 
-/** The result of a tool as scripts want it: `success` with `data`, or `error` and `error_code`. */
+/** The result of a tool for scripts: `success` with `data`, or `error` and `error_code`. */
 export function toolEnvelope({ text, failed, result }: ToolReply): JsonObject {
   if (!failed) return { success: true, data: member(result, 'structuredContent') ?? parsed(text) };
   const told = parsed(text);
-  // Refusals with a body say the same in JSON.
+  // Refusals with a body contain the same as JSON.
   if (isJsonObject(told) && told['success'] === false) return told;
   const meta = member(result, '_meta');
   const code = member(meta, 'parse.error_code');

@@ -9,7 +9,7 @@ import {
 import { type Rehearsal, simulatedAgent } from '#dispatcher';
 import { type RehearsalRoom, simulatedIdentity } from '#instance';
 
-/** Requests that may wait for the running one. */
+/** Maximum requests that wait for the running one. */
 const MOST_WAITING = 16;
 /** Milliseconds without a request after which a simulation is closed. */
 const IDLE = 5 * 60_000;
@@ -19,7 +19,9 @@ interface Opened<Loaded> {
   readonly room: Promise<RehearsalRoom>;
 }
 
-/** Simulated calls beside a running service: the simulation is opened with the first request and answers one at a time. */
+/**
+ * Simulated calls beside a running service: the simulation opens with the first request and runs one call at a time.
+ */
 export class ConfiguredSimulations<Loaded extends LoadedConfig> extends SimulationService {
   private opened: Opened<Loaded> | null = null;
   private turn: Promise<unknown> = Promise.resolve();
@@ -27,7 +29,7 @@ export class ConfiguredSimulations<Loaded extends LoadedConfig> extends Simulati
   private idle: NodeJS.Timeout | null = null;
 
   /**
-   * @param current the configuration that is served now: a simulation of an older one is closed
+   * @param current the served configuration: a simulation of an older one is closed
    * @param open opens a simulation of it
    */
   constructor(

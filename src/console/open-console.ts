@@ -39,7 +39,7 @@ export interface ConsoleSetting {
   readonly connection: MongoConnection | null;
   readonly plugins: LoadedWithPlugins['plugins'];
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Hears of everything that is recorded here. */
+  /** Receives all records of this process. */
   readonly live: LiveRecords;
 }
 
@@ -47,11 +47,13 @@ export interface MountedConsole extends Mounted {
   close(): Promise<void>;
 }
 
-/** Attempts to sign in from one remote network, and requests of one operator, each per minute and over all replicas. */
+/**
+ * Limits of sign-in attempts per remote network, and of requests per operator, each per minute and over all replicas.
+ */
 const SIGN_INS = { limit: 20, window: 60 };
 const REQUESTS = { limit: 600, window: 60 };
 
-/** The console beside a service that runs. */
+/** The console beside a running service. */
 export function openConsole(app: INestApplicationContext, setting: ConsoleSetting): MountedConsole {
   const { shared } = setting;
   const versions = app.get(ConfigVersions);
@@ -131,7 +133,7 @@ function routesOf(
   ];
 }
 
-/** Schema and roles are read over the connection of the service; the rest of a room has nothing behind it. */
+/** Schema and roles are read over the connection of the service; the other ports of a simulation have no backend. */
 function rehearsalsOf(
   versions: ConfigVersions,
   { connection, plugins, env }: ConsoleSetting,
@@ -150,7 +152,7 @@ interface StatusDependencies {
   readonly reach: 'process' | 'replicas';
 }
 
-/** How this process is. */
+/** The status of this process. */
 class ReplicaStatus extends ServiceStatus {
   private readonly version = productVersion();
   private readonly replica = randomUUID().slice(0, 8);

@@ -2,12 +2,12 @@ import { type AuthRuleConfig, isLoopbackHost, type LoadedConfig, logSecurityWarn
 import { type EnvironmentGates } from '#policy';
 import { type Finding, ok, warn } from './finding.js';
 
-/** A key of fewer characters can be found by trying. */
+/** A shorter key can be found by brute force. */
 const SHORTEST_KEY = 24;
-/** `aaaa…` is as easily found. */
+/** `aaaa…` is found as easily. */
 const FEWEST_CHARACTERS = 8;
 
-/** Who gets in from where, and with what. */
+/** Checks the listening address and the credentials of callers. */
 export function checkListening({ config }: Pick<LoadedConfig, 'config'>): Finding[] {
   const { server, auth } = config;
   const loopback = isLoopbackHost(server.host);
@@ -70,7 +70,7 @@ function checkKeys(auth: readonly AuthRuleConfig[]): Finding[] {
   return findings;
 }
 
-/** What the environment opened, and what agents can do with it. */
+/** Checks the open environment gates and what agents can do with them. */
 export function checkAgents(loaded: LoadedConfig, gates: EnvironmentGates): Finding[] {
   const open = Object.entries(gates).flatMap(([name, isOpen]) => (isOpen ? [name] : []));
   const { requireApprovalFor, suppressMasterKeyWarning } = loaded.policy.switches;

@@ -36,7 +36,7 @@ describe('the files of a deployment', () => {
     const inside = file('open-folder/parley.yaml', 0o600);
     chmodSync(open, 0o777);
     expect(judged({ config: inside })).toEqual(['fail files.writable']);
-    // As /tmp is: files of others stay theirs.
+    // Sticky like /tmp: other users' files stay theirs.
     chmodSync(open, 0o1777);
     expect(judged({ config: inside })).toEqual(['ok files']);
   });

@@ -10,23 +10,23 @@ const OTHERS_WRITE = 0o002;
 const STICKY = 0o1000;
 
 export interface FilesInUse {
-  /** Null: there is none, and defaults are in force. */
+  /** Null: there is no file, and the defaults apply. */
   readonly config: string | null;
   readonly plugins: readonly string[];
-  /** Files that secrets are taken from. */
+  /** Files that contain secrets. */
   readonly secrets: readonly string[];
-  /** Whether a secret stands in the configuration itself. */
+  /** Options whose secret is in the configuration itself. */
   readonly literalSecrets: readonly string[];
 }
 
-/** The files that secrets come from, by reference and by `NAME_FILE`. */
+/** The files of secrets, by reference and by `NAME_FILE`. */
 export function secretFiles(env: Environment, { references }: Pick<ConfigSources, 'references'>): string[] {
   const named = VARIABLES_FROM_FILES.flatMap((name) => env[`${name}_FILE`] ?? []);
   const referred = references.filter(({ kind }) => kind === 'file').map(({ name }) => name);
   return [...new Set([...named, ...referred])].filter((path) => path !== '').map((path) => resolve(path));
 }
 
-/** Who may change what the service runs by, and who may read its secrets. */
+/** Checks who may change the files of the service, and who may read its secrets. */
 export function checkFiles({ config, plugins, secrets, literalSecrets }: FilesInUse): Finding[] {
   const governing = config === null ? plugins : [config, ...plugins];
   const findings = [

@@ -8,9 +8,9 @@ interface Issuer {
 }
 
 /**
- * Whether every issuer of access tokens describes itself, and has keys to verify them with. It is asked as the service asks:
- * over the same checked connection, with the same limits.
- * @param resolve default: as the system resolves names
+ * Checks that every issuer of access tokens serves its metadata and keys. It uses the same checked connection and
+ * limits as the service.
+ * @param resolve default: the system's name resolution
  */
 export async function checkOAuth(rules: readonly object[], resolve?: ResolveHost): Promise<Finding[]> {
   const issuers = rules.flatMap((rule) => ('oauth' in rule ? [rule.oauth as Issuer] : []));
@@ -54,7 +54,7 @@ async function describesItself(documents: IssuerDocuments): Promise<boolean> {
   }
 }
 
-/** How many keys there are; 0 where the service would read none. */
+/** The number of keys; 0 where the service would read none. */
 async function keysAt(address: Promise<string>, resolve: ResolveHost | undefined): Promise<number> {
   try {
     const { status, value } = await requestJson(await address, { resolve });

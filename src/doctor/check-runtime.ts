@@ -31,11 +31,11 @@ function isContained(): boolean {
   }
 }
 
-/** Bytes of a body beyond which a hundred callers fill the memory of a usual container. */
+/** Maximum body bytes at which a hundred callers do not yet fill the memory of a usual container. */
 const LARGE_BODY = 16 * 1024 * 1024;
 const MANY_CALLS_A_SECOND = 1_000;
 
-/** Limits that the operator opened; all others hold as docs/reference/limits.md says. */
+/** Limits that the operator raised; all others have the values of docs/reference/limits.md. */
 export function checkLimits({ config, agents, policy }: LoadedConfig): Finding[] {
   const { server, exports: exportConfig } = config;
   const findings: Finding[] = [];
@@ -73,13 +73,16 @@ export function checkLimits({ config, agents, policy }: LoadedConfig): Finding[]
 }
 
 const IMPORTS = /(?:\bfrom|\bimport)\s*\(?\s*['"]([^'"\n]{1,200})['"]/g;
-/** What a plugin can be made of without a way around the policy. */
+/** Imports of a plugin that cannot bypass the policy. */
 const HARMLESS =
   /^(@parley\/server|@nestjs\/common|reflect-metadata|rxjs|rxjs\/operators|node:(path|url|util|crypto))$/;
-/** Hands out any provider of the service, ungoverned stores among them, or is the way to ungoverned rows. */
+/** Names that return any provider of the service, including ungoverned stores, or that lead to ungoverned rows. */
 const CONTAINER = /\b(UngovernedData|ModuleRef|ModulesContainer|DiscoveryService|LazyModuleLoader)\b/;
 
-/** Code of the operator's and what of it can reach data past the policy. Reads the named files alone, not what they import. */
+/**
+ * The operator's plugin code, and the parts that can access data without the policy. Reads only the named files, not
+ * their imports.
+ */
 export function checkPlugins({ plugins }: LoadedWithPlugins, files: readonly string[]): Finding[] {
   if (files.length === 0) return [ok('plugins', 'none')];
   if (plugins.length === 0)

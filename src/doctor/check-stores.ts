@@ -5,9 +5,9 @@ import { inspectParseServer } from '#data-parse';
 import { type ParleyConfig, isLoopbackHost } from '#config';
 import { type Finding, fail, ok, warn } from './finding.js';
 
-/** Milliseconds that each of them has to answer. */
+/** Milliseconds that each store has to answer. */
 const PATIENCE = 5_000;
-/** Milliseconds that clocks may differ before time stamps and expiries stop meaning the same. */
+/** Milliseconds that clocks may differ before time stamps and expiries become unreliable. */
 const CLOCK_TOLERANCE = 5_000;
 
 /** Whether `version` is `major.minor` or newer. */
@@ -22,7 +22,7 @@ function checkClock(check: string, whose: string, ahead: number): Finding[] {
   return [warn(check, told, 'synchronise the clocks of all machines (NTP)')];
 }
 
-/** The database that is configured. @param connection null: there is none */
+/** The configured database. @param connection null: there is none */
 export async function checkMongo(
   { database, server, redis, liveQuery }: ParleyConfig,
   connection: MongoConnection | null,
@@ -82,7 +82,7 @@ function judgeMongo({ version, topology, search, clockAhead }: MongoFacts, liveQ
   ];
 }
 
-/** What replicas share. */
+/** The shared state of replicas. */
 export async function checkRedis({ redis }: ParleyConfig): Promise<Finding[]> {
   if (redis.url === null)
     return [
@@ -137,7 +137,7 @@ function judgeRedis({ version, persistence, eviction, maxMemory, clockAhead }: R
   return [...findings, ...checkClock('redis.clock', 'Redis', clockAhead)];
 }
 
-/** The Parse Server that writes and sessions go through. */
+/** The Parse Server for writes and sessions. */
 export async function checkParseServer({ parse }: ParleyConfig): Promise<Finding[]> {
   const { serverUrl, appId, masterKey, restApiKey } = parse;
   if (serverUrl === null || appId === null) return [];

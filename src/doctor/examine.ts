@@ -24,7 +24,7 @@ import { checkMongo, checkParseServer, checkRedis } from './check-stores.js';
 import { fail, type Finding, type Level, ok, warn } from './finding.js';
 import { type ConfigLine, type ConfigSources, MASK, maskedConfig, secretsOf } from './masked-config.js';
 
-/** Where the values of a configuration come from, of all that can be read. */
+/** The readable sources of configuration values. */
 function readSources(env: Environment, cwd: string): ConfigSources {
   const { env: resolved } = environmentFiles(env);
   const path = configPath(resolved, cwd);
@@ -33,7 +33,7 @@ function readSources(env: Environment, cwd: string): ConfigSources {
   const asGiven = (variable: string | null) =>
     variable !== null && env[variable] === undefined ? `${variable}_FILE` : variable;
   const closed = resolved['MCP_API_KEY'] ? 'MCP_API_KEY' : null;
-  // The key takes the place of anonymous rules, or of rules that are not there.
+  // The key replaces anonymous rules, or missing rules.
   const isClosing = (option: string) => {
     const rules = (raw as { auth?: unknown } | null)?.auth;
     const index = Number(/^auth\.(\d+)\.apiKey$/.exec(option)?.[1] ?? Number.NaN);
@@ -52,13 +52,13 @@ const isAnonymous = (rule: unknown): boolean =>
 
 interface Examination {
   readonly findings: readonly Finding[];
-  /** What is in force; empty when it cannot be loaded. */
+  /** The effective options; empty when the configuration cannot be loaded. */
   readonly config: readonly ConfigLine[];
-  /** Texts that must not be in a report, wherever they came from. */
+  /** Texts that a report must not contain, from any source. */
   readonly secrets: readonly string[];
 }
 
-/** Checks everything that a start relies on. It writes nothing, and connects only to what is configured. */
+/** Checks everything that a start relies on. It writes nothing, and connects only to configured addresses. */
 export async function examine(env: Environment, cwd: string): Promise<Examination> {
   const runtime = checkRuntime();
   try {
@@ -117,8 +117,8 @@ function faultsOf({ source, faults }: ConfigError): Finding[] {
 }
 
 /**
- * What a start would load. Where only what a start asks for besides is wrong (a port that others can reach, a switch), the rest
- * is looked at all the same.
+ * Loads the configuration like a start. If only start-specific settings are wrong (a port that others can reach, a
+ * switch), the rest is still checked.
  * @throws ConfigError
  */
 async function examined(
@@ -151,7 +151,7 @@ function pluginFiles({ raw }: ConfigSources, path: string): string[] {
 
 async function checkStores({ config }: LoadedWithPlugins): Promise<Finding[]> {
   const embedded = config.database.uri === 'embedded';
-  // The check of the policy reports whether the seed can be loaded: it compares both.
+  // The policy check compares both, so it reports whether the seed can be loaded.
   const database = await openDatabase({ ...config.database, ...(embedded && { seed: null }) });
   try {
     const found = await Promise.all([
@@ -185,7 +185,7 @@ async function checkPolicy(loaded: LoadedWithPlugins): Promise<Finding[]> {
   }
 }
 
-/** Shorter texts stand in reports by chance. */
+/** Shorter texts may occur in reports by chance. */
 const SHORTEST_SECRET = 8;
 
 const count = ({ findings }: Examination, level: Level) =>
@@ -194,8 +194,8 @@ const count = ({ findings }: Examination, level: Level) =>
 const ORDER: readonly Level[] = ['fail', 'warn', 'ok'];
 
 /**
- * For people: findings with their remedies, what fails first, a line that counts, and the configuration in force.
- * @param all also options that nobody set
+ * For people: findings with their remedies, failures first, a line with counts, and the effective configuration.
+ * @param all includes unset options
  */
 export function describeExamination(examination: Examination, { all = false } = {}): string {
   const findings = ORDER.flatMap((level) => examination.findings.filter((one) => one.level === level));
@@ -228,7 +228,7 @@ export function examinationJson(examination: Examination): string {
   return `${JSON.stringify({ findings, config, counts }, clean, 2)}\n`;
 }
 
-/** The last net: whatever a finding quotes, no secret of the configuration leaves in it. */
+/** The final filter: it removes every secret of the configuration from findings. */
 function withoutSecrets(text: string, secrets: readonly string[]): string {
   return secrets
     .filter((secret) => secret.length >= SHORTEST_SECRET)

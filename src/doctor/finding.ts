@@ -1,14 +1,14 @@
-/** `fail`: the service would not start, not work, or not be safe; `warn`: something an operator should decide on. */
+/** `fail`: the service would not start, not work, or not be safe; `warn`: an operator should decide. */
 export type Level = 'ok' | 'warn' | 'fail';
 
-/** One thing that was looked at. */
+/** The result of one check. */
 export interface Finding {
   /** Stable name, such as `redis.eviction`. */
   readonly check: string;
   readonly level: Level;
-  /** What was found, in one line. */
+  /** The result, in one line. */
   readonly found: string;
-  /** What to do about it, in one line; only of what is not ok. */
+  /** The remedy, in one line; absent for ok. */
   readonly remedy?: string;
 }
 

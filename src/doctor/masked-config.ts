@@ -1,35 +1,35 @@
 import type { ConfigReference } from '#config';
 
-/** What stands where a secret is. */
+/** Replaces a secret. */
 export const MASK = '***';
 
 const SECRET_NAME =
   /(key|keys|secret|secrets|token|tokens|password|passphrase|credential|credentials|hash)$/i;
 
-/** Parameters of a connection string that say how to connect; whatever else stands in one may be a credential. */
+/** Parameters of a connection string that configure the connection; any other may be a credential. */
 const PLAIN_PARAMETERS =
   /^(authSource|authMechanism|replicaSet|tls|ssl|directConnection|retryWrites|retryReads|w|readPreference|readConcernLevel|maxPoolSize|minPoolSize|appName|connectTimeoutMS|socketTimeoutMS|serverSelectionTimeoutMS|compressors|loadBalanced|srvServiceName|family|db)$/;
 
-/** Where the value of an option comes from. */
+/** The source of an option's value. */
 type Origin = 'default' | 'file' | `environment ${string}` | `file, from ${string}`;
 
 export interface ConfigLine {
   /** Dotted path. */
   readonly path: string;
-  /** As it may be shown. */
+  /** The value with secrets masked. */
   readonly value: unknown;
   readonly origin: Origin;
 }
 
 export interface ConfigSources {
-  /** The file as it was read, references replaced. */
+  /** The file as read, with references replaced. */
   readonly raw: unknown;
   readonly references: readonly ConfigReference[];
-  /** The variable that overrides an option, as it was given: `NAME` or `NAME_FILE`. */
+  /** The variable that overrides an option: `NAME` or `NAME_FILE`. */
   readonly overlay: (path: string) => string | null;
 }
 
-/** Every option that is in force, one line each, secrets masked. */
+/** Every effective option, one line each, secrets masked. */
 export function maskedConfig(config: object, sources: ConfigSources): ConfigLine[] {
   return leavesOf(config, []).map(({ path, value }) => ({
     path: path.join('.'),
@@ -96,7 +96,7 @@ function shown(path: readonly string[], value: unknown): unknown {
   return withoutCredentials(value);
 }
 
-/** Addresses of webhooks are credentials by themselves, those of audit sinks too. */
+/** Webhook addresses are credentials, including those of audit sinks. */
 function isWebhook(path: readonly string[]): boolean {
   return path.some((part) => /webhook/i.test(part)) || (path[0] === 'audit' && path.at(-1) === 'url');
 }
@@ -104,7 +104,7 @@ function isWebhook(path: readonly string[]): boolean {
 function withoutCredentials(address: string): string {
   const scheme = /^[a-z+]+:\/\//i.exec(address)?.[0] ?? '';
   const rest = address.slice(scheme.length);
-  // Up to the last one: a password that was not encoded may hold one itself.
+  // Up to the last one: an unencoded password may contain one.
   const at = rest.lastIndexOf('@');
   const [place, query] = rest.slice(at + 1).split('?', 2) as [string, string?];
   const parameters = query?.split('&').map((parameter) => {

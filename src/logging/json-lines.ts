@@ -11,11 +11,11 @@ const LEVELS = {
   fatal: 'fatal',
 } as const satisfies Record<LogLevel, string>;
 
-/** One JSON object to a line, for whatever collects logs. */
+/** One JSON object per line, for log collectors. */
 export function jsonLines(destination: DestinationStream): LineWriter {
   const log = pino(
     {
-      // Levels are decided before a line is made.
+      // The level is checked before a line is created.
       level: 'trace',
       base: { pid: process.pid },
       messageKey: 'message',

@@ -1,20 +1,20 @@
 import type { LogLevel } from '@nestjs/common';
 import type { DestinationStream } from 'pino';
 
-/** One line of the log, without credentials, and safe for a terminal. */
+/** One log line, without credentials, and safe for a terminal. */
 export interface LogLine {
   readonly level: LogLevel;
   readonly context: string;
   readonly message: string;
   readonly stack?: string;
-  /** What it belongs to: trace, correlation. */
+  /** Context of the line: trace, correlation. */
   readonly fields: Readonly<Record<string, string>>;
 }
 
-/** Writes lines somewhere, in one form. */
+/** Writes lines in one format. */
 export type LineWriter = (line: LogLine) => void;
 
-/** Lines for people: time, level, who, what, and what it belongs to. */
+/** Lines for people: time, level, source, message and context. */
 export function plainLines(write: (text: string) => void): LineWriter {
   return ({ level, context, message, stack, fields }) => {
     const members = Object.entries(fields).map(([name, value]) => ` ${name}=${value}`);
@@ -27,12 +27,12 @@ export function plainLines(write: (text: string) => void): LineWriter {
 
 /** Milliseconds that a line about a call waits for others. */
 const GATHERING = 10;
-/** Characters that wait at most. */
+/** Maximum characters that wait. */
 const MOST = 65_536;
 
 /**
- * Lines that every call leaves, written together: a write costs as much as a good part of a call. Anything else, and every
- * warning, is written at once and takes along what waits before it; so does the end of the process.
+ * Batches the lines of calls, because a write costs a considerable part of a call. Other lines and warnings are written
+ * at once, after the waiting lines. The end of the process writes the waiting lines too.
  */
 export function gatheredLines(
   form: (destination: DestinationStream) => LineWriter,

@@ -2,13 +2,13 @@ import { isSection } from '#config';
 
 const HIDDEN = '[redacted]';
 
-/** Members and settings whose values are credentials, whatever they stand in. */
+/** Names of members and settings whose values are credentials, in any context. */
 const SECRET_NAME =
   /^(?:authorization|proxy-authorization|cookie|set-cookie|x-mcp-api-key|x-parse-(?:session-token|master-key|rest-api-key|javascript-key)|api_?key|master_?key|rest_?api_?key|state_?key|session_?token|access_?token|refresh_?token|id_?token|client_?secret|password|passwd|secret|token)$/i;
 
-/** Credentials in running text, each with a bound on what it looks at. */
+/** Credentials in running text, each pattern with a bounded length. */
 const PATTERNS: readonly (readonly [pattern: RegExp, replacement: string])[] = [
-  // A URI with somebody's name or password in it.
+  // A URI with a user name or password in it.
   [/\b([a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@"'<>]{1,512}@/gi, `$1${HIDDEN}@`],
   [/\b(Bearer|Basic)\s{1,4}[A-Za-z0-9._~+/=-]{4,8192}/gi, `$1 ${HIDDEN}`],
   [/\beyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{1,8192}\.[A-Za-z0-9_-]{0,8192}/g, HIDDEN],
@@ -27,20 +27,20 @@ const PATTERNS: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   ],
 ];
 
-/** Characters of a secret below which a text could hold it by chance. */
+/** Minimum characters of a secret: a shorter one may occur by chance. */
 const SHORTEST_SECRET = 8;
-/** Characters of one line; what is longer is cut before anything looks at it. */
+/** Maximum characters of one line; a longer line is cut before any pattern runs. */
 const LONGEST_LINE = 65_536;
 const DEEPEST = 6;
 
-/** Takes credentials out of what is logged: by the name of the member, by how they look, and those of the configuration as such. */
+/** Removes credentials from log output: by member name, by pattern, and the known values of the configuration. */
 export class Redaction {
   private readonly secrets: readonly string[];
 
-  /** @param secrets known ones; short ones are not looked for */
+  /** @param secrets known values; short ones are not searched */
   constructor(secrets: Iterable<string> = []) {
     const long = [...new Set(secrets)].filter((secret) => secret.length >= SHORTEST_SECRET);
-    // The longest first: one may be the beginning of another.
+    // The longest first: one may be the prefix of another.
     this.secrets = long.sort((one, other) => other.length - one.length);
   }
 
@@ -69,7 +69,7 @@ export class Redaction {
   }
 }
 
-/** Everything in a configuration that is a credential by its name, and the passwords of its URIs. */
+/** Every credential of a configuration by its name, and the passwords of its URIs. */
 export function secretsIn(config: unknown, below = false): string[] {
   if (typeof config === 'string') return below ? [config] : passwordOf(config);
   if (Array.isArray(config)) return config.flatMap((entry) => secretsIn(entry, below));

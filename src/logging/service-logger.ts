@@ -4,7 +4,7 @@ import type { LoggingConfig } from '#config';
 import { gatheredLines, type LineWriter, plainLines } from './log-lines.js';
 import { Redaction, secretsIn } from './redaction.js';
 
-/** Contexts whose lines at log level are shown; the framework's own only report its start. */
+/** Contexts whose lines at log level are shown; those of the framework only report its start. */
 const SHOWN_CONTEXTS = new Set<unknown>(['Audit', 'Parley']);
 
 export interface ServiceLoggerOptions {
@@ -12,11 +12,11 @@ export interface ServiceLoggerOptions {
   /** Default: plain lines on stderr. */
   readonly write?: LineWriter;
   readonly redaction?: Redaction;
-  /** What a line that is written now belongs to. Default nothing. */
+  /** The current context of a line. Default none. */
   readonly fields?: () => Readonly<Record<string, string>>;
 }
 
-/** Nest's logger on stderr: stdout belongs to protocols and to the output of commands. Every message is one line. */
+/** Nest's logger on stderr: stdout is reserved for protocols and command output. Every message is one line. */
 export class ServiceLogger extends ConsoleLogger {
   private readonly write: LineWriter;
   private readonly redaction: Redaction;
@@ -54,7 +54,7 @@ export class ServiceLogger extends ConsoleLogger {
     }
   }
 
-  /** Part of the line. */
+  /** The stack is part of the line. */
   protected override printStackTrace(): void {}
 }
 
@@ -73,14 +73,14 @@ async function jsonOnStderr(): Promise<LineWriter> {
 }
 
 export interface LoggerParts {
-  /** Searched for what no line may hold. */
+  /** Source of the secrets that lines must not contain. */
   readonly config: { readonly logging: LoggingConfig };
   readonly fields: () => Readonly<Record<string, string>>;
-  /** Where the configuration names none. */
+  /** The level when the configuration has none. */
   readonly level: NonNullable<LoggingConfig['level']>;
 }
 
-/** The logger of the service. JSON is loaded only where it is written. */
+/** The logger of the service. The JSON format is loaded only where it is used. */
 export async function openLogger({ config, fields, level }: LoggerParts): Promise<ServiceLogger> {
   const { format } = config.logging;
   const plain = format === 'plain' || (format === 'auto' && process.stderr.isTTY === true);

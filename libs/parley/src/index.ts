@@ -1,4 +1,4 @@
-/** What an application or a plugin builds tools, prompts, resources and class rules with (docs/guide/plugins.md). */
+/** Exports for tools, prompts, resources and class rules of an application or a plugin (docs/guide/plugins.md). */
 export {
   actingAs,
   type Agent,
@@ -130,7 +130,7 @@ export {
   ToolRegistry,
   type ValueSchema,
 } from '#tools';
-/** For applications that take Parley in (docs/guide/module.md). */
+/** Exports for applications that embed Parley (docs/guide/module.md). */
 export {
   type ApprovalRecord,
   type AuditEntry,

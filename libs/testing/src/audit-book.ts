@@ -4,11 +4,11 @@ type CallEntry = Extract<AuditEntry, { readonly type: 'tool_call' | 'export_read
 
 const PAGE = 200;
 
-/** What was written down since the start or the last `reset`: the latest 2000 entries at most. */
+/** The audit records since the start or the last `reset`: at most the latest 2000 entries. */
 export class AuditBook {
   private from: { readonly chain: string; readonly seq: number } | null = null;
 
-  /** @internal Made by the application. */
+  /** @internal Created by the application. */
   constructor(private readonly parley: Pick<Parley, 'get'>) {}
 
   /** Calls, approvals and everything else, the oldest first. */
@@ -38,8 +38,8 @@ export class AuditBook {
   }
 
   /**
-   * What was written down of a call, its own calls of other tools not among it.
-   * @throws Error when there is nothing: it is unknown then whether a gate refused
+   * The audit record of a call, without its nested calls.
+   * @throws Error when there is none, because it is then unknown whether a gate refused
    */
   async ofCall(tool: string, correlationId: string): Promise<AuditRecord> {
     const trail = this.parley.get<AuditTrail>(AuditTrail);
@@ -54,7 +54,7 @@ export class AuditBook {
     );
   }
 
-  /** From now on. */
+  /** Clears the records. */
   async forget(): Promise<void> {
     const { entries } = await this.parley.get<AuditTrail>(AuditTrail).search({ limit: 1 });
     this.from = entries[0] ?? this.from;

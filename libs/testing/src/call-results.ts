@@ -17,11 +17,11 @@ interface Beside {
   readonly progress: readonly ProgressUpdate[];
   /** Lines that the tool logged to its client. */
   readonly log: readonly LogEntry[];
-  /** What was written down of the call. */
+  /** The audit record of the call. */
   readonly record: AuditRecord;
 }
 
-/** The result of a call that was allowed, as it crosses the wire. */
+/** The result of a call that was allowed, as the client receives it. */
 export interface Told<Data = Record<string, unknown>> extends Beside {
   /** The structured content; without it, the text as JSON; without that, the text. */
   readonly data: Data;
@@ -31,13 +31,13 @@ export interface Told<Data = Record<string, unknown>> extends Beside {
   readonly content: readonly Readonly<Record<string, unknown>>[];
 }
 
-/** The result of a call that was refused or failed, with what only the audit record holds. */
+/** The result of a refused or failed call, with the members that only the audit record has. */
 export interface ToldRefusal extends Beside {
-  /** What a model reads. */
+  /** The text for the model. */
   readonly text: string;
-  /** What programs tell it by. */
+  /** The code for programs. */
   readonly code: ErrorCode;
-  /** Which access rule it was; absent for refusals of other gates. */
+  /** The access rule that refused; absent for refusals of other gates. */
   readonly kind?: DenialKind;
   /** `parse.details` as the agent receives them. */
   readonly details?: Readonly<Record<string, unknown>>;
@@ -45,24 +45,24 @@ export interface ToldRefusal extends Beside {
   readonly retryAfter?: number;
   /** The check that refused. The agent does not receive it. */
   readonly gate: string;
-  /** Why, for the operator alone. */
+  /** The reason, for the operator alone. */
   readonly cause?: string;
-  /** Something was thrown that is no refusal: the call failed, and no rule said no. */
+  /** The thrown error is no refusal: the call failed, and no rule refused it. */
   readonly isFault: boolean;
-  /** What was thrown. It is neither returned nor recorded. */
+  /** The thrown error. It is neither returned nor recorded. */
   readonly thrown?: unknown;
 }
 
-/** What came of `attempt`, by `allowed`. */
+/** The result of `attempt`, by `allowed`. */
 export type Attempt<Data = Record<string, unknown>> =
   | { readonly allowed: true; readonly told: Told<Data> }
   | { readonly allowed: false; readonly refusal: ToldRefusal };
 
-/** A call that was expected to be allowed was not. */
+/** A call that was expected to be allowed was refused or failed. */
 export class CallRefused extends AssertionError {
   constructor(
     call: string,
-    /** What came instead. */
+    /** The actual refusal. */
     readonly refusal: ToldRefusal,
   ) {
     super({
@@ -96,11 +96,11 @@ type Members = Readonly<Record<string, unknown>>;
 const isMembers = (value: unknown): value is Members =>
   value !== null && typeof value === 'object' && !Array.isArray(value);
 
-/** Values as a client reads them, and none that the server goes on using. */
+/** Serialised copies of values, so that a test shares no object with the server. */
 const sent = (value: unknown): unknown =>
   value === undefined ? undefined : JSON.parse(JSON.stringify(value));
 
-/** @throws Error for an answer and a record that do not say the same: neither could be trusted */
+/** @throws Error for an answer and a record that contradict each other */
 export function attemptOf<Data>(reply: KernelReply, beside: Beside, thrown: unknown): Attempt<Data> {
   const { record } = beside;
   const result = 'result' in reply ? sent(reply.result) : undefined;
@@ -143,7 +143,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Errors that calls threw and the agent does not receive. Each call has an agent of its own. */
+/** Errors that calls threw and the agent does not receive. Each call has a separate agent. */
 export class ThrownErrors {
   private readonly byAgent = new WeakMap<Agent, unknown>();
 
@@ -151,7 +151,7 @@ export class ThrownErrors {
     parley.get(ToolCallbacks).onError((error, { agent }) => this.byAgent.set(agent, error));
   }
 
-  /** Undefined: nothing. */
+  /** Undefined: no error was thrown. */
   take(agent: Agent): unknown {
     const error = this.byAgent.get(agent);
     this.byAgent.delete(agent);

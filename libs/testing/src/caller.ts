@@ -15,15 +15,15 @@ import {
 import type { Rehearsals } from './rehearsals.js';
 import { type Question, ScriptedPerson } from './scripted-person.js';
 
-/** The latest revision with sessions: it asks people while a call runs. */
+/** The latest revision with sessions: it sends client requests while a call runs. */
 const PROTOCOL = { era: 'legacy', version: '2025-11-25' } as const;
 
 export interface CallOptions {
-  /** Cancels the call, as a client does that goes away. Default: nothing does. */
+  /** Cancels the call, like a client that disconnects. Default: the call is not cancelled. */
   readonly signal?: AbortSignal;
 }
 
-/** A tool as an agent is shown it. */
+/** A tool as listed to an agent. */
 export interface ListedTool {
   readonly name: string;
   readonly description: string;
@@ -32,44 +32,44 @@ export interface ListedTool {
 }
 
 export interface CallerParts {
-  /** For messages. */
+  /** The name in messages. */
   readonly name: string;
   readonly parley: Parley;
   readonly audit: AuditBook;
   readonly rehearsals: Rehearsals;
   readonly thrown: ThrownErrors;
-  /** Classes that a policy speaks of, whether or not there are any rows of theirs. */
+  /** Classes that a policy names, with or without rows. */
   readonly classes: readonly string[];
-  /** Made anew for every request, as at a server. */
+  /** Creates the agent for every request, like a server. */
   readonly admit: () => Agent | Promise<Agent>;
 }
 
-/** An agent, and whoever sits at its client. Each call passes every gate and leaves its record, as over HTTP. */
+/** An agent and the user at its client. Each call passes every gate and leaves its record, as over HTTP. */
 export class Caller {
   private readonly person = new ScriptedPerson();
 
   /** @internal Made by `TestingApplication.as`. */
   constructor(private readonly parts: CallerParts) {}
 
-  /** Of the agent; `ad hoc` for limits that the test gave. */
+  /** The name of the agent; `ad hoc` for limits that the test gave. */
   get name(): string {
     return this.parts.name;
   }
 
-  /** What people were asked by its calls, approvals included. */
+  /** The client requests of its calls, approvals included. */
   get questions(): readonly Question[] {
     return this.person.questions;
   }
 
-  /** Answers that were promised for questions which nobody has asked. */
+  /** Number of scripted answers that no client request has used. */
   get unasked(): number {
     return this.person.waiting;
   }
 
   /**
    * Calls a tool that is expected to be allowed.
-   * @returns what the agent receives
-   * @throws CallRefused saying which gate refused, and why
+   * @returns the result that the agent receives
+   * @throws CallRefused with the gate that refused and the reason
    */
   async call<Data = Record<string, unknown>>(
     tool: string,
@@ -81,7 +81,7 @@ export class Caller {
     throw new CallRefused(this.shown(tool, args), attempt.refusal);
   }
 
-  /** Calls a tool, whatever comes of it. @throws Error when nothing is known of what came of it */
+  /** Calls a tool and returns any outcome. @throws Error when the outcome is unknown */
   async attempt<Data = Record<string, unknown>>(
     tool: string,
     args: object = {},
@@ -94,7 +94,7 @@ export class Caller {
     const correlationId = randomUUID();
     const reply = await parley.kernel.dispatch(
       'tools/call',
-      // As it crosses the wire: nothing of the test's own can be reached through it.
+      // Serialised, so that the call shares no object with the test.
       { name: tool, arguments: JSON.parse(JSON.stringify(args)) as object },
       {
         ...this.context(agent, signal),
@@ -109,15 +109,15 @@ export class Caller {
 
   /**
    * Calls a tool that is expected to be refused, with this code or kind and by this gate.
-   * @returns what the agent receives, and what only the record holds
-   * @throws AssertionError when it is allowed, refused by another gate or for something else, or fails; and for codes, gates,
-   * tools and classes that do not exist
+   * @returns the refusal that the agent receives, and the members that only the record has
+   * @throws AssertionError when it is allowed, refused by another gate or for another reason, or fails; and for codes,
+   * gates, tools and classes that do not exist
    */
   async expectRefused(code: RefusalCode, gate: Gate, tool: string, args: object = {}): Promise<ToldRefusal> {
     const { parley, classes } = this.parts;
     assertNames(code, gate);
     assertTool(parley, tool);
-    // A class that is missing is what this code may be about.
+    // A missing class may be the reason for this code.
     if (code !== 'invalid_argument')
       await assertClass(parley, (args as { class_name?: unknown }).class_name, classes);
     const attempt = await this.attempt<unknown>(tool, args);
@@ -131,7 +131,7 @@ export class Caller {
     });
   }
 
-  /** The tools that the agent is shown. */
+  /** The tools that are listed to the agent. */
   async listTools(): Promise<readonly ListedTool[]> {
     const tools: ListedTool[] = [];
     let cursor: unknown;
@@ -144,8 +144,8 @@ export class Caller {
   }
 
   /**
-   * Any other method of the protocol, prompts and resources say.
-   * @throws AssertionError for an error of the protocol
+   * Sends any other protocol request, such as prompts and resources.
+   * @throws AssertionError for a protocol error
    */
   async request(method: string, params: object = {}): Promise<Readonly<Record<string, unknown>>> {
     const agent = await this.parts.admit();
@@ -161,33 +161,33 @@ export class Caller {
     });
   }
 
-  /** Tells what would come of a call, gate by gate, and does not make it. Code of the application is not run. */
+  /** Simulates a call, gate by gate. Code of the application does not run. */
   async explain(tool: string, args: object = {}): Promise<Rehearsal> {
     assertTool(this.parts.parley, tool);
     return this.parts.rehearsals.rehearse(await this.parts.admit(), tool, args);
   }
 
-  /** Whoever is asked next says yes. */
+  /** Approves the next client request. */
   approve(): void {
     this.answer({ action: 'accept', content: { approve: true } });
   }
 
-  /** Whoever is asked next says no; with `cancel` they close the question. */
+  /** Declines the next client request; with `cancel` the user closes it. */
   deny(action: 'decline' | 'cancel' = 'decline'): void {
     this.answer({ action });
   }
 
-  /** Whoever is asked next does not answer in time. The time is not waited for. */
+  /** The next client request times out at once. */
   letTimeOut(): void {
     this.person.next('silence');
   }
 
-  /** Nobody is there any more, as at the start: answers that were promised are forgotten. */
+  /** Removes all scripted answers, as at the start. */
   leave(): void {
     this.person.leave();
   }
 
-  /** The result that the client sends for the next question, whatever it is. */
+  /** The result that the client sends for the next client request of any kind. */
   answer(result: unknown): void {
     this.person.next({ result });
   }
@@ -211,7 +211,7 @@ export class Caller {
 
 const wanted = (code: RefusalCode, gate: Gate): string => `to be refused with ${code} by the gate '${gate}'`;
 
-/** In what a call differs from a refusal that was expected; null: in nothing. */
+/** The difference between a call and an expected refusal; null: none. */
 function mismatch(attempt: Attempt<unknown>, code: RefusalCode, gate: Gate): string | null {
   if (attempt.allowed) return `allowed, and told: ${attempt.told.text.slice(0, 400)}`;
   const { refusal } = attempt;

@@ -14,16 +14,16 @@ import { TestingApplication } from './testing-application.js';
 import { TestingDatabase } from './testing-database.js';
 import { gatesOf, type TestingOptions } from './testing-options.js';
 
-/** Seconds that running calls have to end in when a test is over. */
+/** Seconds that running calls have to end after a test. */
 const DRAIN = 1;
 
 @Module({})
 class TestingRoot {}
 
 /**
- * Starts an application with Parley in it: every gate, the audit and the real driver over a database in memory. It listens
- * nowhere; its database is reached over a unix socket.
- * @throws ConfigError listing every error of the options or the configuration file. @throws Error for a seed that cannot be
+ * Starts an application with Parley in it: every gate, the audit and the real driver over a database in memory. It
+ * opens no port; its database uses a unix socket.
+ * @throws ConfigError listing every error of the options or the configuration file. @throws Error for an invalid seed
  */
 export async function createTestingApplication(options: TestingOptions = {}): Promise<TestingApplication> {
   const { seed: seedOfFile, ...sections } = await readConfiguration(options);
@@ -35,7 +35,7 @@ export async function createTestingApplication(options: TestingOptions = {}): Pr
     const { uri } = database;
     const given = moduleOptions(options, sections, uri);
     const context = await NestFactory.createApplicationContext(rootOf(options, given), {
-      // A start that fails rejects; it must not end the process of the test.
+      // A failed start rejects and must not end the test process.
       abortOnError: false,
     });
     const opened = database;
@@ -61,8 +61,9 @@ export async function createTestingApplication(options: TestingOptions = {}): Pr
 }
 
 /**
- * The same over an application that exists, a testing module of Nest say. Closing it closes that application.
- * @param setting name of the instance (default `default`), and the database that its options name, which is then closed along
+ * The same over an existing application, such as a testing module of Nest. Closing it closes that application.
+ * @param setting name of the instance (default `default`), and the database that its options name, which is then closed
+ * with it
  */
 export function testingOver(
   context: INestApplicationContext,
@@ -105,15 +106,15 @@ function rootOf(options: TestingOptions, parley: ParleyModuleOptions): DynamicMo
   };
 }
 
-/** Of a file: what a test is about. */
+/** The sections of a file that a test covers. */
 type ConfigurationRead = Pick<
   TestingOptions,
   'policy' | 'agents' | 'server' | 'approvals' | 'tasks' | 'exports' | 'seed'
 >;
 
 /**
- * What a configuration file says of policy and agents, and of what is decided by them.
- * @throws ConfigError listing every error of the file. @throws TypeError for plugins that nobody listed
+ * Reads policy, agents and dependent sections of a configuration file.
+ * @throws ConfigError listing every error of the file. @throws TypeError for unlisted plugins
  */
 async function readConfiguration({
   config,
@@ -132,7 +133,7 @@ async function readConfiguration({
     policy,
     agents: agentsOf(loaded),
     server: { approvalTimeout: server.approvalTimeout },
-    // Nothing is sent to anybody.
+    // No webhook receives anything.
     approvals: { ...approvals, webhook: null },
     tasks,
     exports,
@@ -140,7 +141,10 @@ async function readConfiguration({
   };
 }
 
-/** Whom an agent reads as may follow from the auth rules, which are left out: it is said here, lest it be the master key. */
+/**
+ * The identity of an agent may depend on the auth rules, which are left out. It is set here, so that it is not the
+ * master key by default.
+ */
 function agentsOf({ config, identities }: LoadedConfig): NonNullable<ParleyModuleOptions['agents']> {
   return Object.fromEntries(
     Object.entries(config.agents).map(([name, agent]) => {
@@ -156,7 +160,7 @@ const NOWHERE: LoggerService = {
   warn: () => undefined,
 };
 
-/** Nest has one logger for the process: what it was is put back when the last application has ended. */
+/** Nest has one logger per process: the previous one is restored when the last application has ended. */
 class ProcessLogger extends Logger {
   private static before: LoggerService | undefined;
   private static users = 0;
@@ -175,7 +179,7 @@ class ProcessLogger extends Logger {
   }
 }
 
-/** Log lines go there, or nowhere, until the returned function is called. */
+/** Redirects log lines to the logger, or drops them, until the returned function is called. */
 function logTo(logger: LoggerService = NOWHERE): () => void {
   return ProcessLogger.use(logger);
 }

@@ -1,4 +1,4 @@
-/** What an application tests its tools, policies and agents with (docs/guide/testing.md). */
+/** The kit for application tests of tools, policies and agents (docs/guide/testing.md). */
 export type { AccessRow } from './testing-application.js';
 export type { AuditBook } from './audit-book.js';
 export { CallRefused, type Attempt, type Told, type ToldRefusal } from './call-results.js';

@@ -11,7 +11,7 @@ import {
 } from '@parley/server';
 import type { TestingOptions } from './testing-options.js';
 
-/** Stands where no agent of these tests may look. */
+/** A value that no agent of these tests may read. */
 export const SECRET = 'never-told-5f1c';
 
 @Injectable()
@@ -61,7 +61,7 @@ export class InvoiceTools {
 
 const own = (user: string) => ({ ACL: { [user]: { read: true, write: true } } });
 
-/** Invoices of two tenants, one of them Ada's alone, and a class that nobody may see. */
+/** Invoices of two tenants, one readable by Ada only, and a hidden class. */
 export const INVOICES: TestingOptions = {
   seed: {
     schemas: [

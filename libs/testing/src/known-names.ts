@@ -10,7 +10,7 @@ import {
   SchemaCatalogue,
 } from '@parley/server';
 
-/** The code of a refusal, or its kind, which says more (docs/reference/refusals.md). */
+/** The code of a refusal, or its more specific kind (docs/reference/refusals.md). */
 export type RefusalCode = ErrorCode | DenialKind;
 
 function assertKnown(what: string, name: unknown, known: readonly string[]): void {
@@ -23,7 +23,7 @@ function assertKnown(what: string, name: unknown, known: readonly string[]): voi
   });
 }
 
-/** @throws AssertionError listing what there is: a name that nothing can ever have proves nothing */
+/** @throws AssertionError listing the valid names: an expectation with an unknown name proves nothing */
 export function assertNames(code: RefusalCode, gate: Gate): void {
   assertKnown('code or kind of a refusal', code, [...ERROR_CODES, ...DENIAL_KINDS]);
   assertKnown('gate', gate, GATES);
@@ -32,14 +32,14 @@ export function assertNames(code: RefusalCode, gate: Gate): void {
 export const isKind = (code: RefusalCode): code is DenialKind =>
   (DENIAL_KINDS as readonly string[]).includes(code);
 
-/** @throws AssertionError for a tool that does not exist: it is refused to everybody */
+/** @throws AssertionError for a tool that does not exist, because it is always refused */
 export function assertTool({ tools }: Pick<Parley, 'tools'>, tool: string): void {
   const names = tools.all().map(({ definition }) => definition.name);
   assertKnown('tool', tool, names);
 }
 
 /**
- * A class that neither database nor policy knows may be refused for not being among those of the agent.
+ * A class that neither database nor policy has may be refused as outside the agent's classes.
  * @throws AssertionError
  */
 export async function assertClass(

@@ -5,18 +5,18 @@ import { assertNames, assertTool, type RefusalCode } from './known-names.js';
 import type { TestingApplication } from './testing-application.js';
 import { described } from './call-results.js';
 
-/** That a call is refused with this code or kind, by this gate. */
+/** A refusal with this code or kind, by this gate. */
 export interface Refusing {
   /** As `expectRefused` takes it. */
   readonly code: RefusalCode;
-  /** Which check must have said no. */
+  /** The check that must refuse. */
   readonly gate: Gate;
 }
 
-/** What is expected of a call in `policyMatrix`. */
+/** The expectation of a call in `policyMatrix`. */
 export type Cell = 'allowed' | Refusing;
 
-/** A call, and what comes of it for each agent. */
+/** A call, and its expected outcome per agent. */
 export type MatrixRow<Agent extends string> = {
   readonly call: readonly [tool: string, args?: object];
 } & Readonly<Record<Agent, Cell>>;
@@ -31,9 +31,9 @@ export function refused(code: RefusalCode, gate: Gate): Refusing {
 }
 
 /**
- * Makes every call as every agent and compares what comes of it. After a call of a tool that may write, rows are put back.
+ * Makes every call as every agent and compares the outcomes. After a call of a tool that may write, rows are restored.
  * @param matrix agents by the names of the configuration, or callers by names of the test
- * @throws AssertionError telling all cells that are not as expected; and for a matrix with nothing in it, or with gaps
+ * @throws AssertionError listing all cells with unexpected outcomes; and for an empty or incomplete matrix
  */
 export async function policyMatrix<Agent extends string>(
   application: TestingApplication,
@@ -67,7 +67,7 @@ function failure(what: string, lines: readonly string[]): AssertionError {
   return new AssertionError({ message, expected: [], actual: lines, operator: 'policyMatrix' });
 }
 
-/** Named agents call as somebody else in each cell: limits of calls are not what a matrix is about. */
+/** Named agents use a separate principal in each cell, because a matrix does not test rate limits. */
 function callersOf<Agent extends string>(
   application: TestingApplication,
   agents: readonly Agent[] | Readonly<Record<Agent, Caller>>,
@@ -79,7 +79,7 @@ function callersOf<Agent extends string>(
   );
 }
 
-/** What is left out would pass whatever comes of it. */
+/** A missing cell would pass with any outcome. */
 function gapsOf(row: object, names: readonly string[]): string[] {
   const cells = row as Readonly<Record<string, unknown>>;
   const call = Array.isArray(cells['call']) ? JSON.stringify(cells['call']) : 'a row without a call';

@@ -1,6 +1,6 @@
 import type { Agent, Parley, Rehearsal, RehearsalRoom } from '@parley/server';
 
-/** One simulation for all calls that a test explains, opened with the first, one call at a time. */
+/** One simulation for all calls that a test explains. It opens with the first call and runs one call at a time. */
 export class Rehearsals {
   private opened: { readonly version: number; readonly room: Promise<RehearsalRoom> } | null = null;
   private turn: Promise<unknown> = Promise.resolve();
@@ -17,7 +17,7 @@ export class Rehearsals {
     return mine;
   }
 
-  /** The next question is asked in a new one: tools, schema or roles may be others. */
+  /** The next call opens a new simulation, because tools, schema or roles may have changed. */
   async close(): Promise<void> {
     await this.turn;
     const { opened } = this;

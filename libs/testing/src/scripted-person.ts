@@ -1,31 +1,31 @@
 import { type ClientLink, type ClientReply, ClientUnreachable } from '@parley/server';
 
-/** What a running call asked of whoever sits at the client. */
+/** A client request of a running call. */
 export interface Question {
   /** `elicitation/create`, `sampling/createMessage` or `roots/list`. */
   readonly method: string;
-  /** As a client receives them. */
+  /** The parameters that a client receives. */
   readonly params: Readonly<Record<string, unknown>>;
 }
 
 type Reaction = ClientReply | 'silence';
 
-/** Whoever sits at the client of a caller, as the test says. Nobody does unless the next question has an answer. */
+/** The scripted user at the client of a caller. Without a scripted answer the client supports no client requests. */
 export class ScriptedPerson implements ClientLink {
   private readonly script: Reaction[] = [];
   private readonly asked: Question[] = [];
 
-  /** In the order they were asked. */
+  /** In the order of the requests. */
   get questions(): readonly Question[] {
     return this.asked;
   }
 
-  /** Answers that no question has met yet. */
+  /** Scripted answers that no client request has used. */
   get waiting(): number {
     return this.script.length;
   }
 
-  /** What the client declares with its next call. */
+  /** The capabilities that the client declares with its next call. */
   get capabilities(): Record<string, unknown> {
     if (this.script.length === 0) return {};
     return { elicitation: { form: {}, url: {} }, sampling: { tools: {} }, roots: {} };
@@ -41,12 +41,12 @@ export class ScriptedPerson implements ClientLink {
 
   notify(): void {}
 
-  /** A question beyond the script reaches nobody. */
+  /** A request without a scripted answer is unreachable. */
   request(method: string, params: Readonly<Record<string, unknown>>): Promise<ClientReply> {
     this.asked.push({ method, params: JSON.parse(JSON.stringify(params)) as Question['params'] });
     const reaction = this.script.shift();
     if (reaction === undefined) return Promise.reject(new ClientUnreachable('not-delivered'));
-    // The time limit is reported and not waited for.
+    // The timeout is reported without waiting for it.
     if (reaction === 'silence') return Promise.reject(new ClientUnreachable('timed-out'));
     return Promise.resolve(reaction);
   }

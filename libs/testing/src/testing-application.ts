@@ -12,7 +12,10 @@ import { Caller } from './caller.js';
 import { Rehearsals } from './rehearsals.js';
 import type { TestingDatabase } from './testing-database.js';
 
-/** Who is behind an agent. At most one of `user`, `role` and `session`; without any the agent reads as the policy has it. */
+/**
+ * The identity behind an agent. At most one of `user`, `role` and `session`; without any the agent reads according to
+ * the policy.
+ */
 export interface As {
   /** Object id of the user with whose rights it reads. */
   readonly user?: string;
@@ -22,27 +25,27 @@ export interface As {
   readonly session?: string;
   /** Default: that of the agent. */
   readonly tenantId?: string | number;
-  /** Key of rate limits and budgets. Default: another one for each caller, and after each `reset`. */
+  /** Key of rate limits and budgets. Default: a new one for each caller, and after each `reset`. */
   readonly principal?: string;
 }
 
 export interface ApplicationParts {
   readonly context: INestApplicationContext;
   readonly parley: Parley;
-  /** Null: the rows are somebody else's, and cannot be put back. */
+  /** Null: the database is external and its rows cannot be restored. */
   readonly database: TestingDatabase | null;
-  /** Classes that the policy speaks of. */
+  /** Classes that the policy names. */
   readonly classes: readonly string[];
   readonly close: () => Promise<void>;
 }
 
-/** An application with Parley in it, as tests see it. Several may run side by side in one process. */
+/** An application with Parley in it, for tests. Several may run side by side in one process. */
 export class TestingApplication {
   /** The instance itself: its registries, its runner, its kernel. */
   readonly parley: Parley;
-  /** What was written down since the start or the last `reset`. */
+  /** The audit records since the start or the last `reset`. */
   readonly audit: AuditBook;
-  /** The stored rows, past every rule: what an assertion needs and no agent may see. */
+  /** The stored rows without any rule, for assertions. */
   readonly ungoverned: UngovernedRows;
   private readonly rehearsals: Rehearsals;
   private readonly thrown: ThrownErrors;
@@ -61,8 +64,8 @@ export class TestingApplication {
   }
 
   /**
-   * An agent of the configuration by its name, or one within limits of its own, which by default reads with the master key.
-   * @throws TypeError for an agent or identity that cannot be
+   * An agent of the configuration by its name, or one with its own limits, which by default reads with the master key.
+   * @throws TypeError for an invalid agent or identity
    */
   as(agent: string | AgentShapeOptions, { user, role, session, tenantId, principal }: As = {}): Caller {
     const identities = [user && { user }, role && { role }, session && { session }].filter((one) => !!one);
@@ -77,14 +80,14 @@ export class TestingApplication {
         ...(identity && { identity }),
         ...(tenantId !== undefined && { tenantId }),
       });
-    // An agent that cannot be made fails here, and not in the first call.
+    // An invalid agent fails here, not in the first call.
     admit();
     return this.callerOf(name, admit);
   }
 
   /**
-   * Who may do what with which class, for a snapshot: found out as `parley policy diff` does, by asking the gates.
-   * Simulates a call for each agent, class and tool.
+   * The permissions of agents on classes, for a snapshot: computed by the gates, as in `parley policy diff`. Simulates
+   * a call for each agent, class and tool.
    */
   matrix(): Promise<readonly AccessRow[]> {
     return this.rehearsals.in(async (room) => {
@@ -97,15 +100,15 @@ export class TestingApplication {
     });
   }
 
-  /** Whether rows can be put back. */
+  /** Whether rows can be restored. */
   get isResettable(): boolean {
     return this.parts.database !== null;
   }
 
   /**
-   * For use between tests: puts the rows of the seed back, forgets what was remembered of others, begins the audit anew, and
-   * takes back what was promised on behalf of people. No call may be running.
-   * @throws Error where the database is not the kit's
+   * For use between tests: restores the seed, clears caches, audit records and scripted answers. No call may be
+   * running.
+   * @throws Error where the database is not that of the kit
    */
   async reset(): Promise<void> {
     const { database } = this.parts;
@@ -145,19 +148,22 @@ export class TestingApplication {
   }
 }
 
-/** What one agent may do with one class. Lists are sorted and separated by spaces, so that a snapshot shows what changed. */
+/**
+ * The permissions of one agent on one class. Lists are sorted and separated by spaces, so that a snapshot diff is
+ * readable.
+ */
 export interface AccessRow {
-  /** By its name in the configuration. */
+  /** Its name in the configuration. */
   readonly agent: string;
-  /** `*`: tools that are about no class in particular. */
+  /** `*`: tools without a particular class. */
   readonly class: string;
-  /** Those that no gate refuses; a `?` behind one: a person is asked first. */
+  /** Tools that no gate refuses; a trailing `?` marks a required approval. */
   readonly tools: string;
-  /** `*`: every field, those to come included. */
+  /** `*`: every field, including future ones. */
   readonly fields: string;
-  /** What stands for the value of a field. */
+  /** The masks of fields. */
   readonly masked: string;
-  /** Which rows exist for the agent, by who limits them, and for which tools it is otherwise. */
+  /** The row limits of the agent by origin, and the tools with different limits. */
   readonly rows: string;
   /** Listings name the class, and joins and includes may reach it. */
   readonly listed: boolean;
@@ -185,7 +191,7 @@ function tableOf(agent: string, { tools, classes }: AgentSurface): AccessRow[] {
   ];
 }
 
-/** What holds for most tools, and after that what holds for others alone. */
+/** The limits of most tools, followed by the exceptions. */
 function rowsOf(tools: ClassSurface['tools']): string {
   const byLimits = new Map<string, string[]>();
   for (const [tool, limits] of tools) {
@@ -201,24 +207,24 @@ function rowsOf(tools: ClassSurface['tools']): string {
 const OPERATION = { maxTimeMS: 10_000, comment: 'parley testing' };
 const MOST_ROWS = 10_000;
 
-/** The rows as they are stored, whatever the policy says: for assertions about what happened, never for an agent. */
+/** The stored rows without any policy: for assertions, never for an agent. */
 export class UngovernedRows {
-  /** @internal Made by the application. */
+  /** @internal Created by the application. */
   constructor(private readonly database: { readonly rows: RecordReader } | null) {}
 
-  /** At most 10 000 rows, in the order of their ids. @param where a constraint in Parse's words. Default: all */
+  /** At most 10 000 rows, in the order of their ids. @param where a Parse constraint. Default: all */
   find(className: string, where: Readonly<Record<string, unknown>> = {}): Promise<ParseRow[]> {
     const order = [{ field: 'objectId', descending: false }];
     return this.reader.find({ className, where, order, limit: MOST_ROWS }, this.operation);
   }
 
-  /** Null: there is none. */
+  /** Null: the row does not exist. */
   async get(className: string, objectId: string): Promise<ParseRow | null> {
     const [row] = await this.reader.find({ className, where: { objectId }, limit: 1 }, this.operation);
     return row ?? null;
   }
 
-  /** How many there are. @param where as in `find` */
+  /** Counts the rows. @param where as in `find` */
   count(className: string, where: Readonly<Record<string, unknown>> = {}): Promise<number> {
     return this.reader.count({ className, where }, this.operation);
   }

@@ -5,8 +5,8 @@ import { EmbeddedDatabase, type RecordReader } from '@parley/server';
 import type { SeedSource } from './testing-options.js';
 
 /**
- * A database in the memory of this process, asked through the real driver. It is reached over a unix socket that only this
- * user can open; on Windows over a free port of 127.0.0.1.
+ * A database in the memory of this process, used through the real driver. It listens on a unix socket that only this
+ * user can open; on Windows on a free port of 127.0.0.1.
  */
 export class TestingDatabase {
   private closing: Promise<void> | undefined;
@@ -17,7 +17,7 @@ export class TestingDatabase {
   ) {}
 
   /**
-   * Begins one.
+   * Starts the database.
    * @param seed default: an empty database
    * @throws Error when the file cannot be read, and listing every error of the seed
    */
@@ -27,7 +27,7 @@ export class TestingDatabase {
     const folder =
       process.platform === 'win32' ? null : await mkdtemp(join(tmpdir(), `parley-${process.pid}-`));
     try {
-      // By its ending the driver knows it from a host name.
+      // The driver distinguishes a socket from a host name by its suffix.
       const place = folder === null ? {} : { path: join(folder, 'db.sock') };
       return new TestingDatabase(await EmbeddedDatabase.start({ ...given, ...place }), folder);
     } catch (error) {
@@ -41,12 +41,12 @@ export class TestingDatabase {
     return this.embedded.uri;
   }
 
-  /** The stored rows, past every rule. */
+  /** The stored rows without any rule. */
   get rows(): RecordReader {
     return this.embedded.rows;
   }
 
-  /** Puts the rows of the seed back, and removes all others. */
+  /** Restores the rows of the seed and removes all others. */
   reset(): Promise<void> {
     return this.embedded.reset();
   }

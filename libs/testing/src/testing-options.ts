@@ -4,39 +4,39 @@ import type { EnvironmentGates, ParleyModuleOptions } from '@parley/server';
 /** Content of a seed file, or the path of one. */
 export type SeedSource = object | string;
 
-/** The sections of a configuration that mean something without a network (docs/reference/configuration.md). */
+/** The configuration sections that apply without a network (docs/reference/configuration.md). */
 type Sections = Pick<
   ParleyModuleOptions,
   'policy' | 'agents' | 'server' | 'approvals' | 'tasks' | 'exports' | 'subscriptions' | 'embeddings'
 >;
 
-/** What a testing application is made of. Every member has a default; the sections are those of a configuration file. */
+/** The options of a testing application. Every member has a default; the sections are those of a configuration file. */
 export interface TestingOptions extends Sections {
-  /** What the database holds at the start, and after each `reset`. Default: that of `config`, or nothing. */
+  /** The content of the database at the start and after each `reset`. Default: that of `config`, or empty. */
   readonly seed?: SeedSource;
   /**
-   * Path of a configuration file, whose policy and agents are tested; the sections given beside it take the place of its own.
-   * What it says of the database, of Parse Server, of Redis, of sinks and of credentials is left out. Default: none.
+   * Path of a configuration file whose policy and agents are tested; sections of these options replace those of the
+   * file. Its database, Parse Server, Redis, sink and credential settings are ignored. Default: none.
    */
   readonly config?: string;
-  /** What the file may refer to as environment variables. Default: nothing; `process.env` is not read. */
+  /** Environment variables that the file may refer to. Default: none; `process.env` is not read. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Providers with `@Tool`, `@Prompt`, `@AgentMethod` or `@ParseClass`, as for `ParleyModule.forFeature`. Default none. */
   readonly tools?: readonly Type[];
-  /** What these inject. Default none. */
+  /** Dependencies of the tools. Default none. */
   readonly providers?: readonly Provider[];
   /** Modules whose exports these inject. Default none. */
   readonly imports?: NonNullable<ModuleMetadata['imports']> | readonly DynamicModule[];
   /** Override providers of Parley (docs/guide/module.md#seams). Default none. */
   readonly seams?: readonly Provider[];
-  /** Which environment gates are open. Default: none; `process.env` is not asked. */
+  /** The open environment gates. Default: none; `process.env` is not read. */
   readonly gates?: 'open' | Partial<EnvironmentGates>;
   /**
    * True when the classes of the plugins of `config` are listed in `tools`: a configuration with plugins is refused
    * otherwise, because the rules of their classes would be missing. Default false.
    */
   readonly pluginsAreListed?: boolean;
-  /** Where log lines go while the application runs. Default: nowhere. */
+  /** The logger while the application runs. Default: none. */
   readonly logger?: LoggerService;
 }
 
@@ -47,7 +47,7 @@ const GATE_NAMES = [
   'PARSE_AGENT_ALLOW_RAW_SCHEMA',
 ] as const satisfies readonly (keyof EnvironmentGates)[];
 
-/** @throws TypeError for a gate that there is none of */
+/** @throws TypeError for an unknown gate */
 export function gatesOf(given: TestingOptions['gates'] = {}): EnvironmentGates {
   const names: readonly string[] = GATE_NAMES;
   const unknown = given === 'open' ? undefined : Object.keys(given).find((name) => !names.includes(name));

@@ -20,7 +20,7 @@ import { readingHandler } from './registry/tool-registry.js';
 import { fitToSize } from './shaping/fit-to-size.js';
 import { PermittedTools, type ToolDefinition, ToolEnvironment } from './tool.js';
 
-/** The simplest vector of a text: how long it is. */
+/** The simplest vector of a text: its length. */
 class LetterEmbeddings extends EmbeddingProvider {
   readonly model = 'letters';
   readonly dimensions = 2;
@@ -32,7 +32,7 @@ class LetterEmbeddings extends EmbeddingProvider {
 
 const definitions: ToolDefinition[] = [];
 
-/** Every provider as an application would get it: by Nest, from the ports it asks for. */
+/** Every provider as Nest creates it for an application, from its injected ports. */
 async function providers(): Promise<object[]> {
   const module = await Test.createTestingModule({
     providers: [

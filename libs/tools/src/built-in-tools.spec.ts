@@ -10,7 +10,7 @@ const definitions = BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provid
 );
 const named = (name: string) => definitions.find((definition) => definition.name === name) as ToolDefinition;
 
-/** What tools/list says of a tool. */
+/** The `tools/list` entry of a tool. */
 const descriptor = ({
   name,
   title,
@@ -120,7 +120,7 @@ describe('the built-in catalogue', () => {
         expect(annotations).toEqual({
           readOnlyHint: true,
           idempotentHint: true,
-          // What these look for may be sent to the embeddings endpoint.
+          // Search texts of these tools may be sent to the embeddings endpoint.
           openWorldHint: name === 'semantic_search' || name === 'find_similar',
           title,
         });

@@ -19,21 +19,24 @@ export function objectOf(properties: Properties, required: readonly string[] = [
   return { type: 'object', properties, required };
 }
 
-/** The members that a schema of an object declares. */
+/** The property names that an object schema declares. */
 export function declaredNames(schema: JsonSchema): readonly string[] {
   return Object.keys((schema['properties'] ?? {}) as object);
 }
 
-/** What came of a value: as the schema reads it (defaults, transformations), or what is wrong, place first, no value in it. */
+/**
+ * The result of reading a value: the output of the schema (defaults, transformations), or the error with its path and
+ * without the value.
+ */
 type ReadValue =
   { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly faults: readonly string[] };
 
-/** Leaves the value it is given unchanged. */
+/** Leaves its input unchanged. */
 export type ValueReader = (value: unknown) => ReadValue | Promise<ReadValue>;
 
-/** A schema in the two forms that a tool needs: told to clients, and run. */
+/** A schema in the two forms that a tool needs: JSON Schema for clients, and a compiled validator. */
 export interface SchemaReader {
   readonly jsonSchema: JsonSchema;
-  /** Once, when the tool is registered: never during a call. @throws TypeError when it is no schema */
+  /** Called once, when the tool is registered. @throws TypeError for an invalid schema */
   compile(): ValueReader;
 }

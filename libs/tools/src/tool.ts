@@ -20,29 +20,29 @@ export interface ToolAnnotations {
   readonly openWorldHint?: boolean;
 }
 
-/** Reads the operator's own database: changes nothing, reaches nothing outside, may be repeated. */
+/** Reads the operator's own database: changes nothing, has no external effect, is repeatable. */
 export const READ_ONLY: ToolAnnotations = { readOnlyHint: true, idempotentHint: true, openWorldHint: false };
 
-/** The same, but what is looked for may be sent to the embeddings endpoint that the operator chose. */
+/** The same, but the search text may be sent to the operator's embeddings endpoint. */
 export const READS_AND_EMBEDS: ToolAnnotations = { ...READ_ONLY, openWorldHint: true };
 
 /** Shows rows and groups as a table and a chart (docs/guide/views.md). */
 export const RESULTS_VIEW = 'ui://parley/results';
 
-/** What a tool may do beyond reading. A tool is given only the doors it names. */
+/** The access of a tool beyond reading. A tool receives only the access that it names. */
 export const TOOL_NEEDS = ['rows', 'classes', 'methods'] as const;
 export type ToolNeed = (typeof TOOL_NEEDS)[number];
 
 export const TASK_SUPPORT = ['optional', 'required', 'on-demand'] as const;
 export type TaskSupport = (typeof TASK_SUPPORT)[number];
 
-/** What a tool is; behaviour is apart, on the provider that declares it. */
+/** The definition of a tool; its handler is on the provider that declares it. */
 export interface ToolDefinition {
   /** Unique in the service. */
   readonly name: string;
   /** For people. Default: the name. */
   readonly title?: string;
-  /** What a model chooses it by. */
+  /** For the model that selects the tool. */
   readonly description: string;
   /** Groups tools in listings. */
   readonly category: string;
@@ -50,11 +50,11 @@ export interface ToolDefinition {
   readonly permission: Tier;
   /** Seconds, at least 1. Default 30. */
   readonly timeout: number;
-  /** Of its arguments, of type object. */
+  /** JSON Schema of its arguments, of type object. */
   readonly inputSchema: JsonSchema;
   /**
-   * How the tool meets clients that follow tasks (docs/guide/tasks.md). `optional`: runs as a task, and is answered at once when it
-   * is quick. `required`: only as a task; other clients are refused. `on-demand`: the handler says so by `continueAsTask`.
+   * Task support, for clients with tasks (docs/guide/tasks.md). `optional`: runs as a task, and a fast call is answered
+   * at once. `required`: only as a task; other clients are refused. `on-demand`: the handler calls `continueAsTask`.
    * Default: never.
    */
   readonly task?: TaskSupport;
@@ -62,64 +62,69 @@ export interface ToolDefinition {
   readonly taskTimeout?: number;
   /** When declared, results are also sent as `structuredContent`. */
   readonly outputSchema?: JsonSchema;
-  /** Hints for clients; they open and close no gate. */
+  /** Hints for clients, without effect on gates. */
   readonly annotations?: ToolAnnotations;
-  /** Address (`ui:`) of a page that shows the result, for hosts that show pages (docs/guide/views.md). The text tells everything too. */
+  /**
+   * Address (`ui:`) of a page that shows the result, for hosts that show pages (docs/guide/views.md). The text contains
+   * everything too.
+   */
   readonly view?: string;
   /** Callable by agents that act as a client without a master key. Default false. */
   readonly clientSafe: boolean;
-  /** `rows`: changes objects. `classes`: makes and removes classes. `methods`: runs declared methods. Default none. */
+  /**
+   * `rows`: changes objects. `classes`: creates and removes classes. `methods`: runs declared methods. Default none.
+   */
   readonly needs?: readonly ToolNeed[];
 }
 
-/** Switches of the policy that change what tools say (docs/guide/policy.md#switches). */
+/** Switches of the policy that change the text of tools (docs/guide/policy.md#switches). */
 export interface ToolSwitches {
-  /** Rows carry `_source` telling where they came from. Default false. */
+  /** Rows have a `_source` with their origin. Default false. */
   readonly includeSourceProvenance: boolean;
   /** Reserved markers in schema text refuse the call instead of being neutralised. Default false. */
   readonly promptMarkerStrict: boolean;
   /** Schemas show the keys a declared method may write. Default false. */
   readonly agentDebug: boolean;
-  /** CSV cells that a spreadsheet would run as a formula are prefixed with `'`. Default false: cells byte for byte. */
+  /** Prefixes CSV cells that a spreadsheet would run as a formula with `'`. Default false: cells byte for byte. */
   readonly neutralizeFormulas: boolean;
 }
 
-/** One invocation. `records` is already governed for the agent; there is no other way to data from here. */
+/** One call of a tool. `records` is governed for the agent and is the only access to data. */
 export interface ToolCall extends CallContext, AskingCall {
-  /** What is called. */
+  /** The tool that is called. */
   readonly tool: ToolDefinition;
-  /** The data, as the calling agent may read it; there is no other way to it. */
+  /** The data, as the calling agent may read it; the only access to it. */
   readonly records: GovernedRecords;
-  /** Full-text and vector search, governed as `records` are. */
+  /** Full-text and vector search, governed like `records`. */
   readonly search: GovernedSearch;
-  /** What the operator switched on, under the policy that the call was admitted under. */
+  /** The operator's switches, under the policy that admitted the call. */
   readonly switches: ToolSwitches;
-  /** Puts what embeddings cost into the record of the call, adding up. */
+  /** Adds the cost of embeddings to the record of the call. */
   spend(embedding: EmbeddingSpend): void;
   /**
-   * For a tool with `task: 'on-demand'`: from here on the call is a task, where its client follows tasks; the handler then
-   * runs again from the top, with the answers it was given. What comes before must have no effects.
+   * For a tool with `task: 'on-demand'`: makes the call a task where its client supports tasks. The handler then runs
+   * again from the start, with the earlier answers of the client. Code before it must have no effects.
    */
   continueAsTask(): void;
 }
 
-/** What a tool that needs `rows` gets. */
+/** The call of a tool that needs `rows`. */
 export interface RowWritingCall extends ToolCall {
-  /** Creates, changes and deletes rows, as the calling agent may. */
+  /** Creates, changes and deletes rows, with the calling agent's rights. */
   readonly writes: GovernedWrites;
 }
 
-/** What a tool that needs `classes` gets. */
+/** The call of a tool that needs `classes`. */
 export interface ClassWritingCall extends ToolCall {
   readonly classes: GovernedClassWrites;
 }
 
-/** What call_method gets. */
+/** The call of call_method. */
 export interface MethodCallingCall extends ToolCall {
   readonly methods: GovernedMethods;
 }
 
-/** A block of content as MCP tool results and prompts carry it (MCP 2025-11-25, server/tools#tool-result). */
+/** A content block of MCP tool results and prompts (MCP 2025-11-25, server/tools#tool-result). */
 export type ContentBlock =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'image' | 'audio'; readonly data: string; readonly mimeType: string }
@@ -132,7 +137,7 @@ export type ContentBlock =
     }
   | { readonly type: 'resource'; readonly resource: EmbeddedResource };
 
-/** A resource inside an answer: text, or bytes in base64. */
+/** An embedded resource: text, or bytes in base64. */
 export type EmbeddedResource = {
   readonly uri: string;
   readonly mimeType?: string;
@@ -140,15 +145,15 @@ export type EmbeddedResource = {
 } & ({ readonly text: string } | { readonly blob: string });
 
 /**
- * Returned by a tool whose result is not plain data: its blocks are sent as they are. Size limit and canaries apply to
- * all of it. Anything else that a handler returns is data.
+ * Returned by a tool whose result is not plain data: its blocks are sent unchanged. Size limit and canaries apply to
+ * all of it. Any other return value of a handler is data.
  */
 export class ToolContent {
   /** @param data also sent as structured content where the tool declares an output schema */
   constructor(
-    /** In the order they are shown. */
+    /** In display order. */
     readonly blocks: readonly ContentBlock[],
-    /** The same for programs. Default none. */
+    /** The same as data, for programs. Default none. */
     readonly data?: Readonly<Record<string, unknown>>,
   ) {}
 }
@@ -156,39 +161,39 @@ export class ToolContent {
 /** A handler returns the result data (any JSON value), a `ToolContent`, or throws `Refused`. */
 export type ToolHandler = (args: Readonly<Record<string, unknown>>, call: ToolCall) => unknown;
 
-/** What came of a call. `text` is the pretty-printed JSON of `data`, already within the size limit. */
+/** The outcome of a call. `text` is the pretty-printed JSON of `data`, already within the size limit. */
 export type ToolOutcome =
   | {
       readonly ok: true;
       readonly data: unknown;
       readonly text: string;
       readonly structured: boolean;
-      /** Sent in place of `text`. */
+      /** Sent instead of `text`. */
       readonly blocks?: readonly ContentBlock[];
     }
   | { readonly ok: false; readonly refusal: Refusal };
 
-/** Runs tools through the one ordered pipeline. Listing and calling ask the same decision. */
+/** Runs tools through the one ordered pipeline. Listing and calling use the same decision. */
 export abstract class ToolRunner {
   /** The tools that this context's agent may call, in catalogue order. */
   abstract list(context: Pick<CallContext, 'agent'>): readonly ToolDefinition[];
   /** Whether any tool of that name exists, permitted or not. */
   abstract has(name: string): boolean;
-  /** Whether it is listed for this context's agent, and of the tier that these arguments ask for. */
+  /** Whether the tool is listed for this context's agent and the agent has the tier that these arguments require. */
   permits(context: Pick<CallContext, 'agent'>, name: string, _args: unknown): boolean {
     return this.list(context).some((tool) => tool.name === name);
   }
-  /** Never throws for what a caller did; a fault becomes `internal_error`. @throws Unauthorized */
+  /** Never throws for errors of the caller; an internal error becomes `internal_error`. @throws Unauthorized */
   abstract run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome>;
 }
 
-/** What a caller may use; the same decision that lists and runs tools. */
+/** The tools that a caller may use; the same decision lists and runs tools. */
 export abstract class PermittedTools {
   /** In catalogue order. */
   abstract list(context: Pick<CallContext, 'agent'>): readonly ToolDefinition[];
 }
 
-/** What the process environment opened, for tools that ask about more than their own name. */
+/** The gates that the process environment opened, for tools that check more than their own name. */
 export abstract class ToolEnvironment implements EnvironmentGates {
   abstract readonly PARSE_AGENT_ALLOW_WRITE_TOOLS: boolean;
   abstract readonly PARSE_AGENT_ALLOW_SCHEMA_OPS: boolean;

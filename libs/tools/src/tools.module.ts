@@ -5,7 +5,7 @@ import { CallableMethods, DeclaredMethods, MethodRegistry } from './methods/meth
 import { ToolCatalogue, ToolRegistry } from './registry/tool-registry.js';
 import { ToolEnvironment } from './tool.js';
 
-/** What can be called: the registries of tools and declared methods, and what the environment permits of them. */
+/** The registries of tools and declared methods, and the environment's gates on them. */
 @Module({})
 export class ToolsModule {
   static register(gates: EnvironmentGates): DynamicModule {
@@ -23,10 +23,10 @@ export class ToolsModule {
   }
 }
 
-/** Parley's own tools. They are in no registry before the explorer of the instance has found them. */
+/** Parley's own tools. The explorer of the instance registers them. */
 @Module({})
 export class BuiltInToolsModule {
-  /** @param imports provide what built-in tools inject: the registries, the runner, exports and embeddings */
+  /** @param imports provide the dependencies of built-in tools: the registries, the runner, exports and embeddings */
   static register(imports: ModuleMetadata['imports']): DynamicModule {
     return { module: BuiltInToolsModule, imports: [...(imports ?? [])], providers: [...BUILT_IN_TOOLS] };
   }

@@ -23,9 +23,9 @@ const short = (text: string): string =>
   text.length > LABEL_LENGTH ? `${text.slice(0, LABEL_LENGTH - 1)}…` : text;
 const figure = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFractionDigits: 1 });
 
-/** Bars for groups, a line for time. Each value is told by its title; the table beside it says the same in text. */
+/** Bars for groups, a line for time. Each value has a title; the table beside it contains the same as text. */
 export function chartOf({ kind, points }: Chart, title: string, available: number): SVGElement {
-  // Drawn at its own size, so that its words stay readable.
+  // Drawn at its own size, so that labels stay readable.
   const width = Math.min(WIDEST, Math.max(NARROWEST, available));
   const svg = drawn('svg', { viewBox: `0 0 ${width} ${HEIGHT}`, role: 'img', 'aria-label': title });
   const values = points.map(({ value }) => value);

@@ -1,6 +1,6 @@
 type Attributes = Readonly<Record<string, string>>;
 
-/** An element with text in it: whatever a row says stays text. */
+/** An element with text content: row values are never parsed as HTML. */
 export function element(name: string, attributes: Attributes = {}, text?: string): HTMLElement {
   const made = document.createElement(name);
   for (const [attribute, value] of Object.entries(attributes)) made.setAttribute(attribute, value);

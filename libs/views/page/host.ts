@@ -1,4 +1,4 @@
-/** What a host tells its view (MCP Apps 2026-01-26). */
+/** The context that a host sends to its view (MCP Apps 2026-01-26). */
 export interface HostContext {
   readonly theme?: unknown;
   readonly styles?: { readonly variables?: Readonly<Record<string, unknown>> };
@@ -15,7 +15,7 @@ type Listener = (params: unknown) => void;
 
 const PROTOCOL = '2026-01-26';
 
-/** The conversation with the host, over messages between windows. Nobody but the parent window is heard. */
+/** The messages with the host, between windows. Messages of any window except the parent are ignored. */
 export class Host {
   private readonly listeners = new Map<string, Listener>();
   private readonly waiting = new Map<number, Listener>();
@@ -32,7 +32,7 @@ export class Host {
     return this;
   }
 
-  /** Opens the conversation. @returns what the host says about itself */
+  /** Opens the connection. @returns the host's context */
   open(name: string): Promise<HostContext> {
     return new Promise((resolve) => {
       const params = {
@@ -60,7 +60,7 @@ export class Host {
   private hear({ id, method, params, result }: Heard): void {
     if (typeof method === 'string') {
       this.listeners.get(method)?.(params);
-      // Whatever is asked of a view that only shows something is done.
+      // A view that only displays data confirms every request.
       if (id !== undefined) this.send({ id, result: {} });
       return;
     }
@@ -69,7 +69,7 @@ export class Host {
     answered?.(result);
   }
 
-  // The host's origin is not known to a sandboxed view; nothing that is sent is secret.
+  // A sandboxed view cannot read the host's origin; no message is secret.
   private send(message: object): void {
     window.parent.postMessage({ jsonrpc: '2.0', ...message }, '*');
   }

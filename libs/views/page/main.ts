@@ -51,7 +51,7 @@ function showTable(table: ResultTable): void {
   show(header, place);
 }
 
-/** The host's own colours and fonts, by the names that it may give. */
+/** Applies the host's colours and fonts, under the names of the specification. */
 function dress({ theme, styles }: HostContext): void {
   const root = document.documentElement;
   if (theme === 'light' || theme === 'dark') root.style.colorScheme = theme;

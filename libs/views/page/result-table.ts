@@ -1,7 +1,7 @@
-/** A result as something to look at. */
+/** A result as a table. */
 export interface ResultTable {
   readonly title: string;
-  /** Below the title: how many, of how many. */
+  /** Below the title: the shown and total count. */
   readonly note: string;
   readonly columns: readonly string[];
   readonly rows: readonly (readonly unknown[])[];
@@ -17,7 +17,7 @@ export interface Chart {
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** More are not drawn: the page stays quick, and the text of the result has all of them. */
+/** Maximum drawn rows: the page stays fast, and the text of the result has all of them. */
 const MAX_ROWS = 1000;
 const MAX_COLUMNS = 40;
 const MAX_POINTS = 60;
@@ -42,13 +42,13 @@ export function dataOf(result: unknown): Row | null {
   }
 }
 
-/** @returns null for a result without rows, which its text tells better */
+/** @returns null for a result without rows, which is shown as text */
 export function readResult(data: Row): ResultTable | null {
   const listed = data['groups'] ?? data['results'];
   if (!Array.isArray(listed)) return null;
   const rows = listed.filter(isRow).slice(0, MAX_ROWS);
   const columns = columnsOf(rows);
-  // Rows of a class are not counted: a number in them says nothing of a sum.
+  // Rows of a class get no chart: a number in them is not an aggregate.
   const grouped = data['groups'] !== undefined || columns[0] === '_id';
   const chart = grouped ? chartOf(rows, columns) : null;
   return {
@@ -93,7 +93,7 @@ function chartOf(rows: readonly Row[], columns: readonly string[]): Chart | null
   return { kind: inTime ? 'line' : 'bar', points };
 }
 
-/** One value as text. Directional marks, which can turn what stands beside them around, are shown as what they are. */
+/** One value as text. Directional marks, which can reorder adjacent text, are shown as escapes. */
 export function shown(value: unknown): string {
   if (value === null || value === undefined) return '—';
   const text = typeof value === 'string' ? value : isRow(value) ? ofObject(value) : JSON.stringify(value);
@@ -103,7 +103,7 @@ export function shown(value: unknown): string {
   );
 }
 
-/** Pointers and files by their names, anything else as JSON. */
+/** Pointers and files by their names, other values as JSON. */
 function ofObject(value: Row): string {
   const { _type: kind, class: className, id, name, iso } = value;
   if (kind === 'Pointer') return `${String(className)} ${String(id)}`;
@@ -112,7 +112,7 @@ function ofObject(value: Row): string {
   return JSON.stringify(value);
 }
 
-/** Numbers by size, anything else by its text; what is missing comes last, either way around. */
+/** Compares numbers by size and other values by text; missing values come last in both directions. */
 export function compare(a: unknown, b: unknown, direction: 1 | -1): number {
   const missing = Number(a === null || a === undefined) - Number(b === null || b === undefined);
   if (missing !== 0) return missing;

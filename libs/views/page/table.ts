@@ -1,7 +1,7 @@
 import { compare, type ResultTable, shown } from './result-table.js';
 import { element } from './element.js';
 
-/** Characters that stand on one line: dates, ids, states. */
+/** Maximum characters of a value on one line: dates, ids, states. */
 const SHORT = 26;
 
 type Order = 'ascending' | 'descending';

@@ -9,8 +9,8 @@ const digestOf = (text: string): string =>
   `'sha256-${createHash('sha256').update(text, 'utf8').digest('base64')}'`;
 
 /**
- * The page as one text, which asks for nothing else: its script and style stand in it and are named by their digests in its
- * own policy, so that nothing a row says can run or load anything, whatever policy the host sets.
+ * The page as one text without further requests: its script and style are inline and named by digest in its own policy,
+ * so that no row content can run or load anything under any policy of the host.
  * @param folder of the built page
  */
 export async function readResultsView(folder: string): Promise<string> {

@@ -3,14 +3,14 @@ import { type EmbeddedResource, RESULTS_VIEW } from '#tools';
 import { VIEW_TYPE } from './results-view.js';
 
 /**
- * The views that tools name: pages without data in them, the same for everybody. Hosts read them by the address in the tool's
- * description, so they are in no listing.
+ * The views of tools: pages without data, the same for every caller. Hosts read them by the address in the tool's
+ * description, so no listing contains them.
  */
 export class ViewResources implements ResourceProvider {
   readonly scheme = 'ui';
   private html: Promise<string> | null = null;
 
-  /** @param load the page, once it is asked for */
+  /** @param load reads the page on the first request */
   constructor(private readonly load: () => Promise<string>) {}
 
   list(_call: ResourceCall): readonly ListedResource[] {
@@ -28,7 +28,7 @@ export class ViewResources implements ResourceProvider {
         uri,
         mimeType: VIEW_TYPE,
         text: await this.html,
-        // It loads nothing and asks for nothing.
+        // The page loads nothing and needs no permissions.
         _meta: { ui: { csp: {}, prefersBorder: true } },
       },
     ];

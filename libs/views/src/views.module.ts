@@ -6,7 +6,7 @@ import { ViewResources } from './view-resources.js';
 /** Pages that show results at hosts of MCP Apps, as resources. */
 @Module({})
 export class ViewsModule {
-  /** @param folder that the pages were built into. @param imports provide the registry of resources */
+  /** @param folder of the built pages. @param imports provide the registry of resources */
   static register(folder: () => string, imports: ModuleMetadata['imports']): DynamicModule {
     return {
       module: ViewsModule,

@@ -10,8 +10,8 @@ import {
 import type { Entered, Paint } from './terminal.js';
 
 /**
- * The question of a call as it is shown, line by line. Of an approval everything that would happen is shown, however long, and
- * which operation it is stands last, where nothing can scroll it away.
+ * The lines of a client request on the terminal. An approval is shown in full, with the operation as the last line, so
+ * that it cannot scroll away.
  */
 function questionLines(params: JsonObject): string[] {
   const message = String(params['message']);
@@ -24,19 +24,19 @@ function questionLines(params: JsonObject): string[] {
   return [oneLine(asked), ...shown, oneLine(`May ${operation} run as shown?`)];
 }
 
-/** A terminal that can put a question to a person. */
+/** A terminal that can prompt a user. */
 export interface AskingTerminal {
-  /** A person sits here: what pipes send counts for no decision. */
+  /** Whether a user is at the terminal: piped input never counts as a decision. */
   readonly isPerson: boolean;
   readonly paint: Paint;
   line(text?: string): void;
-  /** A line that is typed after the prompt was seen. */
+  /** A line that was typed after the prompt was shown. */
   answer(prompt: string, signal: AbortSignal): Promise<Entered>;
 }
 
 const YES = /^y(es)?$/i;
 
-/** Answers the questions of running calls: approvals and short forms, one after the other, by whoever sits at the terminal. */
+/** Answers client requests of running calls at the terminal: approvals and short forms, one after the other. */
 export class PersonAtTerminal implements ClientLink {
   private last: Promise<unknown> = Promise.resolve();
   private asking: AbortController | null = null;
@@ -44,10 +44,10 @@ export class PersonAtTerminal implements ClientLink {
   constructor(private readonly terminal: AskingTerminal) {}
 
   notify(): void {
-    // Not shown to the person.
+    // The request is not shown.
   }
 
-  /** Withdraws the open question. */
+  /** Cancels the open request. */
   giveUp(): void {
     this.asking?.abort(new ClientUnreachable('aborted'));
   }
@@ -85,7 +85,7 @@ export class PersonAtTerminal implements ClientLink {
       const entered = await terminal.answer(promptOf(name, field), signal);
       if (entered.kind !== 'line') return { action: 'cancel' };
       const value = valueOf(field, entered.text.trim());
-      // A single yes-or-no question is the whole decision.
+      // A single yes-or-no field is the whole decision.
       if (value === false && fields.length === 1) return { action: 'decline' };
       if (value !== undefined) content[name] = value;
     }
@@ -101,7 +101,7 @@ function promptOf(name: string, field: unknown): string {
     : `${terminalText(name)}: `;
 }
 
-/** What was entered, as its field wants it; whether it fits is judged where it is sent. */
+/** The input converted to the type of its field; the sender validates it. */
 function valueOf(field: unknown, entered: string): unknown {
   const type = member(field, 'type');
   if (type === 'boolean') return YES.test(entered);

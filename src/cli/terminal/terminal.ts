@@ -8,25 +8,25 @@ type Style = 'bold' | 'dim' | 'red' | 'yellow';
 
 const CODES: Readonly<Record<Style, number>> = { bold: 1, dim: 2, red: 31, yellow: 33 };
 
-/** Text in a style, or as it is. */
+/** Text with or without a style. */
 export type Paint = (style: Style, text: string) => string;
 
 interface ColourStream {
   readonly isTTY?: boolean;
 }
 
-/** Colours only where somebody looks, and not against their will (NO_COLOR). */
+/** Colours only on a terminal, and not with NO_COLOR. */
 function painterFor(stream: ColourStream, env: NodeJS.ProcessEnv = process.env): Paint {
   const colours = movesCursor(stream, env) && !env['NO_COLOR'];
   return (style, text) => (colours ? `\u001b[${CODES[style]}m${text}\u001b[0m` : text);
 }
 
-/** Whether lines can be taken back. */
+/** Whether lines can be erased. */
 function movesCursor(stream: ColourStream, env: NodeJS.ProcessEnv = process.env): boolean {
   return stream.isTTY === true && env['TERM'] !== 'dumb';
 }
 
-/** `interrupted`: Ctrl-C while nothing else could be interrupted, or the wait was aborted. */
+/** `interrupted`: Ctrl-C without other work to interrupt, or an aborted wait. */
 export type Entered =
   | { readonly kind: 'line'; readonly text: string }
   | { readonly kind: 'interrupted' }
@@ -34,10 +34,10 @@ export type Entered =
 
 const HIGH_HALF = /[\ud800-\udbff]$/;
 
-/** Text that arrives in pieces, made safe for a terminal; a character that was cut in two waits for its other half. */
+/** Text in chunks, made safe for a terminal; an incomplete character waits for its other half. */
 export class TextStream {
   private half = '';
-  /** Nothing was written yet, or a line end last. */
+  /** Nothing was written yet, or a line end was last. */
   atLineStart = true;
 
   constructor(private readonly write: (text: string) => void) {}
@@ -51,7 +51,7 @@ export class TextStream {
     this.write(terminalText(whole));
   }
 
-  /** Ends the line that was begun. */
+  /** Ends the current line. */
   end(): void {
     this.half = '';
     if (!this.atLineStart) this.write('\n');
@@ -63,28 +63,28 @@ interface Key {
   readonly name?: string;
 }
 
-/** Milliseconds without a key after which nothing is on its way any more, and how often that is waited for at most. */
+/** Milliseconds without a key after which no input is pending, and the maximum number of waits. */
 const QUIET = 40;
 const MAX_WAITS = 25;
 
-/** Switches the terminal's marks around pasted text on and off. */
+/** Enables and disables the terminal's marks around pasted text. */
 const MARK_PASTES = '\u001b[?2004h';
 const MARK_NO_PASTES = '\u001b[?2004l';
 
 /**
- * Answers of a person, each to a question that was seen before it was typed: a line that was begun or pasted ahead is dropped,
- * and one with anything pasted in it is none.
+ * Answers of a user, each typed after its prompt was shown: input that was typed or pasted before is dropped, and a
+ * line with pasted text is refused.
  */
 class AnswerReader {
   private keys = 0;
   private pasting = false;
-  /** Of the line that is being typed. */
+  /** Whether the line being typed contains pasted text. */
   private holdsPaste = false;
-  /** Of the line that was entered last. */
+  /** Whether the last line contained pasted text. */
   private wasPasted = false;
   private ended = false;
 
-  /** @param input must be a terminal's, read by `reader` already */
+  /** @param input a terminal that `reader` already reads */
   constructor(
     private readonly reader: Interface,
     input: NodeJS.ReadStream,
@@ -99,7 +99,7 @@ class AnswerReader {
     });
   }
 
-  /** @param signal ends the wait: nothing that is entered later is an answer */
+  /** @param signal ends the wait: later input is no answer */
   async read(prompt: string, signal: AbortSignal): Promise<Entered> {
     await this.quiet();
     for (;;) {
@@ -122,7 +122,7 @@ class AnswerReader {
 
   private dropLine(): void {
     if (this.reader.line !== '') {
-      // From wherever the cursor was moved to.
+      // From any cursor position.
       this.reader.write(null, { ctrl: true, name: 'e' });
       this.reader.write(null, { ctrl: true, name: 'u' });
     }
@@ -144,7 +144,7 @@ class AnswerReader {
     });
   }
 
-  /** Hears of keys before the reader does. */
+  /** Receives keys before the reader does. */
   private readonly watch = (_: unknown, key?: Key): void => {
     this.keys += 1;
     const name = key?.name;
@@ -164,10 +164,10 @@ interface TerminalStreams {
 
 const CLEAR_LINE = '\r\u001b[2K';
 
-/** Lines in, text out, and one line at the bottom that comes and goes. Works with a pipe as with a person. */
+/** Reads lines, writes text, and shows one removable line at the bottom. Works with a pipe and with a terminal. */
 export class Terminal implements AskingTerminal {
   readonly paint: Paint;
-  /** A person sits here: what pipes send counts for no decision. */
+  /** Whether a user is at the terminal: piped input never counts as a decision. */
   readonly isPerson: boolean;
   private readonly lines: string[] = [];
   private readonly reader: Interface;
@@ -195,7 +195,7 @@ export class Terminal implements AskingTerminal {
     process.on('SIGINT', this.onInterrupt);
   }
 
-  /** The next line; those that were entered before it was asked for come first. */
+  /** The next line; lines that were entered earlier come first. */
   next(prompt: string): Promise<Entered> {
     const line = this.lines.shift();
     if (line !== undefined) return Promise.resolve({ kind: 'line', text: line });
@@ -207,7 +207,7 @@ export class Terminal implements AskingTerminal {
     return this.answers?.read(prompt, signal) ?? { kind: 'end' };
   }
 
-  /** While this is set Ctrl-C does this and nothing else. */
+  /** While this is set, Ctrl-C calls only this function. */
   onCtrlC(interrupt: (() => void) | null): void {
     this.interrupt = interrupt;
   }
@@ -255,7 +255,7 @@ export class Terminal implements AskingTerminal {
 
   private readonly onInterrupt = (): void => {
     if (this.interrupt) return this.interrupt();
-    // What was typed so far is dropped with it.
+    // Drops the text that was typed so far.
     if (this.isPerson) this.reader.write(null, { ctrl: true, name: 'u' });
     this.output.write('\n');
     this.take({ kind: 'interrupted' });
@@ -267,7 +267,7 @@ export class Terminal implements AskingTerminal {
   }
 }
 
-/** The terminal of a JavaScript prompt: an answer is a line that the prompt does not evaluate. */
+/** The terminal of a JavaScript prompt: the prompt does not evaluate an answer. */
 export class PromptTerminal implements AskingTerminal {
   readonly isPerson = true;
   readonly paint: Paint;
@@ -280,7 +280,7 @@ export class PromptTerminal implements AskingTerminal {
     this.paint = painterFor(output);
   }
 
-  /** From when the prompt reads the input on. */
+  /** Call it when the prompt starts to read the input. */
   attach(prompt: REPLServer): void {
     this.answers = new AnswerReader(prompt, this.input, this.output);
   }

@@ -40,6 +40,7 @@ export class PromptRegistry {
     this.changed.announce();
   }
 
+  /** Returns the prompt of that name. */
   get(name: string): Prompt | undefined {
     return this.prompts.get(name);
   }

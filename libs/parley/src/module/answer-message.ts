@@ -8,25 +8,25 @@ import {
   StreamedResult,
 } from '#dispatcher';
 
-/** How a message is answered without a transport. */
+/** Options of a message without a transport. */
 export interface MessageOptions {
-  /** Revision of MCP that the message is written in, one with sessions. Default `2025-11-25`. */
+  /** The MCP revision of the message, one with sessions. Default `2025-11-25`. */
   readonly version?: string;
   /** Aborts the call. Default: only its timeout does. */
   readonly signal?: AbortSignal;
-  /** `[A-Za-z0-9._-]{1,128}`: threads audit records and database comments. Default none. */
+  /** `[A-Za-z0-9._-]{1,128}`: links audit records and database comments. Default none. */
   readonly correlationId?: string;
-  /** Receives the progress of the call. Default: nobody. */
+  /** Receives the progress of the call. Default: progress is dropped. */
   readonly progress?: (update: ProgressUpdate) => void;
-  /** Capabilities of the client, as in `initialize`. Default: nothing. */
+  /** Capabilities of the client, as in `initialize`. Default: none. */
   readonly clientCapabilities?: Readonly<Record<string, unknown>>;
-  /** Sends requests to the client (elicitation, sampling, approvals). Default: it cannot be asked. */
+  /** Sends requests to the client (elicitation, sampling, approvals). Default: client requests are not supported. */
   readonly link?: ClientLink;
 }
 
 /** A JSON-RPC envelope and the HTTP status that a web transport would send with it. */
 export interface AnsweredMessage {
-  /** 200; 202 for a notification; 400 for what is no message; 401 where the agent's session has ended. */
+  /** 200; 202 for a notification; 400 for an invalid message; 401 where the agent's session has ended. */
   readonly status: number;
   /** Null for a notification, which has no answer. */
   readonly body: Readonly<Record<string, unknown>> | null;
@@ -44,7 +44,7 @@ const failure = (id: unknown, code: number, message: string, status: number): An
   body: { jsonrpc: '2.0', id: isId(id) ? id : null, error: { code, message } },
 });
 
-/** What is wrong with the envelope; null: it is a request or a notification. */
+/** The error of the envelope; null: it is a request or a notification. */
 function envelopeFault(body: JsonObject): string | null {
   if (body['jsonrpc'] !== '2.0') return "jsonrpc must be '2.0'";
   if (typeof body['method'] !== 'string' || body['method'] === '') return 'method must be a text';
@@ -53,7 +53,7 @@ function envelopeFault(body: JsonObject): string | null {
 }
 
 /**
- * Answers one JSON-RPC message of MCP as an agent, through every gate: for transports of one's own and for tests
+ * Answers one JSON-RPC message of MCP as an agent, through every gate: for custom transports and for tests
  * (docs/guide/module.md#messages-without-http). Never rejects.
  */
 export async function answerMessage(

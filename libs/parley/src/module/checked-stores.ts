@@ -22,10 +22,10 @@ import type { Where } from '#policy';
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   value !== null && typeof value === 'object' && !Array.isArray(value);
 
-/** Columns of the row itself: what is dotted or begins with `$` is left to whoever reads. */
+/** A column of the row itself: a dotted name or an operator with `$` is left to the reader. */
 const isColumn = (name: string) => /^[A-Za-z][A-Za-z0-9_]*$/.test(name);
 
-/** Every condition that a row has to meet, those of `$and` among them. */
+/** Every condition that a row must meet, including those of `$and`. */
 function* conditionsOf(where: Where): Generator<readonly [name: string, condition: unknown]> {
   for (const [name, condition] of Object.entries(where)) {
     if (name === '$and' && Array.isArray(condition))
@@ -34,14 +34,14 @@ function* conditionsOf(where: Where): Generator<readonly [name: string, conditio
   }
 }
 
-/** A value as it can be compared; undefined: only the store can tell. */
+/** A comparable value; undefined: only the store can compare it. */
 function plain(value: unknown): string | undefined {
   if (value === null || ['string', 'number', 'boolean'].includes(typeof value)) return JSON.stringify(value);
   if (!isObject(value) || value['__type'] !== 'Pointer') return undefined;
   return JSON.stringify(['Pointer', value['className'], value['objectId']]);
 }
 
-/** The values of which a column must have one; null: it says nothing of the kind. */
+/** The values of which a column must have one; null: the condition is no equality. */
 function admittedBy(condition: unknown): ReadonlySet<string> | null {
   const isOperator = isObject(condition) && Object.keys(condition).some((name) => name.startsWith('$'));
   const listed: unknown = isOperator
@@ -52,14 +52,14 @@ function admittedBy(condition: unknown): ReadonlySet<string> | null {
   return values.every((value) => value !== undefined) ? new Set(values as string[]) : null;
 }
 
-/** Columns that a row can be held against `where` by. */
+/** Columns of `where` that a row can be checked against. */
 function comparedColumns(where: Where): string[] {
   return [...conditionsOf(where)].flatMap(([name, condition]) => (admittedBy(condition) ? [name] : []));
 }
 
 /**
- * Whether a row cannot be one that `where` admits. Equality alone is looked at, which is how a tenant and an id are said: for
- * anything else whoever reads is believed.
+ * Whether `where` certainly excludes a row. Only equality is checked, which covers a tenant and an id; for other
+ * conditions the reader is trusted.
  */
 export function contradicts(row: Readonly<Record<string, unknown>>, where: Where): boolean {
   for (const [name, condition] of conditionsOf(where)) {
@@ -69,7 +69,7 @@ export function contradicts(row: Readonly<Record<string, unknown>>, where: Where
   return false;
 }
 
-/** A list has a value that is one of its entries; a column that is not there is null. */
+/** A list matches when one of its entries does; a missing column is null. */
 function hasOne(value: unknown, admitted: ReadonlySet<string>): boolean {
   const values: unknown[] = Array.isArray(value) ? value : [value ?? null];
   return values.some((one) => {
@@ -80,15 +80,15 @@ function hasOne(value: unknown, admitted: ReadonlySet<string>): boolean {
 }
 
 const ALWAYS = ['objectId', 'createdAt', 'updatedAt'];
-/** What a row inside a row says of itself. */
+/** The identifying members of a nested row. */
 const OF_OBJECTS = ['__type', 'className'];
 
 const rootOf = (path: string) => path.split('.', 1)[0] ?? path;
 
-/** What was asked of a class. */
+/** The query of a class. */
 type Wanted = Pick<FindQuery, 'where' | 'keys' | 'include'>;
 
-/** The question with what its rows are held against among its keys. */
+/** The query, with the columns that its rows are checked against added to its keys. */
 function comparable({ where, keys, include }: Wanted): Pick<FindQuery, 'keys' | 'include'> {
   return {
     ...(keys && { keys: [...new Set([...keys, ...comparedColumns(where)])] }),
@@ -98,7 +98,7 @@ function comparable({ where, keys, include }: Wanted): Pick<FindQuery, 'keys' | 
 
 const isAdmitted = (row: ParseRow, { where }: Wanted): boolean => isRow(row) && !contradicts(row, where);
 
-/** The row with the columns that were asked for, and of rows inside it likewise. */
+/** The row limited to the queried columns, and nested rows likewise. */
 function cut(row: ParseRow, { keys, include = [] }: Wanted): ParseRow {
   const kept = keys && new Set([...keys.map(rootOf), ...ALWAYS, ...OF_OBJECTS]);
   const shown = kept ? Object.entries(row).filter(([name]) => kept.has(name)) : Object.entries(row);
@@ -106,7 +106,7 @@ function cut(row: ParseRow, { keys, include = [] }: Wanted): ParseRow {
   return Object.fromEntries(shown.map(([name, value]) => [name, cutInside(value, included.get(name))]));
 }
 
-/** Without a plan there is nothing but a pointer. */
+/** Without a plan only the pointer remains. */
 function cutInside(value: unknown, plan: IncludePlan | undefined): unknown {
   if (Array.isArray(value)) return value.map((entry: unknown) => cutInside(entry, plan));
   if (!isRow(value) || value['__type'] !== 'Object') return value;
@@ -119,8 +119,8 @@ function isRow(value: unknown): value is ParseRow {
 }
 
 /**
- * A reader that the application bound is not believed where its rows can be held against the question: columns that were not
- * asked for go, and so do rows that a plain constraint (a tenant, an id) does not admit.
+ * Checks the rows of a reader that the application bound against the query. It removes columns that were not queried,
+ * and rows that a plain constraint (a tenant, an id) excludes.
  */
 export class CheckedReader extends RecordReader {
   constructor(private readonly bound: RecordReader) {
@@ -189,7 +189,7 @@ export class CheckedSearcher extends RecordSearcher {
 
 type Searched = Pick<TextSearchQuery, 'where' | 'keys' | 'limit' | 'highlight'>;
 
-/** Passages come of the one column that was asked for. */
+/** Passages come from the queried column only. */
 function held(hits: readonly SearchHit[], query: Searched): SearchHit[] {
   return hits
     .filter(({ row }) => isAdmitted(row, query))

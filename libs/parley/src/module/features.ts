@@ -4,7 +4,7 @@ import { promptsOf } from '#dispatcher';
 import type { ClassDeclaration } from '#policy';
 import { classDeclarationOf, toolDeclarations } from '#tools';
 
-/** Which providers of a module belong to which instance. */
+/** Assigns providers of a module to instances. */
 export class FeatureList {
   constructor(
     readonly instance: string,
@@ -23,18 +23,18 @@ function* listedFor(name: string, discovery: DiscoveryService) {
   }
 }
 
-/** What the listed classes declare about Parse classes, before any of them is made. */
+/** The Parse class declarations of the listed classes, before any of them is created. */
 export function declaredClasses(name: string, discovery: DiscoveryService): ClassDeclaration[] {
   return [...listedFor(name, discovery)].flatMap(({ type }) => classDeclarationOf(type) ?? []);
 }
 
 /**
- * The listed providers as the application made them.
- * @throws TypeError for one that is made anew each time, or that needs such a thing: there is no Nest request in a call
+ * The listed providers as the application created them.
+ * @throws TypeError for a request-scoped or transient provider or dependency: a call has no Nest request
  */
 export function listedInstances(name: string, discovery: DiscoveryService): object[] {
   return [...listedFor(name, discovery)].flatMap(({ type, own }) => {
-    // Nest would run one that was never constructed.
+    // Nest would otherwise run an enhancer that was never constructed.
     for (const enhancer of own.host?.injectables.values() ?? [])
       if (!enhancer.isDependencyTreeStatic())
         throw new TypeError(`${enhancer.name} on tools is made anew for each request: ${MADE_ONCE}`);
@@ -45,11 +45,11 @@ export function listedInstances(name: string, discovery: DiscoveryService): obje
   });
 }
 
-/** What is wrong with a listed class that Nest and Parley would take in silence, or null. */
+/** The error of a listed class that Nest and Parley would ignore silently, or null. */
 export function oversightOf(type: Type): string | null {
   const prototype = type.prototype as object;
   const offers = toolDeclarations(prototype).length + promptsOf(Object.create(prototype)).length;
-  // Methods of an agent need the class declared.
+  // Methods of an agent need a class declaration.
   if (offers === 0 && !classDeclarationOf(type))
     return 'has no @Tool, @Prompt, @AgentMethod or @ParseClass: nothing of it is served';
   if (type.length > 0 && !recorded(type, 'design:paramtypes') && !recorded(type, 'self:paramtypes'))

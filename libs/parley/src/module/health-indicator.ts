@@ -7,13 +7,13 @@ interface Indicated {
   readonly dependencies: Readonly<Record<string, 'up' | 'down'>>;
 }
 
-/** For `HealthCheckService` of @nestjs/terminus: down while a dependency is away, and while the instance is ending. */
+/** For `HealthCheckService` of @nestjs/terminus: down while a dependency is down, and while the instance shuts down. */
 @Injectable()
 export class ParleyHealthIndicator {
   /** @internal Made by the module. */
   constructor(@Inject(Parley) private readonly parley: Parley) {}
 
-  /** What terminus shows under `key`. @param parley default: the default instance */
+  /** The terminus result under `key`. @param parley default: the default instance */
   async isHealthy<Key extends string>(key: Key, parley = this.parley): Promise<Record<Key, Indicated>> {
     const { ready, dependencies } = await parley.readiness();
     return { [key]: { status: ready ? 'up' : 'down', dependencies } } as Record<Key, Indicated>;

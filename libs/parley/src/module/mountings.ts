@@ -7,19 +7,19 @@ type Serving = (request: IncomingMessage, response: ServerResponse) => void;
 
 interface Mounting {
   readonly serve: Serving;
-  /** Whether what lies below the path belongs to it. */
+  /** Whether the mount includes all paths below. */
   readonly deep: boolean;
 }
 
 const OF_SERVERS = new WeakMap<Server, Mountings>();
 
-/** What every instance of Parley in one application serves by itself; everything else goes to the application as ever. */
+/** The paths that the Parley instances of one application serve; all other requests go to the application. */
 export class Mountings {
   private readonly names = new Set<string>();
   private readonly mounted = new Map<string, Mounting>();
   private readonly attached = new WeakSet<Server>();
 
-  /** Of the application whose server this is. */
+  /** The mountings of the application with this server. */
   static of(server: Server): Mountings {
     const known = OF_SERVERS.get(server) ?? new Mountings();
     OF_SERVERS.set(server, known);
@@ -35,7 +35,7 @@ export class Mountings {
   }
 
   /**
-   * @param path without a trailing slash; of several that fit a request the longest is asked
+   * @param path without a trailing slash; the longest matching path serves a request
    * @throws TypeError when another instance has it
    */
   mount(path: string, serve: Serving, { deep }: Pick<Mounting, 'deep'>): void {
@@ -44,7 +44,7 @@ export class Mountings {
     this.mounted.set(path, { serve, deep });
   }
 
-  /** Before the framework sees a request. Further servers of the same application share what is mounted. */
+  /** Handles requests before the framework. Further servers of the same application share the mounts. */
   attachTo(server: Server): void {
     if (this.attached.has(server)) return;
     this.attached.add(server);
@@ -68,7 +68,7 @@ export class Mountings {
   }
 }
 
-/** `/a/b` of whatever slashes there are; empty for none. */
+/** Normalises a path to `/a/b`; empty for none. */
 const segments = (path: string) =>
   path
     .split('/')
@@ -87,10 +87,10 @@ function versionsOf(config: ApplicationConfig, own: string | undefined): string[
     : versions.map((one) => (one === VERSION_NEUTRAL ? '' : `/${prefix}${String(one)}`));
 }
 
-/** What MCP answers. */
+/** The HTTP methods of MCP. */
 const VERBS = [RequestMethod.GET, RequestMethod.POST, RequestMethod.DELETE];
 
-/** @throws TypeError when it would be at one place for one verb and at another for the next */
+/** @throws TypeError when the exclusion covers some HTTP methods and not others */
 function isExcluded(config: ApplicationConfig, path: string): boolean {
   const routes = config.getGlobalPrefixOptions().exclude ?? [];
   const excluded = VERBS.filter((verb) =>
@@ -109,23 +109,23 @@ export interface MountedModule {
   readonly config: ApplicationConfig;
   readonly modules: ModulesContainer;
   readonly module: object;
-  /** Of the module, where the application has versions in its URLs. */
+  /** The version of the module, where the application has versions in its URLs. */
   readonly version: string | undefined;
 }
 
 /**
- * What the application puts before a path of a module, as it does for its controllers; one for each version.
+ * The prefixes of a module's paths in the application, as for its controllers; one per version.
  * @throws TypeError
  */
 export function basesOf({ config, modules, module, version }: MountedModule, path: string): string[] {
   const modulePath = Reflect.getMetadata(MODULE_PATH + modules.applicationId, module) as string | undefined;
   const own = segments(modulePath ?? '');
-  // Like Nest, an exclusion is a path without prefix and version.
+  // As in Nest, an exclusion is a path without prefix and version.
   const prefix = isExcluded(config, `${own}${path}`) ? '' : segments(config.getGlobalPrefix());
   return versionsOf(config, version).map((one) => `${prefix}${one}${own}`);
 }
 
-/** Of Fastify, as far as it is needed here; its types may not be installed. */
+/** The required members of Fastify; its types may not be installed. */
 interface Fastify {
   addHook(name: 'onListen', hook: (done: () => void) => void): unknown;
   addresses(): readonly unknown[];
@@ -137,7 +137,7 @@ interface Listening {
   readonly log: { error(line: string): void };
 }
 
-/** For a name with several addresses, as `localhost` may be, Fastify opens a server for each when it listens. */
+/** Fastify opens one server per address when a name has several, as `localhost` may. */
 export function followFurtherServers({ adapter, mountings, log }: Listening): void {
   if (adapter.getType() !== 'fastify') return;
   const fastify = adapter.getInstance<Fastify>();
@@ -152,7 +152,7 @@ export function followFurtherServers({ adapter, mountings, log }: Listening): vo
   });
 }
 
-/** Fastify keeps them under a symbol that only its description tells. */
+/** Fastify stores them under a symbol, which only its description identifies. */
 function furtherServersOf(fastify: object): readonly Server[] {
   const key = Object.getOwnPropertySymbols(fastify).find(
     ({ description }) => description === 'fastify.serverBindings',

@@ -12,19 +12,19 @@ import { TaskQueue } from '#tasks';
 import { CheckedReader, CheckedSearcher } from './checked-stores.js';
 
 /**
- * Token of the function that answers per request as whom it runs. While it is bound, no rule of `auth` is asked.
- * Default: none.
+ * Token of the function that returns the agent of each request. While it is bound, no rule of `auth` applies. Default:
+ * none.
  */
 export const AGENT_FACTORY = Symbol('parley:agent-factory');
 
 interface Overridable {
   readonly token: InjectionToken;
   readonly name: string;
-  /** What must be there to be called; none: it is a function itself. */
+  /** The required methods; empty: the value itself is a function. */
   readonly methods: readonly string[];
 }
 
-/** Ports that an application may bind anew in `providers`, or a test with `overrideProvider`. */
+/** Ports that an application may rebind in `providers`, or a test with `overrideProvider`. */
 const OVERRIDABLE: readonly Overridable[] = [
   overridable(Authenticator, 'authenticate', 'challengeTo', 'scopeChallenge', 'stepsAbove'),
   { token: AGENT_FACTORY, name: 'AGENT_FACTORY', methods: [] },
@@ -46,13 +46,13 @@ function overridable(token: abstract new (...args: never[]) => unknown, ...metho
 
 export const OVERRIDABLE_TOKENS: readonly InjectionToken[] = OVERRIDABLE.map(({ token }) => token);
 
-/** In the application each is null until it is bound: what stands behind it then is what the options say. */
+/** In the application each is null until it is bound: the options then decide. */
 export const UNBOUND: readonly Provider[] = OVERRIDABLE_TOKENS.map((provide) => ({
   provide,
   useValue: null,
 }));
 
-/** Null only ever means that nothing is bound: a factory that forgot to answer must not mean the default. */
+/** Null means only that nothing is bound: a factory that returns nothing must not select the default. */
 function shapeFault({ name, methods }: Overridable, value: unknown): ConfigFault[] {
   const fault = (message: string) => [{ path: name, message: `is bound to ${message}` }];
   if (methods.length === 0) return typeof value === 'function' ? [] : fault('something that is no function');
@@ -69,7 +69,10 @@ const HOOKS: ReadonlySet<PropertyKey> = new Set([
   'onApplicationShutdown',
 ]);
 
-/** The application begins and ends what it binds; without its hooks nobody else does it a second time. */
+/**
+ * The application runs the lifecycle hooks of its own providers. Without hooks no other container runs them a second
+ * time.
+ */
 function withoutHooks<T extends object>(bound: T, instead: Partial<T> = {}): T {
   return new Proxy(bound, {
     get: (target, key) => {
@@ -81,11 +84,11 @@ function withoutHooks<T extends object>(bound: T, instead: Partial<T> = {}): T {
   });
 }
 
-/** What was bound, by token. */
+/** The bound values, by token. */
 export class BoundProviders {
   private readonly bound: ReadonlyMap<InjectionToken, object>;
 
-  /** @param values in the order of `OVERRIDABLE_TOKENS`. @throws ConfigError listing every binding of a wrong shape */
+  /** @param values in the order of `OVERRIDABLE_TOKENS`. @throws ConfigError listing every binding with a wrong type */
   constructor(values: readonly unknown[]) {
     const given = OVERRIDABLE.map((one, index) => ({ one, value: values[index] })).filter(
       ({ value }) => value !== null,
@@ -101,30 +104,30 @@ export class BoundProviders {
     return (this.bound.get(token) as T | undefined) ?? null;
   }
 
-  /** Whether the application itself says who is calling. */
+  /** Whether the application itself authenticates callers. */
   get admits(): boolean {
     return this.bound.has(Authenticator) || this.bound.has(AGENT_FACTORY);
   }
 
-  /** Null: what the options say. Whoever bound it ends it. */
+  /** Null: the options decide. The application closes it. */
   get sharedState(): SharedState | null {
     return this.get(SharedState);
   }
 
-  /** Null: what the options say. Whoever bound it ends it. */
+  /** Null: the options decide. The application closes it. */
   get taskQueue(): TaskQueue | null {
     const queue = this.get(TaskQueue);
     return queue && withoutHooks(queue, { close: () => Promise.resolve() });
   }
 
-  /** The shared state, counting where the application wants it to be counted. */
+  /** The shared state, with the application's counters. */
   stateOver(shared: SharedState): SharedState {
     const limiters = this.get(RateLimiters);
     if (!limiters && !this.sharedState) return shared;
     return withoutHooks(shared, limiters ? { limiters } : {});
   }
 
-  /** Overrides of the instance: each in the place of what is bound there, behind the checks that none of them may skip. */
+  /** Overrides of the instance: each replaces its provider, behind the mandatory checks. */
   providers(): Provider[] {
     return [...this.bound].flatMap(([token, value]): Provider[] => {
       switch (token) {

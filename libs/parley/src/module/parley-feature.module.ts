@@ -3,7 +3,7 @@ import { ModulesContainer } from '@nestjs/core';
 import { FeatureList, oversightOf } from './features.js';
 import { ParleyHost } from './parley-host.js';
 
-/** Holds the providers of one `forFeature`, and says what of it cannot have been meant. */
+/** Contains the providers of one `forFeature`, and reports its errors. */
 @Module({})
 export class ParleyFeatureModule implements OnModuleInit {
   constructor(

@@ -35,7 +35,7 @@ interface Emitter {
 const isEmitter = (value: unknown): value is Emitter =>
   typeof (value as { emit?: unknown } | null | undefined)?.emit === 'function';
 
-/** By its name: the application may have a copy of the package of its own. */
+/** Found by name: the application may have its own copy of the package. */
 function emitterOf(discovery: DiscoveryService): Emitter | null {
   for (const { name, instance } of discovery.getProviders()) {
     const made = instance as unknown;
@@ -45,8 +45,8 @@ function emitterOf(discovery: DiscoveryService): Emitter | null {
 }
 
 /**
- * Publishes the events of an instance (`parse.agent.*`, `parley.audit`) on the application's `EventEmitter2`, where it has one: what
- * `@OnEvent` listens to. A listener that throws is logged and fails no call.
+ * Publishes the events of an instance (`parse.agent.*`, `parley.audit`) on the application's `EventEmitter2`, if it has
+ * one: `@OnEvent` receives them. A listener that throws is logged and fails no call.
  */
 function publishEvents(context: INestApplicationContext, discovery: DiscoveryService): void {
   const application = emitterOf(discovery);
@@ -68,8 +68,8 @@ interface Opening {
 }
 
 /**
- * Opens an instance for an application, before anybody may use it. Its tasks wait until `begin`: the application's tools are
- * registered when all of its modules are there.
+ * Opens an instance for an application before it is used. Its tasks wait until `begin`, because the application's tools
+ * are registered after all of its modules are loaded.
  * @throws ConfigError listing every error of the options
  */
 export function openParley(
@@ -91,7 +91,7 @@ export function openParley(
       ...(shared && { shared }),
       ...(queue && { queue }),
     },
-    // The application's logger speaks for it, and the application decides what a failed start means.
+    // The application's logger is used, and the application handles a failed start.
     (module) => NestFactory.createApplicationContext(module, { abortOnError: false }),
   );
 }
@@ -101,9 +101,9 @@ export interface HostParts {
   readonly version: string | undefined;
   readonly endpoints: ParleyEndpoints | undefined;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Whether options or bound say who may call. */
+  /** Whether options or bindings authenticate callers. */
   readonly admits: boolean;
-  /** Whose paths the application prefixes. */
+  /** The module whose paths the application prefixes. */
   readonly module: object;
   readonly opened: ParleyInstance;
   readonly discovery: DiscoveryService;
@@ -113,7 +113,7 @@ export interface HostParts {
   readonly modules: ModulesContainer;
 }
 
-/** Lets one instance live with the application: its tools, its paths, its end. */
+/** Connects one instance to the application: its tools, its paths, its shutdown. */
 export class ParleyHost
   implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy, OnApplicationShutdown
 {
@@ -139,7 +139,7 @@ export class ParleyHost
     }
   }
 
-  /** Said once, by the first of several instances. */
+  /** Logged once, by the first of several instances. */
   private nameUnlisted(): void {
     const { discovery } = this.parts;
     const hosts = discovery.getProviders().map(({ instance }) => instance as unknown);
@@ -152,8 +152,8 @@ export class ParleyHost
   }
 
   /**
-   * Everything of the application is in place: only now is it known where it is served, and with what.
-   * @throws TypeError for a place that cannot be. @throws ConfigError
+   * Runs after the application is complete: its paths and server are known only now.
+   * @throws TypeError for an invalid path. @throws ConfigError
    */
   async onApplicationBootstrap(): Promise<void> {
     this.serve();
@@ -162,7 +162,7 @@ export class ParleyHost
 
   private serve(): void {
     const { http, opened, name, endpoints, ...mounted } = this.parts;
-    // A context without a server has no adapter, and a testing module one without a server.
+    // An application context without a server has no adapter, and a testing module has one without a server.
     const adapter = http.httpAdapter as HttpAdapterHost['httpAdapter'] | undefined;
     const server = adapter?.getHttpServer() as Server | undefined;
     if (!adapter || !server) return;
@@ -177,7 +177,7 @@ export class ParleyHost
     followFurtherServers({ adapter, mountings, log: new Logger('Parley') });
   }
 
-  /** Before anything that tools use is taken away. */
+  /** Runs before the dependencies of tools are destroyed. */
   async onModuleDestroy(): Promise<void> {
     await Promise.all([this.parley.closeListeners(), this.parts.opened.drain()]);
   }

@@ -10,17 +10,17 @@ import {
 } from '#config';
 import type { EnvironmentGates } from '#policy';
 
-/** What an instance serves beside MCP. What is switched off is answered with 404. */
+/** The endpoints of an instance beside MCP. A disabled endpoint returns 404. */
 export interface ParleyEndpoints {
   /** `/tools` below the path of MCP: the caller's tools as a list. Default true. */
   readonly tools?: boolean;
-  /** `/approvals` below the path of MCP: for those who decide. Default true. */
+  /** `/approvals` below the path of MCP: for approvers. Default true. */
   readonly approvals?: boolean;
-  /** `/exports/<id>` below the path of MCP. Default true; without it exports are read as resources alone. */
+  /** `/exports/<id>` below the path of MCP. Default true; without it exports are read as resources only. */
   readonly exports?: boolean;
-  /** The documents of OAuth under `/.well-known` of the host, where tokens are taken. Default true. */
+  /** The documents of OAuth under `/.well-known` of the host, where tokens are accepted. Default true. */
   readonly documents?: boolean;
-  /** `/health` and `/ready` below the path of MCP, for everybody. Default false. */
+  /** `/health` and `/ready` below the path of MCP, without credentials. Default false. */
   readonly health?: boolean;
 }
 
@@ -32,7 +32,7 @@ export const DEFAULT_ENDPOINTS: Required<ParleyEndpoints> = Object.freeze({
   health: false,
 });
 
-/** Code without types may have given anything. */
+/** Untyped code may pass any value. */
 function endpointFaults(given: unknown): ConfigFault[] {
   if (given === undefined) return [];
   if (given === null || typeof given !== 'object')
@@ -48,59 +48,62 @@ function endpointFaults(given: unknown): ConfigFault[] {
 
 type Sections = Omit<ParleyConfig, 'agents' | 'console' | 'reload' | 'logging' | 'liveQuery' | 'llm'>;
 
-/** A named agent as code may give it: a row filter may be a function of the agent (docs/guide/agents.md#filters-that-are-functions). */
+/**
+ * A named agent from code: a row filter may be a function of the agent
+ * (docs/guide/agents.md#filters-that-are-functions).
+ */
 export type CodeAgentConfig = Omit<AgentConfig, 'filters'> & Pick<AgentShapeOptions, 'filters'>;
 
 /**
- * The options of the configuration file (docs/reference/configuration.md), of each section only what is not the default. Without
- * `auth` rules, an Authenticator or an AGENT_FACTORY nobody is admitted.
+ * The options of the configuration file (docs/reference/configuration.md), with only non-default values in each
+ * section. Without `auth` rules, an Authenticator or an AGENT_FACTORY every caller is refused.
  */
 export type ParleyModuleOptions = {
   readonly [Section in keyof Sections]?: Sections[Section] extends readonly unknown[]
     ? Sections[Section]
     : Partial<NonNullable<Sections[Section]>>;
 } & {
-  /** By name. Default: one named `default`, which reads everything that the policy leaves. */
+  /** By name. Default: one named `default`, which reads everything that the policy permits. */
   readonly agents?: Readonly<Record<string, CodeAgentConfig>>;
-  /** What the environment would open. Default: what it does open. */
+  /** Replaces the gates of the environment. Default: those of the environment. */
   readonly gates?: EnvironmentGates;
-  /** What is read of the environment besides: whether it may start, and where traces go. Default `process.env`. */
+  /** The other environment variables: whether it may start, and the trace endpoint. Default `process.env`. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
-  /** What is served beside MCP. Default: everything but health. */
+  /** The endpoints beside MCP. Default: all but health. */
   readonly endpoints?: ParleyEndpoints;
 };
 
-/** Besides the options, known before any provider is made. */
+/** Options that are known before any provider is created. */
 export interface ParleyModuleExtras {
-  /** Tells instances of one application apart. Default `default`. */
+  /** Distinguishes the instances of one application. Default `default`. */
   readonly name?: string;
-  /** Whether every module may inject what this one exports. Default true. */
+  /** Whether every module may inject the exports. Default true. */
   readonly isGlobal?: boolean;
   /** Modules whose exports `providers` inject. Default none. */
   readonly imports?: ModuleMetadata['imports'];
-  /** Bind bound anew (docs/guide/module.md), with what these need. Default none. */
+  /** Rebound ports (docs/guide/module.md), with their dependencies. Default none. */
   readonly providers?: readonly Provider[];
   /** Version in the URL where the application has URI versioning. Default: the application's. */
   readonly version?: string;
 }
 
-/** The options in two parts: what a file could say, and the row filters that only code can give. */
+/** The options in two parts: those that a file can contain, and the row filters that only code can give. */
 interface CodeConfiguration {
   readonly configuration: Record<string, unknown>;
   readonly filters: DeclaredFilters;
-  /** What only the service has, and what else no check of a file could find. */
+  /** Errors of service-only options and others that no check of a file finds. */
   readonly faults: readonly ConfigFault[];
 }
 
 /** Options that no file has. */
 const OF_CODE = ['gates', 'endpoints', 'environment'];
 
-/** What the service itself serves or does, and no application with Parley in it. */
+/** Options of the service that an embedded instance does not have. */
 const OF_THE_SERVICE = ['console', 'reload', 'logging', 'plugins', 'llm'];
 
 /**
- * What code gave, as a file would say it, and what only the service has.
- * @param admits whether the application itself says who is calling
+ * Converts the options from code to the form of a file, and checks for service-only options.
+ * @param admits whether the application itself authenticates callers
  * @throws ConfigError where nothing was given
  */
 export function configurationOf(
@@ -110,7 +113,7 @@ export function configurationOf(
   if (!(options as unknown))
     throw new ConfigError('options', [{ path: 'useFactory', message: 'returned no options' }]);
   const prototype: unknown = Object.getPrototypeOf(options);
-  // What they inherit is read, and no check of keys would see it. A `__proto__` of JSON becomes a prototype on its way here.
+  // Inherited members would be read without a check of their keys. A `__proto__` in JSON becomes a prototype.
   if (prototype !== null && prototype !== Object.prototype)
     return {
       configuration: { auth: [] },
@@ -133,7 +136,7 @@ export function configurationOf(
   if (admits && options.auth !== undefined)
     faults.push({ path: 'auth', message: 'is given beside code that says who is calling: one must go' });
   const sections = written.filter(([section]) => !OF_THE_SERVICE.includes(section));
-  // Instances of one application never meet in one place of shared state.
+  // Instances of one application never share a key space of the shared state.
   const redis =
     name === 'default' || (options.redis !== undefined && !isSection(options.redis))
       ? options.redis
@@ -144,7 +147,7 @@ export function configurationOf(
       ...Object.fromEntries(sections),
       ...(redis !== undefined && { redis }),
       ...(agents !== undefined && { agents }),
-      // In a file, no rules mean the callers of this machine; code that forgets them means nobody.
+      // In a file, no rules admit local callers; in code, missing rules admit no caller.
       auth: options.auth ?? [],
     },
     filters,
@@ -152,7 +155,10 @@ export function configurationOf(
   };
 }
 
-/** Separates the filters that are functions, which no file has. What is no object is left to the check of the configuration. */
+/**
+ * Separates filters that are functions, which no file has. The check of the configuration handles values that are no
+ * objects.
+ */
 function withoutFunctions(agents: ParleyModuleOptions['agents']): {
   readonly agents: unknown;
   readonly filters: DeclaredFilters;

@@ -34,7 +34,7 @@ import { getParleyToken, Parley } from './parley.js';
 import type { ParleyModuleExtras, ParleyModuleOptions } from './parley-options.js';
 import { BoundProviders, OVERRIDABLE_TOKENS, UNBOUND } from './overridable-providers.js';
 
-/** What the default instance shows of itself by class, for tools that inject it. */
+/** Parts of the default instance that tools can inject by class. */
 const SHOWN: readonly Provider[] = [
   { provide: ToolRegistry, useFactory: ({ tools }: Parley) => tools, inject: [Parley] },
   { provide: PromptRegistry, useFactory: ({ prompts }: Parley) => prompts, inject: [Parley] },
@@ -85,7 +85,7 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new ConfigurableModule
 const tokenOf = (provider: Provider): InjectionToken =>
   typeof provider === 'function' ? provider : provider.provide;
 
-/** Opens the instance when its options and bound are there, which may take asking other modules. */
+/** Opens the instance when its options and bindings are resolved, which may depend on other modules. */
 function hostProvider(name: string, version: string | undefined): Provider {
   return {
     provide: ParleyHost,
@@ -131,14 +131,14 @@ function hostProvider(name: string, version: string | undefined): Provider {
 }
 
 /**
- * Parley inside another NestJS application (docs/guide/module.md). Several instances may live in one, each with its own options,
- * path and tools.
+ * Parley inside another NestJS application (docs/guide/module.md). One application may contain several instances, each
+ * with its own options, path and tools.
  */
 @Module({})
 export class ParleyModule extends ConfigurableModuleClass {
   /**
-   * Offers the tools, prompts and methods of these providers at one instance; what is not listed is not served.
-   * @param setting the instance (default `default`), and what the providers need besides
+   * Registers the tools, prompts and methods of these providers at one instance; unlisted providers are not served.
+   * @param setting the instance (default `default`), and further dependencies of the providers
    */
   static forFeature(
     classes: readonly Type[],

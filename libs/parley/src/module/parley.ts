@@ -40,7 +40,7 @@ import { ToolRegistry, ToolRunner } from '#tools';
 import { type AnsweredMessage, answerMessage, type MessageOptions } from './answer-message.js';
 import { openListener, type StandaloneListener, type StandaloneOptions } from './standalone-listener.js';
 
-/** They know no policy, or hand out what knows none. */
+/** Providers without a policy, and providers that return them. */
 const PAST_THE_POLICY: readonly unknown[] = [
   RecordReader,
   RecordWriter,
@@ -57,18 +57,18 @@ export class Parley {
 
   /** @internal Made by the module. */
   constructor(
-    /** Of the instance. */
+    /** The name of the instance. */
     readonly name: string,
     private readonly context: INestApplicationContext,
     private readonly environment: Readonly<Record<string, string | undefined>> = process.env,
   ) {}
 
-  /** Answers MCP messages in process, for transports that speak for a protocol revision themselves; see `handle`. */
+  /** Answers MCP messages in process, for transports that implement a protocol revision themselves; see `handle`. */
   get kernel(): Kernel {
     return this.context.get(Kernel);
   }
 
-  /** Its tools, which may come and go while it runs. */
+  /** Its tools, which may change at run time. */
   get tools(): ToolRegistry {
     return this.context.get(ToolRegistry);
   }
@@ -88,7 +88,7 @@ export class Parley {
     return this.context.get(ToolRunner);
   }
 
-  /** Makes agents with less rights. */
+  /** Creates agents with fewer rights. */
   get subAgents(): SubAgents {
     return this.context.get(SubAgents);
   }
@@ -108,12 +108,12 @@ export class Parley {
     return this.context.get(OperationLog);
   }
 
-  /** Acting as a user by a session of that user. */
+  /** Impersonation of a user by a session of that user. */
   get impersonation(): Impersonation {
     return this.context.get(Impersonation);
   }
 
-  /** The rights of users, roles and sessions as they are in the database. */
+  /** The current rights of users, roles and sessions in the database. */
   get principals(): PrincipalResolver {
     return this.context.get(PrincipalResolver);
   }
@@ -133,8 +133,8 @@ export class Parley {
   }
 
   /**
-   * Sends a JSON-RPC notification to the listening stream of a session, on whichever replica that is open. What is sent must be the
-   * session owner's to know: no gate is asked.
+   * Sends a JSON-RPC notification to the listening stream of a session, on any replica. The session owner must be
+   * allowed to read the content: no gate checks it.
    * @param session the `Mcp-Session-Id`; of a running call `call.correlationId`
    * @param method not empty: `notifications/…`
    * @returns whether a stream received it; without one it is dropped
@@ -151,9 +151,9 @@ export class Parley {
   }
 
   /**
-   * A conversation with a language model that answers with the tools of an agent (docs/guide/chat.md#from-code). Every call passes every
-   * gate and leaves its record.
-   * @throws ModelSettingsError when no model can be asked with these settings
+   * Opens a conversation with a language model that uses the tools of an agent (docs/guide/chat.md#from-code). Every
+   * call passes every gate and leaves its record.
+   * @throws ModelSettingsError when these settings select no usable model
    */
   converse(
     agent: Agent,
@@ -173,9 +173,9 @@ export class Parley {
   }
 
   /**
-   * Opens a port of its own for this instance; mounting in the application needs none. It ends with the application.
-   * @throws ConfigError without `standalone: true` and `PARSE_MCP_ENABLED=true`, for an address that needs credentials, and for a
-   * port that is taken
+   * Opens a separate port for this instance; mounting in the application needs none. It closes with the application.
+   * @throws ConfigError without `standalone: true` and `PARSE_MCP_ENABLED=true`, for an address that needs credentials,
+   * and for a port that is taken
    */
   async listen(options: StandaloneOptions): Promise<StandaloneListener> {
     const { config } = this.context.get(ConfigVersions).current;
@@ -191,17 +191,17 @@ export class Parley {
     return listener;
   }
 
-  /** @internal With the application. */
+  /** @internal Closes them with the application. */
   async closeListeners(): Promise<void> {
     await Promise.all([...this.listeners].map((listener) => listener.close()));
   }
 
   /**
-   * The agent that a request would run as for which this is chosen: to call tools from code (`runner`, `kernel`). The options
-   * of an agent pass the checks of the configuration file; names of tools and classes that nothing has are errors where
-   * names are strict, and warnings otherwise.
-   * @throws AgentOptionsError, a TypeError, listing unknown options and values that cannot be meant
-   * @throws TypeError for a choice that cannot be
+   * The agent of a request with this choice: to call tools from code (`runner`, `kernel`). The options of an agent pass
+   * the checks of the configuration file; unresolved names of tools and classes are errors where names are strict, and
+   * warnings otherwise.
+   * @throws AgentOptionsError, a TypeError, listing unknown options and invalid values
+   * @throws TypeError for an invalid choice
    */
   agentFor(choice: CodeChoice): Agent {
     const given: unknown = choice;
@@ -220,26 +220,26 @@ export class Parley {
   }
 
   /**
-   * A simulation in which calls are explained as by `parley explain`: through every gate, up to the store. It knows
-   * configuration, tools, schema and roles as they are now, and is the caller's to close.
+   * A simulation in which calls are explained as by `parley explain`: through every gate, up to the store. It uses the
+   * current configuration, tools, schema and roles. The caller must close it.
    */
   openRehearsals(): Promise<RehearsalRoom> {
     return simulateInstance(this.context);
   }
 
-  /** Whether calls should be sent here, and what of its dependencies answers. */
+  /** Whether the instance accepts calls, and the state of its dependencies. */
   readiness(): Promise<ReadyState> {
     return this.context.get(Readiness).look();
   }
 
-  /** Rows past the policy, under a name that the options list in `ungoverned`. */
+  /** Rows without policy, under a name that the options list in `ungoverned`. */
   get ungoverned(): UngovernedData {
     return this.context.get(UngovernedData);
   }
 
   /**
-   * Any other part of it, by its class.
-   * @throws TypeError for the ports to rows: a call has governed access, and past the policy there is `ungoverned` alone
+   * Any other provider of it, by its class.
+   * @throws TypeError for the ports to rows: a call has governed access, and only `ungoverned` bypasses the policy
    */
   get<T>(token: Type<T> | (abstract new (...args: never[]) => T)): T {
     if (PAST_THE_POLICY.includes(token))
@@ -251,7 +251,7 @@ export class Parley {
 const isNamed = (choice: unknown): choice is AgentChoice =>
   typeof choice === 'object' && choice !== null && typeof (choice as AgentChoice).agent === 'string';
 
-/** Token of a named instance; that of `default` is `Parley` itself. */
+/** Token of a named instance; the token of `default` is `Parley` itself. */
 export function getParleyToken(name = 'default'): typeof Parley | string {
   return name === 'default' ? Parley : `parley:${name}`;
 }

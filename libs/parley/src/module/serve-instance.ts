@@ -10,12 +10,12 @@ export interface ServedInstance {
   readonly name: string;
   readonly context: INestApplicationContext;
   readonly config: ParleyConfig;
-  /** What the application puts before the path of MCP; one at least. */
+  /** The prefixes of the MCP path in the application; at least one. */
   readonly bases: readonly string[];
   readonly endpoints: ParleyEndpoints | undefined;
 }
 
-/** Hands requests on as if the instance stood at the root. */
+/** Passes requests on as if the instance were mounted at the root. */
 function below(base: string, mounted: Pick<Mounted, 'handle'>) {
   return (request: IncomingMessage, response: ServerResponse): void => {
     request.url = (request.url ?? '').slice(base.length);
@@ -24,8 +24,8 @@ function below(base: string, mounted: Pick<Mounted, 'handle'>) {
 }
 
 /**
- * Mounts an instance at every path it has. What lies beside MCP in the service lies below its path here, where no other
- * instance and no route of the application can be.
+ * Mounts an instance at each of its paths. The service's routes beside MCP are below the MCP path here, where they
+ * cannot collide with other instances or routes of the application.
  * @throws TypeError when another instance has one of the paths
  */
 export function serveInstance(
@@ -63,7 +63,7 @@ export function serveInstance(
 const definedOf = (given: ParleyEndpoints = {}): ParleyEndpoints =>
   Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 
-/** At the root of the host, between it and the path, as RFC 9728 says: whatever prefix the application has. */
+/** At the host root, with the path as a suffix, as RFC 9728 requires, independent of the application's prefix. */
 function mountDocuments(
   mountings: Mountings,
   { protectedResource, authorizationServer }: ReturnType<typeof routesOf>,
@@ -87,7 +87,7 @@ function mountDocuments(
   const serve = below('', documents);
   for (const place of new Set([known, ...mcpAt])) {
     mountings.mount(`${protectedResource.path}${place}`, serve, { deep: false });
-    // The place without a path is that of an authorization server that the application may be itself.
+    // The document without a path belongs to an authorization server, which the application may be.
     if (place !== '') mountings.mount(`${authorizationServer.path}${place}`, serve, { deep: false });
   }
 }

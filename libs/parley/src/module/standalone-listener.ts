@@ -7,28 +7,28 @@ import { ConfigError, type ParleyConfig, startErrors } from '#config';
 import { isTruthy } from '#policy';
 import { McpEdge } from '#streaming';
 
-/** A port of its own for an instance inside an application. */
+/** A separate port for an instance inside an application. */
 export interface StandaloneOptions {
-  /** Says in code that a port is meant to be opened. */
+  /** Confirms in code that a port is to be opened. */
   readonly standalone: true;
   /** Default 3001; 0: a free one. */
   readonly port?: number;
-  /** Default `127.0.0.1`. Any other than a loopback address needs `auth` without anonymous rules. */
+  /** Default `127.0.0.1`. Any address except loopback needs `auth` without anonymous rules. */
   readonly host?: string;
 }
 
-/** A port that was opened. */
+/** An open port. */
 export interface StandaloneListener {
-  /** Where MCP is served. */
+  /** The URL of the MCP endpoint. */
   readonly url: string;
-  /** Takes no further connection and ends those that are idle. The instance goes on. */
+  /** Accepts no further connection and closes idle ones. The instance keeps running. */
   close(): Promise<void>;
 }
 
 const SWITCH = 'PARSE_MCP_ENABLED';
 
 /**
- * Serves an instance at the root of a port of its own, with `/health`, `/ready` and `/tools` beside it, as the service does.
+ * Serves an instance at the root of a separate port, with `/health`, `/ready` and `/tools` beside it, like the service.
  * @throws ConfigError without `standalone: true` and `PARSE_MCP_ENABLED=true`, and where the address needs credentials
  */
 export async function openListener(

@@ -14,7 +14,7 @@ import { compactPointers } from '../shaping/short-forms.js';
 import { keepsRowIdentity, rowId, stampSource } from '../shaping/provenance.js';
 import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
 
-/** Rows of a pipeline that sets no bound of its own. */
+/** Row limit of a pipeline without its own limit. */
 const AUTO_LIMIT = 200;
 
 const AUTO_LIMIT_HINT =
@@ -28,7 +28,7 @@ class AggregateArguments {
   @Flag('Default true: bare ids, classes in pointer_classes.') compact_pointers = true;
   @DefaultFilterChoice() apply_canonical_filter?: boolean;
   @Flag() @Undeclared() rewrite_lookups = true;
-  /** Has no effect: the route is Parley's own choice. */
+  /** Has no effect: Parley chooses the route. */
   @IsOptional() @Allow() @Undeclared() mongo_direct?: unknown;
 }
 

@@ -60,7 +60,7 @@ const OPERATORS: Readonly<Record<Part, string>> = {
   second: '$second',
 };
 
-/** What stands in front of a part in a key. */
+/** The separator before each part of a key. */
 const SEPARATORS: Readonly<Record<Part, string>> = {
   year: '',
   month: '-',
@@ -72,8 +72,8 @@ const SEPARATORS: Readonly<Record<Part, string>> = {
 };
 
 /**
- * The group id of an interval. Anything but a date counts as no date: the database would give up the whole
- * pipeline over the first text it meets.
+ * The group id of an interval. Values that are not dates count as no date: the database would otherwise fail the whole
+ * pipeline at the first text.
  */
 function dateGroupId(reference: string, interval: Interval, timezone: string | undefined): unknown {
   const date = { $cond: [{ $eq: [{ $type: reference }, 'date'] }, reference, null] };
@@ -185,7 +185,7 @@ function zone(written: string | undefined): string | undefined {
     : refuseArgument('timezone must be an Olson name such as Europe/Berlin, or an offset such as +02:00');
 }
 
-/** Of a field that may not be read nothing is returned, not even its type: the policy refuses its name. */
+/** An unreadable field reveals nothing, not even its type: the policy refuses its name. */
 function refuseOtherTypes({ written, wireName }: GroupedColumn, { schema, fields }: GovernedClass): void {
   const type = fields.includes(wireName) ? schema.fields.get(wireName)?.type : undefined;
   if (NEVER_DATES.has(type))
@@ -201,7 +201,7 @@ function group(row: ParseRow, interval: Interval): Group {
   return { key: dateKey(keyOf(row), interval) ?? NO_KEY, value: row['value'] ?? null };
 }
 
-/** The database orders keys by their parts and null before all; the texts have an order of their own. */
+/** The database sorts keys by their parts with null first; the texts sort differently. */
 function sorted(groups: readonly Group[], sort: GroupSort): readonly Group[] {
   if (!sort.startsWith('key')) return groups;
   const direction = sort === 'key_desc' ? -1 : 1;

@@ -9,7 +9,7 @@ export type Operation = (typeof OPERATIONS)[number];
 export const GROUP_SORTS = ['value_desc', 'value_asc', 'key_desc', 'key_asc'] as const;
 export type GroupSort = (typeof GROUP_SORTS)[number];
 
-/** What a group without a value is called. */
+/** The key of a group without a value. */
 export const NO_KEY = 'null';
 export const DRY_RUN = 'true: check everything, show the pipeline, read nothing.';
 
@@ -37,7 +37,7 @@ export const DRY_RUN_OUTPUT: Properties = {
 const FIELD = /^(_p_)?[A-Za-z][A-Za-z0-9_]{0,127}$/;
 const STORED_PREFIX = '_p_';
 
-/** A column as the caller wrote it and as a pipeline refers to it. */
+/** A column with the name from the caller and its name in a pipeline. */
 export interface GroupedColumn {
   readonly written: string;
   readonly reference: string;
@@ -45,7 +45,7 @@ export interface GroupedColumn {
   readonly wireName: string;
 }
 
-/** What every group is reduced to. */
+/** The reduction of each group to one value. */
 export interface Reduction {
   readonly operation: Exclude<Operation, 'average'>;
   /** Null when groups are only counted. */
@@ -53,8 +53,8 @@ export interface Reduction {
 }
 
 /**
- * One column, no path. The storage form of a pointer (`_p_author`) stands for its field where that field may be read;
- * everywhere else it stays as written, and the policy refuses it.
+ * One column without a path. The storage form of a pointer (`_p_author`) means its field where that field is readable;
+ * everywhere else it stays unchanged, and the policy refuses it.
  */
 export function groupedColumn(written: string, name: string, known: GovernedClass): GroupedColumn {
   if (!FIELD.test(written)) {
@@ -69,7 +69,7 @@ export function groupedColumn(written: string, name: string, known: GovernedClas
   return { written, reference: `$${readable ? field : written}`, wireName: field };
 }
 
-/** `operation`, and the `value_field` that all but a count need. */
+/** Reads `operation`, and the `value_field` that all operations except count need. */
 export function reduction(
   { operation: asked, value_field: field }: { readonly operation: Operation; readonly value_field?: string },
   known: GovernedClass,
@@ -80,7 +80,7 @@ export function reduction(
   return { operation, value: groupedColumn(field, 'value_field', known) };
 }
 
-/** A count has no use for `value_field`. */
+/** A count does not use `value_field`. */
 export const reducesValues = ({ operation }: { readonly operation: Operation }): boolean =>
   operation !== 'count';
 
@@ -96,7 +96,7 @@ export function sortStages(sort: GroupSort | undefined): readonly object[] {
   return [{ $sort: { [sort.startsWith('value') ? 'value' : '_id']: direction } }];
 }
 
-/** Members of an answer that holds no more than `limit` of what there is. */
+/** Members of an answer with at most `limit` of the existing groups. */
 export function cutNote(
   what: 'groups' | 'values',
   { limit, max }: { readonly limit: number; readonly max: number },
@@ -120,7 +120,10 @@ interface Pointer {
 }
 
 export interface ShownKeys {
-  /** In the order of the rows; null where there is no value. A value of a withheld class is the placeholder that queries show. */
+  /**
+   * In the order of the rows; null where there is no value. A value of a withheld class is the same placeholder as in
+   * queries.
+   */
   readonly keys: readonly unknown[];
   /** The class of all keys, which are then bare ids. */
   readonly pointerClass: string | null;
@@ -137,12 +140,12 @@ function pointerOf(value: unknown): Pointer | null {
   return { className, objectId };
 }
 
-/** The key of a group, however the route names it. */
+/** The key of a group, independent of the route's member name. */
 export function keyOf(row: ParseRow): unknown {
   return (Object.hasOwn(row, '_id') ? row['_id'] : row['objectId']) ?? null;
 }
 
-/** @param field wire name of the column whose values the keys are */
+/** @param field wire name of the column with the key values */
 export function shownKeys(rows: readonly ParseRow[], known: GovernedClass, field: string): ShownKeys {
   const raw = rows.map(keyOf);
   if (!MAY_POINT.has(known.schema.fields.get(field)?.type)) return { keys: raw, pointerClass: null };
@@ -164,7 +167,7 @@ const isGiven = (value: unknown): boolean => value !== undefined && value !== nu
 const isEmpty = (where: unknown): boolean =>
   where === undefined || where === null || (typeof where === 'object' && Object.keys(where).length === 0);
 
-/** The pipeline that would run, in the names that the caller wrote. Every rule is applied to it, and nothing is read. */
+/** The pipeline that would run, with the caller's names. Every rule is applied to it, and nothing is read. */
 export async function dryRun(
   className: string,
   request: {

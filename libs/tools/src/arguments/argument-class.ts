@@ -10,7 +10,7 @@ import { Refused, refusals } from '#core';
 import type { ToolCall } from '../tool.js';
 import { aliasesOf, declaredSchema, givenProperty } from './argument.decorators.js';
 
-/** A call's arguments as a caller wrote them. */
+/** The unvalidated arguments of a call. */
 export type Arguments = Readonly<Record<string, unknown>>;
 
 export function refuseArgument(message: string): never {
@@ -20,16 +20,16 @@ export function refuseArgument(message: string): never {
 /** A class whose properties are the arguments of a tool, with class-validator decorators. */
 export type ArgumentClass<T extends object = object> = new () => T;
 
-/** An argument class of a tool that judges its class before its other arguments: what refuses the class comes first. */
+/** An argument class of a tool that checks its class before its other arguments: a refusal of the class comes first. */
 export interface AdmittingArguments {
   /** @throws Refused when the caller may not use the class */
   readonly admission?: (className: string, call: ToolCall) => Promise<unknown>;
 }
 
-/** `static readonly admission` of such a class: the class must be one that the caller may read. */
+/** `static readonly admission` of such a class: the caller must be able to read the class. */
 export const admitsClass: AdmittingArguments['admission'] = (className, call) =>
   call.records.admit(className);
-/** The same for search by likeness: the class must be searchable as well. */
+/** The same for vector search: the class must be searchable as well. */
 export const admitsSearchedClass: AdmittingArguments['admission'] = (className, call) =>
   call.search.likeness(className);
 
@@ -42,10 +42,10 @@ interface Rule {
   readonly message: string | ((args: ValidationArguments) => string);
 }
 
-/** One property of an argument class, as its decorators say. */
+/** One property of an argument class, from its decorators. */
 interface Argument {
   readonly name: string;
-  /** Under which it may be written, its own name first. */
+  /** Accepted names, the property's own name first. */
   readonly names: readonly string[];
   /** Null counts as absent. */
   readonly optional: boolean;
@@ -54,7 +54,7 @@ interface Argument {
   readonly rules: readonly Rule[];
 }
 
-/** What class-transformer's decorators stored; its package exports everything but this. */
+/** The metadata storage of class-transformer, which its package does not export. */
 export const { defaultMetadataStorage: transformerMetadata } = createRequire(import.meta.url)(
   'class-transformer/cjs/storage.js',
 ) as typeof TransformerStorage;
@@ -66,7 +66,7 @@ function metadataOf(type: ArgumentClass): ReadonlyMap<string, readonly Metadata[
   return groups;
 }
 
-/** The names that a tool takes beside those that its JSON Schema declares. */
+/** The accepted argument names that the JSON Schema does not declare. */
 export function undeclaredNames(type: ArgumentClass): readonly string[] {
   return [...metadataOf(type).keys()].flatMap((name) => [
     ...(declaredSchema(type, name) === null ? [name] : []),
@@ -75,10 +75,11 @@ export function undeclaredNames(type: ArgumentClass): readonly string[] {
 }
 
 /**
- * Reads arguments into an instance of the class. What class-transformer and class-validator would look up in every call is looked
- * up here, once: the rules that run are the rules of the decorators, in the order of the properties, up to the first that fails.
+ * Reads arguments into an instance of the class. The metadata of class-transformer and class-validator is read here
+ * once instead of in every call: the rules are those of the decorators, in the order of the properties, up to the first
+ * that fails.
  * @returns throws Refused `invalid_argument`
- * @throws TypeError for decorators that cannot run so: nested classes, groups, `each`, promises
+ * @throws TypeError for unsupported decorators: nested classes, groups, `each`, promises
  */
 export function argumentReader<T extends object>(type: ArgumentClass<T>): (given: unknown) => T {
   const properties = [...metadataOf(type)].map(([name, metadata]) => argumentOf(type, name, metadata));
@@ -94,7 +95,7 @@ export function argumentReader<T extends object>(type: ArgumentClass<T>): (given
   };
 }
 
-/** Absent arguments are none. */
+/** Absent arguments count as an empty object. */
 function argumentsOf(written: unknown): Arguments {
   if (written === undefined || written === null) return {};
   const isObject = typeof written === 'object' && !Array.isArray(written);
@@ -135,7 +136,7 @@ function rulesOf(type: ArgumentClass, metadata: Metadata): Rule[] {
   }));
 }
 
-/** Only members of the caller's own are read, so that unknown and inherited ones have no effect. */
+/** Reads only own members of the caller's object, so that unknown and inherited ones have no effect. */
 function assign(
   { name, names, optional, transforms }: Argument,
   args: Arguments,
@@ -164,7 +165,7 @@ function check(
   }
 }
 
-/** The tokens that class-validator's own messages hold. */
+/** Replaces the tokens in class-validator's own messages. */
 function filledIn(message: string, { property, constraints }: ValidationArguments): string {
   return message
     .replaceAll('$property', property)

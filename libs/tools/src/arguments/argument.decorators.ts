@@ -18,7 +18,7 @@ const ALIASES = Symbol('parley:argument-aliases');
 const GIVEN = Symbol('parley:arguments-as-given');
 
 /**
- * Adds to the JSON Schema of one property of an argument class, over what its class-validator decorators give: a description,
+ * Extends the JSON Schema of one property of an argument class beyond its class-validator decorators: a description,
  * examples, a narrower type. Stores metadata and checks nothing.
  */
 export function ArgumentSchema(schema: JsonSchema): PropertyDecorator {
@@ -28,17 +28,17 @@ export function ArgumentSchema(schema: JsonSchema): PropertyDecorator {
   };
 }
 
-/** The argument is read when it is given, and is not part of the JSON Schema. */
+/** The argument is read when it is given, and is missing from the JSON Schema. */
 export function Undeclared(): PropertyDecorator {
   return (prototype, name) => Reflect.defineMetadata(SCHEMA, null, prototype, name);
 }
 
-/** Other names of an argument, which the JSON Schema does not declare. The first name that a caller wrote counts. */
+/** Other names of an argument, which the JSON Schema does not declare. The first given name counts. */
 export function Alias(...names: readonly string[]): PropertyDecorator {
   return (prototype, name) => Reflect.defineMetadata(ALIASES, names, prototype, name);
 }
 
-/** The property that holds all arguments as the caller wrote them. */
+/** The property with all arguments as the caller sent them. */
 export function AsGiven(): PropertyDecorator {
   return (prototype, name) => Reflect.defineMetadata(GIVEN, name, prototype);
 }
@@ -61,7 +61,7 @@ const told = (schema: JsonSchema, description: string | undefined) =>
 
 type Message = (args: ValidationArguments) => string;
 
-/** A rule with a message of its own. JSON Schema has no word for it. */
+/** A rule with its own message. JSON Schema has no keyword for it. */
 const rule = (
   name: string,
   validate: (value: unknown, args: ValidationArguments) => boolean,
@@ -81,7 +81,7 @@ const isInteger = (value: unknown): value is number => typeof value === 'number'
 
 const NO_TEXT = { message: '$property must be a string' };
 
-/** A text that must be given; an empty one is a missing one. */
+/** A required text; an empty text counts as missing. */
 export function RequiredText(description?: string) {
   return applyDecorators(
     rule(
@@ -94,7 +94,7 @@ export function RequiredText(description?: string) {
   );
 }
 
-/** A text that must be given. Whether an empty one will do is judged behind the class. */
+/** A required text. Later code decides whether it may be empty. */
 export function GivenText(description?: string) {
   return applyDecorators(
     rule('givenText', isText, ({ value, property }) =>
@@ -128,7 +128,7 @@ export function Flag(description?: string) {
   );
 }
 
-/** Only JSON `false` opts out of a class's default filter: null, 0 and "false" are mistakes, not consent. */
+/** Only JSON `false` disables the canonical filter of a class: null, 0 and "false" are errors. */
 export function DefaultFilterChoice() {
   return applyDecorators(
     ValidateIf((_args, value) => value !== undefined),
@@ -140,7 +140,10 @@ export function DefaultFilterChoice() {
 export interface IntegerBounds {
   readonly min: number;
   readonly max: number;
-  /** Above `max`: lowered to it, or anything out of bounds refused by naming both. Default `clamp`. */
+  /**
+   * Above `max`: `clamp` lowers the value to it; `refuse` refuses any value out of bounds and names both bounds.
+   * Default `clamp`.
+   */
   readonly above?: 'clamp' | 'refuse';
 }
 
@@ -168,7 +171,7 @@ export function WholeNumber(bounds: IntegerBounds, description?: string) {
   );
 }
 
-/** A number of results: zero and less mean the default, more than `max` means `max`. */
+/** A number of results: zero or less means the default, more than `max` means `max`. */
 export function ResultCount(max: number, description?: string) {
   return applyDecorators(
     IsOptional(),
@@ -182,9 +185,9 @@ export function ResultCount(max: number, description?: string) {
 
 export interface ChoiceOptions {
   readonly description?: string;
-  /** Those that the other arguments leave. Default: all that the JSON Schema names. */
+  /** The choices that the other arguments leave. Default: all choices of the JSON Schema. */
   readonly among?: (args: object) => readonly string[];
-  /** Which text counts as none. Default: no text does. */
+  /** Texts that count as missing. Default: none. */
   readonly blank?: (text: string) => boolean;
 }
 
@@ -204,7 +207,7 @@ function choiceRule(choices: readonly string[], { among = () => choices }: Choic
   );
 }
 
-/** One of the texts in `choices`, in any case; the handler gets the spelling of `choices`. */
+/** One of the texts in `choices`, in any letter case; the handler gets the spelling of `choices`. */
 export function Choice(choices: readonly string[], options: ChoiceOptions = {}) {
   const { blank = () => false, description } = options;
   return applyDecorators(
@@ -245,7 +248,7 @@ export function RequiredCheckedByData(schema: JsonSchema) {
   return applyDecorators(Allow(), ArgumentSchema(schema));
 }
 
-/** A value that must be there, of any type; the data layer checks it. */
+/** A required value of any type; the data layer checks it. */
 export function Present(schema: JsonSchema) {
   return applyDecorators(
     rule(
@@ -257,7 +260,7 @@ export function Present(schema: JsonSchema) {
   );
 }
 
-/** A value whose errors a function finds. @param errorOf null when there is none */
+/** A value that a function validates. @param errorOf null when there is no error */
 export function CheckedBy(errorOf: (value: unknown) => string | null, schema: JsonSchema) {
   return applyDecorators(
     rule(

@@ -5,7 +5,7 @@ import { isClassReader } from '../declaration/class-schema.js';
 import type { ToolRegistration } from '../declaration/tool.decorator.js';
 import { undeclaredNames } from './argument-class.js';
 
-/** Identities are never arguments: these names are ignored, in every spelling. */
+/** Identity names are never arguments: they are ignored in every spelling. */
 const IDENTITY = new Set([
   'sessiontoken',
   'master',
@@ -18,7 +18,7 @@ const IDENTITY = new Set([
   'tenantid',
 ]);
 
-/** Longest name that a refusal repeats. */
+/** Maximum length of a name that a refusal repeats. */
 const MAX_NAME = 128;
 
 function isIdentity(name: string): boolean {
@@ -27,8 +27,8 @@ function isIdentity(name: string): boolean {
 }
 
 /**
- * Refuses what a built-in tool does not take: an argument that nothing reads turns a slip of the pen into another question.
- * @returns throws Refused `invalid_argument` with the nearest name and all that are taken
+ * Refuses arguments that a built-in tool does not have: an ignored typing error would change the meaning of the call.
+ * @returns throws Refused `invalid_argument` with the nearest name and all valid names
  */
 export function unknownArguments({
   definition: { name: tool, inputSchema },

@@ -26,8 +26,8 @@ import { readingHandler } from '../registry/tool-registry.js';
 import type { ToolCall, ToolSwitches } from '../tool.js';
 
 /**
- * Rows for testing the shape of results: no rules, no translation. What a tool asked for is kept in `asked`, so that a
- * test sees what reaches the governed door. Rules are tested where they live.
+ * Rows for tests of result formats: no rules, no translation. It keeps the queries of a tool in `asked`, so that a test
+ * sees the queries at the governed access. Other tests cover the rules.
  */
 export class SampleRecords implements GovernedRecords {
   readonly asked: { method: string; className: unknown; options: unknown }[] = [];
@@ -120,7 +120,7 @@ export class SampleRecords implements GovernedRecords {
   }
 }
 
-/** A class with the fields every class has, and these. */
+/** A class with the standard fields and these. */
 export function sampleClass(
   className: string,
   fields: Readonly<Record<string, FieldSchema>>,
@@ -165,7 +165,7 @@ export function sampleClass(
   };
 }
 
-/** All switches off but these. */
+/** All switches off except these. */
 export function switches(on: Partial<ToolSwitches> = {}): ToolSwitches {
   return {
     includeSourceProvenance: false,
@@ -178,7 +178,7 @@ export function switches(on: Partial<ToolSwitches> = {}): ToolSwitches {
 
 export const QUIET = switches();
 
-/** The call that the only tool of a provider would get. */
+/** The call that the only tool of a provider receives. */
 export function callOf(
   provider: object,
   records: GovernedRecords,
@@ -201,7 +201,7 @@ export function callOf(
   };
 }
 
-/** `count` rows as a store would give them, r0 first. */
+/** `count` rows in the form of a store, r0 first. */
 export function sampleRows(count: number): ParseRow[] {
   return Array.from({ length: count }, (_, index) => ({
     objectId: `r${index}`,
@@ -214,7 +214,7 @@ export function sampleRows(count: number): ParseRow[] {
 
 type Answer<Method> = Method extends (...args: never[]) => infer Result ? Awaited<Result> : never;
 
-/** Runs the only tool of a provider behind the checks of its argument class, as the registry does. */
+/** Runs the only tool of a provider behind the checks of its argument class, like the registry. */
 export async function runTool<Tool extends object, Name extends keyof Tool>(
   tool: Tool,
   _method: Name,
@@ -226,7 +226,7 @@ export async function runTool<Tool extends object, Name extends keyof Tool>(
   return (await readingHandler(registration)({ ...args }, call)) as Answer<Tool[Name]>;
 }
 
-/** Found rows for testing the shape of results; rules are tested where they live. */
+/** Search results for tests of result formats; other tests cover the rules. */
 export class SampleSearch implements GovernedSearch {
   readonly asked: { method: string; request: unknown }[] = [];
 
@@ -271,7 +271,7 @@ export class SampleSearch implements GovernedSearch {
   }
 }
 
-/** Promises whatever it is asked for, and keeps the orders. */
+/** Accepts every export order, and keeps the orders. */
 export class SampleDesk extends ExportStore {
   readonly maxRows = 5000;
   readonly orders: ExportOrder[] = [];
@@ -300,7 +300,7 @@ const FIELDS: Readonly<Record<string, FieldSchema>> = {
 
 export type Run = (args: object) => Promise<Record<string, unknown>>;
 
-/** A tool over these rows of one class, and the requests that it made. */
+/** A tool over these rows of one class, and its recorded queries. */
 function over<Tool extends object>(
   tool: Tool,
   method: keyof Tool,
@@ -321,8 +321,8 @@ export const groupByDate = (rows: readonly ParseRow[] = [], policy: Partial<Clas
   over(new GroupByDate(), 'group', rows, policy);
 export const distinct = (rows: readonly ParseRow[] = []) => over(new Distinct(), 'distinct', rows);
 
-/** What redaction leaves of a value of a withheld class. */
+/** A redacted value of a withheld class. */
 export const withheld = { className: 'Label', __redacted: true };
-/** The pipeline that was asked for last. */
+/** The pipeline of the last query. */
 export const stagesOf = (records: SampleRecords) =>
   (records.asked.at(-1)?.options as { pipeline: unknown } | undefined)?.pipeline;

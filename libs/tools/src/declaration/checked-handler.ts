@@ -7,17 +7,20 @@ import { ToolDeclarationError } from './tool-declaration.js';
 
 const MAX_FAULTS = 5;
 const MAX_FAULT = 200;
-/** Characters of the text of a failure that a handler returns. */
+/** Maximum characters of the failure text that a handler returns. */
 const MAX_FAILURE_TEXT = 2000;
 
-/** A tool gave what its own schema or JSON does not allow: for the operator's log, the agent is told that the tool failed. */
+/**
+ * A tool returned a result that its schema or JSON does not allow. The operator's log gets the reason; the agent
+ * receives only that the tool failed.
+ */
 class ResultFault extends Error {
   override readonly name = 'ResultFault';
 }
 
 /**
- * An application's handler between its two schemas: it sees only arguments that fit, as the schema reads them, and nothing
- * leaves it that its result schema does not allow. Parley's own tools read their arguments themselves.
+ * An application's handler between its two schemas: it receives only valid arguments, as the schema reads them, and
+ * returns only results that its result schema allows. Parley's own tools read their arguments themselves.
  * @throws ToolDeclarationError when a schema cannot be compiled
  */
 export function checkedHandler(registration: ToolRegistration): ToolHandler {
@@ -43,8 +46,8 @@ export function checkedHandler(registration: ToolRegistration): ToolHandler {
 }
 
 /**
- * A handler may return `{ success: false, error, error_code }` instead of throwing (docs/guide/writing-tools.md); null: `result` is none.
- * An `error_code` that is none of `ERROR_CODES` counts as `internal_error`.
+ * A handler may return `{ success: false, error, error_code }` instead of throwing (docs/guide/writing-tools.md); null:
+ * `result` is no failure. An `error_code` outside `ERROR_CODES` counts as `internal_error`.
  */
 function returnedFailure(result: unknown): Refusal | null {
   if (result === null || typeof result !== 'object' || result instanceof ToolContent) return null;
@@ -76,7 +79,7 @@ async function checkedResult(result: unknown, check: ValueReader): Promise<unkno
   return asSent(result, check);
 }
 
-/** Judged in the form in which it crosses the wire: a Date is a string there. */
+/** Validated in serialised form: a Date is a string there. */
 async function asSent(result: unknown, check: ValueReader): Promise<unknown> {
   const read = await check(JSON.parse(JSON.stringify(result ?? null)));
   if (!read.ok) throw new ResultFault(`the result does not fit the output schema: ${listed(read.faults)}`);
@@ -92,15 +95,15 @@ function listed(faults: readonly string[]): string {
 const place = (path: string, key: string) => (path === '' ? key : `${path}.${key}`);
 
 /**
- * Why a result of an application's tool cannot be told as JSON, with the place, or null. Only what would end in a fault
- * without a place, or be told as `{}` in silence; values with a `toJSON` of their own speak for themselves.
+ * Why a result of an application's tool has no JSON form, with the path, or null. It covers only values that would
+ * cause an error without a path, or silently become `{}`; values with a `toJSON` of their own are accepted.
  */
 export function notJson(result: unknown, path = '', above: readonly object[] = []): string | null {
   const at = path === '' ? 'the result' : `'${path}' of the result`;
   if (typeof result === 'bigint') return `${at} is a bigint: make it a string or a number`;
   if (result === null || typeof result !== 'object' || hasWords(result)) return null;
   if (isPromise(result)) {
-    // What it rejects with was never waited for either, and must not end the process.
+    // The promise was never awaited, and its rejection must not end the process.
     result.then(undefined, () => undefined);
     return `${at} is a promise: an await is missing`;
   }
@@ -111,7 +114,7 @@ export function notJson(result: unknown, path = '', above: readonly object[] = [
   const within = [...above, result];
   let first: string | null = null;
   for (const [key, value] of Object.entries(result)) {
-    // To the end even so: a second promise must be looked after as well.
+    // Continues after the first error, because the rejection of a second promise must be handled as well.
     const fault = notJson(value, place(path, key), within);
     first ??= fault;
   }

@@ -9,7 +9,7 @@ import type { JsonSchema } from '../tool.js';
 /** A class whose properties carry class-validator decorators. */
 export type ValidatedClass = new () => object;
 
-/** How a class reads values, with the class itself for whoever compiles its checks. */
+/** Reads values by a class, and exposes the class itself for compiling its checks. */
 export interface ClassReader extends SchemaReader {
   readonly type: ValidatedClass;
 }
@@ -60,7 +60,7 @@ const numeric =
   (name: string) =>
   (value: unknown): Part => ({ [name]: value });
 
-/** What the usual decorators say in JSON Schema. A decorator that is not here is checked all the same. */
+/** The JSON Schema keywords of the usual decorators. Other decorators are still checked. */
 const KEYWORDS: Readonly<Record<string, (...constraints: unknown[]) => Part>> = {
   isString: () => ({ type: 'string' }),
   isBoolean: () => ({ type: 'boolean' }),
@@ -99,7 +99,7 @@ const BY_DESIGN = new Map<unknown, string>([
   [Array, 'array'],
 ]);
 
-/** @throws TypeError for a class without decorated properties, and for one that holds itself */
+/** @throws TypeError for a class without decorated properties, and for a recursive one */
 function jsonSchemaOfClass(type: ValidatedClass, outer: readonly unknown[] = []): JsonSchema {
   if (outer.includes(type)) throw new TypeError(`cannot be told: ${type.name} holds itself`);
   const rules: readonly Rule[] = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false);

@@ -11,49 +11,51 @@ import {
   type ToolNeed,
 } from '../tool.js';
 
-/** What a provider says about one of its methods to make it a tool. */
+/** Options that make a method of a provider a tool. */
 export interface ToolOptions {
-  /** 1 to 128 of `A-Z a-z 0-9 _ . -`. A built-in's name needs `override`. */
+  /** 1 to 128 of `A-Z a-z 0-9 _ . -`. The name of a built-in tool needs `override`. */
   readonly name: string;
   /** For people; `name` is for programs. */
   readonly title?: string;
-  /** For the model: what it does, its bounds, and which tool to prefer instead. */
+  /** For the model: the effect, its limits, and the preferred alternatives. */
   readonly description: string;
   /** Lowest tier that may call it. Default `readonly`. */
   readonly permission?: Tier;
   /** Default `custom`. */
   readonly category?: string;
-  /** Seconds until the call is given up, at least 1. Default 30. */
+  /** Timeout of a call in seconds, at least 1. Default 30. */
   readonly timeout?: number;
   /**
-   * The arguments, an object: JSON Schema, a Standard Schema, or a class with class-validator decorators. The handler gets what
-   * the schema made of them; arguments that do not fit never reach it. Default: no arguments.
+   * The arguments, an object: JSON Schema, a Standard Schema, or a class with class-validator decorators. The handler
+   * receives the output of the schema and never invalid arguments. Default: no arguments.
    */
   readonly input?: ValueSchema;
   /**
-   * The result, an object, in the same forms. When given, results are also sent as structured content, and one that does not
-   * fit is a fault of the tool.
+   * The result, an object, in the same forms. When given, results are also sent as structured content, and an invalid
+   * one is an error of the tool.
    */
   readonly output?: ValueSchema;
-  /** Hints for clients; they open and close no gate. Default: by tier. */
+  /** Hints for clients, without effect on gates. Default: by tier. */
   readonly annotations?: ToolAnnotations;
   /** Address (`ui:`) of a page that shows the result, for hosts that show pages (docs/guide/views.md). Default: none. */
   readonly view?: string;
   /** Callable by agents that act as a client without a master key. Default false. */
   readonly clientSafe?: boolean;
-  /** What it does beyond reading: `rows` (tier write or admin) is given as `call.writes`, `classes` (admin) as `call.classes`. */
+  /**
+   * Its access beyond reading: `rows` (tier write or admin) provides `call.writes`, `classes` (admin) `call.classes`.
+   */
   readonly needs?: readonly ToolNeed[];
-  /** How it meets clients that follow tasks. Default: never as one. */
+  /** Task support, for clients with tasks. Default: none. */
   readonly task?: TaskSupport;
-  /** Seconds that a run as a task may take, at least 1. Default 600. */
+  /** Timeout of a run as a task in seconds, at least 1. Default 600. */
   readonly taskTimeout?: number;
   /** Replaces the built-in of that name, whose tier, category and client gate stay. Default false. */
   readonly override?: boolean;
 }
 
-/** A tool was declared or registered in a way that cannot work; raised at start, never during a call. */
+/** An invalid declaration or registration of a tool; thrown at start, never during a call. */
 export class ToolDeclarationError extends Error {
-  /** Stays the same where two copies of the package meet. */
+  /** The same across two copies of the package. */
   override readonly name = 'ToolDeclarationError';
   constructor(tool: unknown, fault: string) {
     super(`Tool '${String(tool)}': ${fault}`);
@@ -84,7 +86,7 @@ function firstFault(entries: Iterable<[string | number, unknown]>, path: string)
   return null;
 }
 
-/** @throws ToolDeclarationError naming what is wrong */
+/** @throws ToolDeclarationError with the reason */
 export function checkDefinition(definition: ToolDefinition): void {
   const fail = (fault: string): never => {
     throw new ToolDeclarationError(definition.name, fault);
@@ -124,7 +126,7 @@ export function checkDefinition(definition: ToolDefinition): void {
 
 const NO_ARGUMENTS: JsonSchema = { type: 'object', properties: {} };
 
-/** A definition and how its values are read. */
+/** A definition and the readers of its values. */
 export interface DefinedTool {
   readonly definition: ToolDefinition;
   readonly input: SchemaReader;

@@ -9,15 +9,15 @@ export interface ToolDeclaration extends DefinedTool {
   readonly methodName: string;
 }
 
-/** A definition with the code behind it, ready for the registry: `{ ...defineTool(options), handler }`. */
+/** A definition with its handler, ready for the registry: `{ ...defineTool(options), handler }`. */
 export interface ToolRegistration {
-  /** What clients are told. */
+  /** The definition that clients receive. */
   readonly definition: ToolDefinition;
   /** How arguments are read. Default: by the JSON Schema of the definition. */
   readonly input?: SchemaReader;
   /** How results are checked. Default: by the JSON Schema of the definition, when it has one. */
   readonly output?: SchemaReader;
-  /** What runs after every gate. */
+  /** The handler, which runs after every gate. */
   readonly handler: ToolHandler;
   /** Replaces the built-in of that name. Default false. */
   readonly override?: boolean;
@@ -35,7 +35,7 @@ export function Tool(options: ToolOptions): MethodDecorator {
 
 /**
  * The tools declared on a provider's prototype, in order of declaration. A subclass that redefines a method without
- * `@Tool` takes the tool away.
+ * `@Tool` removes the tool.
  * @throws ToolDeclarationError when two methods declare one name
  */
 export function toolDeclarations(prototype: object): readonly ToolDeclaration[] {
@@ -59,7 +59,7 @@ export function toolsOf(provider: object): readonly ToolRegistration[] {
   });
 }
 
-/** Method names of a prototype and of what it inherits, the nearest first. A getter is never run. */
+/** Method names of a prototype and its ancestors, nearest first. A getter is never run. */
 export function* methodsOf(prototype: object): Generator<[string, object]> {
   const seen = new Set<string>();
   for (let level = prototype; level && level !== Object.prototype; level = Object.getPrototypeOf(level)) {

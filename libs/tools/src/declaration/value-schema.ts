@@ -6,14 +6,14 @@ import type { JsonSchema } from '../tool.js';
 import { isClass, readValidatedClass, type ValidatedClass } from './class-schema.js';
 
 /**
- * The shape of a tool's arguments or result: JSON Schema; a Standard Schema (zod, valibot, arktype, …) that can also be told
- * as JSON Schema; or a class with class-validator decorators.
+ * The definition of a tool's arguments or result: JSON Schema; a Standard Schema (zod, valibot, arktype, …) with a JSON
+ * Schema form; or a class with class-validator decorators.
  */
 export type ValueSchema = JsonSchema | StandardSchema | ValidatedClass;
 
 /**
- * @param direction which side of a schema that transforms is told: what goes in, or what comes out
- * @throws TypeError saying what the schema lacks
+ * @param direction the side of a transforming schema to describe: input or output
+ * @throws TypeError naming what the schema lacks
  */
 export function schemaReader(schema: ValueSchema, direction: 'input' | 'output'): SchemaReader {
   if (isStandardSchema(schema)) return readStandardSchema(schema, direction);
@@ -40,7 +40,9 @@ interface StandardSchema {
     readonly version: 1;
     readonly vendor: string;
     validate(value: unknown): Validated | Promise<Validated>;
-    /** Of libraries that can tell their schemas as JSON Schema (zod 4.2 or newer; valibot by `@valibot/to-json-schema`). */
+    /**
+     * Of libraries that convert their schemas to JSON Schema (zod 4.2 or newer; valibot by `@valibot/to-json-schema`).
+     */
     readonly jsonSchema?: JsonSchemaConverter;
   };
 }
@@ -59,7 +61,7 @@ function issueText(issue: Issue): string {
   return place === '' ? issue.message : `${place}: ${issue.message}`;
 }
 
-/** @throws TypeError for a schema that cannot be told to clients */
+/** @throws TypeError for a schema without a JSON Schema form */
 function readStandardSchema(schema: StandardSchema, direction: 'input' | 'output'): SchemaReader {
   const standard = schema['~standard'];
   return {
@@ -81,7 +83,7 @@ function toldAs(
     throw new TypeError(
       `is a schema of ${vendor} that cannot be told as JSON Schema (docs/guide/writing-tools.md)`,
     );
-  // The dialect is the protocol's own.
+  // The protocol defines the dialect.
   const { $schema: _dialect, ...told } = jsonSchema[direction]({ target: 'draft-2020-12' });
   return told;
 }
@@ -89,8 +91,8 @@ function toldAs(
 let opened: Ajv2020 | undefined;
 
 /**
- * Loaded with the first such schema: a service without tools of its own has none.
- * MCP reads a schema without `$schema` as 2020-12. `format` is a hint to the client and not checked.
+ * Loaded with the first such schema: a service without custom tools has none. MCP reads a schema without `$schema` as
+ * 2020-12. `format` is a hint to the client and not checked.
  */
 function compiler(): Ajv2020 {
   if (opened) return opened;
@@ -112,7 +114,7 @@ function readJsonSchema(jsonSchema: JsonSchema): SchemaReader {
     compile: () => {
       const check = compiled(jsonSchema);
       return (given) => {
-        // Defaults are filled in, which must not be seen by whoever holds the value.
+        // Ajv fills in defaults, so it works on a copy of the value.
         const value: unknown = structuredClone(given);
         return check(value)
           ? { ok: true, value }
@@ -125,7 +127,7 @@ function readJsonSchema(jsonSchema: JsonSchema): SchemaReader {
 function compiled(jsonSchema: JsonSchema): ValidateFunction {
   try {
     const check = compiler().compile(jsonSchema);
-    // Kept by the tool alone: two tools may declare one `$id`.
+    // Not kept in ajv: two tools may declare one `$id`.
     compiler().removeSchema(jsonSchema);
     return check;
   } catch (error) {

@@ -4,7 +4,7 @@ import { Tool } from '../declaration/tool.decorator.js';
 import { listOf, mapOf, objectOf, STRING } from '../json-schema.js';
 import { PermittedTools, READ_ONLY, type ToolCall } from '../tool.js';
 
-/** Always all six, so that an agent can choose a category before it knows any tool. */
+/** Always all six, so that an agent can choose a category before it has listed tools. */
 const CATEGORIES = {
   schema: 'Which classes exist and what their fields mean',
   query: 'Reading and counting objects of a class',
@@ -16,7 +16,7 @@ const CATEGORIES = {
 
 const MOST = 160;
 
-/** The first sentence of a description; the others are read in `tools/list`, with the arguments. */
+/** The first sentence of a description; `tools/list` returns the whole text with the arguments. */
 function inOneLine(description: string): string {
   const [first = ''] = description
     .replaceAll(/\s+/g, ' ')

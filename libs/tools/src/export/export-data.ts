@@ -30,13 +30,13 @@ const FORMATS = [...new Set([...TEXT_FORMATS, ...LINE_FORMATS])];
 const DEFAULT_LIMIT = 100;
 const DEFAULT_ROW_CAP = 1000;
 const MAX_ROWS = 10_000;
-/** A file has a header even when nothing was found. */
+/** A file has a header even without rows. */
 const NO_ROWS: readonly Column[] = [{ header: 'objectId', path: 'objectId' }];
-/** What a file of any number of rows cannot obey: rows are walked by id, one part after the other. */
+/** Arguments that a file of any number of rows cannot support: rows are read in pages by id. */
 const INLINE_ONLY = ['order', 'skip', 'pipeline', 'row_cap'] as const;
 
 const PATH = /^[A-Za-z][A-Za-z0-9_.]{0,127}$/;
-/** Cells are rows times columns, and a request could name many thousands. */
+/** Cells are rows times columns, and a request could name thousands of columns. */
 const MAX_COLUMNS = 200;
 
 function pathError(path: string): string | null {
@@ -56,7 +56,7 @@ function columnError(entry: unknown): string | null {
   return pathError(pair[0]);
 }
 
-/** A path, or `{ path: header }`. Internal columns are not columns. */
+/** A path, or `{ path: header }`. Internal columns are refused. */
 function columnsError(columns: unknown): string | null {
   if (!Array.isArray(columns)) return 'columns must be a list';
   if (columns.length > MAX_COLUMNS) return `columns: at most ${MAX_COLUMNS}`;
@@ -70,7 +70,7 @@ function columnsError(columns: unknown): string | null {
 const rowCapError = (cap: unknown) => (Number(cap) >= 1 ? null : 'row_cap must be positive');
 
 type Conditions = Pick<ExportDataArguments, 'delivery' | 'pipeline'>;
-/** Only a resource obeys nothing but the class, its filter and its columns. */
+/** A resource supports only the class, its filter and its columns. */
 const isInline = ({ delivery }: Conditions): boolean => delivery !== 'resource';
 const isInlineQuery = (args: Conditions): boolean => isInline(args) && args.pipeline === undefined;
 const formatsOf = (args: object): readonly string[] =>
@@ -177,7 +177,7 @@ export class ExportData {
     return fittingText(text, written, columns, call);
   }
 
-  /** Queried rows carry wire names, whatever spelling a column was requested in; a pipeline names its own. */
+  /** Queried rows have wire names, whatever the spelling of the requested column; a pipeline names its own. */
   private resolved(
     columns: readonly Column[],
     { pipeline }: ExportDataArguments,
@@ -188,7 +188,7 @@ export class ExportData {
     return columns.map(({ header, path }) => ({ header, path: names.wirePath(path) }));
   }
 
-  /** A link in place of rows. One row is read, so that whatever would refuse the export refuses it now. */
+  /** A link instead of rows. One row is read, so that a refusal of the export occurs now. */
   private async promised(
     args: ExportDataArguments,
     { className }: GovernedClass,
@@ -244,14 +244,14 @@ function orderOf(args: ExportDataArguments, className: string, maxRows: number):
 
 interface Fetched {
   readonly rows: readonly ParseRow[];
-  /** Rows that were not fetched match as well. */
+  /** More rows match than were fetched. */
   readonly more: boolean;
 }
 
 async function fetchRows(args: ExportDataArguments, cap: number, call: ToolCall): Promise<Fetched> {
   const { class_name: className, where, keys, include, order, pipeline, row_cap: asked, skip } = args;
   if (pipeline !== undefined) {
-    // One more than could be written: the answer must say that there is more.
+    // One more than can be written, to detect further rows.
     const options = { atMost: MAX_ROWS + 1, expectsScan: true };
     const { rows } = await call.records.aggregate(className, pipeline, options);
     return { rows: logicalRows(rows), more: rows.length > MAX_ROWS };
@@ -280,7 +280,7 @@ interface Cut {
   readonly more: boolean;
 }
 
-/** That there is more than was written, and how to get it. */
+/** The note that more rows exist than were written, and how to get them. */
 function cutNote({ args, cap, available, more }: Cut) {
   const written = Math.min(cap, available);
   const wrote =
@@ -309,7 +309,7 @@ function shownColumns(rows: readonly ParseRow[]): readonly Column[] {
 
 const POINTER = /^_p_([A-Za-z][A-Za-z0-9_]*)$/;
 
-/** Whole documents of a class, as the database names their columns. */
+/** Whole documents of a class, with the column names of the database. */
 const STORED = [
   ['_id', 'objectId'],
   ['_created_at', 'createdAt'],
@@ -317,8 +317,8 @@ const STORED = [
 ] as const;
 
 /**
- * Rows of a pipeline under the names that callers write: a pointer is `author` with the id of its object, whatever the database
- * calls the column. One that leads into several classes keeps them in its values.
+ * Rows of a pipeline under logical names: a pointer is `author` with the id of its object, whatever its column name. A
+ * pointer column with several classes keeps them in its values.
  */
 function logicalRows(rows: readonly ParseRow[]): readonly ParseRow[] {
   const documents = rows.length > 0 && rows.every((row) => '_created_at' in row && '_updated_at' in row);

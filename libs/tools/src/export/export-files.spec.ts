@@ -8,7 +8,7 @@ const COLUMNS = [
 ];
 const text = fc.oneof(fc.string(), fc.stringMatching(/^[",\r\n|\\=+@\t -]{0,8}$/));
 
-/** Records of RFC 4180, read as it says. */
+/** Records of RFC 4180. */
 function records(csv: string): string[][] {
   const found: string[][] = [];
   let record: string[] = [];

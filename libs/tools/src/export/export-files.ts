@@ -10,7 +10,7 @@ import {
   valueAt,
 } from '../shaping/text-formats.js';
 
-/** The formats in which a row is a line of its own, whatever the others hold. */
+/** Formats with one independent line per row. */
 export const LINE_FORMATS = ['csv', 'ndjson', 'markdown'] as const;
 export type LineFormat = (typeof LINE_FORMATS)[number];
 
@@ -28,17 +28,17 @@ export const FILE_ENDINGS: Readonly<Record<LineFormat, string>> = {
 
 /** Writes a file row by row. Every text ends with a line break. */
 export interface LineWriter {
-  /** What stands above the rows; empty where nothing does. */
+  /** The text before the rows; may be empty. */
   readonly head: string;
   line(row: ParseRow): string;
 }
 
 export interface LineOptions extends TextFormatOptions {
-  /** NDJSON only: rows as they are instead of the columns. Default false. */
+  /** NDJSON only: whole rows instead of the columns. Default false. */
   readonly wholeRows?: boolean;
 }
 
-/** @param columns decide the cells, and the members of NDJSON objects */
+/** @param columns select the cells, and the members of NDJSON objects */
 export function lineWriter(
   format: LineFormat,
   columns: readonly Column[],
@@ -72,16 +72,16 @@ function picked(row: ParseRow, columns: readonly Column[]): ParseRow {
   return Object.fromEntries(columns.map(({ header, path }) => [header, valueAt(row, path) ?? null]));
 }
 
-/** Rows of a class to be exported later, as the caller asked for them: judged again whenever they are read. */
+/** The definition of an export that is read later. Its permissions are checked again at every read. */
 export interface ExportOrder {
   readonly className: string;
   readonly format: LineFormat;
   readonly where?: unknown;
   readonly keys?: unknown;
   readonly include?: unknown;
-  /** As they were asked for; none: the readable fields of the class, at the time of reading. */
+  /** The requested columns; empty: the readable fields of the class at the time of reading. */
   readonly columns: readonly Column[];
-  /** Rows at most; null: all of them. */
+  /** Maximum rows; null: all. */
   readonly limit: number | null;
 }
 
@@ -89,20 +89,20 @@ export interface ExportOrder {
 export interface OfferedExport {
   /** `export://` and an id that cannot be guessed. */
   readonly uri: string;
-  /** Where the HTTP service answers for it; null: nowhere. */
+  /** The path at the HTTP service; null: not served over HTTP. */
   readonly path: string | null;
   readonly fileName: string;
   readonly mimeType: string;
   /** ISO 8601. */
   readonly expiresAt: string;
-  /** Rows that no export goes beyond. */
+  /** Maximum rows of any export. */
   readonly maxRows: number;
 }
 
-/** Takes orders for exports that are read later, by whoever gave the order and by nobody else. */
+/** Accepts orders for exports that are read later, only by the caller that ordered them. */
 export abstract class ExportStore {
-  /** Rows that no export goes beyond. */
+  /** Maximum rows of any export. */
   abstract readonly maxRows: number;
-  /** @throws Refused for a caller that could not come back for it */
+  /** @throws Refused for a caller that could not fetch it later */
   abstract promise(order: ExportOrder, call: Pick<CallContext, 'agent'>): Promise<OfferedExport>;
 }

@@ -7,7 +7,7 @@ export function isMethodName(value: string): boolean {
   return METHOD_NAME.test(value);
 }
 
-/** Names that reach into the language, the process or the framework instead of the domain; lower case. */
+/** Names that address the language, the process or the framework instead of the domain; lower case. */
 const DANGEROUS = new Set([
   // inherited members and prototypes
   '__proto__',
@@ -79,12 +79,12 @@ const DANGEROUS = new Set([
   'finally',
 ]);
 
-/** Refused even when declared, in any case. */
+/** Refused even when declared, in any letter case. */
 export function isDangerousMethodName(name: string): boolean {
   return DANGEROUS.has(name.toLowerCase().replace(/[!?=]$/, ''));
 }
 
-/** A domain action that an application offers on a class, as schemas tell of it. */
+/** A domain action that an application declares on a class, as schemas describe it. */
 export interface DeclaredMethod {
   readonly name: string;
   readonly type: 'instance' | 'class';
@@ -97,7 +97,7 @@ export interface DeclaredMethod {
   readonly permittedKeys: readonly string[] | null;
 }
 
-/** What a provider says about one of its methods to offer it to agents. */
+/** Options that offer a method of a provider to agents. */
 export interface AgentMethodOptions {
   /** Default: the method's own name. */
   readonly name?: string;
@@ -107,17 +107,17 @@ export interface AgentMethodOptions {
   readonly permission?: Tier;
   /** `instance` methods are called on one object, `class` methods on none. Default `class`. */
   readonly type?: 'instance' | 'class';
-  /** The method makes its own preview when `call.dryRun` is set. Default false: Parley tells what would be called. */
+  /** The method creates its own preview when `call.dryRun` is set. Default false: Parley describes the call instead. */
   readonly supportsDryRun?: boolean;
-  /** The only argument keys it takes. Default: any but those that are never given. */
+  /** The only accepted argument keys. Default: any except the reserved ones. */
   readonly permittedKeys?: readonly string[];
-  /** JSON Schema of the arguments, told to agents. */
+  /** JSON Schema of the arguments, for agents. */
   readonly parameters?: JsonSchema;
   /** Pass the calling agent as `call.agent`. Default false. */
   readonly agent?: boolean;
 }
 
-/** A method was declared in a way that cannot work; raised at start, never during a call. */
+/** An invalid declaration of a method; thrown at start, never during a call. */
 export class MethodDeclarationError extends Error {
   override readonly name = 'MethodDeclarationError';
   constructor(className: string, method: string, fault: string) {
@@ -169,7 +169,7 @@ export function defineMethod(
 const WRITING_VERB =
   /save|update|delete|destroy|create|remove|insert|upsert|modify|set|clear|reset|add|append|push|increment|decrement/i;
 
-/** A name that promises a change on a method that anyone may call: worth a line in the log. */
+/** Whether a method that any agent may call has a name that implies a change: logged as a warning. */
 export function impliesWriting({ name, permission }: DeclaredMethod): boolean {
   return permission === 'readonly' && WRITING_VERB.test(name);
 }

@@ -4,23 +4,23 @@ import type { GovernedClass, GovernedRecords, GovernedWrites, ParseRow } from '#
 import { type EnvironmentGates, methodGate } from '#policy';
 import { type DeclaredMethod, MethodDeclarationError } from './method-declaration.js';
 
-/** What a method gets besides its arguments. Everything on it is governed for the calling agent. */
+/** The input of a method besides its arguments. All access on it is governed for the calling agent. */
 export interface MethodCall {
   /** The class that declares it. */
   readonly className: string;
   /** The object the method was called on, as this agent may read it; null for class methods. */
   readonly receiver: ParseRow | null;
-  /** Of the receiver; null for class methods. */
+  /** Id of the receiver; null for class methods. */
   readonly objectId: string | null;
   /** The data, as the calling agent may read it. */
   readonly records: GovernedRecords;
-  /** For methods of tier write or admin that really run; a dry run gets none. */
+  /** For methods of tier write or admin in a real run; null in a dry run. */
   readonly writes: GovernedWrites | null;
-  /** It is to tell what it would do, and to do nothing. */
+  /** The method must describe its effect and change nothing. */
   readonly dryRun: boolean;
-  /** Ends when the client goes away or cancels, or the time is up. */
+  /** Aborts when the client disconnects or cancels, or at the timeout. */
   readonly signal: AbortSignal;
-  /** Told to the client; a report without a finite `progress` is passed over. */
+  /** Sent to the client; an update without a finite `progress` is dropped. */
   progress(update: ProgressUpdate): void;
   /** Only for methods that declare `agent: true`. */
   readonly agent: Agent | null;
@@ -29,7 +29,7 @@ export interface MethodCall {
 export type MethodHandler = (args: Readonly<Record<string, unknown>>, call: MethodCall) => unknown;
 
 export interface CallableMethod extends DeclaredMethod {
-  /** The method asked to be told who is calling. */
+  /** The method requires the calling agent. */
   readonly wantsAgent: boolean;
   readonly handler: MethodHandler;
 }
@@ -39,12 +39,12 @@ export abstract class DeclaredMethods {
   abstract of(className: string): readonly DeclaredMethod[];
 }
 
-/** The same methods with the code behind them: for what runs them, not for what tells of them. */
+/** The same methods with their handlers: for code that runs them, not for code that describes them. */
 export abstract class CallableMethods extends DeclaredMethods {
   abstract find(className: string, name: string): CallableMethod | undefined;
 }
 
-/** The declared methods of one process. Only what was registered here by name can be called. */
+/** The declared methods of one process. Only methods registered here by name can be called. */
 @Injectable()
 export class MethodRegistry extends CallableMethods {
   private readonly classes = new Map<string, Map<string, CallableMethod>>();
@@ -67,7 +67,7 @@ export class MethodRegistry extends CallableMethods {
   }
 }
 
-/** The declared method that arguments of call_method name, with the canonical name of its class. */
+/** The declared method in the arguments of call_method, with the canonical name of its class. */
 export function calledMethod(
   args: unknown,
   methods: CallableMethods,
@@ -79,7 +79,10 @@ export function calledMethod(
   return method && { ...method, className };
 }
 
-/** Whether arguments of call_method ask what would be done. In doubt nothing is changed: all but absent, null and false does. */
+/**
+ * Whether the arguments of call_method request a preview. Every value except absent, null and false does, so that a
+ * doubtful value changes nothing.
+ */
 export function asksForPreview(args: unknown): boolean {
   const { arguments: given } = (args ?? {}) as Record<string, unknown>;
   const { dry_run: asked } = (given ?? {}) as Record<string, unknown>;
@@ -87,7 +90,7 @@ export function asksForPreview(args: unknown): boolean {
 }
 
 /**
- * The tier a call really acts at: that of the target method for call_method (readonly while it is unresolved), the tool's
+ * The effective tier of a call: that of the target method for call_method (readonly while it is unresolved), the tool's
  * own otherwise.
  */
 export function effectiveTier(
@@ -99,7 +102,7 @@ export function effectiveTier(
   return calledMethod(args, methods)?.permission ?? 'readonly';
 }
 
-/** Of the methods of a class those that the agent may call: what is told of is what would run. */
+/** The methods of a class that the agent may call: the described methods are those that would run. */
 export function callableMethods(
   methods: readonly DeclaredMethod[],
   { className, methodTiers }: GovernedClass,

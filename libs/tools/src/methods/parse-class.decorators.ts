@@ -14,8 +14,8 @@ const CLASS = Symbol('parley:parse-class');
 const RULES = Symbol('parley:class-rules');
 
 /**
- * Says that a provider speaks for a Parse class: its `@AgentMethod`s are called on that class, and its rules join those of
- * the configuration, each only where it narrows. Stores metadata and nothing else.
+ * Assigns a provider to a Parse class: its `@AgentMethod`s are called on that class, and its rules join those of the
+ * configuration, each only where it narrows. Stores metadata and nothing else.
  */
 export function ParseClass(className: string, config: ClassConfig = {}): ClassDecorator {
   return (target) => {
@@ -37,33 +37,33 @@ const rule =
 /** The readable fields; with none, only the three that every class keeps. */
 export const AgentFields = (...fields: readonly string[]) => rule({ fields });
 
-/** What of the class comes along when it is an included pointer. */
+/** The fields of the class that an included pointer returns. */
 export const AgentJoinFields = (...joinFields: readonly string[]) => rule({ joinFields });
 
 /** Fields that are left out of included rows and marked as heavy. */
 export const AgentLargeFields = (...largeFields: readonly string[]) => rule({ largeFields });
 
-/** What stands for the values of these fields: `drop`, `deny`, `mask`, `hash`, or one of them per tier. */
+/** The replacement of these fields' values: `drop`, `deny`, `mask`, `hash`, or one of them per tier. */
 export const AgentMasks = (masks: MasksConfig) => rule({ masks });
 
-/** No agent reaches the class; with `except`, agents in true master posture may name it. */
+/** Hides the class from every agent; with `except`, agents in true master mode may name it. */
 export const AgentHidden = (options?: { readonly except: 'masterKey' }) => rule({ hidden: options ?? true });
 
-/** Listings, relations and suggestions name visible classes only, once any is. */
+/** Listings, relations and suggestions name only visible classes, once any class is visible. */
 export const AgentVisible = () => rule({ visible: true });
 
-/** What a class holds and how to query it, told to agents that may read it. */
+/** The content of a class and how to query it, for agents that may read it. */
 export const AgentDescription = (description: string, usage?: string) =>
   rule({ description, ...(usage !== undefined && { usage }) });
 
-/** The default view of the class; not a security boundary. */
+/** The canonical filter of the class; not a security boundary. */
 export const AgentCanonicalFilter = (canonicalFilter: Readonly<Record<string, unknown>>) =>
   rule({ canonicalFilter });
 
 /**
  * Every access carries the agent's tenant in this field.
- * @param scope where the tenant comes from (`from`: a claim or a function of the agent; default its `tenantId`) and whom the scope does not
- * bind (`bypass`: tiers or a function); a list is one of tiers
+ * @param scope the source of the tenant (`from`: a claim or a function of the agent; default its `tenantId`) and the
+ * agents without the scope (`bypass`: tiers or a function); a list is one of tiers
  */
 export const AgentTenantScope = (
   field: string,
@@ -72,7 +72,7 @@ export const AgentTenantScope = (
 
 const isTiers = (scope: unknown): scope is readonly string[] => Array.isArray(scope);
 
-/** What a provider class declares; null when it speaks for no Parse class. */
+/** The declaration of a provider class; null when it has no Parse class. */
 export function classDeclarationOf(provider: object): ClassDeclaration | null {
   const className = Reflect.getOwnMetadata(CLASS, provider) as string | undefined;
   if (className === undefined) return null;

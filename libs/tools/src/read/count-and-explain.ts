@@ -29,7 +29,7 @@ export class CountObjects {
   async count(args: CountObjectsArguments, call: ToolCall) {
     const { class_name: className, where, apply_canonical_filter: applyCanonicalFilter } = args;
     const count = await call.records.count(className, { where, applyCanonicalFilter });
-    // Only what the caller wrote: what was added to it is the operator's.
+    // Only the caller's constraint: the added constraints belong to the operator.
     return { class_name: className, count, constraints: where ?? {} };
   }
 }

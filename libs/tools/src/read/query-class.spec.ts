@@ -147,7 +147,7 @@ describe('query_class', () => {
         results: { objectId: string }[];
       };
       seen.push(...results.map(({ objectId }) => objectId));
-      // A call for hidden rows ends inside the page it came from, whose own next_call leads on.
+      // A page of hidden rows ends in its original page, whose own next_call continues.
       if (next && !args['inside']) pending.push(next.arguments);
       if (hidden) pending.push({ ...hidden.arguments, inside: true });
     }

@@ -14,7 +14,7 @@ import { presentRows, sourced } from '../shaping/provenance.js';
 import { formatRows, inferColumns, TEXT_FORMATS, type TextFormat } from '../shaping/text-formats.js';
 import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
 
-/** Rows one answer shows, however many were asked for: what a model can usefully read at once. */
+/** Maximum rows of one answer, however many were requested: the amount that a model can use at once. */
 const ROWS_SHOWN = 50;
 const FORMATS = ['json', ...TEXT_FORMATS] as const;
 
@@ -99,7 +99,7 @@ export class QueryClass {
     };
   }
 
-  /** Every fetched row in one piece of text, values in Parse's own form. */
+  /** Every fetched row as one text, values in Parse's own form. */
   private text(
     args: QueryClassArguments,
     { rows, more = false }: RowPage,
@@ -127,7 +127,7 @@ export class QueryClass {
   }
 }
 
-/** Repeats what the caller wrote; never anything that was added to it. */
+/** Repeats the caller's arguments, never added constraints. */
 function followingCall(args: QueryClassArguments, limit: number, skip: number, format?: TextFormat) {
   const { class_name, where, keys, order, include, apply_canonical_filter: choice } = args;
   const written = {

@@ -104,7 +104,7 @@ export class GetObjects {
   async get(args: GetObjectsArguments, call: ToolCall) {
     const { class_name: className, keys, include } = args;
     const ids = [...new Set(args.ids)];
-    // No ids is no query, but still passes the class gate.
+    // An empty id list needs no query, but still passes the class gate.
     const { rows, truncatedIncludeFields } = await call.records.getMany(className, ids, { keys, include });
     const byId = new Map(presentRows(rows, className, call).map((row) => [String(row['objectId']), row]));
     const found = ids.filter((id) => byId.has(id));

@@ -2,8 +2,8 @@ import { Logger } from '@nestjs/common';
 import { Observable, type Observer, type Operator, Subject, Subscriber, type Subscription } from 'rxjs';
 
 /**
- * An Observable whose subscribers may throw: a failure is logged, where RxJS would report it as an uncaught exception, which ends
- * the process. What operators make of it (`pipe`) behaves alike.
+ * An Observable whose subscribers may throw: an error is logged, where RxJS would report it as an uncaught exception,
+ * which ends the process. Piped observables behave alike.
  */
 class ContainedObservable<T> extends Observable<T> {
   constructor(
@@ -18,7 +18,7 @@ class ContainedObservable<T> extends Observable<T> {
   }
 
   override subscribe(observerOrNext?: Partial<Observer<T>> | ((value: T) => void) | null): Subscription {
-    // Of an operator, which must be torn down with whoever subscribed to it.
+    // An operator's subscriber, which must be torn down with its own subscriber.
     if (observerOrNext instanceof Subscriber) return super.subscribe(observerOrNext);
     const given: Partial<Observer<T>> =
       typeof observerOrNext === 'function' ? { next: observerOrNext } : (observerOrNext ?? {});
@@ -38,14 +38,17 @@ class ContainedObservable<T> extends Observable<T> {
   }
 }
 
-/** Tells subscribers of a registry that it changed. One that throws is logged, and the others still receive the change. */
+/**
+ * Notifies subscribers of changes of a registry. A subscriber that throws is logged, and the others still receive the
+ * change.
+ */
 export class RegistryChanges {
   private readonly subject = new Subject<void>();
 
   /** Emits after every change. */
   readonly changes: Observable<void>;
 
-  /** @param registry what changes, for the log: `tools`, `prompts`, `resources` */
+  /** @param registry name for the log: `tools`, `prompts`, `resources` */
   constructor(registry: string) {
     const logger = new Logger(RegistryChanges.name);
     this.changes = new ContainedObservable(this.subject, (error) =>

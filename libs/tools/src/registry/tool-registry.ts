@@ -17,22 +17,22 @@ export interface RegisteredTool {
   /** True for Parley's own tools, false for an override of one. */
   readonly builtIn: boolean;
   /**
-   * Of a built-in: refuses arguments that it does not declare. An application's tool has its own schema for that.
+   * For a built-in: refuses undeclared arguments. An application's tool has its own schema for that.
    * @throws Refused `invalid_argument`
    */
   readonly refuseUnknown?: (args: unknown) => void;
 }
 
-/** Which tools exist. Who may call them is decided elsewhere, once, for listing and calling alike. */
+/** The tools that exist. The gates decide who may call them, once for listing and calling. */
 export abstract class ToolRegistry {
-  /** Differs after every change: a key for caches over the catalogue. */
+  /** Changes with every registration: a cache key for the catalogue. */
   abstract get version(): number;
-  /** Emits after every change. A subscriber that throws is logged; the others still hear of the change. */
+  /** Emits after every change. A subscriber that throws is logged; the others still receive the change. */
   abstract readonly changes: Observable<void>;
 
   /**
-   * Puts Parley's own tools in place.
-   * @throws ToolDeclarationError when called again or given a tool that is not one
+   * Registers Parley's own tools.
+   * @throws ToolDeclarationError when called again or for a tool that is not built in
    * @internal
    */
   abstract installBuiltIns(tools: readonly ToolRegistration[]): void;
@@ -46,19 +46,19 @@ export abstract class ToolRegistry {
 
   /**
    * Adds an application's tool, or replaces the one that it registered under this name.
-   * @returns removes the tool again, unless it was replaced since; an overridden built-in then returns
-   * @throws ToolDeclarationError for a built-in's name without `override`, and for a definition that cannot work
+   * @returns a function that removes the tool, unless it was replaced since; an overridden built-in then returns
+   * @throws ToolDeclarationError for a built-in's name without `override`, and for an invalid definition
    */
   abstract register(tool: ToolRegistration): () => void;
 
-  /** By name. */
+  /** Returns the tool of that name. */
   abstract get(name: string): RegisteredTool | undefined;
 
-  /** Catalogue order: built-in places first, then the others by name, so that replicas agree. */
+  /** Catalogue order: built-in positions first, then the others by name, so that replicas agree. */
   abstract all(): readonly RegisteredTool[];
 }
 
-/** What an override may not change of the built-in it replaces. */
+/** The properties of a built-in that an override may not change. */
 type ToolGates = Pick<ToolDefinition, 'permission' | 'category' | 'clientSafe'>;
 
 /** Whether Parley itself has a tool of that name, replaced or not. */
@@ -156,7 +156,7 @@ export class ToolCatalogue extends ToolRegistry {
 }
 
 /**
- * The handler of a built-in tool behind the checks of its argument class, which are compiled here: once, and never in a call.
+ * The handler of a built-in tool behind the checks of its argument class, which are compiled here once.
  * @throws ToolDeclarationError for arguments that are not declared as a class
  */
 export function readingHandler({ definition, input, handler }: ToolRegistration): ToolHandler {

@@ -26,7 +26,7 @@ const TYPE_NAMES = new Map<string, string>([
   ['ACL', 'access control list'],
 ]);
 
-/** How to constrain a pointer: agents otherwise guess at storage forms that match nothing. */
+/** How to constrain a pointer: agents otherwise guess storage forms that match nothing. */
 function pointerHint(field: string, target: string): string {
   return (
     `Pointer to ${target}. Equality: {"${field}":"<objectId>"} or ` +
@@ -35,7 +35,10 @@ function pointerHint(field: string, target: string): string {
   );
 }
 
-/** A default worth telling. One that names a class is not: the class may be out of the agent's sight. */
+/**
+ * A default value to describe. A default that names a class is left out, because the class may be hidden from the
+ * agent.
+ */
 function defaultOf({ defaultValue }: FieldSchema): unknown {
   if (defaultValue === undefined || defaultValue === null || defaultValue === '') return undefined;
   return JSON.stringify(defaultValue).includes('"className"') ? undefined : simplify(defaultValue);
@@ -52,7 +55,7 @@ interface FieldContext {
   /** By wire name. */
   readonly properties: ReadonlyMap<string, PropertyPolicy>;
   readonly largeFields: readonly string[];
-  /** Classes the agent may know; any other target is told as a reference to something unnamed. */
+  /** Classes that the agent may read; another target class is described as an unnamed reference. */
   readonly knownClasses: ReadonlySet<string>;
   readonly text: SchemaTextOptions;
 }
@@ -81,11 +84,11 @@ export function describeField(name: string, schema: FieldSchema, context: FieldC
 
 interface MethodContext {
   readonly text: SchemaTextOptions;
-  /** Also tell which keys a method may write. */
+  /** Whether to include the keys that a method may write. */
   readonly showPermittedKeys: boolean;
 }
 
-/** Methods that the agent may call, as get_schema tells of them. */
+/** Methods that the agent may call, in the form of get_schema. */
 export function describeMethods(methods: readonly DeclaredMethod[], context: MethodContext) {
   return methods.map(
     ({ name, type, permission, description, supportsDryRun, parameters, permittedKeys }) => ({
@@ -120,8 +123,8 @@ function principals(rule: unknown, readable: ReadonlySet<string>): string[] | nu
 }
 
 /**
- * Who may do what with a class, in words. Only operations: `protectedFields` would name fields that are protected,
- * and pointer permissions are told for readable fields alone.
+ * The class permissions as text. Only operations: `protectedFields` would name protected fields, and pointer
+ * permissions are described for readable fields alone.
  */
 export function describePermissions(
   permissions: ClassLevelPermissions | null,
@@ -139,8 +142,9 @@ export function describePermissions(
 }
 
 /**
- * The default filter of a class, so that a caller that opts out can write it in its own `where`. It may name columns outside
- * `fields`, whose values stay unreadable; not one that is masked or protected, and no class out of the agent's sight. Null then.
+ * The canonical filter of a class, so that a caller that opts out can write it in its own `where`. It may name columns
+ * outside `fields`, whose values stay unreadable. It is null when it names a masked or protected column, or a class
+ * that is hidden from the agent.
  */
 export function shownDefaultFilter(known: GovernedClass, knownClasses: ReadonlySet<string>) {
   const { canonicalFilter, names } = known.policy;
@@ -150,11 +154,11 @@ export function shownDefaultFilter(known: GovernedClass, knownClasses: ReadonlyS
   return named.some((root) => isSecret(root, known)) ? null : canonicalFilter;
 }
 
-/** Masked or protected for anybody: then even the name of the column may be news. */
+/** Masked or protected for any agent: the name of the column may then be secret. */
 function isSecret(root: string, { fields, policy, schema }: GovernedClass): boolean {
   if (fields.includes(root)) return false;
   const listed = policy.fields === null ? schema.fields.has(root) : policy.fields.includes(root);
-  // What the policy lets be read and is not readable, permissions or a mask withhold from this agent.
+  // A field that the policy permits but that is not readable is withheld from this agent by permissions or a mask.
   if (listed || [...policy.masks.keys()].some((path) => rootOf(path) === root)) return true;
   const guarded = schema.classLevelPermissions?.['protectedFields'] ?? {};
   return Object.values(guarded as object).some((names) => Array.isArray(names) && names.includes(root));

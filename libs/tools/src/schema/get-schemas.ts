@@ -33,7 +33,7 @@ function typeOf(className: string): string {
   return isSystemClassName(className) ? 'built-in' : 'custom';
 }
 
-/** Of declared names those that this agent may use, without those that every class returns anyway. */
+/** The declared names that this agent may use, without those that every class returns anyway. */
 function nameable(
   fields: readonly string[] | null | undefined,
   readable: ReadonlySet<string>,
@@ -118,7 +118,7 @@ export class GetSchema {
         const field = schema.fields.get(name);
         return field ? [describeField(name, field, context)] : [];
       }),
-      // An index over a field that may not be read would tell that the field exists.
+      // An index over an unreadable field would reveal that the field exists.
       indexes: indexes
         .filter((index) => index.fields.every((field) => readable.has(rootOf(field))))
         .map(({ name, fields: indexed, unique }) => ({ name, fields: indexed, unique })),
@@ -133,7 +133,7 @@ export class GetSchema {
     };
   }
 
-  /** A name that is not an identifier could carry text meant for the model. */
+  /** A name that is no identifier could contain text for the model. */
   private nameableFields({ className, fields }: GovernedClass): readonly string[] {
     const nameable = fields.filter((name) => FIELD_NAME.test(name));
     const dropped = fields.length - nameable.length;
@@ -143,7 +143,7 @@ export class GetSchema {
   }
 }
 
-/** Columns of every Parse class: they say nothing about how rich a class is. */
+/** Columns of every Parse class: they do not indicate how rich a class is. */
 const DEFAULT_FIELDS = new Set(['objectId', 'createdAt', 'updatedAt', 'ACL']);
 
 const CLASS_SUMMARY = objectOf({ name: STRING, fields: INTEGER, desc: STRING, methods: INTEGER }, [

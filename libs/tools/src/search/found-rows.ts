@@ -8,12 +8,12 @@ export function searchText(name: string, text: string): string {
   return text.trim() === '' ? refuseArgument(`${name} must not be blank`) : text;
 }
 
-/** A score precise enough to order by; all of its digits could reveal whether one certain row exists. */
+/** A score precise enough to order by; all of its digits could reveal whether a particular row exists. */
 export function shownScore(score: number, tier: string): number {
   return tier === 'admin' ? score : Math.round(score * 10) / 10;
 }
 
-/** Found rows in the short form, each with its score and, when they were asked for, its passages. */
+/** Search results in the short form, each with its score and, when requested, its passages. */
 export function foundRows(
   hits: readonly SearchHit[],
   score: (hit: SearchHit) => number,

@@ -18,23 +18,23 @@ import { simplifyRow } from '../shaping/short-forms.js';
 import { READS_AND_EMBEDS, type ToolCall } from '../tool.js';
 import { searchText, shownScore } from './found-rows.js';
 
-/** Pieces of one document, however long it is. */
+/** Maximum number of chunks of one document. */
 export const MAX_CHUNKS = 200;
 
 interface ChunkSize {
   /** Characters. */
   readonly size: number;
-  /** Characters that a chunk repeats of the one before; less than `size`. */
+  /** Characters that a chunk repeats from the previous one; less than `size`. */
   readonly overlap: number;
 }
 
 interface Chunked {
   readonly chunks: readonly string[];
-  /** There was more than the chunks hold. */
+  /** The text was longer than the chunks. */
   readonly truncated: boolean;
 }
 
-/** A text in pieces of equal size, none of which ends inside a character. */
+/** Splits a text into chunks of equal size, none of which splits a character. */
 export function chunked(text: string, { size, overlap }: ChunkSize, most = MAX_CHUNKS): Chunked {
   const characters = [...text];
   const chunks: string[] = [];
@@ -46,10 +46,10 @@ export function chunked(text: string, { size, overlap }: ChunkSize, most = MAX_C
   return { chunks, truncated: false };
 }
 
-/** What a text costs whoever reads it to a model. */
+/** The estimated tokens of a text. */
 export const tokensOf = (text: string): number => Math.ceil(text.length / 4);
 
-/** As many of the first as fit, at least one. @param most tokens; 0: no limit */
+/** As many of the first entries as fit, at least one. @param most tokens; 0: no limit */
 export function withinBudget<T extends { readonly content: string }>(
   ranked: readonly T[],
   most: number,
@@ -60,7 +60,7 @@ export function withinBudget<T extends { readonly content: string }>(
   return over < 0 ? ranked : ranked.slice(0, Math.max(over, 1));
 }
 
-/** Characters that a token stands for, where sizes are given in tokens. */
+/** Characters per token, where sizes are given in tokens. */
 const CHARACTERS_PER_TOKEN = 4;
 const DEFAULT_OVERLAP = 100;
 const UNITS = ['chars', 'tokens'] as const;
@@ -193,7 +193,7 @@ export class SemanticSearch {
 function optionsOf(args: SemanticSearchArguments): SemanticOptions {
   const unit = args.chunk_by === 'tokens' ? CHARACTERS_PER_TOKEN : 1;
   const { chunk_size: size } = args;
-  // The usual overlap would swallow chunks smaller than itself.
+  // The usual overlap would exceed chunks smaller than itself.
   const overlap = args.chunk_overlap ?? Math.min(DEFAULT_OVERLAP, Math.floor(size / 8));
   if (overlap >= size) refuseArgument('chunk_overlap must be less than chunk_size');
   return {
@@ -203,7 +203,7 @@ function optionsOf(args: SemanticSearchArguments): SemanticOptions {
   };
 }
 
-/** The text to hand back: the first one that the vector stands for, unless another of them is named. */
+/** The text to return: the first source text of the vector, unless the call names another. */
 function chosenText(
   named: string | undefined,
   textFields: readonly string[],

@@ -20,12 +20,12 @@ export interface FittedResult {
 
 type Envelope = Readonly<Record<string, unknown>>;
 
-/** Left for what the estimate cannot know: the digits and ids that the annotation itself adds. */
+/** Reserve for values that the estimate cannot include: the digits and ids that the annotation itself adds. */
 const HEADROOM = 256;
-/** Two levels of two spaces: how deep a row lies in the printed envelope. */
+/** Two levels of two spaces: the indentation of a row in the printed envelope. */
 const ROW_INDENT = 4;
 
-/** Characters that are printed to learn the size of a result; what may have more is not printed at all. */
+/** Maximum characters that are printed to measure a result; a result that may be larger is not printed. */
 const MOST_PRINTED = 64 * 1024 * 1024;
 
 const print = (data: unknown) => JSON.stringify(data, null, 2) ?? 'null';
@@ -37,7 +37,7 @@ const isEnvelope = (data: unknown): data is Envelope =>
 
 const fitted = (data: unknown, text: string): FittedResult => ({ data, text, structured: isEnvelope(data) });
 
-/** Bytes a row takes inside the printed envelope, its separator and the indentation of each line included. */
+/** Bytes of a row inside the printed envelope, with its separator and the indentation of each line. */
 function printedBytes(row: unknown): number {
   const text = printedWithin(row);
   if (text === null) return MOST_PRINTED;
@@ -61,7 +61,7 @@ function keepRows(recovery: Recovery, dropped: string | null, rows: readonly unk
   if (whole) return whole;
 
   let kept = Math.min(estimate(), rows.length - 1);
-  // Row by row by weight first: printing the whole for each step would be quadratic in a result of megabytes.
+  // Estimates by row weight first: printing the whole result for each step would be quadratic in a result of megabytes.
   let bytes = rows.slice(0, Math.max(kept, 0)).reduce<number>((sum, row) => sum + printedBytes(row), 0);
   for (; kept > 0 && bytes > cap; kept -= 1) bytes -= printedBytes(rows[kept - 1]);
   for (; kept > 0; kept -= 1) {
@@ -72,8 +72,8 @@ function keepRows(recovery: Recovery, dropped: string | null, rows: readonly unk
 }
 
 /**
- * The result as it will be sent, at most `cap` bytes. Row results of query_class, get_objects and aggregate give up
- * their heaviest field and then their last rows, and say so under `_truncated`; anything else too large is refused.
+ * The result to send, at most `cap` bytes. Row results of query_class, get_objects and aggregate lose their heaviest
+ * field and then their last rows, and report it under `_truncated`; any other oversized result is refused.
  * @param takes arguments that the tool declares: a refusal advises no others
  */
 export function fitToSize(
@@ -96,7 +96,7 @@ export function fitToSize(
   return oversizeRefusal(bytes, cap, partsOf(data), { name: toolName, takes });
 }
 
-/** Members under which built-in tools answer many of something, and whether these are rows. */
+/** Members with the entries of built-in results, and whether the entries are rows. */
 const LISTS = [
   ['results', true],
   ['samples', true],
@@ -106,7 +106,7 @@ const LISTS = [
   ['suggestions', false],
 ] as const;
 
-/** What a built-in's envelope is made of, wherever it keeps it. Formatted text has columns but no rows. */
+/** The entries of a built-in's envelope. Formatted text has columns but no rows. */
 function partsOf(data: unknown): OversizeParts | null {
   if (!isEnvelope(data) || typeof data['output'] === 'string') return null;
   const className = typeof data['class_name'] === 'string' ? data['class_name'] : null;
@@ -119,7 +119,7 @@ function partsOf(data: unknown): OversizeParts | null {
   return isEnvelope(object) ? { className, entries: [object], rows: true } : null;
 }
 
-/** How one tool's oversized envelope is rebuilt from fewer rows. */
+/** Rebuilds one tool's oversized envelope from fewer rows. */
 interface Recovery {
   readonly rows: readonly unknown[];
   /** @param kept the first rows, already without the dropped field */
@@ -172,7 +172,7 @@ function queryRows(envelope: Envelope, rows: readonly unknown[], cap: number): R
     build(kept, dropped) {
       const cut = { dropped, kept: kept.length, of: rows.length, cap };
       if (cut.kept === cut.of) {
-        // Rows behind the display cap are still reached by the call that was offered for them.
+        // The offered next call still returns the rows behind the display cap.
         const { truncated_call: more } = envelope;
         const offered = more === undefined ? {} : { truncated_call: more };
         return { ...rest, ...offered, results: kept, _truncated: annotation(cut, readDropped(cut)) };
@@ -213,7 +213,7 @@ function objectsById(envelope: Envelope, objects: Envelope, cap: number): Recove
   };
 }
 
-/** Null when a tool's results are refused rather than cut, or do not have the shape that could be cut. */
+/** Null when a tool's results are refused rather than cut, or do not have the form that can be cut. */
 function recoveryFor(toolName: string, envelope: Envelope, cap: number): Recovery | null {
   const { results, objects } = envelope;
   if (toolName === 'query_class') return Array.isArray(results) ? queryRows(envelope, results, cap) : null;

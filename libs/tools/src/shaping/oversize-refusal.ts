@@ -5,32 +5,33 @@ import type { ToolCall } from '../tool.js';
 import { byteLength, heaviestField, isRow, MAX_RESULT_BYTES, weighFields } from './result-size.js';
 import { type Column, valueAt } from './text-formats.js';
 
-/** What of a tool decides which advice can be followed. */
+/** The properties of a tool that decide which advice applies. */
 interface AdvisedTool {
   readonly name: string;
-  /** Arguments that it declares. */
+  /** The arguments that it declares. */
   readonly takes: readonly string[];
 }
 
-/** The parts of a result, as far as they can be asked for one by one. */
+/** The parts of a result that a caller can request separately. */
 export interface OversizeParts {
   readonly className: string | null;
-  /** Rows, groups, values or passages, in the order in which they were answered. */
+  /** Rows, groups, values or passages, in result order. */
   readonly entries: readonly unknown[];
-  /** Whether the entries are rows, whose fields have names. */
+  /** Whether the entries are rows with named fields. */
   readonly rows: boolean;
 }
 
 const KEYS_NAMED = 64;
 const ALWAYS_KEPT = ['objectId', 'createdAt', 'updatedAt'];
-/** What the `keys` argument would accept; it also keeps names that a pipeline made up from filling the message. */
+/** A name that the `keys` argument accepts. It also keeps arbitrary pipeline names out of the message. */
 const USABLE_KEY = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
-/** Indentation, separators and the quotes that text takes inside JSON are not weighed one by one. */
+/** Share of the limit for values: indentation, separators and escaped quotes are not measured separately. */
 const ROOM = 0.7;
 
 /**
- * What to send instead, in arguments that the tool takes, each as JSON after its name; and what else would narrow the result.
- * @param cap bytes that a result may have
+ * The advised arguments, only ones that the tool declares, each with its name and JSON value; and other ways to narrow
+ * the result.
+ * @param cap maximum bytes of a result
  */
 function oversizeAdvice(tool: AdvisedTool, parts: OversizeParts | null, cap: number): string {
   return `${parts ? tried(tool, parts, cap * ROOM) : ''}${narrowed(tool)}`;
@@ -72,7 +73,7 @@ function narrowed({ takes }: AdvisedTool): string {
   return ways.length > 0 ? ` Narrow the query: ${ways.join(', or ')}.` : '';
 }
 
-/** The fields that fit together, the lightest first, and never the heaviest of them; then by name. */
+/** The fields that fit together, lightest first, without the heaviest of all; equal ones by name. */
 function lightKeys(rows: readonly unknown[], budget: number): readonly string[] {
   const totals = totalsOf(rows);
   const heaviest = heaviestField(weighFields(rows));
@@ -120,9 +121,9 @@ function diagnosis(rows: readonly unknown[]): string {
 }
 
 /**
- * A result that cannot be cut to fit. Names fields, never values; what it names was already readable.
+ * The refusal of a result that cannot be cut to fit. It names readable fields, never values.
  * @param bytes null: too many to be counted
- * @param parts what the result is made of, or null when it has no parts
+ * @param parts of the result, or null when it has none
  */
 export function oversizeRefusal(
   bytes: number | null,
@@ -141,12 +142,12 @@ export function oversizeRefusal(
   };
 }
 
-/** Bytes that one character of a text can take in the answer: `\u0000`. */
+/** Maximum bytes of one character in the answer: `\u0000`. */
 const MOST_PER_CHARACTER = 6;
 const ENVELOPE = 1024;
 
 /**
- * An answer whose rows are one text. Once they are text nobody could tell which column is the heavy one.
+ * An answer whose rows are one text. Column sizes cannot be measured after formatting.
  * @returns the envelope
  * @throws Refused for one that is too large, with its heaviest columns
  */

@@ -2,9 +2,9 @@ import type { ParseRow } from '#data';
 import type { ToolCall } from '../tool.js';
 import { simplifyRow } from './short-forms.js';
 
-/** Stages after which a row is still the row of the aggregated class that its `_id` names. */
+/** Stages that keep each row's identity: its `_id` still names a row of the aggregated class. */
 const KEEP_ROWS = new Set(['$match', '$sort', '$limit', '$skip', '$sample', '$redact', '$unset', '$unwind']);
-/** Stages that add or choose members: they keep identity unless they touch the id. */
+/** Stages that add or select members: they keep identity unless they change the id. */
 const ADD_MEMBERS = new Set(['$addFields', '$set', '$project']);
 const JOINS = new Set(['$lookup', '$graphLookup']);
 const IDENTITY = ['_id', 'objectId'];
@@ -22,14 +22,14 @@ function stageKeepsIdentity(stage: unknown): boolean {
   return IDENTITY.every((id) => !Object.hasOwn(body, id) || inclusion.includes(body[id] as number));
 }
 
-/** Whether the rows of a pipeline are rows of its class, each under its own id. Grouped and reshaped rows are not. */
+/** Whether the rows of a pipeline are rows of its class with their own ids. Grouped and reshaped rows are not. */
 export function keepsRowIdentity(pipeline: unknown): boolean {
   return Array.isArray(pipeline) && pipeline.every(stageKeepsIdentity);
 }
 
 /**
- * The row with `_source` telling class, tool and row it came from. A `_source` that was in the data is replaced:
- * otherwise stored text could pose as provenance.
+ * Adds `_source` with the class, tool and row of origin. A `_source` in the data is replaced: otherwise stored text
+ * could pose as provenance.
  */
 export function stampSource(
   row: Readonly<ParseRow>,
@@ -41,18 +41,18 @@ export function stampSource(
   return { ...data, _source: { class: className, tool, object_id: objectId } };
 }
 
-/** The id under which a row is known, in either spelling. */
+/** The id of a row, in either spelling. */
 export function rowId(row: Readonly<ParseRow>): string | null {
   const id = row['objectId'] ?? row['_id'];
   return typeof id === 'string' ? id : null;
 }
 
-/** Rows in the short form, each with its source when the operator asked for that. */
+/** Rows in the short form, with their source when the operator enabled it. */
 export function presentRows(rows: readonly ParseRow[], className: string, call: ToolCall): ParseRow[] {
   return sourced(rows.map(simplifyRow), className, call);
 }
 
-/** The stamp comes last: after redaction, projection and every change of form. */
+/** The stamp comes last: after redaction, projection and every conversion. */
 export function sourced(rows: readonly ParseRow[], className: string, call: ToolCall): ParseRow[] {
   if (!call.switches.includeSourceProvenance) return [...rows];
   return rows.map((row) => stampSource(row, className, call.tool.name, rowId(row)));

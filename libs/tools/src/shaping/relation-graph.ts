@@ -3,7 +3,7 @@ import type { GovernedClass } from '#data';
 export interface RelationEdge {
   readonly from: string;
   readonly to: string;
-  /** `Class.field` of the field that holds the reference. */
+  /** `Class.field` of the reference field. */
   readonly via: string;
   readonly cardinality: '1:N' | 'N:M';
 }
@@ -16,7 +16,7 @@ export interface ClassRelations {
 const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 const PEOPLE = new Set(['_User', '_Role']);
 
-/** Classes declared visible when there are any, else all but the system's own. */
+/** The visible classes when any is declared visible, else all except system classes. */
 function drawn(classes: readonly GovernedClass[]): readonly GovernedClass[] {
   const visible = classes.filter(({ policy }) => policy.visible);
   if (visible.length > 0) return visible;
@@ -31,8 +31,8 @@ function edge(holder: string, field: string, type: string, target: string): Rela
 }
 
 /**
- * How the classes an agent knows refer to each other. Both ends and the field are readable by it, because only such
- * classes and fields come in.
+ * The references between the classes that an agent may read. The input contains only readable classes and fields, so
+ * both ends and the field are readable.
  * @param subset only edges with both ends among these classes
  */
 export function relationEdges(

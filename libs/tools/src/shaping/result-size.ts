@@ -1,17 +1,17 @@
 import type { ParseRow } from '#data';
 
-/** Bytes of pretty-printed JSON that one result may have. */
+/** Maximum bytes of one result as pretty-printed JSON. */
 export const MAX_RESULT_BYTES = 4_194_304;
 
-/** What a text of JSON may grow by when it is printed: a control character becomes six. */
+/** Maximum growth factor of a text in JSON: a control character becomes six characters. */
 const ESCAPED = 6;
 /** Line break, quotes, colon, comma and the longest number. */
 const PER_VALUE = 32;
 
 /**
- * The most characters that a value may have as pretty-printed JSON, without printing it: what stands in several places
- * counts in each, and every level of nesting is indented.
- * @param most where counting ends: a larger value counts for more than this, nobody knows how much
+ * An upper bound of a value's pretty-printed JSON in characters, without printing it: a shared value counts at each
+ * place, and every nesting level is indented.
+ * @param most counting stops here: a larger value returns any number above it
  */
 export function printedAtMost(value: unknown, most: number, depth = 0): number {
   if (typeof value === 'string') return value.length * ESCAPED + PER_VALUE + depth * 2;
@@ -34,7 +34,7 @@ export function printedAtMost(value: unknown, most: number, depth = 0): number {
 
 const SAMPLE = 5;
 
-/** Members that a row keeps whatever it weighs: its identity, its times and where it came from. */
+/** Members that a row always keeps: its identity, its times and its origin. */
 const NEVER_DROPPED = new Set(['objectId', 'createdAt', 'updatedAt', '_id', '_source']);
 
 export interface FieldWeight {
@@ -46,7 +46,7 @@ export interface FieldWeight {
 export const isRow = (value: unknown): value is ParseRow =>
   value !== null && typeof value === 'object' && !Array.isArray(value);
 
-/** Characters that are printed to weigh a value; one that may have more weighs this. */
+/** Maximum characters that are printed to weigh a value; a value that may be larger weighs this. */
 const HEAVIEST = 64 * 1024 * 1024;
 
 export function byteLength(value: unknown): number {
@@ -54,12 +54,12 @@ export function byteLength(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value) ?? '');
 }
 
-/** The first rows: enough to tell which field is heavy, few enough to be cheap on a huge result. */
+/** The first rows: enough to find the heavy field, few enough to be cheap on a huge result. */
 export function sampleOf(rows: readonly unknown[]): readonly ParseRow[] {
   return rows.slice(0, SAMPLE).filter(isRow);
 }
 
-/** Fields of the sampled rows, the heaviest first; equal ones by name. */
+/** Fields of the sampled rows, heaviest first; equal ones by name. */
 export function weighFields(rows: readonly unknown[]): readonly FieldWeight[] {
   const sample = sampleOf(rows);
   const bytes = new Map<string, number>();
@@ -71,7 +71,7 @@ export function weighFields(rows: readonly unknown[]): readonly FieldWeight[] {
     .sort((a, b) => b.bytesPerRow - a.bytesPerRow || (a.field < b.field ? -1 : 1));
 }
 
-/** The field to leave out first, or null when rows hold nothing that may be left out. */
+/** The field to leave out first, or null when the rows have no removable field. */
 export function heaviestField(weights: readonly FieldWeight[]): string | null {
   return weights.find(({ field }) => !NEVER_DROPPED.has(field))?.field ?? null;
 }

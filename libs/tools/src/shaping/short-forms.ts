@@ -7,7 +7,7 @@ const isNumber = (value: unknown): value is number => typeof value === 'number';
 
 type TypedValue = Readonly<Record<string, unknown>>;
 
-/** Per Parse type its short form, or undefined when the value does not have the members of its type. */
+/** Converts a Parse type to its short form, or undefined when the value lacks the members of its type. */
 const SHORT_FORMS = new Map<unknown, (value: TypedValue) => unknown>([
   ['Date', ({ iso }) => (isText(iso) ? iso : undefined)],
   [
@@ -40,8 +40,8 @@ const SHORT_FORMS = new Map<unknown, (value: TypedValue) => unknown>([
 ]);
 
 /**
- * A value in the short form agents read: typed values without their Parse envelope, `ACL` dropped at any depth. A value
- * that only claims a type is treated as an ordinary object.
+ * A value in the short form for agents: typed values without their Parse envelope, `ACL` removed at any depth. A value
+ * with an invalid type envelope is treated as an ordinary object.
  */
 export function simplify(value: unknown): unknown {
   if (value instanceof Date) return value.toISOString();
@@ -57,7 +57,7 @@ export function simplifyRow(row: Readonly<ParseRow>): ParseRow {
   for (const key of Object.keys(row)) {
     if (key === 'ACL') continue;
     const value = simplify(row[key]);
-    // As data the name is a plain member; assigning it would change the prototype.
+    // Defined as a plain member; an assignment would change the prototype.
     if (key === '__proto__') Object.defineProperty(simple, key, { value, enumerable: true });
     else simple[key] = value;
   }
@@ -70,7 +70,7 @@ const STORED_POINTER = /^([A-Za-z_][A-Za-z0-9_]*)\$(.+)$/s;
 
 export interface CompactedRows {
   readonly rows: ParseRow[];
-  /** Field → class, for the columns that were compacted; null when there were none. */
+  /** Maps a field to its class, for compacted columns; null when there were none. */
   readonly pointerClasses: Readonly<Record<string, string>> | null;
 }
 
@@ -85,7 +85,7 @@ function eachObject(value: unknown, visit: Visit): void {
   }
 }
 
-/** `author` for `_p_author`; names that could not be a field are left alone, so that no internal name can arise. */
+/** `author` for `_p_author`; other names stay unchanged, so that no internal name can arise. */
 function fieldOf(key: string): string | null {
   if (!key.startsWith(PREFIX)) return null;
   const field = key.slice(PREFIX.length);
@@ -97,7 +97,7 @@ function parsePointer(value: unknown): { className: string; objectId: string } |
   return match ? { className: match[1] as string, objectId: match[2] as string } : null;
 }
 
-/** Columns seen with exactly one class and never beside a field of their short name. */
+/** Columns with exactly one class and without a field of their short name. */
 function compactColumns(rows: readonly ParseRow[]): Map<string, string> {
   const classes = new Map<string, string>();
   const unfit = new Set<string>();
@@ -130,8 +130,8 @@ function renamed(value: unknown, columns: ReadonlyMap<string, string>): unknown 
 }
 
 /**
- * Storage pointers `_p_f: "Class$id"` as `f: "id"`, the class told once for the whole result. Values that are not a
- * pointer stay where they are, as do columns of more than one class.
+ * Converts storage pointers `_p_f: "Class$id"` to `f: "id"`, with the class once for the whole result. Values that are
+ * no pointers stay unchanged, as do columns of more than one class.
  */
 export function compactPointers(rows: readonly ParseRow[]): CompactedRows {
   const columns = compactColumns(rows);

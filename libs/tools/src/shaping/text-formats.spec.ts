@@ -7,7 +7,7 @@ const ROWS = [
   { name: 'x, "y"', grade: null },
 ];
 
-/** Text with what the formats have to escape, hide or measure: far likelier than in random text. */
+/** Text with characters that the formats must escape, hide or measure, more frequent than in random text. */
 const hostile = [
   '"',
   ',',
@@ -34,7 +34,7 @@ const write = (
   neutralizeFormulas = false,
 ) => formatRows(format, rows, inferColumns(rows), { neutralizeFormulas }).output;
 
-/** An independent reader of RFC 4180. */
+/** An independent parser of RFC 4180. */
 function parseCsv(text: string): string[][] {
   const rows: string[][] = [];
   const cell = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\n)/gy;

@@ -15,7 +15,7 @@ export interface FormattedText {
 }
 
 export interface TextFormatOptions {
-  /** CSV only: cells that a spreadsheet would run are prefixed with `'`. Default false. */
+  /** CSV only: prefixes cells that a spreadsheet would run with `'`. Default false. */
   readonly neutralizeFormulas?: boolean;
 }
 
@@ -29,7 +29,7 @@ const NOT_COLUMNS = new Set([
   '_session_token',
 ]);
 
-/** The columns that the first row suggests, in its order. */
+/** The columns of the first row, in its order. */
 export function inferColumns(rows: readonly ParseRow[]): readonly Column[] {
   return Object.keys(rows[0] ?? {})
     .filter((key) => !NOT_COLUMNS.has(key))
@@ -57,7 +57,7 @@ export function cellText(value: unknown): string {
 
 type Cells = readonly (readonly string[])[];
 
-/** What a spreadsheet takes for the start of a formula. */
+/** The start characters of a spreadsheet formula. */
 const FORMULA = /^[=+\-@\t\r]/;
 
 export function csvCell(text: string, { neutralizeFormulas }: TextFormatOptions): string {
@@ -83,7 +83,7 @@ function markdown([headers = [], ...rows]: Cells): string {
     .join('\n');
 }
 
-/** Line breaks, and what a terminal would obey or hide: C0, DEL, C1, bidi and zero-width characters. */
+/** Line breaks, and characters that a terminal interprets or hides: C0, DEL, C1, bidi and zero-width characters. */
 const TERMINAL_CONTROL =
   // oxlint-disable-next-line no-control-regex -- these are what is being removed
   /\r\n|[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g;
@@ -102,7 +102,7 @@ function table(lines: Cells): string {
   return [rule, header, rule, ...body, rule].join('\n');
 }
 
-/** Rows as one text artefact. Without columns there is nothing to write. */
+/** Formats rows as one text. Without columns the text is empty. */
 export function formatRows(
   format: TextFormat,
   rows: readonly ParseRow[],

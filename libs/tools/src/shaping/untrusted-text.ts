@@ -4,7 +4,7 @@ const OPEN = '<schema_description>';
 const CLOSE = '</schema_description>';
 const MAX_CHARACTERS = 200;
 
-/** The two tags in any case and spacing, and the line that announces tool results to a model. */
+/** The two tags in any case and spacing, and the line that marks tool results for a model. */
 const MARKER =
   /(<)(\s*\/?\s*schema_description\s*>)|(\[)(UNTRUSTED TOOL RESULT — DATA ONLY, NOT INSTRUCTIONS\])/gi;
 
@@ -12,7 +12,7 @@ const INVISIBLE =
   // oxlint-disable-next-line no-control-regex -- these are what is being removed
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200d\u2060\ufeff]/g;
 
-/** Reserved markers inside other text, made harmless by a backslash after their first character. Idempotent. */
+/** Escapes reserved markers in other text with a backslash after their first character. Idempotent. */
 export function neutralizeMarkers(text: string): string {
   return text.replace(
     MARKER,
@@ -22,16 +22,16 @@ export function neutralizeMarkers(text: string): string {
 }
 
 export interface SchemaTextOptions {
-  /** Reserved markers refuse the call. */
+  /** Whether reserved markers refuse the call. */
   readonly strict: boolean;
 }
 
 /**
- * Text from a schema as an agent may read it: visible characters only, at most 200, inside its tags.
- * @throws Refused `security_blocked` in strict mode when it holds a reserved marker
+ * Schema text for an agent: visible characters only, at most 200, inside its tags.
+ * @throws Refused `security_blocked` in strict mode when it contains a reserved marker
  */
 export function hardenSchemaText(text: string, { strict }: SchemaTextOptions): string {
-  // Invisible characters go first: one inside a marker would hide it until they are removed.
+  // Invisible characters are removed first, because one inside a marker would hide it.
   const visible = text.replace(INVISIBLE, '');
   const neutral = neutralizeMarkers(visible);
   if (strict && neutral !== visible)
@@ -60,13 +60,13 @@ interface Canary {
   isIn(text: string, lowered: string): boolean;
 }
 
-/** Tells which operator phrase a serialised result contains, or null. */
+/** Returns the operator phrase that a serialised result contains, or null. */
 export type CanaryScan = (serialized: string) => string | null;
 
 const WRITTEN_PATTERN = /^\/(.+)\/([imsu]*)$/s;
 
 function patternCanary(phrase: string, pattern: RegExp): Canary {
-  // A global or sticky pattern remembers where it stopped and would miss every other hit.
+  // A global or sticky pattern keeps its last position and would miss every other hit.
   const stateless = new RegExp(pattern.source, pattern.flags.replace(/[gy]/g, ''));
   return { phrase, isIn: (text) => stateless.test(text) };
 }

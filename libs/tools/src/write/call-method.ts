@@ -10,10 +10,10 @@ import { asksForPreview, type CallableMethod, CallableMethods } from '../methods
 import { simplify } from '../shaping/short-forms.js';
 import { type MethodCallingCall, ToolEnvironment } from '../tool.js';
 
-/** Never a method's own: `dry_run` is for the dispatcher, `agent` is whom Parley says, never whom a caller says. */
+/** Never arguments of a method: `dry_run` is for the dispatcher, and Parley sets `agent`, never the caller. */
 const RESERVED = ['dry_run', 'agent'];
 
-/** A declared method and what it was asked to do, past every gate. */
+/** A declared method and the requested call, after every gate. */
 interface Target {
   readonly className: string;
   readonly method: CallableMethod;
@@ -29,7 +29,7 @@ class CallMethodArguments {
   @RequiredText() class_name!: string;
   @RequiredText() method_name!: string;
   @Text() object_id?: string;
-  /** Checked once the method is known: its gates come first. */
+  /** Checked once the method is known, because its gates come first. */
   @CheckedByData(described(OBJECT, 'What the method takes, as its parameters say; dry_run: true previews.'))
   arguments?: unknown;
 }
@@ -111,7 +111,7 @@ export class CallMethod {
     return { className, method, objectId, args: Object.freeze(passed), dryRun };
   }
 
-  /** The object an instance method is called on, read as this agent reads. */
+  /** The receiver of an instance method, read with this agent's rights. */
   private async receiver({ className, method, objectId }: Target, call: MethodCallingCall) {
     if (method.type === 'class') return null;
     if (objectId === undefined)
