@@ -93,8 +93,8 @@ async function serveOverHttp(
   await instance.begin();
   const edge = app.get(McpEdge);
   const console = live && (await openedConsole(app, { ...setting, live, shared: instance.shared }));
-  const neighbours = new HttpRoutes(Object.values(routesOf(app)), edge.unread);
-  mountEdges(server, [edge, neighbours, ...(console ? [console] : [])], edge.unread);
+  const routes = new HttpRoutes(Object.values(routesOf(app)), edge.unread);
+  mountEdges(server, [edge, routes, ...(console ? [console] : [])], edge.unread);
   await listen(app, loaded.config.server);
   const configuration = instance.follow();
   return {

@@ -42,11 +42,11 @@ export async function serve(env: Environment, cwd: string): Promise<RunningServi
 
 /** Ends the process after running calls have ended; a second signal ends it at once. */
 function closeOnSignals(close: () => Promise<void>): void {
-  let asked = false;
+  let closing = false;
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
-      if (asked) process.exit(1);
-      asked = true;
+      if (closing) process.exit(1);
+      closing = true;
       close().then(
         () => process.exit(0),
         () => process.exit(1),

@@ -160,9 +160,9 @@ const SHOWN = 20;
 function describeVerification({ faults, notes, records, chains }: Verification): string {
   const more = faults.length > SHOWN ? [`and ${faults.length - SHOWN} more`] : [];
   const lines = [
-    ...faults.slice(0, SHOWN).map(faultLine),
+    ...faults.slice(0, SHOWN).map(issueLine),
     ...more,
-    ...notes.map((note) => `note: ${faultLine(note)}`),
+    ...notes.map((note) => `note: ${issueLine(note)}`),
     ...chains.map(
       ({ chain, group, seq, ended, witnessed }) =>
         `chain ${chain} in ${group}: up to record ${seq}${ended ? ', where it ends' : ''}; ` +
@@ -173,7 +173,7 @@ function describeVerification({ faults, notes, records, chains }: Verification):
   return lines.map((line) => `${oneLine(line)}\n`).join('');
 }
 
-function faultLine({ kind, told, source, line, chain, seq }: ChainIssue): string {
+function issueLine({ kind, told, source, line, chain, seq }: ChainIssue): string {
   const place = line === null ? source : `${source}:${line}`;
   const position = chain === undefined ? '' : ` [chain ${chain}, record ${seq}]`;
   return `${kind.toUpperCase()} ${place}: ${told}${position}`;

@@ -55,12 +55,12 @@ const LEAVE = new Set(['/exit', '/quit', 'exit', 'quit']);
 class ChatLoop {
   private readonly commands: ChatCommands;
 
-  constructor(private readonly parts: ChatParts) {
-    this.commands = new ChatCommands(parts);
+  constructor(private readonly dependencies: ChatParts) {
+    this.commands = new ChatCommands(dependencies);
   }
 
   async run(): Promise<void> {
-    const { terminal } = this.parts;
+    const { terminal } = this.dependencies;
     this.banner();
     for (;;) {
       const entered = await this.question();
@@ -71,7 +71,7 @@ class ChatLoop {
   }
 
   private banner(): void {
-    const { terminal, agent, conversation } = this.parts;
+    const { terminal, agent, conversation } = this.dependencies;
     const { provider, model } = conversation.model;
     terminal.line(terminal.paint('bold', `Parley chat — ${oneLine(`${provider} / ${model}`)}`));
     terminal.line(
@@ -82,7 +82,7 @@ class ChatLoop {
 
   /** One or more lines: a line that ends with a backslash continues, and so does a block between two lines of `"""`. */
   private async question(): Promise<string | null> {
-    const { terminal } = this.parts;
+    const { terminal } = this.dependencies;
     const lines: string[] = [];
     let inBlock = false;
     for (;;) {
@@ -106,7 +106,7 @@ class ChatLoop {
 
   private async handle(entered: string, signal: AbortSignal): Promise<void> {
     if (entered.startsWith('/')) return this.commands.run(entered, signal);
-    const { terminal, conversation } = this.parts;
+    const { terminal, conversation } = this.dependencies;
     const text = new TextStream((shown) => terminal.write(shown));
     let calls = 0;
     terminal.status('…');
@@ -129,7 +129,7 @@ class ChatLoop {
   }
 
   private afterwards({ text, error, usage }: Answer): void {
-    const { terminal } = this.parts;
+    const { terminal } = this.dependencies;
     if (text.trim() === '') terminal.line('[empty response]');
     if (error !== null) terminal.line(terminal.paint('yellow', `[${error}]`));
     if (this.commands.trace) terminal.line(terminal.paint('dim', `  ${usage.toString()}`));
@@ -137,7 +137,7 @@ class ChatLoop {
 
   /** Ctrl-C cancels only the current work. */
   private async interruptibly(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
-    const { terminal, person } = this.parts;
+    const { terminal, person } = this.dependencies;
     const turn = new AbortController();
     terminal.onCtrlC(() => {
       turn.abort(new Error('interrupted'));
@@ -147,14 +147,14 @@ class ChatLoop {
       await work(turn.signal);
     } catch (error) {
       if (turn.signal.aborted) terminal.line('[interrupted]');
-      else terminal.line(terminal.paint('red', told(error)));
+      else terminal.line(terminal.paint('red', formatted(error)));
     } finally {
       terminal.onCtrlC(null);
     }
   }
 }
 
-function told(error: unknown): string {
+function formatted(error: unknown): string {
   return error instanceof Error
     ? `[error] ${error.name}: ${terminalText(oneLine(error.message))}`
     : '[error] something that is no error was thrown';
@@ -173,8 +173,8 @@ class ChatCommands {
   trace: boolean;
   private readonly commands: ReadonlyMap<string, ChatCommand>;
 
-  constructor(private readonly parts: ChatParts) {
-    this.trace = parts.trace;
+  constructor(private readonly dependencies: ChatParts) {
+    this.trace = dependencies.trace;
     this.commands = new Map<string, ChatCommand>([
       ['/help', { does: 'this list', run: () => this.help() }],
       ['/reset', { does: 'forget what was said', run: () => this.reset() }],
@@ -208,12 +208,12 @@ class ChatCommands {
   }
 
   private reset(): void {
-    this.parts.conversation.reset();
+    this.dependencies.conversation.reset();
     this.line('[conversation cleared]');
   }
 
   private async compact(signal: AbortSignal): Promise<void> {
-    const { conversation } = this.parts;
+    const { conversation } = this.dependencies;
     const summary = await conversation.compact(signal);
     if (summary === '') return this.line('[nothing to compact]');
     this.line(`[compacted with ${conversation.lastCallUsage.total} tokens]`);
@@ -221,7 +221,7 @@ class ChatCommands {
   }
 
   private async tools(signal: AbortSignal): Promise<void> {
-    const listed = await this.parts.agent.tools.list(signal);
+    const listed = await this.dependencies.agent.tools.list(signal);
     for (const name of listed.map((tool) => tool.name).sort()) this.line(oneLine(name));
   }
 
@@ -231,13 +231,13 @@ class ChatCommands {
   }
 
   private cost(): void {
-    const { usage, lastCallUsage } = this.parts.conversation;
+    const { usage, lastCallUsage } = this.dependencies.conversation;
     this.line(`session: ${usage.toString(4)}`);
     this.line(`last:    ${lastCallUsage.toString(6)}`);
   }
 
   private history(): void {
-    const { history } = this.parts.conversation;
+    const { history } = this.dependencies.conversation;
     if (history.length === 0) this.line('[nothing was said]');
     for (const [index, { role, content }] of history.entries())
       this.line(`${index + 1}. ${role}: ${oneLine(beginning(content, SHOWN_OF_HISTORY))}`);
@@ -246,13 +246,13 @@ class ChatCommands {
   private async export(file: string): Promise<void> {
     if (file === '') return this.line('/export FILE');
     // Readable by its owner alone, and never over an existing file.
-    await writeFile(file, this.parts.conversation.export(), { flag: 'wx', mode: 0o600 });
+    await writeFile(file, this.dependencies.conversation.export(), { flag: 'wx', mode: 0o600 });
     this.line(`[written to ${oneLine(file)}]`);
   }
 
   private async import(file: string): Promise<void> {
     if (file === '') return this.line('/import FILE');
-    const { conversation } = this.parts;
+    const { conversation } = this.dependencies;
     const imported = conversation.import(await readFile(file, 'utf8'));
     this.line(
       imported ? `[${conversation.history.length} messages read]` : '[not read: the file is not JSON]',
@@ -260,7 +260,7 @@ class ChatCommands {
   }
 
   private line(text: string): void {
-    this.parts.terminal.line(text);
+    this.dependencies.terminal.line(text);
   }
 }
 

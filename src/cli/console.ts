@@ -188,8 +188,8 @@ async function inTurn(
   let value: unknown;
   try {
     value = await evaluate(code, context);
-  } catch (fault) {
-    return done(isUnfinished(fault) ? new Recoverable(fault) : asError(fault), undefined);
+  } catch (error) {
+    return done(isUnfinished(error) ? new Recoverable(error) : asError(error), undefined);
   }
   done(null, value);
 }
@@ -222,11 +222,11 @@ const isUnfinished = (error: unknown): error is SyntaxError =>
   isSyntaxError(error) && /^(Unexpected end of input|Unterminated template|missing \))/.test(error.message);
 
 /** Name and message on one line: the stack belongs to this prompt and not to the input. */
-function asError(fault: unknown): Error {
-  const { name, message } = Object(fault) as { name?: unknown; message?: unknown };
-  const told =
-    typeof message === 'string' ? terminalText(`${String(name)}: ${message}`) : terminalText(String(fault));
-  const error = new Error(told);
-  error.stack = told;
+function asError(thrown: unknown): Error {
+  const { name, message } = Object(thrown) as { name?: unknown; message?: unknown };
+  const text =
+    typeof message === 'string' ? terminalText(`${String(name)}: ${message}`) : terminalText(String(thrown));
+  const error = new Error(text);
+  error.stack = text;
   return error;
 }

@@ -18,7 +18,7 @@ function demoFile(): string | undefined {
  */
 export function demoConfig(env: Environment, cwd: string): string | null {
   const configured = ['PARLEY_CONFIG', ...OVERLAID_VARIABLES.filter((name) => !SAYS_WHERE.includes(name))];
-  const says = (name: string) => env[name] !== undefined && env[name] !== '';
-  if (configured.some((name) => says(name) || says(`${name}_FILE`))) return null;
+  const isSet = (name: string) => env[name] !== undefined && env[name] !== '';
+  if (configured.some((name) => isSet(name) || isSet(`${name}_FILE`))) return null;
   return existsSync(configPath(env, cwd)) ? null : (demoFile() ?? null);
 }

@@ -16,18 +16,18 @@ export interface ExplainOptions {
 export async function runExplain(tool: string, text: string, options: ExplainOptions): Promise<void> {
   const args = readArguments(text);
   const env = withConfig(options.config);
-  const room = await openConfiguredSimulation(
+  const simulation = await openConfiguredSimulation(
     await loadWithPlugins(env),
     env,
     options.user === undefined ? {} : { user: options.user },
   );
   try {
-    const rehearsal = await room.rehearser.rehearse(agentNamed(options.as, room), tool, args);
-    const told = options.json ? `${JSON.stringify(rehearsal, null, 2)}\n` : describeRehearsal(rehearsal);
-    process.stdout.write(told);
-    if (!rehearsal.allowed) process.exitCode = 1;
+    const simulated = await simulation.rehearser.rehearse(agentNamed(options.as, simulation), tool, args);
+    const output = options.json ? `${JSON.stringify(simulated, null, 2)}\n` : describeSimulation(simulated);
+    process.stdout.write(output);
+    if (!simulated.allowed) process.exitCode = 1;
   } finally {
-    await room.close();
+    await simulation.close();
   }
 }
 
@@ -47,8 +47,8 @@ function readArguments(text: string): unknown {
  * A simulated call as text: verdict, gates in their order, injected limits, the commands that the database would have
  * received.
  */
-function describeRehearsal(rehearsal: Rehearsal): string {
-  return [verdict(rehearsal), gates(rehearsal), limits(rehearsal), masks(rehearsal), commands(rehearsal)]
+function describeSimulation(simulated: Rehearsal): string {
+  return [verdict(simulated), gates(simulated), limits(simulated), masks(simulated), commands(simulated)]
     .filter((part) => part !== '')
     .join('\n');
 }
@@ -92,11 +92,11 @@ function masks({ masked }: Rehearsal): string {
   );
 }
 
-function commands(rehearsal: Rehearsal): string {
-  if (rehearsal.commands.length === 0) return '';
+function commands(simulated: Rehearsal): string {
+  if (simulated.commands.length === 0) return '';
   return textTable(
     ['WOULD BE SENT', 'TO', ''],
-    rehearsal.commands.flatMap((command) => [
+    simulated.commands.flatMap((command) => [
       [command.command, command.query.className, ''],
       ...details(command).map(([name, value]) => ['', name, JSON.stringify(value)]),
     ]),

@@ -252,8 +252,8 @@ audit
 
 try {
   // Not a default command of commander, so that a mistyped command is reported.
-  const asked = process.argv.slice(2);
-  await program.parseAsync(asked.length > 0 ? asked : ['serve'], { from: 'user' });
+  const args = process.argv.slice(2);
+  await program.parseAsync(args.length > 0 ? args : ['serve'], { from: 'user' });
 } catch (error) {
   process.exitCode = exitCodeOf(error);
   // Commander has written the message already.

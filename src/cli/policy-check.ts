@@ -99,8 +99,8 @@ async function readSchemas({ config }: LoadedConfig): Promise<SchemaSnapshot | n
 }
 
 function describe({ faults, warnings }: CheckReport): string {
-  const line = (level: string) => (fault: ConfigFault) =>
-    `${oneLine(`${level} ${fault.path === '' ? '(file)' : fault.path}: ${fault.message}`)}\n`;
+  const line = (level: string) => (error: ConfigFault) =>
+    `${oneLine(`${level} ${error.path === '' ? '(file)' : error.path}: ${error.message}`)}\n`;
   return [
     ...faults.map(line('fault  ')),
     ...warnings.map(line('warning')),

@@ -59,7 +59,7 @@ async function surfacesOf(
   compared: readonly LoadedService[],
 ): Promise<Map<string, AgentSurface>> {
   let schemas: DeclaredSchemas | undefined;
-  const room = await openConfiguredSimulation(loaded, withConfig(file), {
+  const simulation = await openConfiguredSimulation(loaded, withConfig(file), {
     schemas: (read) => {
       schemas = new DeclaredSchemas(read, compared);
       return schemas;
@@ -68,10 +68,11 @@ async function surfacesOf(
   try {
     const classNames = (await schemas?.snapshot())?.classNames() ?? [];
     const surfaces = new Map<string, AgentSurface>();
-    for (const [name, agent] of room.agents) surfaces.set(name, await surfaceOf(room, agent, classNames));
+    for (const [name, agent] of simulation.agents)
+      surfaces.set(name, await surfaceOf(simulation, agent, classNames));
     return surfaces;
   } finally {
-    await room.close();
+    await simulation.close();
   }
 }
 

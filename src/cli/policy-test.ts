@@ -23,13 +23,13 @@ interface CaseResult {
 export async function runPolicyTest(files: readonly string[], options: PolicyTestOptions): Promise<void> {
   const cases = files.flatMap((file) => readCases(file).map((policyCase) => ({ file, policyCase })));
   const env = withConfig(options.config);
-  const room = await openConfiguredSimulation(await loadWithPlugins(env), env);
+  const simulation = await openConfiguredSimulation(await loadWithPlugins(env), env);
   const results: CaseResult[] = [];
   try {
     for (const { file, policyCase } of cases)
-      results.push({ file, rule: policyCase.rule, faults: await faultsOf(policyCase, room) });
+      results.push({ file, rule: policyCase.rule, faults: await errorsOf(policyCase, simulation) });
   } finally {
-    await room.close();
+    await simulation.close();
   }
   process.stdout.write(options.json ? `${JSON.stringify(results, null, 2)}\n` : describe(results));
   if (results.some(({ faults }) => faults.length > 0)) process.exitCode = 1;
@@ -54,7 +54,7 @@ function readCases(file: string): PolicyCase[] {
   );
 }
 
-async function faultsOf(policyCase: PolicyCase, { agents, rehearser }: RehearsalRoom): Promise<string[]> {
+async function errorsOf(policyCase: PolicyCase, { agents, rehearser }: RehearsalRoom): Promise<string[]> {
   const agent = agents.get(policyCase.agent);
   if (!agent) return [`the configuration has no agent '${policyCase.agent}'`];
   return judgeCase(policyCase, await rehearser.rehearse(agent, policyCase.tool, policyCase.arguments));
@@ -68,7 +68,7 @@ function describe(results: readonly CaseResult[]): string {
     ),
     ...failed.flatMap(({ file, rule, faults }) => [
       `${file}: ${rule}`,
-      ...faults.map((fault) => `  ${fault}`),
+      ...faults.map((error) => `  ${error}`),
     ]),
     `${results.length - failed.length} held, ${failed.length} failed`,
   ]

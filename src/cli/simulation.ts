@@ -43,7 +43,7 @@ export async function openConfiguredSimulation(
   try {
     const connections = { mongo: database.connection, parse: parseConnectionOf(loaded.config.parse) };
     const read = catalogueOf(connections);
-    const room = await openSimulation(loaded, {
+    const simulation = await openSimulation(loaded, {
       gates: readEnvironmentGates(env),
       schemas: schemas?.(read) ?? read,
       directory: new SimulatedDirectory(directoryOf(connections)),
@@ -52,9 +52,9 @@ export async function openConfiguredSimulation(
       ...(quiet && { logger: new ServiceLogger({ logLevels: ['error', 'fatal'] }) }),
     });
     return {
-      ...room,
+      ...simulation,
       close: async () => {
-        await room.close();
+        await simulation.close();
         await database.close();
       },
     };

@@ -75,9 +75,9 @@ function readArguments(text: string) {
 /** The result of a tool for scripts: `success` with `data`, or `error` and `error_code`. */
 export function toolEnvelope({ text, failed, result }: ToolReply): JsonObject {
   if (!failed) return { success: true, data: member(result, 'structuredContent') ?? parsed(text) };
-  const told = parsed(text);
+  const output = parsed(text);
   // Refusals with a body contain the same as JSON.
-  if (isJsonObject(told) && told['success'] === false) return told;
+  if (isJsonObject(output) && output['success'] === false) return output;
   const meta = member(result, '_meta');
   const code = member(meta, 'parse.error_code');
   const retryAfter = member(meta, 'parse.retry_after');

@@ -40,10 +40,10 @@ export class ConfiguredSimulations<Loaded extends LoadedConfig> extends Simulati
   }
 
   catalogue(): Promise<SimulationCatalogue> {
-    return this.inTurn(async (room, { config, identities }) => {
+    return this.inTurn(async (simulation, { config, identities }) => {
       const tools = new Map<string, SimulatedTool>();
-      const agents = [...room.agents].map(([name, agent]) => {
-        const permitted = room.runner.list({ agent });
+      const agents = [...simulation.agents].map(([name, agent]) => {
+        const permitted = simulation.runner.list({ agent });
         for (const { name: tool, description, inputSchema } of permitted)
           tools.set(tool, {
             name: tool,
@@ -64,13 +64,13 @@ export class ConfiguredSimulations<Loaded extends LoadedConfig> extends Simulati
   }
 
   rehearse({ agent: name, tool, args, user }: SimulationRequest): Promise<Rehearsal | undefined> {
-    return this.inTurn(async (room, { agents, identities }) => {
-      const known = room.agents.get(name);
+    return this.inTurn(async (simulation, { agents, identities }) => {
+      const known = simulation.agents.get(name);
       const shape = agents.get(name);
       if (!known || !shape) return undefined;
       const identity = user === undefined ? undefined : simulatedIdentity(identities.get(name), user);
       const agent = identity ? simulatedAgent(shape, { identity }) : known;
-      return room.rehearser.rehearse(agent, tool, args);
+      return simulation.rehearser.rehearse(agent, tool, args);
     });
   }
 
@@ -82,11 +82,11 @@ export class ConfiguredSimulations<Loaded extends LoadedConfig> extends Simulati
   }
 
   /** @throws SimulationsBusy */
-  private async inTurn<T>(work: (room: RehearsalRoom, loaded: Loaded) => Promise<T>): Promise<T> {
+  private async inTurn<T>(work: (simulation: RehearsalRoom, loaded: Loaded) => Promise<T>): Promise<T> {
     if (this.waiting >= MOST_WAITING) throw new SimulationsBusy();
     this.waiting += 1;
     const mine = this.turn.then(async () => {
-      const { room, loaded } = await this.currentRoom();
+      const { room, loaded } = await this.currentSimulation();
       return work(await room, loaded);
     });
     this.turn = mine.catch(() => undefined);
@@ -98,7 +98,7 @@ export class ConfiguredSimulations<Loaded extends LoadedConfig> extends Simulati
     }
   }
 
-  private async currentRoom(): Promise<Opened<Loaded>> {
+  private async currentSimulation(): Promise<Opened<Loaded>> {
     const loaded = this.current();
     if (this.opened?.loaded !== loaded) {
       await this.close();

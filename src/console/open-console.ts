@@ -73,7 +73,7 @@ export function openConsole(app: INestApplicationContext, setting: ConsoleSettin
     limiter: shared.limiters.limiter('console', REQUESTS),
   });
   const streams = new LiveStreams(setting.live, app.get(McpEdge).unread);
-  const rehearsals = rehearsalsOf(versions, setting);
+  const simulations = simulationsOf(versions, setting);
   const console = new ConsoleApp({
     edge: app.get(McpEdge),
     gate,
@@ -86,7 +86,7 @@ export function openConsole(app: INestApplicationContext, setting: ConsoleSettin
       log: new Logger('Console'),
     }),
     page: new PageFiles(builtPage('console')),
-    routes: routesOf(app, setting, { notes, streams, rehearsals }),
+    routes: routesOf(app, setting, { notes, streams, rehearsals: simulations }),
     log: new Logger('Console'),
   });
   return {
@@ -95,12 +95,12 @@ export function openConsole(app: INestApplicationContext, setting: ConsoleSettin
     close: async () => {
       streams.close();
       setting.live.close();
-      await rehearsals.close();
+      await simulations.close();
     },
   };
 }
 
-interface Desks {
+interface Stores {
   readonly notes: OperatorNotes;
   readonly streams: LiveStreams;
   readonly rehearsals: ConfiguredSimulations<ConfigVersion>;
@@ -109,7 +109,7 @@ interface Desks {
 function routesOf(
   app: INestApplicationContext,
   { shared }: ConsoleSetting,
-  { notes, streams, rehearsals }: Desks,
+  { notes, streams, rehearsals }: Stores,
 ): readonly Route[] {
   const versions = app.get(ConfigVersions);
   const status = new ReplicaStatus({
@@ -134,7 +134,7 @@ function routesOf(
 }
 
 /** Schema and roles are read over the connection of the service; the other ports of a simulation have no backend. */
-function rehearsalsOf(
+function simulationsOf(
   versions: ConfigVersions,
   { connection, plugins, env }: ConsoleSetting,
 ): ConfiguredSimulations<ConfigVersion> {
@@ -158,12 +158,12 @@ class ReplicaStatus extends ServiceStatus {
   private readonly replica = randomUUID().slice(0, 8);
   private readonly startedAt = new Date(Date.now() - process.uptime() * 1000).toISOString();
 
-  constructor(private readonly parts: StatusDependencies) {
+  constructor(private readonly options: StatusDependencies) {
     super();
   }
 
   async read(): Promise<ServiceReport> {
-    const { versions, readiness, edge, consoleStreams, reach } = this.parts;
+    const { versions, readiness, edge, consoleStreams, reach } = this.options;
     const { policy, agents, number, loadedAt } = versions.current;
     return {
       version: this.version,

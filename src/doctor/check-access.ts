@@ -92,8 +92,8 @@ export function checkAgents(loaded: LoadedConfig, gates: EnvironmentGates): Find
   logSecurityWarnings(
     { ...loaded, policy: loaded.policy },
     {
-      warn: (told: string) =>
-        findings.push(warn('agents.posture', told.replace(/^\[SECURITY\] /, ''), postureRemedy(told))),
+      warn: (warning: string) =>
+        findings.push(warn('agents.posture', warning.replace(/^\[SECURITY\] /, ''), modeRemedy(warning))),
     },
     new Set(),
   );
@@ -102,12 +102,12 @@ export function checkAgents(loaded: LoadedConfig, gates: EnvironmentGates): Find
   return findings;
 }
 
-function postureRemedy(told: string): string {
-  if (told.includes('master posture'))
+function modeRemedy(warning: string): string {
+  if (warning.includes('master posture'))
     return 'give them an identity (session, user or role), or set policy.suppressMasterKeyWarning once that is meant';
-  if (told.includes('approval tier')) return 'set policy.requireApprovalFor';
-  if (told.includes('every tenant')) return 'give these classes a tenantScope, or hide them';
-  if (told.includes('past the policy'))
+  if (warning.includes('approval tier')) return 'set policy.requireApprovalFor';
+  if (warning.includes('every tenant')) return 'give these classes a tenantScope, or hide them';
+  if (warning.includes('past the policy'))
     return 'review the code that uses them, or take names out of ungoverned';
   return 'hide them again, or list the fields that agents may read';
 }

@@ -68,11 +68,11 @@ describe('an issuer of access tokens', () => {
   it('is not asked on this machine, or its link, under a name that leads there', async () => {
     const { port } = new URL(origin);
     let reached = 0;
-    const asked = new Set<string>();
+    const requested = new Set<string>();
     server.on('connection', () => (reached += 1));
     for (const address of ['127.0.0.1', '169.254.169.254']) {
       const resolve = (name: string) => {
-        asked.add(name);
+        requested.add(name);
         return Promise.resolve([address]);
       };
       const levelsOf = async (oauth: object) =>
@@ -82,7 +82,7 @@ describe('an issuer of access tokens', () => {
         await levelsOf({ issuer: 'https://issuer.example', jwksUri: `https://keys.example:${port}/keys` }),
       ).toEqual(['ok oauth.issuer', 'fail oauth.keys']);
     }
-    expect([...asked]).toEqual(['issuer.example', 'keys.example']);
+    expect([...requested]).toEqual(['issuer.example', 'keys.example']);
     expect(reached).toBe(0);
     expect(await judged({ issuer: 'x', jwksUri: `http://localhost:${port}/keys` })).toContain(
       'ok oauth.keys',

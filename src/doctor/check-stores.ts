@@ -6,7 +6,7 @@ import { type ParleyConfig, isLoopbackHost } from '#config';
 import { type Finding, fail, ok, warn } from './finding.js';
 
 /** Milliseconds that each store has to answer. */
-const PATIENCE = 5_000;
+const TIMEOUT = 5_000;
 /** Milliseconds that clocks may differ before time stamps and expiries become unreliable. */
 const CLOCK_TOLERANCE = 5_000;
 
@@ -18,8 +18,8 @@ function isAtLeast(version: string, major: number, minor: number): boolean {
 
 function checkClock(check: string, whose: string, ahead: number): Finding[] {
   if (Math.abs(ahead) <= CLOCK_TOLERANCE) return [];
-  const told = `the clock of ${whose} is ${Math.round(Math.abs(ahead) / 1000)} s ${ahead > 0 ? 'ahead of' : 'behind'} ours`;
-  return [warn(check, told, 'synchronise the clocks of all machines (NTP)')];
+  const message = `the clock of ${whose} is ${Math.round(Math.abs(ahead) / 1000)} s ${ahead > 0 ? 'ahead of' : 'behind'} ours`;
+  return [warn(check, message, 'synchronise the clocks of all machines (NTP)')];
 }
 
 /** The configured database. @param connection null: there is none */
@@ -41,7 +41,7 @@ export async function checkMongo(
       : [ok('mongodb', 'the embedded database, which keeps nothing')];
   }
   try {
-    return judgeMongo(await inspectMongo(connection, PATIENCE), liveQuery.url !== null);
+    return judgeMongo(await inspectMongo(connection, TIMEOUT), liveQuery.url !== null);
   } catch (error) {
     const why = error instanceof StoreError ? error.code : 'failed';
     const refused = why !== 'unavailable' && why !== 'cancelled' && why !== 'timeout';
@@ -141,7 +141,7 @@ function judgeRedis({ version, persistence, eviction, maxMemory, clockAhead }: R
 export async function checkParseServer({ parse }: ParleyConfig): Promise<Finding[]> {
   const { serverUrl, appId, masterKey, restApiKey } = parse;
   if (serverUrl === null || appId === null) return [];
-  const facts = await inspectParseServer({ serverUrl, appId, masterKey, restApiKey }, PATIENCE);
+  const facts = await inspectParseServer({ serverUrl, appId, masterKey, restApiKey }, TIMEOUT);
   if (facts.health === null)
     return [
       fail('parse', 'it does not answer', 'check parse.serverUrl, mount path included, and that it runs'),

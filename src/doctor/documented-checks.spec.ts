@@ -14,9 +14,9 @@ describe('the page on the doctor', () => {
       ),
     );
     const page = here('../../docs/operations/doctor.md');
-    const told = [...page.matchAll(/^\| (`.*?) *\|/gm)].flatMap(([, names = '']) =>
+    const result = [...page.matchAll(/^\| (`.*?) *\|/gm)].flatMap(([, names = '']) =>
       [...names.matchAll(/`([a-z_.]+)`/g)].map(([, name]) => name),
     );
-    expect(new Set(told)).toEqual(new Set(made));
+    expect(new Set(result)).toEqual(new Set(made));
   });
 });

@@ -94,7 +94,7 @@ export async function examine(env: Environment, cwd: string): Promise<Examinatio
     };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return { config: [], secrets: [], findings: [...runtime, ...faultsOf(error)] };
+    return { config: [], secrets: [], findings: [...runtime, ...errorsOf(error)] };
   }
 }
 
@@ -106,7 +106,7 @@ function asWritten({ liveQuery, ...config }: ParleyConfig): object {
 const isLiteralSecret = ({ value, origin }: ConfigLine): boolean =>
   origin === 'file' && typeof value === 'string' && value.includes('***');
 
-function faultsOf({ source, faults }: ConfigError): Finding[] {
+function errorsOf({ source, faults }: ConfigError): Finding[] {
   return faults.map(({ path, message }) =>
     fail(
       'config',
@@ -136,10 +136,10 @@ async function examined(
   }
 }
 
-function checkStart(faults: readonly ConfigFault[], path: string): Finding[] {
-  if (faults.length === 0) return [ok('config', existsSync(path) ? path : 'no file: defaults are in force')];
-  return faults.map((fault) =>
-    fail('config', `${fault.path}: ${fault.message}`, 'the service does not start like this'),
+function checkStart(errors: readonly ConfigFault[], path: string): Finding[] {
+  if (errors.length === 0) return [ok('config', existsSync(path) ? path : 'no file: defaults are in force')];
+  return errors.map((error) =>
+    fail('config', `${error.path}: ${error.message}`, 'the service does not start like this'),
   );
 }
 
@@ -180,7 +180,7 @@ async function checkPolicy(loaded: LoadedWithPlugins): Promise<Finding[]> {
       ),
     ];
   } catch (error) {
-    if (error instanceof ConfigError) return faultsOf(error);
+    if (error instanceof ConfigError) return errorsOf(error);
     throw error;
   }
 }

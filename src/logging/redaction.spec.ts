@@ -29,11 +29,11 @@ describe('a line of the log', () => {
   });
 
   it('does not hold members with the name of a credential, however deep', () => {
-    const told = redaction.value({
+    const result = redaction.value({
       headers: { Authorization: 'swordfish', list: [{ apiKey: 'swordfish' }] },
       n: 1,
     });
-    expect(told).toEqual({
+    expect(result).toEqual({
       headers: { Authorization: '[redacted]', list: [{ apiKey: '[redacted]' }] },
       n: 1,
     });

@@ -21,18 +21,18 @@ export class ServiceLogger extends ConsoleLogger {
   private readonly write: LineWriter;
   private readonly redaction: Redaction;
   private readonly fieldsNow: () => Readonly<Record<string, string>>;
-  private readonly hearsAll: boolean;
+  private readonly showsAll: boolean;
 
   constructor({ logLevels, write, redaction, fields }: ServiceLoggerOptions) {
     super({ logLevels, colors: false });
     this.write = write ?? plainLines((text) => void process.stderr.write(text));
     this.redaction = redaction ?? new Redaction();
     this.fieldsNow = fields ?? (() => ({}));
-    this.hearsAll = logLevels.includes('debug');
+    this.showsAll = logLevels.includes('debug');
   }
 
   override log(message: unknown, ...rest: unknown[]): void {
-    if (this.hearsAll || SHOWN_CONTEXTS.has(rest.at(-1))) super.log(message, ...rest);
+    if (this.showsAll || SHOWN_CONTEXTS.has(rest.at(-1))) super.log(message, ...rest);
   }
 
   protected override printMessages(

@@ -66,9 +66,9 @@ export interface WarningLog {
 }
 
 /** Class and message of any thrown value, for the log alone. */
-export function faultLine(prefix: string, fault: unknown): string {
-  if (!(fault instanceof Error)) return `${prefix} ${oneLine(typeof fault)}`;
-  return `${prefix} ${oneLine(fault.name)}: ${oneLine(fault.message)}`;
+export function faultLine(prefix: string, error: unknown): string {
+  if (!(error instanceof Error)) return `${prefix} ${oneLine(typeof error)}`;
+  return `${prefix} ${oneLine(error.name)}: ${oneLine(error.message)}`;
 }
 
 /** Creates the governed data access of one call. */

@@ -155,9 +155,9 @@ describe('params', () => {
 });
 
 describe('faults', () => {
-  const throwing = (fault: unknown) =>
+  const throwing = (thrown: unknown) =>
     new SmallToolRunner().add(smallTool('broken'), () => {
-      throw fault;
+      throw thrown;
     });
 
   it('tells nothing of an unexpected fault, and logs its class and message on one line', async () => {

@@ -86,8 +86,8 @@ export class Kernel {
   async dispatch(method: string, params: unknown, context: DispatchContext): Promise<KernelReply> {
     try {
       return await this.answer(method, params, context);
-    } catch (fault) {
-      return this.failure(fault, member(context, 'era') === 'modern' ? 'modern' : 'legacy');
+    } catch (error) {
+      return this.failure(error, member(context, 'era') === 'modern' ? 'modern' : 'legacy');
     }
   }
 
@@ -125,23 +125,26 @@ export class Kernel {
     return params;
   }
 
-  private failure(fault: unknown, era: Era): KernelFailure {
-    if (fault instanceof ProtocolFault) {
-      const { code, message, data, status } = fault;
+  private failure(error: unknown, era: Era): KernelFailure {
+    if (error instanceof ProtocolFault) {
+      const { code, message, data, status } = error;
       return {
         error: { code, message, ...(data !== undefined && { data }) },
         status: era === 'modern' ? status : 200,
       };
     }
-    if (fault instanceof Unauthorized) {
+    if (error instanceof Unauthorized) {
       return { error: { code: RPC.unauthorized, message: 'Unauthorized' }, status: 401 };
     }
-    if (fault instanceof Refused && refusedByCaller(fault.refusal)) {
-      const { opaque, code, message } = fault.refusal;
-      const told = !opaque && code !== 'access_denied' && code !== 'security_blocked';
-      return { error: { code: RPC.invalidParams, message: told ? message : 'Invalid params' }, status: 200 };
+    if (error instanceof Refused && refusedByCaller(error.refusal)) {
+      const { opaque, code, message } = error.refusal;
+      const isReported = !opaque && code !== 'access_denied' && code !== 'security_blocked';
+      return {
+        error: { code: RPC.invalidParams, message: isReported ? message : 'Invalid params' },
+        status: 200,
+      };
     }
-    this.warn(faultLine('[Kernel]', fault));
+    this.warn(faultLine('[Kernel]', error));
     return { error: { code: RPC.internalError, message: 'Internal error' }, status: 200 };
   }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { closeWithin } from './closing.js';
 
-const told = () => {
+const collectLog = () => {
   const lines: string[] = [];
   return { lines, log: { warn: (line: string) => void lines.push(line) } };
 };
@@ -9,7 +9,7 @@ const told = () => {
 describe('closing', () => {
   it('goes in order, and waits for each', async () => {
     const order: string[] = [];
-    const { lines, log } = told();
+    const { lines, log } = collectLog();
     await closeWithin(
       60_000,
       [
@@ -24,7 +24,7 @@ describe('closing', () => {
   });
 
   it('gives later ones their turn after one that fails or never ends, and names it without its words', async () => {
-    const { lines, log } = told();
+    const { lines, log } = collectLog();
     const closed: string[] = [];
     await closeWithin(
       5,

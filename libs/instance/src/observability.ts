@@ -64,7 +64,7 @@ function readFrom(app: INestApplicationContext, metrics: ServiceMetrics): void {
   const queue = app.get(TaskQueue);
   const readiness = app.get(Readiness);
   const versions = app.get(ConfigVersions);
-  const book = app.get(AuditBook);
+  const recorder = app.get(AuditBook);
   metrics.read('parley_streamed_answers', () => edge.activeDispatcherCount);
   metrics.read('parley_open_streams', () => edge.activeListeningStreamCount);
   metrics.read('parley_abandoned_calls_total', () => edge.abandonedDispatcherCount);
@@ -74,7 +74,7 @@ function readFrom(app: INestApplicationContext, metrics: ServiceMetrics): void {
   metrics.read('parley_tasks_waiting', () => queue.waiting());
   metrics.read('parley_approvals_waiting', () => shared.approvals.waiting());
   metrics.read('parley_audit_sink_state', () =>
-    [...book.states].flatMap(([sink, state]) =>
+    [...recorder.states].flatMap(([sink, state]) =>
       SINK_STATES.map((each) => ({ labels: { sink, state: each }, value: each === state ? 1 : 0 })),
     ),
   );

@@ -107,33 +107,33 @@ export async function loadWithPlugins(
   { start, declaredTools = false }: LoadOptions = {},
 ): Promise<LoadedService> {
   const path = configPath(env, cwd);
-  const faults: ConfigFault[] = [];
+  const errors: ConfigFault[] = [];
   const file = existsSync(path) ? path : null;
   const paths = pathsOf(path, env);
-  const plugins = await importPlugins(paths, dirname(path), faults);
-  const brought = toolFaults(plugins);
-  faults.push(...brought.faults);
+  const plugins = await importPlugins(paths, dirname(path), errors);
+  const brought = toolErrors(plugins);
+  errors.push(...brought.faults);
   const known = plugins.length === 0 || declaredTools;
-  const tools = known && faults.length === 0 ? brought.tools : null;
-  const asked = { env, cwd, declared: declarationsOf(plugins), ...(start && { start }) };
-  const loaded = checkedConfig({ ...asked, tools, found: faults });
+  const tools = known && errors.length === 0 ? brought.tools : null;
+  const options = { env, cwd, declared: declarationsOf(plugins), ...(start && { start }) };
+  const loaded = checkedConfig({ ...options, tools, found: errors });
   return {
     ...loaded,
     plugins,
     file,
-    reread: () => reread(path, paths, { ...asked, tools }),
+    reread: () => reread(path, paths, { ...options, tools }),
   };
 }
 
 /** The names of all tools, and those that a registry would refuse. */
-function toolFaults(plugins: readonly PluginModule[]): {
+function toolErrors(plugins: readonly PluginModule[]): {
   readonly tools: ReadonlySet<string>;
   readonly faults: ConfigFault[];
 } {
   const builtIn = BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype));
   const names = new Set(builtIn.map(({ definition }) => definition.name));
   const brought = new Set<string>();
-  const faults = plugins.flatMap((plugin, index): ConfigFault[] => {
+  const errors = plugins.flatMap((plugin, index): ConfigFault[] => {
     const path = `plugins.${index}`;
     try {
       return toolsOfPlugins([plugin]).flatMap(({ definition: { name }, override }) => {
@@ -150,23 +150,23 @@ function toolFaults(plugins: readonly PluginModule[]): {
       return [{ path, message: oneLine(error.message) }];
     }
   });
-  return { tools: new Set([...names, ...brought]), faults };
+  return { tools: new Set([...names, ...brought]), faults: errors };
 }
 
 /** A missing or empty file is an error: the defaults would be wider than the configuration. */
 function reread(
   path: string,
   paths: readonly string[],
-  asked: Parameters<typeof checkedConfig>[0],
+  options: Parameters<typeof checkedConfig>[0],
 ): LoadedConfig {
-  const { env = {} } = asked ?? {};
+  const { env = {} } = options ?? {};
   const { value } = configFile(path, env);
   if (isSection(value) && Object.keys(value).length === 0)
     throw new ConfigError(path, [{ path: '', message: 'is empty' }]);
   const moved = isDeepStrictEqual(pathsOf(path, env), paths)
     ? []
     : [{ path: 'plugins', message: NEEDS_RESTART }];
-  return checkedConfig({ ...asked, env: { ...env, PARLEY_CONFIG: path }, found: moved });
+  return checkedConfig({ ...options, env: { ...env, PARLEY_CONFIG: path }, found: moved });
 }
 
 /** Only path-like values: the check of the file reports any other list. */
@@ -180,22 +180,22 @@ function pathsOf(path: string, env: Environment): readonly string[] {
 async function importPlugins(
   paths: readonly string[],
   base: string,
-  faults: ConfigFault[],
+  errors: ConfigFault[],
 ): Promise<PluginModule[]> {
   const modules: PluginModule[] = [];
   for (const [index, path] of paths.entries()) {
-    const fault = (message: string) => faults.push({ path: `plugins.${index}`, message });
+    const addError = (message: string) => errors.push({ path: `plugins.${index}`, message });
     const file = resolve(base, path);
     if (!existsSync(file)) {
-      fault('no such file');
+      addError('no such file');
       continue;
     }
     try {
       const { default: exported } = (await import(pathToFileURL(file).href)) as { default?: unknown };
       if (isPluginModule(exported)) modules.push(exported);
-      else fault('must export a Nest module as its default');
+      else addError('must export a Nest module as its default');
     } catch (error) {
-      fault(oneLine(`cannot be loaded: ${error instanceof Error ? error.message : String(error)}`));
+      addError(oneLine(`cannot be loaded: ${error instanceof Error ? error.message : String(error)}`));
     }
   }
   return modules;

@@ -58,7 +58,7 @@ function simulatedEmbeddings({ config: { embeddings } }: LoadedConfig): Provider
 }
 
 /** An id of no real user: a signed-in user without roles. */
-const SOMEBODY = 'rehearsal';
+const SIMULATED_USER = 'rehearsal';
 
 /** The roles of the database. A session belongs to the user that its token names. */
 export class SimulatedDirectory extends PrincipalDirectory {
@@ -71,7 +71,7 @@ export class SimulatedDirectory extends PrincipalDirectory {
   }
 
   rolesOfUser(userId: string): Promise<readonly string[]> {
-    return userId === SOMEBODY ? Promise.resolve([]) : this.roles.rolesOfUser(userId);
+    return userId === SIMULATED_USER ? Promise.resolve([]) : this.roles.rolesOfUser(userId);
   }
 
   rolesOfRole(name: string): Promise<readonly string[] | null> {
@@ -82,7 +82,7 @@ export class SimulatedDirectory extends PrincipalDirectory {
 /** @param user whose session is simulated, for an agent that reads with its caller's session */
 export function simulatedIdentity(
   identity: AgentIdentity | undefined,
-  user = SOMEBODY,
+  user = SIMULATED_USER,
 ): Identity | undefined {
   if (identity === 'callerSession') return sessionIdentity(user);
   if (identity?.kind === 'claimedUser') return { kind: 'aclUser', userId: user };
@@ -205,15 +205,15 @@ export async function openSimulation(
   );
   const own = new Set(agents.values());
   // A simulation consumes no budget.
-  const rehearsing = (agent: Agent) =>
+  const simulatedAs = (agent: Agent) =>
     own.has(agent)
       ? agent
       : simulatedAgent(agent.shape, { identity: agent.identity, tenantId: agent.tenantId });
   return {
     ...parts,
     agents,
-    rehearse: (agent, tool, args) => parts.rehearser.rehearse(rehearsing(agent), tool, args),
-    surfaceOf: (agent, classNames) => surfaceOf(parts, rehearsing(agent), classNames),
+    rehearse: (agent, tool, args) => parts.rehearser.rehearse(simulatedAs(agent), tool, args),
+    surfaceOf: (agent, classNames) => surfaceOf(parts, simulatedAs(agent), classNames),
     close: () => instance.close(),
   };
 }

@@ -19,20 +19,20 @@ const rows = async (caller: ReturnType<TestingApplication['as']>) => {
 
 describe('a call', () => {
   it('answers with what the agent is told, and nothing the policy withholds', async () => {
-    const told = await app.as('clerk').call('query_class', { class_name: 'Invoice', order: 'number' });
-    expect(told.data).toMatchObject({
+    const result = await app.as('clerk').call('query_class', { class_name: 'Invoice', order: 'number' });
+    expect(result.data).toMatchObject({
       result_count: 2,
       results: [{ number: 'A-1', total: 10 }, { number: 'A-2' }],
     });
-    expect(JSON.parse(told.text)).toEqual(told.data);
-    expect(JSON.stringify(told)).not.toContain(SECRET);
-    expect(told.record).toMatchObject({ tool: 'query_class', success: true, rows: 2, tenant_id: 'acme' });
+    expect(JSON.parse(result.text)).toEqual(result.data);
+    expect(JSON.stringify(result)).not.toContain(SECRET);
+    expect(result.record).toMatchObject({ tool: 'query_class', success: true, rows: 2, tenant_id: 'acme' });
   });
 
   it('of a tool of the application runs it, its dependencies and its progress included', async () => {
-    const told = await app.as('clerk').call('open_total');
-    expect(told.data).toEqual({ total: 30 });
-    expect(told.progress).toEqual([{ progress: 1, total: 2, message: 'reading' }]);
+    const output = await app.as('clerk').call('open_total');
+    expect(output.data).toEqual({ total: 30 });
+    expect(output.progress).toEqual([{ progress: 1, total: 2, message: 'reading' }]);
   });
 
   it('hands over arguments as they cross the wire', async () => {
@@ -180,8 +180,8 @@ describe('people at the client', () => {
 
 describe('an explanation', () => {
   it('tells gates and limits, and makes no call', async () => {
-    const told = await app.as('clerk').explain('query_class', { class_name: 'Invoice' });
-    expect(told).toMatchObject({
+    const result = await app.as('clerk').explain('query_class', { class_name: 'Invoice' });
+    expect(result).toMatchObject({
       allowed: true,
       injected: [{ className: 'Invoice', origin: 'tenant', where: { org: 'acme' } }],
     });

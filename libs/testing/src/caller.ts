@@ -49,11 +49,11 @@ export class Caller {
   private readonly person = new ScriptedPerson();
 
   /** @internal Made by `TestingApplication.as`. */
-  constructor(private readonly parts: CallerParts) {}
+  constructor(private readonly dependencies: CallerParts) {}
 
   /** The name of the agent; `ad hoc` for limits that the test gave. */
   get name(): string {
-    return this.parts.name;
+    return this.dependencies.name;
   }
 
   /** The client requests of its calls, approvals included. */
@@ -87,8 +87,8 @@ export class Caller {
     args: object = {},
     { signal = new AbortController().signal }: CallOptions = {},
   ): Promise<Attempt<Data>> {
-    const { parley, audit, thrown } = this.parts;
-    const agent = await this.parts.admit();
+    const { parley, audit, thrown } = this.dependencies;
+    const agent = await this.dependencies.admit();
     const progress: ProgressUpdate[] = [];
     const log: LogEntry[] = [];
     const correlationId = randomUUID();
@@ -114,17 +114,17 @@ export class Caller {
    * gates, tools and classes that do not exist
    */
   async expectRefused(code: RefusalCode, gate: Gate, tool: string, args: object = {}): Promise<ToldRefusal> {
-    const { parley, classes } = this.parts;
+    const { parley, classes } = this.dependencies;
     assertNames(code, gate);
     assertTool(parley, tool);
     // A missing class may be the reason for this code.
     if (code !== 'invalid_argument')
       await assertClass(parley, (args as { class_name?: unknown }).class_name, classes);
     const attempt = await this.attempt<unknown>(tool, args);
-    const fault = mismatch(attempt, code, gate);
-    if (fault === null && !attempt.allowed) return attempt.refusal;
+    const error = mismatch(attempt, code, gate);
+    if (error === null && !attempt.allowed) return attempt.refusal;
     throw new AssertionError({
-      message: `${this.shown(tool, args)}\n  expected  ${wanted(code, gate)}\n  instead   ${fault}`,
+      message: `${this.shown(tool, args)}\n  expected  ${expectation(code, gate)}\n  instead   ${error}`,
       expected: { code, gate },
       actual: attempt.allowed ? 'allowed' : { code: attempt.refusal.code, gate: attempt.refusal.gate },
       operator: 'expectRefused',
@@ -148,9 +148,9 @@ export class Caller {
    * @throws AssertionError for a protocol error
    */
   async request(method: string, params: object = {}): Promise<Readonly<Record<string, unknown>>> {
-    const agent = await this.parts.admit();
+    const agent = await this.dependencies.admit();
     const context = this.context(agent, new AbortController().signal);
-    const reply = await this.parts.parley.kernel.dispatch(method, params, context);
+    const reply = await this.dependencies.parley.kernel.dispatch(method, params, context);
     if ('result' in reply) return JSON.parse(JSON.stringify(reply.result)) as Record<string, unknown>;
     const error = 'error' in reply ? reply.error : { code: 0, message: 'no single answer' };
     throw new AssertionError({
@@ -163,8 +163,8 @@ export class Caller {
 
   /** Simulates a call, gate by gate. Code of the application does not run. */
   async explain(tool: string, args: object = {}): Promise<Rehearsal> {
-    assertTool(this.parts.parley, tool);
-    return this.parts.rehearsals.rehearse(await this.parts.admit(), tool, args);
+    assertTool(this.dependencies.parley, tool);
+    return this.dependencies.rehearsals.rehearse(await this.dependencies.admit(), tool, args);
   }
 
   /** Approves the next client request. */
@@ -209,7 +209,8 @@ export class Caller {
   }
 }
 
-const wanted = (code: RefusalCode, gate: Gate): string => `to be refused with ${code} by the gate '${gate}'`;
+const expectation = (code: RefusalCode, gate: Gate): string =>
+  `to be refused with ${code} by the gate '${gate}'`;
 
 /** The difference between a call and an expected refusal; null: none. */
 function mismatch(attempt: Attempt<unknown>, code: RefusalCode, gate: Gate): string | null {

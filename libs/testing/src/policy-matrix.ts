@@ -53,8 +53,8 @@ export async function policyMatrix<Agent extends string>(
     assertTool(application.parley, tool);
     for (const [name, callerFor] of callers) {
       const cell = (row as Readonly<Record<string, unknown>>)[name] as Cell;
-      const told = await judged(callerFor(), cell, tool, args);
-      if (told !== null) wrong.push(`${tool} ${JSON.stringify(args)} as ${name}\n  ${told}`);
+      const difference = await judged(callerFor(), cell, tool, args);
+      if (difference !== null) wrong.push(`${tool} ${JSON.stringify(args)} as ${name}\n  ${difference}`);
       if (mayWrite(application, tool) && application.isResettable) await application.reset();
     }
   }

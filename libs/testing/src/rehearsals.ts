@@ -8,10 +8,10 @@ export class Rehearsals {
   constructor(private readonly parley: Pick<Parley, 'openRehearsals' | 'tools'>) {}
 
   rehearse(agent: Agent, tool: string, args: object): Promise<Rehearsal> {
-    return this.in((room) => room.rehearse(agent, tool, args));
+    return this.in((simulation) => simulation.rehearse(agent, tool, args));
   }
 
-  in<T>(work: (room: RehearsalRoom) => Promise<T>): Promise<T> {
+  in<T>(work: (simulation: RehearsalRoom) => Promise<T>): Promise<T> {
     const mine = this.turn.then(async () => work(await this.current()));
     this.turn = mine.catch(() => undefined);
     return mine;

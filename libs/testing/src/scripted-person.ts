@@ -13,11 +13,11 @@ type Reaction = ClientReply | 'silence';
 /** The scripted user at the client of a caller. Without a scripted answer the client supports no client requests. */
 export class ScriptedPerson implements ClientLink {
   private readonly script: Reaction[] = [];
-  private readonly asked: Question[] = [];
+  private readonly requested: Question[] = [];
 
   /** In the order of the requests. */
   get questions(): readonly Question[] {
-    return this.asked;
+    return this.requested;
   }
 
   /** Scripted answers that no client request has used. */
@@ -43,7 +43,7 @@ export class ScriptedPerson implements ClientLink {
 
   /** A request without a scripted answer is unreachable. */
   request(method: string, params: Readonly<Record<string, unknown>>): Promise<ClientReply> {
-    this.asked.push({ method, params: JSON.parse(JSON.stringify(params)) as Question['params'] });
+    this.requested.push({ method, params: JSON.parse(JSON.stringify(params)) as Question['params'] });
     const reaction = this.script.shift();
     if (reaction === undefined) return Promise.reject(new ClientUnreachable('not-delivered'));
     // The timeout is reported without waiting for it.

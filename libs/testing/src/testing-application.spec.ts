@@ -266,8 +266,8 @@ describe('over a testing module of Nest', () => {
     class Elsewhere extends AuditSink {
       record(): void {}
     }
-    const seams = [{ provide: AuditSink, useClass: Elsewhere }];
-    await using app = await createTestingApplication({ ...INVOICES, seams });
+    const overrides = [{ provide: AuditSink, useClass: Elsewhere }];
+    await using app = await createTestingApplication({ ...INVOICES, seams: overrides });
     const refused = app
       .as('clerk')
       .expectRefused('hidden_class', 'class', 'query_class', { class_name: 'Payroll' });

@@ -47,7 +47,7 @@ export class TestingApplication {
   readonly audit: AuditBook;
   /** The stored rows without any rule, for assertions. */
   readonly ungoverned: UngovernedRows;
-  private readonly rehearsals: Rehearsals;
+  private readonly simulations: Rehearsals;
   private readonly thrown: ThrownErrors;
   private readonly callers = new Set<WeakRef<Caller>>();
   private count = 0;
@@ -55,11 +55,11 @@ export class TestingApplication {
   private closing: Promise<void> | undefined;
 
   /** @internal Made by `createTestingApplication` and `testingOver`. */
-  constructor(private readonly parts: ApplicationParts) {
-    this.parley = parts.parley;
+  constructor(private readonly dependencies: ApplicationParts) {
+    this.parley = dependencies.parley;
     this.audit = new AuditBook(this.parley);
-    this.ungoverned = new UngovernedRows(parts.database);
-    this.rehearsals = new Rehearsals(this.parley);
+    this.ungoverned = new UngovernedRows(dependencies.database);
+    this.simulations = new Rehearsals(this.parley);
     this.thrown = new ThrownErrors(this.parley);
   }
 
@@ -90,19 +90,19 @@ export class TestingApplication {
    * a call for each agent, class and tool.
    */
   matrix(): Promise<readonly AccessRow[]> {
-    return this.rehearsals.in(async (room) => {
+    return this.simulations.in(async (simulation) => {
       const catalogue = this.parley.get<SchemaCatalogue>(SchemaCatalogue);
       const classNames = (await catalogue.snapshot()).classNames();
       const rows: AccessRow[] = [];
-      for (const [name, agent] of [...room.agents].sort(([one], [other]) => (one < other ? -1 : 1)))
-        rows.push(...tableOf(name, await room.surfaceOf(agent, classNames)));
+      for (const [name, agent] of [...simulation.agents].sort(([one], [other]) => (one < other ? -1 : 1)))
+        rows.push(...tableOf(name, await simulation.surfaceOf(agent, classNames)));
       return rows;
     });
   }
 
   /** Whether rows can be restored. */
   get isResettable(): boolean {
-    return this.parts.database !== null;
+    return this.dependencies.database !== null;
   }
 
   /**
@@ -111,13 +111,13 @@ export class TestingApplication {
    * @throws Error where the database is not that of the kit
    */
   async reset(): Promise<void> {
-    const { database } = this.parts;
+    const { database } = this.dependencies;
     if (!database) throw new Error('reset: give the TestingDatabase of the application along');
     await database.reset();
     this.parley.get<SchemaCatalogue>(SchemaCatalogue).invalidate();
     const directory = this.parley.get(CachedPrincipalDirectory);
     for (const className of ['_User', '_Role']) directory.forgetClass(className);
-    await this.rehearsals.close();
+    await this.simulations.close();
     await this.audit.forget();
     for (const caller of this.callers) caller.deref()?.leave();
     this.resets += 1;
@@ -125,12 +125,12 @@ export class TestingApplication {
 
   /** A provider of the application. */
   get<T>(token: Type<T> | (abstract new (...args: never[]) => T) | string | symbol): T {
-    return this.parts.context.get<T>(token as Type<T>, { strict: false });
+    return this.dependencies.context.get<T>(token as Type<T>, { strict: false });
   }
 
   /** Ends the application and its database. May be called more than once. */
   close(): Promise<void> {
-    this.closing ??= this.rehearsals.close().then(() => this.parts.close());
+    this.closing ??= this.simulations.close().then(() => this.dependencies.close());
     return this.closing;
   }
 
@@ -140,9 +140,9 @@ export class TestingApplication {
   }
 
   private callerOf(name: string, admit: () => ReturnType<Parley['agentFor']>): Caller {
-    const { parley, audit, rehearsals, thrown } = this;
-    const { classes } = this.parts;
-    const caller = new Caller({ name, parley, audit, rehearsals, thrown, admit, classes });
+    const { parley, audit, simulations, thrown } = this;
+    const { classes } = this.dependencies;
+    const caller = new Caller({ name, parley, audit, rehearsals: simulations, thrown, admit, classes });
     this.callers.add(new WeakRef(caller));
     return caller;
   }
@@ -195,8 +195,8 @@ function tableOf(agent: string, { tools, classes }: AgentSurface): AccessRow[] {
 function rowsOf(tools: ClassSurface['tools']): string {
   const byLimits = new Map<string, string[]>();
   for (const [tool, limits] of tools) {
-    const told = [...limits].map(([origin, where]) => `${origin} ${where}`).join(', ') || 'all';
-    byLimits.set(told, [...(byLimits.get(told) ?? []), tool]);
+    const limitText = [...limits].map(([origin, where]) => `${origin} ${where}`).join(', ') || 'all';
+    byLimits.set(limitText, [...(byLimits.get(limitText) ?? []), tool]);
   }
   const [most, ...others] = [...byLimits].sort(
     ([one, few], [other, many]) => many.length - few.length || (one < other ? -1 : 1),

@@ -4,7 +4,7 @@ export interface HostContext {
   readonly styles?: { readonly variables?: Readonly<Record<string, unknown>> };
 }
 
-interface Heard {
+interface Received {
   readonly id?: unknown;
   readonly method?: unknown;
   readonly params?: unknown;
@@ -23,7 +23,7 @@ export class Host {
 
   constructor() {
     addEventListener('message', ({ source, data }: MessageEvent<unknown>) => {
-      if (source === window.parent && data !== null && typeof data === 'object') this.hear(data);
+      if (source === window.parent && data !== null && typeof data === 'object') this.receive(data);
     });
   }
 
@@ -40,7 +40,7 @@ export class Host {
         appCapabilities: { availableDisplayModes: ['inline', 'fullscreen'] },
         protocolVersion: PROTOCOL,
       };
-      this.ask('ui/initialize', params, (result) => {
+      this.request('ui/initialize', params, (result) => {
         this.say('ui/notifications/initialized', {});
         resolve((result as { hostContext?: HostContext } | undefined)?.hostContext ?? {});
       });
@@ -51,13 +51,13 @@ export class Host {
     this.send({ method, params });
   }
 
-  private ask(method: string, params: object, answered: Listener): void {
+  private request(method: string, params: object, answered: Listener): void {
     const id = (this.last += 1);
     this.waiting.set(id, answered);
     this.send({ id, method, params });
   }
 
-  private hear({ id, method, params, result }: Heard): void {
+  private receive({ id, method, params, result }: Received): void {
     if (typeof method === 'string') {
       this.listeners.get(method)?.(params);
       // A view that only displays data confirms every request.

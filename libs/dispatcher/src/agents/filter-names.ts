@@ -22,8 +22,8 @@ export class FilterNames {
    */
   async unknownIn(shapes: Iterable<AgentShape>, policy: Policy): Promise<UnknownName[]> {
     const all = [...shapes];
-    const asked = all.some(({ classes, filters }) => classes.only || filters.size > 0);
-    const classes = asked ? await this.knownClasses() : null;
+    const isLimited = all.some(({ classes, filters }) => classes.only || filters.size > 0);
+    const classes = isLimited ? await this.knownClasses() : null;
     return all.flatMap((shape) => unknownAgentNames(shape, policy, { tools: this.tools(), classes }));
   }
 

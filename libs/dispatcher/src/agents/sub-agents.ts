@@ -71,9 +71,9 @@ export class SubAgents {
     )) {
       // Inherited options were checked when the parent was created.
       if (!own[option]) continue;
-      const told = `sub-agent: ${path}: ${message}`;
-      if (strict) throw new TypeError(told);
-      this.logger.warn(told);
+      const text = `sub-agent: ${path}: ${message}`;
+      if (strict) throw new TypeError(text);
+      this.logger.warn(text);
     }
   }
 

@@ -179,9 +179,9 @@ describe('approval', () => {
   });
 
   it('shows the refusal of a preview, and no fault of ours', async () => {
-    const preview = async (fault: Error) => {
+    const preview = async (error: Error) => {
       const host = callMethod('archive', {}, () => {
-        throw fault;
+        throw error;
       });
       return (await (await asked(['write'], host)).requests[0]?.preview())?.shown;
     };

@@ -46,13 +46,13 @@ export async function previewOf(host: ExecutionContext, ground: DecisionGround):
 }
 
 async function proposal(args: JsonObject, call: ToolCall): Promise<Seen> {
-  const told = { tool: call.tool.name, args: shownArguments(args) };
+  const preview = { tool: call.tool.name, args: shownArguments(args) };
   const write = proposedWrite(call.tool, args);
-  if (!write || !('writes' in call)) return { shown: told, row: null };
+  if (!write || !('writes' in call)) return { shown: preview, row: null };
   const judged = await (call.writes as GovernedWrites).judge(write);
   const { className, objectId, before } = judged;
   return {
-    shown: { ...told, change: shownChange(write.operation, judged) },
+    shown: { ...preview, change: shownChange(write.operation, judged) },
     className,
     ...(objectId !== null && { objectId }),
     row: before,
@@ -64,16 +64,18 @@ async function dryRun(host: ExecutionContext, args: JsonObject, call: ToolCall):
   const className = textOf(args['class_name']);
   const objectId = textOf(args['object_id']);
   const about = { ...(className && { className }), ...(objectId && { objectId }) };
-  const rehearsed = { ...args, arguments: { ...asObject(args['arguments']), dry_run: true } };
+  const dryRunArguments = { ...args, arguments: { ...asObject(args['arguments']), dry_run: true } };
   try {
-    const shown = asObject(await withinSeconds(call.tool.timeout, async () => handler(rehearsed, call)));
+    const shown = asObject(
+      await withinSeconds(call.tool.timeout, async () => handler(dryRunArguments, call)),
+    );
     // The result of a dry run may differ from run to run. The target object may not.
     const row = className && objectId ? (await call.records.getMany(className, [objectId])).rows : null;
     return { shown, ...about, row };
   } catch (error) {
-    const told = error instanceof Refused ? error.refusal.message : 'no preview could be made';
+    const preview = error instanceof Refused ? error.refusal.message : 'no preview could be made';
     return {
-      shown: { tool: call.tool.name, preview_error: told, args: shownArguments(args) },
+      shown: { tool: call.tool.name, preview_error: preview, args: shownArguments(args) },
       ...about,
       row: 'unknown',
     };
@@ -143,8 +145,8 @@ const CREDENTIALS =
 export function shownToApprover(preview: JsonObject): JsonObject {
   const withheld = new Set<string>();
   const shown = shorten(preview, withheld) as JsonObject;
-  const told = withheld.size > 0 ? { ...shown, withheld: [...withheld].sort() } : shown;
-  if (Buffer.byteLength(JSON.stringify(told)) <= MAX_PREVIEW) return told;
+  const shownText = withheld.size > 0 ? { ...shown, withheld: [...withheld].sort() } : shown;
+  if (Buffer.byteLength(JSON.stringify(shownText)) <= MAX_PREVIEW) return shownText;
   return { tool: preview['tool'], preview_error: 'too large to be shown' };
 }
 

@@ -68,7 +68,7 @@ const MAX_DEBTORS = 10_000;
 export class DataBudgets {
   private readonly logger = new Logger(DataBudgets.name);
   /** Charges that the store did not accept. They are written before the account is admitted again. */
-  private readonly debts = new Map<string, Charge>();
+  private readonly pendingCharges = new Map<string, Charge>();
 
   /** @param tenantBudget of the tenant of this agent, over all agents that are bound to it */
   constructor(
@@ -128,27 +128,28 @@ export class DataBudgets {
   }
 
   private async payDebt({ name, budget }: BudgetAccount): Promise<void> {
-    const debt = this.debts.get(name);
-    if (!debt) return;
-    this.debts.delete(name);
+    const pendingCharge = this.pendingCharges.get(name);
+    if (!pendingCharge) return;
+    this.pendingCharges.delete(name);
     try {
-      await this.ledger.charge(name, budget, debt);
+      await this.ledger.charge(name, budget, pendingCharge);
     } catch (error) {
-      this.owe(name, debt);
+      this.owe(name, pendingCharge);
       throw error;
     }
   }
 
   private owe(name: string, use: Charge): void {
-    const before = this.debts.get(name) ?? { rows: 0, bytes: 0, databaseTime: 0 };
-    this.debts.delete(name);
-    this.debts.set(name, {
+    const before = this.pendingCharges.get(name) ?? { rows: 0, bytes: 0, databaseTime: 0 };
+    this.pendingCharges.delete(name);
+    this.pendingCharges.set(name, {
       rows: before.rows + use.rows,
       bytes: before.bytes + use.bytes,
       databaseTime: before.databaseTime + use.databaseTime,
     });
-    const oldest = this.debts.size > MAX_DEBTORS ? this.debts.keys().next().value : undefined;
-    if (oldest !== undefined) this.debts.delete(oldest);
+    const oldest =
+      this.pendingCharges.size > MAX_DEBTORS ? this.pendingCharges.keys().next().value : undefined;
+    if (oldest !== undefined) this.pendingCharges.delete(oldest);
   }
 }
 
@@ -166,9 +167,9 @@ export function meters(
   return {
     begins: (operation) => {
       const [endsOne, endsOther] = [one.begins(operation), other.begins(operation)];
-      return (rows, fault) => {
-        endsOne(rows, fault);
-        endsOther(rows, fault);
+      return (rows, error) => {
+        endsOne(rows, error);
+        endsOther(rows, error);
       };
     },
   };

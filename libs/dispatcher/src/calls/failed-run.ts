@@ -47,8 +47,8 @@ function refusalByApplication(error: unknown): Refusal | null {
 /** A ValidationPipe lists its findings in the body. */
 function messageOf(error: HttpException): string {
   const body = error.getResponse();
-  const told = typeof body === 'object' ? (body as { message?: unknown }).message : body;
-  const text = Array.isArray(told) ? told.join('; ') : told;
+  const message = typeof body === 'object' ? (body as { message?: unknown }).message : body;
+  const text = Array.isArray(message) ? message.join('; ') : message;
   return (typeof text === 'string' && text !== '' ? text : error.message).slice(0, 500);
 }
 
@@ -56,12 +56,12 @@ function messageOf(error: HttpException): string {
  * The outcome of a call that ended in a protocol error instead of a tool result, for audit records. Null for a call
  * that has not ended: a client request, or a task that continues.
  */
-export function refusalByProtocol(fault: unknown): Refusal | null {
-  if (fault instanceof Unauthorized) return refusals.identityUnresolved(fault.cause ?? fault.message);
-  if (!(fault instanceof ProtocolFault)) return null;
+export function refusalByProtocol(error: unknown): Refusal | null {
+  if (error instanceof Unauthorized) return refusals.identityUnresolved(error.cause ?? error.message);
+  if (!(error instanceof ProtocolFault)) return null;
   const refusal =
-    fault.code === RPC.missingCapability
-      ? refusals.notImplemented(fault.message)
-      : refusals.invalidArgument(fault.message);
+    error.code === RPC.missingCapability
+      ? refusals.notImplemented(error.message)
+      : refusals.invalidArgument(error.message);
   return { ...refusal, gate: 'protocol' };
 }

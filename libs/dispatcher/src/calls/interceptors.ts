@@ -121,7 +121,7 @@ const DEFAULT_RUNNING_CALLS = 20;
 /** Number of calls that wait per running call: it admits a burst of a normal client and refuses a flood. */
 const WAITING_FOR_EACH = 2;
 /** Milliseconds that a call waits for another call of its principal to end. */
-const PATIENCE = 10_000;
+const TIMEOUT = 10_000;
 
 export interface RunningCallsOptions {
   /** Concurrent calls of one principal; null: unbounded. Default 20. */
@@ -139,7 +139,7 @@ export class RunningCalls {
   private readonly turns: FairQueue | null;
   private readonly limit: number;
 
-  constructor({ perPrincipal = DEFAULT_RUNNING_CALLS, patience = PATIENCE }: RunningCallsOptions = {}) {
+  constructor({ perPrincipal = DEFAULT_RUNNING_CALLS, patience = TIMEOUT }: RunningCallsOptions = {}) {
     this.limit = perPrincipal ?? Infinity;
     this.turns =
       perPrincipal === null

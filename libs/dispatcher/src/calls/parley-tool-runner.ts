@@ -44,7 +44,7 @@ export class ParleyToolRunner extends ToolRunner {
   /** The listed tools depend only on the agent's definition. The same array is returned until a change. */
   private readonly listings = new WeakMap<AgentShape, Listing>();
 
-  private readonly parts: RunnerParts;
+  private readonly dependencies: RunnerParts;
 
   constructor(
     policies: Policies,
@@ -58,11 +58,11 @@ export class ParleyToolRunner extends ToolRunner {
     methods: CallableMethods,
   ) {
     super();
-    this.parts = { policies, records, search, writes, registry, pipeline, gates, budgets, methods };
+    this.dependencies = { policies, records, search, writes, registry, pipeline, gates, budgets, methods };
   }
 
   list({ agent }: Pick<CallContext, 'agent'>): readonly ToolDefinition[] {
-    const { registry } = this.parts;
+    const { registry } = this.dependencies;
     const known = this.listings.get(agent.shape);
     if (known?.version === registry.version) return known.tools;
     const tools = this.permitted(agent);
@@ -71,12 +71,15 @@ export class ParleyToolRunner extends ToolRunner {
   }
 
   has(name: string): boolean {
-    return this.parts.registry.get(name) !== undefined;
+    return this.dependencies.registry.get(name) !== undefined;
   }
 
   override permits({ agent }: Pick<CallContext, 'agent'>, name: string, args: unknown): boolean {
     const tool = this.list({ agent }).find((listed) => listed.name === name);
-    return tool !== undefined && tierCovers(agent.permissions, effectiveTier(tool, args, this.parts.methods));
+    return (
+      tool !== undefined &&
+      tierCovers(agent.permissions, effectiveTier(tool, args, this.dependencies.methods))
+    );
   }
 
   async run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome> {
@@ -95,7 +98,7 @@ export class ParleyToolRunner extends ToolRunner {
     context: CallContext,
     observed: ToolTelemetry | undefined,
   ): Promise<ToolOutcome> {
-    const { registry, pipeline, budgets } = this.parts;
+    const { registry, pipeline, budgets } = this.dependencies;
     const { approver } = context;
     const entry = registry.get(name);
     const definition = entry?.definition;
@@ -124,12 +127,12 @@ export class ParleyToolRunner extends ToolRunner {
       anotherCall: () => makeCall(),
     };
     const ownContext = contextOfRun(context, { signal: run.signal, observed, meter });
-    const makeCall = callsOf(this.parts, { definition, name, context, ownContext, clock, notes });
+    const makeCall = callsOf(this.dependencies, { definition, name, context, ownContext, clock, notes });
     return runThrough(pipeline, entry?.handler ?? missingHandler, execution);
   }
 
   private permitted(agent: Agent): readonly ToolDefinition[] {
-    const { registry, gates } = this.parts;
+    const { registry, gates } = this.dependencies;
     return registry
       .all()
       .map(({ definition }) => definition)

@@ -43,12 +43,12 @@ describe('tool callbacks', () => {
   afterEach(() => vi.restoreAllMocks());
 
   it('are called in the order they were added, any number of each', () => {
-    const heard: string[] = [];
+    const received: string[] = [];
     new ToolCallbacks()
-      .beforeToolCall(({ tool }) => heard.push(`1 ${tool}`))
-      .beforeToolCall(({ tool }) => heard.push(`2 ${tool}`))
+      .beforeToolCall(({ tool }) => received.push(`1 ${tool}`))
+      .beforeToolCall(({ tool }) => received.push(`2 ${tool}`))
       .announceBefore(call);
-    expect(heard).toEqual(['1 query_class', '2 query_class']);
+    expect(received).toEqual(['1 query_class', '2 query_class']);
   });
 
   it('are logged and ignored when they throw or reject, and the next still hears', async () => {
@@ -66,8 +66,8 @@ describe('tool callbacks', () => {
   });
 
   it('cannot change what runs: they are told a copy', () => {
-    const callbacks = new ToolCallbacks().beforeToolCall((told) => {
-      (told.args as { limit: number }).limit = 1000;
+    const callbacks = new ToolCallbacks().beforeToolCall((announced) => {
+      (announced.args as { limit: number }).limit = 1000;
     });
     expect(new BeforeCallGuard(callbacks).canActivate(host)).toBe(true);
     expect(execution.args).toEqual({ limit: 1 });

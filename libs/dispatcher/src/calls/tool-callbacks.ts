@@ -59,20 +59,20 @@ export class ToolCallbacks {
 
   /** @internal Called by the pipeline. */
   announceBefore(call: AnnouncedCall): void {
-    this.tell(this.before, call, (callback, told) => callback(told));
+    this.report(this.before, call, (callback, announcedCall) => callback(announcedCall));
   }
 
   /** @internal Called by the pipeline. */
   announceAfter(call: AnnouncedCall, outcome: ToolOutcome): void {
-    this.tell(this.after, call, (callback, told) => callback(told, outcome));
+    this.report(this.after, call, (callback, announcedCall) => callback(announcedCall, outcome));
   }
 
   /** @internal Called by the pipeline. */
   announceError(error: unknown, call: AnnouncedCall): void {
-    this.tell(this.failed, call, (callback, told) => callback(error, told));
+    this.report(this.failed, call, (callback, announcedCall) => callback(error, announcedCall));
   }
 
-  private tell<Callback>(
+  private report<Callback>(
     callbacks: readonly Callback[],
     call: AnnouncedCall,
     invoke: (callback: Callback, told: AnnouncedCall) => unknown,
@@ -113,14 +113,14 @@ export class AfterCallInterceptor implements NestInterceptor {
 
   intercept(host: ExecutionContext, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
     toolExecutionOf(host).begin();
-    const tell = (outcome: ToolOutcome) => this.callbacks.announceAfter(announced(host), outcome);
+    const announce = (outcome: ToolOutcome) => this.callbacks.announceAfter(announced(host), outcome);
     return next.handle().pipe(
       tap((outcome) => {
-        if (outcome.ok) tell(outcome);
+        if (outcome.ok) announce(outcome);
       }),
       catchError((error: unknown) => {
         if (error instanceof Refused && error.refusal.code === 'cancelled')
-          tell({ ok: false, refusal: error.refusal });
+          announce({ ok: false, refusal: error.refusal });
         return throwError(() => error);
       }),
     );

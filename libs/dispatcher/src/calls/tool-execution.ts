@@ -207,12 +207,12 @@ export function callsOf(
       search: search.for(ownContext, budget),
       switches: policies.of(context.agent).switches,
       spend: (embedding: EmbeddingSpend) => (notes.embedding = sumOf(notes.embedding, embedding)),
-      ...writingDoors(writes, definition?.needs ?? [], ownContext, budget),
+      ...writeAccess(writes, definition?.needs ?? [], ownContext, budget),
     }) as ToolCall;
 }
 
 /** Only the access that the tool declares: a tool that reads gets no write access. */
-function writingDoors(
+function writeAccess(
   writes: GovernedWritesSource,
   needs: readonly ToolNeed[],
   context: CallContext,

@@ -108,7 +108,7 @@ export class InputRound implements EarlierApprovals {
   private postponed = false;
   private missing: ProtocolFault | undefined;
 
-  constructor(private readonly parts: RoundParts) {}
+  constructor(private readonly dependencies: RoundParts) {}
 
   /** Whether the client must answer requests before the call completes. */
   get isOpen(): boolean {
@@ -123,7 +123,7 @@ export class InputRound implements EarlierApprovals {
 
   /** The answers for the state of the next round. */
   get soFar(): AskedSoFar {
-    const { state } = this.parts;
+    const { state } = this.dependencies;
     return {
       asked: Object.fromEntries([...this.open].map(([key, { digest }]) => [key, digest])),
       answers: Object.fromEntries(this.answered),
@@ -132,7 +132,7 @@ export class InputRound implements EarlierApprovals {
   }
 
   canAnswer(question: ClientQuestion): boolean {
-    return isDeclared(question, this.parts.capabilities, this.parts.dialect);
+    return isDeclared(question, this.dependencies.capabilities, this.dependencies.dialect);
   }
 
   async ask<Question extends ClientQuestion>(
@@ -140,11 +140,12 @@ export class InputRound implements EarlierApprovals {
     question: Question,
     { once }: AskOptions,
   ): Promise<ClientAnswerTo<Question>> {
-    const request = wireRequest(question, this.parts.dialect);
+    const request = wireRequest(question, this.dependencies.dialect);
     const digest = digestOf(once ? { holdsFor: once.holdsFor } : request);
     const known = this.answerTo(key, question, digest, once !== undefined);
     if (known === undefined) return this.raise(key, question, request, digest);
-    if (once && !(await this.parts.useOnce(`${this.parts.state?.jti}:${key}`))) throw invalidParams(REPLAYED);
+    if (once && !(await this.dependencies.useOnce(`${this.dependencies.state?.jti}:${key}`)))
+      throw invalidParams(REPLAYED);
     // A decision is stored as a grant by the code that requested it, not as an answer.
     if (!once) this.answered.set(key, { to: digest, answer: known });
     return known;
@@ -156,7 +157,7 @@ export class InputRound implements EarlierApprovals {
 
   /** @throws ProtocolFault when the state was used before */
   async recall(key: string, holdsFor: string): Promise<string | undefined> {
-    const { state, useOnce } = this.parts;
+    const { state, useOnce } = this.dependencies;
     const kept = state && Object.hasOwn(state.answers, key) ? state.answers[key] : undefined;
     if (kept?.to !== digestOf({ holdsFor }) || typeof kept.answer !== 'string') return undefined;
     if (!(await useOnce(`${state?.jti}:${key}`))) throw invalidParams(REPLAYED);
@@ -184,7 +185,7 @@ export class InputRound implements EarlierApprovals {
     digest: string,
     decision: boolean,
   ): ClientAnswerTo<Question> | undefined {
-    const { state, responses } = this.parts;
+    const { state, responses } = this.dependencies;
     if (!state) return undefined;
     const recorded = !decision && Object.hasOwn(state.answers, key) ? state.answers[key] : undefined;
     const given = member(responses, key);

@@ -234,10 +234,10 @@ describe('a question in the stateless era', () => {
     const seal = new RequestStateSeal(processSecret(), 60_000);
     const rounds = new InputRounds({ seal, oneTime: new ProcessOneTimeStore(), timeout: 1_000 });
     const { ask } = kernelUnderTest(tools, undefined, { rounds });
-    const asked = resultOf(await ask('resources/read', { uri: 'parse://Post/count' }, FORMS));
-    expect(asked).toMatchObject({ resultType: 'input_required' });
-    expect(asked).not.toHaveProperty('ttlMs');
-    const { requestState } = asked as Round;
+    const requested = resultOf(await ask('resources/read', { uri: 'parse://Post/count' }, FORMS));
+    expect(requested).toMatchObject({ resultType: 'input_required' });
+    expect(requested).not.toHaveProperty('ttlMs');
+    const { requestState } = requested as Round;
     const inputResponses = { user_name: accept({ name: 'Ada' }) };
     const read = await ask(
       'resources/read',

@@ -22,13 +22,13 @@ const MAX_ROUNDS = 32;
 
 /** Gives the handlers of some methods access to client requests, in both eras. */
 export class InputRounds {
-  constructor(private readonly parts: InputRoundsOptions) {}
+  constructor(private readonly dependencies: InputRoundsOptions) {}
 
   /** Wraps a method that sends client requests: open requests are its answer until the client answers them. */
   asking(method: string, nameOf: (params: JsonObject) => unknown, handle: Handle): Handle {
     return (request) => {
       if (request.dialect.era === 'modern') return this.inRounds(method, nameOf, request, handle);
-      const asks = new LegacyAsks(request.context, request.dialect, this.parts.timeout);
+      const asks = new LegacyAsks(request.context, request.dialect, this.dependencies.timeout);
       return handle({ ...request, context: { ...request.context, asks } });
     };
   }
@@ -49,15 +49,19 @@ export class InputRounds {
       dialect,
       capabilities: context.clientCapabilities,
       useOnce: (name) =>
-        this.parts.oneTime.claim(`decision:${name}`, this.parts.seal.longest, context.agent.principal),
+        this.dependencies.oneTime.claim(
+          `decision:${name}`,
+          this.dependencies.seal.longest,
+          context.agent.principal,
+        ),
     });
     const asks = new ModernAsks(round, { postpones: true });
     try {
       const result = await handle({ ...request, round, context: { ...context, asks } });
       // A handler that continued without its answers has no result yet.
       return round.isOpen ? await this.required(round, subject) : result;
-    } catch (fault) {
-      if (!round.isOpen) throw fault;
+    } catch (error) {
+      if (!round.isOpen) throw error;
       return this.required(round, subject);
     }
   }
@@ -66,17 +70,17 @@ export class InputRounds {
     const requests = round.requests();
     const { soFar } = round;
     if (soFar.round > MAX_ROUNDS) throw invalidParams('Too many input rounds');
-    const requestState = await this.parts.seal.seal(soFar, subject);
+    const requestState = await this.dependencies.seal.seal(soFar, subject);
     if (requestState === undefined) throw invalidParams('Input responses are too large');
-    const asked = Object.keys(requests).length > 0 && { inputRequests: requests };
-    return { resultType: 'input_required', ...asked, requestState };
+    const open = Object.keys(requests).length > 0 && { inputRequests: requests };
+    return { resultType: 'input_required', ...open, requestState };
   }
 
   private async stateOf(params: JsonObject, subject: StateSubject): Promise<OpenedState | undefined> {
     const { requestState } = params;
     if (requestState === undefined) return undefined;
     const state =
-      typeof requestState === 'string' ? await this.parts.seal.open(requestState, subject) : undefined;
+      typeof requestState === 'string' ? await this.dependencies.seal.open(requestState, subject) : undefined;
     if (!state) throw invalidParams(REPLAYED);
     return state;
   }

@@ -96,11 +96,11 @@ describe('a question to the client of a session', () => {
     [{}, { kind: 'sampling', params: {} }, true],
     [{}, { kind: 'sampling', params: { tools: [] } }, false],
     [{ clientCapabilities: {} }, { kind: 'roots' }, false],
-  ])('is sent only to a client that declared it: %j', async (more, asked, declared) => {
+  ])('is sent only to a client that declared it: %j', async (more, requested, declared) => {
     const { link, asks } = asksOf(more);
-    expect(asks.canAnswer(asked)).toBe(declared);
+    expect(asks.canAnswer(requested)).toBe(declared);
     if (declared) return;
-    await expect(asks.ask('k', asked)).rejects.toBeInstanceOf(Refused);
+    await expect(asks.ask('k', requested)).rejects.toBeInstanceOf(Refused);
     expect(link.sent).toEqual([]);
   });
 

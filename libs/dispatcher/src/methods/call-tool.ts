@@ -14,14 +14,14 @@ import { ContinuesAsTask, createdTask, type TaskStore } from '../tasks/task-stor
 const BEFORE_THE_TOOL: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'audit_unavailable']);
 
 /** Milliseconds in which an optional task is answered like any other call. */
-const TASK_PATIENCE = 500;
+const TASK_TIMEOUT = 500;
 
 /** `tools/call`: passes the call to the tool pipeline and formats its outcome. */
 export class CallTool {
   constructor(
     private readonly runner: ToolRunner,
     private readonly catalogue: ToolCatalogue,
-    private readonly desk: TaskStore | undefined,
+    private readonly taskStore: TaskStore | undefined,
   ) {}
 
   async handle(request: MethodRequest): Promise<JsonObject> {
@@ -40,7 +40,7 @@ export class CallTool {
       const tool = this.catalogue.for(context).find(name);
       if (tool) checkParameterHeaders(tool, args, context);
     }
-    const offered = this.desk !== undefined && declaresTasks(context.clientCapabilities, dialect);
+    const offered = this.taskStore !== undefined && declaresTasks(context.clientCapabilities, dialect);
     try {
       const outcome = await this.runner.run(
         name,
@@ -49,8 +49,8 @@ export class CallTool {
       );
       return toolResult(outcome, dialect, context.signal);
     } catch (signal) {
-      if (!(signal instanceof ContinuesAsTask) || !this.desk) throw signal;
-      return await this.begin(this.desk, name, args, request, signal.approver).catch(refusedResult);
+      if (!(signal instanceof ContinuesAsTask) || !this.taskStore) throw signal;
+      return await this.begin(this.taskStore, name, args, request, signal.approver).catch(refusedResult);
     }
   }
 
@@ -72,7 +72,7 @@ export class CallTool {
 
   /** Answers a fast call at once, and any other call with its task, which outlives this request. */
   private async begin(
-    desk: TaskStore,
+    store: TaskStore,
     tool: string,
     args: JsonObject,
     { context, round }: MethodRequest,
@@ -81,7 +81,7 @@ export class CallTool {
     const { agent, version, correlationId, telemetry, clientCapabilities: capabilities } = context;
     const began = telemetry?.traceParent;
     const optional = this.catalogue.for(context).find(tool)?.task === 'optional';
-    const state = await desk.start(
+    const state = await store.start(
       {
         agent,
         tool,
@@ -93,7 +93,7 @@ export class CallTool {
         ...(round && { soFar: round.soFar }),
         ...(approver !== undefined && { approver }),
       },
-      optional ? TASK_PATIENCE : 0,
+      optional ? TASK_TIMEOUT : 0,
     );
     if (state.status === 'completed' && state.result && optional) return state.result;
     return createdTask(state);
@@ -101,9 +101,9 @@ export class CallTool {
 }
 
 /** A task store that refuses a call refuses it like a gate. */
-function refusedResult(fault: unknown): JsonObject {
-  if (!(fault instanceof Refused)) throw fault;
-  return failedResult(fault.refusal);
+function refusedResult(error: unknown): JsonObject {
+  if (!(error instanceof Refused)) throw error;
+  return failedResult(error.refusal);
 }
 
 const text = (value: string) => [{ type: 'text', text: value }];
@@ -118,14 +118,14 @@ function errorMeta(refusal: Refusal): JsonObject {
 
 /** A failed call. `cause` and `gate` of the refusal stay internal. */
 function failedResult(refusal: Refusal): JsonObject {
-  const told = refusal.body
+  const message = refusal.body
     ? JSON.stringify(
         { success: false, error: refusal.message, error_code: refusal.code, ...refusal.body },
         null,
         2,
       )
     : refusal.message;
-  return { content: text(told), isError: true, ...(!refusal.wordsOnly && { _meta: errorMeta(refusal) }) };
+  return { content: text(message), isError: true, ...(!refusal.wordsOnly && { _meta: errorMeta(refusal) }) };
 }
 
 function cancelledResult(message: string): JsonObject {

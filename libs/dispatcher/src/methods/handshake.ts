@@ -28,13 +28,13 @@ function extensions(known: Readonly<Record<string, boolean>>): JsonObject {
 
 /** The start of a protocol session: the server and the features that are served now. */
 export class Handshake {
-  constructor(private readonly parts: HandshakeParts) {}
+  constructor(private readonly dependencies: HandshakeParts) {}
 
   /** Answers `initialize`: an unknown or missing version gets the default version. */
   initialize(params: JsonObject): JsonObject {
-    const { serverInfo } = this.parts;
-    const asked = params.protocolVersion;
-    const protocolVersion = isLegacyVersion(asked) ? asked : FALLBACK_VERSION;
+    const { serverInfo } = this.dependencies;
+    const requested = params.protocolVersion;
+    const protocolVersion = isLegacyVersion(requested) ? requested : FALLBACK_VERSION;
     const { additions } = dialectOf('legacy', protocolVersion);
     return {
       protocolVersion,
@@ -54,7 +54,7 @@ export class Handshake {
         ...this.capabilities(),
         ...extensions({
           [VIEWS_EXTENSION]: this.hasViews,
-          [TASKS_EXTENSION]: this.parts.tasks !== undefined,
+          [TASKS_EXTENSION]: this.dependencies.tasks !== undefined,
         }),
       },
       ...this.instructions(),
@@ -62,11 +62,11 @@ export class Handshake {
   }
 
   private get hasViews(): boolean {
-    return this.parts.resources?.providerOf(VIEW_ADDRESS) !== undefined;
+    return this.dependencies.resources?.providerOf(VIEW_ADDRESS) !== undefined;
   }
 
   private instructions(): JsonObject {
-    const { instructions } = this.parts;
+    const { instructions } = this.dependencies;
     return instructions === undefined ? {} : { instructions };
   }
 
@@ -74,14 +74,14 @@ export class Handshake {
   private frozenCapabilities(): JsonObject {
     return {
       tools: { listChanged: true },
-      resources: { subscribe: this.parts.subscriptions?.supported ?? false, listChanged: false },
+      resources: { subscribe: this.dependencies.subscriptions?.supported ?? false, listChanged: false },
       prompts: { listChanged: true },
     };
   }
 
   /** Later revisions receive only the features that are served. */
   private capabilities(): JsonObject {
-    const { subscriptions, listChanges } = this.parts;
+    const { subscriptions, listChanges } = this.dependencies;
     return {
       tools: { listChanged: true },
       resources: {

@@ -28,9 +28,9 @@ export class ListTools {
     }
     if (category === undefined) return this.page(request, entry.tools, 'tools');
     if (typeof category !== 'string') throw invalidParams('category must be a string');
-    const wanted = category.toLowerCase();
-    const tools = entry.tools.filter((tool) => tool.category.toLowerCase() === wanted);
-    return this.page(request, tools, `tools:${wanted}`);
+    const lowerCase = category.toLowerCase();
+    const tools = entry.tools.filter((tool) => tool.category.toLowerCase() === lowerCase);
+    return this.page(request, tools, `tools:${lowerCase}`);
   }
 
   private page(request: MethodRequest, tools: readonly ToolDefinition[], list: string): JsonObject {

@@ -91,8 +91,8 @@ const MAX_VALUES = 100;
 const TEMPLATE = /^parse:\/\/\{className\}\/(?:schema|count|samples)$/;
 
 function starting(names: readonly string[], typed: string): string[] {
-  const wanted = typed.toLowerCase();
-  return names.filter((name) => name.toLowerCase().startsWith(wanted));
+  const prefix = typed.toLowerCase();
+  return names.filter((name) => name.toLowerCase().startsWith(prefix));
 }
 
 async function classNames(records: GovernedRecords): Promise<string[]> {
@@ -108,10 +108,10 @@ async function fieldNames(
   try {
     const { fields, schema } = await records.describe(className);
     return fields.filter((field) => !pointersOnly || schema.fields.get(field)?.type === 'Pointer');
-  } catch (fault) {
+  } catch (error) {
     // A hidden class gives no suggestions, like a class that does not exist.
-    if (fault instanceof Refused) return [];
-    throw fault;
+    if (error instanceof Refused) return [];
+    throw error;
   }
 }
 

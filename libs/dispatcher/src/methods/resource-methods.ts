@@ -31,9 +31,11 @@ function classesIn(data: unknown, group: 'custom' | 'built_in'): ListedClass[] {
   if (!Array.isArray(listed)) return [];
   return listed.flatMap((entry: unknown) => {
     const name = member(entry, 'name');
-    const told = member(entry, 'desc');
+    const description = member(entry, 'desc');
     const fallback = `Parse class (${group === 'custom' ? 'custom' : 'built-in'})`;
-    return isClassName(name) ? [{ name, description: typeof told === 'string' ? told : fallback }] : [];
+    return isClassName(name)
+      ? [{ name, description: typeof description === 'string' ? description : fallback }]
+      : [];
   });
 }
 
@@ -194,9 +196,9 @@ export class ReadResource {
     let contents: readonly EmbeddedResource[] | undefined;
     try {
       contents = await this.provided.read(uri, context);
-    } catch (fault) {
-      if (fault instanceof Refused) throw refusedResource(uri, dialect, fault.refusal);
-      throw fault;
+    } catch (error) {
+      if (error instanceof Refused) throw refusedResource(uri, dialect, error.refusal);
+      throw error;
     }
     if (!contents) throw notFound(uri, dialect);
     if (contents.some((part) => exceedsResponseLimit('text' in part ? part.text : part.blob)))
@@ -244,9 +246,9 @@ export class ProvidedResources {
         try {
           const run = { name: `resource:${provider.scheme}`, args: {}, context };
           return await this.reads.run(run, async (records) => provider.list(callOf(context, records)));
-        } catch (fault) {
-          if (fault instanceof Refused) return [];
-          throw fault;
+        } catch (error) {
+          if (error instanceof Refused) return [];
+          throw error;
         }
       }),
     );

@@ -22,8 +22,8 @@ const WANTED: Readonly<Record<ListKind, string>> = {
 /** Stays open until the client ends it. */
 const NOTHING_WATCHED: Observable<ListenEvent> = concat(of({ watched: [] }), NEVER);
 
-function addressesOf(wanted: JsonObject): readonly string[] {
-  const listed = member(wanted, 'resourceSubscriptions');
+function addressesOf(requested: JsonObject): readonly string[] {
+  const listed = member(requested, 'resourceSubscriptions');
   if (listed === undefined) return [];
   if (!Array.isArray(listed) || !listed.every((uri): uri is string => typeof uri === 'string')) {
     throw invalidParams('Invalid params: resourceSubscriptions must be a list of addresses');
@@ -39,16 +39,16 @@ export function listen(
   { subscriptions, listChanges }: ListenParts,
   { params, context }: MethodRequest,
 ): StreamedResult {
-  const wanted = member(params, 'notifications');
-  if (!isJsonObject(wanted)) throw invalidParams('Invalid params: notifications must be an object');
+  const requested = member(params, 'notifications');
+  if (!isJsonObject(requested)) throw invalidParams('Invalid params: notifications must be an object');
   const kinds = LIST_KINDS.filter(
-    (kind) => listChanges?.kinds.has(kind) === true && member(wanted, WANTED[kind]) === true,
+    (kind) => listChanges?.kinds.has(kind) === true && member(requested, WANTED[kind]) === true,
   );
-  const addresses = addressesOf(wanted);
+  const addresses = addressesOf(requested);
   const _meta = Object.freeze({ [SUBSCRIPTION_ID_KEY]: context.requestId });
-  const tagged = (method: string, told: JsonObject = {}): Notification => ({
+  const tagged = (method: string, sent: JsonObject = {}): Notification => ({
     method: `notifications/${method}`,
-    params: { ...told, _meta },
+    params: { ...sent, _meta },
   });
   const toNotification = (event: ListenEvent): Notification =>
     'updated' in event
@@ -106,10 +106,10 @@ export function resourceSubscriptionMethods(
       let subscribed: boolean;
       try {
         subscribed = await served().subscribe(uri, request.context);
-      } catch (fault) {
+      } catch (error) {
         // The same error as a read of the address.
-        if (fault instanceof Refused) throw refusedResource(uri, request.dialect, fault.refusal);
-        throw fault;
+        if (error instanceof Refused) throw refusedResource(uri, request.dialect, error.refusal);
+        throw error;
       }
       if (subscribed) return {};
       throw invalidParams(STREAM_GONE);

@@ -22,11 +22,11 @@ const classArgument = (name: string, description: string): PromptArgument => ({
 const json = (value: unknown) => JSON.stringify(value);
 
 async function parseRelations({ args, records }: PromptCall): Promise<string> {
-  const asked = (args.get('classes') ?? '')
+  const requested = (args.get('classes') ?? '')
     .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '');
-  const subset = asked.length > 0 ? new Set(asked.map(canonicalClassName)) : undefined;
+  const subset = requested.length > 0 ? new Set(requested.map(canonicalClassName)) : undefined;
   const edges = relationEdges(await records.classes(), subset);
   const lines = [
     subset ? 'Class relations, limited to the classes that were named:' : 'Class relations:',

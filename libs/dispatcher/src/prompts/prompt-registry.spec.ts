@@ -28,7 +28,7 @@ describe('PromptRegistry', () => {
   it('takes a prompt away again, once, and not the one that came in its place', () => {
     const registry = new PromptRegistry();
     let changes = 0;
-    const hearing = registry.changes.subscribe(() => (changes += 1));
+    const subscription = registry.changes.subscribe(() => (changes += 1));
     const takeAway = registry.register(custom('extra'));
     takeAway();
     takeAway();
@@ -39,7 +39,7 @@ describe('PromptRegistry', () => {
     takeOldAway();
     expect(registry.get('extra')).toBe(later);
     expect(changes).toBe(4);
-    hearing.unsubscribe();
+    subscription.unsubscribe();
     registry.reset();
     expect(changes).toBe(4);
   });

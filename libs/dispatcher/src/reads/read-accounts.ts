@@ -55,7 +55,7 @@ export class ReadAccounts {
     const meter = budgeted ?? new CallMeter();
     let admission: Promise<void> | undefined;
     const admitted = () => (admission ??= this.admit(context, budgeted));
-    const door = records.for(metered(context, meter));
+    const access = records.for(metered(context, meter));
     const settled = async (outcome: ToolOutcome, error?: unknown): Promise<void> => {
       if (!admission) return;
       const use = meter.settle(outcome.ok ? Buffer.byteLength(outcome.text) : 0);
@@ -66,7 +66,7 @@ export class ReadAccounts {
     };
     let result: T;
     try {
-      result = await work(new AdmittedRecords(door, admitted));
+      result = await work(new AdmittedRecords(access, admitted));
     } catch (error) {
       await settled({ ok: false, refusal: refusalOf(error, name) }, error).catch(() => undefined);
       throw error;
@@ -108,7 +108,7 @@ function refusalOf(error: unknown, name: string) {
 class AdmittedRecords implements GovernedRecords {
   /** @param admitted called before every read of rows; throws to refuse it */
   constructor(
-    private readonly door: GovernedRecords,
+    private readonly access: GovernedRecords,
     private readonly admitted: () => Promise<void>,
   ) {}
 
@@ -149,27 +149,27 @@ class AdmittedRecords implements GovernedRecords {
   }
 
   checkAggregate(className: unknown, pipeline: unknown, options?: Pick<AggregateOptions, 'where'>) {
-    return this.door.checkAggregate(className, pipeline, options);
+    return this.access.checkAggregate(className, pipeline, options);
   }
 
   admit(className: unknown) {
-    return this.door.admit(className);
+    return this.access.admit(className);
   }
 
-  indexes(...asked: Parameters<GovernedRecords['indexes']>) {
-    return this.door.indexes(...asked);
+  indexes(...args: Parameters<GovernedRecords['indexes']>) {
+    return this.access.indexes(...args);
   }
 
   classes() {
-    return this.door.classes();
+    return this.access.classes();
   }
 
   describe(className: unknown) {
-    return this.door.describe(className);
+    return this.access.describe(className);
   }
 
   private async opened(): Promise<GovernedRecords> {
     await this.admitted();
-    return this.door;
+    return this.access;
   }
 }

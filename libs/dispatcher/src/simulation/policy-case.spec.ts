@@ -80,9 +80,9 @@ describe('a policy case', () => {
     ['allowed and refused', [{ ...ENTRY, expect: { allowed: true, refused: 'timeout' } }], /stands alone/],
     ['allowed: false', [{ ...ENTRY, expect: { allowed: false } }], /can only be true/],
     ['a predicate without a class', [{ ...ENTRY, arguments: {}, injected: { a: 1 } }], /class_name/],
-  ])('is not read with %s', (_, data, fault) => {
+  ])('is not read with %s', (_, data, error) => {
     const { cases, faults } = readPolicyCases(data);
     expect([cases, faults.length]).toEqual([[], 1]);
-    expect(faults[0]).toMatch(fault);
+    expect(faults[0]).toMatch(error);
   });
 });

@@ -36,39 +36,39 @@ export function readPolicyCases(data: unknown): { cases: PolicyCase[]; faults: s
   if (!Array.isArray(data) || data.length === 0) {
     return { cases: [], faults: ['a file of policy cases is a list with at least one case'] };
   }
-  const faults: string[] = [];
+  const errors: string[] = [];
   const cases = data.flatMap((entry: unknown, index) => {
-    const before = faults.length;
-    const read = readCase(entry, index, faults);
-    return read && faults.length === before ? [read] : [];
+    const before = errors.length;
+    const read = readCase(entry, index, errors);
+    return read && errors.length === before ? [read] : [];
   });
-  return { cases, faults };
+  return { cases, faults: errors };
 }
 
-function readCase(entry: unknown, index: number, faults: string[]): PolicyCase | null {
+function readCase(entry: unknown, index: number, errors: string[]): PolicyCase | null {
   const at = `case ${index + 1}`;
   if (!isObject(entry)) {
-    faults.push(`${at}: must be an object`);
+    errors.push(`${at}: must be an object`);
     return null;
   }
   for (const key of Object.keys(entry)) {
-    if (!CASE_KEYS.includes(key)) faults.push(`${at}: unknown key '${key}'`);
+    if (!CASE_KEYS.includes(key)) errors.push(`${at}: unknown key '${key}'`);
   }
   const { agent, tool, arguments: args = {}, expect, injected, injectedInto = {}, masked = {} } = entry;
-  if (!isText(agent)) faults.push(`${at}: agent must be the name of an agent`);
-  if (!isText(tool)) faults.push(`${at}: tool must be the name of a tool`);
-  if (!isObject(args)) faults.push(`${at}: arguments must be an object`);
-  const fault = expectationFault(expect);
-  if (fault) faults.push(`${at}: ${fault}`);
+  if (!isText(agent)) errors.push(`${at}: agent must be the name of an agent`);
+  if (!isText(tool)) errors.push(`${at}: tool must be the name of a tool`);
+  if (!isObject(args)) errors.push(`${at}: arguments must be an object`);
+  const error = expectationError(expect);
+  if (error) errors.push(`${at}: ${error}`);
   if (!isObject(injectedInto) || !Object.values(injectedInto).every(isObject))
-    faults.push(`${at}: injectedInto must hold a partial where per class`);
+    errors.push(`${at}: injectedInto must hold a partial where per class`);
   const called = isObject(args) ? args['class_name'] : undefined;
   if (injected !== undefined && !(isObject(injected) && isText(called)))
-    faults.push(`${at}: injected must be a partial where, of a call with a class_name`);
+    errors.push(`${at}: injected must be a partial where, of a call with a class_name`);
   if (!isObject(masked) || !Object.values(masked).every(isText) || (!isText(called) && 'masked' in entry))
-    faults.push(`${at}: masked must hold what is done with fields, of a call with a class_name`);
+    errors.push(`${at}: masked must hold what is done with fields, of a call with a class_name`);
   const rule = entry['rule'] ?? `${String(agent)} ${String(tool)} ${JSON.stringify(args)}`;
-  if (!isText(rule)) faults.push(`${at}: rule must be text`);
+  if (!isText(rule)) errors.push(`${at}: rule must be text`);
   return {
     rule: isText(rule) ? rule : at,
     agent: String(agent),
@@ -83,7 +83,7 @@ function readCase(entry: unknown, index: number, faults: string[]): PolicyCase |
   };
 }
 
-function expectationFault(expect: unknown): string | null {
+function expectationError(expect: unknown): string | null {
   if (!isObject(expect)) return 'expect must be { allowed: true } or { refused: code }';
   if ('allowed' in expect) {
     return expect['allowed'] === true && Object.keys(expect).length === 1
@@ -101,22 +101,22 @@ function expectationFault(expect: unknown): string | null {
 }
 
 /** The differences between a simulation and the expectation of a case; empty when none. */
-export function judgeCase(policyCase: PolicyCase, rehearsal: Rehearsal): string[] {
+export function judgeCase(policyCase: PolicyCase, outcome: Rehearsal): string[] {
   const { expect, injected, masked } = policyCase;
   const className = canonicalClassName(String(policyCase.arguments['class_name']));
-  const verdict = 'allowed' in expect ? allowedFault(rehearsal) : refusalFaults(expect, rehearsal.refusal);
+  const verdict = 'allowed' in expect ? allowedError(outcome) : refusalErrors(expect, outcome.refusal);
   return [
     ...verdict,
-    ...Object.entries(injected).flatMap(([name, where]) => limitFaults(name, where, rehearsal)),
-    ...Object.entries(masked).flatMap(([field, mask]) => maskFaults(className, field, mask, rehearsal)),
+    ...Object.entries(injected).flatMap(([name, where]) => limitErrors(name, where, outcome)),
+    ...Object.entries(masked).flatMap(([field, mask]) => maskErrors(className, field, mask, outcome)),
   ];
 }
 
-function allowedFault({ refusal }: Rehearsal): string[] {
-  return refusal ? [`expected to be allowed, but ${told(refusal)}`] : [];
+function allowedError({ refusal }: Rehearsal): string[] {
+  return refusal ? [`expected to be allowed, but ${result(refusal)}`] : [];
 }
 
-function refusalFaults(expected: ExpectedRefusal, refusal: Refusal | undefined): string[] {
+function refusalErrors(expected: ExpectedRefusal, refusal: Refusal | undefined): string[] {
   if (!refusal) return [`expected to be refused with ${expected.refused}, but allowed`];
   const found: ExpectedRefusal = {
     refused: refusal.code,
@@ -126,18 +126,20 @@ function refusalFaults(expected: ExpectedRefusal, refusal: Refusal | undefined):
   };
   return (['refused', 'gate', 'kind', 'field'] as const)
     .filter((key) => expected[key] !== undefined && expected[key] !== found[key])
-    .map((key) => `expected ${key} '${expected[key]}', found '${found[key] ?? 'none'}': ${told(refusal)}`);
+    .map((key) => `expected ${key} '${expected[key]}', found '${found[key] ?? 'none'}': ${result(refusal)}`);
 }
 
-function maskFaults(className: string, field: string, wanted: string, { masked }: Rehearsal): string[] {
+function maskErrors(className: string, field: string, requested: string, { masked }: Rehearsal): string[] {
   const found = masked.find((one) => one.className === className && one.field === field)?.mask ?? 'none';
-  return found === wanted ? [] : [`expected ${className}.${field} masked as '${wanted}', found '${found}'`];
+  return found === requested
+    ? []
+    : [`expected ${className}.${field} masked as '${requested}', found '${found}'`];
 }
 
-function limitFaults(name: string, wanted: PlainObject, { injected }: Rehearsal): string[] {
+function limitErrors(name: string, requested: PlainObject, { injected }: Rehearsal): string[] {
   const className = canonicalClassName(name);
   const limits = injected.filter((limit) => limit.className === className).map(({ where }) => where);
-  return Object.entries(wanted)
+  return Object.entries(requested)
     .filter(([field, condition]) => !limits.some((where) => demands(where, field, condition)))
     .map(([field, condition]) => {
       const found =
@@ -156,7 +158,7 @@ function demands(where: PlainObject, field: string, condition: unknown): boolean
   );
 }
 
-function told({ code, gate, message, cause }: Refusal): string {
+function result({ code, gate, message, cause }: Refusal): string {
   return `refused by ${gate} with ${code} (${cause ?? message})`;
 }
 

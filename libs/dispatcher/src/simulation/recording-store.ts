@@ -29,17 +29,17 @@ export type StoreCommand =
   | { readonly command: 'related'; readonly query: RelatedQuery }
   | { readonly command: 'explain'; readonly query: CountQuery }
   | { readonly command: 'search'; readonly query: TextSearchQuery }
-  | { readonly command: 'facets'; readonly query: RehearsedFacets }
+  | { readonly command: 'facets'; readonly query: SimulatedFacets }
   | { readonly command: 'vector search'; readonly query: Omit<VectorSearchQuery, 'vector'> }
-  | { readonly command: WriteCommand; readonly query: RehearsedWrite };
+  | { readonly command: WriteCommand; readonly query: SimulatedWrite };
 
 type WriteCommand = 'create' | 'update' | 'delete' | 'create class' | 'add fields' | 'delete class';
 
-interface RehearsedFacets extends Omit<FacetQuery, 'facets'> {
+interface SimulatedFacets extends Omit<FacetQuery, 'facets'> {
   readonly facets: Readonly<Record<string, Facet>>;
 }
 
-interface RehearsedWrite {
+interface SimulatedWrite {
   readonly className: string;
   readonly objectId?: string;
   readonly where?: Where;
@@ -86,7 +86,7 @@ export class RecordingStore extends RecordReader {
   }
 
   /** A write that changed nothing. */
-  write(command: WriteCommand, query: RehearsedWrite): Promise<void> {
+  write(command: WriteCommand, query: SimulatedWrite): Promise<void> {
     return this.answer({ command, query }, undefined);
   }
 

@@ -33,9 +33,9 @@ describe('a rehearsal', () => {
   });
 
   it('tells the commands of its own call alone, however many went before', async () => {
-    const rehearser = room(() => null, true);
-    await rehearser.rehearse(agent, 'read', {});
-    expect((await rehearser.rehearse(agent, 'read', {})).commands).toHaveLength(1);
+    const simulator = room(() => null, true);
+    await simulator.rehearse(agent, 'read', {});
+    expect((await simulator.rehearse(agent, 'read', {})).commands).toHaveLength(1);
   });
 
   it('spends nothing of a rate limit', async () => {

@@ -100,17 +100,17 @@ export function simulatedAgent(
 
 /** Approves in place of the person, and remembers that an approval was requested. */
 export class SimulatedApprover extends Approver {
-  private asked = false;
+  private wasRequested = false;
 
   /** Whether an approval was requested since the last call. */
   take(): boolean {
-    const { asked } = this;
-    this.asked = false;
-    return asked;
+    const { wasRequested } = this;
+    this.wasRequested = false;
+    return wasRequested;
   }
 
   async review(_request: ApprovalRequest): Promise<ApprovalDecision> {
-    this.asked = true;
+    this.wasRequested = true;
     return { outcome: 'approve' };
   }
 }

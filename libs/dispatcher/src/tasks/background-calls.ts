@@ -126,29 +126,29 @@ export class BackgroundCalls {
       observed?.ends({ outcome: outcome.ok ? 'ok' : 'tool_error' });
       if (round.isOpen) return { kind: 'input', requests: round.requests(), soFar: round.soFar };
       return { kind: 'result', result: toolResult(outcome, dialect, run.signal) };
-    } catch (fault) {
-      return this.ended(fault, round);
+    } catch (error) {
+      return this.ended(error, round);
     } finally {
       // The run waits for its client, or ended with a protocol error.
       observed?.ends(round.isOpen ? { outcome: 'ok' } : { outcome: 'error', code: RPC.internalError });
     }
   }
 
-  private ended(fault: unknown, round: InputRound): BackgroundOutcome {
+  private ended(error: unknown, round: InputRound): BackgroundOutcome {
     try {
       if (round.isOpen) return { kind: 'input', requests: round.requests(), soFar: round.soFar };
     } catch (missing) {
       return this.failed(missing);
     }
-    return this.failed(fault);
+    return this.failed(error);
   }
 
-  private failed(fault: unknown): BackgroundOutcome {
-    if (fault instanceof ProtocolFault) {
-      const { code, message, data } = fault;
+  private failed(error: unknown): BackgroundOutcome {
+    if (error instanceof ProtocolFault) {
+      const { code, message, data } = error;
       return { kind: 'error', error: { code, message, ...(data !== undefined && { data }) } };
     }
-    this.log.warn(faultLine('[Tasks]', fault));
+    this.log.warn(faultLine('[Tasks]', error));
     return { kind: 'error', error: { code: RPC.internalError, message: 'Internal error' } };
   }
 }

@@ -63,9 +63,9 @@ export interface TaskState {
 export abstract class TaskStore {
   /**
    * Takes the call over. What is returned survives this process where the desk's state does.
-   * @param patience milliseconds to wait for an outcome, for a call that may be answered at once
+   * @param timeout milliseconds to wait for an outcome, for a call that may be answered at once
    */
-  abstract start(call: TaskCall, patience: number): Promise<TaskState>;
+  abstract start(call: TaskCall, timeout: number): Promise<TaskState>;
   /** `undefined`: this owner has no such task. */
   abstract find(taskId: string, owner: TaskOwner): Promise<TaskState | undefined>;
   /**
@@ -135,7 +135,7 @@ export function createdTask({ taskId, ...state }: TaskState): JsonObject {
 
 /** `tasks/get`, `tasks/update` and `tasks/cancel`, for clients that declare the extension in the request. */
 export class TaskMethods {
-  constructor(private readonly desk: TaskStore | undefined) {}
+  constructor(private readonly store: TaskStore | undefined) {}
 
   async get(request: MethodRequest): Promise<JsonObject> {
     const { desk, taskId, owner } = this.asked('tasks/get', request);
@@ -159,10 +159,10 @@ export class TaskMethods {
   }
 
   private asked(method: string, { params, context, dialect }: MethodRequest) {
-    if (!this.desk) throw methodNotFound(method);
+    if (!this.store) throw methodNotFound(method);
     if (!declaresTasks(context.clientCapabilities, dialect)) throw tasksNotDeclared();
     const { taskId } = params;
     if (typeof taskId !== 'string') throw unknownTask();
-    return { desk: this.desk, taskId, owner: taskOwner(context.agent) };
+    return { desk: this.store, taskId, owner: taskOwner(context.agent) };
   }
 }

@@ -54,14 +54,14 @@ export type CodeChoice = Omit<AgentChoice, 'agent'> & { readonly agent: string |
  * @throws TypeError for an invalid choice
  */
 export function chosenAgent(
-  editions: Pick<ConfigVersions, 'current' | 'shapeOf'>,
+  versions: Pick<ConfigVersions, 'current' | 'shapeOf'>,
   choice: AgentChoice,
   source: string,
 ): Agent {
   assertChoice(source, choice);
-  const shape = editions.shapeOf(choice.agent);
+  const shape = versions.shapeOf(choice.agent);
   if (!shape) throw new TypeError(`no agent is named '${choice.agent}'`);
-  return made(shape, choice, () => ownIdentity(editions, choice.agent));
+  return made(shape, choice, () => ownIdentity(versions, choice.agent));
 }
 
 /** An agent outside the configuration, under the served policy. @throws TypeError */
@@ -100,8 +100,8 @@ function isTenant(value: unknown): value is string | number {
   return typeof value === 'string' ? value !== '' : Number.isFinite(value);
 }
 
-function ownIdentity(editions: Pick<ConfigVersions, 'current'>, agent: string): Identity {
-  const own = editions.current.identities.get(agent);
+function ownIdentity(versions: Pick<ConfigVersions, 'current'>, agent: string): Identity {
+  const own = versions.current.identities.get(agent);
   if (
     own === undefined ||
     own === 'callerSession' ||
@@ -165,7 +165,7 @@ class AdmittedAgents extends DelegatingAuthenticator {
 
   override async authenticate(request: CredentialSource): Promise<Agent> {
     const admitted = new Set<Agent>();
-    const asked: AdmissionRequest = {
+    const admission: AdmissionRequest = {
       ...request,
       admit: (choice) => {
         const agent = this.agentOf(choice);
@@ -173,7 +173,7 @@ class AdmittedAgents extends DelegatingAuthenticator {
         return agent;
       },
     };
-    const agent = await unlessRefused(() => this.bound.authenticate(asked));
+    const agent = await unlessRefused(() => this.bound.authenticate(admission));
     if (agent === null) throw new Unauthorized();
     if (!admitted.has(agent)) throw new TypeError('an agent that admit() did not make for this request');
     return agent;
@@ -192,9 +192,9 @@ class AdmittedAgents extends DelegatingAuthenticator {
 }
 
 /** Returns null where the application's code throws a 401 or 403 of Nest. */
-async function unlessRefused<T>(ask: () => Promise<T>): Promise<T | null> {
+async function unlessRefused<T>(authenticate: () => Promise<T>): Promise<T | null> {
   try {
-    return await ask();
+    return await authenticate();
   } catch (error) {
     if (isRefusal(error)) return null;
     throw error;
@@ -205,9 +205,9 @@ async function unlessRefused<T>(ask: () => Promise<T>): Promise<T | null> {
 function recorded(source: string, of: (agentOf: AgentOf) => Authenticator): Provider {
   return {
     provide: Authenticator,
-    useFactory: (editions: ConfigVersions, audit: AuditSink) =>
+    useFactory: (versions: ConfigVersions, audit: AuditSink) =>
       new RecordedAuthenticator(
-        of((choice) => chosenAgent(editions, choice, source)),
+        of((choice) => chosenAgent(versions, choice, source)),
         audit,
       ),
     inject: [ConfigVersions, AuditSink],

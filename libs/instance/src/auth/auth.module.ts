@@ -67,7 +67,7 @@ interface Sessions {
 }
 
 /** Used until a session replaces it; the empty token is always refused. */
-const NOBODY = sessionIdentity('');
+const NO_SESSION = sessionIdentity('');
 
 type OtherRule = Exclude<AuthRuleConfig, { readonly oauth: unknown } | { readonly parseSession: true }>;
 
@@ -79,7 +79,7 @@ function admissionBy(
 ): AuthRule {
   const fixed =
     identity === 'callerSession' || identity.kind === 'impersonate' || identity.kind === 'claimedUser'
-      ? NOBODY
+      ? NO_SESSION
       : identity;
   if ('apiKey' in rule) return new ApiKeyRule(rule.apiKey, shape, fixed);
   if ('apiKeyHash' in rule) return new HashedKeyRule(rule.apiKeyHash, shape, fixed);
@@ -94,10 +94,10 @@ function admissionOf(
 ): Pick<AgentOfTokens, 'identity' | 'admission' | 'sessionOwners'> {
   if (identity === 'callerSession') {
     const admission: Admission = (agent, credentials) => withOwnSession(agent, credentials, owners);
-    return { identity: NOBODY, admission, sessionOwners: owners };
+    return { identity: NO_SESSION, admission, sessionOwners: owners };
   }
   if (identity.kind !== 'impersonate') return { identity };
-  return { identity: NOBODY, admission: (agent) => actingAs(identity, agent, impersonated) };
+  return { identity: NO_SESSION, admission: (agent) => actingAs(identity, agent, impersonated) };
 }
 
 function createAuthenticator(

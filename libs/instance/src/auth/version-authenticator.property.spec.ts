@@ -105,7 +105,7 @@ describe('an edition of the configuration', () => {
           admit: () => undefined,
           log: { warn: (line) => refusals.push(line) },
         });
-        const authenticator = new VersionAuthenticator(versions, (edition) => new OneAgent(edition));
+        const authenticator = new VersionAuthenticator(versions, (version) => new OneAgent(version));
         const scopes = new AgentScopes(versions.policies);
         const audit = new Kept();
         const journal = new CallJournal(

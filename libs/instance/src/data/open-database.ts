@@ -36,7 +36,7 @@ export function readSeedFile(path: string): Seed {
     if (error instanceof SeedError) {
       throw new ConfigError(
         path,
-        error.faults.map((fault) => ({ path: 'seed', message: fault })),
+        error.faults.map((message) => ({ path: 'seed', message })),
       );
     }
     throw error;

@@ -202,9 +202,9 @@ function withDatabaseAlone(mongo: MongoConnection): Provider[] {
 }
 
 function withParseServer(mongo: MongoConnection | null, parse: ParseConnection): Provider[] {
-  const asked = directoryOf({ mongo, parse });
-  const directory = new CachedPrincipalDirectory(asked);
-  const sessions = new SessionRecheck(asked, directory);
+  const source = directoryOf({ mongo, parse });
+  const directory = new CachedPrincipalDirectory(source);
+  const sessions = new SessionRecheck(source, directory);
   return [
     { provide: CachedPrincipalDirectory, useValue: directory },
     {

@@ -6,7 +6,7 @@ import { type OperationContext, type ParseRow, RecordReader, RecordWriter, type 
 import type { Where } from '#policy';
 
 /** Milliseconds that one operation may take. */
-const PATIENCE = 30_000;
+const TIMEOUT = 30_000;
 
 /** Selects rows and their fields. */
 export interface UngovernedQuery {
@@ -80,9 +80,9 @@ export class UngovernedData {
     let success = false;
     try {
       const result = await work({
-        maxTimeMS: PATIENCE,
+        maxTimeMS: TIMEOUT,
         comment: `parley:ungoverned:${name}`,
-        signal: AbortSignal.timeout(PATIENCE),
+        signal: AbortSignal.timeout(TIMEOUT),
       });
       success = true;
       return result;

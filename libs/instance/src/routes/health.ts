@@ -74,12 +74,12 @@ export class Readiness {
 }
 
 /** A dependency that does not answer in time is down. */
-function yesOrNo(ask: () => Promise<boolean>): Probed {
+function yesOrNo(check: () => Promise<boolean>): Probed {
   return {
     ping: async (timeoutMs) => {
       let timer: NodeJS.Timeout | undefined;
       const silence = new Promise<boolean>((resolve) => (timer = setTimeout(resolve, timeoutMs, false)));
-      const up = await Promise.race([ask(), silence]).finally(() => clearTimeout(timer));
+      const up = await Promise.race([check(), silence]).finally(() => clearTimeout(timer));
       if (!up) throw new Error('it does not answer');
     },
   };

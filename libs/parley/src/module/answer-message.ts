@@ -45,7 +45,7 @@ const failure = (id: unknown, code: number, message: string, status: number): An
 });
 
 /** The error of the envelope; null: it is a request or a notification. */
-function envelopeFault(body: JsonObject): string | null {
+function envelopeError(body: JsonObject): string | null {
   if (body['jsonrpc'] !== '2.0') return "jsonrpc must be '2.0'";
   if (typeof body['method'] !== 'string' || body['method'] === '') return 'method must be a text';
   const { id } = body;
@@ -66,8 +66,8 @@ export async function answerMessage(
     return failure(null, INVALID_REQUEST, 'Invalid Request: send one message at a time', 400);
   if (!isJsonObject(body))
     return failure(null, INVALID_REQUEST, 'Invalid Request: expected a JSON-RPC object', 400);
-  const fault = envelopeFault(body);
-  if (fault !== null) return failure(body['id'], INVALID_REQUEST, `Invalid Request: ${fault}`, 400);
+  const error = envelopeError(body);
+  if (error !== null) return failure(body['id'], INVALID_REQUEST, `Invalid Request: ${error}`, 400);
   const { id, method, params } = body as { id?: string | number; method: string; params?: unknown };
   const correlationId = agent.correlationId ?? sanitizeCorrelationId(options.correlationId);
   const reply = await kernel.dispatch(method, params, {

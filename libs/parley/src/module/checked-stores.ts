@@ -73,9 +73,9 @@ export function contradicts(row: Readonly<Record<string, unknown>>, where: Where
 function hasOne(value: unknown, admitted: ReadonlySet<string>): boolean {
   const values: unknown[] = Array.isArray(value) ? value : [value ?? null];
   return values.some((one) => {
-    const told =
+    const actual =
       isObject(one) && one['__type'] === 'Object' ? plain({ ...one, __type: 'Pointer' }) : plain(one);
-    return told !== undefined && admitted.has(told);
+    return actual !== undefined && admitted.has(actual);
   });
 }
 

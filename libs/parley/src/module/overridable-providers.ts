@@ -53,12 +53,12 @@ export const UNBOUND: readonly Provider[] = OVERRIDABLE_TOKENS.map((provide) => 
 }));
 
 /** Null means only that nothing is bound: a factory that returns nothing must not select the default. */
-function shapeFault({ name, methods }: Overridable, value: unknown): ConfigFault[] {
-  const fault = (message: string) => [{ path: name, message: `is bound to ${message}` }];
-  if (methods.length === 0) return typeof value === 'function' ? [] : fault('something that is no function');
-  if (typeof value !== 'object' || value === null) return fault('something that is no object');
+function bindingError({ name, methods }: Overridable, value: unknown): ConfigFault[] {
+  const error = (message: string) => [{ path: name, message: `is bound to ${message}` }];
+  if (methods.length === 0) return typeof value === 'function' ? [] : error('something that is no function');
+  if (typeof value !== 'object' || value === null) return error('something that is no object');
   const missing = methods.filter((method) => typeof Reflect.get(value, method) !== 'function');
-  return missing.length === 0 ? [] : fault(`an object without ${missing.join(', ')}`);
+  return missing.length === 0 ? [] : error(`an object without ${missing.join(', ')}`);
 }
 
 const HOOKS: ReadonlySet<PropertyKey> = new Set([
@@ -93,11 +93,11 @@ export class BoundProviders {
     const given = OVERRIDABLE.map((one, index) => ({ one, value: values[index] })).filter(
       ({ value }) => value !== null,
     );
-    const faults = given.flatMap(({ one, value }) => shapeFault(one, value));
+    const errors = given.flatMap(({ one, value }) => bindingError(one, value));
     this.bound = new Map(given.map(({ one, value }) => [one.token, value as object]));
     if (this.bound.has(Authenticator) && this.bound.has(AGENT_FACTORY))
-      faults.push({ path: 'AGENT_FACTORY', message: 'is bound beside Authenticator: one of them must go' });
-    if (faults.length > 0) throw new ConfigError('providers', faults);
+      errors.push({ path: 'AGENT_FACTORY', message: 'is bound beside Authenticator: one of them must go' });
+    if (errors.length > 0) throw new ConfigError('providers', errors);
   }
 
   private get<T>(token: abstract new (...args: never[]) => T): T | null {

@@ -119,19 +119,19 @@ export class ParleyHost
 {
   readonly parley: Parley;
 
-  constructor(private readonly parts: HostParts) {
-    this.parley = new Parley(parts.name, parts.opened.app, parts.environment);
+  constructor(private readonly dependencies: HostParts) {
+    this.parley = new Parley(dependencies.name, dependencies.opened.app, dependencies.environment);
   }
 
   /** @throws ToolDeclarationError, MethodDeclarationError */
   onModuleInit(): void {
-    const { name, discovery, contexts, config } = this.parts;
+    const { name, discovery, contexts, config } = this.dependencies;
     if (config.getGlobalRequestGuards().length > 0)
       new Logger('Parley').warn('global guards that are made for each request do not run on tools');
     this.nameUnlisted();
-    publishEvents(this.parts.opened.app, discovery);
+    publishEvents(this.dependencies.opened.app, discovery);
     const context = new ToolContext(contexts);
-    const methods = this.parts.opened.app.get(MethodRegistry);
+    const methods = this.dependencies.opened.app.get(MethodRegistry);
     for (const instance of listedInstances(name, discovery)) {
       this.parley.tools.registerDeclared(toolsOf(instance, context));
       for (const prompt of promptsOf(instance)) this.parley.prompts.register(prompt);
@@ -141,7 +141,7 @@ export class ParleyHost
 
   /** Logged once, by the first of several instances. */
   private nameUnlisted(): void {
-    const { discovery } = this.parts;
+    const { discovery } = this.dependencies;
     const hosts = discovery.getProviders().map(({ instance }) => instance as unknown);
     if (hosts.find((instance) => instance instanceof ParleyHost) !== this) return;
     const names = unlistedTools(discovery);
@@ -157,18 +157,18 @@ export class ParleyHost
    */
   async onApplicationBootstrap(): Promise<void> {
     this.serve();
-    await this.parts.opened.begin();
+    await this.dependencies.opened.begin();
   }
 
   private serve(): void {
-    const { http, opened, name, endpoints, ...mounted } = this.parts;
+    const { http, opened, name, endpoints, ...mounted } = this.dependencies;
     // An application context without a server has no adapter, and a testing module has one without a server.
     const adapter = http.httpAdapter as HttpAdapterHost['httpAdapter'] | undefined;
     const server = adapter?.getHttpServer() as Server | undefined;
     if (!adapter || !server) return;
     const context = opened.app;
     const { config } = context.get(ConfigVersions).current;
-    if (!this.parts.admits)
+    if (!this.dependencies.admits)
       new Logger('Parley').warn(
         `nobody is admitted to instance '${name}': give \`auth\`, AGENT_FACTORY or an Authenticator`,
       );
@@ -179,10 +179,10 @@ export class ParleyHost
 
   /** Runs before the dependencies of tools are destroyed. */
   async onModuleDestroy(): Promise<void> {
-    await Promise.all([this.parley.closeListeners(), this.parts.opened.drain()]);
+    await Promise.all([this.parley.closeListeners(), this.dependencies.opened.drain()]);
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await this.parts.opened.close();
+    await this.dependencies.opened.close();
   }
 }

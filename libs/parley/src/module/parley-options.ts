@@ -33,7 +33,7 @@ export const DEFAULT_ENDPOINTS: Required<ParleyEndpoints> = Object.freeze({
 });
 
 /** Untyped code may pass any value. */
-function endpointFaults(given: unknown): ConfigFault[] {
+function endpointErrors(given: unknown): ConfigFault[] {
   if (given === undefined) return [];
   if (given === null || typeof given !== 'object')
     return [{ path: 'endpoints', message: 'expected an object' }];
@@ -127,14 +127,14 @@ export function configurationOf(
   const written = Object.entries(options).filter(
     ([section, value]) => !OF_CODE.includes(section) && value !== undefined,
   );
-  const faults: ConfigFault[] = written
+  const errors: ConfigFault[] = written
     .filter(([section]) => OF_THE_SERVICE.includes(section))
     .map(([path]) => ({ path, message: 'belongs to the service; an application has its own' }));
-  faults.push(...endpointFaults(options.endpoints));
+  errors.push(...endpointErrors(options.endpoints));
   if (options.server?.path === '/exports')
-    faults.push({ path: 'server.path', message: 'is where files of exports are looked for' });
+    errors.push({ path: 'server.path', message: 'is where files of exports are looked for' });
   if (admits && options.auth !== undefined)
-    faults.push({ path: 'auth', message: 'is given beside code that says who is calling: one must go' });
+    errors.push({ path: 'auth', message: 'is given beside code that says who is calling: one must go' });
   const sections = written.filter(([section]) => !OF_THE_SERVICE.includes(section));
   // Instances of one application never share a key space of the shared state.
   const redis =
@@ -151,7 +151,7 @@ export function configurationOf(
       auth: options.auth ?? [],
     },
     filters,
-    faults,
+    faults: errors,
   };
 }
 

@@ -44,12 +44,12 @@ export function serveInstance(
     ...(on.approvals ? [routes.approvals] : []),
     ...(on.health ? [routes.health, routes.ready] : []),
   ];
-  const neighbours = new HttpRoutes(besides, edge.unread);
+  const besideRoutes = new HttpRoutes(besides, edge.unread);
   for (const base of bases) {
     const endpoint = `${base}${path}`;
     mountings.mount(endpoint, below(base, edge), { deep: true });
     for (const route of besides)
-      mountings.mount(`${endpoint}${route.path}`, below(endpoint, neighbours), { deep: true });
+      mountings.mount(`${endpoint}${route.path}`, below(endpoint, besideRoutes), { deep: true });
     if (on.exports) mountings.mount(`${endpoint}/exports`, below(endpoint, edge), { deep: true });
   }
   const [first = path] = mcpAt;

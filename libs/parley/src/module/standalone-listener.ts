@@ -45,8 +45,8 @@ export async function openListener(
   const { [SWITCH]: enabled = '' } = environment;
   if (!isTruthy(enabled))
     throw new ConfigError('environment', [{ path: SWITCH, message: 'must be true for a port to be opened' }]);
-  const faults = startErrors({ ...config, server: { ...config.server, host } }, environment, 'http');
-  if (faults.length > 0) throw new ConfigError('listen', faults);
+  const errors = startErrors({ ...config, server: { ...config.server, host } }, environment, 'http');
+  if (errors.length > 0) throw new ConfigError('listen', errors);
   const server = createServer((_request, response) => {
     response.writeHead(404, { 'Content-Type': 'application/json' }).end('{"error":"Not Found"}');
   });
@@ -55,8 +55,8 @@ export async function openListener(
   server.requestTimeout = 60_000;
   server.maxConnections = config.server.maxConnections;
   const edge = context.get(McpEdge);
-  const neighbours = new HttpRoutes(Object.values(routesOf(context)), edge.unread);
-  mountEdges(server, [edge, neighbours], edge.unread);
+  const routes = new HttpRoutes(Object.values(routesOf(context)), edge.unread);
+  mountEdges(server, [edge, routes], edge.unread);
   await listening(server, port, host);
   const { port: opened } = server.address() as AddressInfo;
   const named = host.includes(':') ? `[${host}]` : host;

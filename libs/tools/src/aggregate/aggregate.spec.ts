@@ -55,16 +55,16 @@ describe('aggregate', () => {
     ['the limit was added and reached', true, 200, true],
     ['the limit was added and not reached', true, 199, false],
     ['the pipeline had a bound of its own', false, 200, false],
-  ])('says whether it was cut: %s', async (_, autoLimited, count, told) => {
+  ])('says whether it was cut: %s', async (_, autoLimited, count, expected) => {
     const { records, run } = setUp(Array.from({ length: count }, (__, n) => ({ n })));
     records.autoLimited = autoLimited;
     const answer = await run({ pipeline: GROUPED });
     expect([answer['auto_limited'], answer['auto_limit']]).toEqual(
-      told ? [true, 200] : [undefined, undefined],
+      expected ? [true, 200] : [undefined, undefined],
     );
     expect(
       String(answer['hint']).includes('$limit') && String(answer['hint']).includes('count_objects'),
-    ).toBe(told);
+    ).toBe(expected);
   });
 
   it('names the row in the stamp only while rows are rows of the class', async () => {

@@ -56,7 +56,7 @@ export function givenProperty(type: { readonly prototype: object }): string | un
   return Reflect.getMetadata(GIVEN, type.prototype) as string | undefined;
 }
 
-const told = (schema: JsonSchema, description: string | undefined) =>
+const described = (schema: JsonSchema, description: string | undefined) =>
   ArgumentSchema(description === undefined ? schema : { ...schema, description });
 
 type Message = (args: ValidationArguments) => string;
@@ -90,7 +90,7 @@ export function RequiredText(description?: string) {
       ({ value, property }) =>
         isAbsent(value) || value === '' ? `${property} is required` : `${property} must be a string`,
     ),
-    told(STRING, description),
+    described(STRING, description),
   );
 }
 
@@ -100,12 +100,12 @@ export function GivenText(description?: string) {
     rule('givenText', isText, ({ value, property }) =>
       isAbsent(value) ? `${property} is required` : `${property} must be a string`,
     ),
-    told(STRING, description),
+    described(STRING, description),
   );
 }
 
 export function Text(description?: string) {
-  return applyDecorators(IsOptional(), IsString(NO_TEXT), told(STRING, description));
+  return applyDecorators(IsOptional(), IsString(NO_TEXT), described(STRING, description));
 }
 
 export function TextList(description?: string) {
@@ -116,7 +116,7 @@ export function TextList(description?: string) {
       (value) => Array.isArray(value) && value.every(isText),
       ({ property }) => `${property} must be a list of strings`,
     ),
-    told(listOf(STRING), description),
+    described(listOf(STRING), description),
   );
 }
 
@@ -124,7 +124,7 @@ export function Flag(description?: string) {
   return applyDecorators(
     IsOptional(),
     IsBoolean({ message: '$property must be true or false' }),
-    told(BOOLEAN, description),
+    described(BOOLEAN, description),
   );
 }
 
@@ -133,7 +133,7 @@ export function DefaultFilterChoice() {
   return applyDecorators(
     ValidateIf((_args, value) => value !== undefined),
     IsBoolean({ message: '$property must be true or false' }),
-    told(BOOLEAN, 'false: no default filter.'),
+    described(BOOLEAN, 'false: no default filter.'),
   );
 }
 
@@ -147,7 +147,7 @@ export interface IntegerBounds {
   readonly above?: 'clamp' | 'refuse';
 }
 
-function integerFault(value: unknown, { min, max, above = 'clamp' }: IntegerBounds): string | null {
+function integerError(value: unknown, { min, max, above = 'clamp' }: IntegerBounds): string | null {
   if (above === 'refuse')
     return isInteger(value) && value >= min && value <= max ? null : `must be between ${min} and ${max}`;
   if (!isInteger(value)) return 'must be an integer';
@@ -164,10 +164,10 @@ export function WholeNumber(bounds: IntegerBounds, description?: string) {
     ),
     rule(
       'wholeNumber',
-      (value) => integerFault(value, bounds) === null,
-      ({ value, property }) => `${property} ${integerFault(value, bounds) ?? 'is not valid'}`,
+      (value) => integerError(value, bounds) === null,
+      ({ value, property }) => `${property} ${integerError(value, bounds) ?? 'is not valid'}`,
     ),
-    told(INTEGER, description),
+    described(INTEGER, description),
   );
 }
 
@@ -179,7 +179,7 @@ export function ResultCount(max: number, description?: string) {
       !isInteger(value) ? (value as unknown) : value <= 0 ? undefined : Math.min(value, max),
     ),
     rule('resultCount', isInteger, ({ property }) => `${property} must be an integer`),
-    told(INTEGER, description),
+    described(INTEGER, description),
   );
 }
 
@@ -214,7 +214,7 @@ export function Choice(choices: readonly string[], options: ChoiceOptions = {}) 
     IsOptional(),
     Transform(({ value }) => (isText(value) && blank(value) ? undefined : spelled(choices, value))),
     choiceRule(choices, options),
-    told({ type: 'string', enum: choices }, description),
+    described({ type: 'string', enum: choices }, description),
   );
 }
 
@@ -222,7 +222,7 @@ export function RequiredChoice(choices: readonly string[]) {
   return applyDecorators(
     Transform(({ value }) => spelled(choices, value)),
     choiceRule(choices, {}, true),
-    told({ type: 'string', enum: choices }, undefined),
+    described({ type: 'string', enum: choices }, undefined),
   );
 }
 
@@ -234,7 +234,7 @@ export function JsonObject(description?: string) {
       (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
       ({ property }) => `${property} must be an object`,
     ),
-    told(OBJECT, description),
+    described(OBJECT, description),
   );
 }
 

@@ -33,12 +33,12 @@ describe.each(TOOLS.map((tool) => [tool.definition.name, tool] as const))(
     it.each(['zzzzzz', 'constructor', '$where', 'x'.repeat(5000), ''])(
       'do not include %s, which is answered with all that are taken',
       (argument) => {
-        const told = refusalOf(tool, { [argument]: 1 }) ?? '';
-        expect(told.startsWith(`Invalid arguments: ${name} does not take '${argument.slice(0, 128)}'`)).toBe(
-          true,
-        );
-        for (const taken of declared) expect(told).toContain(taken);
-        expect(told.length).toBeLessThan(1000);
+        const result = refusalOf(tool, { [argument]: 1 }) ?? '';
+        expect(
+          result.startsWith(`Invalid arguments: ${name} does not take '${argument.slice(0, 128)}'`),
+        ).toBe(true);
+        for (const taken of declared) expect(result).toContain(taken);
+        expect(result.length).toBeLessThan(1000);
       },
     );
 

@@ -30,8 +30,8 @@ export function checkedHandler(registration: ToolRegistration): ToolHandler {
     'input',
     registration.input ?? schemaReader(definition.inputSchema, 'input'),
   );
-  const told = definition.outputSchema && schemaReader(definition.outputSchema, 'output');
-  const output = registration.output ?? told;
+  const described = definition.outputSchema && schemaReader(definition.outputSchema, 'output');
+  const output = registration.output ?? described;
   const check = output && compiled(definition.name, 'output', output);
   return async (args, call) => {
     const given = await read(args ?? {});
@@ -39,8 +39,8 @@ export function checkedHandler(registration: ToolRegistration): ToolHandler {
     const result = await handler(given.value as Readonly<Record<string, unknown>>, call);
     const failure = returnedFailure(result);
     if (failure !== null) throw new Refused(failure);
-    const fault = notJson(result instanceof ToolContent ? result.data : result);
-    if (fault !== null) throw new ResultFault(fault);
+    const error = notJson(result instanceof ToolContent ? result.data : result);
+    if (error !== null) throw new ResultFault(error);
     return check ? checkedResult(result, check) : result;
   };
 }
@@ -86,10 +86,12 @@ async function asSent(result: unknown, check: ValueReader): Promise<unknown> {
   return read.value;
 }
 
-function listed(faults: readonly string[]): string {
-  const told = faults.slice(0, MAX_FAULTS).map((fault) => fault.replaceAll(/\s+/g, ' ').slice(0, MAX_FAULT));
-  const more = faults.length - told.length;
-  return `${told.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
+function listed(errors: readonly string[]): string {
+  const described = errors
+    .slice(0, MAX_FAULTS)
+    .map((error) => error.replaceAll(/\s+/g, ' ').slice(0, MAX_FAULT));
+  const more = errors.length - described.length;
+  return `${described.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
 }
 
 const place = (path: string, key: string) => (path === '' ? key : `${path}.${key}`);
@@ -115,8 +117,8 @@ export function notJson(result: unknown, path = '', above: readonly object[] = [
   let first: string | null = null;
   for (const [key, value] of Object.entries(result)) {
     // Continues after the first error, because the rejection of a second promise must be handled as well.
-    const fault = notJson(value, place(path, key), within);
-    first ??= fault;
+    const error = notJson(value, place(path, key), within);
+    first ??= error;
   }
   return first;
 }

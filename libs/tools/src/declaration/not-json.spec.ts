@@ -29,8 +29,8 @@ describe('results that are no JSON', () => {
       { tags: new Set(['a']) },
       "'tags' of the result is a Set, which JSON has no word for: make it an object or an array",
     ],
-  ])('are named with their place: %s', (_, result, fault) => {
-    expect(notJson(result)).toBe(fault);
+  ])('are named with their place: %s', (_, result, error) => {
+    expect(notJson(result)).toBe(error);
   });
 
   it('leaves what speaks for itself, and what is met twice without a circle', () => {

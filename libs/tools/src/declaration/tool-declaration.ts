@@ -72,24 +72,24 @@ const isSchema = (value: unknown): value is JsonSchema =>
 
 /** The path of an array schema without `items`, which several model vendors refuse; null when there is none. */
 function arrayWithoutItems(schema: unknown, path: string): string | null {
-  if (Array.isArray(schema)) return firstFault(schema.entries(), path);
+  if (Array.isArray(schema)) return firstError(schema.entries(), path);
   if (!isSchema(schema)) return null;
   if (schema['type'] === 'array' && schema['items'] === undefined) return path;
-  return firstFault(Object.entries(schema), path);
+  return firstError(Object.entries(schema), path);
 }
 
-function firstFault(entries: Iterable<[string | number, unknown]>, path: string): string | null {
+function firstError(entries: Iterable<[string | number, unknown]>, path: string): string | null {
   for (const [key, value] of entries) {
-    const fault = arrayWithoutItems(value, `${path}.${key}`);
-    if (fault !== null) return fault;
+    const error = arrayWithoutItems(value, `${path}.${key}`);
+    if (error !== null) return error;
   }
   return null;
 }
 
 /** @throws ToolDeclarationError with the reason */
 export function checkDefinition(definition: ToolDefinition): void {
-  const fail = (fault: string): never => {
-    throw new ToolDeclarationError(definition.name, fault);
+  const fail = (error: string): never => {
+    throw new ToolDeclarationError(definition.name, error);
   };
   if (typeof definition.name !== 'string' || !TOOL_NAME.test(definition.name))
     fail('the name must be 1 to 128 of A-Z a-z 0-9 _ . -');

@@ -96,10 +96,10 @@ describe('a declaration', () => {
       'input.properties.rows.items is an array without items',
       { input: { type: 'object', properties: { rows: { type: 'array', items: { type: 'array' } } } } },
     ],
-  ])('is refused: %s', (fault, options) => {
+  ])('is refused: %s', (error, options) => {
     const declare = () => defineTool({ ...MINIMAL, ...options } as ToolOptions);
     expect(declare).toThrow(ToolDeclarationError);
-    expect(declare).toThrow(fault);
+    expect(declare).toThrow(error);
   });
 
   it('names the title in the annotations too', () => {

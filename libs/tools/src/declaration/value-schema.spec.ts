@@ -96,8 +96,8 @@ describe('a class', () => {
     [class Nothing {}, 'without class-validator decorators'],
     [Loop, 'holds itself'],
     [Untyped, '@Type'],
-  ])('that cannot be told is refused: %o', (schema, fault) => {
-    expect(() => schemaReader(schema, 'input')).toThrow(fault);
+  ])('that cannot be told is refused: %o', (schema, error) => {
+    expect(() => schemaReader(schema, 'input')).toThrow(error);
   });
 });
 

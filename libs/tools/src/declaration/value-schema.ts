@@ -65,7 +65,7 @@ function issueText(issue: Issue): string {
 function readStandardSchema(schema: StandardSchema, direction: 'input' | 'output'): SchemaReader {
   const standard = schema['~standard'];
   return {
-    jsonSchema: toldAs(standard, direction),
+    jsonSchema: describedAs(standard, direction),
     compile: () => async (given) => {
       const validated = await standard.validate(given);
       return validated.issues
@@ -75,7 +75,7 @@ function readStandardSchema(schema: StandardSchema, direction: 'input' | 'output
   };
 }
 
-function toldAs(
+function describedAs(
   { jsonSchema, vendor }: StandardSchema['~standard'],
   direction: 'input' | 'output',
 ): JsonSchema {

@@ -58,10 +58,10 @@ export class ListTools {
     ),
   })
   list(args: ListToolsArguments, call: ToolCall) {
-    const wanted = args.category?.trim().toLowerCase();
+    const lowerCase = args.category?.trim().toLowerCase();
     const tools = this.permitted
       .list(call)
-      .filter(({ category }) => !wanted || category.toLowerCase() === wanted)
+      .filter(({ category }) => !lowerCase || category.toLowerCase() === lowerCase)
       .map(({ name, category, description }) => ({ name, category, description: inOneLine(description) }));
     return { tools, categories: CATEGORIES };
   }

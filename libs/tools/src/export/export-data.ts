@@ -122,7 +122,7 @@ class ExportDataArguments {
 
 @Injectable()
 export class ExportData {
-  constructor(private readonly desk: ExportStore) {}
+  constructor(private readonly store: ExportStore) {}
 
   @Tool({
     name: 'export_data',
@@ -160,7 +160,7 @@ export class ExportData {
   async export(args: ExportDataArguments, call: ToolCall) {
     const { class_name: className, format, row_cap: cap = DEFAULT_ROW_CAP } = args;
     const known = await call.records.admit(className);
-    if (args.delivery === 'resource') return this.promised(args, known, call);
+    if (args.delivery === 'resource') return this.orderedExport(args, known, call);
     const { rows, more } = await fetchRows(args, cap, call);
     const written = rows.slice(0, cap);
     const chosen = args.columns.map(columnOf);
@@ -189,7 +189,7 @@ export class ExportData {
   }
 
   /** A link instead of rows. One row is read, so that a refusal of the export occurs now. */
-  private async promised(
+  private async orderedExport(
     args: ExportDataArguments,
     { className }: GovernedClass,
     call: ToolCall,
@@ -197,10 +197,10 @@ export class ExportData {
     const { given } = args;
     const refused = INLINE_ONLY.find((name) => Object.hasOwn(given, name) && given[name] !== null);
     if (refused !== undefined) return refuseArgument(`${refused} cannot be used with delivery resource`);
-    const order = orderOf(args, className, this.desk.maxRows);
+    const order = orderOf(args, className, this.store.maxRows);
     const { where, keys, include } = order;
     await call.records.find(className, { where, keys, include, after: '', limit: 1, expectsScan: true });
-    const { uri, path, fileName, mimeType, expiresAt, maxRows } = await this.desk.promise(order, call);
+    const { uri, path, fileName, mimeType, expiresAt, maxRows } = await this.store.promise(order, call);
     const data = {
       class_name: className,
       format: order.format,

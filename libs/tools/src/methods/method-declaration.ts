@@ -140,8 +140,8 @@ export function defineMethod(
   options: AgentMethodOptions,
 ): MethodDeclaration {
   const name = options.name ?? propertyName;
-  const fail = (fault: string): never => {
-    throw new MethodDeclarationError(className, name, fault);
+  const fail = (error: string): never => {
+    throw new MethodDeclarationError(className, name, error);
   };
   const { permission = 'readonly', type = 'class', permittedKeys, parameters } = options;
   if (!isMethodName(name)) fail('the name must be an identifier, at most 128 characters');

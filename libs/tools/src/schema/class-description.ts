@@ -130,15 +130,15 @@ export function describePermissions(
   permissions: ClassLevelPermissions | null,
   readable: ReadonlySet<string>,
 ): Record<string, string[]> {
-  const told: Record<string, string[]> = {};
+  const described: Record<string, string[]> = {};
   for (const operation of OPERATIONS) {
     const names =
       permissions && Object.hasOwn(permissions, operation)
         ? principals(permissions[operation], readable)
         : null;
-    if (names) told[operation] = names;
+    if (names) described[operation] = names;
   }
-  return told;
+  return described;
 }
 
 /**

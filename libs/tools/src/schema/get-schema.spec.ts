@@ -115,8 +115,12 @@ describe('get_schema', () => {
     ['Bytes', 'binary data'],
     ['Polygon', 'polygon (geo shape)'],
     ['Vector', 'vector'],
-  ])('names the type %s', async (type, told) => {
-    expect(await fieldOf({ type: type as FieldType })).toEqual({ name: 'it', type: told, required: false });
+  ])('names the type %s', async (type, expected) => {
+    expect(await fieldOf({ type: type as FieldType })).toEqual({
+      name: 'it',
+      type: expected,
+      required: false,
+    });
   });
 
   it('refuses a call without a class', async () => {
@@ -189,12 +193,12 @@ describe('what an operator says of a field', () => {
     ['draft', 'draft'],
     [{ __type: 'Date', iso: '2024-01-01T00:00:00.000Z' }, '2024-01-01T00:00:00.000Z'],
     [{ __type: 'Pointer', className: 'SecretProject', objectId: 'x' }, undefined],
-  ])('tells the default %j as %j', async (defaultValue, told) => {
+  ])('tells the default %j as %j', async (defaultValue, expected) => {
     expect(await fieldOf({ type: 'String', defaultValue })).toEqual({
       name: 'it',
       type: 'string',
       required: false,
-      ...(told !== undefined && { default: told }),
+      ...(expected !== undefined && { default: expected }),
     });
   });
 });
@@ -255,18 +259,21 @@ describe('an allowlisted class', () => {
     [{ title: 'x' }, true],
     [{ $or: [{ pay: 1 }, { title: 'x' }] }, false],
     [{ code: 7 }, false],
-  ])('tells a default filter, columns outside fields included: %j (%s)', async (canonicalFilter, told) => {
-    const masks = new Map([['code', {} as never]]);
-    const classLevelPermissions = { protectedFields: { '*': ['pay'] } };
-    const schema = { ...NARROW.schema, classLevelPermissions };
-    const answer = await schemaOf({
-      ...NARROW,
-      schema,
-      policy: { ...NARROW.policy, masks, canonicalFilter },
-    });
-    expect(answer['canonical_filter'] ?? null).toEqual(told ? canonicalFilter : null);
-    expect(answer['canonical_filter_withheld'] ?? false).toBe(!told);
-  });
+  ])(
+    'tells a default filter, columns outside fields included: %j (%s)',
+    async (canonicalFilter, expected) => {
+      const masks = new Map([['code', {} as never]]);
+      const classLevelPermissions = { protectedFields: { '*': ['pay'] } };
+      const schema = { ...NARROW.schema, classLevelPermissions };
+      const answer = await schemaOf({
+        ...NARROW,
+        schema,
+        policy: { ...NARROW.policy, masks, canonicalFilter },
+      });
+      expect(answer['canonical_filter'] ?? null).toEqual(expected ? canonicalFilter : null);
+      expect(answer['canonical_filter_withheld'] ?? false).toBe(!expected);
+    },
+  );
 
   it('prefers declared join fields for what an included row keeps', async () => {
     const policy = { ...NARROW.policy, joinFields: ['body', 'objectId'] };
@@ -308,15 +315,15 @@ describe('permissions in a schema', () => {
     [{ find: { pointerFields: ['owner'] } }, { find: ['pointer:owner'] }],
     [{ find: null, get: 'x', unknown: { '*': true } }, {}],
     [null, {}],
-  ])('tell %j as %j', async (classLevelPermissions, told) => {
+  ])('tell %j as %j', async (classLevelPermissions, expected) => {
     const known = sampleClass('Post', { owner: { type: 'String' } }, {}, { classLevelPermissions });
-    expect((await schemaOf(known))['permissions']).toEqual(told);
+    expect((await schemaOf(known))['permissions']).toEqual(expected);
   });
 });
 
 describe('declared methods in a schema', () => {
   const methods = [method('read', 'readonly'), method('archive', 'write')];
-  const told = {
+  const expected = {
     name: 'read',
     type: 'instance',
     permission: 'readonly',
@@ -325,10 +332,10 @@ describe('declared methods in a schema', () => {
   };
 
   it('are those of the tier, with hardened text', async () => {
-    expect((await schemaOf(USER, { methods }))['agent_methods']).toEqual([told]);
+    expect((await schemaOf(USER, { methods }))['agent_methods']).toEqual([expected]);
     expect((await schemaOf(USER, { methods, tier: 'write' }))['agent_methods']).toEqual([
-      told,
-      { ...told, name: 'archive', permission: 'write', supports_dry_run: true },
+      expected,
+      { ...expected, name: 'archive', permission: 'write', supports_dry_run: true },
     ]);
   });
 
@@ -347,6 +354,6 @@ describe('declared methods in a schema', () => {
   it('show what they may write to debugging operators only', async () => {
     expect(JSON.stringify(await schemaOf(USER, { methods }))).not.toContain('permitted_keys');
     const debugging = await schemaOf(USER, { methods, process: switches({ agentDebug: true }) });
-    expect(debugging['agent_methods']).toEqual([{ ...told, permitted_keys: ['why'] }]);
+    expect(debugging['agent_methods']).toEqual([{ ...expected, permitted_keys: ['why'] }]);
   });
 });

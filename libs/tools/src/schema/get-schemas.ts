@@ -179,10 +179,10 @@ export class GetAllSchemas {
   async list(args: GetAllSchemasArguments, call: ToolCall) {
     const { prefix } = args;
     const names = new Set(args.names);
-    const wanted = (await call.records.classes()).filter(
+    const requested = (await call.records.classes()).filter(
       ({ className }) => (names.size === 0 || names.has(className)) && className.startsWith(prefix),
     );
-    const summaries = wanted.map((known) => this.summary(known, call));
+    const summaries = requested.map((known) => this.summary(known, call));
     return {
       total: summaries.length,
       note: 'Call get_schema(class_name) for the fields, permissions and relations of a class.',

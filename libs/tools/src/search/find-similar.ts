@@ -49,26 +49,26 @@ export class FindSimilar {
   })
   async find(args: FindSimilarArguments, call: ToolCall) {
     const { class_name: className, text, where: filter, limit } = args;
-    const likeness = await call.search.likeness(className);
+    const similarity = await call.search.likeness(className);
     const named = args.field || undefined;
-    if (named !== undefined && likeness.wireName(named) !== likeness.field)
-      refuseArgument(`field must be '${likeness.field}', the declared vector field`);
+    if (named !== undefined && similarity.wireName(named) !== similarity.field)
+      refuseArgument(`field must be '${similarity.field}', the declared vector field`);
     const objectId = args.object_id || undefined;
     if ((objectId === undefined) === (text === undefined))
       refuseArgument('one of object_id and text is required');
-    likeness.check({ filter });
+    similarity.check({ filter });
     const vector =
       objectId === undefined
         ? await this.vectorOfText(searchText('text', text ?? ''), call)
-        : await likeness.vectorOf(objectId);
-    const hits = await likeness.nearest({
+        : await similarity.vectorOf(objectId);
+    const hits = await similarity.nearest({
       vector,
       filter,
       limit,
       ...(objectId !== undefined && { except: objectId }),
     });
     const results = foundRows(hits, ({ score }) => shownScore(score, call.agent.permissions));
-    return { class_name: className, field: likeness.field, count: results.length, results };
+    return { class_name: className, field: similarity.field, count: results.length, results };
   }
 
   private async vectorOfText(text: string, call: ToolCall): Promise<readonly number[]> {

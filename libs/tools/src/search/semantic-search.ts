@@ -132,16 +132,16 @@ export class SemanticSearch {
     ),
   })
   async search(args: SemanticSearchArguments, call: ToolCall) {
-    const likeness = await call.search.likeness(args.class_name);
+    const similarity = await call.search.likeness(args.class_name);
     const query = searchText('query', args.query);
-    const field = chosenText(args.text_field, likeness.textFields, (name) => likeness.wireName(name));
+    const field = chosenText(args.text_field, similarity.textFields, (name) => similarity.wireName(name));
     const options = optionsOf(args);
-    likeness.check(options.filters);
+    similarity.check(options.filters);
     if (!this.embeddings) throw new Refused(refusals.embeddingsNotConfigured());
     const { vector, calls, tokens } = await this.embeddings.embed(query, call);
     call.spend({ calls, tokens });
-    const hits = await likeness.nearest({ vector, limit: args.k, ...options.filters });
-    const ranked = hits.flatMap((hit) => this.chunksOf(hit, field, likeness.className, options, call));
+    const hits = await similarity.nearest({ vector, limit: args.k, ...options.filters });
+    const ranked = hits.flatMap((hit) => this.chunksOf(hit, field, similarity.className, options, call));
     const chunks = withinBudget(ranked, args.max_total_tokens);
     const shown = new Set(chunks.map(({ metadata }) => metadata.object_id));
     return {

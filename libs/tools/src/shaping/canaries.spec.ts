@@ -35,8 +35,8 @@ describe('canaries', () => {
     ['', 'must not be blank'],
     ['  ', 'must not be blank'],
     ['/(/', 'Invalid regular expression'],
-  ])('refuses %j at start rather than match everything or nothing', (entry, fault) => {
-    expect(() => compileCanaries([entry])).toThrow(fault);
+  ])('refuses %j at start rather than match everything or nothing', (entry, error) => {
+    expect(() => compileCanaries([entry])).toThrow(error);
   });
 
   it('never misses a phrase that a result holds as text', () => {
