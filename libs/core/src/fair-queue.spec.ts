@@ -4,7 +4,7 @@ import { FairQueue, NoCapacityError } from './fair-queue.js';
 const turnsOf = (more: object = {}) =>
   new FairQueue({ atOnce: 2, waitingPerKey: 3, patience: 60_000, ...more });
 
-/** Work that ends when it is told to, and the order in which work began. */
+/** Work that ends when the test ends it, and the order in which work began. */
 function workshop(turns: FairQueue) {
   const begun: string[] = [];
   const ends = new Map<string, () => void>();

@@ -157,7 +157,7 @@ describe('whatever parent and child are told', () => {
           try {
             child = deriveAgent(parent, told);
           } catch (error) {
-            // Refused is narrower than anything.
+            // A refused option is narrower than any permitted one.
             expect(error).toBeInstanceOf(SubAgentError);
             return;
           }

@@ -11,7 +11,7 @@ export class UnstorableValue extends Error {
     super(path === '' ? problem : `${path}: ${problem}`);
   }
 
-  /** The same problem seen from one level up. */
+  /** The same error with the path prefixed by the enclosing level. */
   under(parent: string): UnstorableValue {
     return new UnstorableValue(this.path === '' ? parent : `${parent}.${this.path}`, this.problem);
   }
@@ -21,19 +21,19 @@ const TIMED_OUT = new Set([50, 262]);
 const DUPLICATE = new Set([11000, 11001, 12582]);
 const CANCELLED = new Set([11601, 11602, 237]);
 /**
- * Search and other features this deployment does not have, unknown commands, and stages it does not know: no caller
- * can name a stage of their own, so one that is unknown is one this server lacks.
+ * Search and other features that this deployment does not have, unknown commands and unknown stages. A caller cannot name a
+ * stage of its own, so an unknown stage is one that this server lacks.
  */
 const UNSUPPORTED = new Set([59, 72, 115, 238, 303, 31082, 40324, 40414, 6047401]);
-/** A document or what a stage collects became larger than the server permits. */
+/** A document, or the data that a stage collects, exceeded the server's size limit. */
 const TOO_LARGE = new Set([146, 292, 4568, 5119, 10334, 16389, 17280, 31325, 40099, 4031700, 6327102]);
-/** The server cannot serve anyone right now: shutting down, stepping down, no primary. */
+/** The server cannot serve requests at the moment: it is shutting down or stepping down, or there is no primary. */
 const UNAVAILABLE = new Set([6, 7, 89, 91, 189, 9001, 10058, 10107, 11600, 13435, 13436]);
-/** Authentication and authorization are the operator's affair, never the query's. */
+/** Authentication and authorization errors are the operator's to solve; the query does not cause them. */
 const OPERATOR_ERRORS = new Set([8, 11, 13, 18, 20]);
 const BAD_QUERY = new Set([2, 3, 4, 9, 14, 16, 17, 27, 28, 52, 54, 56, 57, 241, 291]);
 
-/** Codes above this number are raised at one place in the server's parsers and expressions each. */
+/** Each code above this number is raised at one place in the server's parsers and expressions. */
 const FIRST_PARSER_CODE = 10_000;
 
 const UNKNOWN_TIME_ZONE = 40_485;
@@ -80,12 +80,12 @@ function codeOf(error: unknown, signal: AbortSignal | undefined): StoreErrorCode
   return 'failed';
 }
 
-/** Any error of an operation as a `StoreError`. The driver's error is its cause, for the log alone. */
+/** Converts any error of an operation to a `StoreError`. The driver's error is its cause, for the log only. */
 export function storeErrorOf(error: unknown, signal?: AbortSignal): StoreError {
   return error instanceof StoreError ? error : new StoreError(codeOf(error, signal), { cause: error });
 }
 
-/** Runs one operation; whatever it throws comes out as a `StoreError`. */
+/** Runs one operation and converts every error to a `StoreError`. */
 export async function asStoreOperation<T>(
   signal: AbortSignal | undefined,
   work: () => Promise<T>,
@@ -98,15 +98,17 @@ export async function asStoreOperation<T>(
   }
 }
 
-/** A query this adapter cannot translate; the reason is for the log. */
+/** The adapter cannot translate the query; the reason is for the log. */
 export function untranslatable(reason: string): StoreError {
   return new StoreError('invalid_query', { cause: new Error(reason) });
 }
 
-/** How servers without a search process answer its stages; every other stage sent here is one all servers know. */
+/**
+ * Codes that servers without a search process return for its stages. All servers support every other stage that is sent here.
+ */
 const NOT_CONFIGURED = new Set([31082, 40324, 6047401]);
 const INDEX_NOT_FOUND = 27;
-/** The search process answers under the code for unknown errors; only its message tells them apart. */
+/** The search process returns the code for unknown errors; only its message distinguishes them. */
 const FROM_THE_SEARCH_PROCESS = 8;
 const INDEX_WORDS = /index .*(not found|does not exist)|no such index/i;
 const PARAMETER_WORDS =
@@ -121,7 +123,7 @@ function searchCodeOf(error: MongoServerError): StoreErrorCode | null {
   return PARAMETER_WORDS.test(error.message) ? 'search_invalid' : null;
 }
 
-/** As `asStoreOperation`, with codes of their own for errors of the search itself. */
+/** As `asStoreOperation`, with separate codes for errors of the search. */
 export function asSearchOperation<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
   return asStoreOperation(signal, async () => {
     try {

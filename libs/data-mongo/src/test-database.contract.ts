@@ -10,7 +10,7 @@ import { loadSeed } from './seed/load-seed.js';
 import { parseSeed } from './seed/parse-seed.js';
 import { MongoRecordWriter } from './write/mongo-record-writer.js';
 
-/** The database tests run against: the one `MONGODB_URI` names, else an embedded one of their own. */
+/** The database of the tests: the one in `MONGODB_URI`, else an embedded one. */
 export class TestDatabase {
   private constructor(
     readonly uri: string,
@@ -33,7 +33,7 @@ export class TestDatabase {
     return this.open(seed, `${this.uri.includes('?') ? '&' : '/?'}monitorCommands=true`);
   }
 
-  /** A store of its own with the given seed in it. `uriOptions` are added to the connection string. */
+  /** A separate store that contains the given seed. `uriOptions` are added to the connection string. */
   async open(seed: unknown, uriOptions = '') {
     const database = `test_${randomBytes(6).toString('hex')}`;
     const connection = new MongoConnection({ uri: this.uri + uriOptions, database });

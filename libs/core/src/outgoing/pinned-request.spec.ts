@@ -33,7 +33,7 @@ afterAll(() => {
 });
 beforeEach(() => void reached.splice(0));
 
-/** A name server that answers otherwise every time. */
+/** A name server that returns a different address for every lookup. */
 function changing(...answers: (readonly string[])[]) {
   let asked = 0;
   const resolve = () => Promise.resolve(answers[Math.min(asked++, answers.length - 1)] as readonly string[]);

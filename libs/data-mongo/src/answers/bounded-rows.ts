@@ -8,20 +8,20 @@ import {
   type OperationContext,
 } from '#data';
 
-/** Bytes that become objects before others have their turn in the event loop. */
+/** Bytes that are converted to objects before the event loop runs other work. */
 const SLICE = 512 * 1024;
 
 interface BoundedRead {
   readonly operation: Pick<OperationContext, 'maxTimeMS' | 'signal' | 'principal'>;
-  /** Bytes to set aside before the answer is known. */
+  /** Bytes to reserve before the size of the answer is known. */
   readonly expected: number;
-  /** What may still be read, in bytes; less after the read. */
+  /** Bytes that may still be read; the read reduces it. */
   readonly left: AnswerLeft;
 }
 
 /**
- * Reads a cursor to its end and makes rows of its documents, one by one, within the limits of answers.
- * @param cursor opened with `raw: true`: what is not taken never becomes objects
+ * Reads a cursor to its end and converts its documents to rows one by one, within the limits of answers.
+ * @param cursor opened with `raw: true`: a document that is not converted never becomes an object
  * @throws StoreError `too_large`, `busy`
  */
 export async function boundedRows<Row>(
@@ -49,7 +49,9 @@ export async function boundedRows<Row>(
   }
 }
 
-/** Small answers are made without a pause; of large ones the bytes go as soon as they have become a row. */
+/**
+ * Small answers are converted without a pause. Of large answers, the bytes are released as soon as they have become a row.
+ */
 function rowsOf<Row>(documents: Uint8Array[], toRow: (document: Document) => Row): Row[] | Promise<Row[]> {
   const size = documents.reduce((sum, { byteLength }) => sum + byteLength, 0);
   if (size > SLICE) return rowsInSlices(documents, toRow);

@@ -18,24 +18,24 @@ import type { MongoConnection, StoredDocument } from '../connection/mongo-connec
 
 export interface MongoAuditOptions {
   readonly connection: MongoConnection;
-  /** Default: the one of the connection. It must not be one that agents read. */
+  /** Default: the database of the connection. It must not be a database that agents read. */
   readonly database?: string;
   readonly collection: string;
   /** Milliseconds that a record is kept; null: for ever. */
   readonly lifetime: number | null;
-  /** The connection is for audit alone, and ends with it. */
+  /** The connection is used for audit only and is closed with the collection. */
   readonly ownsConnection: boolean;
 }
 
-/** When a record may be removed: beside the record, and not part of what is sealed. */
+/** When a record may be removed. It is stored beside the record and is not part of the sealed data. */
 const EXPIRES = 'expires_at';
 const DUPLICATE = 11000;
 /** Milliseconds that a search may take. */
 const READ_TIME_MS = 30_000;
-/** Bytes that are set aside for a record before it comes. */
+/** Bytes that are reserved for a record before it arrives. */
 const EXPECTED_BYTES = 2048;
 
-/** Audit records as documents. Nothing here changes or removes one; a TTL index of the database may. */
+/** Audit records as documents. This class never changes or removes one; a TTL index of the database may. */
 export class MongoAuditCollection extends AuditCollection {
   constructor(private readonly options: MongoAuditOptions) {
     super();
@@ -99,7 +99,7 @@ export class MongoAuditCollection extends AuditCollection {
   private documentOf(record: Sealed): StoredDocument {
     const { lifetime } = this.options;
     return {
-      // In the order of its chain, and only once.
+      // Records are inserted in the order of their chain, each once.
       _id: `${record.chain}:${String(record.seq).padStart(15, '0')}`,
       ...record,
       ...(lifetime !== null && { [EXPIRES]: new Date(Date.parse(record.at) + lifetime) }),

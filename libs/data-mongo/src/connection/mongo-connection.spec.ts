@@ -7,7 +7,7 @@ import { MongoSchemaCatalogue } from '../schema/mongo-schema-catalogue.js';
 import { MongoConnection } from './mongo-connection.js';
 
 describe('a connection', PATIENT, () => {
-  /** Accepts connections and never answers: a database that hangs. */
+  /** Accepts connections and never answers, as a database that hangs. */
   let silent: Server;
   let uri: string;
   let connection: MongoConnection;
@@ -63,7 +63,7 @@ describe('a connection', PATIENT, () => {
       patience: 500,
     });
     await cut.ping(5_000);
-    // After the shortest time between two checks, the next one begins at once.
+    // The next check begins immediately after the shortest interval between two checks.
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     state = 'closing';
     expect(await storeErrorCode(cut.ping(5_000))).toBe('unavailable');

@@ -18,33 +18,33 @@ export interface StoredDocument extends Document {
   _id: string;
 }
 
-/** A write that ends so may have happened: its answer was lost, or the server had not finished with it. */
+/** A write that fails with one of these may have been applied: its answer was lost, or the server had not finished it. */
 const AMBIGUOUS = new Set<StoreErrorCode>(['unavailable', 'timeout', 'cancelled']);
 
-/** Milliseconds that a server which was unreachable has to answer a probe. */
+/** Milliseconds in which a server that was unreachable must answer a probe. */
 const PROBE_MS = 3_000;
 
-/** Milliseconds between two checks of a server by the driver: its own default. */
+/** Milliseconds between two checks of a server by the driver: the driver's default. */
 const HEARTBEAT_MS = 10_000;
 
-/** Milliseconds that operations of a client that was replaced have to end. */
+/** Milliseconds in which operations of a replaced client must end. */
 const RETIREMENT_MS = 60_000;
 
 /**
- * One driver client and its pool, shared by everything that talks to this database. Connects at first use. A client whose check of
- * a server never ends is replaced: the driver (7.9) waits for ever when that server closed the connection of the check in the
- * moment in which the check was sent, and would take the server for unreachable until the process ends.
- * @throws TypeError when the URI cannot be read
+ * One driver client and its pool, shared by all code that uses this database. It connects at first use. A client whose check
+ * of a server never ends is replaced: the driver (7.9) waits forever when the server closed the connection of the check at
+ * the moment the check was sent, and would treat the server as unreachable until the process ends.
+ * @throws TypeError when the URI cannot be parsed
  */
 export class MongoConnection {
   private client: MongoClient;
   private database: Db;
   private ended = false;
   private readonly patience: number;
-  /** When the check of a server that is under way must have ended, by its address. */
+  /** Per server address, when the running check of that server must have ended. */
   private readonly checks = new Map<string, NodeJS.Timeout>();
   private readonly retired = new Map<MongoClient, NodeJS.Timeout>();
-  /** A write failed for want of a server, and none was answered since. */
+  /** A write failed because no server was reachable, and no operation has been answered since. */
   private suspected = false;
 
   constructor(private readonly options: MongoConnectionOptions) {
@@ -53,9 +53,9 @@ export class MongoConnection {
     this.database = this.client.db(options.database);
   }
 
-  /** For the adapter alone: no driver type crosses a port. @throws StoreError `unavailable` after `close` */
+  /** For the adapter only: no driver type crosses a port. @throws StoreError `unavailable` after `close` */
   get db(): Db {
-    // The driver would connect again by itself, and keep the process alive.
+    // The driver would reconnect by itself and keep the process alive.
     if (this.ended) throw new StoreError('unavailable');
     return this.database;
   }
@@ -64,7 +64,7 @@ export class MongoConnection {
     return this.ended;
   }
 
-  /** @param database another one of the same server. Default: that of the connection */
+  /** @param database another database of the same server. Default: the database of the connection */
   collection(name: string, database?: string): Collection<StoredDocument> {
     if (database === undefined) return this.db.collection<StoredDocument>(name);
     if (this.ended) throw new StoreError('unavailable');
@@ -82,9 +82,9 @@ export class MongoConnection {
   }
 
   /**
-   * Runs the command that writes. A server that was unreachable is probed first, so that what is not sent is known not to have
-   * happened.
-   * @throws StoreError with `outcome: 'unknown'` when it was sent and its outcome is not known
+   * Runs a command that writes. A server that was unreachable is probed first, so that a write that is not sent is known not
+   * to have been applied.
+   * @throws StoreError with `outcome: 'unknown'` when the write was sent and its outcome is not known
    */
   async sendWrite<T>(
     { maxTimeMS }: Pick<OperationContext, 'maxTimeMS'>,
@@ -105,9 +105,11 @@ export class MongoConnection {
     }
   }
 
-  /** The driver may wait for ever on a connection that closed as it wrote to it, and a write has no signal that would end it. */
+  /**
+   * The driver may wait forever on a connection that closed during a write, and a write has no signal that could abort it.
+   */
   private async settled<T>(command: () => Promise<T>, maxTimeMS: number): Promise<T> {
-    // The driver tries twice, and waits for a server and for a connection each time.
+    // The driver tries twice, and each time waits for a server and for a connection.
     const limit = 2 * (maxTimeMS + 2 * this.patience) + 1000;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
@@ -145,7 +147,7 @@ export class MongoConnection {
     };
     client.on('serverHeartbeatStarted', ({ connectionId, awaited }) => {
       if (client !== this.client || this.ended) return;
-      // Connecting and the answer may each take the server timeout; an awaited check is answered within the frequency.
+      // Connecting and the answer may each take the server timeout; an awaited check is answered within the check interval.
       this.checkStarted(connectionId, 2 * patience + (awaited ? HEARTBEAT_MS : 0) + 1000);
     });
     client.on('serverHeartbeatSucceeded', ({ connectionId }) => ended(connectionId));
@@ -182,7 +184,7 @@ export class MongoConnection {
   }
 }
 
-/** The driver quotes the URI in its complaints, and a URI may hold a password. */
+/** The driver quotes the URI in its error messages, and a URI may contain a password. */
 function clientFor(uri: string, options: ConstructorParameters<typeof MongoClient>[1]): MongoClient {
   try {
     return new MongoClient(uri, options);
@@ -191,17 +193,17 @@ function clientFor(uri: string, options: ConstructorParameters<typeof MongoClien
   }
 }
 
-/** What an operator should know of the database that is configured. */
+/** What an operator should check about the configured database. */
 export interface MongoFacts {
   readonly version: string;
   readonly topology: 'replica set' | 'sharded cluster' | 'standalone';
-  /** Whether the search stages are there; null: unknown. */
+  /** Whether the search stages are available; null: unknown. */
   readonly search: boolean | null;
-  /** Milliseconds that its clock is ahead of ours, to within the time of the answer. */
+  /** Milliseconds that the server's clock is ahead of the process clock, accurate to the round-trip time. */
   readonly clockAhead: number;
 }
 
-/** Asks the server about itself, in three commands that read no row. @throws StoreError when it cannot be asked */
+/** Reads server information with three commands that read no row. @throws StoreError when a command fails */
 export async function inspectMongo(connection: MongoConnection, timeoutMs: number): Promise<MongoFacts> {
   const signal = AbortSignal.timeout(timeoutMs);
   const command = (document: Document) =>

@@ -27,7 +27,7 @@ describe('the change feed of MongoDB', PATIENT, () => {
   });
   afterEach(() => store.close());
 
-  /** Cursors that a client opened and did not close again, by what it tells of its own commands. */
+  /** Cursors that a client opened and has not closed, counted from its command events. */
   const openCursors = (client: MongoClient): ReadonlySet<string> => {
     const open = new Set<string>();
     client.on('commandSucceeded', ({ commandName, reply }) => {

@@ -7,13 +7,13 @@ import { storeErrorOf } from '../errors.js';
 import { documentToRow, idText } from '../storage/from-storage.js';
 import { StoredClasses } from '../storage/storage-names.js';
 
-/** Milliseconds after which an answer is asked for anew: a server may become a replica set. */
+/** Milliseconds after which the server is queried again: it may have become a replica set. */
 const BELIEVED = 30_000;
 
 /** Milliseconds that an answer may take. */
 const PATIENCE = 2_000;
 
-/** Whether the server has change streams: replica sets and sharded clusters do, a server alone does not. */
+/** Whether the server has change streams: replica sets and sharded clusters have them, a standalone server does not. */
 class ChangeStreamSupport {
   private supported = false;
   private asked = -Infinity;
@@ -21,13 +21,13 @@ class ChangeStreamSupport {
 
   constructor(private readonly connection: MongoConnection) {}
 
-  /** The last answer; none counts as no. Asks again in the background when it is old. */
+  /** The last answer; without one, false. Starts a new query in the background when the answer is old. */
   get known(): boolean {
     if (performance.now() - this.asked > BELIEVED) void this.probe();
     return this.supported;
   }
 
-  /** Never rejects: a server that cannot be asked leaves the last answer. */
+  /** Never rejects: a server that cannot be reached leaves the last answer unchanged. */
   probe(): Promise<void> {
     this.asking ??= this.ask().finally(() => (this.asking = null));
     return this.asking;
@@ -40,7 +40,7 @@ class ChangeStreamSupport {
       const hello = await db.command({ hello: 1 }, { signal: AbortSignal.timeout(PATIENCE) });
       this.supported = typeof hello['setName'] === 'string' || hello['msg'] === 'isdbgrid';
     } catch {
-      // Asked again at the next occasion.
+      // The next call repeats the query.
       this.asked = -Infinity;
     }
   }
@@ -55,7 +55,7 @@ const KINDS: Readonly<Record<string, RowChange['kind']>> = {
 
 const WATCHED_OPERATIONS = Object.keys(KINDS);
 
-/** A change event in Parse's words; null for events that are not about one row. */
+/** A change event in Parse form; null for events that do not concern one row. */
 function rowChangeOf(event: ChangeStreamDocument, classes: StoredClasses): RowChange | null {
   const kind = KINDS[event.operationType];
   if (!kind || !('documentKey' in event) || !('ns' in event) || !('coll' in event.ns)) return null;
@@ -70,7 +70,7 @@ function rowChangeOf(event: ChangeStreamDocument, classes: StoredClasses): RowCh
 }
 
 export interface ChangeFeedOptions {
-  /** Openings in a row that may fail before the feed counts as lost. Default 10. */
+  /** Consecutive failed attempts to open the stream before the feed counts as lost. Default 10. */
   readonly maxAttempts?: number;
   /** Milliseconds before the second attempt; doubles up to 5 000. Default 100. */
   readonly firstDelay?: number;
@@ -78,15 +78,15 @@ export interface ChangeFeedOptions {
 
 const LONGEST_DELAY = 5000;
 
-/** The token was of a database that has been dropped since. */
+/** The token belongs to a database that was dropped. */
 const INVALID_TOKEN = 260;
 
-/** Changes since the last token are no longer kept: the missed ones cannot be reported. */
+/** The oplog no longer contains the changes since the last token: the missed changes cannot be reported. */
 const HISTORY_LOST = new Set([280, 286]);
 
 /**
- * Row changes from one change stream over the whole database, however many classes and watchers there are.
- * It reopens where it stopped when the watched classes change and after transient errors. Needs a replica set.
+ * Row changes from one change stream over the whole database, for all classes and watchers. It resumes where it stopped after
+ * the watched classes change and after transient errors. It needs a replica set.
  */
 export class MongoChangeFeed extends ChangeFeed {
   private readonly watched = new Map<string, Subject<RowChange>>();
@@ -109,7 +109,7 @@ export class MongoChangeFeed extends ChangeFeed {
     return this.support.known;
   }
 
-  /** Asks the server whether it has change streams; until then it has none. Never rejects. */
+  /** Queries whether the server has change streams; until the answer arrives, it reports none. Never rejects. */
   probe(): Promise<void> {
     return this.support.probe();
   }
@@ -142,11 +142,11 @@ export class MongoChangeFeed extends ChangeFeed {
   private unwatch(className: string, subject: Subject<RowChange>): void {
     if (this.watched.get(className) !== subject) return;
     this.watched.delete(className);
-    // Events of a class without watchers are dropped; only an empty feed is worth closing for.
+    // Events of a class without watchers are dropped; the stream is closed only when no class is watched.
     if (this.watched.size === 0) this.reopen();
   }
 
-  /** Ends the current stream; the loop opens the next one for the classes watched then, if any. */
+  /** Ends the current stream; the loop opens the next one for the classes that are then watched, if any. */
   private reopen(): void {
     if (!this.running) {
       this.running = true;
@@ -159,7 +159,7 @@ export class MongoChangeFeed extends ChangeFeed {
     const { stream } = this;
     this.stream = null;
     this.opened.next(false);
-    // A close that fails has closed all the same: the loop sees the stream end.
+    // A failed close still closes the cursor: the loop sees the end of the stream.
     stream?.close().catch(() => undefined);
   }
 
@@ -167,7 +167,7 @@ export class MongoChangeFeed extends ChangeFeed {
     for (let failures = 0; this.watched.size > 0;) {
       let stream: ChangeStream | null = null;
       try {
-        // Waiting here also lets classes that are asked for in the same moment share one opening.
+        // The wait also lets classes that are subscribed at the same time share one stream.
         await this.catalogue.snapshot();
         if (this.watched.size === 0) return;
         stream = this.open();
@@ -201,19 +201,19 @@ export class MongoChangeFeed extends ChangeFeed {
       ...(this.token !== undefined && { resumeAfter: this.token }),
     });
     const { stream } = this;
-    // The driver reports in no other way that the cursor exists: the first batch brings a token, with events or without.
+    // The driver does not report otherwise that the cursor exists: the first batch carries a token, with or without events.
     stream.once(ChangeStream.RESUME_TOKEN_CHANGED, () => {
       if (this.stream === stream) this.opened.next(true);
     });
     return stream;
   }
 
-  /** The next event, or null when the stream was closed to be opened anew. */
+  /** The next event, or null when the stream was closed in order to be reopened. */
   private async nextOf(stream: ChangeStream) {
     try {
       return await stream.next();
     } catch (error) {
-      // Everything up to this token was published; the driver moves it on even while nothing happens.
+      // Everything up to this token was published; the driver advances it even without events.
       this.token = stream.resumeToken ?? this.token;
       if (this.stream !== stream) return null;
       throw error;
@@ -241,7 +241,7 @@ export class MongoChangeFeed extends ChangeFeed {
 
   private fail(error: unknown): void {
     const { code } = storeErrorOf(error);
-    // A server without change streams rejects the stage; no query of a caller is involved here.
+    // A server without change streams rejects the stage; no caller's query is involved.
     const storeError = new StoreError(code === 'invalid_query' ? 'unsupported' : code, { cause: error });
     const subjects = [...this.watched.values()];
     this.watched.clear();

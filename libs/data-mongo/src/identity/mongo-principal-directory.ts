@@ -27,8 +27,8 @@ const UPWARDS: readonly Document[] = [
 ];
 
 /**
- * Sessions, users and roles straight from Parse's own collections. Only constants, validated ids and values under `$eq`
- * or `$in` enter a query; each one ends after five seconds.
+ * Reads sessions, users and roles from Parse's own collections. Only constants, validated ids and values under `$eq` or `$in`
+ * enter a query; each query ends after five seconds.
  */
 export class MongoPrincipalDirectory extends PrincipalDirectory {
   constructor(
@@ -48,7 +48,7 @@ export class MongoPrincipalDirectory extends PrincipalDirectory {
       const user = parsePointerString(session['_p_user']);
       if (user?.className !== '_User' || !isUserId(user.objectId)) return null;
       const expiresAt: unknown = session['expiresAt'] ?? null;
-      // An end that cannot be read counts as passed.
+      // An expiry that cannot be parsed counts as passed.
       if (expiresAt !== null && !(expiresAt instanceof Date && expiresAt > this.now())) return null;
       return (await this.userExists(user.objectId)) ? { userId: user.objectId, expiresAt } : null;
     });
@@ -95,7 +95,7 @@ export class MongoPrincipalDirectory extends PrincipalDirectory {
     return [...new Set([...reached].map((id) => names.get(id) as string))].sort();
   }
 
-  /** The names of the roles that exist: pairs outlive the roles they name. */
+  /** The names of the roles that exist: relation rows may refer to deleted roles. */
   private async names(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const names = new Map<string, string>();
     if (ids.length === 0) return names;
@@ -117,7 +117,7 @@ interface RoleEdges {
   readonly above: readonly { readonly relatedId: string; readonly owningId: string }[];
 }
 
-/** Breadth-first over roles that exist; a role that is gone hands nothing on. */
+/** Breadth-first over existing roles; a deleted role passes nothing on. */
 function upwards(
   held: ReadonlySet<string>,
   edges: RoleEdges['above'],

@@ -6,10 +6,10 @@ import { asStoreOperation } from '../errors.js';
 import { newObjectId, pointerString } from '../storage/object-ids.js';
 
 const LIMITS = { maxTimeMS: 5000, comment: 'parley impersonation' };
-/** Of a session that was made: long enough to act, too short to be kept. */
+/** Lifetime of a created session: long enough for a call, too short to be stored for later use. */
 const MINTED_MS = 60 * 60 * 1000;
 
-/** Parse's own `_Session` rows. Only validated ids enter a query. */
+/** Reads Parse's own `_Session` rows. Only validated ids enter a query. */
 export class MongoUserSessions extends UserSessions {
   constructor(
     private readonly connection: MongoConnection,

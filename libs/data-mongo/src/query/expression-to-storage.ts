@@ -25,7 +25,7 @@ const COLLECTS = new Set(['$push', '$addToSet']);
 const PASSES_INPUT = new Set(['$filter', '$sortArray', '$firstN', '$lastN', '$maxN', '$minN']);
 const PASSES_OUTPUT = new Set(['$top', '$topN', '$bottom', '$bottomN']);
 
-/** What an expression holds, as far as it is a reference passed along: enough to map names behind it. */
+/** What an expression refers to, as far as it passes a reference along: enough to map the names below it. */
 function typeOfExpression(
   expression: unknown,
   scope: RowScope,
@@ -51,7 +51,7 @@ function typeOfExpression(
   return UNKNOWN;
 }
 
-/** The first operand's rows, in which the names written out after it mean those values. */
+/** The rows of the first operand; field names in the following operands refer to these rows. */
 function typeOfMerged(operand: unknown, typeOf: (inner: unknown) => ExpressionType): ExpressionType {
   const [first, ...others] = Array.isArray(operand) ? (operand as unknown[]) : [operand];
   const type = typeOf(first);
@@ -63,7 +63,7 @@ function typeOfMerged(operand: unknown, typeOf: (inner: unknown) => ExpressionTy
   return { ...type, rows };
 }
 
-/** Of what a list is made into only rows are known: its members are no column. */
+/** The result of a list operator is tracked only when it consists of rows: its members are no column. */
 function typeOfMapped(
   operand: unknown,
   scope: RowScope,
@@ -94,12 +94,12 @@ function typeOfRef({ field, rows, list }: ExpressionType): ExpressionType {
   return { ...(field && { field }), ...(rows && { rows }), ...(list && { list }) };
 }
 
-/** What a variable holds, when it holds whole rows. */
+/** The source of a variable that holds whole rows. */
 export type Variables = ReadonlyMap<string, RowScope | undefined>;
 
 export const NO_VARIABLES: Variables = new Map();
 
-/** Server-side JavaScript is refused here too, whatever was checked before. */
+/** Server-side JavaScript is refused here as well, independently of earlier checks. */
 const CODE = new Set(['$function', '$accumulator', '$where']);
 
 export class ExpressionMapper {
@@ -199,7 +199,7 @@ function letForm(operand: unknown, mapper: ExpressionMapper): unknown {
   return { vars: mapper.map(bound), in: mapper.with(types).map(body) };
 }
 
-/** `$getField` and its kin name a field as text; without `input` it is a field of the row itself. */
+/** `$getField` and related operators name a field as text; without `input` it is a field of the row itself. */
 const fieldForm =
   (operator: string): SpecialForm =>
   (operand, mapper) => {
@@ -255,12 +255,12 @@ export interface MappedPipeline {
   readonly scope: RowScope;
 }
 
-/** What a stage may ask for beyond its own text: other classes, and the pipelines inside it. */
+/** What a stage needs besides its own text: other classes, and the pipelines inside it. */
 export interface StageContext {
   readonly rewriteLookups: boolean;
   readonly variables: Variables;
   namesOf(className: string): StorageNames;
-  /** A pipeline over another class; its internal columns are dropped at the source. */
+  /** A pipeline over another class; its internal columns are removed at the source. */
   joinedPipeline(
     stages: readonly Readonly<Record<string, unknown>>[],
     names: StorageNames,

@@ -6,7 +6,7 @@ import { coordinatesOf } from '../storage/to-storage.js';
 const EARTH_RADIUS_MILES = 3959;
 const EARTH_RADIUS_KILOMETERS = 6371;
 
-/** The whole globe, in radians: no distance bound was given. */
+/** Half the circumference of the globe, in radians, for queries without a distance bound. */
 const ANYWHERE = Math.PI;
 
 const UNITS_PER_RADIAN: Readonly<Record<string, number>> = {
@@ -24,7 +24,7 @@ function nonNegative(value: unknown, what: string): number {
   return value;
 }
 
-/** `[longitude, latitude]` of a GeoPoint, a GeoJSON point or such a pair itself. */
+/** `[longitude, latitude]` of a GeoPoint, a GeoJSON point or such a pair. */
 function pointOf(value: unknown): [number, number] {
   const geoJson = isPlainObject(value) && Array.isArray(value['coordinates']) ? value['coordinates'] : value;
   const point = Array.isArray(geoJson) ? { longitude: geoJson[0], latitude: geoJson[1] } : geoJson;
@@ -35,7 +35,7 @@ function pointOf(value: unknown): [number, number] {
   }
 }
 
-/** The distance bound standing beside a near operator, in radians. */
+/** The distance bound beside a near operator, in radians. */
 function maxDistanceOf(constraint: Readonly<Record<string, unknown>>): number | undefined {
   for (const [key, units] of Object.entries(UNITS_PER_RADIAN)) {
     if (constraint[key] !== undefined) return nonNegative(constraint[key], key) / units;
@@ -43,7 +43,7 @@ function maxDistanceOf(constraint: Readonly<Record<string, unknown>>): number | 
   return undefined;
 }
 
-/** Sorted by distance where the database can; a circle where it only filters (counts, aggregation). */
+/** Sorted by distance where the database supports it; a circle where the constraint only filters (counts, aggregation). */
 export function nearToQuery(constraint: Readonly<Record<string, unknown>>, filterOnly: boolean): Document {
   const operand = constraint['$nearSphere'] ?? constraint['$near'];
   const geometry = isPlainObject(operand) ? operand['$geometry'] : undefined;
@@ -86,7 +86,7 @@ function geometryOf(value: unknown): Document {
   return { type, coordinates };
 }
 
-/** Parse Server reads the pairs of a polygon given here as longitude, latitude. */
+/** Parse Server reads the pairs of a polygon in this operator as longitude, latitude. */
 function polygonOf(value: unknown): Document {
   const vertices = isPlainObject(value) && value['__type'] === 'Polygon' ? value['coordinates'] : value;
   return { $polygon: listOf(vertices, 3, '$polygon').map(pointOf) };

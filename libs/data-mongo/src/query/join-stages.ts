@@ -104,7 +104,7 @@ export function graphLookupToStorage(value: unknown, scope: RowScope, context: S
   const rows = RowScope.ofClass(foreign);
   const back = rows.resolve(connectFrom);
   let to = rows.resolve(connectTo);
-  // Pointers hold `Class$id`, ids do not: without a column that keeps both, nothing would ever meet.
+  // Pointers hold `Class$id`, ids do not: without a column that stores both, the join would match nothing.
   if (back.field?.type === 'Pointer' && to.column === '_id') {
     if (!foreign.field('parseReference'))
       throw new StoreError('unsupported', { cause: new Error('$graphLookup over a pointer to an id') });
@@ -127,7 +127,8 @@ export function graphLookupToStorage(value: unknown, scope: RowScope, context: S
       ),
     }),
   };
-  // The depth is written under the name as it stands: read back, it must not mean the column a field of that name has.
+  // The depth is written under its literal name: when it is read, the name must not map to the column of a field of that
+  // name.
   const depth = text(graph['depthField']);
   if (depth !== undefined) rows.introduce(depth);
   scope.introduce(as, { rows });
@@ -145,11 +146,11 @@ export function unionToStorage(value: unknown, _scope: RowScope, context: StageC
   return [{ $unionWith: { coll, pipeline: [...stages] } }];
 }
 
-/** One side of an equality join: the name as written and where it leads. */
+/** One side of an equality join: the name as written and the column it refers to. */
 interface JoinSide {
   readonly name: string;
   readonly ref: ScopedRef;
-  /** The class whose rows stand on this side; null after a stage replaced them. */
+  /** The class whose rows are on this side; null after a stage replaced them. */
   readonly names: StorageNames | null;
 }
 
@@ -159,7 +160,7 @@ interface RewrittenJoin {
   readonly match: readonly Document[];
 }
 
-/** A column in which a class keeps `Class$id` of each row itself. */
+/** A column in which a class stores `Class$id` of each of its rows. */
 const SELF_REFERENCE = 'parseReference';
 
 const isId = (side: JoinSide): boolean => side.ref.column === '_id' && side.ref.field?.type !== 'Pointer';
@@ -177,8 +178,8 @@ const idOf = (reference: string): Document => ({
 const variableFor = (prefix: string, name: string): string => prefix + name.replace(/\W/g, '_');
 
 /**
- * Joins between a pointer (`Class$id`) and an id, whichever side the pointer is on; null when the join is none.
- * The foreign side is always a bare column, so that its index serves the join.
+ * Joins between a pointer (`Class$id`) and an id, whichever side the pointer is on; null when the stage is no such join. The
+ * foreign side is always a bare column, so that its index serves the join.
  */
 function rewriteJoin(local: JoinSide, foreign: JoinSide): RewrittenJoin | null {
   if (isId(foreign) && foreign.names && pointsAt(local, foreign.names)) return forward(local, foreign.names);
@@ -211,7 +212,7 @@ function byVariable(variable: string, value: Document, condition: Document): Rew
   return { fields: {}, let: { [variable]: value }, match: [{ $match: { $expr: condition } }] };
 }
 
-/** Stages that choose and order rows but make none: the policy's predicate, `$text` and index use need them in front. */
+/** Stages that select and order rows but create none: the policy's predicate, `$text` and indexes need them first. */
 const KEEPS_ITS_PLACE = new Set([
   '$match',
   '$sort',
@@ -223,7 +224,7 @@ const KEEPS_ITS_PLACE = new Set([
   '$vectorSearch',
 ]);
 
-/** Only users hold login data, under one column per provider: no list of names could cover them. */
+/** Only users have login data, in one column per provider, which no fixed list of names can cover. */
 const HAS_AUTH_DATA = '_User';
 
 const withoutAuthData = (row: string): Document => ({
@@ -247,8 +248,8 @@ function isInclusion(stage: Readonly<Record<string, unknown>> | undefined): bool
 }
 
 /**
- * How many leading stages choose rows and so come before the internal columns are dropped, and the stages that drop
- * them. After those no expression can reach a secret, however it renames what it reads.
+ * How many leading stages select rows and so precede the removal of the internal columns, and the stages that remove them.
+ * After those no expression can reach a secret, even if it renames what it reads.
  */
 export function sourceStrip(
   className: string,
@@ -261,7 +262,7 @@ export function sourceStrip(
   return { at, stages: prefixed ? [UNSET_INTERNAL, byPrefix] : [UNSET_INTERNAL] };
 }
 
-/** The same for rows that arrive inside a field, where no stage of their own can run. */
+/** The same for rows inside a field, where no stage of their own can run. */
 function stripInside(className: string, field: string): Document[] {
   const unset = { $unset: INTERNAL_COLUMNS.map((column) => `${field}.${column}`) };
   if (className !== HAS_AUTH_DATA) return [unset];

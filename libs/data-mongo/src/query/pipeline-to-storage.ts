@@ -21,8 +21,8 @@ interface PipelineOptions {
 }
 
 /**
- * A governed pipeline over one class in storage names. Internal columns are dropped at every source, outer and joined,
- * behind the leading stages that only choose rows.
+ * A governed pipeline over one class in storage names. Internal columns are removed at every source, outer and joined, after
+ * the leading stages that only select rows.
  * @throws StoreError `invalid_query` for stages and operands that cannot be translated
  */
 export function pipelineToStorage(
@@ -79,7 +79,7 @@ class PipelineTranslator {
 
 const keepKey = (key: string): boolean => !isInternalColumn(key);
 
-/** Rights of an object inside a row are judged by governed records, which take them out afterwards. */
+/** The governed records check the rights of an object inside a row and remove the ACL afterwards. */
 const keepNestedKey = (key: string): boolean => key === '_rperm' || keepKey(key);
 
 /** A result document of a pipeline: values as JSON with dates as text, keys as the pipeline named them. */
@@ -100,13 +100,13 @@ function contentValue(value: unknown, content: ReturnType<RowScope['contentOf']>
   return columnFromStorage(value, field, 'text', keepNestedKey);
 }
 
-/** A pipeline over stored columns in extended JSON, and the way back from its documents to rows. */
+/** A pipeline over stored columns in extended JSON, and the conversion of its documents to rows. */
 interface ExtendedJsonPipeline {
   readonly stages: readonly Readonly<Record<string, unknown>>[];
   rows(documents: readonly unknown[]): ParseRow[];
 }
 
-/** Pipelines in storage form, for callers that do not run them over the driver. */
+/** Pipelines in storage form, for callers that do not run them with the driver. */
 export class ExtendedJsonPipelines {
   constructor(private readonly catalogue: SchemaCatalogue) {}
 

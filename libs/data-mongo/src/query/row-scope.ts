@@ -2,21 +2,21 @@ import type { FieldSchema } from '#policy';
 import type { StorageNames } from '../storage/storage-names.js';
 import { type ColumnRef, sourceColumn } from './where-to-query.js';
 
-/** What a name of the rows between two stages stands for. */
+/** What a name refers to between two stages. */
 export interface ScopedColumn {
   readonly column: string;
   readonly field?: FieldSchema;
   /** A list of such values: what `$push` and `$addToSet` make, until `$unwind`. */
   readonly list?: boolean;
-  /** Set when the name holds whole rows (a join, a pushed `$$ROOT`): how their own names are stored. */
+  /** Set when the name holds whole rows (a join, a pushed `$$ROOT`): how the names of these rows are stored. */
   readonly rows?: RowScope;
 }
 
 export type ScopedRef = ColumnRef & Omit<ScopedColumn, 'column'>;
 
 /**
- * The names addressable between two stages of a pipeline. While the rows still come from a class, its fields are
- * reached through their columns; a name that an earlier stage introduced means that stage's output and is never renamed.
+ * The names addressable between two stages of a pipeline. While the rows still come from a class, its fields are reached
+ * through their columns; a name that an earlier stage introduced refers to that stage's output and is never renamed.
  */
 export class RowScope {
   private constructor(
@@ -33,7 +33,7 @@ export class RowScope {
     return new RowScope(null, new Map(names), null);
   }
 
-  /** The class whose columns are all reachable here, if any. */
+  /** The class whose columns can all be reached here, if any. */
   get sourceNames(): StorageNames | null {
     return this.source;
   }
@@ -60,25 +60,25 @@ export class RowScope {
     return { column: name, nested: false, undeclared: false };
   }
 
-  /** An output name of a stage: from here on it means that output. */
+  /** Adds an output name of a stage: later stages refer to that output. */
   introduce(name: string, what?: Omit<ScopedColumn, 'column'>): void {
     this.introduced.set(name, { column: name, ...what });
   }
 
-  /** Each row now has these names alone, and is still the same row. */
+  /** Each row keeps only these names and is still the same row. */
   narrowTo(names: Iterable<readonly [string, ScopedColumn]>): void {
     this.source = null;
     this.introduced = new Map(names);
   }
 
-  /** The stage made new rows with these names alone. */
+  /** The stage created new rows that have only these names. */
   replaceBy(names: Iterable<readonly [string, ScopedColumn]>): void {
     this.source = null;
     this.identity = null;
     this.introduced = new Map(names);
   }
 
-  /** The stage put other rows in place of these. */
+  /** The stage replaced these rows with others. */
   become(other: RowScope | undefined): void {
     this.source = other?.source ?? null;
     this.identity = other?.identity ?? null;
@@ -90,7 +90,7 @@ export class RowScope {
     return new RowScope(this.source, new Map(this.introduced), this.identity);
   }
 
-  /** What a column of the resulting documents holds: the way back, for reading results. */
+  /** What a column of the resulting documents holds, for converting results to rows. */
   contentOf(column: string): Omit<ScopedColumn, 'column'> {
     for (const content of this.introduced.values()) if (content.column === column) return content;
     const field = this.source?.field(this.source.fieldOf(column));

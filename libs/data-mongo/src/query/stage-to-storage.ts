@@ -11,7 +11,7 @@ import { graphLookupToStorage, lookupToStorage, unionToStorage } from './join-st
 import type { RowScope, ScopedColumn } from './row-scope.js';
 import { whereToQuery } from './where-to-query.js';
 
-/** Maps the value of one stage and moves the scope past it. Returns the stages to run in its place. */
+/** Maps the value of one stage and updates the scope to the state after it. Returns the stages that replace it. */
 type StageTranslator = (value: unknown, scope: RowScope, context: StageContext) => Document[];
 
 const objectOf = (value: unknown, stage: string): Record<string, unknown> => {
@@ -50,7 +50,7 @@ function unset(value: unknown, scope: RowScope): Document[] {
   const columns = paths.flatMap((path) =>
     path === 'ACL' ? ['_acl', '_rperm', '_wperm'] : [scope.resolve(path).column],
   );
-  // Two names may mean one column, which the database takes only once.
+  // Two names may map to one column, which the database accepts only once.
   return [{ $unset: [...new Set(columns)] }];
 }
 
@@ -154,7 +154,7 @@ const expression =
   (stage: string): StageTranslator =>
   (value, scope, context) => [{ [stage]: new ExpressionMapper(scope, context.variables).map(value) }];
 
-/** Every stage that can run. What is not listed is refused, whatever was checked before. */
+/** Every stage that can run. A stage that is not listed is refused, independently of earlier checks. */
 export const STAGES: Readonly<Record<string, StageTranslator>> = {
   $match: match,
   $project: (value, scope, context) => [{ $project: projectToStorage(value, scope, context.variables) }],
@@ -207,7 +207,7 @@ function isExclusion(specification: Readonly<Record<string, unknown>>): boolean 
   return decisive.every(([, value]) => isOff(value) || (isNestedSpec(value) && isExclusion(value)));
 }
 
-/** `$project` in storage names; afterwards only what it named exists. */
+/** `$project` in storage names; after it, only the projected names exist. */
 function projectToStorage(specification: unknown, scope: RowScope, variables: Variables): Document {
   if (!isPlainObject(specification)) throw untranslatable('$project needs an object');
   if (isExclusion(specification)) return excluded(specification, scope);
@@ -251,13 +251,13 @@ function include(
   outputs.set(rootOf(path), columnNow(rootOf(path), scope));
 }
 
-/** What a root name means before the stage, to be carried past it. */
+/** What a root name refers to before the stage, to be kept after it. */
 function columnNow(name: string, scope: RowScope): ScopedColumn {
   const { column, field, rows, list } = scope.resolve(name);
   return { column, ...(field && { field }), ...(rows && { rows }), ...(list && { list }) };
 }
 
-/** The id comes along unless it is switched off, under either of its names. */
+/** The id is included unless it is excluded under either of its names. */
 function keepId(scope: RowScope, outputs: Map<string, ScopedColumn>): void {
   for (const name of ['_id', 'objectId']) {
     const column = columnNow(name, scope);

@@ -7,15 +7,15 @@ import { pointerColumn, type StorageNames } from '../storage/storage-names.js';
 import { columnToStorage, isTyped, nestedToStorage } from '../storage/to-storage.js';
 import { intersectsToQuery, isDistanceKey, nearToQuery, withinToQuery } from './geo-to-query.js';
 
-/** Where a path of a query leads in the stored documents. */
+/** The column that a path of a query refers to in the stored documents. */
 export interface ColumnRef {
   /** Storage path. */
   readonly column: string;
-  /** What the path holds, when it is a whole column of known type. */
+  /** The type of the value, when the path is a whole column of known type. */
   readonly field?: FieldSchema;
   /** Inside an array or object column: values keep their nested form. */
   readonly nested: boolean;
-  /** A top-level name of the source that its schema does not know. */
+  /** A top-level name of the source that its schema does not contain. */
   readonly undeclared: boolean;
 }
 
@@ -40,7 +40,7 @@ function asPointerColumn(ref: ColumnRef): ColumnRef {
 
 const ISO_DATE = /^\d{4}-\d{2}-\d{2}(?:T[\d:.]+(?:Z|[+-]\d{2}:?\d{2})?)?$/;
 
-/** One operand in the form its column holds. @throws StoreError `invalid_query` */
+/** One operand in the form that its column stores. @throws StoreError `invalid_query` */
 function operandToStorage(value: unknown, ref: ColumnRef): unknown {
   const inside = ref.nested || ref.field?.type === 'Array' || ref.field?.type === 'Object';
   if (typeof value === 'string') return inside ? value : textToStorage(value, ref);
@@ -57,7 +57,7 @@ function textToStorage(text: string, { field }: ColumnRef): unknown {
   return prefixed ? pointerString(field.targetClass, text) : text;
 }
 
-/** Text that only looks like a date is compared as text, and so matches no date. */
+/** Text that only resembles a date is compared as text, and so matches no date. */
 function validDate(text: string): Date | string {
   const date = new Date(text);
   return Number.isNaN(date.getTime()) ? text : date;
@@ -85,9 +85,9 @@ function mentionsPointer(constraint: unknown): boolean {
 
 interface QueryForm {
   readonly resolve: ColumnResolver;
-  /** The database only filters with it (counts, `$match`): near operators become circles. Default false. */
+  /** The database only filters with the query (counts, `$match`): near operators become circles. Default false. */
   readonly filterOnly?: boolean;
-  /** Translates `$expr`; absent where expressions have no place. */
+  /** Translates `$expr`; absent where expressions are not permitted. */
   readonly expression?: (expression: unknown) => unknown;
 }
 
@@ -106,7 +106,10 @@ export function whereToQuery(where: Readonly<Record<string, unknown>>, form: Que
   return allOf(parts);
 }
 
-/** Parts on different columns share one object; a column named twice needs `$and`, or the last would win. */
+/**
+ * Conditions on different columns share one object; a column that occurs twice needs `$and`, because the last entry would
+ * replace the first.
+ */
 function allOf(parts: readonly Document[]): Document {
   const query: Document = {};
   const rest: Document[] = [];
@@ -135,13 +138,13 @@ function partToQuery(key: string, value: unknown, form: QueryForm): Document {
     : { [ref.column]: operandToStorage(value, ref) };
 }
 
-/** Only governed access writes these: no constraint of a caller keeps an operator of such a name. */
+/** Only governed access adds these operators: validation removes operators of such names from a caller's constraint. */
 const RIGHTS: ReadonlyMap<string, string> = new Map([
   ['$readableBy', '_rperm'],
   ['$writableBy', '_wperm'],
 ]);
 
-/** Rows without rights of their own are everyone's; an empty list leaves a row to the master key. */
+/** Rows without an ACL are public; an empty list permits a row to the master key only. */
 function rightsToQuery(key: string, column: string, operand: unknown): Document {
   const principals = isPlainObject(operand) ? operand['principals'] : undefined;
   if (!Array.isArray(principals) || !principals.every((name) => typeof name === 'string'))
@@ -155,7 +158,7 @@ function branches(key: string, value: unknown, form: QueryForm): Document[] {
   return value.map((branch) => whereToQuery(branch, form));
 }
 
-/** An object of operators, as against an object to compare with. */
+/** An object of operators, in contrast to an object to compare with. */
 function isConstraint(value: unknown): value is Record<string, unknown> {
   if (!isPlainObject(value) || isTyped(value)) return false;
   const operators = Object.keys(value).filter((key) => key.startsWith('$')).length;
@@ -231,7 +234,7 @@ function constraintToQuery(constraint: Record<string, unknown>, ref: ColumnRef, 
   return allOf(parts);
 }
 
-/** Every element is one of the listed values; a row without the array qualifies. */
+/** Every element is one of the listed values; a row without the array matches. */
 function subsetToQuery(list: unknown, ref: ColumnRef): Document {
   const values = operandsToStorage(list, { ...ref, nested: true }, '$containedIn');
   return { $nor: [{ [ref.column]: { $elemMatch: { $nin: values } } }] };

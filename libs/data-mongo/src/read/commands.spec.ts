@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { MUSIC_SEED, PATIENT, storeErrorCode, unhurried } from '#data/contracts';
 import { TestDatabase } from '../test-database.contract.js';
 
-/** What a command was asked to carry, as the database sees it. */
+/** The parts of a command that the database receives. */
 interface SentCommand {
   readonly name: string;
   readonly maxTimeMS: unknown;

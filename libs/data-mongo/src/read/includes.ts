@@ -9,7 +9,7 @@ import { INTERNAL_COLUMNS, type StorageNames, type StoredClasses } from '../stor
 const ALWAYS = ['_id', '_created_at', '_updated_at'] as const;
 const ACL_COLUMNS = ['_acl', '_rperm', '_wperm'] as const;
 
-/** Secrets are dropped when rows are read; on Parse's own classes they need not even travel. */
+/** Secrets are removed when rows are read; for Parse's own classes they are not requested at all. */
 const WITHOUT_SECRETS: Document = Object.fromEntries(
   INTERNAL_COLUMNS.filter((column) => !(ACL_COLUMNS as readonly string[]).includes(column)).map((column) => [
     column,
@@ -17,7 +17,7 @@ const WITHOUT_SECRETS: Document = Object.fromEntries(
   ]),
 );
 
-/** What a read asks of the stored columns; undefined: everything. */
+/** The stored columns that a read requests; undefined: all. */
 export function projectionOf(keys: readonly string[] | undefined, names: StorageNames): Document | undefined {
   if (!keys) return names.className.startsWith('_') ? WITHOUT_SECRETS : undefined;
   const paths = keys.flatMap((key) => (key === 'ACL' ? ACL_COLUMNS : [columnPath(key, names)]));
@@ -27,7 +27,7 @@ export function projectionOf(keys: readonly string[] | undefined, names: Storage
   return projection;
 }
 
-/** Paths through a pointer name fields of another row; here only the pointer itself is read. */
+/** Paths through a pointer name fields of another row; this projection reads only the pointer. */
 function columnPath(key: string, names: StorageNames): string {
   const root = key.split('.', 1)[0] as string;
   return names.field(root)?.type === 'Pointer' ? names.column(root) : names.path(key);
@@ -46,7 +46,7 @@ export function wantedFields(keys: readonly string[] | undefined): ReadonlySet<s
   return keys && new Set(keys.map((key) => key.split('.', 1)[0] as string));
 }
 
-/** Where a joined row waits beside its pointer. A leading underscore keeps it out of every answer. */
+/** The field that holds a joined row beside its pointer. A leading underscore keeps it out of every answer. */
 const JOINED = '_i_';
 
 interface RowRequest {
@@ -54,7 +54,7 @@ interface RowRequest {
   readonly include?: readonly IncludePlan[];
 }
 
-/** A pointer column can be joined; pointers inside arrays are fetched afterwards. */
+/** A pointer column can be joined; pointers inside arrays are fetched with separate finds. */
 export function isJoinable(plan: IncludePlan, names: StorageNames): boolean {
   return names.field(plan.field)?.type === 'Pointer';
 }
@@ -68,7 +68,7 @@ export function requestProjection(request: RowRequest, names: StorageNames): Doc
   return projectionOf(keysOf(request), names);
 }
 
-/** The stages after rows are chosen: their columns, then one join per included pointer, nested as deep as the plan. */
+/** The stages after the selection of rows: their columns, then one join per included pointer, nested as deep as the plan. */
 export function rowStages(request: RowRequest, names: StorageNames, classes: StoredClasses): Document[] {
   const projection = requestProjection(request, names);
   const joins = (request.include ?? [])
@@ -92,7 +92,9 @@ function joinOf(plan: IncludePlan, names: StorageNames, classes: StoredClasses):
   };
 }
 
-/** Reads rows with their joined rows in place of pointers. A pointer whose row was not admitted stays as it is. */
+/**
+ * Reads rows with their joined rows in place of pointers. A pointer whose row does not match the constraint stays unchanged.
+ */
 export function rowReader(
   request: RowRequest,
   names: StorageNames,
@@ -120,7 +122,7 @@ function includedRow(row: ParseRow, plan: IncludePlan): ParseRow {
   return { __type: 'Object', className: plan.targetClass, ...row };
 }
 
-/** Ids asked for in one command. */
+/** Ids in one command. */
 const BATCH = 1000;
 
 type Find = (query: FindQuery) => Promise<ParseRow[]>;
@@ -129,8 +131,8 @@ type Find = (query: FindQuery) => Promise<ParseRow[]>;
 export type NeedsBatch = (plan: IncludePlan, className: string) => boolean;
 
 /**
- * Resolves includes that the rows' own command could not join: pointers inside arrays, and every pointer of a search
- * by distance. One further find per plan and thousand ids, all under the same deadline.
+ * Resolves includes that the rows' own command could not join: pointers inside arrays, and every pointer of a search by
+ * distance. One further find per plan and thousand ids, all under the same deadline.
  */
 export async function resolveBatched(
   rows: readonly ParseRow[],
@@ -146,7 +148,7 @@ export async function resolveBatched(
   }
 }
 
-/** The rows a join already put in place, whose own includes may still need a batch. */
+/** Rows that a join already resolved, whose own includes may still need a batch. */
 function joinedRows(rows: readonly ParseRow[], plan: IncludePlan): ParseRow[] {
   return rows
     .map((row) => row[plan.field])

@@ -31,12 +31,12 @@ import {
 /** Rows a pipeline returns in its first batch, 16 MB permitting; more take further round trips. */
 const AGGREGATE_BATCH = 5000;
 
-/** Bytes that are set aside for an answer before it comes: of a pipeline, and of a row of a find. */
+/** Bytes that are reserved for an answer before it arrives: of a pipeline, and of a row of a find. */
 const EXPECTED = { pipeline: 4 * 1024 * 1024, row: 2048 };
 
 /**
- * Reads Parse rows straight from MongoDB (5.0 or newer), one command per call. Included pointers are joined inside
- * that command; pointers in arrays, and all pointers of a search by distance, cost one further find per include.
+ * Reads Parse rows from MongoDB (5.0 or newer), one command per call. Included pointers are joined inside that command;
+ * pointers in arrays, and all pointers of a search by distance, need one further find per include.
  */
 export class MongoRecordReader extends RecordReader {
   constructor(
@@ -83,7 +83,7 @@ export class MongoRecordReader extends RecordReader {
       ...(projection && { projection }),
       ...(query.order && { sort: sortOf(query.order, names) }),
       ...(query.skip !== undefined && { skip: query.skip }),
-      // One batch holds the whole limit, so that a find is one round trip wherever 16 MB allow.
+      // One batch holds the whole limit, so that a find needs one round trip if 16 MB suffice.
       limit: query.limit,
       batchSize: query.limit,
     });
@@ -174,7 +174,7 @@ function sortOf(order: NonNullable<FindQuery['order']>, names: StorageNames): Do
   return sort;
 }
 
-/** Such a search sorts by itself, which only a plain find can do. */
+/** Such a search sorts by distance, which only a plain find can do. */
 function searchesByDistance(where: Readonly<Record<string, unknown>>): boolean {
   return Object.entries(where).some(([key, value]) => {
     if (key === '$and' && Array.isArray(value)) return value.filter(isPlainObject).some(searchesByDistance);

@@ -10,15 +10,15 @@ const READ_LIMITS = { maxTimeMS: 10_000, comment: 'parley schema catalogue' };
 
 const NO_COLLECTION = 26;
 
-/** Rows per answer: without it a server gives the first hundred and is asked again. */
+/** Rows per batch: without it a server returns the first hundred and needs a further round trip. */
 const AT_ONCE = 10_000;
 
-/** Bytes that are set aside for the classes before they come. */
+/** Bytes that are reserved for the classes before they arrive. */
 const EXPECTED_BYTES = 1024 * 1024;
 
-/** Classes and permissions as Parse Server keeps them in `_SCHEMA`: one command for all of them. */
+/** Classes and permissions as Parse Server stores them in `_SCHEMA`, read with one command. */
 export class MongoSchemaCatalogue extends RenewedCatalogue {
-  /** By the class as a snapshot holds it, so that they are forgotten together. */
+  /** Keyed by the class object of a snapshot, so that both are released together. */
   private readonly indexes = new WeakMap<ClassSchema, Promise<readonly IndexSchema[]>>();
 
   constructor(
@@ -28,7 +28,7 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
     super(options);
   }
 
-  /** Schema rows may list fewer, and do not mark unique ones: the collection does. */
+  /** Schema rows may list fewer indexes and do not mark unique ones; the collection does. */
   indexesOf(schema: ClassSchema): Promise<readonly IndexSchema[]> {
     const known = this.indexes.get(schema);
     if (known) return known;

@@ -13,14 +13,17 @@ import { asStoreOperation } from '../errors.js';
 import { pointerColumn } from '../storage/storage-names.js';
 import { schemaRow, storedType } from './schema-row.js';
 
-/** `$near` and `$nearSphere` need an index on their column. Parse Server makes one when it is first asked for. */
+/** `$near` and `$nearSphere` need an index on their column. Parse Server creates it at the first such query. */
 export function geoIndexes(fields: Iterable<readonly [string, FieldSchema]>): IndexDescription[] {
   return [...fields].flatMap(([name, { type }]) =>
     type === 'GeoPoint' ? [{ name: `${name}_2dsphere`, key: { [name]: '2dsphere' } }] : [],
   );
 }
 
-/** Makes the indexes of new columns. A write does not fail for want of one: the operator may not permit it. */
+/**
+ * Creates the indexes of new columns. A write does not fail because an index could not be created: the operator may not
+ * permit it.
+ */
 async function makeGeoIndexes(
   connection: MongoConnection,
   className: string,
@@ -35,17 +38,17 @@ async function makeGeoIndexes(
     .catch(() => undefined);
 }
 
-/** Columns every schema row names, as Parse Server writes them for a new class. */
+/** Columns that every schema row contains, as Parse Server writes them for a new class. */
 const NEW_CLASS = { objectId: 'string', createdAt: 'date', updatedAt: 'date' };
 
-/** What one write added to a class's schema: what to take back when the write itself fails. */
+/** What one write added to a class's schema, to be reverted when the write fails. */
 interface AddedColumns {
   readonly columns: ReadonlyMap<string, FieldSchema>;
-  /** The class itself came with them. */
+  /** The write also created the class. */
   readonly newClass: boolean;
 }
 
-/** Adds columns to a class's schema row, and the row itself for a new class. A type that is already there stays. */
+/** Adds columns to a class's schema row, and the row itself for a new class. An existing column keeps its type. */
 export async function addColumns(
   connection: MongoConnection,
   catalogue: SchemaCatalogue,
@@ -80,7 +83,7 @@ export async function addColumns(
   return { columns: added, newClass };
 }
 
-/** Takes back what `addColumns` added, as far as no row has come to use it: a write that fails leaves no trace. */
+/** Reverts what `addColumns` added, unless a row already uses it, so that a failed write leaves no trace. */
 export async function withdrawColumns(
   connection: MongoConnection,
   catalogue: SchemaCatalogue,
@@ -110,7 +113,7 @@ export async function withdrawColumns(
   catalogue.invalidate();
 }
 
-/** Changes `_SCHEMA` as Parse Server does. A change that was sent is finished: its signal only keeps it from starting. */
+/** Changes `_SCHEMA` as Parse Server does. A change that was sent is completed: its signal only prevents the start. */
 export class MongoSchemaWriter extends SchemaWriter {
   constructor(
     private readonly connection: MongoConnection,
@@ -146,7 +149,7 @@ export class MongoSchemaWriter extends SchemaWriter {
         this.schemas.findOneAndDelete({ _id: className }, limits(operation)),
       );
       if (!row) return 'absent';
-      // From here no writer finds the class; one that already had may have been first.
+      // From here no writer finds the class; a writer that read it earlier may have written already.
       if (await this.hasRows(className, operation)) {
         await this.schemas.insertOne(row as OptionalUnlessRequiredId<StoredDocument>, limits(operation));
         return 'not_empty';
@@ -185,7 +188,7 @@ export class MongoSchemaWriter extends SchemaWriter {
 
 const limits = ({ maxTimeMS, comment }: OperationContext) => ({ maxTimeMS, comment });
 
-/** Where the relations of a class are kept. */
+/** The join collections that store the relations of a class. */
 function joinCollections(className: string, row: Document): string[] {
   return Object.entries(row)
     .filter(([, type]) => typeof type === 'string' && type.startsWith('relation<'))

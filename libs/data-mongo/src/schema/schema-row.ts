@@ -15,7 +15,7 @@ export const BUILT_IN_COLUMNS: Readonly<Record<string, FieldSchema>> = {
   ACL: { type: 'ACL' },
 };
 
-/** Columns that Parse gives its own classes; passwords, login data and tokens are left out on purpose. */
+/** Columns that Parse adds to its own classes, without passwords, login data and tokens. */
 export const SYSTEM_COLUMNS: Readonly<Record<string, Readonly<Record<string, FieldSchema>>>> = {
   _User: { username: string, email: string, emailVerified: { type: 'Boolean' } },
   _Role: {
@@ -56,7 +56,7 @@ export const SYSTEM_COLUMNS: Readonly<Record<string, Readonly<Record<string, Fie
   _Audience: { name: string, query: string, lastUsed: { type: 'Date' }, timesUsed: number },
 };
 
-/** Credentials that a schema row may name and no catalogue does. */
+/** Credentials that a schema row may contain and no catalogue returns. */
 export const UNLISTED_COLUMNS: ReadonlySet<string> = new Set(['password', 'authData', 'sessionToken']);
 
 const STORED_TYPES: Readonly<Record<string, FieldType>> = {
@@ -110,7 +110,7 @@ function fieldsOf(row: Document): Map<string, FieldSchema> {
 
 const OPERATIONS = ['find', 'count', 'get', 'create', 'update', 'delete', 'addField'] as const;
 
-/** Parse reads an operation that stored permissions leave out as denied. Without any permissions, all are open. */
+/** Parse treats an operation that stored permissions omit as denied. Without any permissions, all operations are open. */
 function permissionsOf(row: Document): ClassLevelPermissions | null {
   const stored: unknown = row['_metadata']?.class_permissions;
   if (!isPlainObject(stored)) return null;
@@ -135,7 +135,7 @@ export function listedIndexes(row: Document): readonly StoredIndex[] {
     .map(([name, key]) => ({ name, key, unique: isParseUnique(String(row['_id']), name) }));
 }
 
-/** Schema rows do not mark unique indexes; those Parse itself makes are known. */
+/** Schema rows do not mark unique indexes; the indexes that Parse creates are known. */
 function isParseUnique(className: string, index: string): boolean {
   if (index === '_id_') return true;
   if (className === '_User') return index === 'username_1' || index === 'email_1';
@@ -148,7 +148,7 @@ export function classSchemaOf(row: Document, indexes: readonly StoredIndex[]): C
   return { ...schema, indexes: indexSchemasOf(schema, indexes) };
 }
 
-/** By the names of a class's fields. */
+/** Keyed by the names of a class's fields. */
 export function indexSchemasOf(schema: ClassSchema, indexes: readonly StoredIndex[]): readonly IndexSchema[] {
   const names = new StorageNames(schema.className, schema);
   return indexes.map((index) => indexSchema(index, names));
@@ -167,7 +167,7 @@ function indexSchema(index: StoredIndex, names: StorageNames): IndexSchema {
   };
 }
 
-/** What a schema row is made from. Index keys are in logical names. */
+/** The input of a schema row. Index keys are logical names. */
 interface SchemaRowOptions {
   readonly className: string;
   readonly fields: ReadonlyMap<string, FieldSchema>;

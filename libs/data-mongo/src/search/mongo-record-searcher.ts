@@ -42,10 +42,13 @@ function searchOperator(match: TextMatch, names: StorageNames): Document {
   }
 }
 
-/** Neighbours looked at per candidate: the recall that the vector index gives. The most a search may look at is 10 000. */
+/**
+ * Candidates examined per requested row, which determines the recall of the vector index. A search may examine at most 10
+ * 000.
+ */
 const NEIGHBOURS = { perCandidate: 10, most: 10_000 };
 
-/** Bytes that are set aside for an answer before it comes. */
+/** Bytes that are reserved for an answer before it arrives. */
 const EXPECTED_BYTES = 1024 * 1024;
 
 const asItIs = (document: Document): Document => document;
@@ -114,7 +117,7 @@ export class MongoRecordSearcher extends RecordSearcher {
     });
   }
 
-  /** The search first, as it must stand; then everything that limits its rows; then the limit. */
+  /** The search stage must be first; then every stage that limits its rows; then the limit. */
   private async found(
     { className, where, limit }: { className: string; where: Where; limit: number },
     search: Document,
@@ -151,18 +154,18 @@ export class MongoRecordSearcher extends RecordSearcher {
   }
 }
 
-/** Beside the columns of a found row; a leading underscore keeps them out of every answer. */
+/** Fields beside the columns of a found row; a leading underscore keeps them out of every answer. */
 const SCORE = '_i_score';
 const HIGHLIGHTS = '_i_highlights';
 
 interface FoundRequest {
   readonly keys?: readonly string[];
   readonly score: 'searchScore' | 'vectorSearchScore';
-  /** Wire path of the passages to bring along. */
+  /** Wire path of the passages to return. */
   readonly highlight?: string;
 }
 
-/** The stages after rows are chosen: what the search knows of each, then its columns. */
+/** The stages after the selection of rows: score and passages of the search, then the columns. */
 function foundStages({ keys, score, highlight }: FoundRequest, names: StorageNames): Document[] {
   const metadata = {
     [SCORE]: { $meta: score },
@@ -187,7 +190,7 @@ function foundRow(document: Document, request: FoundRequest, names: StorageNames
   };
 }
 
-/** Only of the path that was asked for, whatever came. */
+/** Only passages of the requested path, whatever the search process returns. */
 function passagesOf(value: unknown, path: string, names: StorageNames): Passage[] {
   if (!Array.isArray(value)) return [];
   return value.filter(isPlainObject).flatMap((passage) => {
@@ -208,7 +211,7 @@ function passagesOf(value: unknown, path: string, names: StorageNames): Passage[
 type Facets = ReadonlyMap<string, Facet>;
 
 const DEFAULT_BUCKETS = 10;
-/** Facets have names of the caller's; the database gets names of ours. */
+/** The caller chooses the names of facets; the database receives generated names. */
 const alias = (index: number) => `f${index}`;
 const OUTSIDE = 'outside';
 
@@ -229,7 +232,7 @@ function searchedFacets(facets: Facets, names: StorageNames): Document {
   );
 }
 
-/** What `$searchMeta` answered. */
+/** The result of `$searchMeta`. */
 function searchedCounts(answer: Document | undefined, facets: Facets): FacetCounts {
   const counted: unknown = answer?.['facet'];
   const branches = isPlainObject(counted) ? counted : {};
@@ -244,7 +247,7 @@ function searchedCounts(answer: Document | undefined, facets: Facets): FacetCoun
   };
 }
 
-/** The same facets over rows that a filter chose: one branch each, and one for the total. */
+/** The same facets over rows that a filter selected: one branch for each, and one for the total. */
 function filteredFacets(facets: Facets, names: StorageNames): Document {
   const branches = [...facets.values()].map((facet, index) => [
     alias(index),
@@ -281,7 +284,7 @@ function rangeBranch(facet: Facet, names: StorageNames): Document[] {
   ];
 }
 
-/** What `$facet` answered; ranges without rows are returned as the search process returns them. */
+/** The result of `$facet`; ranges without rows are returned as the search process returns them. */
 function filteredCounts(answer: Document | undefined, facets: Facets): FacetCounts {
   const total: unknown = answer?.['total']?.[0]?.count;
   return {

@@ -11,9 +11,9 @@ import { rowToDocument } from '../storage/to-storage.js';
 import type { Seed, SeedClass, SeedRole, SeedSession, SeedUser } from './seed.js';
 
 export interface LoadSeedOptions {
-  /** Leaves a database that already has a Parse schema alone. Default true. */
+  /** Does not write to a database that already has a Parse schema. Default true. */
   readonly onlyIfEmpty?: boolean;
-  /** When rows without dates were made. Default: now. */
+  /** `createdAt` of rows without dates. Default: now. */
   readonly now?: Date;
 }
 
@@ -30,7 +30,7 @@ const COMMENT = 'parley seed';
 
 /**
  * Writes a seed as Parse Server would have stored it.
- * @throws StoreError `duplicate` when rows of the seed are there already
+ * @throws StoreError `duplicate` when rows of the seed exist already
  */
 export function loadSeed(
   connection: MongoConnection,
@@ -41,7 +41,7 @@ export function loadSeed(
     if ((options.onlyIfEmpty ?? true) && (await hasSchema(connection))) return { loaded: false, rows: 0 };
     const { collections, schema } = await seedCollections(seed, options.now ?? new Date());
     await Promise.all(collections.map((content) => write(connection, content)));
-    // Last, so that a database with a schema is one that was loaded to the end.
+    // The schema is written last, so that a database with a schema was loaded completely.
     await write(connection, schema);
     return { loaded: true, rows: collections.reduce((sum, { documents }) => sum + documents.length, 0) };
   });
@@ -74,14 +74,14 @@ const BCRYPT_ROUNDS = 10;
 
 const SESSION_LIFETIME_MS = 365 * 24 * 60 * 60 * 1000;
 
-/** What one collection is to hold. */
+/** The documents and indexes of one collection. */
 interface CollectionContent {
   readonly name: string;
   readonly documents: readonly Document[];
   readonly indexes: readonly IndexDescription[];
 }
 
-/** Every collection of a seed, the schema rows apart. */
+/** Every collection of a seed except the schema rows. */
 export async function seedCollections(
   seed: Seed,
   now: Date,
@@ -119,13 +119,16 @@ function timedDocument(row: ParseRow, names: StorageNames, now: Date): Document 
   return rowToDocument({ ...row, createdAt, updatedAt: row['updatedAt'] ?? createdAt }, names);
 }
 
-/** As Parse stores it. Most seeds have no password, and most starts no seed: what hashes is loaded for those that do. */
+/**
+ * Hashes a password as Parse stores it. Most seeds have no password and most starts load no seed, so the hash library is
+ * loaded on demand.
+ */
 async function hashOf(password: string): Promise<string> {
   const { hash } = await import('bcryptjs');
   return hash(password, BCRYPT_ROUNDS);
 }
 
-/** Parse gives new users an ACL of their own: only they read their row. */
+/** Parse gives a new user an ACL under which only that user reads its row. */
 async function userDocument(user: SeedUser, names: StorageNames, now: Date): Promise<Document> {
   const ACL = user.row['ACL'] ?? { [user.objectId]: { read: true, write: true } };
   const document = timedDocument({ ...user.row, ACL }, names, now);
@@ -165,7 +168,7 @@ function joinCollections(seed: Seed): CollectionContent[] {
   return [...joins].map(([name, documents]) => ({ name, documents, indexes: [] }));
 }
 
-/** The unique indexes Parse Server makes at its start, with the very options it gives them. */
+/** The unique indexes that Parse Server creates when it starts, with the same options. */
 const PARSE_INDEXES: Readonly<Record<string, readonly string[]>> = {
   _User: ['username', 'email'],
   _Role: ['name'],
@@ -187,7 +190,7 @@ function storedIndexes(schema: SeedClass) {
   return [...own, ...declared];
 }
 
-/** One for each GeoPoint column that the seed gives none. */
+/** One index for each GeoPoint column for which the seed declares none. */
 function missingGeoIndexes({ fields, indexes }: SeedClass): IndexDescription[] {
   const own = new Set(
     indexes.flatMap(({ key }) => Object.keys(key).filter((name) => key[name] !== 1 && key[name] !== -1)),
@@ -210,13 +213,13 @@ const SNAPSHOT_COMMENT = 'parley snapshot';
 interface KeptCollection {
   readonly name: string;
   readonly documents: readonly StoredDocument[];
-  /** As `listIndexes` returns them, without that of `_id`. */
+  /** As `listIndexes` returns them, without the `_id` index. */
   readonly indexes: readonly IndexDescription[];
 }
 
 /**
- * All documents of a database at one moment, held in memory, to go back to. For databases of tests: no one may write while
- * it is taken or put back.
+ * All documents of a database at one point in time, held in memory so that they can be restored. For test databases: no other
+ * process may write while the snapshot is taken or restored.
  */
 export class DatabaseSnapshot {
   private constructor(
@@ -232,7 +235,7 @@ export class DatabaseSnapshot {
     });
   }
 
-  /** Writes the documents back, and removes all others. @throws StoreError */
+  /** Restores the documents and removes all others. @throws StoreError */
   putBack(): Promise<void> {
     return asStoreOperation(undefined, async () => {
       const known = new Set(this.collections.map(({ name }) => name));
@@ -244,7 +247,7 @@ export class DatabaseSnapshot {
     });
   }
 
-  /** Emptied rather than dropped: its change streams go on. */
+  /** Emptied and not dropped: its change streams continue. */
   private async fill({ name, documents, indexes }: KeptCollection): Promise<void> {
     const collection = this.connection.collection(name);
     await collection.deleteMany({}, { comment: SNAPSHOT_COMMENT });

@@ -13,13 +13,13 @@ import type { SeedIssues, SeedRelation } from './seed.js';
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 
-/** The same seed gives the same ids, run after run, so that examples and tests may name them. */
+/** The same seed gives the same ids in every run, so that examples and tests may name them. */
 function seedId(className: string, index: number): string {
   const digest = createHash('sha256').update(`${className}#${index}`).digest();
   return Array.from(digest.subarray(0, 10), (byte) => ALPHABET[byte % ALPHABET.length]).join('');
 }
 
-/** Ids of one class: given or made, each used once. */
+/** Ids of one class, declared or generated, each used once. */
 export class SeedIds {
   private readonly seen = new Set<string>();
 
@@ -47,7 +47,7 @@ const OWN_SECTIONS: Readonly<Record<string, string>> = {
 
 const BUILT_IN = new Set(['objectId', 'createdAt', 'updatedAt', 'ACL']);
 
-/** What rows of one class come to: the rows without relations, and the relations. */
+/** The result for the rows of one class: the rows without relations, and the relations. */
 interface ParsedRows {
   readonly objects: Map<string, ParseRow[]>;
   readonly relations: SeedRelation[];
@@ -138,7 +138,7 @@ function isStorable(store: () => unknown, path: string, issues: SeedIssues): boo
   }
 }
 
-/** `{ "__op": "AddRelation", "objects": [pointers] }`: the one operation a seed may hold. */
+/** `{ "__op": "AddRelation", "objects": [pointers] }`: the only operation that a seed may contain. */
 function addRelations(
   operation: ParseRow,
   field: string,

@@ -33,7 +33,7 @@ const FIELD_NAME = /^[A-Za-z][A-Za-z0-9_]*$/;
 
 export const isFieldName = (name: string): boolean => FIELD_NAME.test(name);
 
-/** A class being put together: declared fields first, then what rows add. */
+/** A class under construction: declared fields first, then fields that rows add. */
 export class DraftClass {
   readonly fields = new Map<string, FieldSchema>();
   classLevelPermissions: ClassLevelPermissions | null = null;
@@ -44,7 +44,7 @@ export class DraftClass {
     for (const [name, field] of Object.entries(known)) this.fields.set(name, field);
   }
 
-  /** Gives a field its type, or notes that it already has another. */
+  /** Sets the type of a field, or records an issue when it already has another. */
   declare(name: string, field: FieldSchema, path: string, issues: SeedIssues): void {
     const known = this.fields.get(name);
     if (!known) this.fields.set(name, field);
@@ -146,7 +146,7 @@ function parseIndexes(value: unknown, path: string, issues: SeedIssues): StoredI
   return indexes;
 }
 
-/** Index keys name fields, which may only be known once all rows were read. */
+/** Index keys name fields, which may be known only after all rows were read. */
 export function checkIndexes(classes: DraftClasses, issues: SeedIssues): void {
   for (const { className, fields, indexes } of classes) {
     for (const { name, key } of indexes) {

@@ -11,7 +11,7 @@ import {
 } from './seed.js';
 
 /**
- * Reads a seed file's JSON. Classes and fields that only rows mention get the types their values have.
+ * Parses the JSON of a seed file. Classes and fields that occur only in rows get the types of their values.
  * @throws SeedError listing every issue with its path
  */
 export function parseSeed(json: unknown): Seed {
@@ -32,7 +32,7 @@ export function parseSeed(json: unknown): Seed {
 
 const BCRYPT_HASH = /^\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}$/;
 
-/** What others may call a user or a role by. */
+/** The names by which other rows may refer to a user or a role. */
 type References = ReadonlyMap<string, string>;
 
 function isGiven<T>(value: T | null): value is T {
@@ -84,7 +84,7 @@ function parseUsers(value: unknown, classes: DraftClasses, issues: SeedIssues): 
     .filter(isGiven);
 }
 
-/** A user may be named by object id or by username. */
+/** A user may be referred to by object id or by username. */
 function userReferences(users: readonly SeedUser[]): References {
   return new Map([
     ...users.map((user) => [user.username, user.objectId] as const),

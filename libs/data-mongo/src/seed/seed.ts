@@ -15,11 +15,11 @@ export interface SeedClass {
 export interface SeedUser {
   readonly objectId: string;
   readonly username: string;
-  /** Plain text, hashed when it is loaded. */
+  /** Plain text, hashed when the seed is loaded. */
   readonly password?: string;
-  /** A bcrypt hash, stored as it is: many users load in no time. */
+  /** A bcrypt hash, stored unchanged: loading many users needs no hashing. */
   readonly passwordHash?: string;
-  /** Everything else on the row, ACL and email included. */
+  /** All other fields of the row, ACL and email included. */
   readonly row: ParseRow;
 }
 
@@ -50,7 +50,7 @@ export interface SeedRelation {
   readonly relatedId: string;
 }
 
-/** A seed that was checked: every class known, every id given, every reference resolved. */
+/** A checked seed: every class is known, every id is set, every reference is resolved. */
 export interface Seed {
   readonly classes: readonly SeedClass[];
   readonly users: readonly SeedUser[];
@@ -60,7 +60,7 @@ export interface Seed {
   readonly relations: readonly SeedRelation[];
 }
 
-/** A seed file that cannot be loaded. All its issues at once, each with its path. */
+/** A seed file that cannot be loaded. Contains all issues, each with its path. */
 export class SeedError extends Error {
   override readonly name = 'SeedError';
   constructor(readonly faults: readonly string[]) {
@@ -121,7 +121,7 @@ export class SeedIssues {
     return undefined;
   }
 
-  /** Notes a value that was seen before in the same set. */
+  /** Records an issue for a value that occurs twice in the same set. */
   unique(seen: Set<string>, value: string, path: string): void {
     if (seen.has(value)) this.add(path, `'${value}' is used twice`);
     seen.add(value);

@@ -1,7 +1,7 @@
 import { UnstorableValue } from '../errors.js';
 import { isPlainObject, setOwn } from './own-property.js';
 
-/** The three columns an ACL is kept in; `_acl` is the form older servers read. */
+/** The three columns that store an ACL; `_acl` is the form that older servers read. */
 export interface AccessColumns {
   readonly _rperm: readonly string[];
   readonly _wperm: readonly string[];

@@ -18,7 +18,7 @@ import { isPointerColumn, type StorageNames } from './storage-names.js';
 
 export type DateForm = 'typed' | 'text';
 
-/** A number when it is one exactly, else the digits as text: a rounded figure would be a wrong answer. */
+/** A number when the conversion is exact, else the digits as text: a rounded number would be a wrong answer. */
 function exactNumber(digits: string): number | string {
   const number = Number(digits);
   if (Number.isInteger(number) && !Number.isSafeInteger(number)) return digits;
@@ -30,7 +30,7 @@ function exactNumber(digits: string): number | string {
   }
 }
 
-/** Equal values whatever their trailing zeros and exponents. */
+/** Equal values compare equal, whatever their trailing zeros and exponents. */
 function sameDecimal(left: string, right: string): boolean {
   return canonicalDigits(left) === canonicalDigits(right);
 }
@@ -77,7 +77,7 @@ function fromBsonType(value: object): unknown {
   return null;
 }
 
-/** A stored value as JSON, at any depth. `onKey` may veto keys of nested objects. */
+/** A stored value as JSON, at any depth. `onKey` may exclude keys of nested objects. */
 export function valueFromStorage(
   value: unknown,
   dates: DateForm,
@@ -96,14 +96,14 @@ export function valueFromStorage(
   const converted: ParseRow = {};
   for (const [key, member] of Object.entries(value)) {
     if (keepKey && !keepKey(key)) continue;
-    // An ISO member is text already in typed dates that were stored whole.
+    // The `iso` member of a typed date that was stored whole is text already.
     const text = key === 'iso' && value['__type'] === 'Date' && member instanceof Date;
     setOwn(converted, key, text ? member.toISOString() : valueFromStorage(member, dates, keepKey));
   }
   return converted;
 }
 
-/** Columns whose stored form only the schema can tell apart from plain text and arrays. */
+/** Columns whose stored form only the schema distinguishes from plain text and arrays. */
 export function columnFromStorage(
   value: unknown,
   field: FieldSchema | undefined,
@@ -122,8 +122,8 @@ const isoText = (value: unknown): unknown => {
 };
 
 /**
- * A document as the row Parse Server would answer. Columns Parse keeps for itself are dropped.
- * @param wanted the fields that were asked for; absent: all. Decides only about relations, which have no column
+ * Converts a document to the row that Parse Server would return. Parse's internal columns are removed.
+ * @param wanted the requested fields; absent: all. Only relations depend on it, because they have no column
  */
 export function documentToRow(
   document: Document,
@@ -156,7 +156,7 @@ function setReadable(row: ParseRow, column: string, value: unknown, names: Stora
   setOwn(row, field, columnFromStorage(value, names.field(field), 'typed'));
 }
 
-/** Ids are text in Parse, whatever made them. */
+/** Ids are text in Parse, whatever type the database stores. */
 export function idText(id: unknown): string {
   return id instanceof ObjectId ? id.toHexString() : String(id);
 }

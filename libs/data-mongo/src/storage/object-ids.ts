@@ -2,12 +2,12 @@ import { randomInt } from 'node:crypto';
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 
-/** Ten letters and digits, as Parse Server makes them. */
+/** Ten letters and digits, as Parse Server generates them. */
 export function newObjectId(): string {
   return Array.from({ length: 10 }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
 }
 
-/** Parse JSON of a pointer; the member order is the stored one, because MongoDB compares documents by it. */
+/** Parse JSON of a pointer. The member order is the stored one, because MongoDB compares documents by it. */
 interface Pointer {
   readonly __type: 'Pointer';
   readonly className: string;

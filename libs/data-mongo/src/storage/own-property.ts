@@ -1,4 +1,4 @@
-/** Assigns without ever reaching a prototype: stored keys are data, `__proto__` included. */
+/** Assigns without reaching a prototype: stored keys are data, `__proto__` included. */
 export function setOwn(target: Record<string, unknown>, key: string, value: unknown): void {
   if (key === '__proto__') {
     Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
@@ -7,7 +7,7 @@ export function setOwn(target: Record<string, unknown>, key: string, value: unkn
   }
 }
 
-/** A plain object: neither an array nor a value of a class of its own (dates, BSON types). */
+/** A plain object: neither an array nor an instance of a class (dates, BSON types). */
 export function isPlainObject(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -6,12 +6,12 @@ import {
   type SchemaSnapshot,
 } from '#policy';
 
-/** Where Parse keeps the pairs (`owningId`, `relatedId`) of a relation. */
+/** The collection in which Parse stores the pairs (`owningId`, `relatedId`) of a relation. */
 export function joinCollection(className: string, field: string): string {
   return `_Join:${field}:${className}`;
 }
 
-/** Columns Parse keeps for itself, as they are stored. They never leave the store, whatever a query projects or renames. */
+/** Parse's internal columns under their stored names. They never leave the store, whatever a query projects or renames. */
 export const INTERNAL_COLUMNS: readonly string[] = INTERNAL_FIELDS.filter((name) => name.startsWith('_'));
 
 const INTERNAL = new Set(INTERNAL_COLUMNS);
@@ -33,7 +33,7 @@ const BUILT_IN_FIELDS: ReadonlyMap<string, FieldSchema> = new Map([
   ['updatedAt', { type: 'Date' }],
 ]);
 
-/** `_Audience` alone keeps two of its fields under names of their own. */
+/** Only `_Audience` stores two of its fields under different names. */
 const AUDIENCE_COLUMNS: ReadonlyMap<string, string> = new Map([
   ['lastUsed', '_last_used'],
   ['timesUsed', 'times_used'],
@@ -41,7 +41,7 @@ const AUDIENCE_COLUMNS: ReadonlyMap<string, string> = new Map([
 
 const POINTER_PREFIX = '_p_';
 
-/** Field names of one class and the columns that hold them. A class without a schema has only the built-in ones. */
+/** Field names of one class and the columns that store them. A class without a schema has only the built-in fields. */
 export class StorageNames {
   private readonly columns = new Map<string, string>();
   private readonly fieldsByColumn = new Map<string, string>();
@@ -69,18 +69,18 @@ export class StorageNames {
     return this.schema?.fields.get(name) ?? BUILT_IN_FIELDS.get(name);
   }
 
-  /** The column of a top-level field; names the schema does not know are stored verbatim. */
+  /** The column of a top-level field; names that the schema does not contain are stored unchanged. */
   column(field: string): string {
     return this.columns.get(field) ?? field;
   }
 
-  /** Only the root of a dotted path has a column of its own. */
+  /** Only the root of a dotted path has a column. */
   path(path: string): string {
     const dot = path.indexOf('.');
     return dot < 0 ? this.column(path) : this.column(path.slice(0, dot)) + path.slice(dot);
   }
 
-  /** The field a column holds. A pointer column outside the schema is known by its prefix. */
+  /** The field that a column stores. A pointer column outside the schema is recognised by its prefix. */
   fieldOf(column: string): string {
     const declared = this.fieldsByColumn.get(column);
     if (declared !== undefined) return declared;
@@ -96,7 +96,7 @@ export function isPointerColumn(column: string): boolean {
   return column.startsWith(POINTER_PREFIX);
 }
 
-/** The stored names of every class of one schema snapshot, worked out once each. */
+/** The stored names of every class of one schema snapshot, computed once for each. */
 export class StoredClasses {
   private static readonly bySnapshot = new WeakMap<SchemaSnapshot, StoredClasses>();
   private readonly classes = new Map<string, StorageNames>();
@@ -116,7 +116,7 @@ export class StoredClasses {
     const known = this.classes.get(className);
     if (known) return known;
     const names = new StorageNames(className, schema);
-    // Only declared classes are kept: a caller may name any number of others.
+    // Only declared classes are cached: a caller may name any number of others.
     if (schema) this.classes.set(className, names);
     return names;
   }

@@ -13,14 +13,14 @@ export function isTyped(value: unknown): value is Typed {
   return isPlainObject(value) && typeof value['__type'] === 'string';
 }
 
-/** @throws UnstorableValue when the text is no date */
+/** @throws UnstorableValue when the text is not a date */
 function dateOf(iso: unknown): Date {
   const date = iso instanceof Date ? iso : new Date(typeof iso === 'string' ? iso : Number.NaN);
   if (Number.isNaN(date.getTime())) throw new UnstorableValue('', 'not an ISO 8601 date');
   return date;
 }
 
-/** `[longitude, latitude]`, the order MongoDB wants. */
+/** `[longitude, latitude]`, the order that MongoDB requires. */
 export function coordinatesOf(point: unknown): [number, number] {
   const { latitude, longitude } = (point ?? {}) as { latitude?: unknown; longitude?: unknown };
   if (typeof latitude !== 'number' || typeof longitude !== 'number')
@@ -55,7 +55,7 @@ function identifiersOf({ className, objectId }: Typed): [string, string] {
   return [className, objectId];
 }
 
-/** What a column itself holds for a typed value. */
+/** The value that a column stores for a typed value. */
 function typedColumnValue(value: Typed): unknown {
   switch (value.__type) {
     case 'Pointer':
@@ -76,7 +76,7 @@ function typedColumnValue(value: Typed): unknown {
   }
 }
 
-/** Inside arrays and objects pointers, places and files keep their JSON form; dates and bytes do not. */
+/** Inside arrays and objects, pointers, GeoPoints and files keep their JSON form; dates and bytes do not. */
 function typedNestedValue(value: Typed): unknown {
   if (value.__type === 'Pointer') return pointerTo(...identifiersOf(value));
   if (value.__type === 'Date') return dateOf(value['iso']);
@@ -137,7 +137,7 @@ export function fieldToStorage(field: string, value: unknown, names: StorageName
   });
 }
 
-/** A whole row in Parse JSON as its document. Relations live in join collections and leave no column. */
+/** Converts a row in Parse JSON to its document. Relations are stored in join collections and have no column. */
 export function rowToDocument(row: Readonly<Record<string, unknown>>, names: StorageNames): Document {
   const document: Document = {};
   for (const [field, value] of Object.entries(row)) {

@@ -12,8 +12,8 @@ import { rowToDocument } from '../storage/to-storage.js';
 import { newColumns, updateOf, valuesOnCreate, withDefaults } from './written-fields.js';
 
 /**
- * Writes Parse rows straight to MongoDB by Parse's rules: ids, time stamps, column types, defaults and required fields.
- * Values that break them are `invalid_query`. A write that was sent is finished: its signal only keeps it from starting.
+ * Writes Parse rows to MongoDB by Parse's rules: ids, time stamps, column types, defaults and required fields. Values that
+ * violate them are `invalid_query`. A write that was sent is completed: its signal only prevents the start.
  */
 export class MongoRecordWriter extends RecordWriter {
   constructor(
@@ -84,7 +84,7 @@ export class MongoRecordWriter extends RecordWriter {
   }
 
   /**
-   * Runs a write whose fields fit the class; columns it does not have yet are added first, and taken back when the write
+   * Runs a write whose fields match the class. Columns that the class lacks are added first, and removed again when the write
    * fails or finds no row.
    */
   private async widened<Row extends ParseRow | null>(
@@ -99,7 +99,7 @@ export class MongoRecordWriter extends RecordWriter {
     let row: Row | undefined;
     let unknown = false;
     try {
-      // Someone else may have given the same column another type in the meantime.
+      // Another writer may have added the same column with another type in the meantime.
       newColumns(fields, await this.schema(className));
       row = await work(await this.names(className));
       return row;
@@ -107,7 +107,7 @@ export class MongoRecordWriter extends RecordWriter {
       unknown = error instanceof StoreError && error.outcome === 'unknown';
       throw error;
     } finally {
-      // A column left behind is harmless; the error of the write must be reported.
+      // A column that remains is harmless; the error of the write must be reported.
       if (!row && !unknown)
         await withdrawColumns(this.connection, this.catalogue, className, added, operation).catch(
           () => undefined,
@@ -135,7 +135,7 @@ function rowFilter(objectId: string, where: Where, names: StorageNames) {
   return { $and: [{ _id: objectId }, classWhereToQuery(where, names)] };
 }
 
-/** A user row without rights of its own would be everyone's; Parse gives it to the user alone. */
+/** A user row without an ACL would be public; Parse restricts it to the user. */
 function withOwnAcl(row: ParseRow, className: string): ParseRow {
   if (className !== '_User' || row['ACL'] !== undefined) return row;
   return { ...row, ACL: { [String(row['objectId'])]: { read: true, write: true } } };

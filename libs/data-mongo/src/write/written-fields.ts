@@ -14,7 +14,7 @@ const FIELD_NAME = /^[A-Za-z][A-Za-z0-9_]*$/;
 
 /**
  * Checks the fields of a write against the schema.
- * @returns columns the class does not have yet
+ * @returns columns that the class does not have yet
  * @throws UnstorableValue for reserved names and values of another type than the column's
  */
 export function newColumns(fields: ParseRow, schema: ClassSchema | undefined): Map<string, FieldSchema> {
@@ -37,7 +37,7 @@ export function newColumns(fields: ParseRow, schema: ClassSchema | undefined): M
   return added;
 }
 
-/** Null and `Delete` fit any column but a required one. */
+/** Null and `Delete` are valid for any column except a required one. */
 function refuseUntyped(name: string, value: unknown, column: FieldSchema | undefined): void {
   const clears = value === null || (isPlainObject(value) && value['__op'] === 'Delete');
   if (!clears) throw new UnstorableValue(name, 'is not a value that can be stored');
@@ -76,7 +76,7 @@ function objectsOf(operation: Operation): unknown[] {
 }
 
 interface WriteOperator {
-  /** The value a new row gets; undefined: none. */
+  /** The value of the field in a new row; undefined: none. */
   readonly onCreate: (operation: Operation) => unknown;
   /** The operator and operand for a stored row. */
   readonly onUpdate: (operation: Operation) => readonly [string, unknown];
@@ -98,7 +98,7 @@ const OPERATORS: Readonly<Record<string, WriteOperator>> = {
   Delete: { onCreate: () => undefined, onUpdate: () => ['$unset', ''] },
 };
 
-/** Values are JSON, so equal text is equal value. */
+/** Values are JSON, so equal text means equal values. */
 function distinct(values: readonly unknown[]): unknown[] {
   return [...new Map(values.map((value) => [JSON.stringify(value), value])).values()];
 }
@@ -110,7 +110,7 @@ function operatorOf(field: string, { __op }: Operation): WriteOperator {
   return operator;
 }
 
-/** The fields of a new row: operations come down to the value they would leave. */
+/** The fields of a new row: operations are replaced by the value that they produce. */
 export function valuesOnCreate(fields: ParseRow): ParseRow {
   const values: ParseRow = {};
   for (const [field, value] of Object.entries(fields)) {
@@ -120,7 +120,7 @@ export function valuesOnCreate(fields: ParseRow): ParseRow {
   return values;
 }
 
-/** A MongoDB update that applies the fields and stamps the row. */
+/** A MongoDB update that applies the fields and sets the time stamp of the row. */
 export function updateOf(fields: ParseRow, names: StorageNames, now: Date): Document {
   const update: Record<string, Document> = { $set: { _updated_at: now } };
   const put = (operator: string, column: string, operand: unknown) => {
