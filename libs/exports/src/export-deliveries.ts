@@ -16,7 +16,9 @@ import { FROM_THE_START, type WalkStart } from './export-walk.js';
 
 const ADDRESS = /^export:\/\/([A-Za-z0-9_-]{1,128})(?:\?after=([A-Za-z0-9_-]{1,2048}))?$/i;
 
-/** Where the address of the next part stands: a resource of its own, in a form that every revision has. */
+/**
+ * The metadata key of the address of the next part: a member of the resource itself, in a form that every revision supports.
+ */
 const NEXT_PART = 'text/uri-list';
 
 interface Position extends WalkStart {
@@ -25,20 +27,20 @@ interface Position extends WalkStart {
 
 interface Part {
   readonly text: string;
-  /** Of the last row in it; undefined: there is no further one. */
+  /** Id of the last row in the part; undefined: there is no further part. */
   readonly next: WalkStart | undefined;
 }
 
 export interface ExportResourcesDependencies {
   readonly files: ExportFiles;
   readonly office: ExportTicketStore;
-  /** Of the places where parts begin: clients carry them. */
+  /** Key of the positions at which parts begin, which clients store. */
   readonly sealed: SealedText;
-  /** Bytes of a part at most. Default: what one answer may hold. */
+  /** Maximum bytes of a part. Default: the limit of one answer. */
   readonly partBytes?: number;
 }
 
-/** Exports as resources: the first part, and in each the address of the next one. Parts are whole lines. */
+/** Exports as resources: the first part, and in each part the address of the next one. A part consists of whole lines. */
 export class ExportResources implements ResourceProvider {
   readonly scheme = EXPORT_SCHEME;
 
@@ -136,7 +138,7 @@ export class ExportDownloads extends Downloads {
   }
 }
 
-/** The head goes with the first batch: nothing is sent before the first rows were permitted. */
+/** The headers are sent with the first batch: nothing is sent before the first rows were permitted. */
 async function* piecesOf(file: ExportFile): AsyncGenerator<string, void, undefined> {
   let head = file.head;
   for await (const lines of file.lines(FROM_THE_START, true)) {

@@ -18,8 +18,8 @@ import { type ExportTicket, ExportTicketStore } from './export-tickets.js';
 import { ExportWalk, type WalkedRow, type WalkStart } from './export-walk.js';
 
 /**
- * The columns of a file: those that were asked for, by the names that rows carry; else all that the agent may read of the
- * class at this moment, in clear or in masked form, as far as the order names keys.
+ * The columns of a file: the requested ones, by the names that rows carry; else all columns of the class that the agent may
+ * read now, in clear or in masked form, limited to the keys of the order.
  */
 function columnsOf({ columns, keys, include }: ExportOrder, known: GovernedClass): readonly Column[] {
   const { names } = known.policy;
@@ -35,7 +35,7 @@ function columnsOf({ columns, keys, include }: ExportOrder, known: GovernedClass
     .map((field) => ({ header: field, path: field }));
 }
 
-/** A row as it stands in the file. */
+/** A row as it is written to the file. */
 export interface ExportedLine {
   readonly id: string;
   readonly text: string;
@@ -50,11 +50,13 @@ export interface ExportFileDependencies {
   readonly office: ExportTicketStore;
   readonly walk: ExportWalk;
   readonly journal: ExportJournal;
-  /** Looks for the operator's canaries. @returns the phrase that was found. @throws Refused where finding one refuses */
+  /**
+   * Searches for the operator's canaries. @returns the phrase that was found. @throws Refused where a match refuses the read
+   */
   readonly inspect: (rows: readonly WalkedRow[]) => string | undefined;
 }
 
-/** An export as its owner reads it now. Making one reads nothing. */
+/** An export as its owner reads it now. Creating one reads nothing. */
 export class ExportFile {
   constructor(private readonly parts: ExportFileDependencies) {}
 
@@ -62,14 +64,14 @@ export class ExportFile {
     return this.parts.writer.head;
   }
 
-  /** Differs when the file would have other columns: parts of different files must not be put together. */
+  /** Differs when the file would have other columns: parts of different files must not be combined. */
   get columnsDigest(): string {
     return createHash('sha256').update(JSON.stringify(this.parts.columns)).digest('base64url').slice(0, 16);
   }
 
   /**
-   * The lines from there on, a batch at a time. Whatever ends it is written down once it has begun.
-   * @param whole whether a reader who leaves before the last line has left too early
+   * The lines from a position on, a batch at a time. Once it has begun, every end of the reading is recorded.
+   * @param whole whether a reader who leaves before the last line left too early
    * @throws Refused, Unauthorized
    */
   async *lines(start: WalkStart, whole: boolean): AsyncGenerator<readonly ExportedLine[], void, undefined> {
@@ -103,7 +105,7 @@ export class ExportFile {
     }
   }
 
-  /** Taken back by its owner, a file stops at once; one that expires while it is read is read to its end. */
+  /** A file that its owner revokes stops at once; one that expires during a read is read to its end. */
   private async stillPromised(): Promise<void> {
     const { id, ticket, reader, office } = this.parts;
     if (Date.now() >= ticket.expires || (await office.find(id, reader.agent))) return;
@@ -111,10 +113,10 @@ export class ExportFile {
   }
 }
 
-/** The tool that promises exports: who may not call it, reads none. */
+/** The tool that creates exports: an agent that may not call it can read none. */
 const TOOL = 'export_data';
 
-/** Opens exports for their owners, under the gates of the tool that promised them. */
+/** Opens exports for their owners, under the gates of the tool that created them. */
 @Injectable()
 export class ExportFiles {
   private readonly logger = new Logger('Exports');
@@ -156,7 +158,7 @@ export class ExportFiles {
     return { file, ticket };
   }
 
-  /** Canaries are phrases of JSON text, whatever the format of the file. */
+  /** Canaries are phrases of JSON text, independent of the format of the file. */
   private inspect(rows: readonly WalkedRow[], reader: Reader, className: string): string | undefined {
     const policy = this.policies.of(reader.agent);
     const phrase = this.canaries.of(policy)?.(JSON.stringify(rows));

@@ -3,21 +3,21 @@ import { type Agent, type CallContext, Refused, refusals, Unauthorized } from '#
 import { auditedAgent, auditedRefusal, AuditSink, resultCost } from '#audit';
 import { Policies } from '#policy';
 
-/** One reading of an export, whole or a part of it. */
+/** One reading of a whole export or of a part of it. */
 export interface ExportReading {
   readonly agent: Agent;
   readonly correlationId?: string | undefined;
   readonly rows: number;
   readonly bytes: number;
   readonly milliseconds: number;
-  /** Whether it ended by itself. */
+  /** Whether the reading was complete. */
   readonly ended: boolean;
   readonly error?: unknown;
-  /** The operator's phrase that was found in it. */
+  /** The operator's phrase that was found in the data. */
   readonly phrase?: string | undefined;
 }
 
-/** Writes down every reading, those that were broken off with the rows and bytes that had left by then. */
+/** Records every reading; an aborted one with the rows and bytes that had been sent by then. */
 @Injectable()
 export class ExportJournal {
   private readonly logger = new Logger(ExportJournal.name);
@@ -32,7 +32,7 @@ export class ExportJournal {
     return this.audit.admit();
   }
 
-  /** What was sent cannot be taken back: the reader does not wait for its record. */
+  /** Sent data cannot be revoked: the reader does not wait for its record. */
   record({ agent, correlationId, rows, bytes, milliseconds, ended, error, phrase }: ExportReading): void {
     const { version, switches } = this.policies.of(agent);
     const entry = {
@@ -59,7 +59,7 @@ export class ExportJournal {
 
 function failure(error: unknown) {
   if (error instanceof Refused) return auditedRefusal(error.refusal, 'Refused');
-  // Ended from outside, by whoever read it.
+  // The reader ended the reading.
   if (error === undefined) return auditedRefusal(refusals.cancelled(), 'Refused');
   const error_class = error instanceof Error ? error.constructor.name : typeof error;
   const cause = error instanceof Error ? error.message : 'not an error';
@@ -73,5 +73,5 @@ function failure(error: unknown) {
   return { error_code: 'internal_error' as const, error_class, cause };
 }
 
-/** What of a call a reading is written down with. */
+/** The members of a call that the record of a reading contains. */
 export type Reader = Pick<CallContext, 'agent' | 'signal' | 'correlationId' | 'telemetry'>;

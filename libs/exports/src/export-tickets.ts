@@ -11,7 +11,7 @@ import {
   type OfferedExport,
 } from '#tools';
 
-/** What was promised, and to whom. Nothing of the data is in it. */
+/** What an export contains and who owns it. It contains no data. */
 export interface ExportTicket {
   readonly owner: TaskOwner;
   readonly order: ExportOrder;
@@ -26,7 +26,7 @@ function ownedBy({ owner }: Pick<ExportTicket, 'owner'>, agent: Agent): boolean 
   );
 }
 
-/** Another version of Parley may have written it: what lacks a member that is needed is no ticket. */
+/** Another version of Parley may have written it: an object that lacks a required member is no ticket. */
 function readTicket(value: Readonly<Record<string, unknown>>): ExportTicket | undefined {
   const { owner, order, expires } = value;
   if (!isObject(owner) || !isObject(order) || typeof expires !== 'number') return undefined;
@@ -47,16 +47,16 @@ const ID_BYTES = 24;
 
 export const EXPORT_SCHEME = 'export';
 
-/** Ids of an owner's exports, each with the time it ends. */
+/** Ids of an owner's exports, each with its expiry. */
 type Open = Readonly<Record<string, number>>;
 type Listed = readonly [id: string, expires: number];
 
-/** Promises exports and keeps the promises where all replicas find them, a bounded number for each owner. */
+/** Creates exports and stores them where all replicas find them, a bounded number for each owner. */
 export class ExportTicketStore extends ExportStore {
   constructor(
     private readonly store: VersionedStore,
     private readonly settings: ExportSettings,
-    /** The path that files lie below over HTTP; null: nowhere. Default `/exports`. */
+    /** The HTTP path of files; null: files are not served. Default `/exports`. */
     private readonly downloadsAt: () => string | null = () => '/exports',
   ) {
     super();
@@ -67,13 +67,13 @@ export class ExportTicketStore extends ExportStore {
   }
 
   async promise(order: ExportOrder, { agent }: Pick<CallContext, 'agent'>): Promise<OfferedExport> {
-    // No name stands for the limits of a sub-agent: it could not be told from others later.
+    // No name identifies the limits of a sub-agent: it could not be distinguished from others later.
     if (agent.parent)
       throw new Refused(refusals.invalidArgument('a sub-agent cannot ask for delivery resource'));
     const id = randomBytes(ID_BYTES).toString('base64url');
     const expires = Date.now() + this.settings.lifetime;
     const ticket: ExportTicket = { owner: taskOwner(agent), order, expires };
-    // Listed first: what is not listed could never be revoked for a newer one.
+    // The id is listed first: an export that is not listed could not be revoked when a newer one exceeds the limit.
     await this.list(agent, id, expires);
     await this.store.create(id, { ...ticket }, this.settings.lifetime, agent.principal);
     return this.promised(id, ticket);
@@ -123,7 +123,7 @@ export class ExportTicketStore extends ExportStore {
     for (const [old] of dropped) await this.store.remove(old);
   }
 
-  /** @param change gets what has not ended, the oldest first; may be asked again */
+  /** @param change receives the exports that have not expired, the oldest first; may be called again */
   private async changeList(
     agent: Agent,
     change: (open: readonly Listed[]) => readonly Listed[],
@@ -144,12 +144,12 @@ export class ExportTicketStore extends ExportStore {
   }
 }
 
-/** Class names are identifiers, so nothing in it can leave a header or a folder. */
+/** Class names are identifiers, so the name contains nothing that could escape a header or a folder. */
 export function fileNameOf({ className, format }: ExportOrder): string {
   return `${className.replace(/[^A-Za-z0-9_]/g, '')}.${FILE_ENDINGS[format]}`;
 }
 
-/** Cannot be the id of a ticket: those have no colon. */
+/** Cannot be the id of a ticket: those contain no colon. */
 function listOf(agent: Agent): string {
   const { principal, tenant, agent: name } = taskOwner(agent);
   return `of:${createHash('sha256')
@@ -161,7 +161,7 @@ function openIn({ open }: Readonly<Record<string, unknown>>): Open {
   return open !== null && typeof open === 'object' ? (open as Open) : {};
 }
 
-/** An export as an operator sees it: what was promised and to whom, nothing of the data, and no way to fetch it. */
+/** An export as an operator sees it: its content and owner, no data, and no way to fetch it. */
 export interface ListedExport {
   readonly owner: TaskOwner;
   readonly class_name: string;
@@ -172,10 +172,10 @@ export interface ListedExport {
   readonly expires_at: string;
 }
 
-/** Each owner's list of exports lies in the same store. */
+/** The same store contains each owner's list of exports. */
 const RECORDS_PER_EXPORT = 2;
 
-/** For operators: exports of everybody that can still be fetched, the latest first. Never to be shown to an agent. */
+/** For operators: the exports of all owners that can still be fetched, the latest first. Must not be shown to an agent. */
 export class ExportOverview {
   constructor(private readonly store: Pick<VersionedStore, 'latest'>) {}
 
@@ -195,15 +195,15 @@ export class ExportOverview {
 }
 
 export interface ExportSettings {
-  /** Milliseconds that an export can be fetched. Default an hour. */
+  /** Milliseconds for which an export can be fetched. Default an hour. */
   readonly lifetime: number;
-  /** Rows that no export goes beyond: one that would is broken off. Default 1,000,000. */
+  /** Maximum rows of an export: one that exceeds it is aborted. Default 1,000,000. */
   readonly maxRows: number;
-  /** Exports that one owner may have at once; the oldest gives way. Default 20. */
+  /** Exports that one owner may have at once; a further one replaces the oldest. Default 20. */
   readonly maxPerOwner: number;
 }
 
-/** Token of the settings of exports. */
+/** Injection token of the settings of exports. */
 export const EXPORT_SETTINGS = Symbol('settings of exports');
 
 export const DEFAULT_EXPORTS: ExportSettings = Object.freeze({
@@ -212,7 +212,7 @@ export const DEFAULT_EXPORTS: ExportSettings = Object.freeze({
   maxPerOwner: 20,
 });
 
-/** Rows that are read, judged and written at once. */
+/** Rows that are read, checked and written at once. */
 export const BATCH_ROWS = 1000;
 /** Seconds that one batch may take. */
 export const BATCH_SECONDS = 60;

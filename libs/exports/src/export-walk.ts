@@ -11,19 +11,19 @@ import { DataBudgets, meters } from '#dispatcher';
 import type { ExportOrder } from '#tools';
 import { BATCH_ROWS, BATCH_SECONDS, EXPORT_SETTINGS, type ExportSettings } from './export-tickets.js';
 
-/** Whose rows are walked, from where. */
+/** The class and the position of a walk. */
 export interface WalkStart {
-  /** Id of the last row that was handed out; `''`: none was. */
+  /** Id of the last row that was returned; `''`: none was. */
   readonly after: string;
-  /** Rows that were handed out. */
+  /** Rows that were returned. */
   readonly rows: number;
 }
 
 export const FROM_THE_START: WalkStart = Object.freeze({ after: '', rows: 0 });
 
-/** Who walks. */
+/** The agent that walks. */
 export interface Walker extends Pick<CallContext, 'agent' | 'signal' | 'correlationId' | 'telemetry'> {
-  /** Asked before each batch; throws when there shall be no further one. */
+  /** Called before each batch; throws when there may be no further one. */
   readonly proceed: () => Promise<void>;
 }
 
@@ -34,8 +34,8 @@ export interface WalkedRow {
 }
 
 /**
- * Walks the rows of an order in the order of their ids. Every batch is a call of its own through governed data access: who asks,
- * what they may read and which rows exist for them is settled anew each time.
+ * Walks the rows of an order in the order of their ids. Every batch is a separate call through governed data access: the
+ * identity, its rights and the rows that exist for it are resolved again each time.
  */
 @Injectable()
 export class ExportWalk {
@@ -51,8 +51,8 @@ export class ExportWalk {
   }
 
   /**
-   * @yields batches, of which only the last is short
-   * @throws Refused; also for a row too many, because a part must not pass for the whole
+   * @yields batches, of which only the last may be short
+   * @throws Refused; also when there are too many rows, because a part must not appear complete
    */
   async *batches(order: ExportOrder, walker: Walker, start: WalkStart): AsyncGenerator<readonly WalkedRow[]> {
     const { className, limit, where, keys, include } = order;
@@ -71,7 +71,7 @@ export class ExportWalk {
       if (rows > this.settings.maxRows) throw new Refused(tooMany(this.settings.maxRows));
       if (found.length > 0) {
         const batch = found.map((row) => ({ id: idOf(row), row }));
-        // A database that did not walk on would be asked for the same rows for ever.
+        // A database that did not advance would be queried for the same rows forever.
         const last = (batch.at(-1) as WalkedRow).id;
         if (Buffer.compare(Buffer.from(last), Buffer.from(after)) <= 0)
           throw new Error('the rows of an export did not come in the order of their ids');
@@ -82,7 +82,7 @@ export class ExportWalk {
     }
   }
 
-  /** To data budgets each batch is a call: what is used up by then ends the walk. */
+  /** For data budgets each batch is a call: an exhausted budget ends the walk. */
   private async paid<T>({ agent }: Walker, batch: (meter: DataMeter | undefined) => Promise<T>): Promise<T> {
     const { budgets } = this;
     const budgeted = budgets.open(agent);
@@ -95,7 +95,7 @@ export class ExportWalk {
     }
   }
 
-  /** Charges what was made of a batch, which is known only once it is written. */
+  /** Charges the bytes of a batch, which are known only after it was written. */
   async written({ agent }: Pick<Walker, 'agent'>, bytes: number): Promise<void> {
     const { budgets } = this;
     const budgeted = budgets.open(agent);
@@ -132,7 +132,7 @@ function idOf(row: ParseRow): string {
   return id;
 }
 
-/** Runs one batch under a signal of its own: nothing of it is left on the walk's signal afterwards. */
+/** Runs one batch under a separate signal: no listener remains on the walk's signal afterwards. */
 async function withinTime<T>(outer: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   if (outer.aborted) throw new Refused(refusals.cancelled());
   const own = new AbortController();

@@ -9,7 +9,7 @@ import { ExportJournal } from './export-journal.js';
 import { EXPORT_SETTINGS, type ExportSettings, ExportTicketStore } from './export-tickets.js';
 import { ExportWalk } from './export-walk.js';
 
-/** Exports that are fetched after they were asked for, over HTTP and as resources. */
+/** Exports that are fetched after the call that created them, over HTTP and as resources. */
 @Module({})
 export class ExportsModule {
   /** @param imports provide the dispatcher, governed data, policies, audit, events, the state keys and the shared state */

@@ -7,12 +7,12 @@ const COMMA = 0x2c;
 const BRACKET = 0x5b;
 const BRACE = 0x7b;
 
-/** Bytes that JSON counts for while it arrives: its own, and `MIN_VALUE_BYTES` for every value. Makes no objects. */
+/** Bytes that JSON counts for while it arrives: its own, and `MIN_VALUE_BYTES` for every value. Creates no objects. */
 export class JsonWeight {
   private inText = false;
   private escaped = false;
 
-  /** @returns what this part adds */
+  /** @returns the bytes that this chunk adds */
   add(chunk: Uint8Array): number {
     let values = 0;
     for (const byte of chunk) {
@@ -28,8 +28,8 @@ export class JsonWeight {
 }
 
 /**
- * The body of an answer as JSON, read only as far as the limit.
- * @throws StoreError `failed` for an answer that is larger, or is not JSON
+ * Reads the body of an answer as JSON, up to the limit.
+ * @throws StoreError `failed` for an answer that is larger or is not JSON
  */
 export async function boundedJson(response: Response, maxBytes: number): Promise<unknown> {
   return parsed(await boundedText(response, maxBytes), response);

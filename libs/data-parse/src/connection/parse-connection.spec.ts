@@ -47,7 +47,7 @@ async function faultOf(work: Promise<unknown>): Promise<StoreError> {
   return fault as StoreError;
 }
 
-/** Everything an error could bring to a log. */
+/** All data of an error that could reach a log. */
 const printed = (error: StoreError) => `${String(error.stack)} ${String((error.cause as Error)?.stack)}`;
 
 async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>> {

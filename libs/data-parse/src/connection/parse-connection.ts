@@ -11,24 +11,27 @@ import {
 import { boundedAnswer, boundedJson } from './bounded-answer.js';
 import { ParseServerError, parseServerError } from './parse-errors.js';
 
-/** With whose rights Parse Server is asked: the master key's, or those of a session and explicitly not the master key's. */
+/**
+ * The rights of a request to Parse Server: those of the master key, or those of a session and explicitly not of the master
+ * key.
+ */
 export type ParseCredentials =
   { readonly kind: 'master' } | { readonly kind: 'session'; readonly token: string };
 
 export const MASTER_KEY: ParseCredentials = Object.freeze({ kind: 'master' });
 
-/** What may stand in a header, and nothing that could end one. */
+/** Characters that a header value may contain; none of them ends a header. */
 const TOKEN = /^[\x21-\x7e]{1,512}$/;
 
-/** @throws StoreError `session_ended` for what could be no token */
+/** @throws StoreError `session_ended` for text that cannot be a token */
 export function sessionCredentials(token: string): ParseCredentials {
   if (!TOKEN.test(token)) throw new StoreError('session_ended', { store: 'Parse Server' });
   return Object.defineProperty({ kind: 'session' as const, token }, 'token', { enumerable: false });
 }
 
 /**
- * @throws Error for an assumed user or role: no session is theirs, so no request can carry their rights. The caller that gets
- *   here with one has taken the wrong way.
+ * @throws Error for an assumed user or role: it has no session, so no request can carry its rights. A caller that reaches
+ * this with one is defective.
  */
 export function credentialsOf(identity: Identity): ParseCredentials {
   switch (identity.kind) {
@@ -46,9 +49,9 @@ export interface ParseConnectionOptions {
   /** Where Parse Server is mounted, such as `https://api.example.com/parse`. */
   readonly serverUrl: string;
   readonly appId: string;
-  /** Null: nothing can be asked with it. */
+  /** Null: requests with the master key are not possible. */
   readonly masterKey: string | null;
-  /** For servers that ask every client for one. Default none. */
+  /** For servers that require a key from every client. Default none. */
   readonly restApiKey?: string | null;
   /** Bytes of one answer. Default 32 MiB. */
   readonly maxAnswerBytes?: number;
@@ -57,26 +60,28 @@ export interface ParseConnectionOptions {
 interface ParseRequest {
   readonly credentials: ParseCredentials;
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** Made of constants and of names that were checked. */
+  /** Built from constants and from checked names only. */
   readonly path: string;
-  /** Parameters of a GET; what is not text goes as JSON. */
+  /** Parameters of a GET; a value that is not text is sent as JSON. */
   readonly query?: Readonly<Record<string, unknown>>;
   readonly body?: Readonly<Record<string, unknown>>;
-  /** It changes nothing, and its answer may be large: bytes to set aside before it comes. Default of a GET 64 KiB. */
+  /**
+   * The request changes nothing, and its answer may be large: bytes to reserve before it arrives. Default of a GET 64 KiB.
+   */
   readonly expected?: number;
 }
 
 export type ParseAnswer = Readonly<Record<string, unknown>>;
 
-/** Longer ones travel in the body of a POST: proxies cut long lines, and write them down. */
+/** Longer parameters are sent in the body of a POST: proxies truncate long URLs and log them. */
 const MAX_URL = 1500;
 
-/** Bytes that are set aside for an answer before it comes, where the request does not set it. */
+/** Bytes that are reserved for an answer before it arrives, when the request does not set them. */
 const EXPECTED_BYTES = 64 * 1024;
 
 /**
  * Requests to one application of one Parse Server. Each ends with its deadline or its signal, whichever comes first;
- * redirects are not followed, and neither keys nor tokens are part of any error.
+ * redirects are not followed, and no error contains a key or token.
  */
 export class ParseConnection {
   private readonly base: string;
@@ -92,7 +97,7 @@ export class ParseConnection {
   }
 
   /**
-   * @param left what the answer may still have, in bytes. Default: what any may have
+   * @param left the bytes that the answer may still have. Default: the limit of any answer
    * @throws StoreError
    */
   async send(
@@ -102,7 +107,7 @@ export class ParseConnection {
   ): Promise<ParseAnswer> {
     if (operation.signal.aborted) throw cancelled(operation.signal);
     const expected = request.expected ?? (request.method === 'GET' ? EXPECTED_BYTES : undefined);
-    // A write that was sent is not given up for want of memory: its answer is one row.
+    // A write that was sent is not aborted for lack of memory: its answer is one row.
     if (expected === undefined) return this.write(request, operation);
     const answer = await ANSWER_MEMORY.begin({ ...operation, expected, store: 'Parse Server' });
     const own = { bytes: Math.min(left.bytes, this.maxAnswer) };
@@ -114,7 +119,7 @@ export class ParseConnection {
     }
   }
 
-  /** A write that is not known to have failed may have happened. @throws StoreError */
+  /** A write that is not known to have failed may have been applied. @throws StoreError */
   private async write(
     request: ParseRequest,
     operation: Omit<OperationContext, 'comment'>,
@@ -235,7 +240,7 @@ function readAnswer(response: Response, body: unknown): ParseAnswer {
   const text = typeof error === 'string' ? error : '';
   if (typeof code === 'number') throw new ParseServerError(code, text);
   if (response.status >= 500) throw parseServerError('unavailable', `status ${response.status}: ${text}`);
-  // Without a code the request was rejected before routing: application id or key are wrong.
+  // An answer without a code was rejected before routing: the application id or key is wrong.
   throw parseServerError('failed', `status ${response.status}: ${text}`);
 }
 
@@ -243,11 +248,11 @@ function cancelled(signal: AbortSignal): StoreError {
   return new StoreError('cancelled', { store: 'Parse Server', cause: signal.reason });
 }
 
-/** Socket errors before anything was sent. */
+/** Socket errors that occur before data was sent. */
 const NOT_SENT =
   /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|CERT|ERR_TLS/;
 
-/** Parse Server answered: an error inside it, or of its database. */
+/** Parse Server answered with an error of its own or of its database. */
 const SERVER_ERRORS = new Set([-1, 1, 100, 124]);
 
 function mayHaveHappened(error: StoreError): boolean {
@@ -255,35 +260,35 @@ function mayHaveHappened(error: StoreError): boolean {
   if (!['timeout', 'unavailable', 'failed', 'too_large', 'cancelled'].includes(error.code)) return false;
   const { cause } = error;
   const reason = cause instanceof Error ? cause.message : '';
-  // Turned away or sent elsewhere before anything was done.
+  // The request was rejected or redirected before it had an effect.
   return !NOT_SENT.test(reason) && !/^(status 4\d\d|redirected)/.test(reason);
 }
 
-/** The code of the socket's error, such as ECONNREFUSED; never the request, whose headers hold credentials. */
+/** The code of the socket's error, such as ECONNREFUSED; never the request, whose headers contain credentials. */
 function networkReason(error: unknown): string {
   const { cause, name } = error as { cause?: { code?: unknown }; name?: unknown };
   const reason = [cause?.code, name].find((one) => typeof one === 'string');
   return `no connection (${reason ?? 'unknown'})`;
 }
 
-/** What an operator should know of the Parse Server that is configured. */
+/** What an operator should check about the configured Parse Server. */
 export interface ParseServerFacts {
-  /** Its own health report; null: it cannot be reached. */
+  /** The server's own health report; null: it cannot be reached. */
   readonly health: string | null;
-  /** Whether it knows the application id, and the REST API key if one is given. */
+  /** Whether the server accepts the application id, and the REST API key if one is given. */
   readonly acceptsApplication: boolean;
-  /** Whether it takes the master key from this machine; null: none is given. */
+  /** Whether the server accepts the master key from this machine; null: none is given. */
   readonly acceptsMasterKey: boolean | null;
-  /** Reported to the master key alone. */
+  /** The server reports it only for requests with the master key. */
   readonly version: string | null;
 }
 
 type Server = Pick<ParseConnectionOptions, 'serverUrl' | 'appId' | 'masterKey' | 'restApiKey'>;
 
-/** Bytes of an answer about the server. */
+/** Maximum bytes of an answer about the server. */
 const LONGEST = 262_144;
 
-/** Asks the server about itself, in three requests that read no row. Redirects are not followed. Never rejects. */
+/** Reads server information with three requests that read no row. Redirects are not followed. Never rejects. */
 export async function inspectParseServer(server: Server, timeoutMs: number): Promise<ParseServerFacts> {
   const ask = (path: string, headers: Record<string, string>) => asked(server, path, headers, timeoutMs);
   const health = await ask('/health', {});

@@ -1,7 +1,7 @@
 import { isClassName, isObjectId } from '#core';
 import { StoreError, type StoreErrorCode } from '#data';
 
-/** What Parse Server's error codes mean here. A missing code is one of an application, or a server error. */
+/** The store error for each error code of Parse Server. A missing code is one of an application, or a server error. */
 const CODES: ReadonlyMap<number, StoreErrorCode> = new Map<number, StoreErrorCode>([
   [100, 'unavailable'],
   [101, 'denied'],
@@ -28,14 +28,14 @@ const CODES: ReadonlyMap<number, StoreErrorCode> = new Map<number, StoreErrorCod
   [209, 'session_ended'],
 ]);
 
-/** Raised by Parse Server itself, never by an application. */
+/** Codes that Parse Server itself raises, never an application. */
 const SERVER_ERRORS = new Set([-1, 1]);
 
 export const OBJECT_NOT_FOUND = 101;
 export const INVALID_QUERY = 102;
 export const CLASS_NOT_EMPTY = 255;
 
-/** A refusal of Parse Server. Its text may hold data: it is for the log alone. */
+/** Parse Server refused the request. Its text may contain data: it is for the log only. */
 export class ParseServerError extends StoreError {
   constructor(
     readonly parseCode: number,
@@ -57,7 +57,7 @@ export function parseServerError(code: StoreErrorCode, reason: string): StoreErr
   return new StoreError(code, { store: 'Parse Server', cause: new Error(reason) });
 }
 
-/** What this adapter cannot put into Parse Server's words; the reason is for the log. */
+/** The adapter cannot express the request in REST; the reason is for the log. */
 export function inexpressible(reason: string): StoreError {
   return parseServerError('unsupported', reason);
 }
@@ -66,7 +66,7 @@ export function unstorable(reason: string): StoreError {
   return parseServerError('invalid_query', reason);
 }
 
-/** The address of a class. A name that could lead elsewhere makes none. @throws StoreError `invalid_query` */
+/** The URL path of a class. A name that could change the path is refused. @throws StoreError `invalid_query` */
 export function classPath(className: string, base = '/classes'): string {
   if (!isClassName(className)) throw unstorable('not a class name');
   return `${base}/${className}`;

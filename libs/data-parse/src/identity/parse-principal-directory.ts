@@ -11,19 +11,19 @@ import { isPlainObject } from '../query/plain-value.js';
 
 const LIMITS = { maxTimeMS: 10_000 };
 
-/** Roles of one level of inheritance at most. */
+/** Maximum roles of one level of inheritance. */
 const ROLES_AT_ONCE = 1000;
 
 export interface ParseDirectoryOptions {
-  /** Asked for roles instead of Parse Server: for deployments that hold no master key. */
+  /** Looks roles up in place of Parse Server, for deployments without a master key. */
   readonly roles?: PrincipalDirectory;
   /** For tests. */
   readonly now?: () => Date;
 }
 
 /**
- * Sessions and roles as Parse Server returns them: a session to itself, roles to the master key. Roles are followed upwards
- * one level per request.
+ * Sessions and roles as Parse Server returns them: a session is read with its own token, roles with the master key. Roles are
+ * followed upwards with one request per level.
  */
 export class ParsePrincipalDirectory extends PrincipalDirectory {
   constructor(
@@ -43,13 +43,13 @@ export class ParsePrincipalDirectory extends PrincipalDirectory {
     return expiresAt === null || expiresAt > now() ? { userId, expiresAt } : null;
   }
 
-  /** The id in the user's own row, as far as its session may read it; of a user who is gone only the pointer is left. */
+  /** The id in the user's own row, as far as its session may read it; for a deleted user only the pointer remains. */
   private async ownRow(token: string): Promise<unknown> {
     const user = await answeredOrNull(() => this.ofSession('/users/me', token));
     return typeof user?.['createdAt'] === 'string' ? user['objectId'] : null;
   }
 
-  /** Permissions may keep even a user's own row from it: then the master key reads whether there is one. */
+  /** Permissions may hide a user's own row from the user: then the master key reads whether the row exists. */
   private async existingUser(user: unknown): Promise<unknown> {
     if (!this.connection.hasMasterKey || !isPlainObject(user) || !isUserId(user['objectId'])) return null;
     const { objectId } = user;
@@ -71,7 +71,7 @@ export class ParsePrincipalDirectory extends PrincipalDirectory {
     return role ? this.closure([role]) : null;
   }
 
-  /** Breadth-first, each role once. Only roles that exist are found, so one that is gone hands nothing on. */
+  /** Breadth-first, each role once. The query finds only existing roles, so a deleted role passes nothing on. */
   private async closure(start: readonly Role[]): Promise<string[]> {
     const reached = new Map(start.map((role) => [role.objectId, role.name]));
     let frontier = [...reached.keys()];
@@ -108,7 +108,7 @@ export class ParsePrincipalDirectory extends PrincipalDirectory {
   }
 }
 
-/** Null when Parse Server has answered, and with a refusal. */
+/** Null when Parse Server answered, also with a refusal. */
 async function answeredOrNull(ask: () => Promise<ParseAnswer>): Promise<ParseAnswer | null> {
   try {
     return await ask();
@@ -130,7 +130,7 @@ function roleOf(row: unknown): Role[] {
   return typeof objectId === 'string' && typeof name === 'string' && name !== '' ? [{ objectId, name }] : [];
 }
 
-/** An end that cannot be read counts as passed. */
+/** An expiry that cannot be parsed counts as passed. */
 function endOf({ expiresAt, user }: ParseAnswer): Date | null {
   if (!isPlainObject(user)) return new Date(0);
   if (expiresAt === undefined || expiresAt === null) return null;

@@ -15,7 +15,7 @@ interface Frame {
   readonly [member: string]: unknown;
 }
 
-/** A server that speaks the protocol as far as a test lets it. */
+/** A server that implements the protocol as far as a test requires. */
 class SmallServer {
   readonly frames: Frame[] = [];
   readonly sockets: WebSocket[] = [];

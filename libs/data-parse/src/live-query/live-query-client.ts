@@ -26,15 +26,15 @@ interface EventQueueOptions<T> {
   readonly consume: (event: T) => void;
   /** An event was lost. */
   readonly onDrop: (which: 'oldest' | 'newest') => void;
-  /** With `block`: nothing more may be added until `onRoom`. */
+  /** With `block`: no further event may be added until `onRoom` is called. */
   readonly onFull?: () => void;
   readonly onRoom?: () => void;
 }
 
-/** Events taken at a time, before others get their turn. */
+/** Events taken at a time, before other work of the event loop runs. */
 const BATCH = 100;
 
-/** A bounded queue with one consumer, which never runs inside the one who adds. */
+/** A bounded queue with one consumer, which never runs inside the call that adds an event. */
 export class EventQueue<T> {
   readonly counts = { enqueued: 0, processed: 0, dropped: 0 };
   private readonly events: T[] = [];
@@ -48,7 +48,7 @@ export class EventQueue<T> {
     return this.events.length;
   }
 
-  /** @returns false when it was not taken: the queue has stopped, or it was the newest of too many */
+  /** @returns false when the event was not taken: the queue has stopped, or the event exceeded the capacity */
   add(event: T): boolean {
     if (this.stopped) return false;
     const { size, strategy } = this.options;
@@ -68,7 +68,7 @@ export class EventQueue<T> {
     return true;
   }
 
-  /** What is waiting is forgotten. */
+  /** Discards the waiting events. */
   stop(): void {
     this.stopped = true;
     this.events.length = 0;
@@ -96,7 +96,7 @@ export class EventQueue<T> {
 
 type ClientState = 'disconnected' | 'connecting' | 'connected' | 'closed';
 
-/** `subscribed` comes again after every reconnection: what happened in between is not known. */
+/** `subscribed` is emitted again after every reconnection: changes in between are not known. */
 export type LiveQueryEvent =
   | { readonly op: 'subscribed' }
   | { readonly op: 'lost' }
@@ -109,18 +109,18 @@ export interface LiveQueryLog {
 interface Registered {
   readonly query: LiveQuery;
   readonly subscriber: Subscriber<LiveQueryEvent>;
-  /** The server has taken it once: it is kept through outages. */
+  /** The server accepted the subscription once: it is kept through outages. */
   taken: boolean;
 }
 
 type EventFrame = Extract<ServerFrame, { objectId: string }>;
 
-/** Unique in the process, so that a late frame of one connection is none of another. */
+/** Unique in the process, so that a late frame of one connection matches no subscription of another. */
 let lastRequestId = 0;
 
 /**
- * A client of Parse LiveQuery. It connects when there is something to watch, comes back by itself after every end that
- * nobody asked for, and subscribes anew each time.
+ * A client of Parse LiveQuery. It connects while there are subscriptions, reconnects after every end that it did not request,
+ * and then renews every subscription.
  */
 export class LiveQueryClient {
   private readonly settings: LiveQuerySettings;
@@ -162,7 +162,7 @@ export class LiveQueryClient {
     return this.current;
   }
 
-  /** No row is withheld from what it watches, if the server honours the key. */
+  /** Whether the connection receives every row, if the server honours the key. */
   get isAdmin(): boolean {
     return this.settings.useMasterKey && Boolean(this.settings.masterKey);
   }
@@ -172,7 +172,7 @@ export class LiveQueryClient {
     return this.queue.counts;
   }
 
-  /** Cold. Fails with SourceRefused when the server refuses the query, or the client is closed for good. */
+  /** Cold. Fails with SourceRefused when the server refuses the query or the client was closed. */
   watch(query: LiveQuery): Observable<LiveQueryEvent> {
     return new Observable((subscriber) => {
       if (this.current === 'closed')
@@ -186,7 +186,7 @@ export class LiveQueryClient {
     });
   }
 
-  /** Ends for good: what is watched ends with it. */
+  /** Closes the client permanently; its subscriptions end. */
   close(): void {
     if (this.current === 'closed') return;
     this.current = 'closed';
@@ -196,7 +196,7 @@ export class LiveQueryClient {
     this.failAll(new Error('the client was closed'));
   }
 
-  /** What is shown of it holds no key and no token. */
+  /** The printed form contains no key and no token. */
   [inspect.custom](): string {
     return `LiveQueryClient { state: ${this.current}, admin: ${this.isAdmin}, watching: ${this.registered.size} }`;
   }
@@ -208,7 +208,7 @@ export class LiveQueryClient {
   private unwatch(requestId: number): void {
     if (!this.registered.delete(requestId)) return;
     if (this.current === 'connected') this.socket?.send(unsubscribeFrame(requestId));
-    // With nothing left to watch there is nothing to be connected for.
+    // Without subscriptions no connection is needed.
     if (this.registered.size === 0 && this.current !== 'closed') this.disconnect();
   }
 
@@ -277,7 +277,7 @@ export class LiveQueryClient {
       this.socket?.kill(`refused with ${code}`);
       return;
     }
-    // It rejects the connection or its renewal: watchers must use another source.
+    // The server rejects the connection or its renewal: watchers must use another source.
     this.disconnect();
     this.failAll(new Error(`refused for good (code: ${code})`));
   }
@@ -289,7 +289,7 @@ export class LiveQueryClient {
     this.breaker.failed();
     if (!this.lossLogged) this.log.warn(`[LiveQuery] connection lost (${reason}); trying again`);
     this.lossLogged = true;
-    // Who is not served yet need not wait: there may be another source.
+    // Subscriptions that are not served yet do not wait: another source may be available.
     this.fail(({ taken }) => !taken, new StoreError('unavailable'));
     if (this.registered.size === 0) return;
     if (this.settings.autoReconnect) this.reconnectIn(Math.max(this.delay.next(), this.breaker.waiting));
@@ -313,7 +313,7 @@ export class LiveQueryClient {
   }
 
   private fail(which: (registered: Registered) => boolean, cause: Error): void {
-    // Who fails may watch something else at once, which must not fail with it.
+    // A subscriber that receives the error may subscribe again at once; the new subscription must not fail with the old one.
     const failing = [...this.registered].filter(([, registered]) => which(registered));
     for (const [requestId, registered] of failing) {
       this.registered.delete(requestId);

@@ -1,4 +1,4 @@
-/** What is asked of Parse Server about one class. */
+/** A query for changes of one class. */
 export interface LiveQuery {
   readonly className: string;
   readonly where: Readonly<Record<string, unknown>>;
@@ -6,13 +6,13 @@ export interface LiveQuery {
   readonly keys?: readonly string[];
   /** Fields whose change makes an update an event. */
   readonly watch?: readonly string[];
-  /** Of the user on whose behalf rows are seen. Never on an admin connection. */
+  /** Token of the user whose rights apply to the rows. Never on an admin connection. */
   readonly sessionToken?: string;
 }
 
 export type EventOp = 'create' | 'update' | 'delete' | 'enter' | 'leave';
 
-/** A frame from Parse Server, as far as it is one we know. */
+/** A frame from Parse Server that this client supports. */
 export type ServerFrame =
   | { readonly op: 'connected' }
   | { readonly op: 'subscribed' | 'unsubscribed'; readonly requestId: number }
@@ -27,11 +27,13 @@ export type ServerFrame =
 
 const EVENTS: ReadonlySet<unknown> = new Set<EventOp>(['create', 'update', 'delete', 'enter', 'leave']);
 
-/** Operators that run code or reach what no filter may name; Parse Server is not trusted to refuse them. */
+/**
+ * Operators that run code or reach fields that no filter may name. The client does not rely on Parse Server to refuse them.
+ */
 const DENIED_OPERATORS = new Set(['$where', '$function', '$accumulator', '$expr']);
 const MAX_DEPTH = 20;
 
-/** Null for whatever is not a frame of the protocol. */
+/** Null for text that is not a frame of the protocol. */
 export function readFrame(text: string): ServerFrame | null {
   let frame: unknown;
   try {
@@ -96,7 +98,7 @@ export function unsubscribeFrame(requestId: number): string {
   return JSON.stringify({ op: 'unsubscribe', requestId });
 }
 
-/** @throws TypeError for a constraint that names what no filter may */
+/** @throws TypeError for a constraint that names a forbidden operator or field */
 export function assertHarmless(where: unknown, depth = 0): void {
   if (typeof where !== 'object' || where === null) return;
   if (depth > MAX_DEPTH) throw new TypeError('where: nested too deep');

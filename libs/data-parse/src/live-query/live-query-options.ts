@@ -1,4 +1,4 @@
-/** What happens to events that come in faster than they are taken. */
+/** What happens to events that arrive faster than they are consumed. */
 export type BackpressureStrategy = 'drop_oldest' | 'drop_newest' | 'block';
 
 /** Times are in seconds. */
@@ -9,11 +9,11 @@ export interface LiveQueryOptions {
   readonly serverUrl?: string | null;
   readonly applicationId: string;
   readonly clientKey?: string | null;
-  /** For servers that ask clients for one. */
+  /** For servers that require a key from clients. */
   readonly restApiKey?: string | null;
-  /** Sent on an admin connection alone. Default none. */
+  /** Sent on an admin connection only. Default none. */
   readonly masterKey?: string | null;
-  /** An admin connection: no row is withheld from it. Default false. */
+  /** An admin connection: it receives every row. Default false. */
   readonly useMasterKey?: boolean;
   /** Default true. */
   readonly autoReconnect?: boolean;
@@ -39,7 +39,7 @@ export interface LiveQueryOptions {
   readonly backpressureStrategy?: BackpressureStrategy;
   /** Bytes of one message. Default 1,048,576. */
   readonly maxMessageSize?: number;
-  /** In which a message that has begun must arrive whole. Default 30. */
+  /** Time in which a message that has begun must arrive completely. Default 30. */
   readonly frameReadTimeout?: number;
   /** Default TLS 1.2. */
   readonly sslMinVersion?: 'TLSv1.2' | 'TLSv1.3';
@@ -112,7 +112,7 @@ export function liveQuerySettings(options: LiveQueryOptions): LiveQuerySettings 
   return Object.freeze({ ...settings, url: socketUrl(url ?? derived(serverUrl), settings.allowInsecure) });
 }
 
-/** Why a URL cannot be used for LiveQuery; null when it can. */
+/** The reason why a URL cannot be used for LiveQuery; null when it can. */
 export function socketUrlIssue(url: string): string | null {
   try {
     socketUrl(url, false);
@@ -128,7 +128,7 @@ function derived(serverUrl: string | null | undefined): string {
   return `${protocol === 'https:' ? 'wss' : 'ws'}://${host}/`;
 }
 
-/** A URL may hold a password, so no complaint repeats it. */
+/** A URL may contain a password, so no error message repeats it. */
 function socketUrl(text: string, allowInsecure: boolean): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (!url || (url.protocol !== 'ws:' && url.protocol !== 'wss:'))

@@ -6,17 +6,17 @@ import type { LiveQuerySettings } from './live-query-options.js';
 export interface SocketEvents {
   readonly opened: () => void;
   readonly message: (text: string) => void;
-  /** Once, whatever the end was, also when it never opened. @param reason for the log alone */
+  /** Called once, whatever ended the socket, also when it never opened. @param reason for the log only */
   readonly ended: (reason: string) => void;
 }
 
-/** Read at the first connection: most installations make none. */
+/** Loaded at the first connection: most installations open none. */
 const load = createRequire(import.meta.url);
 
 const HANDSHAKE_TIMEOUT = 10_000;
 const MAX_HEADERS = 16_384;
 
-/** One WebSocket that detects a dead peer: one that does not answer pings, or does not finish a frame. */
+/** One WebSocket that detects a dead peer: a peer that does not answer pings or does not finish a frame. */
 export class LiveQuerySocket {
   private readonly socket: WebSocket;
   private readonly pinging: NodeJS.Timeout;
@@ -42,7 +42,7 @@ export class LiveQuerySocket {
       this.frameArrived();
       this.clear('pongDue');
     });
-    // The message of an error may repeat the URL; its code suffices.
+    // The message of an error may repeat the URL; the code is sufficient.
     this.socket.on(
       'error',
       (error: NodeJS.ErrnoException) => (this.reason ??= error.code ?? 'protocol error'),
@@ -63,7 +63,7 @@ export class LiveQuerySocket {
     this.socket.resume();
   }
 
-  /** Closes the connection, and waits no longer than the library does. */
+  /** Closes the connection and waits no longer than the library does. */
   close(): void {
     this.socket.close(1000);
   }
@@ -79,7 +79,7 @@ export class LiveQuerySocket {
     this.pongDue = setTimeout(() => this.kill('no pong'), this.settings.pongTimeout * 1000).unref();
   }
 
-  /** Silence between frames is fine; a frame that has begun must end. */
+  /** Silence between frames is permitted; a frame that has begun must end. */
   private awaitFrame(): void {
     this.frameDue ??= setTimeout(
       () => this.kill('a frame was not finished'),

@@ -9,8 +9,8 @@ import { type LiveQueryOptions, socketUrlIssue } from './live-query-options.js';
 const SCALARS: ReadonlySet<FieldSchema['type']> = new Set(['String', 'Number', 'Boolean']);
 
 /**
- * Whether Parse LiveQuery judges a constraint as the database does. Its matcher is another one: it compares dates, lists,
- * geometry and missing values in its own way. Where it might differ, it does not count as carried.
+ * Whether Parse LiveQuery evaluates a constraint as the database does. Its own matcher differs for dates, lists, geometry and
+ * missing values. Where the results might differ, the constraint counts as unsupported.
  */
 export function isCarried(where: Where, schema: ClassSchema | undefined): boolean {
   return Object.entries(where).every(([key, constraint]) => {
@@ -50,8 +50,8 @@ function isScalar(value: unknown): boolean {
 type LiveQueryConnection = Omit<LiveQueryOptions, 'useMasterKey'>;
 
 /**
- * Changes as Parse Server reports them: of the rows a session's user may read, over one connection, and of all rows, for the
- * master key alone, over another. Users and roles that an agent merely acts for have no place there.
+ * Changes as Parse Server reports them: over one connection the rows that a session's user may read, over another connection,
+ * with the master key, all rows. Assumed users and roles are not supported.
  */
 export class LiveQuerySource extends ChangeSource {
   private readonly scoped: LiveQueryClient;
@@ -71,7 +71,7 @@ export class LiveQuerySource extends ChangeSource {
     this.honoured = this.probe();
   }
 
-  /** Why a URL cannot be used; null when it can. */
+  /** The reason why a URL cannot be used; null when it can. */
   static urlFault(url: string): string | null {
     return socketUrlIssue(url);
   }
@@ -109,15 +109,15 @@ export class LiveQuerySource extends ChangeSource {
     this.admin?.close();
   }
 
-  /** The agent's own authority decides: no key of the process is lent to an agent that acts without it. */
+  /** The agent's own rights decide: an agent without the master key never uses the key of the process. */
   private clientFor({ identity, usesMasterKey }: Agent): LiveQueryClient | null {
     if (identity.kind === 'sessionToken') return identity.token === '' ? null : this.scoped;
     return usesMasterKey ? this.admin : null;
   }
 
   /**
-   * A server whose LiveQuery was not given the master key takes it without a word, and then withholds rows. A query that
-   * only the master key may put shows which it is.
+   * A server whose LiveQuery was not given the master key accepts it without an error and then withholds rows. A query that
+   * only the master key permits detects this.
    */
   private probe(): Observable<unknown> {
     const { admin } = this;
@@ -149,7 +149,7 @@ function toSourceEvents(): (news: LiveQueryEvent) => SourceEvent {
   };
 }
 
-/** Tokens are credentials: what is kept could not be used as one. */
+/** Tokens are credentials: the stored form cannot be used as one. */
 function digest(text: string): string {
   return createHash('sha256').update(text, 'utf8').digest('base64');
 }

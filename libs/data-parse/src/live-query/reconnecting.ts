@@ -1,14 +1,14 @@
 type CircuitState = 'closed' | 'open' | 'half_open';
 
-/** Stops trying a server that keeps failing, and lets one try through after a while. */
+/** A circuit breaker: it stops attempts at a server that keeps failing, and permits one attempt after a pause. */
 export class CircuitBreaker {
   private failures = 0;
   private lastFailure = -Infinity;
   private current: CircuitState = 'closed';
 
   /**
-   * @param threshold failures in a row that open it
-   * @param resetAfter milliseconds from the last failure until one try is let through
+   * @param threshold consecutive failures that open it
+   * @param resetAfter milliseconds from the last failure until one attempt is permitted
    * @param now milliseconds; for tests
    */
   constructor(
@@ -21,12 +21,12 @@ export class CircuitBreaker {
     return this.current;
   }
 
-  /** Milliseconds until a try is let through; 0: now. */
+  /** Milliseconds until an attempt is permitted; 0: now. */
   get waiting(): number {
     return this.current === 'open' ? Math.max(this.lastFailure + this.resetAfter - this.now(), 0) : 0;
   }
 
-  /** Whether a try may be made now. Half open, only one. */
+  /** Whether an attempt may be made now. When half open, only one. */
   admits(): boolean {
     if (this.current === 'closed') return true;
     if (this.current === 'half_open' || this.waiting > 0) return false;
@@ -51,13 +51,13 @@ interface ReconnectDelayOptions {
   readonly initial: number;
   readonly longest: number;
   readonly multiplier: number;
-  /** Share of the interval, either way. */
+  /** Share of the interval, in either direction. */
   readonly jitter: number;
 }
 
 const SHORTEST = 0.1;
 
-/** Growing pauses between attempts, each a little off so that clients of one server do not come back in step. */
+/** Growing pauses between attempts, with jitter so that clients of one server do not reconnect at the same time. */
 export class ReconnectDelay {
   private interval: number;
 
@@ -69,7 +69,7 @@ export class ReconnectDelay {
     this.interval = options.initial;
   }
 
-  /** Milliseconds until the next attempt; the one after it waits longer. */
+  /** Milliseconds until the next attempt; every call returns a longer pause. */
   next(): number {
     const { jitter, multiplier, longest } = this.options;
     const offset = (this.random() * 2 - 1) * this.interval * jitter;

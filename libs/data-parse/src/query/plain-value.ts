@@ -2,7 +2,7 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
   return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
-/** `{ __type: … }`: a value, whatever its members look like. */
+/** `{ __type: … }`: a value, whatever members it has. */
 export function isTyped(value: Readonly<Record<string, unknown>>): boolean {
   return typeof value['__type'] === 'string';
 }

@@ -3,8 +3,8 @@ import { inexpressible } from '../connection/parse-errors.js';
 import { isPlainObject, isTyped } from './plain-value.js';
 
 /**
- * Who keeps to the rights that a constraint names (`$readableBy`, `$writableBy`): with a session Parse Server does by
- * itself, with the master key it must be asked to.
+ * How the rights that a constraint names (`$readableBy`, `$writableBy`) are enforced: with a session Parse Server applies
+ * them itself, with the master key the query must contain them.
  */
 type RightsEnforcer = 'server' | 'constraint';
 
@@ -22,16 +22,16 @@ const RIGHTS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * A search for words stands under a field in REST form, whichever it is. Inside `$and`: at the top Parse Server would make an
- * index for that field, and no reading may do that.
+ * A text search needs a field in REST form; any field will do. It is placed inside `$and`: at the top level Parse Server
+ * would create an index for that field, which no read may do.
  */
 const WORDS = 'words';
 
 type Conjunct = readonly [key: string, value: unknown];
 
 /**
- * A constraint as Parse Server takes it: only fields, and operators of the list below. Whatever is not known here is not
- * sent, so no operator can reach a class that was not checked.
+ * Converts a constraint to the form of Parse Server: only fields, and the operators listed below. Anything else is not sent,
+ * so no operator can reach a class that was not checked.
  * @throws StoreError `unsupported`
  */
 export function whereToRest(where: Where, form: RestForm): Record<string, unknown> {
@@ -47,7 +47,7 @@ export function whereToRest(where: Where, form: RestForm): Record<string, unknow
   return { ...fields, $and: [...more, ...clashing] };
 }
 
-/** Whether Parse Server can be asked for this. */
+/** Whether Parse Server can evaluate the constraint. */
 export function isExpressible(where: Where): boolean {
   try {
     whereToRest(where, { rightsAppliedBy: 'server' });
@@ -57,7 +57,7 @@ export function isExpressible(where: Where): boolean {
   }
 }
 
-/** Nested conjunctions come down to one level, which is where Parse Server sees that a query asks for one row by id. */
+/** Nested conjunctions are flattened to one level, because Parse Server recognises a query for one row by id only there. */
 function conjuncts(where: Where, form: RestForm): Conjunct[] {
   return Object.entries(where).flatMap(([key, value]): Conjunct[] => {
     if (key === '$and') return branches(key, value).flatMap((branch) => conjuncts(branch, form));
@@ -120,7 +120,7 @@ const same =
   (operator: string): RestOperator =>
   (operand) => [[operator, plain(operand)]];
 
-/** A form of places: one operator of its own above plain values. */
+/** A geometry: one operator with plain values below it. */
 function shape(operand: unknown): unknown {
   if (!isPlainObject(operand)) throw inexpressible('an area without a shape');
   for (const [key, value] of Object.entries(operand)) {
@@ -155,7 +155,7 @@ const OPERATORS: ReadonlyMap<string, RestOperator> = new Map<string, RestOperato
   ...SAME.map((operator) => [operator, same(operator)] as const),
   ['$near', same('$nearSphere')],
   ['$containsAll', same('$all')],
-  // Parse Server refuses empty options.
+  // Parse Server refuses empty `$options`.
   ['$options', (operand) => (operand === '' ? [] : [['$options', operand]])],
   [
     '$geoWithin',
@@ -164,7 +164,7 @@ const OPERATORS: ReadonlyMap<string, RestOperator> = new Map<string, RestOperato
   ['$geoIntersects', (operand) => [['$geoIntersects', shape(operand)]]],
 ]);
 
-/** Parse Server looks for questions to other classes at any depth, inside values too: a value holds no operator. */
+/** Parse Server looks for subqueries at any depth, also inside values: a value may contain no operator. */
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) value.forEach(plain);
   else if (isPlainObject(value)) {
@@ -182,7 +182,7 @@ function restOperator(operator: string, operand: unknown): readonly (readonly [s
   return restForm(operand);
 }
 
-/** Radii of the earth as Parse reckons with them. */
+/** Earth radii that Parse uses for conversions. */
 const PER_RADIAN: Readonly<Record<string, number>> = {
   $maxDistance: 1,
   $maxDistanceInRadians: 1,
@@ -190,10 +190,10 @@ const PER_RADIAN: Readonly<Record<string, number>> = {
   $maxDistanceInMiles: 3958.8,
 };
 
-/** Half the way round: everywhere. */
+/** Half the circumference: every point. */
 const EVERYWHERE = Math.PI;
 
-/** The same places without their order, which a count can neither use nor express: the circle around the point. */
+/** The same area without its order, which a count can neither use nor express: the circle around the point. */
 function withoutDistanceOrder(
   constraint: Readonly<Record<string, unknown>>,
 ): Readonly<Record<string, unknown>> {

@@ -30,11 +30,11 @@ interface ReaderDependencies {
   readonly connection: ParseConnection;
   readonly credentials: ParseCredentials;
   readonly catalogue: SchemaCatalogue;
-  /** Absent: no pipeline can be run this way. */
+  /** Absent: pipelines cannot be run through Parse Server. */
   readonly pipelines?: StoredPipelines | undefined;
 }
 
-/** Bytes that are set aside for an answer before it comes: of a pipeline, and of a row of a find. */
+/** Bytes that are reserved for an answer before it arrives: of a pipeline, and of a row of a find. */
 const EXPECTED = { pipeline: 4 * 1024 * 1024, row: 2048 };
 
 interface AnswerSize {
@@ -44,8 +44,8 @@ interface AnswerSize {
 
 /**
  * Reads rows through Parse Server with the master key or one session. With a session the server applies the row's rights,
- * class-level permissions and protected fields; `$readableBy` in a constraint is then left to it. One request per find
- * and one more per included pointer field. Pipelines and plans need the master key.
+ * class-level permissions and protected fields; `$readableBy` in a constraint is then omitted. One request per find and one
+ * more per included pointer field. Pipelines and plans need the master key.
  */
 export class ParseRecordReader extends RecordReader {
   constructor(private readonly parts: ReaderDependencies) {
@@ -130,7 +130,7 @@ export class ParseRecordReader extends RecordReader {
     return isPlainObject(plan['queryPlan']) ? plan['queryPlan'] : plan;
   }
 
-  /** To whom Parse Server explains is its own setting: by default to the master key alone. */
+  /** A setting of Parse Server decides who may request plans: by default only the master key. */
   private async explained(query: CountQuery, operation: OperationContext): Promise<ParseAnswer> {
     try {
       return await this.get(query, { explain: true, limit: 1 }, operation);
@@ -184,8 +184,8 @@ export class ParseRecordReader extends RecordReader {
   }
 
   /**
-   * Parse Server forgets protected columns of later answers once `keys` meets a rule per row, so for such classes whole
-   * rows are asked for and cut here.
+   * Parse Server stops protecting columns of later rows when `keys` meets a rule per row, so for such classes whole rows are
+   * requested and projected here.
    */
   private async keysToSend(
     className: string,
@@ -204,7 +204,7 @@ function orderKey({ field, descending }: { field: string; descending: boolean })
   return descending ? `-${field}` : field;
 }
 
-/** Parse Server marks errors of a pipeline by text alone. */
+/** Parse Server marks errors of a pipeline only by their text. */
 function ofTimeZone(error: unknown): boolean {
   if (!(error instanceof ParseServerError) || error.parseCode !== INVALID_QUERY) return false;
   return /time ?zone/i.test(String((error.cause as Error).message));
@@ -217,12 +217,12 @@ function resultsOf(answer: ParseAnswer): ParseRow[] {
   return results;
 }
 
-/** Ids asked for in one request. */
+/** Ids in one request. */
 const BATCH = 500;
 
 /**
- * Puts included rows in place of their pointers: one further find per plan, under the target's own limits. Parse Server's
- * own `include` is never used, because it knows nothing of them.
+ * Replaces pointers with their included rows: one further find per plan, under the target's own limits. Parse Server's own
+ * `include` is never used, because it does not apply these limits.
  */
 async function includeRows(
   rows: readonly ParseRow[],
@@ -274,10 +274,10 @@ interface StoredPipeline {
 }
 
 /**
- * How governed pipelines look in Parse's storage form. Parse Server runs pipelines over stored columns, so the adapter
- * that knows the storage gives them.
+ * Converts governed pipelines to Parse's storage form. Parse Server runs pipelines over stored columns, so the adapter of the
+ * storage provides the conversion.
  */
 interface StoredPipelines {
-  /** @throws StoreError for what cannot be translated */
+  /** @throws StoreError for stages and operands that cannot be translated */
   pipeline(query: AggregateQuery): Promise<StoredPipeline>;
 }

@@ -4,10 +4,10 @@ import { isPlainObject } from '../query/plain-value.js';
 
 const ALWAYS = ['objectId', 'createdAt', 'updatedAt'];
 
-/** Columns that Parse Server answers to some callers and that no caller reads here. */
+/** Columns that Parse Server returns to some callers and that no caller reads here. */
 const CREDENTIALS = new Set(['password', ...CREDENTIAL_FIELDS]);
 
-/** A row as it was answered, in the form every route has: no credentials, no links to files, only what was asked for. */
+/** A returned row in the form that every route has: no credentials, no links to files, only the requested fields. */
 export function rowFromRest(answered: ParseRow, keys: readonly string[] | undefined): ParseRow {
   const paths = keys && pathsByRoot(keys);
   const row: ParseRow = {};
@@ -27,7 +27,7 @@ export function rootsOf(keys: readonly string[]): string[] {
   return [...new Set(keys.map((key) => key.split('.', 1)[0] as string))];
 }
 
-/** Where a file is served from is the server's choice and not part of the row. */
+/** Parse Server chooses the URL of a file; it is not part of the row. */
 function plainValue(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plainValue);
   if (!isPlainObject(value)) return value;
@@ -35,7 +35,7 @@ function plainValue(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, plainValue(member)]));
 }
 
-/** Root → paths below it; the empty list: all of it. */
+/** Root → paths below it; an empty list means the whole value. */
 function pathsByRoot(keys: readonly string[]): Map<string, readonly string[]> {
   const paths = new Map<string, readonly string[]>();
   for (const root of rootsOf(keys)) {
@@ -45,7 +45,7 @@ function pathsByRoot(keys: readonly string[]): Map<string, readonly string[]> {
   return paths;
 }
 
-/** As a database projects paths: through the members of lists, and past values that have nothing below them. */
+/** Projects paths as a database does: through the members of lists; a value that has nothing below it is left out. */
 function picked(value: unknown, paths: readonly string[]): unknown {
   if (paths.length === 0 || !(isPlainObject(value) || Array.isArray(value))) return value;
   if (Array.isArray(value)) return value.filter(isPlainObject).map((member) => picked(member, paths));

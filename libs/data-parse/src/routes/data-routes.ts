@@ -9,31 +9,31 @@ import {
 import type { ParseCredentials } from '../connection/parse-connection.js';
 import { pipelineOperation, authModeOf, type Route, type RoutedOperation, routesFor } from './route-table.js';
 
-/** Watches over the sessions that calls are made with. */
+/** Checks the sessions that calls are made with. */
 export interface SessionWatch {
-  /** @throws StoreError `session_ended`; asks Parse Server when it was last asked too long ago */
+  /** @throws StoreError `session_ended`; queries Parse Server when the last check is too old */
   assertAlive(token: string): Promise<void>;
-  /** Parse Server did not know it any more. */
+  /** Parse Server rejected the session. */
   ended(token: string): void;
 }
 
-/** The ways to data that a deployment has. */
+/** The data routes of a deployment. */
 export interface DataRoutes {
   /** Null: MongoDB is not configured. */
   readonly direct: RecordReader | null;
-  /** Null: nothing may be asked with the master key. */
+  /** Null: requests with the master key are not possible. */
   readonly restMaster: RecordReader | null;
   rest(credentials: ParseCredentials): RecordReader;
   readonly sessions: SessionWatch;
 }
 
-/** Why a route that the table names is not taken. */
+/** The reason why a route of the table is not used. */
 export const NEEDS_DIRECT =
   'This needs direct access to MongoDB (database.uri), which is not configured: Parse Server does not answer it';
 const NOT_THIS_WAY =
   'This cannot be asked of Parse Server on behalf of this caller, and no other way is open to it';
 
-/** The first route of a cell that is open and can be asked. @throws Refused when there is none */
+/** The first route of a cell that is configured and supports the request. @throws Refused when there is none */
 export function chosenRoute(
   operation: RoutedOperation,
   call: Pick<StoreCall, 'agent'>,
@@ -49,14 +49,14 @@ export function pipelineRouteOf(call: StoreCall): RoutedOperation {
   return pipelineOperation(call.tool);
 }
 
-/** Reads with the operator's authority. @throws Refused when neither way is configured */
+/** Reads with the operator's authority. @throws Refused when neither route is configured */
 export function operatorReader({ direct, restMaster }: DataRoutes): RecordReader {
   const reader = direct ?? restMaster;
   if (!reader) throw new Refused(refusals.noRoute(NEEDS_DIRECT));
   return reader;
 }
 
-/** Runs work that carries a session to Parse Server; one that has ended is forgotten everywhere. */
+/** Runs work that sends a session to Parse Server; an ended session is removed from every cache. */
 export async function withSession<T>(
   { agent }: Pick<StoreCall, 'agent'>,
   sessions: SessionWatch,
@@ -72,17 +72,17 @@ export async function withSession<T>(
   }
 }
 
-/** Seconds for which Parse Server is believed about a session where it does not see the call itself. */
+/** Seconds for which a session check is valid on routes where Parse Server does not receive the call itself. */
 const RECHECK = 30;
 
 /**
- * Who a session belongs to is remembered for an hour, because Parse Server judges each request that carries one. Calls that
- * go to MongoDB are checked nowhere else, so for them Parse Server is requested again after thirty seconds.
+ * The user of a session is cached for an hour, because Parse Server checks each request that carries the session. Calls that
+ * go to MongoDB are checked nowhere else, so for them Parse Server is queried again after thirty seconds.
  */
 export class SessionRecheck implements SessionWatch {
   private readonly recent: CachedPrincipalDirectory;
 
-  /** @param remembered receives sessions that turn out to have ended */
+  /** @param remembered receives sessions that have ended */
   constructor(
     directory: PrincipalDirectory,
     private readonly remembered: Pick<CachedPrincipalDirectory, 'forgetSession'>,

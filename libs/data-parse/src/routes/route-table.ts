@@ -1,6 +1,6 @@
 import type { Agent } from '#core';
 
-/** With what authority a call reads and writes. */
+/** The authority with which a call reads and writes. */
 export type AuthMode = 'master' | 'session' | 'assumed' | 'client';
 
 /** `rest`: through Parse Server, which applies a session's rights and runs triggers. `direct`: MongoDB, rights applied here. */
@@ -18,15 +18,15 @@ export type RoutedOperation =
   | 'class_writes';
 
 interface TableRow {
-  /** What it serves, for people. */
+  /** What the row of the table covers, as text for the documentation. */
   readonly serves: string;
   /** The routes of each authentication mode, the preferred first; none: refused. */
   readonly routes: Readonly<Record<AuthMode, readonly Route[]>>;
 }
 
 /**
- * Where each kind of access goes when a Parse Server is configured. The next route of a cell is taken when the one before
- * it is not configured, or cannot be asked this: see docs/reference/routes.md.
+ * The route of each kind of access when a Parse Server is configured. The next route of a cell is used when the previous one
+ * is not configured or does not support the request: see docs/reference/routes.md.
  */
 export const ROUTE_TABLE: Readonly<Record<RoutedOperation, TableRow>> = {
   rows: {
@@ -84,7 +84,7 @@ export const ROUTE_TABLE: Readonly<Record<RoutedOperation, TableRow>> = {
   },
 };
 
-/** What the pipelines of a tool are; of any other tool, `pipelines`. */
+/** The row of a tool's pipelines; of any other tool, `pipelines`. */
 const PIPELINE_OPERATIONS: ReadonlyMap<string, RoutedOperation> = new Map<string, RoutedOperation>([
   ['group_by', 'groupings'],
   ['group_by_date', 'groupings'],

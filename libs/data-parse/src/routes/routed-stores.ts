@@ -34,16 +34,17 @@ import {
 } from './data-routes.js';
 import { authModeOf, type Route, type RoutedOperation, routesFor } from './route-table.js';
 
-/** Whether Parse Server's query language has words for it. */
+/** Whether Parse Server's query language can express the request. */
 function canBeAsked({ where, include = [] }: Pick<FindQuery, 'where' | 'include'>): boolean {
   return isExpressible(where) && include.every(canBeAsked);
 }
 
 /**
- * Whether Parse Server, asked with the caller's session, answers exactly what is asked for. It does not where
+ * Whether Parse Server, called with the caller's session, returns exactly the requested rows. It does not where
  * - a predicate names a column that the session may not query,
- * - who may search a class and who may read its rows by id differ: it takes every query but the plainest for a search,
- * - it hides the very column by which rows are shown differently.
+ * - the right to search a class and the right to read its rows by id differ: it treats all but the plainest queries as a
+ * search,
+ * - it hides the column that decides how rows are shown.
  */
 function serverAgrees(query: FindQuery, scope: AgentScope): boolean {
   const { className, where, include = [] } = query;
@@ -94,8 +95,8 @@ function fieldsOf(where: Where): Set<string> {
 }
 
 /**
- * The reader of a deployment with a Parse Server. As it stands it reads with the operator's authority; `forCall` gives the
- * reader of one call, which goes the way the route table names.
+ * The reader of a deployment with a Parse Server. By itself it reads with the operator's authority; `forCall` returns the
+ * reader of one call, which uses the route of the route table.
  */
 export class RoutedRecordReader extends RecordReader {
   constructor(private readonly routes: DataRoutes) {
@@ -127,7 +128,7 @@ export class RoutedRecordReader extends RecordReader {
   }
 }
 
-/** Reads on behalf of one call. */
+/** Reads for one call. */
 class CallReader extends RecordReader {
   constructor(
     private readonly routes: DataRoutes,
@@ -156,7 +157,7 @@ class CallReader extends RecordReader {
     return this.along(pipelineRouteOf(this.call), always, (reader) => reader.aggregate(query, operation));
   }
 
-  /** Links between rows have no rights of their own: those of the rows are checked on the rows. */
+  /** Relations have no rights of their own: the rights of the linked rows are checked when those are read. */
   async related(query: RelatedQuery, operation: OperationContext): Promise<string[]> {
     return operatorReader(this.routes).related(query, operation);
   }
@@ -169,7 +170,7 @@ class CallReader extends RecordReader {
     );
   }
 
-  /** A caller in client mode has no other way, and takes what Parse Server answers. */
+  /** A caller in client mode has no other route and receives what Parse Server returns. */
   private get serverJudges(): boolean {
     return authModeOf(this.call.agent) === 'session';
   }
@@ -198,7 +199,7 @@ class CallReader extends RecordReader {
     const { identity } = this.call.agent;
     const { direct, sessions } = this.routes;
     if (route === 'rest') return this.routes.rest(credentialsOf(identity));
-    // MongoDB does not ask whether the session still exists.
+    // MongoDB does not check whether the session still exists.
     if (identity.kind === 'sessionToken') await sessions.assertAlive(identity.token);
     return direct ?? operatorReader(this.routes);
   }
@@ -210,7 +211,10 @@ interface SearchRoutes {
   readonly sessions: SessionWatch;
 }
 
-/** The search of a deployment with a Parse Server, which has none itself: always direct, for sessions that still live. */
+/**
+ * The search of a deployment with a Parse Server, which has no search itself: always direct, for sessions that are still
+ * valid.
+ */
 export class RoutedRecordSearcher extends RecordSearcher {
   constructor(
     private readonly routes: SearchRoutes,
@@ -239,13 +243,13 @@ export class RoutedRecordSearcher extends RecordSearcher {
     const { direct, sessions } = this.routes;
     if (!direct) throw new Refused(refusals.noRoute(NEEDS_DIRECT));
     const identity = this.call?.agent.identity;
-    // MongoDB does not ask whether the session still exists.
+    // MongoDB does not check whether the session still exists.
     if (identity?.kind === 'sessionToken') await sessions.assertAlive(identity.token);
     return direct;
   }
 }
 
-/** Returned to callers for whom the table has no route to write. */
+/** Returned to callers for whom the table has no write route. */
 const NOBODY_SIGNED_IN =
   'Writes go through Parse Server, which knows sessions and the master key: it cannot act as an assumed user or role';
 
@@ -255,8 +259,8 @@ interface WriteRoutes {
 }
 
 /**
- * The writer of a deployment with a Parse Server: whatever changes a row goes through it, so that its triggers run. It
- * writes for calls alone; without one it refuses.
+ * The writer of a deployment with a Parse Server: every change of a row goes through it, so that its triggers run. It writes
+ * for calls only; without a call it refuses.
  */
 export class RoutedRecordWriter extends RecordWriter {
   constructor(

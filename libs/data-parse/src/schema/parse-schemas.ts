@@ -29,10 +29,10 @@ import { isPlainObject } from '../query/plain-value.js';
 
 const TYPES: ReadonlySet<string> = new Set(FIELD_TYPES);
 
-/** Credentials that a schema names and no catalogue does. */
+/** Credentials that a schema contains and no catalogue returns. */
 const UNLISTED = new Set(['password', 'authData', 'sessionToken']);
 
-/** Schemas do not mark unique indexes; those that Parse Server makes are known. */
+/** Schemas do not mark unique indexes; the indexes that Parse Server creates are known. */
 const UNIQUE: Readonly<Record<string, readonly string[]>> = {
   _User: ['username_1', 'email_1'],
   _Role: ['name_1'],
@@ -49,7 +49,7 @@ const CLOSED: ClassLevelPermissions = Object.fromEntries(
   ['find', 'count', 'get', 'create', 'update', 'delete', 'addField'].map((operation) => [operation, {}]),
 );
 
-/** The classes as Parse Server lists them; entries it could not have written are left out. */
+/** The classes as Parse Server lists them; invalid entries are left out. */
 function schemasFromRest(listed: readonly unknown[]): ClassSchemas {
   return new ClassSchemas(listed.flatMap((entry) => (isPlainObject(entry) ? classSchema(entry) : [])));
 }
@@ -109,7 +109,7 @@ export class ParseSchemaCatalogue extends RenewedCatalogue {
     super(options);
   }
 
-  /** Parse Server returns them with the class. */
+  /** Parse Server returns the indexes with the class. */
   indexesOf({ indexes }: ClassSchema): Promise<readonly IndexSchema[]> {
     return Promise.resolve(indexes);
   }
@@ -125,8 +125,8 @@ export class ParseSchemaCatalogue extends RenewedCatalogue {
 }
 
 /**
- * Changes classes through Parse Server, whose own memory of them would be out of date otherwise. Needs the master key. A
- * change that was sent is finished: its signal only keeps it from starting.
+ * Changes classes through Parse Server, whose schema cache would otherwise be out of date. Needs the master key. A change
+ * that was sent is completed: its signal only prevents the start.
  */
 export class ParseSchemaWriter extends SchemaWriter {
   constructor(
@@ -171,7 +171,7 @@ export class ParseSchemaWriter extends SchemaWriter {
     }
   }
 
-  /** Asked anew: the answer decides about a change. */
+  /** Reads the class again without a cache: the answer decides about a change. */
   private async exists(className: string): Promise<boolean> {
     this.catalogue.invalidate();
     return (await this.catalogue.snapshot()).get(className) !== undefined;

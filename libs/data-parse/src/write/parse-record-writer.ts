@@ -27,10 +27,10 @@ interface WriterDependencies {
 }
 
 /**
- * Writes rows through Parse Server, so that its triggers run. REST knows no conditions on a write: they are asked right
- * before it, and only the row rights of a session are part of the write itself. A write that was sent is finished: its
- * signal only keeps it from starting. With a session the answer holds no more than id and time stamps, because a user
- * who may write a row need not be allowed to read it.
+ * Writes rows through Parse Server, so that its triggers run. REST has no conditional writes: conditions are checked right
+ * before the write, and only the row rights of a session are part of the write itself. A write that was sent is completed:
+ * its signal only prevents the start. With a session the answer contains only id and time stamps, because a user who may
+ * write a row may not be permitted to read it.
  */
 export class ParseRecordWriter extends RecordWriter {
   constructor(private readonly parts: WriterDependencies) {
@@ -95,7 +95,7 @@ export class ParseRecordWriter extends RecordWriter {
     return (await this.parts.conditions.count(condition, operation)) > 0;
   }
 
-  /** Parse Server adds columns, and the class, as it writes: also when the write itself then fails. */
+  /** Parse Server adds columns, and the class, during the write, even when the write itself then fails. */
   private async change(
     className: string,
     fields: ParseRow,
@@ -110,7 +110,7 @@ export class ParseRecordWriter extends RecordWriter {
     }
   }
 
-  /** Time limits apply, cancelling does not: it would leave the outcome of the write unknown. */
+  /** Time limits apply, cancellation does not: it would leave the outcome of the write unknown. */
   private send(
     request: {
       readonly method: 'POST' | 'PUT' | 'DELETE';
@@ -141,34 +141,34 @@ export class ParseRecordWriter extends RecordWriter {
       );
       return rowFromRest(answer, undefined);
     } catch {
-      // The write is done: that it cannot be shown is no failure of it.
+      // The write was applied: a failed read of the row does not change that.
       return known;
     }
   }
 }
 
-/** It answered, and not what was created. */
+/** Parse Server answered without the created row. */
 function unknownOutcome(): StoreError {
   const cause = new Error('no id in the answer to a creation');
   return new StoreError('failed', { store: 'Parse Server', cause, outcome: 'unknown' });
 }
 
-/** Parse Server answers alike for a missing row and for one that the session may not change. */
+/** Parse Server returns the same answer for a missing row and for one that the session may not change. */
 function isMissing(error: unknown): boolean {
   return error instanceof ParseServerError && error.parseCode === OBJECT_NOT_FOUND;
 }
 
-/** What Parse Server sets itself, or reads as an instruction of the request instead of as a field. */
+/** Names that Parse Server sets itself, or reads as an instruction of the request and not as a field. */
 const NOT_FIELDS = new Set(['objectId', 'createdAt', 'updatedAt', 'className', 'authData', 'sessionToken']);
 
-/** Names with an underscore in front (`_method`, `_SessionToken`) never match: they would change the request. */
+/** Names with a leading underscore (`_method`, `_SessionToken`) never match: they would change the request. */
 const FIELD = /^[A-Za-z][A-Za-z0-9_]*$/;
 
 const OPERATIONS = new Set(['Increment', 'Add', 'AddUnique', 'Remove', 'Delete']);
 
 /**
  * The fields of a write, as they are sent.
- * @throws StoreError `invalid_query` for names and values that Parse Server would read otherwise than as a field's value
+ * @throws StoreError `invalid_query` for names and values that Parse Server would not read as the value of a field
  */
 export function sendableFields(className: string, fields: ParseRow): ParseRow {
   return Object.fromEntries(
@@ -191,16 +191,16 @@ function sendableValue(value: unknown): unknown {
   if (!OPERATIONS.has(String(__op))) throw unstorable('an unknown write operation');
   if (amount !== undefined && !Number.isFinite(amount)) throw unstorable('an amount that is no number');
   assertPlain(objects);
-  // On a new row Parse Server would keep what is named twice.
+  // On a new row Parse Server would store both values of a field that is named twice.
   return __op === 'AddUnique' && Array.isArray(objects) ? { ...value, objects: distinct(objects) } : value;
 }
 
-/** Values are JSON, so equal text is equal value. */
+/** Values are JSON, so equal text means equal values. */
 function distinct(values: readonly unknown[]): unknown[] {
   return [...new Map(values.map((value) => [JSON.stringify(value), value])).values()];
 }
 
-/** No operator and no path inside a value. */
+/** A value may contain no operator and no path. */
 function assertPlain(value: unknown): void {
   if (Array.isArray(value)) return value.forEach(assertPlain);
   if (!isPlainObject(value)) return;

@@ -25,7 +25,7 @@ const unused = (): never => {
   throw new Error('an export only finds');
 };
 
-/** Rows in memory, which knows of constraints only what a walk adds. */
+/** Rows in memory; it supports only the constraints that a walk adds. */
 class WalkedReader extends RecordReader {
   readonly queries: FindQuery[] = [];
   /** Runs before each find. */
@@ -117,12 +117,12 @@ export interface ExportsUnderTestOptions {
   readonly settings?: Partial<ExportSettings>;
   readonly policy?: Partial<PolicyConfig>;
   readonly partBytes?: number;
-  /** What replicas have in common. */
+  /** State that replicas share. */
   readonly store?: ProcessVersionedStore;
   readonly keys?: StateKeys;
 }
 
-/** Everything of exports over the real governed data access, with rows in memory. */
+/** The export services over the real governed data access, with rows in memory. */
 export function exportsUnderTest(rows: readonly ParseRow[], options: ExportsUnderTestOptions = {}) {
   const settings = { ...DEFAULT_EXPORTS, ...options.settings };
   const policies = new Policies(
