@@ -2,7 +2,7 @@ import type { Observable } from 'rxjs';
 import type { Agent, CallContext } from '#core';
 import type { ClassSchema, Where } from '#policy';
 
-/** A row came, changed or went. Carries the row after the change in Parse form, when it still exists. */
+/** A row was created, changed or deleted. Carries the row after the change in Parse form, when it still exists. */
 export interface RowChange {
   readonly className: string;
   readonly objectId: string;
@@ -10,40 +10,40 @@ export interface RowChange {
   readonly row: Readonly<Record<string, unknown>> | null;
 }
 
-/** Changes of one class, from now on. Errors with StoreError when the source is lost for good. */
+/** Changes of one class from now on. Errors with StoreError when the source is permanently lost. */
 export abstract class ChangeFeed {
-  /** Whether this store reports changes at all, as far as is known at this moment. */
+  /** Whether this store can report changes now, as far as is known. */
   abstract readonly available: boolean;
   abstract changes(className: string): Observable<RowChange>;
   /**
-   * Resolves once nothing that happens to the classes watched at this moment is missed any more.
+   * Resolves once every further change of the classes that are watched now will be reported.
    * @throws StoreError when the source is lost
    */
   abstract listening(): Promise<void>;
 }
 
-/** What is watched for: `count` for how many rows there are, `find` for what is in them. Class permissions tell them apart. */
+/** What is watched: `count` for the number of rows, `find` for their content. Class permissions distinguish them. */
 export type WatchedOperation = 'count' | 'find';
 
 /**
- * The rows of one class that exist for one agent, as its rights are at this moment. It answers whether, never what: no row
- * and no value leaves it.
+ * The rows of one class that exist for one agent under its current rights. Its methods return booleans and counts: it returns
+ * no row and no value.
  */
 export interface RowView {
   readonly className: string;
   readonly schema: ClassSchema | undefined;
   /** Equal for two views exactly when the same rules limit the same class. */
   readonly key: string;
-  /** Nothing is withheld: every row of the class is the agent's to know. */
+  /** Whether the agent may read every row of the class. */
   readonly everything: boolean;
   /**
-   * The limits an operator declared, for a source that applies the caller's own rights itself. Null when they depend on other
-   * classes, and so hold for this moment only.
+   * The limits that an operator declared, for a source that applies the caller's own rights itself. Null when they depend on
+   * other classes, and so are valid for this moment only.
    */
   readonly declared: Where | null;
-  /** Class permissions open the class only to rows that name the caller. */
+  /** Class permissions permit only rows that name the caller. */
   readonly ownersOnly: boolean;
-  /** Whether one of these rows, at least, exists for the agent. @throws Refused when the database does not answer */
+  /** Whether at least one of these rows exists for the agent. @throws Refused when the database does not answer */
   holdsAny(objectIds: readonly string[]): Promise<boolean>;
   /** How many rows exist for the agent. @throws Refused when the database does not answer */
   size(): Promise<number>;
@@ -51,13 +51,13 @@ export interface RowView {
 
 /** Opens views for watching: the agent's rights are resolved again before each notification. */
 export abstract class RowViews {
-  /** @throws Refused and Unauthorized as reading would be */
+  /** @throws Refused and Unauthorized as a read would */
   abstract open(context: CallContext, className: string, operation: WatchedOperation): Promise<RowView>;
 }
 
 /**
- * `listening`: nothing is missed from here on. `gap`: something may have been missed. `change`: a row came, changed or went;
- * a `RowView` decides whether the agent may know.
+ * `listening`: every further change is reported. `gap`: changes may have been missed. `change`: a row was created, changed or
+ * deleted; a `RowView` decides whether the agent is notified.
  */
 export type SourceEvent =
   | { readonly kind: 'listening' }
@@ -67,20 +67,20 @@ export type SourceEvent =
 /** The source refuses to report changes of this class to this caller. */
 export class SourceRefused extends Error {
   override readonly name = 'SourceRefused';
-  /** @param cause for the log alone */
+  /** @param cause for the log only */
   constructor(override readonly cause?: unknown) {
     super('the source of changes refuses this caller');
   }
 }
 
-/** Reports changes of one class to one agent. They are hints: a view decides what the agent may know. */
+/** Reports changes of one class to one agent. They are hints: a view decides whether the agent is notified. */
 export abstract class ChangeSource {
-  /** Whether it can be used at this moment, as far as is known. */
+  /** Whether the source can be used now, as far as is known. */
   abstract readonly available: boolean;
-  /** Equal for callers whom one watch may serve. Null: this source cannot carry the agent's rights, or its limits. */
+  /** Equal for callers that one watch can serve. Null: this source does not support the agent's rights or its limits. */
   abstract channel(agent: Agent, view: RowView): string | null;
   /**
-   * Cold; it survives outages by itself. `listening` comes first, once.
+   * Cold; it survives outages by itself. `listening` is emitted first, once.
    * @throws SourceRefused through the observable
    */
   abstract news(agent: Agent, view: RowView): Observable<SourceEvent>;

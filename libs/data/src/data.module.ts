@@ -13,7 +13,7 @@ import { misfitReport } from './misfit-report.js';
 import { StoredWriteKeys } from './stored-write-keys.js';
 import { WriteKeys } from './write-keys.js';
 
-/** Governed access to rows, over the ports that an adapter provides: whoever reads or writes for an agent goes through it. */
+/** Governed access to rows over the ports that an adapter provides: all reads and writes for an agent use it. */
 @Module({})
 export class DataModule {
   /**

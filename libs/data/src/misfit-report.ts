@@ -2,8 +2,8 @@ import { Logger } from '@nestjs/common';
 import type { ReportBindingIssues } from '#policy';
 
 /**
- * Tells the operator which classes are refused because their rules do not fit their fields: a line for each mistake, once for
- * as long as it stays, and one when all fit again.
+ * Logs which classes are refused because their rules do not match their fields: one line for each mistake as long as it
+ * exists, and one line when all rules match again.
  */
 export function misfitReport(log: Pick<Logger, 'warn'> = new Logger('Policy')): ReportBindingIssues {
   let told = '';

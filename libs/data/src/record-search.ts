@@ -1,24 +1,24 @@
 import type { Where } from '#policy';
 import type { OperationContext, ParseRow, StoreCall } from './record-store.js';
 
-/** What full-text search looks for. Paths are wire names. */
+/** The search text and options of a full-text search. Paths are wire names. */
 export type TextMatch =
   | { readonly kind: 'text'; readonly query: string; readonly paths: readonly string[] }
   | {
       readonly kind: 'autocomplete';
       readonly query: string;
       readonly path: string;
-      /** Forgives one letter. */
+      /** Permits one differing letter. */
       readonly fuzzy: boolean;
     }
   | { readonly kind: 'everything' };
 
-/** What every search has in common. */
+/** The members that every search has. */
 interface RowSearch {
   readonly className: string;
   /** Name of the search index. */
   readonly index: string;
-  /** Applied to what was found, before rows are counted to the limit. */
+  /** Applied to the found rows, before the limit is applied. */
   readonly where: Where;
   /** As in `FindQuery`. */
   readonly keys?: readonly string[];
@@ -27,9 +27,9 @@ interface RowSearch {
 
 /** Rows by words. */
 export interface TextSearchQuery extends RowSearch {
-  /** What to look for, and where. */
+  /** The search text and its paths. */
   readonly match: TextMatch;
-  /** Wire path to show passages of. */
+  /** Wire path whose passages are returned. */
   readonly highlight?: string;
 }
 
@@ -37,11 +37,11 @@ export interface TextSearchQuery extends RowSearch {
 export interface VectorSearchQuery extends RowSearch {
   /** Wire name of the vector. */
   readonly field: string;
-  /** As long as the vectors of the index. */
+  /** Must be as long as the vectors of the index. */
   readonly vector: readonly number[];
   /** Applied inside the search, on fields that the vector index can filter on. */
   readonly filter: Where;
-  /** Rows the search itself gives, of which `where` leaves some. */
+  /** Rows that the search itself returns, of which `where` removes some. */
   readonly candidates: number;
 }
 
@@ -55,17 +55,17 @@ export interface Facet {
   readonly buckets?: number;
 }
 
-/** What to count, of which rows. */
+/** The facets to count, and the rows they are counted over. */
 export interface FacetQuery {
   /** Of the rows. */
   readonly className: string;
   /** Name of the search index. */
   readonly index: string;
-  /** What a row must have to count. */
+  /** What a row must contain to be counted. */
   readonly match: TextMatch;
-  /** What to count by, under names that the answer uses again. */
+  /** The facets by name; the result uses the same names. */
   readonly facets: ReadonlyMap<string, Facet>;
-  /** Rows that count. Where it is empty the search process counts by itself. */
+  /** Constraint on the counted rows. Where it is empty the search process counts by itself. */
   readonly where: Where;
 }
 
@@ -77,11 +77,11 @@ export interface Passage {
 
 /** One row that was found. */
 export interface SearchHit {
-  /** What was asked for of it. */
+  /** The requested fields of the row. */
   readonly row: ParseRow;
   /** Higher is nearer; comparable within one answer. */
   readonly score: number;
-  /** Where the words were found; empty unless it was asked for. */
+  /** The passages that contain the words; empty unless requested. */
   readonly highlights: readonly Passage[];
 }
 
@@ -90,7 +90,7 @@ export interface FacetBucket {
   readonly count: number;
 }
 
-/** What a `FacetQuery` counted. */
+/** The result of a `FacetQuery`. */
 export interface FacetCounts {
   /** All rows that matched. */
   readonly total: number;
@@ -99,8 +99,8 @@ export interface FacetCounts {
 }
 
 /**
- * Searching rows by words and by vectors, in Parse's terms. As a reader it applies exactly the constraints it is given
- * and knows nothing of agents. Every method is one command to the database, best rows first.
+ * Searches rows by words and by vectors, in Parse's terms. Like a reader, it applies exactly the given constraints and has no
+ * information about agents. Every method is one command to the database, best rows first.
  * @throws StoreError `search_not_configured` where the database has no search; `search_index_missing`, `search_invalid`
  */
 export abstract class RecordSearcher {

@@ -4,15 +4,15 @@ import type { AgentScope, GovernedPipeline, Where } from '#policy';
 /** A row in Parse REST JSON: objectId, ISO createdAt/updatedAt, `{ __type }` values. */
 export type ParseRow = Record<string, unknown>;
 
-/** What every database operation carries. */
+/** The options that every database operation carries. */
 export interface OperationContext {
-  /** Milliseconds after which the database itself gives up. */
+  /** Milliseconds after which the database itself aborts the operation. */
   readonly maxTimeMS: number;
-  /** Seen in the database's operation list and profiler: tool and correlation id. */
+  /** Shown in the database's operation list and profiler: tool and correlation id. */
   readonly comment: string;
-  /** Ends the operation when the call ends. */
+  /** Aborts the operation when the call ends. */
   readonly signal: AbortSignal;
-  /** Whose share of the memory for answers it takes. Default: the service's own. */
+  /** The principal whose share of the memory for answers is used. Default: the service itself. */
   readonly principal?: string;
 }
 
@@ -22,19 +22,19 @@ export interface SortKey {
   readonly descending: boolean;
 }
 
-/** One pointer to resolve in place. A pointed-at row that `where` does not admit stays a bare pointer. */
+/** One pointer to resolve in place. A referenced row that `where` does not admit stays a bare pointer. */
 export interface IncludePlan {
   /** Wire name of the pointer field on its parent. */
   readonly field: string;
   readonly targetClass: string;
-  /** The target's injected predicates. */
+  /** The predicates of the target. */
   readonly where: Where;
   /** Wire names to return of the target; absent: all. */
   readonly keys?: readonly string[];
   readonly include: readonly IncludePlan[];
 }
 
-/** Which rows to read, and what of them. */
+/** The rows to read, and their fields. */
 export interface FindQuery {
   /** Whose rows. */
   readonly className: string;
@@ -44,17 +44,17 @@ export interface FindQuery {
   readonly keys?: readonly string[];
   /** Pointers to resolve in place. Default none. */
   readonly include?: readonly IncludePlan[];
-  /** The first key decides first. Default: as the store likes. */
+  /** The first key takes precedence. Default: the order of the store. */
   readonly order?: readonly SortKey[];
-  /** Rows to leave out at the beginning. Default 0. */
+  /** Rows to skip. Default 0. */
   readonly skip?: number;
-  /** Rows at most. */
+  /** Maximum number of rows. */
   readonly limit: number;
-  /** Bytes of the answer at most; never more than the store reads for any. Default that. */
+  /** Maximum bytes of the answer; never more than the store reads for any answer. Default: that limit. */
   readonly maxBytes?: number;
 }
 
-/** Which rows to count. */
+/** The rows to count. */
 export interface CountQuery {
   /** Whose rows. */
   readonly className: string;
@@ -62,57 +62,57 @@ export interface CountQuery {
   readonly where: Where;
 }
 
-/** What a pipeline makes of the rows of a class. */
+/** A pipeline over the rows of a class. */
 export interface AggregateQuery {
-  /** Whose rows go in. */
+  /** The class of the input rows. */
   readonly className: string;
-  /** Translated, checked and narrowed; to be run as it is. */
+  /** Translated, checked and narrowed; run unchanged. */
   readonly pipeline: GovernedPipeline;
   /** Joins between pointers and ids are turned into ones that match. Default true. */
   readonly rewriteLookups?: boolean;
 }
 
-/** The rows that a relation field of one row leads to. */
+/** The rows that a relation field of one row refers to. */
 export interface RelatedQuery {
-  /** Of the row that has the relation. */
+  /** The class of the row that has the relation. */
   readonly className: string;
-  /** Of the row that has the relation. */
+  /** The id of the row that has the relation. */
   readonly objectId: string;
   /** Wire name of the relation. */
   readonly key: string;
-  /** Ids at most. */
+  /** Maximum number of ids. */
   readonly limit: number;
 }
 
 /** The winning plan of a query as the database reports it. */
 export type QueryPlan = Readonly<Record<string, unknown>>;
 
-/** On whose behalf, and for which tool, a store is asked. */
+/** The caller and the tool of a store operation. */
 export interface StoreCall {
-  /** Who asks. */
+  /** The agent that calls. */
   readonly agent: Agent;
-  /** What of each class this agent may use. */
+  /** The parts of each class that this agent may use. */
   readonly scope: AgentScope;
   /** By name. */
   readonly tool: string;
 }
 
-/** The way a pipeline takes to the rows. */
+/** The route of a pipeline. */
 export type PipelineRoute = 'mongo_direct' | 'parse_server';
 
 /**
- * Reading rows, in Parse's words. A constraint may hold `{ $readableBy: { principals } }` or `$writableBy` beside fields: rows
- * whose rights name one of them, and rows without rights of their own. It applies exactly the constraints it is given and knows nothing of agents:
- * only `GovernedRecords` may hold one. Every method is one command to the database.
+ * Reads rows in Parse's terms. A constraint may contain `{ $readableBy: { principals } }` or `$writableBy` beside fields:
+ * rows whose ACL names one of the principals, and rows without an ACL. It applies exactly the given constraints and has no
+ * information about agents: only `GovernedRecords` may hold one. Every method is one command to the database.
  * @throws StoreError
  */
 export abstract class RecordReader {
-  /** How this reader runs pipelines of the call it was made for. */
+  /** How this reader runs pipelines of its call. */
   get pipelineRoute(): PipelineRoute {
     return 'mongo_direct';
   }
 
-  /** The same rows, read the way this call may read them. A store that does not ask who reads is its own answer. */
+  /** A reader of the same rows on the route of this call. A store that does not depend on the caller returns itself. */
   forCall(_call: StoreCall): RecordReader {
     return this;
   }
@@ -123,14 +123,14 @@ export abstract class RecordReader {
   abstract count(query: CountQuery, operation: OperationContext): Promise<number>;
   /** Values are converted to JSON (dates to ISO text); keys stay as the pipeline named them. */
   abstract aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]>;
-  /** The ids a relation leads to, in no particular order; none for a row or a relation that is not there. */
+  /** The ids that a relation refers to, in no particular order; none for a row or a relation that does not exist. */
   abstract related(query: RelatedQuery, operation: OperationContext): Promise<string[]>;
-  /** How the database would answer; reads no row. */
+  /** The query plan of the database; reads no row. */
   abstract explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan>;
 }
 
 /**
- * Creating, changing and deleting rows. Separate, so that a reader cannot write.
+ * Creates, changes and deletes rows. A separate port, so that a reader cannot write.
  * @throws StoreError with `outcome: 'unknown'` when the write was sent and its outcome is not known
  */
 export abstract class RecordWriter {
@@ -140,14 +140,14 @@ export abstract class RecordWriter {
   }
 
   /**
-   * Whether `create` takes the id of the new row: then a second creation with it is refused as `duplicate`. Such a writer also
-   * applies the `where` of `update` and `delete` in the write itself, and takes the time stamp that an update gives the row.
+   * Whether `create` accepts the id of the new row: then a second creation with it is refused as `duplicate`. Such a writer
+   * also applies the `where` of `update` and `delete` in the write itself, and sets the time stamp that an update contains.
    */
   get takesObjectIds(): boolean {
     return false;
   }
 
-  /** Stores a new row. @param objectId for a writer that takes ids. Default: a new one. @returns it, as it is stored */
+  /** Stores a new row. @param objectId for a writer that accepts ids. Default: a new one. @returns the stored row */
   abstract create(
     className: string,
     fields: ParseRow,
@@ -156,7 +156,7 @@ export abstract class RecordWriter {
   ): Promise<ParseRow>;
   /**
    * Applies `fields` (values or `{ __op }`) to the row that `where` admits.
-   * @param updatedAt ISO time for a writer that takes ids. Default: now. @returns the stored row, or null when none
+   * @param updatedAt ISO time for a writer that accepts ids. Default: now. @returns the stored row, or null when none
    */
   abstract update(
     className: string,
@@ -166,7 +166,7 @@ export abstract class RecordWriter {
     operation: OperationContext,
     updatedAt?: string,
   ): Promise<ParseRow | null>;
-  /** Whether there was such a row that `where` permits; it is gone. */
+  /** @returns whether there was such a row that `where` permits; it was deleted */
   abstract delete(
     className: string,
     objectId: string,
@@ -175,7 +175,7 @@ export abstract class RecordWriter {
   ): Promise<boolean>;
 }
 
-/** What went wrong in a store. */
+/** The error code of a store. */
 export type StoreErrorCode =
   | 'timeout'
   | 'unavailable'
@@ -204,13 +204,13 @@ export type StoreErrorCode =
 /** Where an error arose. */
 export type StoreName = 'the database' | 'Parse Server';
 
-/** An error of a store. The driver's text is the `cause`, for the log alone. */
+/** An error of a store. The driver's text is the `cause`, for the log only. */
 export class StoreError extends Error {
-  /** Stays the same where two copies of the package meet. */
+  /** A constant, so that it is the same in two copies of the package. */
   override readonly name = 'StoreError';
   /** Where it arose. Default `the database`. */
   readonly store: StoreName;
-  /** Of a write: whether it happened is not known. Absent: it did not. */
+  /** Of a write: whether it was applied is not known. Absent: it was not applied. */
   readonly outcome?: 'unknown';
   constructor(
     /** Identifies the error for programs. */

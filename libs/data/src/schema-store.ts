@@ -1,20 +1,20 @@
 import type { ClassLevelPermissions, ClassSchema, FieldSchema, IndexSchema, SchemaSnapshot } from '#policy';
 import type { OperationContext } from './record-store.js';
 
-/** What classes exist and how their fields are typed. */
+/** The existing classes and the types of their fields. */
 export abstract class SchemaCatalogue {
   /** A recent snapshot; cheap, because it is cached and refreshed in the background. @throws StoreError */
   abstract snapshot(): Promise<SchemaSnapshot>;
   /**
-   * Every index of a class of a snapshot, and which are unique: read when needed, and kept as long as that snapshot.
-   * @throws StoreError rather than leave one out
+   * Every index of a class of a snapshot, and which are unique: read when needed, and cached as long as that snapshot.
+   * @throws StoreError when one of them cannot be read
    */
   abstract indexesOf(schema: ClassSchema): Promise<readonly IndexSchema[]>;
-  /** Reads anew at the next call: after a class was created or changed. */
+  /** The next call reads the classes again: after a class was created or changed. */
   abstract invalidate(): void;
 }
 
-/** A fixed set of class schemas: what every adapter's catalogue answers with. */
+/** A fixed set of class schemas, which every adapter's catalogue returns. */
 export class ClassSchemas implements SchemaSnapshot {
   private readonly classes: ReadonlyMap<string, ClassSchema>;
   private readonly names: readonly string[];
@@ -45,7 +45,7 @@ export interface CatalogueOptions {
 /** A snapshot that could not be renewed for this many ages is no longer served: permissions may have changed. */
 const STALE_AGES = 10;
 
-/** When a snapshot is read anew, for every source of classes alike. One reading at a time, however many ask. */
+/** Decides when a snapshot is read again, for every source of classes. Concurrent requests share one read. */
 export abstract class RenewedCatalogue extends SchemaCatalogue {
   private current: { readonly snapshot: SchemaSnapshot; readonly readAt: number } | null = null;
   private reading: Promise<SchemaSnapshot> | null = null;
@@ -61,7 +61,7 @@ export abstract class RenewedCatalogue extends SchemaCatalogue {
   async snapshot(): Promise<SchemaSnapshot> {
     const age = this.current ? this.now() - this.current.readAt : Number.POSITIVE_INFINITY;
     if (!this.current || age > this.maxAge * STALE_AGES) return this.read();
-    // The caller is served the old snapshot; a failed renewal is tried again by the next one.
+    // The caller receives the old snapshot; the next caller repeats a failed renewal.
     if (age > this.maxAge) this.read().catch(() => undefined);
     return this.current.snapshot;
   }
@@ -71,14 +71,14 @@ export abstract class RenewedCatalogue extends SchemaCatalogue {
     this.reading = null;
   }
 
-  /** Reads the classes from where they are kept. @throws StoreError */
+  /** Reads the classes from their store. @throws StoreError */
   protected abstract load(): Promise<SchemaSnapshot>;
 
   private read(): Promise<SchemaSnapshot> {
     if (this.reading) return this.reading;
     const reading: Promise<SchemaSnapshot> = this.load()
       .then((snapshot) => {
-        // A reading that began before an invalidation may have missed what it was about.
+        // A read that began before an invalidation may have missed the change.
         if (this.reading === reading) this.current = { snapshot, readAt: this.now() };
         return snapshot;
       })
@@ -90,7 +90,7 @@ export abstract class RenewedCatalogue extends SchemaCatalogue {
   }
 }
 
-/** Permissions of a new class: every operation is named and granted to none. */
+/** Permissions of a new class: every operation is named and granted to no caller. */
 export const NO_PERMISSIONS: ClassLevelPermissions = Object.freeze({
   find: {},
   count: {},
@@ -109,22 +109,23 @@ export interface NewClass {
 }
 
 /**
- * Creating, widening and deleting classes, in Parse's terms. It knows no agents: only governed access may hold one.
+ * Creates, extends and deletes classes, in Parse's terms. It has no information about agents: only governed access may hold
+ * one.
  * @throws StoreError
  */
 export abstract class SchemaWriter {
   /**
-   * The class starts closed: only the master key has rights to it until an operator grants some.
+   * The new class is closed: only the master key has rights to it until an operator grants some.
    * @throws StoreError `duplicate` when the class exists
    */
   abstract createClass(newClass: NewClass, operation: OperationContext): Promise<void>;
-  /** A column that is already there keeps its type. */
+  /** An existing column keeps its type. */
   abstract addFields(
     className: string,
     fields: ReadonlyMap<string, FieldSchema>,
     operation: OperationContext,
   ): Promise<void>;
-  /** Removes a class without rows, and nothing of one that has any. */
+  /** Removes a class without rows; a class with rows stays unchanged. */
   abstract deleteClass(
     className: string,
     operation: OperationContext,

@@ -15,7 +15,7 @@ export class StoredWriteKeys extends WriteKeys {
   private readonly records: VersionedStore;
   private readonly limiter: RateLimiter;
 
-  /** @param perDay calls with a key that one principal may make in a day. Default 5,000 */
+  /** @param perDay calls with a key that one principal may make per day. Default 5,000 */
   constructor({ writeKeys, limiters }: Pick<SharedState, 'writeKeys' | 'limiters'>, perDay = 5_000) {
     super();
     this.records = writeKeys;
@@ -25,12 +25,12 @@ export class StoredWriteKeys extends WriteKeys {
   begin(principal: string, key: string, digest: string): Promise<KeyedWrite | null> {
     const id = idOf(principal, key);
     return reached(async () => {
-      // Nobody takes the room of all others.
+      // Limits the keys of one principal, so that it cannot use the space of all others.
       const spent = await this.limiter.check(principal);
       if (spent) throw new WriteKeysSpent(spent);
       if (await this.records.create(id, { digest, state: 'begun' }, WRITE_KEY_LIFETIME)) return null;
       const held = await this.records.find(id);
-      // It ended, or is no record of ours: a write that may have been is never taken for one that was not.
+      // The record expired or is not valid: a write that may have been applied is never treated as not applied.
       return (held && keyedWriteOf(held.value)) ?? { digest, state: 'begun' };
     });
   }
@@ -64,7 +64,7 @@ export class StoredWriteKeys extends WriteKeys {
     return reached(async () => {
       const revision = await this.revisionOf(id, mark);
       if (revision === undefined) return;
-      // Nobody takes over what is released, so that no other attempt's record is removed.
+      // A released key cannot be taken over, so that the record of another attempt is never removed.
       if (await this.records.replace(id, revision, { state: 'released' }, WRITE_KEY_LIFETIME))
         await this.records.remove(id);
     });
@@ -78,7 +78,7 @@ export class StoredWriteKeys extends WriteKeys {
   }
 }
 
-/** Neither who it is nor the key can be read from it. */
+/** A digest: neither the principal nor the key can be derived from it. */
 function idOf(principal: string, key: string): string {
   return createHash('sha256')
     .update(JSON.stringify([principal, key]))

@@ -23,7 +23,7 @@ class CountedCatalogue extends SchemaCatalogue {
   }
 }
 
-/** What one replica remembers, and how it hears of writes. */
+/** The cache of one replica, and its subscription to writes. */
 function replica(bus: MessageBus) {
   const source = new CountedDirectory();
   const cache = new CachedPrincipalDirectory(source);

@@ -6,23 +6,23 @@ import { SchemaCatalogue } from './schema-store.js';
 
 const TOPIC = 'written-classes';
 
-/** Parse keeps classes and their permissions in rows of this one. */
+/** Parse stores classes and their permissions in rows of this class. */
 const SCHEMA_ROWS = '_SCHEMA';
 
-/** Classes that something is remembered of. */
+/** Classes whose contents are cached. */
 const REMEMBERED: ReadonlySet<string> = new Set(['_Session', '_User', '_Role']);
 
 type Directory = Pick<CachedPrincipalDirectory, 'forgetClass'>;
 
 /**
- * Tells all replicas which classes were written through this one, so that what they remember of them is read anew at once.
- * A replica that does not hear it reads anew when its own time is up.
+ * Publishes to all replicas which classes were written through this one, so that they invalidate what they cached of them. A
+ * replica that misses the message reads again when its own cache expires.
  */
 @Injectable()
 export class WrittenClasses {
   constructor(private readonly bus: MessageBus) {}
 
-  /** The catalogue, with news of it. */
+  /** Wraps the catalogue so that its changes are published. */
   watchingSchemas(catalogue: SchemaCatalogue): SchemaCatalogue {
     this.hear((className) => {
       if (className === SCHEMA_ROWS) catalogue.invalidate();
@@ -30,7 +30,7 @@ export class WrittenClasses {
     return new AnnouncingCatalogue(catalogue, () => this.tell(SCHEMA_ROWS));
   }
 
-  /** The directory, with news of it. */
+  /** Wraps the directory so that its changes are published. */
   watchingRows(directory: Directory): Directory {
     this.hear((className) => {
       if (REMEMBERED.has(className)) directory.forgetClass(className);
@@ -50,7 +50,7 @@ export class WrittenClasses {
   }
 
   private tell(className: string): void {
-    // Nothing depends on being heard.
+    // The message is an optimisation: no result depends on its delivery.
     this.bus.publish(TOPIC, { className }).catch(() => undefined);
   }
 }

@@ -17,7 +17,7 @@ import { FROM_THE_START, type WalkStart } from './export-walk.js';
 const ADDRESS = /^export:\/\/([A-Za-z0-9_-]{1,128})(?:\?after=([A-Za-z0-9_-]{1,2048}))?$/i;
 
 /**
- * The metadata key of the address of the next part: a member of the resource itself, in a form that every revision supports.
+ * The MIME type of the content that contains the address of the next part: a separate content, which every revision supports.
  */
 const NEXT_PART = 'text/uri-list';
 
@@ -27,14 +27,14 @@ interface Position extends WalkStart {
 
 interface Part {
   readonly text: string;
-  /** Id of the last row in the part; undefined: there is no further part. */
+  /** Position of the last row in the part; undefined: there is no further part. */
   readonly next: WalkStart | undefined;
 }
 
 export interface ExportResourcesDependencies {
   readonly files: ExportFiles;
   readonly office: ExportTicketStore;
-  /** Key of the positions at which parts begin, which clients store. */
+  /** Seals the positions at which parts begin, which clients store. */
   readonly sealed: SealedText;
   /** Maximum bytes of a part. Default: the limit of one answer. */
   readonly partBytes?: number;

@@ -10,7 +10,7 @@ export interface ExportReading {
   readonly rows: number;
   readonly bytes: number;
   readonly milliseconds: number;
-  /** Whether the reading was complete. */
+  /** Whether the reading ended by itself and was not aborted. */
   readonly ended: boolean;
   readonly error?: unknown;
   /** The operator's phrase that was found in the data. */

@@ -69,7 +69,7 @@ export class ReconnectDelay {
     this.interval = options.initial;
   }
 
-  /** Milliseconds until the next attempt; every call returns a longer pause. */
+  /** Milliseconds until the next attempt. Every call increases the interval, up to its maximum. */
   next(): number {
     const { jitter, multiplier, longest } = this.options;
     const offset = (this.random() * 2 - 1) * this.interval * jitter;

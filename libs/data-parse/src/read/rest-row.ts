@@ -45,7 +45,7 @@ function pathsByRoot(keys: readonly string[]): Map<string, readonly string[]> {
   return paths;
 }
 
-/** Projects paths as a database does: through the members of lists; a value that has nothing below it is left out. */
+/** Projects paths as a database does: through the members of lists; a value that is no object stays unchanged. */
 function picked(value: unknown, paths: readonly string[]): unknown {
   if (paths.length === 0 || !(isPlainObject(value) || Array.isArray(value))) return value;
   if (Array.isArray(value)) return value.filter(isPlainObject).map((member) => picked(member, paths));

@@ -1,23 +1,23 @@
 import { StoreError, type StoreName } from '../record-store.js';
 
-/** Bytes of one answer of a database or of Parse Server, at most. */
+/** Maximum bytes of one answer of a database or of Parse Server. */
 export const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 
 /**
- * What every value of an answer counts as at least, in bytes: a list of small values takes far more memory as objects than
- * it has bytes on the wire.
+ * The minimum that every value of an answer counts for, in bytes: a list of small values takes far more memory as objects
+ * than its bytes on the wire.
  */
 export const MIN_VALUE_BYTES = 64;
 
-/** Answers up to this size, in bytes as they arrive, are taken without being weighed or waiting for a turn. */
+/** Answers up to this size, in bytes as they arrive, are processed without weighing and without waiting for a turn. */
 const SMALL_ANSWER_BYTES = 256 * 1024;
 
-/** What several reads of one answer may take together, in bytes; each takes its own away. */
+/** Bytes that several reads of one answer may use together; each read subtracts its own. */
 export interface AnswerLeft {
   bytes: number;
 }
 
-/** @param maxBytes Default: what the store reads for any answer */
+/** @param maxBytes Default: the limit of the store for any answer */
 export const answerLeft = (maxBytes = Infinity): AnswerLeft => ({
   bytes: Math.min(maxBytes, MAX_ANSWER_BYTES),
 });
@@ -27,13 +27,13 @@ interface Waiting {
   readonly begin: (ends: () => void) => void;
 }
 
-/** Runs one at a time. Among those that wait, the principal that ran last comes after the others. */
+/** Runs one task at a time. The principal that ran last is served after the other waiting principals. */
 class Turns {
   private readonly waiting: Waiting[] = [];
   private running = false;
   private last: string | undefined;
 
-  /** Resolves when it is this principal's turn, with what ends it. */
+  /** Resolves when it is this principal's turn, with a function that ends the turn. */
   next(principal: string): Promise<() => void> {
     return new Promise((begin) => {
       this.waiting.push({ principal, begin });
@@ -66,15 +66,15 @@ export interface AnswerMemoryOptions {
 }
 
 export interface AnswerRequest {
-  /** Whose read it is. Absent: the service's own. */
+  /** The principal of the read. Absent: the service itself. */
   readonly principal?: string | undefined;
-  /** Bytes set aside before anything is known of the answer. */
+  /** Bytes reserved before the size of the answer is known. */
   readonly expected: number;
   /** Milliseconds that the read may wait until it is sent. */
   readonly maxTimeMS: number;
-  /** Ends the wait. */
+  /** Aborts the wait. */
   readonly signal?: AbortSignal | undefined;
-  /** Who is asked: named in refusals. Default `the database`. */
+  /** The source of the answer: named in refusals. Default `the database`. */
   readonly store?: StoreName;
 }
 
@@ -89,10 +89,10 @@ interface Waiter {
 }
 
 /**
- * How much of the answers of databases the process holds at once. A read sets aside what it expects, and what has arrived is
- * counted; a principal may hold as much as is free, so that one takes a half, two a third each, and there is always
- * something left for the next one. The first read of a principal is admitted in any case, up to twice the limit. Large
- * answers become objects one at a time, principals taking turns.
+ * Limits how many bytes of database answers the process holds at once. A read reserves what it expects, and the bytes that
+ * arrive are counted; a principal may hold as much as is free, so that one principal takes a half, two take a third each, and
+ * some memory is always left for the next one. The first read of a principal is always admitted, up to twice the limit. Large
+ * answers are converted to objects one at a time, with the principals taking turns.
  */
 export class AnswerMemory {
   private readonly total: number;
@@ -107,14 +107,14 @@ export class AnswerMemory {
     this.maxAnswerBytes = options.maxAnswerBytes ?? MAX_ANSWER_BYTES;
   }
 
-  /** Bytes that are set aside at the moment. */
+  /** Bytes that are reserved now. */
   get bytesInFlight(): number {
     return this.inFlight;
   }
 
   /**
-   * Begins a read: waits until there is room for the bytes that it expects. The caller must end it.
-   * @throws StoreError `busy` when there is none in time, `cancelled`
+   * Begins a read: waits until the expected bytes are available. The caller must end it.
+   * @throws StoreError `busy` when they are not available in time, `cancelled`
    */
   async begin(request: AnswerRequest): Promise<AnswerInFlight> {
     const { principal = '', store = 'the database' } = request;
@@ -124,7 +124,7 @@ export class AnswerMemory {
     return new AnswerInFlight(this, this.turns, principal, store, expected);
   }
 
-  /** Counts what came beyond what was set aside. For `AnswerInFlight`. */
+  /** Counts bytes that arrived beyond the reserved ones. For `AnswerInFlight`. */
   take(principal: string, bytes: number): void {
     this.inFlight += bytes;
     this.held.set(principal, (this.held.get(principal) ?? 0) + bytes);
@@ -144,7 +144,7 @@ export class AnswerMemory {
     }
   }
 
-  /** Whether a read that is not complete may go on. For `AnswerInFlight`. */
+  /** Whether an incomplete read may continue. For `AnswerInFlight`. */
   get full(): boolean {
     return this.inFlight > this.total;
   }
@@ -205,10 +205,10 @@ export class AnswerInFlight {
   }
 
   /**
-   * Counts a part of the answer.
+   * Counts a chunk of the answer.
    * @param size bytes as they arrived
-   * @param weigh what they count for, where the answer is not small
-   * @param limit bytes that the answer may have, at most
+   * @param weigh the bytes that they count for, where the answer is not small
+   * @param limit maximum bytes of the answer
    * @throws StoreError `too_large` when the answer is larger than the limit
    */
   arrived(size: number, weigh: () => number, limit: number): void {
@@ -222,15 +222,15 @@ export class AnswerInFlight {
     this.reserved = this.weight;
   }
 
-  /** Asked before another part is requested. @throws StoreError `busy` when others fill the memory for answers */
+  /** Called before another chunk is requested. @throws StoreError `busy` when other reads fill the memory for answers */
   assertRoom(): void {
     if (this.size > SMALL_ANSWER_BYTES && this.memory.full)
       throw this.error('busy', 'other answers fill the memory for answers');
   }
 
   /**
-   * Runs what makes objects of the answer: at once for a small one, in turn for a large one, whose turn ends when whoever
-   * asked has had time to shorten it.
+   * Runs the conversion of the answer to objects: at once for a small answer, in turn for a large one, whose turn ends after
+   * the caller has had time to shorten it.
    */
   async become<T>(work: () => T | Promise<T>): Promise<T> {
     if (this.size <= SMALL_ANSWER_BYTES) return work();
@@ -238,12 +238,12 @@ export class AnswerInFlight {
     try {
       return await work();
     } finally {
-      // What follows runs to the shortened result without waiting for anything.
+      // The code that follows runs until the result is shortened, without waiting.
       setImmediate(() => setImmediate(ends));
     }
   }
 
-  /** The answer was handed out, or is of no use. */
+  /** The answer was delivered or is no longer needed. */
   end(): void {
     if (this.ended) return;
     this.ended = true;
@@ -255,5 +255,5 @@ export class AnswerInFlight {
   }
 }
 
-/** Of this process: its memory is one, however many connections and applications are in it. */
+/** One instance for the process: all connections and applications in the process share its memory. */
 export const ANSWER_MEMORY = new AnswerMemory();

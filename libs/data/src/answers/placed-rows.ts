@@ -2,8 +2,8 @@ import { type ParseRow, StoreError, type StoreName } from '../record-store.js';
 import { type AnswerLeft, MIN_VALUE_BYTES } from './answer-memory.js';
 
 /**
- * Bytes that a JSON value counts for: its texts and names, where each value has at least `MIN_VALUE_BYTES`. What stands in
- * several places counts in each of them.
+ * Bytes that a JSON value counts for: its texts and names, where each value has at least `MIN_VALUE_BYTES`. A value that
+ * occurs in several places counts in each of them.
  * @param most where counting ends: the result for a larger value is any number above it
  */
 export function valueWeight(value: unknown, most = Infinity): number {
@@ -25,8 +25,8 @@ export function valueWeight(value: unknown, most = Infinity): number {
 }
 
 /**
- * Rows that were read once and stand in an answer as often as pointers lead to them: from the second time on, each place
- * counts against the bytes of the answer.
+ * Rows that were read once and occur in an answer once per pointer to them: from the second occurrence on, each counts
+ * against the bytes of the answer.
  */
 export class PlacedRows {
   private readonly rows = new Map<string, { readonly row: ParseRow; weight?: number }>();

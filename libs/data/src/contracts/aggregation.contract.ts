@@ -4,7 +4,7 @@ import { unhurried } from './operation.js';
 
 const pointer = (className: string, objectId: string) => ({ __type: 'Pointer', className, objectId });
 
-/** What pipelines promise; part of the reader's contract. */
+/** The contract of pipelines; part of the reader's contract. */
 export function aggregationCases(reader: () => RecordReader): void {
   it('groups by a pointer and keeps the names the pipeline gave', async () => {
     const rows = await reader().aggregate(

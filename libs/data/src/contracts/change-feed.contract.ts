@@ -13,7 +13,7 @@ export interface OpenFeed {
   close(): Promise<void>;
 }
 
-/** What every change feed promises. @param open a store that holds the given seed and nothing else */
+/** The contract of every change feed. @param open a store that contains only the given seed */
 export function changeFeedContract(name: string, open: (seed: unknown) => Promise<OpenFeed>): void {
   describe(`${name} tells changes`, PATIENT, () => {
     let store: OpenFeed;
@@ -35,7 +35,7 @@ export function changeFeedContract(name: string, open: (seed: unknown) => Promis
     const until = (condition: () => boolean) =>
       vi.waitFor(() => expect(condition()).toBe(true), { timeout: 30_000, interval: 20 });
 
-    /** A feed tells what happens from now on; now is when it first tells anything. */
+    /** A feed reports changes from the moment it first emits. */
     const listening = async (className: string, fields: ParseRow): Promise<RowChange[]> => {
       const seen = collect(store.feed.changes(className));
       await vi.waitFor(
@@ -138,7 +138,7 @@ export function changeFeedContract(name: string, open: (seed: unknown) => Promis
 const byId = (rows: readonly ParseRow[]): Record<string, unknown> =>
   Object.fromEntries(rows.map((row) => [String(row['objectId']), row]));
 
-/** The rows that a sequence of changes leaves. */
+/** The rows after a sequence of changes. */
 function replayed(changes: readonly RowChange[]): Record<string, unknown> {
   const rows = new Map<string, unknown>();
   for (const { kind, objectId, row } of changes) {

@@ -14,10 +14,10 @@ const album = (objectId: string, artist: string, released: string, price: number
   ...more,
 });
 
-/** A bcrypt hash: hashing anew for every case would dominate the suite. */
+/** A bcrypt hash: hashing for every case would dominate the run time of the suite. */
 const HASH = '$2b$10$57VZfh7Sgkyitq5iNO4jReNP0fDtQQY4Me.smMA01c.8lGIRFHKhu';
 
-/** The store every contract suite starts from: two labels, three artists, six albums, two users. */
+/** The initial data of every contract suite: two labels, three artists, six albums, two users. */
 export const MUSIC_SEED = {
   schemas: [
     {

@@ -1,9 +1,9 @@
 import type { OperationContext } from '../record-store.js';
 
-/** Stores are real databases, and the machine may be busy. */
+/** A long test timeout: stores are real databases, and the machine may be busy. */
 export const PATIENT = { timeout: 60_000 };
 
-/** Limits that never bite, unless a case narrows them. */
+/** Limits that no case reaches, unless it narrows them. */
 export function unhurried(limits: Partial<OperationContext> = {}): OperationContext {
   return { maxTimeMS: 30_000, comment: 'contract', signal: new AbortController().signal, ...limits };
 }

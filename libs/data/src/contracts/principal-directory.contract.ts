@@ -4,7 +4,7 @@ import { PATIENT } from './operation.js';
 
 export interface OpenDirectory {
   readonly directory: PrincipalDirectory;
-  /** Takes a user or role away, and leaves everything that speaks of it. */
+  /** Deletes a user or role and leaves every reference to it. */
   remove(className: '_User' | '_Role', objectId: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -18,7 +18,7 @@ const role = (name: string, users: readonly string[], roles: readonly string[] =
   roles,
 });
 
-/** `roles` of a role are those that it hands its own name to: an admin is an editor where editors list admins. */
+/** A role inherits the roles that list it in `roles`: an admin is an editor where the role of editors lists admins. */
 const SEED = {
   users: ['ada', 'bob', 'cy', 'dee', 'eve', 'gone'].map((objectId) => ({ objectId, username: objectId })),
   roles: [
@@ -42,7 +42,7 @@ const SEED = {
   ],
 };
 
-/** What every principal directory promises. @param open a store that holds the given seed and nothing else */
+/** The contract of every principal directory. @param open a store that contains only the given seed */
 export function principalDirectoryContract(
   name: string,
   open: (seed: unknown) => Promise<OpenDirectory>,

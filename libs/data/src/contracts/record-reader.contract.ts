@@ -20,11 +20,11 @@ const include = (field: string, targetClass: string, more: Partial<IncludePlan> 
 });
 
 export interface ReaderCapabilities {
-  /** The store tells a pattern it cannot read from a fault of its own. Default true. */
+  /** Whether the store distinguishes an invalid pattern from an error of its own. Default true. */
   readonly tellsBadPatterns?: boolean;
 }
 
-/** What every way of reading rows promises. @param open a store that holds the given seed and nothing else */
+/** The contract of every record reader. @param open a store that contains only the given seed */
 export function recordReaderContract(
   name: string,
   open: (seed: unknown) => Promise<OpenReader>,

@@ -74,7 +74,7 @@ const SEED = {
   },
 };
 
-/** What every way of searching rows promises. @param open a store with search that holds the given seed */
+/** The contract of every record searcher. @param open a store with search that contains the given seed */
 export function recordSearcherContract(name: string, open: (seed: unknown) => Promise<OpenSearcher>): void {
   describe(`${name} searches records`, PATIENT, () => {
     let store: OpenSearcher;

@@ -12,13 +12,13 @@ export interface OpenWriter {
 }
 
 export interface WriterCapabilities {
-  /** Fields that this store makes no user without. Default none. */
+  /** Fields that this store requires for a new user. Default none. */
   readonly newUser?: ParseRow;
-  /** Columns that came with a write which then failed are taken back. Default true. */
+  /** Whether columns that a failed write added are removed again. Default true. */
   readonly withdrawsColumns?: boolean;
 }
 
-/** What every way of writing rows promises. @param open a store that holds the given seed and nothing else */
+/** The contract of every record writer. @param open a store that contains only the given seed */
 export function recordWriterContract(
   name: string,
   open: (seed: unknown) => Promise<OpenWriter>,

@@ -9,7 +9,7 @@ export interface OpenCatalogue {
   close(): Promise<void>;
 }
 
-/** What every schema catalogue promises. @param open a store that holds the given seed and nothing else */
+/** The contract of every schema catalogue. @param open a store that contains only the given seed */
 export function schemaCatalogueContract(name: string, open: (seed: unknown) => Promise<OpenCatalogue>): void {
   describe(`${name} knows the classes`, PATIENT, () => {
     let store: OpenCatalogue;

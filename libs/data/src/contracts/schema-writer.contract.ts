@@ -21,7 +21,7 @@ const FIELDS = new Map<string, FieldSchema>([
   ['where', { type: 'GeoPoint' }],
 ]);
 
-/** What every way of changing classes promises. @param open a store that holds the given seed and nothing else */
+/** The contract of every schema writer. @param open a store that contains only the given seed */
 export function schemaWriterContract(name: string, open: (seed: unknown) => Promise<OpenSchemaWriter>): void {
   describe(`${name} changes classes`, () => {
     let store: OpenSchemaWriter;

@@ -2,14 +2,16 @@ import { type DynamicModule, Module, type Provider } from '@nestjs/common';
 import { EmbeddingProvider, OpenAiEmbeddings, type OpenAiEmbeddingOptions } from './openai-embeddings.js';
 import { EmbeddingBudget, type EmbeddingBudgetOptions, QueryEmbeddings } from './query-embeddings.js';
 
-/** Where texts are embedded, what of it is remembered and what it may cost. */
+/** The embeddings endpoint, the cache and the budget. */
 export type EmbeddingsModuleOptions = OpenAiEmbeddingOptions & {
   readonly cacheSize: number;
   /** Null: unbounded. */
   readonly budget: EmbeddingBudgetOptions | null;
 };
 
-/** Texts to vectors. Without options nothing is provided: a tool that needs `QueryEmbeddings` injects it optionally. */
+/**
+ * Converts texts to vectors. Without options nothing is provided: a tool that needs `QueryEmbeddings` injects it optionally.
+ */
 @Module({})
 export class EmbeddingsModule {
   static register(options: EmbeddingsModuleOptions | null): DynamicModule {

@@ -1,8 +1,8 @@
 import { ForbiddenAddress, pinnedRequest, type ResolveHost } from '#core';
 
 /**
- * Whether an endpoint is one of those an operator allows: the same scheme, host and port, and a path that the allowed
- * one is a prefix of, whole segments only. What is no URL matches nothing.
+ * Whether an operator allows an endpoint: the scheme, host and port are equal, and the allowed path is a prefix of the
+ * endpoint's path by whole segments. Text that is not a URL matches nothing.
  * @param allowed null: any
  */
 export function isAllowedEndpoint(endpoint: string, allowed: readonly string[] | null): boolean {
@@ -11,7 +11,7 @@ export function isAllowedEndpoint(endpoint: string, allowed: readonly string[] |
   return url !== null && allowed.some((entry) => covers(parsed(entry), url));
 }
 
-/** Plain text may only travel inside the machine. */
+/** Unencrypted text may only be sent within the machine. */
 export function isSafeTransport(endpoint: string): boolean {
   const url = parsed(endpoint);
   if (!url || url.username !== '' || url.password !== '') return false;
@@ -31,27 +31,27 @@ function parsed(text: string): URL | null {
 }
 
 export interface Embedding {
-  /** As many finite numbers as `dimensions` says. */
+  /** As many finite numbers as `dimensions` requires. */
   readonly vector: readonly number[];
-  /** What the text counted for, as the provider bills it. */
+  /** The tokens of the text, as the provider bills them. */
   readonly tokens: number;
 }
 
-/** Why a text could not be embedded; for the log alone, and without the text or a credential in it. */
+/** The reason why a text could not be embedded; for the log only, without the text or a credential. */
 export class EmbeddingError extends Error {
   override readonly name = 'EmbeddingError';
 }
 
-/** Turns text into a vector. */
+/** Converts text to a vector. */
 export abstract class EmbeddingProvider {
   /** Key in caches: one model at one endpoint. */
   abstract readonly model: string;
   abstract readonly dimensions: number;
-  /** @throws EmbeddingError; the reason of `signal` when it was given up */
+  /** @throws EmbeddingError; the reason of `signal` when it aborted */
   abstract embed(text: string, signal: AbortSignal): Promise<Embedding>;
 }
 
-/** What a text will count for, before a provider was asked: a quarter of its characters. */
+/** Estimated tokens of a text before the provider is called: a quarter of its characters. */
 export function estimatedTokens(text: string): number {
   return Math.ceil(text.length / 4);
 }
@@ -60,27 +60,27 @@ export interface OpenAiEmbeddingOptions {
   /** Base of the API, such as `https://api.openai.com/v1`; `/embeddings` is added unless it is there. */
   readonly endpoint: string;
   readonly model: string;
-  /** Sent as a bearer token; null for endpoints that ask for none. */
+  /** Sent as a bearer token; null for endpoints that need none. */
   readonly apiKey: string | null;
-  /** What every vector must have; any other answer is an error. */
+  /** The dimensions that every vector must have; any other answer is an error. */
   readonly dimensions: number;
-  /** Asks the model for vectors of `dimensions`; not every model takes that. Default false. */
+  /** Sends `dimensions` with the request; not every model accepts that. Default false. */
   readonly requestDimensions?: boolean;
   /** Seconds. Default 10. */
   readonly timeout?: number;
-  /** The operator lists it among those that are allowed, and may mean any network with it. Default: it is public, or on this machine. */
+  /** The operator lists the endpoint as allowed, so it may be in any network. Default: it is public, or on this machine. */
   readonly listed?: boolean;
-  /** Default: as the system resolves names. */
+  /** Default: the resolver of the system. */
   readonly resolve?: ResolveHost;
 }
 
-/** Bytes that one number of a vector may take on the wire, and what may stand around the vector. */
+/** Maximum bytes of one number of a vector on the wire, and of the text around the vector. */
 const BYTES_PER_NUMBER = 64;
 const ENVELOPE_BYTES = 65_536;
 
 /**
- * The embeddings wire that OpenAI made common. One request per text, to the one address it was made for: redirects are
- * errors, and so is an answer that is too slow, too large or no vector of the right dimension.
+ * A client of the OpenAI embeddings API. It sends one request per text to the configured address: redirects are errors, and
+ * so is an answer that is too slow, too large or no vector of the right dimension.
  */
 export class OpenAiEmbeddings extends EmbeddingProvider {
   readonly #apiKey: string | null;
@@ -187,7 +187,7 @@ function billedTokens(usage: unknown): number | undefined {
   return typeof total === 'number' && Number.isSafeInteger(total) && total >= 0 ? total : undefined;
 }
 
-/** The code of the error alone: messages of the network can quote addresses and headers. */
+/** Only the code of the error: network error messages can contain addresses and headers. */
 function networkCode(error: unknown): string {
   const cause = member(error, 'cause');
   const code = member(cause, 'code') ?? member(error, 'code');

@@ -34,7 +34,7 @@ describe('vectors that are remembered', () => {
   });
 });
 
-/** Remembers what it was asked. */
+/** A provider that records its requests. */
 class Notebook extends EmbeddingProvider {
   readonly model = 'notebook';
   readonly dimensions = 1;

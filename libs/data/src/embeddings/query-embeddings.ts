@@ -15,10 +15,10 @@ interface Spending {
   readonly tokens: number;
 }
 
-/** Whose budgets are remembered; the longest idle is forgotten first. */
+/** Maximum number of budgets in memory; the longest idle is removed first. */
 const MAX_KEYS = 10_000;
 
-/** What each tenant may spend on embeddings in a sliding window, in this process. */
+/** The tokens that each tenant may use for embeddings in a sliding window, counted in this process. */
 export class EmbeddingBudget {
   private readonly spent = new Map<string, Spending[]>();
 
@@ -27,12 +27,12 @@ export class EmbeddingBudget {
     private readonly now: () => number = () => performance.now() / 1000,
   ) {}
 
-  /** Whether a text of that many tokens could ever be paid for. */
+  /** Whether the budget could ever permit a text of that many tokens. */
   covers(tokens: number): boolean {
     return tokens <= this.options.tokens;
   }
 
-  /** Spends tokens. @returns null, or after how many seconds they could be spent */
+  /** Charges tokens. @returns null, or the seconds until they could be charged */
   spend(key: string, tokens: number): number | null {
     const { tokens: most, window } = this.options;
     const at = this.now();
@@ -57,18 +57,18 @@ export class EmbeddingBudget {
 }
 
 /**
- * Vectors of texts that were asked for before. When it is full, the owner that has most loses its longest unused one. Texts
- * themselves are not kept.
+ * Cached vectors of earlier texts. When it is full, the owner that has most loses its longest unused vector. Texts themselves
+ * are not stored.
  */
 export class EmbeddingCache {
   private readonly vectors: ExpiringMap<readonly number[]> | null;
 
-  /** @param size vectors kept; 0: none */
+  /** @param size maximum number of vectors; 0: none */
   constructor(size: number) {
     this.vectors = size === 0 ? null : new ExpiringMap(size, processClock);
   }
 
-  /** @param owner for whom: the time of an answer must not reveal what others asked */
+  /** @param owner separates cache entries: the time of an answer must not reveal what other owners searched for */
   get(owner: string, model: string, text: string): readonly number[] | undefined {
     const key = keyOf(owner, model, text);
     const vector = this.vectors?.get(key);
@@ -85,12 +85,12 @@ function keyOf(...parts: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64');
 }
 
-/** Characters of one text to look for. */
+/** Maximum characters of one search text. */
 const MAX_CHARACTERS = 8_000;
 
 export interface QueryEmbedding {
   readonly vector: readonly number[];
-  /** Requests that were made: 0 when the vector was at hand. */
+  /** Requests that were sent: 0 when the vector was cached. */
   readonly calls: number;
   readonly tokens: number;
 }
@@ -98,11 +98,11 @@ export interface QueryEmbedding {
 export interface QueryEmbeddingOptions {
   /** Null: no limit. */
   readonly budget?: EmbeddingBudget | null;
-  /** Vectors remembered. Default 1000. */
+  /** Maximum number of cached vectors. Default 1000. */
   readonly cacheSize?: number;
 }
 
-/** The vectors of texts that agents look for: within their budget, once each, errors as refusals. */
+/** Embeds the search texts of agents within their budget. Each text is embedded once, and errors become refusals. */
 export class QueryEmbeddings {
   private readonly cache: EmbeddingCache;
   private readonly budget: EmbeddingBudget | null;
@@ -116,8 +116,8 @@ export class QueryEmbeddings {
   }
 
   /**
-   * @throws Refused `invalid_argument` for a text that is too long or dearer than any budget, `rate_limited` when the
-   * budget is spent, `parse_error` when the provider fails
+   * @throws Refused `invalid_argument` for a text that is too long or exceeds every budget, `rate_limited` when the budget is
+   * exhausted, `parse_error` when the provider fails
    */
   async embed(
     text: string,
@@ -165,7 +165,7 @@ export class QueryEmbeddings {
   }
 }
 
-/** The tenant pays; without one, the calling principal. */
+/** The tenant's budget is charged; without a tenant, that of the calling principal. */
 function ownerOf({ tenantId, principal }: Agent): string {
   return tenantId === null ? `principal:${principal}` : `tenant:${typeof tenantId}:${tenantId}`;
 }

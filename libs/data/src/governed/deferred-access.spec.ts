@@ -15,7 +15,7 @@ it('never ends the process over a refusal that a tool forgot to wait for', async
   try {
     void refusing().find('Invoice');
     void Promise.reject(new Error('the witness'));
-    // Node tells of all of one turn before the next macrotask.
+    // Node emits the rejections of one turn before the next macrotask.
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
   } finally {
     process.off('unhandledRejection', note);

@@ -20,10 +20,10 @@ class DeferredAccess<Access> {
 
   constructor(private readonly open: () => Promise<Access>) {}
 
-  /** Runs a method of the opened access. A rejection that a tool does not await ends nothing. */
+  /** Calls a method of the opened access. A rejection that a tool does not await does not end the process. */
   protected through<Result>(use: (access: Access) => Promise<Result>): Promise<Result> {
     const result = (this.opened ??= this.open()).then(use);
-    // Node ends the process at an unhandled rejection: any agent that may call such a tool could cause one.
+    // Node ends the process at an unhandled rejection, so any agent that may call such a tool could end it.
     result.catch(() => undefined);
     return result;
   }

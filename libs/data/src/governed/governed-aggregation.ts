@@ -17,14 +17,14 @@ import { type CallerConstraints, type GovernedCall, type RowRules, tracePassed }
 
 const QUERY_LIMITS = { default: 100, max: 1000 } as const;
 
-/** Only `false` opts out of the canonical filter; what is neither boolean nor absent is refused. */
+/** Only `false` disables the canonical filter; a value that is neither boolean nor absent is refused. */
 export function readOptOut(applyCanonicalFilter: unknown): boolean {
   if (applyCanonicalFilter === undefined || applyCanonicalFilter === true) return false;
   if (applyCanonicalFilter === false) return true;
   throw new Refused(refusals.invalidArgument('apply_canonical_filter must be true or false'));
 }
 
-/** Larger limits are cut to the maximum; anything but a whole number in range is refused. */
+/** Larger limits are reduced to the maximum; a value that is not a whole number in range is refused. */
 export function readPage(options: Pick<FindOptions, 'limit' | 'skip' | 'ceiling'>): {
   limit: number;
   skip: number;
@@ -39,7 +39,7 @@ export function readPage(options: Pick<FindOptions, 'limit' | 'skip' | 'ceiling'
 
 interface GovernedStages {
   readonly stages: GovernedPipeline;
-  /** The leading filter, when the caller's request begins with one: what a collection-scan check looks at. */
+  /** The leading filter, when the caller's request begins with one: the input of the collection-scan check. */
   readonly scanned: Where | null;
   readonly autoLimited: boolean;
 }
@@ -84,7 +84,7 @@ export class GovernedAggregation {
     };
   }
 
-  /** @throws Refused as `govern` does, but asks the store nothing */
+  /** Reads nothing from the store. @throws Refused as `govern` does */
   check(access: ClassAccess, pipeline: unknown, options: Pick<AggregateOptions, 'where'>): void {
     const { asked, stages } = beganWith(validatePipeline(pipeline), options.where);
     this.constraints.judged(access, asked);
@@ -104,7 +104,7 @@ export class GovernedAggregation {
     };
   }
 
-  /** Every class the pipeline joins, each with its gate's verdict and its own row limits, asked before the walk. */
+  /** Every class that the pipeline joins, with the result of its gate and its own row limits, resolved before the walk. */
   private async joinScopes(pipeline: Pipeline): Promise<ReadonlyMap<string, JoinScope | Refusal>> {
     const scopes = new Map<string, JoinScope | Refusal>();
     for (const className of joinTargets(pipeline)) {
@@ -131,14 +131,14 @@ export class GovernedAggregation {
 }
 
 interface Beginning {
-  /** Parse constraint, as `where` is judged. */
+  /** Parse constraint, checked as `where` is. */
   readonly asked: unknown;
   readonly stages: Pipeline;
 }
 
 /**
- * A first `$match` with what only constraints can express, such as a question to another class, is one: a dry run of a grouping
- * shows its `where` there.
+ * A first `$match` whose operators only constraints support, such as a subquery on another class, is treated as a constraint:
+ * a simulation of a grouping shows its `where` there.
  */
 function beganWith(pipeline: Pipeline, where: unknown): Beginning {
   const lead = pipeline[0]?.['$match'];

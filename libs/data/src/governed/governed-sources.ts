@@ -34,22 +34,25 @@ import { ParleyClassWrites, ParleyWrites } from './parley-writes.js';
 import type { GovernedCall } from './row-rules.js';
 import { atStore } from './store-refusals.js';
 
-/** What a call may spend at the database, and the name it carries there. */
+/** The limits of a call at the database, and its comment there. */
 export interface CallBudget {
   readonly tool: string;
-  /** Seconds the tool may take as a whole. */
+  /** Seconds that the tool may take in total. */
   readonly timeout: number;
 }
 
 /**
- * The database gives up before the tool does, so that a slow query is answered as one:
- * five seconds earlier, at least one second; short tools leave a fifth.
+ * The database times out before the tool does, so that a slow query is reported as such: five seconds earlier, at least one
+ * second; short tools keep a fifth.
  */
 function maxTimeMs(timeoutSeconds: number): number {
   return timeoutSeconds <= 6 ? Math.round(timeoutSeconds * 800) : Math.max(1000, (timeoutSeconds - 5) * 1000);
 }
 
-/** `parley:TOOL:CORRELATION`, and `:TRACE` where there is one; none of the three holds a colon (docs/operations/observability.md). */
+/**
+ * `parley:TOOL:CORRELATION`, and `:TRACE` where there is one; none of the three contains a colon
+ * (docs/operations/observability.md).
+ */
 function commentOf({ correlationId, agent, telemetry }: CallContext, { tool }: CallBudget): string {
   const comment = `parley:${tool}:${correlationId ?? agent.agentId}`;
   return telemetry?.traceId === undefined ? comment : `${comment}:${telemetry.traceId}`;
@@ -67,7 +70,7 @@ export function operationContext(context: CallContext, budget: CallBudget): Oper
 /** Requests outside a tool: completion, listings. */
 const PROTOCOL_BUDGET: CallBudget = { tool: 'protocol', timeout: 15 };
 
-/** Creates the governed records of a call. Holds the only references to the store. */
+/** Creates the governed records of a call. Only this class holds references to the store. */
 @Injectable()
 export class GovernedRecordsSource {
   constructor(
@@ -78,18 +81,18 @@ export class GovernedRecordsSource {
     @Optional() private readonly turns: DatabaseTurns = new DatabaseTurns(),
   ) {}
 
-  /** Nothing is read until the first use: a call that needs no data needs no database. */
+  /** The store is not read until the first use: a call that needs no data needs no database. */
   for(context: CallContext, budget: CallBudget = PROTOCOL_BUDGET): GovernedRecords {
     return new DeferredRecords(async () => new ParleyRecords(await this.open(context, budget)));
   }
 
-  /** What an agent may reach, without a way to read any of it: for introspection. */
+  /** The classes and fields that an agent may use, without a way to read any of them: for introspection. */
   async scopeOf(agent: Agent): Promise<AgentScope> {
     const context = { agent, signal: new AbortController().signal, progress: () => undefined };
     return (await this.open(context, PROTOCOL_BUDGET)).scope;
   }
 
-  /** Creates what every governed access of a call is built from. Only for those: it holds the ungoverned reader. */
+  /** Creates the common base of every governed access of a call. Only those may use it: it holds the ungoverned reader. */
   async open(context: CallContext, budget: CallBudget): Promise<GovernedCall> {
     const operation = operationContext(context, budget);
     // The caller's principals are resolved before anything is read on its behalf.
@@ -113,12 +116,12 @@ export class GovernedRecordsSource {
   }
 }
 
-/** What a store may see of the call: no reader. */
+/** The members of the call that a store may see, without a reader. */
 function storeCallOf({ agent, scope, tool }: StoreCall): StoreCall {
   return { agent, scope, tool };
 }
 
-/** A sub-agent takes the turns of the agent at its root, whatever it is called. */
+/** A sub-agent uses the turns of its root agent, whatever its name. */
 function rootOf(agent: Agent): Agent {
   return agent.parent ? rootOf(agent.parent) : agent;
 }
@@ -131,7 +134,7 @@ export class GovernedSearchSource {
     private readonly searcher: RecordSearcher,
   ) {}
 
-  /** Nothing is read until the first use. */
+  /** The store is not read until the first use. */
   for(context: CallContext, budget: CallBudget): GovernedSearch {
     return new DeferredSearch(async () => {
       const call = await this.records.open(context, budget);
@@ -141,7 +144,7 @@ export class GovernedSearchSource {
   }
 }
 
-/** Creates the governed access that changes data. Holds the only references to the writers. */
+/** Creates the governed access that changes data. Only this class holds references to the writers. */
 @Injectable()
 export class GovernedWritesSource {
   constructor(

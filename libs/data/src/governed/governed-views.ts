@@ -56,7 +56,7 @@ function isOwnersOnly({ rights }: AgentScope, className: string, operation: Watc
   return className === '_Session' || (verdict.outcome === 'allowed' && verdict.via === 'pointer');
 }
 
-/** Predicates can be long, and there is one per subscription. */
+/** A digest, because predicates can be long and each subscription has one. */
 function digest(text: string): string {
   return createHash('sha256').update(text, 'utf8').digest('base64');
 }

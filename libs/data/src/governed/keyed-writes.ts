@@ -10,31 +10,31 @@ import {
 
 const KEY = /^[A-Za-z0-9._:-]{1,128}$/;
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
-/** Long enough that two keys never meet, and within what Parse takes for an id. */
+/** Long enough that two keys do not collide, and within the length that Parse accepts for an id. */
 const ID_LENGTH = 24;
 
-/** Attempts at one write whose time stamps are remembered at most. */
+/** Maximum number of attempts at one write whose time stamps are stored. */
 const MAX_ATTEMPTS = 16;
 
 /** One attempt at a keyed write. */
 export interface KeyedAttempt {
-  /** For the row of a creation: the same in every attempt. */
+  /** The id of a created row: the same in every attempt. */
   readonly objectId: string;
-  /** Of the attempt before, whose outcome is not known. Absent: there was none, or it was not applied. */
+  /** The previous attempt, whose outcome is not known. Absent: there was none, or it was not applied. */
   readonly previous: WriteMark | undefined;
   /**
-   * To be called before the write is sent.
-   * @param stamps by which a later attempt finds out whether the write was applied. Absent: it cannot
-   * @throws Refused when another attempt has begun meanwhile, or the mark cannot be kept
+   * Must be called before the write is sent.
+   * @param stamps time stamps by which a later attempt determines whether the write was applied. Absent: it cannot
+   * @throws Refused when another attempt has begun meanwhile, or the mark cannot be stored
    */
   sending(objectId: string, stamps?: { readonly before: string; readonly after?: string }): Promise<void>;
 }
 
-/** What one keyed write does, and how it is answered when it was done before. */
+/** One keyed write, and its answer when it was done before. */
 export interface KeyedAction<T> {
-  /** The operation and its arguments, as the caller gave them. */
+  /** The operation and its arguments, as the caller sent them. */
   readonly named: readonly unknown[];
-  /** Whether doing it again changes nothing that the first time did not: then a lost answer is made good by doing it again. */
+  /** Whether a repetition changes nothing further: then the write is repeated when an answer was lost. */
   readonly repeatable: boolean;
   /** @returns the result, and the id of the row. @throws Refused `outcome: unknown` when the outcome of `previous` cannot be decided */
   readonly write: (attempt: KeyedAttempt) => Promise<{ readonly result: T; readonly objectId: string }>;
@@ -43,8 +43,8 @@ export interface KeyedAction<T> {
 }
 
 /**
- * The id of a row that a key makes: the same whenever the same call is tried, so that the database itself refuses a second one,
- * also when nothing is remembered of the first.
+ * The row id that a key determines: the same for every attempt at the same call, so that the database itself refuses a second
+ * row, even when no attempt is stored.
  */
 function objectIdFor(principal: string, key: string, digest: string): string {
   const bytes = createHash('sha512')
@@ -53,14 +53,17 @@ function objectIdFor(principal: string, key: string, digest: string): string {
   return Array.from(bytes.subarray(0, ID_LENGTH), (byte) => ALPHABET[byte % ALPHABET.length]).join('');
 }
 
-/** Writes of one principal that carry a key: one that was done is answered again, and never done twice. */
+/** Writes of one principal that carry a key: a completed write returns its answer again and is never repeated. */
 export class KeyedWrites {
   constructor(
     private readonly keys: WriteKeys,
     private readonly principal: string,
   ) {}
 
-  /** @throws Refused for a malformed key or one of another call, while its outcome is unknown, or where keys are unavailable */
+  /**
+   * @throws Refused for a malformed key or the key of another call, while its outcome is unknown, or where keys are
+   * unavailable
+   */
   async run<T>(key: unknown, action: KeyedAction<T>): Promise<T> {
     const checked = checkedKey(key);
     const digest = digestOf(action.named);
@@ -92,11 +95,11 @@ export class KeyedWrites {
     };
     try {
       const { result, objectId } = await action.write(attempt);
-      // It is done, whether or not that can be remembered: then a repetition is refused.
+      // The write is done, whether or not the key can be stored: if not, a repetition is refused.
       await keys.done(principal, key, { digest, objectId }).catch(() => undefined);
       return result;
     } catch (error) {
-      // What an earlier attempt did stays unknown.
+      // The outcome of an earlier attempt stays unknown.
       if (!known && error instanceof Refused && error.refusal.details?.outcome !== 'unknown')
         await keys.forget(principal, key, mark).catch(() => undefined);
       throw error;
@@ -117,7 +120,7 @@ export class KeyedWrites {
   }
 }
 
-/** @throws Refused when more attempts have an unknown outcome than are remembered */
+/** @throws Refused when more attempts have an unknown outcome than are stored */
 function nextMark(
   { before, after }: { readonly before: string; readonly after?: string },
   previous: WriteMark | undefined,
@@ -142,7 +145,7 @@ function otherArguments(): Refused {
   );
 }
 
-/** Equal arguments have equal ones, however their members are ordered. */
+/** Equal arguments have equal digests, in whatever order their members are. */
 function digestOf(named: readonly unknown[]): string {
   const text = JSON.stringify(named, (_, value: unknown) =>
     value !== null && typeof value === 'object' && !Array.isArray(value)

@@ -11,7 +11,7 @@ import { GovernedRecordsSource } from './governed-sources.js';
 
 const touched = (): Promise<never> => Promise.reject(new Error('the store was asked'));
 
-/** Answers nothing: whoever asks it has left the rules. */
+/** A store that every rule must keep calls from: a call of it fails the test. */
 class ForbiddenStore extends RecordReader {
   find = touched;
   count = touched;
@@ -20,7 +20,7 @@ class ForbiddenStore extends RecordReader {
   explain = touched;
 }
 
-/** With a column for the tenant. */
+/** A class with a column for the tenant. */
 const CLASSES = new ClassSchemas(
   MUSIC.classNames().flatMap((name) => {
     const schema = MUSIC.get(name);
@@ -34,7 +34,7 @@ class MusicCatalogue extends SchemaCatalogue {
   invalidate = () => undefined;
 }
 
-/** Nobody holds a role. */
+/** A directory in which no user holds a role. */
 class Strangers extends PrincipalDirectory {
   ownerOfSession = () => Promise.resolve(null);
   rolesOfUser = () => Promise.resolve([]);

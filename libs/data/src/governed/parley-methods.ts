@@ -32,15 +32,15 @@ export class ParleyMethods implements Omit<GovernedMethods, 'writes'> {
   }
 }
 
-/** Deeper than a result has reason to be; what lies below becomes null. */
+/** Maximum depth of a result; deeper values become null. */
 const MAX_DEPTH = 32;
 
-/** Members that identify an object; they stay whatever an allowlist names. */
+/** Members that identify an object; they are kept whatever an allowlist names. */
 const IDENTIFYING = new Set(['className', '__type', '__redacted']);
 
 /**
- * What code of the application returned, as plain JSON that this agent may see: objects that name their class are cut to
- * its allowlist, everything is redacted, and what is not JSON becomes text.
+ * Converts the result of application code to plain JSON that this agent may see: objects that name their class are reduced to
+ * its allowlist, everything is redacted, and a value that is not JSON becomes text.
  */
 function presentResult(result: unknown, scope: AgentScope): unknown {
   return redact(plain(result, scope, 0), (className) => scope.isWithheld(className));
@@ -73,7 +73,7 @@ function members(entries: ReadonlyMap<unknown, unknown>, scope: AgentScope, dept
   );
 }
 
-/** Instances of a class may hold anything; only what they choose to print is shown. */
+/** Instances of a class may hold anything; only their own JSON form is shown. */
 function printed(value: unknown): string {
   try {
     return String(value);

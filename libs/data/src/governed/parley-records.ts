@@ -109,7 +109,7 @@ export class ParleyRecords implements GovernedRecords {
 
   async samples(className: unknown, limit: number): Promise<ParseRow[]> {
     const { readable } = this.enter(className, 'find');
-    // Which rows are the newest is part of a column that permissions may hide.
+    // A column that permissions may hide decides which rows are the newest.
     const order = (readable?.has('createdAt') ?? true) ? '-createdAt' : undefined;
     return this.find(className, { limit, order, expectsScan: true });
   }
@@ -188,7 +188,9 @@ export class ParleyRecords implements GovernedRecords {
     return new IncludeResolver(this.call.agent, this.call.scope, this.rules).resolve(include, access, keys);
   }
 
-  /** In a tenant's class an id that leads to none of its rows refuses the whole call; elsewhere such a row is absent. */
+  /**
+   * In a tenant's class an id that matches none of its rows refuses the whole call; in other classes such a row is absent.
+   */
   private async byIds(
     access: ClassAccess,
     ids: readonly unknown[],
@@ -210,7 +212,7 @@ export class ParleyRecords implements GovernedRecords {
     const request = { keys: includes.keys, include: includes.plans };
     const { keys, include } = widened(request);
     const where = allOf({ objectId: ids.length === 1 ? ids[0] : { $in: ids } }, limits);
-    // Read for the check of the row alone, where it was not asked for.
+    // Read only for the check of the row, where it was not requested.
     const addedTenant = tenant !== null && !(keys?.includes(tenant.field) ?? mayShow(access, tenant.field));
     const projected = keys && tenant ? [...new Set([...keys, tenant.field])] : keys;
     const found = await this.atStore((operation) =>

@@ -28,7 +28,7 @@ import { hitColumns, shownHits } from './shown-rows.js';
 import { atStore } from './store-refusals.js';
 import { openVectorSearch } from './vector-search.js';
 
-/** The governed search of one call. See `GovernedSearch` for the promise. */
+/** The governed search of one call. See `GovernedSearch` for its guarantees. */
 export class ParleySearch implements GovernedSearch {
   private readonly rules: RowRules;
   private readonly constraints: CallerConstraints;
@@ -103,14 +103,14 @@ export class ParleySearch implements GovernedSearch {
     );
   }
 
-  /** The caller's filter under everything that limits the rows of the class. */
+  /** The caller's filter combined with every predicate that limits the rows of the class. */
   private async filtered(access: ClassAccess, filter?: unknown): Promise<Where> {
     if (filter !== undefined) assertNothingDenied(filter, 'filter');
     const { where } = await this.constraints.composed(access, filter, { canonical: true, operation: 'find' });
     return where;
   }
 
-  /** Counts are made where none of these could hold. */
+  /** Refuses facets where one of these predicates could not be applied to the counts. */
   private async refuseFilters(className: string): Promise<void> {
     const { scope, agent } = this.call;
     const isActive = (where: Where | null) => where !== null && Object.keys(where).length > 0;
@@ -153,7 +153,7 @@ function nonBlank(query: string): string {
   return query;
 }
 
-/** The texts a path leads to, through lists. */
+/** The texts at a path, through lists. */
 function textsAt(value: unknown, path: readonly string[]): string[] {
   if (Array.isArray(value)) return value.flatMap((entry) => textsAt(entry, path));
   const [name, ...rest] = path;

@@ -100,8 +100,9 @@ export class ParleyWrites implements GovernedWrites {
   }
 
   /**
-   * Every attempt requires that the row is as its first attempt found it, and gives it a time stamp that was noted before: of all
-   * attempts one at most is applied, and the row shows which. A row that another writer changed since does not show it any more.
+   * Every attempt requires that the row is in the state that its first attempt read, and sets a time stamp that was stored
+   * before: at most one of all attempts is applied, and the row shows which. After a change by another writer the row does
+   * not show it any more.
    */
   private async updatedOnce(
     access: ClassAccess,
@@ -153,12 +154,15 @@ export class ParleyWrites implements GovernedWrites {
     throw new Refused(await this.rules.noSuchRow(access.className, [id]));
   }
 
-  /** A row that an attempt was to delete, and that is not there any more, is deleted: no attempt touches a row made later under its id. */
+  /**
+   * A row that an attempt was to delete and that no longer exists is deleted: no attempt affects a row created later under
+   * its id.
+   */
   private async deletedOnce(access: ClassAccess, id: string, attempt: KeyedAttempt): Promise<void> {
     const { takesObjectIds } = this.call.writer;
     const { previous } = attempt;
     if (previous && !(await this.isStored(access, id, previous))) return;
-    // Parse Server may still be at it, and its triggers would run twice.
+    // Parse Server may still be processing the write, and its triggers would run twice.
     if (previous && !takesObjectIds) throw new Refused(refusals.keyedOutcomeUnknown());
     const { where, row } = await this.ownRow(access, id, 'delete');
     const before = row['createdAt'];
@@ -178,14 +182,17 @@ export class ParleyWrites implements GovernedWrites {
     return atWriter(operation, () => writer.delete(access.className, id, where, operation));
   }
 
-  /** Whether the row that an attempt was to delete is there, whoever may see it. It existed for this caller when the attempt began. */
+  /**
+   * Whether the row that an attempt was to delete exists, whoever may read it. It existed for this caller when the attempt
+   * began.
+   */
   private async isStored({ className }: ClassAccess, id: string, { before }: WriteMark): Promise<boolean> {
     const { operatorReader: reader, operation } = this.call;
     const where = { objectId: id, createdAt: dateValue(before) };
     return (await atStore(operation, () => reader.count({ className, where }, operation))) > 0;
   }
 
-  /** The id stands for the key: where a row has it, an earlier attempt made it. */
+  /** The key determines the id: where a row has it, an earlier attempt created it. */
   private async createdOnce(
     access: ClassAccess,
     id: string,
@@ -204,7 +211,7 @@ export class ParleyWrites implements GovernedWrites {
     }
   }
 
-  /** The row as the caller reads it now, or no more than its id. */
+  /** The row as the caller can read it now, or only its id. */
   private async shown(access: ClassAccess, id: string): Promise<ParseRow> {
     const [row] = await readAsCaller(this.call, access.className, id);
     return row ?? { objectId: id };
@@ -262,15 +269,16 @@ export class ParleyWrites implements GovernedWrites {
   }
 
   /**
-   * The stored row must be one that exists for this agent, and its tenant's own. What was verified is also the condition
-   * of the write itself: a row that changed hands in between stays as it is.
+   * The stored row must exist for this agent and belong to its tenant. The verified conditions are also the condition of the
+   * write itself: a row that changed its owner in between stays unchanged.
    */
   private async ownRow(
     access: ClassAccess,
     objectId: string,
     change: 'update' | 'delete',
   ): Promise<{ readonly where: Where; readonly row: ParseRow }> {
-    // Its owner may write what it may not read: the row's rights are part of the constraint, not of who asks.
+    // A caller may have the right to write a row that it may not read: the constraint contains the row's rights, and the read
+    // uses the operator's authority.
     const { operatorReader: reader, operation } = this.call;
     const { className } = access;
     const limits = { canonical: false, operation: change } as const;
@@ -284,7 +292,7 @@ export class ParleyWrites implements GovernedWrites {
     return { where: visible, row };
   }
 
-  /** A caller with rights of its own may write what it may not read: the row is read again, as itself. */
+  /** A caller with rights of its own may write a row that it may not read: the row is read again under its own rights. */
   private async present(row: ParseRow, access: ClassAccess): Promise<ParseRow> {
     const { scope } = this.call;
     if (scope.rights.unlimited) return presentRow(row, access, this.call);
@@ -298,7 +306,7 @@ async function readAsCaller(call: GovernedCall, className: string, id: string): 
   try {
     return (await new ParleyRecords(call).getMany(className, [id])).rows;
   } catch (error) {
-    // The write is done; a refused read only limits what of it may be shown.
+    // The write was applied; a refused read only limits which parts of the row are returned.
     if (error instanceof Refused) return [];
     throw error;
   }
@@ -360,7 +368,7 @@ export class ParleyClassWrites implements GovernedClassWrites {
     const { scope, agent, operation, schemaWriter } = this.call;
     const entered = scope.enter(agent, className, null);
     if (isRefusal(entered)) throw new Refused(entered);
-    // Whether it is empty would reveal rows of other tenants.
+    // Whether the class is empty would reveal rows of other tenants.
     if (tenantBinding(agent, scope.classPolicy(className)) !== null) throw sharedByTenants(className);
     const outcome = await atStore(operation, () => schemaWriter.deleteClass(className, operation));
     if (outcome === 'not_empty')

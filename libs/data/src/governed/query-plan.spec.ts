@@ -24,7 +24,7 @@ function access(readable: readonly string[] | null): ClassAccess {
   };
 }
 
-/** What the caller may be told of the indexes of the class. */
+/** The indexes of the class that the caller may see. */
 const told = (readable: readonly string[] | null) =>
   readableIndexes(access(readable), { indexesOf: ({ indexes }) => Promise.resolve(indexes) });
 

@@ -28,7 +28,7 @@ export async function readableIndexes(
   return known.filter(({ fields }) => fields.every((field) => readable?.has(rootOf(field)) ?? true));
 }
 
-/** The plan of a query under every predicate of the class; `exposeExplain` decides how much of it is shown. */
+/** The plan of a query under every predicate of the class; `exposeExplain` decides how much of it is returned. */
 export async function explain(
   call: GovernedCall,
   constraints: CallerConstraints,
@@ -47,12 +47,12 @@ export async function explain(
   return explanation(plan, await readableIndexes(access, call), asked);
 }
 
-/** The whole plan, for operators who chose to show it; internal columns and withheld classes stay out of it. */
+/** The whole plan, for deployments that enable `exposeExplain`; internal columns and withheld classes are removed. */
 function exposedPlan(plan: QueryPlan, scope: AgentScope): QueryPlan {
   return redact(plan, (className) => scope.isWithheld(className)) as QueryPlan;
 }
 
-/** A plan made for a user or role shows whose rights it carries, so agents that act as one get none. */
+/** A plan made for a user or role reveals the rights in it, so agents that act as one receive none. */
 function planRefusal({ identity }: Agent): Refusal | null {
   if (identity.kind !== 'aclUser' && identity.kind !== 'aclRole') return null;
   return refusals.invalidArgument('explain_query is not available to agents that act as a user or role');
@@ -60,7 +60,7 @@ function planRefusal({ identity }: Agent): Refusal | null {
 
 /**
  * The outline of a plan: its stages, and the names of indexes that begin with a field the caller constrained. Filters, bounds
- * and key patterns repeat the predicates of the operator, so only what is listed here is taken over.
+ * and key patterns repeat the predicates of the operator, so only the members listed here are copied.
  * @param readable the indexes over fields that the caller may read
  * @param asked the caller's constraint in wire names
  */
@@ -91,7 +91,7 @@ function fieldsOf(where: Where): Set<string> {
   return fields;
 }
 
-/** What one shard of a sharded cluster does. */
+/** The plan of one shard of a sharded cluster. */
 function winningPlan(shard: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const plan = shard['winningPlan'];
   if (!isObject(plan)) return {};
@@ -123,9 +123,9 @@ function scansCollection(plan: unknown): boolean {
 }
 
 /**
- * With `refuseCollscan` on, a query that would read the whole collection is refused before it runs.
- * The plan is requested with the operator's authority, limited by the constraint alone.
- * An explain that fails lets the query through: it decides about cost, not about access.
+ * With `refuseCollscan` on, a query that would read the whole collection is refused before it runs. The plan is requested
+ * with the operator's authority, limited only by the constraint. A failed explain does not refuse the query: the check limits
+ * cost, not access.
  */
 export async function refuseCollectionScan(
   { scope, operatorReader, operation }: GovernedCall,

@@ -28,9 +28,9 @@ const MAX_ENTRIES = 20;
 
 interface ResolvedIncludes {
   readonly plans: readonly IncludePlan[];
-  /** What the store must return of the class itself; absent: everything. */
+  /** The columns of the class that the store must return; absent: all. */
   readonly keys: readonly string[] | undefined;
-  /** Applied to every row that comes back. */
+  /** Applied to every returned row. */
   readonly guard: RowGuard;
   /** Caller's spelling of the pointer → large fields left out. Absent when nothing was auto-projected. */
   readonly truncated?: Readonly<Record<string, readonly string[]>>;
@@ -74,8 +74,8 @@ function readEntries(include: unknown): string[] {
 }
 
 /**
- * Resolves `include` against the policy: every hop passes the class gate and its parent's allowlist, carries its target's
- * row predicate, and returns only what the target's policy leaves. Paths that are not declared pointers have no effect.
+ * Resolves `include` against the policy: every hop passes the class gate and its parent's allowlist, carries its target's row
+ * predicate, and returns only what the target's policy permits. Paths that are not declared pointers have no effect.
  */
 export class IncludeResolver {
   constructor(
@@ -122,7 +122,7 @@ export class IncludeResolver {
     this.addPath(rest, target, hop.children);
   }
 
-  /** Of a pointer by its column; of an array of pointers only where the policy names the class that it holds. */
+  /** The class of a pointer by its column; of an array of pointers only where the policy names the class of its members. */
   private targetOf(parent: ClassAccess, field: string): string | undefined {
     const column = parent.schema?.fields.get(field);
     if (column?.type === 'Pointer') return column.targetClass;
@@ -200,15 +200,15 @@ export class IncludeResolver {
   }
 }
 
-/** What of a row the caller asked for. */
+/** The parts of a row that the caller requested. */
 interface Request {
   readonly keys?: readonly string[] | undefined;
   readonly include: readonly IncludePlan[];
 }
 
 /**
- * The same request with whole columns: redaction knows a withheld object by its class name, which a path to one of its
- * members would leave behind in the store.
+ * The same request with whole columns: redaction recognises a withheld object by its class name, which a path to one of its
+ * members would omit.
  */
 export function widened({ keys, include }: Request): Request {
   return {
@@ -217,7 +217,7 @@ export function widened({ keys, include }: Request): Request {
   };
 }
 
-/** Cuts redacted rows down to the paths that were asked for, their included rows too. */
+/** Reduces redacted rows to the requested paths, their included rows too. */
 export function narrowing({ keys, include }: Request): (row: ParseRow) => ParseRow {
   const plans = new Map(include.map((plan) => [plan.field, narrowing(plan)]));
   const paths = pathsByRoot(keys ?? []);
@@ -239,7 +239,7 @@ function narrowedIncluded(value: unknown, narrow: (row: ParseRow) => ParseRow): 
   return isTyped(value) && value['__type'] === 'Object' ? narrow(value) : value;
 }
 
-/** Root → paths below it, for roots that are not asked for whole. */
+/** Root → paths below it, for roots that are not requested whole. */
 function pathsByRoot(keys: readonly string[]): Map<string, string[]> {
   const paths = new Map<string, string[]>();
   for (const key of keys) {
@@ -251,7 +251,7 @@ function pathsByRoot(keys: readonly string[]): Map<string, string[]> {
   return paths;
 }
 
-/** As the database projects: members that are not objects have nothing below them; a placeholder stays whole. */
+/** Projects as the database does: members that are not objects have nothing below them; a placeholder stays whole. */
 function picked(value: object, paths: readonly string[]): unknown {
   if (Array.isArray(value)) return value.filter(isObject).map((element) => picked(element, paths));
   if ('__redacted' in value) return value;
@@ -277,8 +277,8 @@ function isTyped(value: unknown): value is ParseRow {
 const BY_ID: readonly SortKey[] = [{ field: 'objectId', descending: false }];
 
 /**
- * What a find reads, and in which order. A class that is read in parts is ordered by id: that order is total and has an index,
- * and rows that are created or removed meanwhile move no other row from one part to the next.
+ * The columns and order of a find. A class that is read in parts is ordered by id: that order is total and has an index, and
+ * rows that are created or removed meanwhile move no other row to another part.
  */
 export function readOrder(
   where: Where,

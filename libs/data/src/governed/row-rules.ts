@@ -35,18 +35,18 @@ import type { Metering } from '../metering/metered-stores.js';
 import type { OperationContext, ParseRow, RecordReader, StoreCall } from '../record-store.js';
 import { atStore } from './store-refusals.js';
 
-/** Values that one question to another class may answer with. */
+/** Maximum number of values in the result of one subquery on another class. */
 const MAX_ANSWERS = 1000;
 
-/** Bytes that the answers to all questions of a call may have: they become part of its query. */
+/** Maximum bytes of the results of all subqueries of a call: they become part of its query. */
 const MAX_ANSWER_VALUES = 4 * 1024 * 1024;
 
-/** What every governed access of one call works with: the call itself, its limits at the database, and the readers. */
+/** The common base of every governed access of one call: the call itself, its limits at the database, and the readers. */
 export interface GovernedCall extends StoreCall {
   readonly operation: OperationContext;
   /** Reads on behalf of the caller. */
   readonly reader: RecordReader;
-  /** Reads with the operator's authority, limited by the constraint alone: for the operator's own predicates. */
+  /** Reads with the operator's authority, limited only by the constraint: for the operator's own predicates. */
   readonly operatorReader: RecordReader;
   /** Every index of a class of the scope's snapshot. @throws StoreError */
   readonly indexesOf: (schema: ClassSchema) => Promise<readonly IndexSchema[]>;
@@ -55,32 +55,32 @@ export interface GovernedCall extends StoreCall {
   readonly metering: Metering;
 }
 
-/** Which rows of a class exist for an agent: what every read of it carries, however the class is reached. */
+/** The rows of a class that exist for an agent: the predicates that every read of the class carries, on every path to it. */
 interface RowPredicate {
   readonly tenant: TenantBinding | null;
-  /** What the operator declared: tenant and agent filter; the canonical filter too when asked for. */
+  /** The operator's predicates: tenant and agent filter; also the canonical filter when requested. */
   readonly declared: Where;
-  /** All of it: the caller's rights in the database, then what was declared. No question to another class is left in it. */
+  /** All predicates: the caller's rights in the database and `declared`. It contains no subquery any more. */
   readonly where: Where;
-  /** Questions of `declared` to other classes stand in it as they were answered at that moment. */
+  /** Subqueries of `declared` are replaced by their results at that moment. */
   readonly asked: boolean;
 }
 
 interface PredicateOptions {
   readonly canonical: boolean;
-  /** What is done with the rows, as class-level permissions call it. */
+  /** The operation on the rows, as class-level permissions name it. */
   readonly operation: RowOperation;
 }
 
-/** Who put a question to another class: a caller's answer is limited to the rows that exist for the agent. */
+/** The author of a subquery: results for a caller are limited to the rows that exist for the agent. */
 type Asker = 'caller' | 'operator';
 
 /** The row limits of one call. */
 export class RowRules {
-  /** One call reads under one answer, however often it asks. */
+  /** The same subquery has the same result within one call, however often it occurs. */
   private readonly agentFilters = new Map<string, Promise<Where | null>>();
 
-  /** What the answers to further questions may have, in bytes. */
+  /** Bytes that the results of further subqueries may have. */
   private answersLeft = MAX_ANSWER_VALUES;
 
   constructor(private readonly call: GovernedCall) {}
@@ -129,14 +129,17 @@ export class RowRules {
     return tenant;
   }
 
-  /** The refusal where an id leads to no row that exists for the agent: in a tenant's class it names the ids, not the reason. */
+  /**
+   * The refusal for an id that matches no row that exists for the agent: in a tenant's class it names the ids, not the
+   * reason.
+   */
   async noSuchRow(className: string, ids: readonly string[]): Promise<Refusal> {
     const tenant = this.tenant(className);
     if (tenant) return refusals.notTenantsRows(className, ids, await this.strayRows(tenant, className, ids));
     return refusals.objectNotFound(className, String(ids[0]));
   }
 
-  /** Counted, not read: how many rows the call took shows in budgets. */
+  /** A count and not a read: budgets show how many rows the call read. */
   private async strayRows(
     { field, value }: TenantBinding,
     className: string,
@@ -149,12 +152,12 @@ export class RowRules {
       if (foreign === 0) return 'missing';
       return foreign < ids.length ? 'foreign and missing' : 'foreign';
     } catch {
-      // The answer does not depend on it.
+      // The refusal does not depend on it.
       return undefined;
     }
   }
 
-  /** The constraint with every question to another class answered by a bounded query of its own. */
+  /** The constraint with the result of a bounded query in place of every subquery on another class. */
   async answered(where: Where, asker: Asker): Promise<Where> {
     return hasCrossClassQuery(where) ? mapCrossClass(where, (query) => this.answer(query, asker)) : where;
   }
@@ -193,24 +196,24 @@ export class RowRules {
     return { [field]: { [operator === '$inQuery' || operator === '$select' ? '$in' : '$nin']: values } };
   }
 
-  /** What the caller may not see of another class, it does not compare with either. */
+  /** Fields of another class that the caller may not read cannot be compared either. */
   private comparable(values: readonly unknown[], asker: Asker): readonly unknown[] {
     if (asker === 'operator') return values;
     const { scope } = this.call;
     return values.filter((value) => !holdsWithheld(value, (name) => scope.isWithheld(name)));
   }
 
-  /** A store that shows the caller less would answer an operator's `$notInQuery` with more. */
+  /** A store that returns fewer rows to the caller would make an operator's `$notInQuery` match more. */
   private readerFor(asker: Asker): RecordReader {
     return asker === 'caller' ? this.call.reader : this.call.operatorReader;
   }
 
-  /** A relation of a row that does not exist for the caller leads nowhere. */
+  /** A relation of a row that does not exist for the caller has no members. */
   private async related(
     { object: { className, objectId }, key }: Extract<CrossClassQuery, { operator: '$relatedTo' }>,
     asker: Asker,
   ): Promise<Where> {
-    // The constraint limits the owners to those that the caller may see, so the operator's reader may look.
+    // The constraint limits the owners to those that the caller may see, so the operator's reader may be used.
     const { operatorReader: reader, operation } = this.call;
     if (asker === 'caller') {
       const { where } = await this.predicate(className, { canonical: false, operation: 'get' });
@@ -253,13 +256,13 @@ export function enterClass(
   return entered;
 }
 
-/** A class that the call may use, and what of it is masked. */
+/** A class that the call may use, and the masks of its fields. */
 export function tracePassed(trace: CallTrace | undefined, gate: string, access: ClassAccess): void {
   trace?.passed(gate, access.className);
   if (trace && access.masks) trace.masked(access.className, describeMasks(access.masks));
 }
 
-/** What class-level permissions are asked for where a declared method is called. */
+/** The class permission that a call of a declared method needs. */
 export const OPERATION_OF_TIER: Readonly<Record<Tier, ClassOperation>> = {
   readonly: 'find',
   write: 'update',
@@ -267,7 +270,7 @@ export const OPERATION_OF_TIER: Readonly<Record<Tier, ClassOperation>> = {
 };
 
 /**
- * Whether class-level permissions let this call's agent do this. The master key passes.
+ * Whether class-level permissions permit the operation to this call's agent. The master key passes.
  * @throws Refused `access_denied`, kind `clp_denied`
  */
 export function assertClassPermits(
@@ -278,14 +281,16 @@ export function assertClassPermits(
   orThrow(scope.rights.gate(className, operation));
 }
 
-/** Constraints as callers write them: judged, put in wire names, and narrowed to the rows that exist for the agent. */
+/**
+ * Constraints as callers write them: checked, translated to wire names, and narrowed to the rows that exist for the agent.
+ */
 export class CallerConstraints {
   constructor(
     private readonly call: GovernedCall,
     private readonly rules: RowRules,
   ) {}
 
-  /** The caller's own part alone; nothing is read. @throws Refused */
+  /** Only the caller's own part; nothing is read. @throws Refused */
   judged(access: ClassAccess, where: unknown): Where {
     const { scope, agent, trace } = this.call;
     const tenant = this.rules.tenant(access.className);
@@ -298,7 +303,7 @@ export class CallerConstraints {
     return judged;
   }
 
-  /** Under every predicate that the class carries for this agent, questions to other classes answered. */
+  /** Combined with every predicate of the class for this agent, subqueries replaced by their results. */
   async composed(access: ClassAccess, where: unknown, options: PredicateOptions): Promise<ComposedWhere> {
     const judged = this.judged(access, where);
     const limits = await this.rules.predicate(access.className, options);
@@ -309,6 +314,6 @@ export class CallerConstraints {
 
 interface ComposedWhere {
   readonly where: Where;
-  /** Without the rights that every caller but the master key carries: what is reported as narrowed. */
+  /** Without the rights that every caller except the master key carries: the part that is reported as narrowed. */
   readonly asked: Where;
 }

@@ -20,19 +20,19 @@ import type { SearchHit } from '../record-search.js';
 import type { ParseRow, StoreCall } from '../record-store.js';
 import { OPERATION_OF_TIER, type GovernedCall } from './row-rules.js';
 
-/** What one find asked of a class, and of the rows it brings along. */
+/** The request of one find for a class and for the rows that it includes. */
 export interface RowGuard {
   readonly access: ClassAccess;
-  /** Wire names that the caller gets; absent: every column it may see. */
+  /** Wire names that are returned to the caller; absent: every column it may see. */
   readonly keys: readonly string[] | undefined;
-  /** By pointer field. */
+  /** Keyed by pointer field. */
   readonly includes: ReadonlyMap<string, RowGuard>;
 }
 
-/** For whom rows are shown. */
+/** The agent that the rows are shown to. */
 type Viewer = Pick<StoreCall, 'agent' | 'scope'>;
 
-/** The columns to fetch: those the caller gets the values of, and those that decide what it gets of a row. */
+/** The columns to fetch: those whose values are returned, and those that decide which parts of a row are returned. */
 export function fetchKeys({
   access,
   keys,
@@ -44,12 +44,12 @@ export function fetchKeys({
 }
 
 /**
- * Takes from a fetched row, and from the rows inside it, what class-level permissions hide on each of them, and puts the
- * masked form in the place of what the policy masks.
+ * Removes from a fetched row, and from the rows inside it, the fields that class-level permissions hide on each of them, and
+ * replaces the values of masked fields with their masked form.
  */
 function guardRow(row: ParseRow, guard: RowGuard, viewer: Viewer): void {
   const { access, keys, includes } = guard;
-  // Decided first: included rows may lose what the decision reads.
+  // Decided first: included rows may lose the fields that the decision reads.
   const hidden = access.guarded?.hiddenOn(row);
   for (const [field, inner] of includes) {
     const value = row[field];
@@ -62,7 +62,7 @@ function guardRow(row: ParseRow, guard: RowGuard, viewer: Viewer): void {
   const isShown = (name: string) => !hidden?.has(name) && (asked?.has(name) ?? true);
   if (asked) for (const name of access.guarded?.deciders ?? []) if (!asked.has(name)) delete row[name];
   if (!access.masks) return;
-  // Pseudonyms of withheld values would reveal which of them are equal.
+  // Pseudonyms of withheld values would reveal which of these values are equal.
   const isWithheld = (name: string) => viewer.scope.isWithheld(name);
   for (const name of access.masks.shown) if (name in row) row[name] = redact(row[name], isWithheld);
   maskRow(row, access.masks, isShown, pseudonymsOf(access.className, viewer));
@@ -84,7 +84,7 @@ function isRow(value: unknown): value is ParseRow {
 const logger = new Logger('RowRights');
 const reported = new Set<string>();
 
-/** Logs row rights that cannot be read, which admit no caller: one line for each type of value and process. */
+/** Logs row rights that cannot be parsed, which admit no caller: one line for each type of value and process. */
 function reportMalformed(type: string): void {
   if (reported.has(type)) return;
   reported.add(type);
@@ -107,7 +107,7 @@ export function shownRows(rows: readonly ParseRow[], viewer: Viewer, guard?: Row
 const NO_MASKS: ReadonlyMap<string, string> = new Map();
 const READS: readonly ReadOperation[] = ['find', 'count', 'get'];
 
-/** What the caller may know of a class; null for one whose schema is not known. */
+/** The parts of a class that the caller may see; null for a class whose schema is not known. */
 export function shownClass(
   { className, schema, readable, masks }: ClassAccess,
   { scope, agent }: Pick<GovernedCall, 'scope' | 'agent'>,
@@ -128,7 +128,7 @@ export function shownClass(
   };
 }
 
-/** A row that came back from a write, as a read of it would have answered. */
+/** A row that a write returned, as a read would have returned it. */
 export function presentRow(row: ParseRow, access: ClassAccess, viewer: Viewer): ParseRow {
   const fetchable = fetchableColumns(access);
   const kept = fetchable
@@ -138,20 +138,20 @@ export function presentRow(row: ParseRow, access: ClassAccess, viewer: Viewer): 
   return redact(kept, (className) => viewer.scope.isWithheld(className)) as ParseRow;
 }
 
-/** What a search fetches of its rows, and what it must take from them again. */
+/** The columns that a search fetches of its rows, and those that it must remove again. */
 interface HitColumns {
   readonly keys?: readonly string[];
   readonly guard: RowGuard;
 }
 
-/** Every column the agent may see, and those that decide about others row by row. */
+/** Every column that the agent may see, and those that decide about others row by row. */
 export function hitColumns(access: ClassAccess): HitColumns {
   const keys = parseKeys(undefined, access);
   const fetched = fetchKeys({ access, keys });
   return { guard: { access, keys, includes: new Map() }, ...(fetched && { keys: fetched }) };
 }
 
-/** Found rows as any read would show them; passages are redacted as the rows are. */
+/** Found rows as any read would return them; passages are redacted as the rows are. */
 export function shownHits(hits: readonly SearchHit[], viewer: Viewer, { guard }: HitColumns): SearchHit[] {
   const { scope } = viewer;
   const rows = shownRows(

@@ -6,7 +6,7 @@ const withCause = (refusal: Refusal, cause: string | undefined): Refusal => ({
   ...(cause !== undefined && { cause }),
 });
 
-/** The column whose distance the caller's own constraint asks about; what the operator added is not named. */
+/** The column of a distance query in the caller's own constraint; columns in the operator's predicates are not named. */
 function nearColumn(where: unknown): string | null {
   if (where === null || typeof where !== 'object') return null;
   for (const [key, value] of Object.entries(where)) {
@@ -86,7 +86,7 @@ function capitalised(text: string): string {
 }
 
 /**
- * Runs one store operation; its errors become refusals whose private cause goes to the log alone.
+ * Runs one store operation; its errors become refusals whose private cause is only logged.
  * @param where the caller's own constraint, which a refusal may name
  */
 export async function atStore<T>(
@@ -109,7 +109,7 @@ function withOutcome({ outcome }: StoreError, refusal: Refusal): Refusal {
   return outcome === 'unknown' ? refusals.outcomeUnknown(refusal) : refusal;
 }
 
-/** As `atStore`, for a write: what the store cannot hold is an error of the arguments, not of a query. */
+/** As `atStore`, for a write: a value that the store cannot hold is an error of the arguments, not of a query. */
 export async function atWriter<T>(operation: OperationContext, work: () => Promise<T>): Promise<T> {
   try {
     return await atStore(operation, work);

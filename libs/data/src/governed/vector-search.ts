@@ -17,7 +17,7 @@ import { type CallerConstraints, enterClass, type GovernedCall, type RowRules } 
 import { hitColumns, shownHits } from './shown-rows.js';
 import { atStore } from './store-refusals.js';
 
-/** Rows asked of the search per row wanted, and at least: other limits leave some of them. */
+/** Rows requested from the search per wanted row, and the minimum: other limits remove some of them. */
 const CANDIDATES = { perRow: 10, least: 100 };
 
 interface VectorSearchDependencies {
@@ -28,8 +28,8 @@ interface VectorSearchDependencies {
 }
 
 /**
- * The gates of a vector search, in order: declared searchable, the class gate, a tenant rule where others have one,
- * and neither the vector nor what it stands for hidden from the caller.
+ * The gates of a vector search, in order: the class is declared searchable, the class gate, a tenant rule where other classes
+ * have one, and neither the vector nor its source text is hidden from the caller.
  * @throws Refused
  */
 export async function openVectorSearch(
@@ -55,7 +55,7 @@ function assertUnprotected(access: ClassAccess, { field, textFields }: Searchabl
   for (const name of [field, ...(textFields ?? [])]) {
     if (access.guarded?.hidden.has(name))
       throw new Refused(refusals.protectedFieldRef('searchable field', name, name));
-    // The refusal must not name the field: leaving it out would reveal it as well.
+    // The refusal must not name the field: its absence in one case would reveal it as well.
     if (isMasked(access, name)) throw new Refused(refusals.notSearchable(access.className));
   }
 }
@@ -116,7 +116,7 @@ class ParleyVectorSearch implements LikenessSearch {
     const columns = hitColumns(access);
     const keys = columns.keys && tenant ? [...new Set([...columns.keys, tenant.field])] : columns.keys;
     const others = except === undefined ? null : { objectId: { $ne: except } };
-    // The index can only filter on what it was built for; the predicate holds on the rows found in any case.
+    // The index can only filter on the fields that it was built for; the predicate is applied to the found rows in any case.
     const early = tenant && searchable.filterFields.includes(tenant.field) ? tenantWhere(tenant) : null;
     const found = await atStore(operation, () =>
       inner.searcher.nearest(
@@ -156,7 +156,7 @@ class ParleyVectorSearch implements LikenessSearch {
     return this.inner.constraints.judged(this.access, filter);
   }
 
-  /** Similarity narrowed by a field of the caller's choice reveals what that field holds. */
+  /** Similarity narrowed by a field that the caller chose reveals the values of that field. */
   private assertListed(filter: unknown, argument: string): void {
     if (filter === undefined || filter === null || typeof filter !== 'object') return;
     if (holdsUnderscoredKey(filter))
@@ -174,7 +174,7 @@ class ParleyVectorSearch implements LikenessSearch {
   }
 }
 
-/** `__type` is part of a value, not a name. */
+/** `__type` is part of a value, not a field name. */
 function holdsUnderscoredKey(value: unknown): boolean {
   if (value === null || typeof value !== 'object') return false;
   if (Array.isArray(value)) return value.some(holdsUnderscoredKey);

@@ -6,8 +6,8 @@ interface Entry<T> {
 }
 
 /**
- * Keeps promised values for a while. Failures and null are not kept; one load runs for all who ask at the same moment. When it is
- * full, the oldest value of the owner that has most gives way.
+ * Caches promised values for a limited time. Failures and null are not cached; concurrent requests for a key share one load.
+ * When it is full, the oldest value of the owner that has most is removed.
  */
 export class ExpiringCache<T> {
   private entries: ExpiringMap<Entry<T>>;

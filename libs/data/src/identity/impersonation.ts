@@ -9,12 +9,15 @@ import {
 } from '#core';
 import { ExpiringCache } from './expiring-cache.js';
 
-/** Sessions of users as Parse keeps them, for acting as one. Tokens are credentials: they are returned to the caller alone. */
+/**
+ * Reads and creates sessions of users in Parse, for acting as a user. Tokens are credentials: they are returned to the caller
+ * only.
+ */
 export abstract class UserSessions {
-  /** The token of the user's newest session that has not ended; null: there is none. @throws StoreError */
+  /** The token of the user's newest session that has not expired; null: there is none. @throws StoreError */
   abstract newest(userId: string): Promise<string | null>;
   /**
-   * Makes a restricted session that ends within the hour.
+   * Creates a restricted session that expires within the hour.
    * @returns its token; null: no such user
    * @throws StoreError
    */
@@ -23,31 +26,31 @@ export abstract class UserSessions {
 
 /** The user cannot be impersonated. */
 export class ImpersonationError extends Error {
-  /** Stays the same where two copies of the package meet. */
+  /** A constant, so that it is the same in two copies of the package. */
   override readonly name = 'ImpersonationError';
 }
 
 /** How a user is acted as. */
 export interface ImpersonateOptions {
-  /** When the user has no session, make one. Default false. */
+  /** Creates a session when the user has none. Default false. */
   readonly mint?: boolean;
-  /** For records; see `IdentityOptions`. Default: the agent's own. */
+  /** The reason, for audit records; see `IdentityOptions`. Default: the agent's own. */
   readonly label?: unknown;
 }
 
 export interface ImpersonationTimes {
-  /** Seconds a session that was found is used without being looked for again. Default 30. */
+  /** Seconds for which a found session is used without another lookup. Default 30. */
   readonly seconds?: number;
   /** Milliseconds; for tests. */
   readonly now?: () => number;
 }
 
-/** Users whose sessions are remembered. */
+/** Maximum number of cached sessions. */
 const MAX_USERS = 10_000;
 
 /**
- * Acting as a user by a session of that user: rights are then those of the session, in every respect. For the
- * configuration and for code of the application; nothing of a request leads here.
+ * Acts as a user through a session of that user: the rights are those of the session. For the configuration and for
+ * application code; nothing in a request can reach it.
  */
 export class Impersonation {
   private readonly tokens: ExpiringCache<string | null>;
@@ -60,12 +63,13 @@ export class Impersonation {
   }
 
   /**
-   * A token to act as the user with.
-   * @throws ImpersonationError when there is none, and none may or could be made
+   * A token for acting as the user.
+   * @throws ImpersonationError when there is none and creating one is not permitted or fails
    * @throws StoreError
    */
   async tokenFor({ userId, mint }: ImpersonationOrder): Promise<string> {
-    // Apart by order: one that may not make a session must not be answered with the wait for one that is made.
+    // The two kinds have separate keys: a request that may not create a session must not receive a session that another one
+    // creates.
     const token = await this.tokens.get(`${mint} ${userId}`, async () => {
       const found = await this.sessions.newest(userId);
       return found ?? (mint ? this.sessions.mint(userId) : null);
@@ -77,9 +81,9 @@ export class Impersonation {
   }
 
   /**
-   * The same agent, acting as the user from now on.
-   * @throws ImpersonationError when the agent has not the master key, or as `tokenFor`
-   * @throws TypeError when `user` is none
+   * Makes the same agent act as the user from now on.
+   * @throws ImpersonationError when the agent does not have the master key, or as `tokenFor`
+   * @throws TypeError when `user` is not a user
    */
   async impersonate(agent: Agent, user: UserReference, options: ImpersonateOptions = {}): Promise<Agent> {
     const userId = userIdOf(user, 'impersonate');
@@ -94,7 +98,7 @@ export class Impersonation {
     });
   }
 
-  /** Back to the master key; the session goes on. An agent that impersonates no user stays as it is. */
+  /** Returns to the master key; the session continues. An agent that impersonates no user stays unchanged. */
   stopImpersonating(agent: Agent): Agent {
     return agent.impersonatedUserId === null ? agent : new Agent({ ...sameCaller(agent), identity: MASTER });
   }

@@ -3,43 +3,43 @@ import type { Where } from '#policy';
 import { type OperationContext, type ParseRow, RecordWriter, type StoreCall } from '../record-store.js';
 import { ExpiringCache } from './expiring-cache.js';
 
-/** Who signed in with a session token, and until when it holds. */
+/** The user of a session token, and its expiry. */
 export interface SessionOwner {
   /** Object id in `_User`. */
   readonly userId: string;
-  /** `null`: it does not end by itself. */
+  /** `null`: it does not expire. */
   readonly expiresAt: Date | null;
 }
 
-/** Whose roles are meant: those of a user, or those that a role inherits. */
+/** The holder of roles: a user, or a role that inherits others. */
 type RoleHolder = { readonly userId: string } | { readonly role: string };
 
 /** Levels of inheritance above the roles that a user holds directly. */
 export const MAX_ROLE_DEPTH = 10;
 
 /**
- * Who holds which rights, as Parse keeps it in `_Session`, `_User` and `_Role`. A role that lists another one among its
- * `roles` is inherited by that other one's members, so inheritance is followed upwards: each role once, at most
- * `MAX_ROLE_DEPTH` levels. Names and tokens are values only, never parts of a query.
+ * Who holds which rights, as Parse stores it in `_Session`, `_User` and `_Role`. Members of a role that another role lists in
+ * its `roles` inherit that other role, so inheritance is followed upwards: each role once, at most `MAX_ROLE_DEPTH` levels.
+ * Names and tokens are only values, never parts of a query.
  * @throws StoreError
  */
 export abstract class PrincipalDirectory {
-  /** Null: no such session, it has expired, or its user is gone. */
+  /** Null: no such session, it has expired, or its user was deleted. */
   abstract ownerOfSession(token: string): Promise<SessionOwner | null>;
   /** Names of the roles of a user, inherited ones included, sorted. */
   abstract rolesOfUser(userId: string): Promise<readonly string[]>;
-  /** The role itself and all it inherits, sorted. Null: no such role. */
+  /** The role itself and all roles that it inherits, sorted. Null: no such role. */
   abstract rolesOfRole(name: string): Promise<readonly string[] | null>;
-  /** What was learnt about the roles of this user or role is learnt anew. */
+  /** Removes the cached roles of this user or role. */
   forgetRoles(_holder: RoleHolder): void {}
 }
 
 export interface DirectoryCacheOptions {
-  /** Seconds a session stands for its user without being looked up again. Default 3600. */
+  /** Seconds for which a session is cached. Default 3600. */
   readonly identitySeconds?: number;
-  /** Seconds a user's or role's closure is believed. Default 30. */
+  /** Seconds for which the inherited roles of a user or role are cached. Default 30. */
   readonly roleSeconds?: number;
-  /** Entries per plane; the oldest go first, of sessions those of the user that has most. Default 10 000. */
+  /** Entries per cache; the oldest are removed first, of sessions those of the user that has most. Default 10 000. */
   readonly maxEntries?: number;
   /** Milliseconds; for tests. */
   readonly now?: () => number;
@@ -48,8 +48,8 @@ export interface DirectoryCacheOptions {
 }
 
 /**
- * Remembers identities and roles. Lookups that failed, and sessions that do not exist, are not remembered; one lookup
- * runs for all who ask at the same moment. Several sessions of one user share its roles.
+ * Caches identities and roles. Failed lookups, and sessions that do not exist, are not cached; concurrent requests share one
+ * lookup. Several sessions of one user share its roles.
  */
 export class CachedPrincipalDirectory extends PrincipalDirectory {
   private readonly sessions: ExpiringCache<SessionOwner | null>;
@@ -65,13 +65,13 @@ export class CachedPrincipalDirectory extends PrincipalDirectory {
     const { identitySeconds = 3600, roleSeconds = 30, maxEntries = 10_000 } = options;
     const now = options.now ?? (() => performance.now());
     this.wallClock = options.wallClock ?? Date.now;
-    // One user may have many sessions; of the others everybody has one entry.
+    // One user may have many sessions; every other cache has one entry for each user or role.
     this.sessions = new ExpiringCache(identitySeconds * 1000, maxEntries, now, ({ userId }) => userId);
     this.userRoles = new ExpiringCache(roleSeconds * 1000, maxEntries, now);
     this.roleRoles = new ExpiringCache(roleSeconds * 1000, maxEntries, now);
   }
 
-  /** Remembered, never beyond its end. */
+  /** Cached, never beyond its expiry. */
   async ownerOfSession(token: string): Promise<SessionOwner | null> {
     const key = digest(token);
     const owner = await this.sessions.get(key, () => this.directory.ownerOfSession(token));
@@ -80,12 +80,12 @@ export class CachedPrincipalDirectory extends PrincipalDirectory {
     return null;
   }
 
-  /** Remembered for `roleSeconds`. */
+  /** Cached for `roleSeconds`. */
   rolesOfUser(userId: string): Promise<readonly string[]> {
     return this.userRoles.get(userId, () => this.directory.rolesOfUser(userId));
   }
 
-  /** Remembered for `roleSeconds`. */
+  /** Cached for `roleSeconds`. */
   rolesOfRole(name: string): Promise<readonly string[] | null> {
     return this.roleRoles.get(name, () => this.directory.rolesOfRole(name));
   }
@@ -95,13 +95,13 @@ export class CachedPrincipalDirectory extends PrincipalDirectory {
     this.sessions.forget(digest(token));
   }
 
-  /** They are looked up anew at the next call. */
+  /** The next call looks them up again. */
   override forgetRoles(holder: RoleHolder): void {
     if ('userId' in holder) this.userRoles.forget(holder.userId);
     else this.roleRoles.forget(holder.role);
   }
 
-  /** Rows of a class were written: what was learnt from it is learnt anew. */
+  /** Rows of a class were written: removes what was cached from it. */
   forgetClass(className: string): void {
     if (className === '_Session' || className === '_User') this.sessions.clear();
     if (className === '_Role' || className === '_User') {
@@ -111,12 +111,15 @@ export class CachedPrincipalDirectory extends PrincipalDirectory {
   }
 }
 
-/** Tokens are credentials: what is kept could not be used as one. */
+/** Tokens are credentials: the stored form cannot be used as one. */
 function digest(token: string): string {
   return createHash('sha256').update(token, 'utf8').digest('base64');
 }
 
-/** Writes as the writer it wraps, and lets the directory forget what it learnt from a class whose rows were written. */
+/**
+ * Writes through the wrapped writer, and removes cached entries of the directory that come from a class whose rows were
+ * written.
+ */
 export class ForgettingWriter extends RecordWriter {
   constructor(
     private readonly writer: RecordWriter,
@@ -159,7 +162,7 @@ export class ForgettingWriter extends RecordWriter {
     return this.forgetting(className, () => this.writer.delete(className, objectId, where, operation));
   }
 
-  /** A write that failed may have happened all the same. */
+  /** A failed write may have been applied. */
   private async forgetting<T>(className: string, write: () => Promise<T>): Promise<T> {
     try {
       return await write();

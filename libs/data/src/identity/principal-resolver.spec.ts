@@ -12,7 +12,7 @@ import { StoreError, type StoreErrorCode } from '../record-store.js';
 import { CachedPrincipalDirectory, PrincipalDirectory, type SessionOwner } from './principal-directory.js';
 import { PrincipalResolver } from './principal-resolver.js';
 
-/** A directory over plain maps that counts what it is asked and can be made to fail. */
+/** A directory over plain maps that counts its lookups and can be made to fail. */
 class SmallDirectory extends PrincipalDirectory {
   readonly asked: string[] = [];
   fault: StoreErrorCode | null = null;

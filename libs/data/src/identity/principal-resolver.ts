@@ -17,18 +17,18 @@ import type { PrincipalDirectory } from './principal-directory.js';
 /** Errors that do not concern roles: the call has timed out or was cancelled. */
 const ENDS_THE_CALL: ReadonlySet<string> = new Set(['timeout', 'cancelled']);
 
-/** Turns the identity of an agent into the principals its reads are matched against. */
+/** Resolves the identity of an agent to the principals that its reads are matched against. */
 export class PrincipalResolver {
   constructor(
     private readonly directory: PrincipalDirectory,
-    /** Whether what a role reads does not hold what everyone may read. Default: it does. */
+    /** Whether a role's reads exclude public rows. Default: they do. */
     private readonly strictRole: (agent: Agent) => boolean = () => false,
   ) {}
 
   /**
-   * Roles that cannot be read leave fewer rights; a session that cannot be recognised leaves none.
+   * Roles that cannot be read reduce the rights; a session that cannot be resolved gives none.
    * @throws Unauthorized for a session that does not exist, has expired or has no user, and for a client without one
-   * @throws Refused `access_denied` for a user id that could be none, and for a role that does not exist
+   * @throws Refused `access_denied` for an invalid user id, and for a role that does not exist
    * @throws StoreError when a session cannot be looked up, or time is up
    */
   async resolve(agent: Agent): Promise<Principals> {
@@ -48,9 +48,9 @@ export class PrincipalResolver {
   }
 
   /**
-   * With what rights an agent acts. A sub-agent with an identity of its own is held against every agent above it each time:
-   * roles change while it lives.
-   * @throws as `resolve`, and Refused when it would have more than one of them
+   * The rights under which an agent acts. A sub-agent with an identity of its own is compared with every agent above it each
+   * time: roles may change during its lifetime.
+   * @throws as `resolve`, and Refused when it would have more rights than one of them
    */
   async resolveAgent(agent: Agent): Promise<Principals> {
     const own = await this.resolve(agent);
@@ -63,7 +63,8 @@ export class PrincipalResolver {
   }
 
   /**
-   * Asks anew which roles an assumed user or role has, for all agents that act as it. Nothing for a session or the master key.
+   * Looks up again which roles an assumed user or role has, for all agents that act as it. No effect for a session or the
+   * master key.
    * @throws as `resolve`
    */
   async refreshScope(agent: Agent): Promise<void> {

@@ -24,9 +24,12 @@ import {
 } from '../record-store.js';
 
 export interface DatabaseTurnsOptions {
-  /** Operations of agents that run at once. Default 90: of 100 connections, the rest are for sessions, roles, records and changes. */
+  /**
+   * Operations of agents that run at once. Default 90: of 100 connections, the others are for sessions, roles, records and
+   * changes.
+   */
   readonly atOnce?: number;
-  /** Those of one principal. Default 10. */
+  /** Operations of one principal that run at once. Default 10. */
   readonly perPrincipal?: number;
   /** Milliseconds that an operation waits. Default 10,000. */
   readonly patience?: number;
@@ -36,8 +39,8 @@ export interface DatabaseTurnsOptions {
 const WAITING = { waitingPerKey: 1_000, waiting: 10_000 };
 
 /**
- * Shares what the database can do at once among principals: each may have a part of it, and those that wait are served in
- * turn. For this process: what other replicas ask of the database is not known here.
+ * Shares the capacity of the database among principals: each may use a part of it, and waiting principals are served in turn.
+ * It counts for this process only: the load of other replicas is not known here.
  */
 export class DatabaseTurns {
   private readonly turns: FairQueue;
@@ -46,7 +49,10 @@ export class DatabaseTurns {
     this.turns = new FairQueue({ atOnce, perKey: perPrincipal, patience, ...WAITING });
   }
 
-  /** @throws Refused when the principal's own operations leave it no turn; StoreError when those of all do, or when it is cancelled */
+  /**
+   * @throws Refused when the principal's own operations leave no slot; StoreError when the operations of all principals do,
+   * or when it is cancelled
+   */
   async run<T>(principal: string, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     const end = await this.turns.turn(principal, signal).catch((error: unknown) => {
       if (signal.aborted) throw new StoreError('cancelled', { cause: error });
@@ -62,18 +68,21 @@ export class DatabaseTurns {
   }
 }
 
-/** Waits until the principal of the call may ask the database. */
+/** Waits for a slot for the principal of the call. */
 export type Turn = <T>(work: () => Promise<T>, signal: AbortSignal) => Promise<T>;
 
-/** What every operation of one call goes through. */
+/** The wrapper of every operation of one call. */
 export interface Metering {
-  /** Absent where nothing is measured. */
+  /** Absent when nothing is measured. */
   readonly meter?: DataMeter | undefined;
-  /** Absent where no other principal uses the database. */
+  /** Absent when no other principal uses the database. */
   readonly turn?: Turn | undefined;
 }
 
-/** Runs one operation in its turn and under a meter; waiting is part of its time, and one that fails took its time all the same. */
+/**
+ * Runs one operation in its turn and under a meter. Waiting is part of its time, and the time of a failed operation counts
+ * too.
+ */
 async function metered<T>(
   { meter, turn }: Metering,
   operation: DataOperation & { readonly signal: AbortSignal },
@@ -95,7 +104,7 @@ async function metered<T>(
 const rowsIn = (rows: readonly unknown[]): number => rows.length;
 const noRows = (): number => 0;
 
-/** Reads as the reader it wraps, in the turns of its principal, and reports each operation to the meter of the call. */
+/** Reads through the wrapped reader, in the turns of its principal, and reports each operation to the meter of the call. */
 export class MeteredReader extends RecordReader {
   constructor(
     private readonly reader: RecordReader,
@@ -160,7 +169,7 @@ export class MeteredReader extends RecordReader {
 
 const hitsIn = (hits: readonly SearchHit[]): number => hits.length;
 
-/** Searches as the searcher it wraps, in the turns of its principal, and reports each search to the meter of the call. */
+/** Searches through the wrapped searcher, in the turns of its principal, and reports each search to the meter of the call. */
 export class MeteredSearcher extends RecordSearcher {
   constructor(
     private readonly searcher: RecordSearcher,
@@ -203,7 +212,7 @@ export class MeteredSearcher extends RecordSearcher {
 
 const rowIn = (row: ParseRow | null): number => (row ? 1 : 0);
 
-/** Writes as the writer it wraps, in the turns of its principal, and reports each operation to the meter of the call. */
+/** Writes through the wrapped writer, in the turns of its principal, and reports each operation to the meter of the call. */
 export class MeteredWriter extends RecordWriter {
   constructor(
     private readonly writer: RecordWriter,
