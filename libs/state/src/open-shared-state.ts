@@ -7,22 +7,23 @@ import { ENDED_SESSION_SHARE } from './ports/bounds.js';
 import { ProcessMessageBus } from './memory/message-bus.js';
 import { ProcessSecrets, type SharedState, type SharedStateLog } from './ports/shared-state.js';
 
-/** What an operator should know of the Redis that is configured. */
+/** What an operator should check about the configured Redis. */
 export interface RedisFacts {
   readonly version: string;
-  /** Whether what it holds outlives it: every write, from time to time, not at all; null: it does not say. */
+  /** Whether its data survives a restart: every write, snapshots, or nothing; null: it is not reported. */
   readonly persistence: 'append-only file' | 'snapshots' | 'none' | null;
-  /** What it does when its memory is full, such as `noeviction`; null: it does not say. */
+  /** The eviction policy when its memory is full, such as `noeviction`; null: it is not reported. */
   readonly eviction: string | null;
-  /** Bytes it may use; 0: all there are. */
+  /** Maximum bytes that it may use; 0: no limit. */
   readonly maxMemory: number;
-  /** Milliseconds that its clock is ahead of ours, to within the time of the answer. */
+  /** Milliseconds that its clock is ahead of the process clock, accurate to the round-trip time. */
   readonly clockAhead: number;
 }
 
 /**
- * Asks Redis about itself; the client is loaded only here.
- * @throws SharedStateUnavailable when it does not answer; TypeError when the URL cannot be read, which is not repeated
+ * Reads server information of Redis; only this function loads the client.
+ * @throws SharedStateUnavailable when it does not answer; TypeError when the URL cannot be parsed, which the message does not
+ * repeat
  */
 export async function inspectRedis(url: string): Promise<RedisFacts> {
   const { readRedisFacts } = await import('./redis/redis-facts.js');
@@ -32,7 +33,7 @@ export async function inspectRedis(url: string): Promise<RedisFacts> {
 export interface SharedStateOptions {
   /** `redis://` or `rediss://`; null: this process's memory. */
   readonly url: string | null;
-  /** What every key and channel begins with: installations on one Redis need different ones. Default `parley`. */
+  /** The prefix of every key and channel: installations on one Redis need different prefixes. Default `parley`. */
   readonly prefix?: string;
   readonly log: SharedStateLog;
 }
@@ -62,9 +63,9 @@ export function processState(): SharedState {
 }
 
 /**
- * Opens the state that replicas share. A Redis that is away does not stop the start: what needs it fails until it is there.
- * The Redis client is loaded only when there is a URL.
- * @throws TypeError when the URL cannot be read; it is not repeated
+ * Opens the state that replicas share. An unavailable Redis does not prevent the start: operations that need it fail until it
+ * is available. The Redis client is loaded only when there is a URL.
+ * @throws TypeError when the URL cannot be parsed; the message does not repeat it
  */
 export async function openSharedState({ url, prefix, log }: SharedStateOptions): Promise<SharedState> {
   if (url === null) return processState();

@@ -8,7 +8,7 @@ import { StreamLog } from './ports/streams.js';
 /** State that replicas share, one provider for each port. `openSharedState` has chosen between memory and Redis. */
 @Module({})
 export class StateModule {
-  /** @param shared closed by whoever opened it */
+  /** @param shared closed by the code that opened it */
   static register(shared: SharedState): DynamicModule {
     const providers = [
       { provide: SharedState, useValue: shared },

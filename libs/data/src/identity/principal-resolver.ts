@@ -21,7 +21,7 @@ const ENDS_THE_CALL: ReadonlySet<string> = new Set(['timeout', 'cancelled']);
 export class PrincipalResolver {
   constructor(
     private readonly directory: PrincipalDirectory,
-    /** Whether a role's reads exclude public rows. Default: they do. */
+    /** Whether a role's reads exclude public rows. Default: they include them. */
     private readonly strictRole: (agent: Agent) => boolean = () => false,
   ) {}
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type ApprovalDesk, ApprovalStoreFull, type ApprovalDraft, MAX_PENDING } from '../ports/approvals.js';
 import type { MakePort } from './port-under-test.js';
 
-/** A case as a call would open it. */
+/** A case with the members that a call sets. */
 export function draftOf(more: Partial<ApprovalDraft> = {}): ApprovalDraft {
   return {
     requester: { principal: 'key:1', agent: 'writer', tenant: 'acme' },
@@ -21,10 +21,10 @@ const TTL = 60_000;
 const yes = { approved: true, by: 'key:2', at: 1 };
 const no = { approved: false, by: 'key:3', at: 2, reason: 'not now' };
 
-/** Decided cases of each requester. */
+/** Maximum decided cases of each requester. */
 export const TIGHT_DECIDED = { entries: 3 };
 
-/** What every desk promises, with `TIGHT_DECIDED` as its share. */
+/** The contract of every approval store, with `TIGHT_DECIDED` as its share. */
 export function approvalStoreContract(name: string, make: MakePort<ApprovalDesk>): void {
   describe(`${name} keeps the contract of approval desks`, () => {
     it('gives back a case as it was opened', async () => {

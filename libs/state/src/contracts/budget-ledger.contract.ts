@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { BUDGET_STEPS, type BudgetLedger, compileBudget, type DataBudget, type DataUse } from '#core';
 import type { MakePort } from './port-under-test.js';
 
-/** Seconds of the windows below: so many that the time a test takes is none of them. */
+/** Length of the windows below in seconds: long compared with the duration of a test. */
 export const BUDGET_WINDOW_UNDER_TEST = 2000;
 const STEP = (BUDGET_WINDOW_UNDER_TEST * 1000) / BUDGET_STEPS;
 
@@ -13,7 +13,7 @@ function budgetOf(limits: Partial<DataUse>): DataBudget {
   return budget;
 }
 
-/** What every ledger of data budgets promises. */
+/** The contract of every store of data budgets. */
 export function budgetLedgerContract(name: string, make: MakePort<BudgetLedger>, runs = 60): void {
   describe(`${name} keeps the contract of budget ledgers`, () => {
     it('admits calls until as many were counted as the budget has, and does not count refusals', async () => {

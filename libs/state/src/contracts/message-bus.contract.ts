@@ -5,7 +5,7 @@ import type { BusMessage, MessageBus } from '../ports/message-bus.js';
 /** Two replicas that share one bus; over one process they are the same object. */
 export type MakeReplicas = () => Promise<readonly [MessageBus, MessageBus]>;
 
-/** What every message bus promises. */
+/** The contract of every message bus. */
 export function messageBusContract(name: string, make: MakeReplicas): void {
   describe(`${name} keeps the contract of a message bus`, () => {
     const open: Subscription[] = [];

@@ -3,10 +3,10 @@ import { SharedStateUnavailable } from '../ports/bounds.js';
 import type { OneTimeStore } from '../ports/stores.js';
 import type { MakePort } from './port-under-test.js';
 
-/** Of each owner. */
+/** Limits of each owner. */
 export const TIGHT_ONE_TIME = { values: { entries: 3 }, claims: { entries: 3 } };
 
-/** What every store of one-time values promises, with `TIGHT_ONE_TIME` as its shares. */
+/** The contract of every store of one-time values, with `TIGHT_ONE_TIME` as its shares. */
 export function oneTimeStoreContract(name: string, make: MakePort<OneTimeStore>): void {
   describe(`${name} keeps the contract of one-time values`, () => {
     it('hands a value out once', async () => {

@@ -1,14 +1,14 @@
-/** A port on trial. */
+/** A port under test. */
 interface PortUnderTest<Port> {
   readonly port: Port;
-  /** Lets time pass for what the port keeps, in milliseconds, without waiting for it. */
+  /** Advances the time of the stored entries by milliseconds, without waiting. */
   pass(milliseconds: number): Promise<void> | void;
 }
 
-/** Makes an empty one for each test. */
+/** Creates an empty port for each test. */
 export type MakePort<Port> = () => PortUnderTest<Port> | Promise<PortUnderTest<Port>>;
 
-/** The clock of a process adapter, moved by hand. */
+/** The clock of an in-process adapter, advanced by the test. */
 export function handClock() {
   let at = 0;
   return {

@@ -8,7 +8,7 @@ export interface RateContractOptions {
   readonly runs?: number;
 }
 
-/** What every place where limiters count promises. */
+/** The contract of every store of rate limit counts. */
 export function rateLimitersContract(
   name: string,
   make: MakePort<RateLimiters>,
@@ -38,7 +38,7 @@ export function rateLimitersContract(
       const limiter = port.limiter('a', { limit: 1, window: 100 });
       await limiter.check('p');
       await pass(99_950);
-      // Over a network the call may be free by now.
+      // Over a network, the call may be permitted again by now.
       const [verdict, usage] = [await limiter.check('p'), await limiter.usage('p')];
       for (const wait of [verdict?.retryAfter, usage.retryAfter])
         expect(wait ?? 0.1).toBeGreaterThanOrEqual(0.1);
@@ -94,7 +94,7 @@ export function rateLimitersContract(
         fc.asyncProperty(fc.array(fc.integer({ min: 0, max: 5 }), { maxLength: 30 }), async (gaps) => {
           round += 1;
           const limiter = port.limiter(`round ${round}`, { limit: 3, window: 700 });
-          // In hundreds of seconds.
+          // Times are in hundredths of a second.
           const permitted: number[] = [];
           let at = 0;
           for (const gap of gaps) {

@@ -6,25 +6,25 @@ import { openRedisState } from '../redis/open-redis-state.js';
 import { BUDGET_WINDOW_UNDER_TEST } from './budget-ledger.contract.js';
 import { type RedisServer, startRedis } from './redis-server.js';
 
-/** What a replica sees of one Redis, and hands on its time and its keys. */
+/** One Redis as replicas see it, with control over its time and its keys. */
 export interface RedisFixture {
   readonly url: string;
-  /** A replica's view. Those of one prefix share everything. */
+  /** The state of one replica. Replicas with one prefix share everything. */
   enter(prefix?: string): Promise<SharedState>;
-  /** A prefix that nobody else has. */
+  /** A prefix that no other test uses. */
   freshPrefix(): string;
-  /** Lets time pass for all keys of a prefix: what would have ended by then is gone. */
+  /** Advances the time of all keys of a prefix: entries that would have expired by then are removed. */
   pass(prefix: string, milliseconds: number): Promise<void>;
-  /** A plain client, to look and to spoil. */
+  /** A plain client, to read and to corrupt keys. */
   readonly client: Redis;
-  /** Null when `REDIS_URL` named a Redis that is not ours to stop. */
+  /** Null when `REDIS_URL` named a Redis that the tests must not stop. */
   readonly server: RedisServer | null;
   close(): Promise<void>;
 }
 
 const SILENT = { warn: () => undefined };
 
-/** The steps of a budget under test, which time passes in. */
+/** The window steps of a budget under test. */
 async function ageSteps(client: Redis, key: string, milliseconds: number): Promise<void> {
   const steps = Math.floor((milliseconds * BUDGET_STEPS) / (BUDGET_WINDOW_UNDER_TEST * 1000));
   if (steps === 0) return;
@@ -41,13 +41,13 @@ async function ageSteps(client: Redis, key: string, milliseconds: number): Promi
     .exec();
 }
 
-/** Times of calls are values, which do not age with their key. */
+/** Times of calls are stored as values, which do not expire with their key. */
 async function ageStamps(client: Redis, key: string, milliseconds: number): Promise<void> {
   const stamps = await client.lrange(key, 0, -1);
   for (const [at, stamp] of stamps.entries()) await client.lset(key, at, Number(stamp) - milliseconds * 1000);
 }
 
-/** Members of a share end at times that are values as well. */
+/** Expiry times of the members of a share are stored as values too. */
 async function ageMembers(client: Redis, key: string, milliseconds: number): Promise<void> {
   if (key.endsWith(':weights')) return;
   for (const member of await client.zrange(key, '0', '-1'))
@@ -65,7 +65,7 @@ async function elapse(client: Redis, prefix: string, milliseconds: number): Prom
   }
 }
 
-/** On the Redis of `REDIS_URL`, else on one of its own. */
+/** Uses the Redis of `REDIS_URL`, else starts one. */
 export async function openRedisFixture(): Promise<RedisFixture> {
   const given = process.env['REDIS_URL'];
   const server = given === undefined ? await startRedis() : null;

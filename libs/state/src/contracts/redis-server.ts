@@ -1,14 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createServer, type AddressInfo } from 'node:net';
 
-/** A Redis of its own for one spec file, on this machine alone, which keeps nothing. */
+/** A separate Redis for one spec file, reachable from this machine only, without persistence. */
 export interface RedisServer {
   readonly url: string;
-  /** Ends it at once, with everything it holds. */
+  /** Stops it at once; its data is lost. */
   stop(): Promise<void>;
-  /** On the same address again, empty. */
+  /** Starts it on the same address again, without data. */
   start(): Promise<void>;
-  /** Leaves its connections open and answers nothing until `resume`. */
+  /** Keeps its connections open and answers nothing until `resume`. */
   pause(): void;
   resume(): void;
 }
@@ -47,7 +47,7 @@ const ended = (child: ChildProcess) =>
  */
 export async function startRedis(extra: readonly string[] = []): Promise<RedisServer> {
   let port = await freePort();
-  // Somebody else may take the port in between: once more, then.
+  // Another process may take the port in between: then one more attempt is made.
   let child = await launch(port, extra).catch(async () => launch((port = await freePort()), extra));
   const kill = () => void child.kill('SIGKILL');
   process.once('exit', kill);

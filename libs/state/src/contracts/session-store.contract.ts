@@ -5,7 +5,7 @@ import type { MakePort } from './port-under-test.js';
 const ada = { owner: 'ada', version: '2025-06-18', capabilities: { elicitation: {} } };
 const bob = { owner: 'bob', version: '2025-11-25', capabilities: {} };
 
-/** What every session store promises, with the usual time to live and a share of three sessions for each principal. */
+/** The contract of every session store, with the usual time to live and a share of three sessions for each principal. */
 export function sessionStoreContract(name: string, make: MakePort<SessionStore>): void {
   describe(`${name} keeps the session contract`, () => {
     it('finds what was opened', async () => {

@@ -2,13 +2,16 @@ import { describe, expect, it } from 'vitest';
 import type { StreamLog } from '../ports/streams.js';
 import type { MakePort } from './port-under-test.js';
 
-/** Small, so that a test reaches them. */
+/** Small limits, so that a test reaches them. */
 export const TIGHT_LOG = { maxFrames: 4, maxSize: 40, ttl: 10_000 };
 
-/** Of each owner. */
+/** Limits of each owner. */
 export const TIGHT_STREAMS = { entries: 2, weight: 40 };
 
-/** What every stream log promises. `make` returns an empty log with `TIGHT_LOG` as its limits and `TIGHT_STREAMS` as its share. */
+/**
+ * The contract of every stream log. `make` returns an empty log with `TIGHT_LOG` as its limits and `TIGHT_STREAMS` as its
+ * share.
+ */
 export function streamLogContract(name: string, make: MakePort<StreamLog>): void {
   describe(`${name} keeps the contract of stream logs`, () => {
     const written = async (log: StreamLog, stream: string, frames: readonly string[]): Promise<string[]> => {

@@ -5,7 +5,7 @@ import type { MakePort } from './port-under-test.js';
 const LIMITS = { maxPerSession: 3, maxSessions: 2 };
 const [A, B, C, D] = ['parse://A/count', 'parse://B/count', 'parse://C/samples', 'parse://D/count'] as const;
 
-/** What every book of subscriptions promises. */
+/** The contract of every subscription store. */
 export function subscriptionStoreContract(name: string, make: MakePort<SubscriptionBook>): void {
   describe(`${name} keeps the contract of the book of subscriptions`, () => {
     it('remembers what a session subscribed to, once each', async () => {

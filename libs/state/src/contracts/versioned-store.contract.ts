@@ -3,10 +3,10 @@ import { SharedStateUnavailable } from '../ports/bounds.js';
 import type { VersionedStore } from '../ports/stores.js';
 import type { MakePort } from './port-under-test.js';
 
-/** Of each owner. */
+/** Limits of each owner. */
 export const TIGHT_RECORDS = { entries: 3, weight: 400 };
 
-/** What every store of versioned records promises, with `TIGHT_RECORDS` as its share. */
+/** The contract of every store of versioned records, with `TIGHT_RECORDS` as its share. */
 export function versionedStoreContract(name: string, make: MakePort<VersionedStore>): void {
   describe(`${name} keeps the contract of versioned records`, () => {
     it('refuses an owner another record beyond its share, and serves others', async () => {

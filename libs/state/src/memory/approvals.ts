@@ -15,7 +15,7 @@ interface Held {
   readonly ttl: number;
 }
 
-/** Cases in this process's memory: they serve one process only and end with it. */
+/** Cases in this process's memory: they serve one process only and are lost with it. */
 export class ProcessApprovalStore extends ApprovalDesk {
   private readonly cases = new Map<string, Held>();
   /** By subject. */

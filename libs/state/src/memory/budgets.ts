@@ -14,12 +14,12 @@ type Use = Record<Quantity, number>;
 
 const nothing = (): Use => ({ calls: 0, rows: 0, bytes: 0, databaseTime: 0 });
 
-/** What accounts used, in this process's memory: it counts for this process alone. */
+/** What accounts used, in this process's memory: the counts are for this process only. */
 export class ProcessBudgetLedger extends BudgetLedger {
-  /** Of each account what it used in which step, oldest first. */
+  /** Per account, what it used in each step, oldest first. */
   private readonly accounts: ExpiringMap<Map<number, Use>>;
 
-  /** @param maxAccounts remembered at once; the longest unused is forgotten first. Default 100,000 */
+  /** @param maxAccounts accounts stored at once; the longest unused is removed first. Default 100,000 */
   constructor(
     maxAccounts = 100_000,
     private readonly now: Clock = processClock,
@@ -50,7 +50,7 @@ export class ProcessBudgetLedger extends BudgetLedger {
     return Promise.resolve(sum);
   }
 
-  /** Empty unless the quantity is used up; else the milliseconds until enough of it left the window. */
+  /** Empty unless the quantity is exhausted; else the milliseconds until enough of it has left the window. */
   private waitFor(quantity: Quantity, steps: ReadonlyMap<number, Use>, budget: DataBudget) {
     const limit = budget.limits[quantity];
     let counted = [...steps.values()].reduce((sum, use) => sum + use[quantity], 0);
@@ -72,7 +72,7 @@ export class ProcessBudgetLedger extends BudgetLedger {
     this.accounts.set(keyOf(account, budget), steps, budget.window * 1000 + stepLength(budget));
   }
 
-  /** What still counts. */
+  /** What counts in the current window. */
   private stepsOf(account: string, budget: DataBudget): Map<number, Use> {
     const steps = this.accounts.get(keyOf(account, budget)) ?? new Map<number, Use>();
     const oldest = Math.floor(this.now() / stepLength(budget)) - BUDGET_STEPS;
@@ -84,5 +84,5 @@ export class ProcessBudgetLedger extends BudgetLedger {
 /** Milliseconds. */
 const stepLength = ({ window }: DataBudget) => (window * 1000) / BUDGET_STEPS;
 
-/** The window belongs to the account: one that was changed starts anew. */
+/** Each account has its own window: after a change of its length, counting starts again. */
 const keyOf = (account: string, { window }: DataBudget) => JSON.stringify([account, window]);

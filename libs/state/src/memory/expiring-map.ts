@@ -12,38 +12,38 @@ interface Entry<V> {
   readonly owner: string;
 }
 
-/** What one owner has, the entry set longest ago first. */
+/** The entries of one owner, the entry set longest ago first. */
 interface Holding {
   readonly keys: Set<string>;
   weight: number;
 }
 
-/** Bytes that one store of texts holds at once, so that what callers send and get cannot fill the memory. */
+/** Maximum bytes that one store of texts holds, so that the data of callers cannot fill the memory. */
 export const MAX_STORED_BYTES = 64 * 1024 * 1024;
 
 /** How an entry is counted. */
 export interface EntryCount {
   /** Default 0. */
   readonly weight?: number;
-  /** Whose share it is counted in. Default: nobody's. */
+  /** The owner in whose share it is counted. Default: none. */
   readonly owner?: string;
 }
 
 const NOBODY = '';
 
 /**
- * A bounded map whose entries end: what a process store is made of. An owner that goes over its share loses the entries that
- * it set longest ago; when the map is full, the owner that has the most does.
+ * A bounded map whose entries expire: the base of the in-process stores. An owner that exceeds its share loses the entries
+ * that it set longest ago; when the map is full, the owner that has the most entries loses them.
  */
 export class ExpiringMap<V> {
   private readonly entries = new Map<string, Entry<V>>();
   private readonly holdings = new Map<string, Holding>();
-  /** No entry ends before: until then there is no point in looking for room again. */
+  /** No entry expires before this time: until then a search for expired entries is useless. */
   private nextExpiry = -Infinity;
   private weight = 0;
 
   /**
-   * @param maxEntries kept at once, expired ones included until they are met
+   * @param maxEntries maximum number of entries, expired ones included until they are found
    * @param maxWeight of all entries together. Default: they weigh nothing
    * @param share of each owner. Default: there are no shares
    */
@@ -57,7 +57,7 @@ export class ExpiringMap<V> {
       throw new TypeError('the size of a store must be a positive integer');
   }
 
-  /** Entries kept, expired ones included until they are met. */
+  /** Number of entries, expired ones included until they are found. */
   get size(): number {
     return this.entries.size;
   }
@@ -70,14 +70,17 @@ export class ExpiringMap<V> {
     return undefined;
   }
 
-  /** Forgets entries when there is no room: of the owner beyond its share, then of whoever has most. One that is too heavy by itself is kept alone. */
+  /**
+   * Removes entries when there is no space: first of the owner beyond its share, then of the owner that has most. An entry
+   * that exceeds the limit by itself is kept alone.
+   */
   set(key: string, value: V, ttl: number, count: EntryCount = {}): void {
     this.delete(key);
     this.makeRoom(count, { entries: 1, weight: count.weight ?? 0 });
     this.put(key, value, ttl, count);
   }
 
-  /** Lets nothing go for it: whoever puts has asked `isFull`, or changes what is there. */
+  /** Removes no other entry: the caller has called `isFull`, or replaces an existing entry. */
   put(key: string, value: V, ttl: number, { weight = 0, owner = NOBODY }: EntryCount = {}): void {
     this.delete(key);
     const expires = this.now() + ttl;
@@ -90,14 +93,16 @@ export class ExpiringMap<V> {
     this.holdings.set(owner, holding);
   }
 
-  /** In the place of an entry that is there, in its owner's share: should it have grown too large, older ones of its owner give way. */
+  /**
+   * Replaces an existing entry in its owner's share: if it grows beyond the share, older entries of its owner are removed.
+   */
   change(key: string, value: V, ttl: number, weight = 0): void {
     const owner = this.entries.get(key)?.owner ?? NOBODY;
     this.put(key, value, ttl, { weight, owner });
     if (owner !== NOBODY) this.makeRoom({ owner }, { entries: 0, weight: 0 }, key);
   }
 
-  /** Whether nothing more fits, or nothing more of this owner, although every expired entry was removed. */
+  /** Whether nothing more fits, in total or for this owner, after every expired entry was removed. */
   isFull({ owner = NOBODY, weight = 0 }: EntryCount = {}): boolean {
     if (this.hasRoom() && !this.exceeds(owner, { entries: 1, weight })) return false;
     const now = this.now();
@@ -105,7 +110,7 @@ export class ExpiringMap<V> {
     return !this.hasRoom() || this.exceeds(owner, { entries: 1, weight });
   }
 
-  /** What has not ended, the entry set last first. */
+  /** The entries that have not expired, the entry set last first. */
   latest(limit: number): [key: string, value: V][] {
     const now = this.now();
     const alive = [...this.entries].filter(([, { expires }]) => expires > now);
@@ -132,7 +137,7 @@ export class ExpiringMap<V> {
     return this.entries.size < this.maxEntries && this.weight < this.maxWeight;
   }
 
-  /** @param more what is to come */
+  /** @param more the entry to be added */
   private exceeds(owner: string, more: Required<Share>): boolean {
     const { entries = Infinity, weight = Infinity } = this.share;
     const holding = this.holdings.get(owner);
@@ -149,12 +154,12 @@ export class ExpiringMap<V> {
       (this.weight + more.weight > this.maxWeight && this.entries.size > 0)
     ) {
       const byWeight = this.entries.size + more.entries <= this.maxEntries;
-      // What is nobody's gives way to what is new, and never to what grows.
+      // Entries without an owner are removed for a new entry, and never for one that grows.
       if (!this.dropOldest(this.largest(byWeight, kept === undefined, { owner, more }), kept)) return;
     }
   }
 
-  /** @returns false when the owner has nothing else */
+  /** @returns false when the owner has no other entry */
   private dropOldest(owner: string | undefined, kept: string | undefined): boolean {
     const holding = owner === undefined ? undefined : this.holdings.get(owner);
     for (const key of holding?.keys ?? []) {
@@ -165,7 +170,7 @@ export class ExpiringMap<V> {
     return false;
   }
 
-  /** Who has most, what is to come included: among equals the owner of what is new gives way. */
+  /** The owner that has most, the new entry included: with equal counts, the owner of the new entry. */
   private largest(
     byWeight: boolean,
     orNobody: boolean,

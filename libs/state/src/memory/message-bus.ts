@@ -27,7 +27,7 @@ export class TopicListeners {
     this.topics.get(topic)?.next(message);
   }
 
-  /** Ends every subscription. */
+  /** Completes every subscription. */
   close(): void {
     const subjects = Array.from(this.topics.values());
     this.topics.clear();
@@ -35,7 +35,10 @@ export class TopicListeners {
   }
 }
 
-/** A bus within this process: it reaches one process only. Listeners receive after `publish` has returned, as over a network. */
+/**
+ * A bus within this process: it reaches one process only. Listeners receive a message after `publish` has returned, as over a
+ * network.
+ */
 export class ProcessMessageBus extends MessageBus {
   private readonly listeners = new TopicListeners();
 

@@ -15,16 +15,16 @@ import { type Clock, ExpiringMap, MAX_STORED_BYTES, processClock } from './expir
 
 /**
  * Sessions in this process's memory: they serve one process only, and replicas need a shared store.
- * A principal that opens more than its share loses its longest unused session or tombstone; when there is no room at all, the
- * principal that has the most does. That turns the id into a label without power.
+ * A principal that opens more than its share loses its longest unused session or tombstone; when the store is full, the
+ * principal that has the most loses one. A lost id grants nothing any more.
  */
 export class ProcessSessionStore extends SessionStore {
   private readonly sessions: ExpiringMap<Session>;
 
   /**
-   * @param maxSessions remembered at once, tombstones included. Default 10,000
+   * @param maxSessions sessions stored at once, tombstones included. Default 10,000
    * @param maxPerPrincipal of them. Default 1,000
-   * @param ttl milliseconds without use after which a session is forgotten. Default 24 hours
+   * @param ttl milliseconds without use after which a session is removed. Default 24 hours
    */
   constructor(
     maxSessions = 10_000,
@@ -64,7 +64,7 @@ export class ProcessSessionStore extends SessionStore {
     return !holder || (holder.owner === owner && !holder.terminated);
   }
 
-  /** Setting it anew keeps the map in order of last use. */
+  /** Deleting and setting the key keeps the map in order of last use. */
   private keep(id: string, session: Session): void {
     this.sessions.set(id, session, this.ttl, { owner: session.owner });
   }
@@ -82,9 +82,9 @@ export class ProcessStreamLog extends StreamLog {
   private written = 0;
 
   /**
-   * @param maxStreams remembered at once; the one written to longest ago is forgotten first. Default 10,000
+   * @param maxStreams streams stored at once; the one written to longest ago is removed first. Default 10,000
    * @param maxBytes of all streams together, in the same way. Default 64 MiB
-   * @param share of each owner, whose own streams give way beyond it
+   * @param share of each owner, whose own streams are removed beyond it
    */
   constructor(
     limits: StreamLogLimits = {},
@@ -101,7 +101,7 @@ export class ProcessStreamLog extends StreamLog {
   append(stream: string, frame: string, owner?: string): Promise<string> {
     const { maxFrames, maxSize, ttl } = this.limits;
     const log = this.streams.get(stream) ?? { frames: [], size: 0 };
-    // One count for all streams: a stream that was forgotten and begun anew never repeats an entry.
+    // One counter for all streams: a stream that was removed and begun again never repeats an entry.
     this.written += 1;
     const entry = `${this.written}-0`;
     log.frames.push({ entry, frame });
@@ -138,8 +138,8 @@ export class ProcessSubscriptionStore extends SubscriptionBook {
   private readonly pages = new Map<string, Page>();
 
   /**
-   * @param ttl milliseconds that an untouched session is remembered. Default one hour
-   * @param maxHeld sessions remembered for their stream alone. Default 10,000
+   * @param ttl milliseconds for which an unused session is stored. Default one hour
+   * @param maxHeld sessions stored only for their stream. Default 10,000
    * @param now milliseconds; for tests
    */
   constructor(
@@ -207,7 +207,7 @@ export class ProcessSubscriptionStore extends SubscriptionBook {
     return 'added';
   }
 
-  /** Sessions with entries; looks for expired ones only when it matters. */
+  /** Number of sessions with entries; removes expired ones only when the limit is reached. */
   private subscribed(enough: number, owner?: string): number {
     const isCounted = (page: Page) => page.uris.size > 0 && (owner === undefined || page.owner === owner);
     const count = () => [...this.pages.values()].filter(isCounted).length;
@@ -239,7 +239,7 @@ export class ProcessSubscriptionStore extends SubscriptionBook {
     return page;
   }
 
-  /** Streams without subscriptions are forgotten first used first; entries never are. */
+  /** Streams without subscriptions are removed in order of last use; entries never are. */
   private shrink(): void {
     if (this.pages.size <= this.maxHeld) return;
     for (const [session, { uris }] of this.pages) {

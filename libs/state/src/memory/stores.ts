@@ -15,10 +15,10 @@ export class ProcessOneTimeStore extends OneTimeStore {
   private readonly claims: ExpiringMap<true>;
 
   /**
-   * @param maxEntries values, and separately claims, held at once. The oldest value gives way to a new one; a claim never
-   * does, because whoever was first would be first again: without room, claiming fails. Default 100,000
-   * @param maxBytes of all values; here too the oldest gives way. Default 64 MiB
-   * @param shares of each owner: it loses its oldest value, and is refused another claim
+   * @param maxEntries values, and separately claims, stored at once. A new value replaces the oldest; a claim is never
+   * removed, because a second caller could then claim it: without space, claiming fails. Default 100,000
+   * @param maxBytes of all values; the oldest is removed. Default 64 MiB
+   * @param shares of each owner: it loses its oldest value, and a further claim is refused
    */
   constructor(
     maxEntries = 100_000,
@@ -66,9 +66,10 @@ export class ProcessVersionedStore extends VersionedStore {
   private readonly records: ExpiringMap<Held>;
 
   /**
-   * @param maxEntries held at once; a record never gives way: without room, creating fails. Default 10,000
-   * @param maxBytes after which there is no room either; changes of what is there still fit. Default 64 MiB
-   * @param share of each owner: creating one more fails; one of its records that grows makes its oldest give way
+   * @param maxEntries records stored at once; a record is never removed for another: without space, creating fails. Default
+   * 10,000
+   * @param maxBytes limit for new records; changes of existing records still fit. Default 64 MiB
+   * @param share of each owner: a further creation fails; when one of its records grows, its oldest is removed
    */
   constructor(
     maxEntries = 10_000,

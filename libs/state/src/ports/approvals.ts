@@ -1,6 +1,6 @@
 type Members = Readonly<Record<string, unknown>>;
 
-/** What is put before an approver. Plain JSON: it outlives the process that asked. */
+/** The request that an approver sees. Plain JSON: it outlives the process that created it. */
 export interface ApprovalDraft {
   readonly requester: {
     readonly principal: string;
@@ -8,15 +8,15 @@ export interface ApprovalDraft {
     readonly tenant: string | number | null;
   };
   readonly tool: string;
-  /** The tier that the call acts at. */
+  /** The tier of the call. */
   readonly permission: string;
-  /** Names the call: who, what, with which arguments. One case is open upon a subject at a time. */
+  /** Identifies the call: caller, tool and arguments. Only one case per subject is open at a time. */
   readonly subject: string;
-  /** Names what was shown: when that is different, the decision counts for nothing. */
+  /** Digest of what was shown: when it differs, the decision does not apply. */
   readonly holdsFor: string;
-  /** What is shown, as the requester may see it. */
+  /** The text shown to the approver, as the requester may see it. */
   readonly preview: Members;
-  /** The class and row that it is about, when there is one. */
+  /** The class and row of the call, when there is one. */
   readonly className?: string;
   readonly objectId?: string;
   readonly correlationId?: string;
@@ -35,7 +35,7 @@ export interface ApprovalCase extends ApprovalDraft {
   readonly id: string;
   /** Milliseconds since 1970. */
   readonly requestedAt: number;
-  /** When it is forgotten: undecided, or decided and not used. */
+  /** When the case expires: undecided, or decided and not used. */
   readonly expiresAt: number;
   readonly status: 'pending' | 'approved' | 'denied' | 'used';
   readonly decision?: CaseDecision;
@@ -55,14 +55,14 @@ export const MAX_PENDING = 50;
 export const MAX_LISTED = 200;
 
 /**
- * Cases that wait for a person, the same on every replica. Whoever may decide is not judged here. Each requester has a share of
- * undecided cases, beyond which another is refused, and one of decided cases, beyond which the one decided longest ago is
- * forgotten: an approval can then no longer be used, and what was denied may be asked anew.
+ * Cases that wait for a person, the same on every replica. The store does not check who may decide. Each requester has a
+ * share of undecided cases, beyond which another is refused, and one of decided cases, beyond which the one decided longest
+ * ago is removed: an approval can then no longer be used, and a denied call may be requested again.
  */
 export abstract class ApprovalDesk {
   /**
-   * Opens a case, or finds the one upon the same subject that is undecided, denied, or approved and not used yet.
-   * @param ttl milliseconds until it expires; a decision in favour starts the time anew, for the call to use it
+   * Opens a case, or finds the one with the same subject that is undecided, denied, or approved and not used yet.
+   * @param ttl milliseconds until it expires; an approval restarts the time, so that the call can use it
    * @throws ApprovalStoreFull. @throws SharedStateUnavailable
    */
   abstract open(
@@ -73,12 +73,12 @@ export abstract class ApprovalDesk {
   abstract find(id: string): Promise<ApprovalCase | undefined>;
   /** Undecided cases of a tenant, the first to expire first. @throws SharedStateUnavailable */
   abstract pending(tenant: string | number | null): Promise<readonly ApprovalCase[]>;
-  /** Undecided cases of all tenants; null where counting them would mean reading them all. */
+  /** Number of undecided cases of all tenants; null where counting them would require reading all. */
   waiting(): number | null {
     return null;
   }
-  /** The first decision counts, whichever replica it comes to. @throws SharedStateUnavailable */
+  /** Only the first decision counts, on whichever replica it arrives. @throws SharedStateUnavailable */
   abstract decide(id: string, decision: CaseDecision): Promise<'decided' | 'decided_before' | 'unknown'>;
-  /** Uses an approval up: true for one call, false for every other. @throws SharedStateUnavailable */
+  /** Consumes an approval: true for one call, false for every other. @throws SharedStateUnavailable */
   abstract use(id: string): Promise<boolean>;
 }

@@ -1,38 +1,47 @@
-/** What one owner may have of a bounded store, so that nobody's entries give way to somebody else's. */
+/** The share of one owner in a bounded store, so that one owner's entries never displace another owner's. */
 export interface Share {
   /** Default: as many as the store holds. */
   readonly entries?: number;
-  /** Of all entries of the owner together, in what the store weighs them in: bytes. Default: as much as the store holds. */
+  /** Bytes of all entries of the owner together. Default: the limit of the store. */
   readonly weight?: number;
 }
 
 const MIB = 1024 * 1024;
 
-/** Sessions of a principal, ended ones that are remembered included; the longest unused one is forgotten for a new one. */
+/** Sessions of a principal, tombstones of ended ones included; a new session removes the longest unused one. */
 export const SESSION_SHARE: Share = Object.freeze({ entries: 1_000 });
-/** Resumable streams of a principal; the one written to longest ago is forgotten for a new one. */
+/** Resumable streams of a principal; a new stream removes the one written to longest ago. */
 export const STREAM_SHARE: Share = Object.freeze({ entries: 1_000, weight: 16 * MIB });
-/** Values that requests of a principal leave for others; the oldest is forgotten for a new one. */
+/** One-time values that requests of a principal store; a new value removes the oldest. */
 export const VALUE_SHARE: Share = Object.freeze({ entries: 10_000, weight: 16 * MIB });
-/** What a principal used up; one more is refused. */
+/** Claims of a principal; a further one is refused. */
 export const CLAIM_SHARE: Share = Object.freeze({ entries: 10_000 });
-/** Tasks, and separately exports, of a principal: one more is refused; a record that grows makes the oldest of its owner give way. */
+/**
+ * Tasks, and separately exports, of a principal: a further one is refused; a record that grows removes the oldest of its
+ * owner.
+ */
 export const RECORD_SHARE: Share = Object.freeze({ entries: 5_000, weight: 32 * MIB });
-/** Decided approvals of a requester; the one decided longest ago is forgotten for a new one. */
+/** Decided approvals of a requester; a further one removes the one decided longest ago. */
 export const DECIDED_SHARE: Share = Object.freeze({ entries: 1_000 });
-/** Console sessions that a principal ended before their time; ending one more is refused. */
+/** Console sessions that a principal ended before their expiry; a further one is refused. */
 export const ENDED_SESSION_SHARE: Share = Object.freeze({ entries: 1_000 });
 
 /**
- * Milliseconds since 1970 as this process counts them: right when it started, and never set back or forward afterwards.
- * For times that decide something; what people read may come from the machine's clock.
+ * Milliseconds since 1970 on the process clock: set at the start, and never adjusted afterwards. For times that decide
+ * something; displayed times may use the system clock.
  */
 export const steadyClock = (): number => performance.timeOrigin + performance.now();
 
-/** Milliseconds by which clocks of replicas may differ: what one of them seals or writes down holds on all others so long. */
+/**
+ * Maximum difference of the clocks of replicas in milliseconds: an expiry that one replica sets is tolerated by others for
+ * this long.
+ */
 export const CLOCK_DIFFERENCE = 300_000;
 
-/** The state that replicas share cannot be reached. Whoever depends on it refuses: it never goes on without. */
+/**
+ * The shared state of the replicas cannot be reached. An operation that depends on it is refused and never continues without
+ * it.
+ */
 export class SharedStateUnavailable extends Error {
   constructor(cause?: unknown) {
     super('the shared state cannot be reached', { cause });

@@ -1,9 +1,11 @@
 import type { Observable } from 'rxjs';
 
-/** What travels between replicas: plain JSON. */
+/** A message between replicas: plain JSON. */
 export type BusMessage = Readonly<Record<string, unknown>>;
 
-/** Publishes to every replica at once. Nothing is stored: a replica that does not listen at that moment misses it. */
+/**
+ * Publishes to every replica at once. Nothing is stored: a replica that is not subscribed at that moment misses the message.
+ */
 export abstract class MessageBus {
   /**
    * Reaches every listener on every replica, this one included.

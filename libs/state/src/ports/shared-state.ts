@@ -6,48 +6,48 @@ import type { SessionStore } from './sessions.js';
 import type { OneTimeStore, VersionedStore } from './stores.js';
 import type { StreamLog, SubscriptionBook } from './streams.js';
 
-/** Receives that the shared state went away or came back. Never gets a URL or a password. */
+/** Called when the shared state becomes unavailable or available again. Never receives a URL or a password. */
 export interface SharedStateLog {
   warn(message: string): void;
 }
 
-/** Every port over one place: this process's memory, or Redis for all replicas. */
+/** Every port over one store: this process's memory, or Redis for all replicas. */
 export abstract class SharedState {
-  /** Whose state it is: with `process`, a second replica would know nothing of it. */
+  /** Whether replicas share the state: with `process`, each replica has its own. */
   abstract readonly reach: 'process' | 'replicas';
-  /** MCP sessions, whose they are, and when they end. */
+  /** MCP sessions, their owners and their expiry. */
   abstract readonly sessions: SessionStore;
   /** Messages from one replica to all others: cancellations, replies of clients, changes. */
   abstract readonly bus: MessageBus;
-  /** Values that can be taken once, by the first taker. */
+  /** Values that only the first caller can take. */
   abstract readonly oneTime: OneTimeStore;
-  /** Answers on their way, so that a client which lost its stream gets the rest. */
+  /** Frames of answers in progress, so that a client that lost its stream gets the rest. */
   abstract readonly streams: StreamLog;
   /** Which sessions subscribed to which resources. */
   abstract readonly subscriptions: SubscriptionBook;
-  /** Long calls and what came of them. */
+  /** Background tasks and their results. */
   abstract readonly tasks: VersionedStore;
-  /** What was promised to be exported, and to whom. */
+  /** Pending exports and their owners. */
   abstract readonly exports: VersionedStore;
-  /** Sessions of operators that were signed out before their time. */
+  /** Sessions of operators that were signed out before their expiry. */
   abstract readonly endedSessions: VersionedStore;
-  /** How far the chains of audit records have come. */
+  /** The current positions of the chains of audit records. */
   abstract readonly auditChains: VersionedStore;
-  /** What was taken back before it ended by itself. */
+  /** Grants that were revoked before their expiry. */
   abstract readonly revocations: VersionedStore;
-  /** Keys of writes, and what came of them. */
+  /** Keys of writes and the results of these writes. */
   abstract readonly writeKeys: VersionedStore;
-  /** Where rate limits are counted. */
+  /** Counts of rate limits. */
   abstract readonly limiters: RateLimiters;
-  /** What principals took of the data. */
+  /** Data used by principals. */
   abstract readonly budgets: BudgetLedger;
-  /** Calls that wait for a person, and what was decided. */
+  /** Calls that wait for approval, and the decisions. */
   abstract readonly approvals: ApprovalDesk;
-  /** Keys that every replica must have alike, made by the first that asks. */
+  /** Secrets that all replicas share, created by the first that requests one. */
   abstract readonly secrets: SharedSecrets;
-  /** Whether it can be used at this moment, asked anew. Never throws. */
+  /** Whether the state is available now, checked on every call. Never throws. */
   abstract isUp(): Promise<boolean>;
-  /** Ends its connections. What it keeps stays where another replica can find it. */
+  /** Closes its connections. Stored data stays available to other replicas. */
   abstract close(): Promise<void>;
 }
 
@@ -56,11 +56,11 @@ export const SECRET_SIZE = 32;
 
 /** Random secrets that all replicas have in common. */
 export abstract class SharedSecrets {
-  /** The same for every replica that asks by this name, made by the first. @throws SharedStateUnavailable */
+  /** The same secret for every replica that requests this name, created by the first. @throws SharedStateUnavailable */
   abstract secret(name: string): Promise<Buffer>;
 }
 
-/** Secrets of this process: no other replica has them, and they end with it. */
+/** Secrets of this process: no other replica has them, and they are lost with it. */
 export class ProcessSecrets extends SharedSecrets {
   private readonly secrets = new Map<string, Buffer>();
 

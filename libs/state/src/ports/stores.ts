@@ -1,27 +1,27 @@
 import type { BusMessage } from './message-bus.js';
 
-/** Values that are used up by whoever comes first, on whichever replica. */
+/** Values that only the first caller can take, on whichever replica. */
 export abstract class OneTimeStore {
   /**
-   * Keeps a value for `ttl` milliseconds, in place of an earlier one.
-   * @param owner the principal in whose share it counts: beyond it, its oldest value is forgotten. Default: nobody's
+   * Stores a value for `ttl` milliseconds, in place of an earlier one.
+   * @param owner the principal in whose share it counts: beyond it, its oldest value is removed. Default: none
    * @throws SharedStateUnavailable
    */
   abstract keep(key: string, value: BusMessage, ttl: number, owner?: string): Promise<void>;
-  /** Hands the value out and forgets it in one step: of two callers, one gets it. @throws SharedStateUnavailable */
+  /** Returns the value and removes it in one step: of two callers, one receives it. @throws SharedStateUnavailable */
   abstract take(key: string): Promise<BusMessage | undefined>;
   /**
    * True for the first caller within `ttl` milliseconds, false for every later one.
-   * @param owner the principal in whose share it counts. Default: nobody's
-   * @throws SharedStateUnavailable, also when its owner has no room for another: nothing is ever used twice
+   * @param owner the principal in whose share it counts. Default: none
+   * @throws SharedStateUnavailable, also when its owner has no space for another: nothing is ever used twice
    */
   abstract claim(key: string, ttl: number, owner?: string): Promise<boolean>;
 }
 
-/** A record as one reader saw it. */
+/** A record as one reader received it. */
 export interface VersionedRecord {
   readonly value: BusMessage;
-  /** Rises with every change. */
+  /** Increases with every change. */
   readonly revision: number;
 }
 
@@ -30,16 +30,16 @@ export interface ListedRecord extends VersionedRecord {
   readonly id: string;
 }
 
-/** Records that a listing goes back to. */
+/** Maximum number of records in a listing. */
 export const MAX_LISTED_RECORDS = 1_000;
 
-/** Records that several replicas change: whoever saw an older state changes nothing. */
+/** Records that several replicas change: a change based on an older revision is not applied. */
 export abstract class VersionedStore {
   /**
-   * Keeps a new record for `ttl` milliseconds.
-   * @param owner the principal in whose share it counts: beyond it there is no room for another, and one that grows makes the
-   * owner's oldest give way. Default: nobody's; such a record never gives way
-   * @returns false when the id is taken. @throws SharedStateUnavailable, also without room
+   * Stores a new record for `ttl` milliseconds.
+   * @param owner the principal in whose share it counts: beyond it a further record is refused, and a record that grows
+   * removes the owner's oldest. Default: none; such a record is never removed for another
+   * @returns false when the id is taken. @throws SharedStateUnavailable, also without space
    */
   abstract create(id: string, value: BusMessage, ttl: number, owner?: string): Promise<boolean>;
   /** @throws SharedStateUnavailable */
@@ -52,7 +52,7 @@ export abstract class VersionedStore {
   /** @throws SharedStateUnavailable */
   abstract remove(id: string): Promise<void>;
   /**
-   * For operators: what was created or changed last, that first.
+   * For operators: the records that were created or changed last, newest first.
    * @param limit at most `MAX_LISTED_RECORDS`. @throws SharedStateUnavailable
    */
   abstract latest(limit: number): Promise<readonly ListedRecord[]>;

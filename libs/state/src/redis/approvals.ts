@@ -12,12 +12,12 @@ import { DECIDED_SHARE, steadyClock } from '../ports/bounds.js';
 import { parseStoredObject, type RedisConnection, RedisScript } from './redis-connection.js';
 import { RedisShares } from './shares.js';
 
-/** The clock that decides when a case ends is that of Redis: those of the replicas may differ. */
+/** The clock of Redis decides when a case expires: the clocks of the replicas may differ. */
 const NOW = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
 
-/** Writes the case unless another one is open upon the subject by now; the ended one that was seen there does not count. */
+/** Writes the case unless another one is open for the subject by now; the expired case that was read there does not count. */
 const OPEN = new RedisScript(`${NOW}
 local open = redis.call('GET', KEYS[1])
 if open and open ~= ARGV[2] then return { open, 0 } end
@@ -51,14 +51,14 @@ redis.call('HSET', KEYS[2], 'status', 'used')
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1`);
 
-/** Milliseconds after which the difference to the clock of Redis is measured anew. */
+/** Milliseconds after which the difference to the clock of Redis is measured again. */
 const MEASURED = 60_000;
 
-/** Those that have not ended, the next to end first. */
+/** The cases that have not expired, the next to expire first. */
 const LIST = new RedisScript(`${NOW}
 return redis.call('ZRANGEBYSCORE', KEYS[1], now, '+inf', 'LIMIT', 0, ARGV[1])`);
 
-/** Cases for all replicas. They outlive every process and end with their time. */
+/** Cases for all replicas. They outlive every process until they expire. */
 export class RedisApprovalStore extends ApprovalDesk {
   private measured: { readonly at: number; readonly behind: number } | null = null;
 
@@ -123,7 +123,7 @@ export class RedisApprovalStore extends ApprovalDesk {
     if (!known) return 'unknown';
     const status = decision.approved ? 'approved' : 'denied';
     const ttl = Number(fields['ttl']);
-    // Counted first: when that fails nothing is decided, and the approver may try again.
+    // Counted first: when that fails there is no decision, and the approver may try again.
     await this.decided.take(known.requester.principal, this.part('case', id), { ttl });
     const answer = await this.run(DECIDE, id, known, [status, JSON.stringify(decision), ttl]);
     return answer === 'decided' || answer === 'decided_before' ? answer : 'unknown';
@@ -167,14 +167,14 @@ export class RedisApprovalStore extends ApprovalDesk {
     return this.part('tenant', JSON.stringify(tenant));
   }
 
-  /** All on one node of a cluster: a decision changes several of them in one step. */
+  /** All keys are on one node of a cluster: a decision changes several of them in one step. */
   private part(kind: string, name: string): string {
     return this.redis.key('approvals', 'desk', `${kind}:${hash('sha256', name, 'base64url')}`);
   }
 }
 
 /**
- * Anything that is no case of ours is none at all. One that has ended is not there any more.
+ * Returns no case for data that is not a case, or for an expired one.
  * @param behind milliseconds that the clock of this process is behind that of Redis
  */
 function readCase(id: string, fields: Record<string, string>, behind: number): ApprovalCase | undefined {

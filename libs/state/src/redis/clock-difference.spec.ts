@@ -38,7 +38,7 @@ describe('approvals of replicas whose clocks differ', () => {
     const [here, there] = await Promise.all([replica(one), replica(other)]);
     const { opened } = await here.desk.open(draftOf({ subject: `${one} ${other}` }), TTL);
     const shown = await there.desk.find(opened.id);
-    // In the words of the clock there, a minute from now.
+    // One minute from now on the other clock.
     expect(Math.abs((shown?.expiresAt ?? 0) - there.now() - TTL)).toBeLessThan(10_000);
     expect(Math.abs(opened.expiresAt - here.now() - TTL)).toBeLessThan(10_000);
     expect((await there.desk.pending('acme')).map(({ id }) => id)).toContain(opened.id);

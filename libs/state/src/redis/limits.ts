@@ -16,8 +16,8 @@ import { SharedStateUnavailable } from '../ports/bounds.js';
 import { type RedisConnection, RedisScript } from './redis-connection.js';
 
 /**
- * A hash for each account: `step:quantity` → used, in steps of the server's clock. What left the window is removed on the
- * way. ARGV: step in milliseconds, steps of a window.
+ * A hash for each account: `step:quantity` → used, in steps of the server's clock. Steps that have left the window are
+ * removed during each call. ARGV: step in milliseconds, steps of a window.
  */
 const READ = `
 local time = redis.call('TIME')
@@ -45,7 +45,10 @@ local function add(quantity, amount)
 end
 `;
 
-/** ARGV from 3: the limits, -1 for none; then 1 to count a call. Returns the used-up quantity and the milliseconds until some of it is free. */
+/**
+ * ARGV from 3: the limits, -1 for none; then 1 to count a call. Returns the exhausted quantity and the milliseconds until
+ * some of it is available.
+ */
 const ADMIT = new RedisScript(`${READ}${ADD}
 table.sort(steps, function(a, b) return a[1] < b[1] end)
 local which, longest = 0, -1
@@ -67,7 +70,7 @@ end
 if which == 0 and ARGV[7] == '1' then add(1, 1) end
 return { which, math.ceil(longest) }`);
 
-/** ARGV from 3: what was used. */
+/** ARGV from 3: the quantities used. */
 const CHARGE = new RedisScript(`${READ}${ADD}
 for quantity = 1, 4 do add(quantity, tonumber(ARGV[2 + quantity])) end
 return 1`);
@@ -113,13 +116,13 @@ export class RedisBudgetLedger extends BudgetLedger {
       script.run(redis, this.keys(account, budget), this.args(budget, args)),
     );
     const numbers = Array.isArray(reply) ? (reply as unknown[]).map(Number) : [];
-    // Anything else is no answer, and no answer is no admission.
+    // Any other value is an invalid answer, and without an answer the call is not admitted.
     if (numbers.length < 2 || numbers.some((number) => !Number.isSafeInteger(number)))
       throw new SharedStateUnavailable('an account could not be read');
     return numbers;
   }
 
-  /** The window belongs to the account: one that was changed starts anew. */
+  /** Each account has its own window: after a change of its length, counting starts again. */
   private keys(account: string, { window }: DataBudget): string[] {
     return [this.redis.key('budget', JSON.stringify([account, window]))];
   }
@@ -131,8 +134,8 @@ export class RedisBudgetLedger extends BudgetLedger {
 
 /**
  * A list of the times of permitted calls, at most as many as are permitted; in microseconds of the server, so that replicas
- * need no common clock. The call that is `limit` calls back decides: a new one is permitted once it left the window.
- * Returns the microseconds to wait, or -1.
+ * need no common clock. The call `limit` positions back decides: a new call is permitted once it has left the window. Returns
+ * the microseconds to wait, or -1.
  */
 const CHECK = new RedisScript(`
 local time = redis.call('TIME')
@@ -144,7 +147,10 @@ redis.call('LTRIM', KEYS[1], '-' .. ARGV[1], -1)
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return -1`);
 
-/** How many calls count, and how long the deciding one still does, or -1. The times rise, so the first that counts is found by halving. */
+/**
+ * How many calls count, and for how long the deciding one still does, or -1. The times increase, so a binary search finds the
+ * first that counts.
+ */
 const USAGE = new RedisScript(`
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -189,14 +195,14 @@ class RedisRateLimiter extends SlidingRateLimiter {
     return this.redis.send((redis) => script.run(redis, [this.keyOf(key)], args));
   }
 
-  /** The rate belongs to the name: one that was changed starts a count of its own. */
+  /** The rate is part of the name: after a change of the rate, a new count starts. */
   private keyOf(key: string): string {
     const { limit, window } = this.rate;
     return this.redis.key('rate', JSON.stringify([this.name, limit, window, key]));
   }
 }
 
-/** Limits that all replicas count together. They fail when Redis is away: the caller then refuses. */
+/** Limits that all replicas count together. They fail when Redis is unavailable: the caller then refuses. */
 export class RedisRateLimiters extends RateLimiters {
   constructor(private readonly redis: RedisConnection) {
     super();

@@ -11,18 +11,18 @@ import { RedisSessionStore, RedisStreamLog } from './sessions.js';
 import { RedisOneTimeStore, RedisVersionedStore } from './stores.js';
 import { RedisSubscriptionStore } from './subscriptions.js';
 
-/** Milliseconds between pings of a subscribed connection: a dead one would otherwise go unnoticed. */
+/** Milliseconds between pings of a subscribed connection: otherwise a dead connection would not be detected. */
 const HEARTBEAT = 5_000;
 
 interface BusConnections {
   readonly commands: RedisConnection;
-  /** Its own: a subscribed connection can send nothing else. */
+  /** A separate connection: a subscribed one cannot send other commands. */
   readonly subscriptions: RedisConnection;
 }
 
 /**
- * A bus for all replicas. Every topic travels on one channel, so that a listener receives from the moment it subscribes; a
- * message is `topic`, a line break and JSON, so that a replica without a listener parses nothing.
+ * A bus for all replicas. All topics use one channel, so that a listener receives from the moment it subscribes; a message is
+ * `topic`, a line break and JSON, so that a replica without a listener parses nothing.
  */
 class RedisMessageBus extends MessageBus {
   private readonly listeners = new TopicListeners();
@@ -66,18 +66,18 @@ class RedisMessageBus extends MessageBus {
 
   private async checkConnection(): Promise<void> {
     const { subscriptions } = this.connections;
-    // Without an answer `send` gives the connection up, and it opens again.
+    // Without an answer `send` closes the connection, and it reconnects.
     if (subscriptions.isUsable) await subscriptions.send((redis) => redis.ping()).catch(() => undefined);
   }
 }
 
-/** Secrets kept in Redis for good: whoever may read that Redis may read them. */
+/** Secrets stored in Redis without expiry: every client that may read that Redis may read them. */
 class RedisSecrets extends SharedSecrets {
   private readonly known = new Map<string, Buffer>();
 
   constructor(private readonly redis: RedisConnection) {
     super();
-    // A Redis that lost its secrets lost its claims as well: what was sealed before must not be honoured again.
+    // A Redis that lost its secrets lost its claims as well: values sealed before must not be accepted again.
     redis.onReturn(() => this.known.clear());
   }
 
@@ -96,7 +96,7 @@ class RedisSecrets extends SharedSecrets {
   }
 }
 
-/** Milliseconds the start waits for Redis. */
+/** Milliseconds for which the start waits for Redis. */
 const FIRST_CONNECTION = 1_000;
 
 /** State in Redis, for every replica that is given the same URL and prefix. */

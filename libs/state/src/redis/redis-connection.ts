@@ -4,7 +4,7 @@ import { SharedStateUnavailable } from '../ports/bounds.js';
 import type { BusMessage } from '../ports/message-bus.js';
 import type { SharedStateLog } from '../ports/shared-state.js';
 
-/** A Lua script: several commands that nothing can come between, in one round trip. */
+/** A Lua script: several commands that run atomically, in one round trip. */
 export class RedisScript {
   private readonly digest: string;
 
@@ -12,7 +12,7 @@ export class RedisScript {
     this.digest = hash('sha1', lua, 'hex');
   }
 
-  /** Redis knows a script by its digest after the first time; one that was restarted is sent it again. */
+  /** Redis identifies a script by its digest after the first call; after a restart the script is sent again. */
   async run(
     redis: Redis,
     keys: readonly string[],
@@ -27,7 +27,7 @@ export class RedisScript {
   }
 }
 
-/** What Redis holds may have been written by anything: only a JSON object is one. */
+/** Any client may have written the data in Redis: only a JSON object is accepted. */
 export function parseStoredObject(text: unknown): BusMessage | undefined {
   if (typeof text !== 'string') return undefined;
   try {
@@ -43,11 +43,13 @@ export function parseStoredObject(text: unknown): BusMessage | undefined {
 export interface RedisSettings {
   /** `redis://` or `rediss://`. */
   readonly url: string;
-  /** What every key and channel begins with. Default `parley`. */
+  /** The prefix of every key and channel. Default `parley`. */
   readonly prefix?: string;
 }
 
-/** Milliseconds Redis has to answer. Then it is taken for gone, so that the next command fails at once. */
+/**
+ * Milliseconds in which Redis must answer. Then the connection is treated as lost, so that the next command fails at once.
+ */
 const ANSWER_TIMEOUT = 400;
 const LONGEST_RECONNECT_PAUSE = 1_000;
 
@@ -55,22 +57,22 @@ const OPTIONS: RedisOptions = {
   lazyConnect: true,
   protocol: 2,
   disableClientInfo: true,
-  // A command is sent now or fails now, and nothing is sent twice: a caller that was refused must not be counted later.
+  // A command is sent now or fails now, and nothing is sent twice: a refused caller must not be counted later.
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
   autoResubscribe: false,
   connectTimeout: 1_000,
-  // Of the handshake; `send` is less patient.
+  // The timeout of the handshake; `send` has a shorter one.
   commandTimeout: 1_000,
   disconnectTimeout: 1,
   keepAlive: 10_000,
   retryStrategy: (attempt) => Math.min(25 * 2 ** Math.min(attempt, 6), LONGEST_RECONNECT_PAUSE),
-  // After a failover this is a replica: the new primary is found by connecting again.
+  // After a failover this server is a replica: reconnecting finds the new primary.
   reconnectOnError: (error) => error.message.startsWith('READONLY'),
 };
 
-/** @throws TypeError without the URL in it: it may hold a password */
+/** @throws TypeError without the URL in it: it may contain a password */
 function createClient(url: string, connectionName: string): Redis {
   if (!/^rediss?:\/\//.test(url) || !URL.canParse(url)) {
     throw new TypeError('the Redis URL cannot be read: expected redis://host:port or rediss://host:port');
@@ -78,18 +80,18 @@ function createClient(url: string, connectionName: string): Redis {
   return new Redis(url, { ...OPTIONS, connectionName });
 }
 
-/** Only the words of a driver's error: the error itself carries the arguments of the command, which are not for a log. */
+/** Only the message of a driver's error: the error itself contains the arguments of the command, which must not be logged. */
 function unavailable(error: unknown): SharedStateUnavailable {
   return new SharedStateUnavailable(new Error(error instanceof Error ? error.message : 'unknown failure'));
 }
 
-/** Owner of one connection to Redis. It never queues, and reconnects by itself for ever. */
+/** Owner of one connection to Redis. It never queues, and reconnects by itself without a limit. */
 export class RedisConnection {
   private readonly redis: Redis;
   private readonly prefix: string;
   private away = false;
   private ended = false;
-  /** Undefined while it subscribes to none. */
+  /** Undefined when it subscribes to no channel. */
   private isSubscribed: boolean | undefined;
   private whenUsable: (() => void) | undefined;
   private readonly returnListeners: (() => void)[] = [];
@@ -108,12 +110,14 @@ export class RedisConnection {
     });
   }
 
-  /** Whether it can be used at this moment; one with a channel must be subscribed to it. */
+  /** Whether it can be used now; a connection with a channel must be subscribed to it. */
   get isUsable(): boolean {
     return this.redis.status === 'ready' && (this.isSubscribed ?? true);
   }
 
-  /** Begins to connect and waits at most `timeout` milliseconds for it; a Redis that is away is tried again for ever. */
+  /**
+   * Starts to connect and waits at most `timeout` milliseconds; attempts at an unavailable Redis continue without a limit.
+   */
   async open(timeout: number): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const settled = new Promise<void>((resolve) => {
@@ -126,20 +130,20 @@ export class RedisConnection {
   }
 
   /**
-   * The key of a thing. Its name is hashed: short and harmless whatever a caller chose. The braces keep the parts of one
-   * thing on one node of a cluster.
+   * The Redis key of an entry. Its name is hashed: short and harmless whatever the caller chose. The braces keep the keys of
+   * one entry on one node of a cluster.
    */
   key(kind: string, name: string, part?: string): string {
     const key = `${this.prefix}:{${kind}:${hash('sha256', name, 'base64url')}}`;
     return part === undefined ? key : `${key}:${part}`;
   }
 
-  /** The name of a channel: no key, and the same for every replica. */
+  /** The name of a channel: not a key, and the same for every replica. */
   channel(name: string): string {
     return `${this.prefix}:${name}`;
   }
 
-  /** @throws SharedStateUnavailable whatever goes wrong */
+  /** @throws SharedStateUnavailable for every failure */
   async send<T>(command: (redis: Redis) => Promise<T>): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
     let waiting = true;
@@ -149,7 +153,7 @@ export class RedisConnection {
         reject(new Error(`no answer within ${ANSWER_TIMEOUT} ms`));
         this.redis.disconnect(true);
       };
-      // A process that was busy itself first reads what has arrived, twice round its event loop.
+      // A process that was busy itself first reads the data that has arrived, in two turns of its event loop.
       timer = setTimeout(() => setImmediate(() => setImmediate(giveUp)), ANSWER_TIMEOUT);
     });
     try {
@@ -162,7 +166,7 @@ export class RedisConnection {
     }
   }
 
-  /** Hears a channel, again after every outage. One channel for each connection, named before it is opened. */
+  /** Subscribes to a channel, again after every outage. One channel for each connection, set before it is opened. */
   subscribe(channel: string, receive: (text: string) => void): void {
     this.isSubscribed = false;
     this.redis.on('message', (_from: string, text: string) => receive(text));
@@ -178,7 +182,7 @@ export class RedisConnection {
     });
   }
 
-  /** After every outage: Redis may have lost what it held. */
+  /** Called after every outage: Redis may have lost its data. */
   onReturn(listener: () => void): void {
     this.returnListeners.push(listener);
   }

@@ -41,7 +41,7 @@ function persistenceOf(info: ReadonlyMap<string, string>, save: string | null): 
   return save === '' ? 'none' : 'snapshots';
 }
 
-/** Null where a hosted Redis keeps its configuration to itself. */
+/** Null where a hosted Redis does not expose its configuration. */
 async function configured(connection: RedisConnection, name: string): Promise<string | null> {
   try {
     const answer = (await connection.send((redis) => redis.config('GET', name))) as unknown[];

@@ -69,7 +69,7 @@ describe('a Redis that goes away and comes back', () => {
     server.pause();
     try {
       await expect(state.oneTime.take('k')).rejects.toBeInstanceOf(SharedStateUnavailable);
-      // Refused at once, in the driver: nothing more is sent to a connection that was given up.
+      // The driver refuses at once: nothing more is sent on a closed connection.
       await expect(state.oneTime.take('k')).rejects.toMatchObject({
         cause: { message: expect.not.stringContaining('no answer') as string },
       });

@@ -5,7 +5,7 @@ import { type LoggedFrame, STREAM_LOG_LIMITS, StreamLog, type StreamLogLimits } 
 import { parseStoredObject, type RedisConnection, RedisScript } from './redis-connection.js';
 import { RedisShares } from './shares.js';
 
-/** Writes the session unless somebody else's, or an ended one, has the key. */
+/** Writes the session unless the key holds another principal's session or an ended one. */
 const CREATE = new RedisScript(`
 local held = redis.call('HMGET', KEYS[1], 'owner', 'terminated')
 if held[1] and (held[1] ~= ARGV[1] or held[2] ~= '0') then return 0 end
@@ -29,14 +29,17 @@ redis.call('HSET', KEYS[1], 'capabilities', '{}', 'terminated', '1')
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return 1`);
 
-/** Seconds after which a session that is used is counted as used anew: a request in between costs one command. */
+/** Seconds after which the use of a session is recorded again: a request in between needs one command. */
 const COUNTED_EVERY = 60;
 
-/** Sessions for all replicas: one hash for each, which ends when it was not used for its time. */
+/** Sessions for all replicas: one hash for each, which expires when it was not used for its time to live. */
 export class RedisSessionStore extends SessionStore {
   private readonly shares: RedisShares;
 
-  /** @param ttl milliseconds without use. Default 24 hours. @param share of each principal, whose longest unused session gives way */
+  /**
+   * @param ttl milliseconds without use. Default 24 hours. @param share of each principal, whose longest unused session is
+   * removed
+   */
   constructor(
     private readonly redis: RedisConnection,
     private readonly ttl = SESSION_TTL,
@@ -83,7 +86,7 @@ export class RedisSessionStore extends SessionStore {
   }
 }
 
-/** Anything that is no session is nobody's: its id is a label without power. */
+/** Data that is not a session has no owner: its id grants nothing. */
 function readSession(reply: unknown): Session | undefined {
   if (!Array.isArray(reply)) return undefined;
   const [owner, version, stored, terminated, logLevel] = reply as unknown[];
@@ -95,8 +98,9 @@ function readSession(reply: unknown): Session | undefined {
 }
 
 /**
- * Adds a frame, then lets the oldest ones go until number and size fit; the size of a stream is kept beside it. Entries are
- * microseconds of the server, so that a stream forgotten and begun anew repeats none, and rise when its clock does not.
+ * Adds a frame, then removes the oldest frames until number and size fit; the size of a stream is stored beside it. Entries
+ * are microseconds of the server, so that a stream that was removed and begun again repeats none, and increase when its clock
+ * does not.
  */
 const APPEND = new RedisScript(`
 local time = redis.call('TIME')
@@ -121,10 +125,10 @@ const AFTER = new RedisScript(`
 if #redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[1]) == 0 then return false end
 return redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+')`);
 
-/** As Redis writes the entries of a stream; anything else names none. */
+/** The form in which Redis writes the entries of a stream; other text identifies none. */
 const ENTRY = /^\d{1,18}-\d{1,18}$/;
 
-/** Stream frames for all replicas: a Redis stream for each, which ends when nothing was added for its time. */
+/** Stream frames for all replicas: a Redis stream for each, which expires when nothing was added for its time to live. */
 export class RedisStreamLog extends StreamLog {
   private readonly limits: Required<StreamLogLimits>;
   private readonly shares: RedisShares;
@@ -166,7 +170,7 @@ export class RedisStreamLog extends StreamLog {
   }
 }
 
-/** One entry that is none makes the replay a gap. */
+/** One invalid entry makes the replay a gap. */
 function readFrames(reply: unknown): readonly LoggedFrame[] | undefined {
   if (!Array.isArray(reply)) return undefined;
   const frames: LoggedFrame[] = [];

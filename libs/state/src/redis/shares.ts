@@ -2,8 +2,8 @@ import type { Share } from '../ports/bounds.js';
 import { type RedisConnection, RedisScript } from './redis-connection.js';
 
 /**
- * KEYS: an owner's members by the time they end, their weights (`#` is their sum). ARGV: member, weight, ttl, entries, weight
- * of the share, 1 to refuse instead of letting older ones go. Returns what had to go, or false for a refusal.
+ * KEYS: an owner's members by their expiry, their weights (`#` is their sum). ARGV: member, weight, ttl, entries, weight of
+ * the share, 1 to refuse instead of removing older ones. Returns the removed members, or false for a refusal.
  */
 const TAKE = new RedisScript(`
 local time = redis.call('TIME')
@@ -48,7 +48,7 @@ redis.call('HDEL', KEYS[2], ARGV[1])
 if had ~= 0 then redis.call('HINCRBY', KEYS[2], '#', -had) end
 return 1`);
 
-/** How much of it a key is. */
+/** The weight of a key in the share. */
 interface Counted {
   /** Milliseconds that the key lives. */
   readonly ttl: number;
@@ -57,8 +57,8 @@ interface Counted {
 }
 
 /**
- * Which keys of a kind are whose, so that each owner is held to its share on all replicas together. The keys themselves may be
- * on other nodes of a cluster: what had to go is deleted in a step of its own.
+ * The keys of a kind by owner, so that each owner's share is limited on all replicas together. The keys themselves may be on
+ * other nodes of a cluster: removed members are deleted in a separate step.
  */
 export class RedisShares {
   constructor(
@@ -67,14 +67,14 @@ export class RedisShares {
     private readonly share: Share,
   ) {}
 
-  /** Counts a key, or counts it anew, and deletes the owner's keys that it set longest ago beyond the share. */
+  /** Counts a key, or counts it again, and deletes the keys that the owner set longest ago beyond the share. */
   async take(owner: string, key: string, counted: Counted): Promise<void> {
     const gone = await this.run(owner, key, counted, false);
     if (gone && gone.length > 0)
       await this.redis.send((redis) => Promise.all(gone.map((one) => redis.del(one))));
   }
 
-  /** Counts a key while the share has room. @returns false when it has none, and nothing changed */
+  /** Counts a key while the share has space. @returns false when it has none, and nothing changed */
   async claim(owner: string, key: string, counted: Counted): Promise<boolean> {
     return (await this.run(owner, key, counted, true)) !== null;
   }

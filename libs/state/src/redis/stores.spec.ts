@@ -98,7 +98,7 @@ describe('what Redis holds', () => {
     await streams.append('s', 'frame', 'ada');
     await tasks.create('t', {}, 60_000, 'ada');
     const keys = await keysOf(prefix);
-    // Shares that weigh something are two keys.
+    // A share with a weight has two keys.
     expect(keys).toHaveLength(10 + 8);
     for (const key of keys) expect(await room.client.pttl(key)).toBeGreaterThan(0);
   });

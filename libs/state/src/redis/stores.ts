@@ -10,12 +10,12 @@ import {
 import { parseStoredObject, type RedisConnection, RedisScript } from './redis-connection.js';
 import { RedisShares } from './shares.js';
 
-/** One-time values for all replicas: a key for each, which ends by itself. */
+/** One-time values for all replicas: a key for each, which expires by itself. */
 export class RedisOneTimeStore extends OneTimeStore {
   private readonly values: RedisShares;
   private readonly claims: RedisShares;
 
-  /** @param shares of each owner: it loses its oldest value, and is refused another claim */
+  /** @param shares of each owner: it loses its oldest value, and a further claim is refused */
   constructor(
     private readonly redis: RedisConnection,
     shares = { values: VALUE_SHARE, claims: CLAIM_SHARE },
@@ -47,7 +47,7 @@ export class RedisOneTimeStore extends OneTimeStore {
   }
 }
 
-/** Redis takes whole milliseconds, and at least one. */
+/** Redis accepts whole milliseconds, and at least one. */
 function wholeMilliseconds(ttl: number): number {
   return Math.max(1, Math.ceil(ttl));
 }
@@ -65,18 +65,18 @@ redis.call('HINCRBY', KEYS[1], 'revision', 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return { redis.call('HGET', KEYS[1], 'owner') or '' }`);
 
-/** Which records changed last: bounded, and no longer than the last of them. */
+/** The index of the records that changed last: bounded, and it expires with the last of them. */
 const NOTE = new RedisScript(`
 local now = redis.call('TIME')
 redis.call('ZADD', KEYS[1], now[1] * 1000000 + now[2], ARGV[1])
 redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -1 - tonumber(ARGV[3]))
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`);
 
-/** Versioned records for all replicas: a hash for each, which ends by itself. */
+/** Versioned records for all replicas: a hash for each, which expires by itself. */
 export class RedisVersionedStore extends VersionedStore {
   private readonly shares: RedisShares;
 
-  /** @param kind keeps the ids of several stores apart. @param share of each owner */
+  /** @param kind separates the ids of several stores. @param share of each owner */
   constructor(
     private readonly redis: RedisConnection,
     private readonly kind: string,
@@ -135,7 +135,7 @@ export class RedisVersionedStore extends VersionedStore {
     return this.redis.key('latest', this.kind);
   }
 
-  /** Of its own: the index and the record may be on different nodes of a cluster. */
+  /** A separate command: the index and the record may be on different nodes of a cluster. */
   private async note(id: string, ttl: number): Promise<void> {
     await this.redis.send((redis) => NOTE.run(redis, [this.index], [id, Math.ceil(ttl), MAX_LISTED_RECORDS]));
   }

@@ -13,7 +13,7 @@ local now = t[1] * 1000 + math.floor(t[2] / 1000)
 
 /**
  * KEYS: a session's addresses, the index of sessions, unused, the sessions of its owner. ARGV: address, session, per session,
- * sessions, ttl, sessions of the owner or -1. The owner's are looked through only when there seem to be too many.
+ * sessions, ttl, sessions of the owner or -1. The sessions of the owner are checked only when there may be too many.
  */
 const ADD = new RedisScript(`${NOW}
 local known = redis.call('SISMEMBER', KEYS[1], ARGV[1]) == 1
@@ -69,7 +69,7 @@ return 1`);
 
 /** The subscriptions of all replicas: a set of addresses for each session, and an index that counts the sessions. */
 export class RedisSubscriptionStore extends SubscriptionBook {
-  /** @param ttl milliseconds that an untouched session is remembered. Default one hour */
+  /** @param ttl milliseconds for which an unused session is stored. Default one hour */
   constructor(
     private readonly redis: RedisConnection,
     private readonly ttl = SUBSCRIPTION_TTL,
@@ -122,7 +122,7 @@ export class RedisSubscriptionStore extends SubscriptionBook {
     return this.redis.send((redis) => script.run(redis, [uris, index, holder, owned], args));
   }
 
-  /** All on one node of a cluster: they change together. */
+  /** All keys are on one node of a cluster: they change together. */
   private keys(session: string): { uris: string; index: string; holder: string } {
     const of = digest(session);
     return {
@@ -133,7 +133,7 @@ export class RedisSubscriptionStore extends SubscriptionBook {
   }
 }
 
-/** Short and harmless, whatever a caller chose. */
+/** A short and harmless key, whatever the caller chose. */
 function digest(session: string): string {
   return hash('sha256', session, 'base64url');
 }
