@@ -71,7 +71,7 @@ export interface AgentShape {
   readonly methods: NameFilter;
   /** Over canonical class names. */
   readonly classes: NameFilter;
-  /** Its own; those of `outer` apply as well. */
+  /** Its own filters; those of `outer` apply as well. */
   readonly filters: ClassFilters;
   readonly tenantId: string | number | null;
   readonly allowMutations: boolean;
@@ -82,7 +82,7 @@ export interface AgentShape {
   readonly rate: RateLimit | null;
   /** Creates its limiters and those of its sub-agents. */
   readonly limiters: RateLimiters;
-  /** Of a principal; sub-agents share that of the root agent. */
+  /** Data budget of a principal; sub-agents share that of the root agent. */
   readonly budget: DataBudget | null;
   readonly recursionDepth: number;
   readonly impersonationLabel: string | null;

@@ -76,7 +76,7 @@ export abstract class SlidingRateLimiter extends RateLimiter {
   }
 }
 
-/** Where limiters count: limiters of one name and rate share what they count, on every replica that shares the place. */
+/** The store of the counts: limiters of one name and rate share their counts, on every replica that shares the store. */
 export abstract class RateLimiters {
   /** The limiter of this name; the same name has the same counts. */
   abstract limiter(name: string, rate: RateLimit): SlidingRateLimiter;
@@ -99,7 +99,7 @@ export class NarrowedRateLimiter extends RateLimiter {
   }
 }
 
-/** The times of the attempts that still count, oldest first; forgetting is amortised O(1) however large the limit. */
+/** The times of the attempts that still count, oldest first; removal is amortised O(1) for any limit. */
 class SlidingLog {
   private stamps: number[] = [];
   private head = 0;
@@ -125,14 +125,14 @@ class SlidingLog {
   }
 }
 
-/** Counts in this process's memory, for this process alone. */
+/** Counts in this process's memory, for this process only. */
 export class ProcessRateLimiter extends SlidingRateLimiter {
   private readonly logs = new Map<string, SlidingLog>();
 
   constructor(
     rate: RateLimit = DEFAULT_RATE_LIMIT,
     private readonly now: () => number = () => performance.now() / 1000,
-    /** Principals remembered; the longest idle is forgotten first. */
+    /** Maximum principals stored; the longest idle is removed first. */
     private readonly maxPrincipals = 10_000,
   ) {
     super(rate);
@@ -179,11 +179,11 @@ export class ProcessRateLimiter extends SlidingRateLimiter {
   }
 }
 
-/** Limiters of one process. Names of sub-agents are the application's: the longest unused limiter is forgotten first. */
+/** Limiters of one process. The application chooses the names of sub-agents: the longest unused limiter is removed first. */
 export class ProcessRateLimiters extends RateLimiters {
   private readonly limiters = new Map<string, ProcessRateLimiter>();
 
-  /** @param now seconds. @param maxLimiters remembered at once. Default 1000 */
+  /** @param now seconds. @param maxLimiters stored at once. Default 1000 */
   constructor(
     private readonly now?: () => number,
     private readonly maxLimiters = 1000,

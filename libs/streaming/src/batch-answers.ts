@@ -4,20 +4,20 @@ import { batchAnswerLeftOut, batchMessageNotRun } from './http/refusals.js';
 import type { Reply } from './http/reply.js';
 import type { Message } from './message.js';
 
-/** Bytes of all answers to one batch, which are put together before they are sent. */
+/** Maximum bytes of all answers to one batch, which are combined before they are sent. */
 const MAX_BATCH_ANSWER = 8 * 1024 * 1024;
-/** Messages of one batch that are worked on at once. */
+/** Messages of one batch that are processed at once. */
 const CONCURRENCY = 4;
 
-/** The answers to one batch while they come in: bounded, however many the batch asks for. */
+/** The answers to one batch while they arrive: bounded, whatever the number of messages. */
 export class BatchAnswers {
   private bytes = 0;
   private isFull = false;
 
   /**
-   * Runs some of the batch, a few at once. Once the answers are full, what has not begun is not begun; of what runs by then,
-   * the answers that still fit are kept.
-   * @returns what came of each, in no order
+   * Runs some messages of the batch, a few at once. Once the answers reach the limit, no further message is started; of the
+   * running ones, the answers that still fit are kept.
+   * @returns the results, in no particular order
    */
   async run<T, O extends Reply | StreamedResult | null>(
     asked: readonly T[],

@@ -28,11 +28,11 @@ import type { Wire } from './sessions/wire.js';
 import { notification } from './sse/event-stream.js';
 import { type ResponseStream, progressTokenOf } from './sse/response-stream.js';
 
-/** Sent without a request, where a session has set no level. */
+/** The minimum level of log messages where a session has set none. */
 const DEFAULT_LEVEL: LogLevel = 'info';
-/** Revisions from which log lines are sent and progress only where it was asked for. */
+/** Revisions from which log messages and progress are sent only when requested. */
 const ADDITIONS = '2025-11-25';
-/** Revisions from which the progress of a token has to rise. */
+/** Revisions from which the progress of a token must increase. */
 const RISING = '2025-03-26';
 
 const rank = (level: LogLevel) => LOG_LEVELS.indexOf(level);
@@ -47,7 +47,7 @@ function wantedLevel(params: unknown, { era, version, logLevel }: ProtocolSessio
   return isLogLevel(asked) ? asked : null;
 }
 
-/** Sends progress and log lines of a running call. */
+/** Sends progress and log messages of a running call. */
 class ProgressReporter {
   private readonly token: unknown;
   private readonly level: LogLevel | null;
@@ -64,7 +64,7 @@ class ProgressReporter {
     this.rising = protocol.version >= RISING;
   }
 
-  /** A report without a finite `progress` is passed over. */
+  /** A report without a finite `progress` is ignored. */
   progress(update: ProgressUpdate): void {
     const report = readProgress(update);
     if (!report || this.token === undefined || (this.rising && report.progress <= this.last)) return;
@@ -81,7 +81,7 @@ class ProgressReporter {
   }
 }
 
-/** How a message ended that was not answered by the kernel. */
+/** The outcome of a message that the kernel did not answer. */
 export const FAILED: MessageEnding = Object.freeze({ outcome: 'error', code: RPC.internalError });
 
 /** A message as telemetry records it. @param session the caller's own */
@@ -101,10 +101,10 @@ export function endingOf(reply: KernelReply): MessageEnding {
   return { outcome: reply.result['isError'] === true ? 'tool_error' : 'ok' };
 }
 
-/** An answer alone has no room for progress. */
+/** A single JSON answer cannot carry progress. */
 const ignoreProgress = (): void => undefined;
 
-/** The way back to the client of one call. */
+/** The connection from one call to its client. */
 class CallLink implements ClientLink {
   /** @param session the caller's own; without one no client can be reached */
   constructor(
@@ -140,7 +140,7 @@ export interface DispatchContextOptions {
   readonly protocol: ProtocolSession;
   /** The caller's own session. */
   readonly session: string | undefined;
-  /** `null`: nothing leaves but the answer. */
+  /** `null`: only the answer can be sent. */
   readonly responseStream: ResponseStream | null;
   readonly setLogLevel: ((level: LogLevel) => Promise<void>) | undefined;
   readonly parameterHeader: ((name: string) => string | undefined) | undefined;
@@ -152,7 +152,7 @@ export function dispatchContext(dependencies: DispatchContextOptions): DispatchC
   const { wire, call, protocol, session, responseStream, setLogLevel, parameterHeader, telemetry } =
     dependencies;
   const { agent, label, message } = call;
-  // What the application chose for its caller wins over what the client sent.
+  // Values that the application set for its caller take precedence over those of the client.
   const correlationId = agent.correlationId ?? label;
   const reporter = responseStream && new ProgressReporter(responseStream, message.params, protocol);
   return {
@@ -160,7 +160,7 @@ export function dispatchContext(dependencies: DispatchContextOptions): DispatchC
     era: protocol.era,
     version: protocol.version,
     clientCapabilities: protocol.clientCapabilities,
-    // An own getter: most answers never ask for the signal, and a copy of this context still has it.
+    // A getter of the object itself: most answers never read the signal, and a copy of this context still has it.
     get signal() {
       return call.signal;
     },

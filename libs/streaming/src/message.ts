@@ -10,7 +10,7 @@ import {
   type Kernel,
 } from '#dispatcher';
 
-/** Levels of objects and arrays inside each other; the message itself is the first. */
+/** Maximum nesting depth of objects and arrays; the message itself is the first level. */
 const MAX_DEPTH = 20;
 
 const QUOTE = 0x22;
@@ -20,7 +20,7 @@ const CASE_BIT = 0x20;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
 
-/** Counts brackets outside strings, so that a deep body is refused before anything is built from it. */
+/** Counts brackets outside strings, so that a deeply nested body is refused before it is parsed. */
 function tooDeep(body: Buffer): boolean {
   let depth = 0;
   let quoted = false;
@@ -73,11 +73,11 @@ export const NO_MESSAGE: Message = {
   isResponse: false,
 };
 
-/** A request, a notification, or the answer to a request of ours; `null` for anything else. */
+/** A request, a notification, or the reply to a request to the client; `null` for anything else. */
 export function readMessage(value: unknown): Message | null {
   if (!isJsonObject(value)) return null;
   const { method, id, params, jsonrpc } = value;
-  // An object is no name of a request: neither for the client that would look its answer up, nor for a cancellation.
+  // An object is no valid request id: neither for the client that would look its answer up, nor for a cancellation.
   if (typeof id === 'object' && id !== null) return null;
   if (!('method' in value) && 'id' in value && ('result' in value || 'error' in value)) {
     const { result, error } = value;
@@ -97,7 +97,7 @@ export function claimedVersion({ params }: Message): unknown {
   return member(member(params, '_meta'), PROTOCOL_VERSION_KEY);
 }
 
-/** Several messages, none of which opens a session or belongs to another era; `null` when one is not of that kind. */
+/** Several messages, none of which opens a session or belongs to another era; `null` when one is of another kind. */
 export function readBatch(values: readonly unknown[], limit: number): Message[] | null {
   if (values.length === 0 || values.length > limit) return null;
   const messages: Message[] = [];
@@ -109,7 +109,7 @@ export function readBatch(values: readonly unknown[], limit: number): Message[] 
   return messages;
 }
 
-/** The protocol of a client: by its session, or by each request. */
+/** How a client states its protocol version: by its session, or by each request. */
 export interface ProtocolSession {
   readonly era: Era;
   readonly version: string;
@@ -126,6 +126,6 @@ export interface CheckedMessage {
   readonly era: Era;
   version: string;
   clientCapabilities: JsonObject;
-  /** Where it came to. */
+  /** The path of the request. */
   readonly edge: { readonly kernel: Kernel };
 }

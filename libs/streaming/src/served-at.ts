@@ -1,13 +1,13 @@
-/** Where this instance is served over HTTP. An application with Parley in it can say so only when its own paths are set. */
+/** Where this instance is served over HTTP. An application that embeds Parley sets it when its own paths are known. */
 export class ServedAt {
   private places: { readonly endpoints: readonly string[]; readonly downloads: string | null };
 
-  /** @param path of MCP, where nothing stands before it */
+  /** @param path of MCP, where no prefix precedes it */
   constructor(path: string) {
     this.places = { endpoints: [path], downloads: '/exports' };
   }
 
-  /** @param places paths of MCP, and of what files lie below; null: no file is served */
+  /** @param places the path of MCP and the path of files; null: no file is served */
   settle(places: { readonly endpoints: readonly string[]; readonly downloads: string | null }): void {
     this.places = places;
   }

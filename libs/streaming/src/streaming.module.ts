@@ -10,7 +10,7 @@ import { McpEdge } from './http/mcp-edge.js';
 import { ServedAt } from './served-at.js';
 import { Wire } from './sessions/wire.js';
 
-/** What happens between clients and calls besides request and answer: cancellation, list changes, streams of sessions. */
+/** The signals between clients and calls besides request and answer: cancellation, list changes, streams of sessions. */
 @Module({})
 export class WireModule {
   /** @param path of MCP. @param imports provide the shared state */
@@ -42,7 +42,9 @@ interface RequestLimits {
 export type StreamingModuleOptions = RequestLimits &
   Omit<McpEdgeOptions, 'requestLimiter' | 'preAuthRateLimiter'>;
 
-/** Serves MCP over HTTP, on plain Node requests: an HTTP adapter of Nest hands it its path before Express sees the request. */
+/**
+ * Serves MCP over HTTP, on plain Node requests: a Nest HTTP adapter passes requests of its path to it before Express does.
+ */
 @Module({})
 export class StreamingModule {
   /** @param imports provide the kernel, the authenticator, the wire, downloads, telemetry and the shared state */

@@ -12,33 +12,33 @@ import { type Agent, type Refusal, refusals, Refused } from '#core';
 import { type ChangeSource, type RowView, type SourceEvent, SourceRefused, StoreError } from '#data';
 import { ChangedRows, ConcurrencyLimit, ViewWatch } from './view-watch.js';
 
-/** No source may ever report changes of the class to this agent. @param cause for the log alone */
+/** No source can ever report changes of the class to this agent. @param cause for the log only */
 export function watchDenied(cause?: string): Refusal {
   const refusal = refusals.accessDenied('subscription', 'Changes of this class cannot be told to this agent');
   return cause === undefined ? refusal : { ...refusal, cause };
 }
 
-/** It may be asked again. @param cause for the log alone */
+/** A later attempt may succeed. @param cause for the log only */
 export function watchUnavailable(cause?: string): Refusal {
   return refusals.parseError('changes cannot be told at the moment', cause);
 }
 
-/** Somebody to whom news of a channel matter. */
+/** A member of a channel. */
 export interface ChannelMember {
-  /** There is news. Not called again until `settled`. */
+  /** There are changes. Not called again until `settled`. */
   wake(): void;
   /** The source reports no more changes. */
   cutOff(): void;
 }
 
-/** Milliseconds a source may take to begin. */
+/** Milliseconds in which a source must begin. */
 const TIMEOUT = 10_000;
 
-/** One watch of a source, and everybody it serves. */
+/** One watch of a source, and its members. */
 export class Channel {
   readonly changes = new ChangedRows();
   private readonly members = new Set<ChannelMember>();
-  /** Members that know everything there is: news need not reach for the others, however many there are. */
+  /** Members that have no unread changes: each notification reaches only them, whatever the number of the others. */
   private readonly settledMembers = new Set<ChannelMember>();
   private readonly views = new Map<string, { readonly watch: ViewWatch; users: number }>();
   private readonly listening = new ReplaySubject<void>(1);
@@ -61,7 +61,7 @@ export class Channel {
       .subscribe((piece) => this.handle(piece));
   }
 
-  /** Resolves once nothing is missed. @throws SourceRefused; TimeoutError for a source that does not begin */
+  /** Resolves once every further change is reported. @throws SourceRefused; TimeoutError for a source that does not begin */
   ready(): Promise<void> {
     return firstValueFrom(this.listening.pipe(timeout({ first: TIMEOUT })));
   }
@@ -78,12 +78,12 @@ export class Channel {
     this.onEmpty();
   }
 
-  /** The member knows what there is up to now; it is stirred by the next news. */
+  /** The member has processed all changes up to now; the next change notifies it again. */
   settled(member: ChannelMember): void {
     if (this.members.has(member)) this.settledMembers.add(member);
   }
 
-  /** The watch that all members with this view share, until each has let it go. */
+  /** The watch that all members with this view share, until each has released it. */
   useView(view: RowView, since: number): ViewWatch {
     const known = this.views.get(view.key);
     if (known) {
@@ -122,7 +122,7 @@ export class Channel {
   }
 }
 
-/** Questions to the database that run at a time, for all subscriptions together. */
+/** Database queries that run at a time, for all subscriptions together. */
 const MAX_CONCURRENT_QUERIES = 8;
 
 const UNCARRIED = 'no source of changes can carry the rights of this agent';
@@ -144,13 +144,13 @@ export class Channels {
     if (this.candidates(agent, view).length === 0) throw new Refused(watchDenied(UNCARRIED));
   }
 
-  /** Keys of the channels that could carry this view for this agent, the preferred one first. */
+  /** Keys of the channels that could serve this view for this agent, the preferred one first. */
   keysFor(agent: Agent, view: RowView): string[] {
     return this.candidates(agent, view).map(({ key }) => key);
   }
 
   /**
-   * Joins the first channel that takes the member; it listens when this resolves.
+   * Joins the first channel that accepts the member; it receives changes when this resolves.
    * @throws Refused `access_denied` when none may, `parse_error` when one might at another time
    */
   async join(agent: Agent, view: RowView, member: ChannelMember): Promise<Channel> {

@@ -6,8 +6,8 @@ const FIRST_DELAY = 200;
 const LONGEST_DELAY = 10_000;
 
 /**
- * Changes of the database itself, with every row of the class in them: what of them may be told, the view of each watcher
- * decides. One watch serves everybody, whatever their rights.
+ * Changes of the database itself, for every row of the class: the view of each watcher decides which of them are reported.
+ * One watch serves all watchers, whatever their rights.
  */
 export class FeedSource extends ChangeSource {
   constructor(private readonly feed: ChangeFeed) {
@@ -22,7 +22,7 @@ export class FeedSource extends ChangeSource {
     return `feed ${className}`;
   }
 
-  /** A feed that is lost is watched anew, and what happened in between is a gap. One that never began is refused. */
+  /** A lost feed is watched again, and the time in between is reported as a gap. A feed that never began is refused. */
   news(_agent: unknown, { className }: { readonly className: string }): Observable<SourceEvent> {
     let begun = false;
     const watch = new Observable<SourceEvent>((subscriber) => {

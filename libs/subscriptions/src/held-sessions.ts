@@ -4,13 +4,13 @@ import { faultLine, type WarningLog } from '#dispatcher';
 import type { WatchHandle } from './watcher.js';
 import type { WatchService, WatchedResource } from './watching.js';
 
-/** One subscribing of a session that is under way. */
+/** One subscribe request in progress. */
 export interface Attempt {
-  /** The session ended meanwhile: what was begun for it is undone by whoever began it. */
+  /** The session ended meanwhile: the code that began the subscription reverts it. */
   left: boolean;
 }
 
-/** What sessions are subscribing to at this moment, so that one that leaves in the middle of it leaves nothing behind. */
+/** Subscribe requests in progress by session, so that a session that ends meanwhile leaves nothing behind. */
 export class RunningAttempts {
   private readonly running = new Map<string, Set<Attempt>>();
 
@@ -33,7 +33,7 @@ export class RunningAttempts {
 }
 
 interface Held {
-  /** Who opened the stream. */
+  /** The agent that opened the stream. */
   agent: Agent;
   readonly watchers: Map<string, Promise<WatchHandle>>;
 }
@@ -45,7 +45,7 @@ export interface HeldSessionsDependencies {
   readonly log?: WarningLog | undefined;
 }
 
-/** The sessions whose listening stream is on this replica: what they watch is watched here. */
+/** The sessions whose listening stream is on this replica: their resources are watched here. */
 export class HeldSessions {
   private readonly held = new Map<string, Held>();
 
@@ -69,20 +69,20 @@ export class HeldSessions {
     return this.held.get(session)?.agent;
   }
 
-  /** @returns whether the stream is new here, and not merely a newer one of a session that the same agent held already */
+  /** @returns whether the stream is new here, and not a newer one of a session that the same agent held already */
   take(session: string, agent: Agent): boolean {
     const known = this.held.get(session);
     if (known && callerKey(known.agent) === callerKey(agent)) {
       known.agent = agent;
       return false;
     }
-    // What another agent watched is not watched with its rights for this one.
+    // Resources that another agent watched are not watched with its rights for this one.
     this.release(session);
     this.held.set(session, { agent, watchers: new Map() });
     return true;
   }
 
-  /** What the session watches is watched here no more. */
+  /** Stops watching the resources of the session here. */
   release(session: string): void {
     const known = this.held.get(session);
     if (!known) return;

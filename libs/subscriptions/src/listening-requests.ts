@@ -4,10 +4,10 @@ import { type ListenEvent, ProtocolFault } from '#dispatcher';
 import type { WatchHandle } from './watcher.js';
 import type { WatchService } from './watching.js';
 
-/** Refusals that pass: not this agent's lack of a right. */
+/** Temporary refusals, which do not mean that this agent lacks a right. */
 const PASSING: ReadonlySet<string> = new Set(['parse_error', 'timeout', 'cancelled']);
 
-/** The resources of one listening request, watched while it is listened to. */
+/** The resources of one listening request, watched while the request is open. */
 export function listening(
   service: WatchService,
   uris: readonly string[],
@@ -22,7 +22,7 @@ export function listening(
 
 class Listening {
   private readonly watchers = new Map<string, WatchHandle>();
-  /** Changed before the client knew what is watched. */
+  /** Changes that arrived before the client received the list of watched resources. */
   private early: Set<string> | null = new Set();
   private closed = false;
 
@@ -32,7 +32,7 @@ class Listening {
     private readonly subscriber: Subscriber<ListenEvent>,
   ) {}
 
-  /** @throws what keeps it from being judged, such as a database that is down */
+  /** @throws an error that prevents the check, such as an unavailable database */
   async open(uris: readonly string[]): Promise<void> {
     await Promise.all(uris.map((uri) => this.watch(uri)));
     if (this.closed) return;

@@ -3,10 +3,10 @@ import { filter, firstValueFrom, map, type Observable, share, timeout, TimeoutEr
 import type { BusMessage, MessageBus } from '#state';
 
 const TOPIC = 'subscriptions';
-/** Milliseconds another replica may take to begin a watch. */
+/** Milliseconds in which another replica must begin a watch. */
 const TIMEOUT = 12_000;
 
-/** How asking another replica came out. */
+/** The outcome of a request to another replica. */
 export type WatchOutcome = 'watching' | 'denied' | 'failed';
 
 /** Messages of replicas about subscriptions. */
@@ -27,7 +27,7 @@ const MEMBERS: Readonly<Record<ReplicaMessage['do'], readonly string[]>> = {
 
 const OUTCOMES: ReadonlySet<unknown> = new Set<WatchOutcome>(['watching', 'denied', 'failed']);
 
-/** Messages between replicas. What does not look like one of ours is not one. */
+/** Messages between replicas. A message of another form is ignored. */
 export class ReplicaMessages {
   readonly messages: Observable<ReplicaMessage>;
 

@@ -192,8 +192,8 @@ describe('who may subscribe', () => {
 
 describe('a row that an agent may not read', () => {
   /**
-   * The witness sees everything: once it was told of a change, the change has happened for everybody. One change is
-   * judged at a time, and a last one that both see proves that what came before was silent.
+   * The control client sees everything: once it was notified of a change, the change has been processed for all clients. One
+   * change is processed at a time, and a last one that both clients see proves that there was no notification before it.
    */
   const expectSilence = async (
     session: string,
@@ -434,7 +434,7 @@ describe('an agent that changes while it is subscribed', () => {
     asNow = (agent) => agent;
     here = await subscriptionsUnderTest.replica({ debounce: 0 }, [], (agent) => asNow(agent));
   });
-  /** On the replica that asks. */
+  /** On the replica that sends the request. */
   async function subscribedThere(session: string, agent: Parameters<Replica['subscribe']>[2]) {
     subscriptionsUnderTest.streams.listen(session, agent, 1);
     expect(await here.subscribe(session, POSTS, agent)).toBe(true);

@@ -17,7 +17,10 @@ import { type ReplicaMessage, ReplicaMessages, type WatchOutcome } from './repli
 import { WatchService, type WatchServiceDependencies } from './watching.js';
 
 export interface SubscriptionOptions {
-  /** Seconds from the first change to the one update that tells it and all that follow until then; 0 or less: one update per change. Default 0.25. */
+  /**
+   * Seconds from the first change to the single update that covers it and all that follow until then; 0 or less: one update
+   * per change. Default 0.25.
+   */
   readonly debounce?: number;
   /** Resources that one session, or one listening request, may watch. Default 100. */
   readonly maxPerSession?: number;
@@ -36,11 +39,11 @@ export interface SubscriptionLimits {
   readonly debounce: number;
   readonly maxPerSession: number;
   readonly maxSessions: number;
-  /** Of the sessions, how many one principal may have; separately, listening requests. */
+  /** Maximum sessions of one principal; separately, listening requests. */
   readonly maxPerPrincipal: number;
 }
 
-/** @throws TypeError naming the option that cannot be used */
+/** @throws TypeError naming the invalid option */
 function subscriptionLimits(options: SubscriptionOptions = {}): SubscriptionLimits {
   const {
     debounce = DEFAULT_SUBSCRIPTIONS.debounce,
@@ -68,13 +71,13 @@ export interface SubscriptionDependencies extends WatchServiceDependencies {
   readonly bus: MessageBus;
 }
 
-/** Milliseconds between the marks that keep subscriptions in use from being forgotten. */
+/** Milliseconds between the renewals that keep used subscriptions from expiring. */
 const TOUCH = 600_000;
 
 /**
- * Subscriptions to resources. A session's are stored and watched on the replica that holds its listening stream,
- * whichever replica received them; when the stream opens elsewhere, they go with it. Those of a listening request live
- * and die with the request.
+ * Subscriptions to resources. A session's subscriptions are stored and watched on the replica that holds its listening
+ * stream, whichever replica received them; when the stream opens elsewhere, they move with it. Those of a listening request
+ * end with the request.
  */
 export class SubscriptionManager extends ResourceSubscriptions {
   private readonly replica = randomUUID();
@@ -87,7 +90,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
   private readonly touching: NodeJS.Timeout;
   private listeners = 0;
 
-  /** @throws TypeError naming the option that cannot be used */
+  /** @throws TypeError naming the invalid option */
   constructor(
     private readonly dependencies: SubscriptionDependencies,
     options: SubscriptionOptions = {},
@@ -100,7 +103,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
     this.subscriptions = [
       dependencies.streams.opened.subscribe((stream) => this.inBackground(this.opened(stream))),
       dependencies.streams.left.subscribe((session) => this.inBackground(this.left(session))),
-      // Still stored: the replica that gets the stream carries them on.
+      // The subscriptions stay stored: the replica that gets the stream continues them.
       dependencies.streams.returning.subscribe((session) => this.held.release(session)),
       this.replicas.messages.subscribe((message) => this.inBackground(this.handle(message))),
     ];
@@ -194,12 +197,12 @@ export class SubscriptionManager extends ResourceSubscriptions {
   private async watchWhereHeld(session: string, uri: string): Promise<void> {
     if (this.held.has(session)) return this.watchHere(session, uri);
     const holder = await this.dependencies.book.holder(session);
-    // It may have opened here during the query.
+    // The stream may have opened here during the query.
     if (this.held.has(session)) return this.watchHere(session, uri);
     if (holder !== undefined && holder !== this.replica) await this.requestFromHolder(session, uri);
   }
 
-  /** With the rights of the listener, who receives the updates. */
+  /** Uses the rights of the listener, who receives the updates. */
   private async watchHere(session: string, uri: string): Promise<void> {
     const listener = this.held.agentOf(session);
     if (listener) await this.held.watch(session, this.service.resource(uri, listener), listener);

@@ -12,13 +12,13 @@ import { type ChangeSource, GovernedRecordsSource, GovernedViews } from '#data';
 import { ResourceRegistry, ResourceSubscriptions } from '#dispatcher';
 import { SubscriptionManager, type SubscriptionOptions } from './subscription-manager.js';
 
-/** Where changes of rows are known from, the preferred source first. The adapters of the stores provide it. */
+/** The sources of row changes, the preferred source first. The adapters of the stores provide them. */
 export abstract class ChangeSources {
   abstract readonly preferred: readonly ChangeSource[];
   abstract close(): void;
 }
 
-/** Ends what the subscriptions hold when the application ends. */
+/** Ends all subscriptions when the application ends. */
 @Injectable()
 class SubscriptionsShutdown implements OnApplicationShutdown {
   constructor(
@@ -32,7 +32,7 @@ class SubscriptionsShutdown implements OnApplicationShutdown {
   }
 }
 
-/** Who is notified that a resource changed. */
+/** Notifies clients that a resource changed. */
 @Module({})
 export class SubscriptionsModule {
   /** @param imports provide change sources, governed data, resources, streams of sessions, the agents and the shared state */

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { RowView } from '#data';
 
-/** What happened after some point. */
+/** The changes after a position. */
 export interface ChangesSince {
-  /** Each row once; without those that were forgotten. */
+  /** Each row once, without removed entries. */
   readonly ids: readonly string[];
-  /** Every change made a new row, and none was forgotten: no row can have gone. */
+  /** Every change created a row, and none was removed from the log: no row can have been deleted. */
   readonly onlyCreated: boolean;
   readonly gap: boolean;
 }
@@ -21,7 +21,7 @@ export class ChangedRows {
   private count = 0;
   private lastGap = 0;
 
-  /** @param capacity changes remembered; of earlier ones only the number is known */
+  /** @param capacity changes stored; of earlier ones only the number is known */
   constructor(private readonly capacity = 10_000) {
     this.changes = [];
   }
@@ -56,7 +56,7 @@ export class ChangedRows {
   }
 }
 
-/** Lets so many through at a time, in the order they came. */
+/** Limits how many tasks run at a time, in the order of arrival. */
 export class ConcurrencyLimit {
   private readonly waiting: (() => void)[] = [];
   private running = 0;
@@ -70,7 +70,7 @@ export class ConcurrencyLimit {
       return await work();
     } finally {
       const next = this.waiting.shift();
-      // The turn is handed on, so that nobody can slip in between.
+      // The slot is passed on directly, so that no other task can take it.
       if (next) next();
       else this.running -= 1;
     }
@@ -80,14 +80,14 @@ export class ConcurrencyLimit {
 /** Rows in one query. */
 const CHUNK = 500;
 
-/** Questions may take a fourth of the time at most. */
+/** Queries may take at most a fourth of the time. */
 const REST = 3;
 const LONGEST_REST = 10_000;
 
 /**
- * Tells which changes of a class could be seen through one view of it. A change shows when the changed row is in the view
- * afterwards, or when the view has lost or gained a row; a row outside, before and after, never shows. What the database
- * cannot say does not show.
+ * Determines which changes of a class are visible through one view of it. A change is visible when the changed row is in the
+ * view afterwards, or when the view has lost or gained a row; a row outside, before and after, is never visible. A change
+ * that the database cannot determine is not visible.
  */
 export class ViewWatch {
   private lastVisible = 0;
@@ -95,19 +95,22 @@ export class ViewWatch {
   private asking: Promise<void> | null = null;
   private restUntil = 0;
 
-  /** @param judged changes up to this number need no judgement */
+  /** @param judged changes up to this number need no check */
   constructor(
     private readonly changes: ChangedRows,
     private readonly turns: ConcurrencyLimit,
     private judged: number,
   ) {}
 
-  /** Learns how many rows there are, against which rows that go are noticed. @throws Refused */
+  /** Counts the rows, so that deleted rows are noticed later. @throws Refused */
   async measure(view: RowView): Promise<void> {
     this.size ??= await this.turns.run(() => view.size());
   }
 
-  /** Whether a change after `number` showed, of all that were judged: everything that has happened by now. @throws Refused */
+  /**
+   * Whether a change after `number` was visible, of all that were checked: everything that has happened by now. @throws
+   * Refused
+   */
   async shows(view: RowView, number: number): Promise<{ shown: boolean; judged: number }> {
     const now = this.changes.last;
     while (this.judged < now) {

@@ -4,7 +4,7 @@ import { faultLine, type WarningLog } from '#dispatcher';
 import type { Channel, ChannelMember, Channels } from './channels.js';
 import type { ViewWatch } from './view-watch.js';
 
-/** A resource made of the rows of a class. */
+/** A resource that consists of the rows of a class. */
 export interface WatchedRows {
   /** As the client wrote it: the address in its updates. */
   readonly uri: string;
@@ -13,11 +13,11 @@ export interface WatchedRows {
 }
 
 /**
- * Fires once per interval and thing: the first touch arms it, later ones are absorbed until it fires. All things share one
+ * Fires once per interval and key: the first call starts it, later calls are absorbed until it fires. All keys share one
  * timer, because they share one interval.
  */
 export class Debouncer<T> {
-  /** When each armed thing fires; first armed, first due. */
+  /** When each pending key fires, in order. */
   private readonly armed = new Map<T, number>();
   private timer: NodeJS.Timeout | null = null;
 
@@ -37,7 +37,7 @@ export class Debouncer<T> {
     this.timer ??= this.wait(this.interval);
   }
 
-  /** What was cancelled does not fire. */
+  /** A cancelled key does not fire. */
   cancel(thing: T): void {
     if (!this.armed.delete(thing) || this.armed.size > 0 || !this.timer) return;
     clearTimeout(this.timer);
@@ -53,7 +53,7 @@ export class Debouncer<T> {
     const now = performance.now();
     const due: T[] = [];
     for (const [thing, when] of this.armed) {
-      // Timers may come a fraction early; nobody notices one that fires with them.
+      // Timers may fire slightly early; keys that are due within that time fire with them.
       if (when > now + 1) break;
       due.push(thing);
     }
@@ -68,9 +68,9 @@ export interface WatcherDependencies {
   readonly views: RowViews;
   readonly channels: Channels;
   readonly debouncer: Debouncer<Watcher>;
-  /** Updates are not gathered: one for each change, where changes can be told apart. */
+  /** Updates are not combined: one for each change, where changes can be distinguished. */
   readonly perChange: boolean;
-  /** Hears of errors that are ours. */
+  /** Receives internal errors. */
   readonly log?: WarningLog | undefined;
 }
 
@@ -81,31 +81,31 @@ export interface WatcherEvents {
   readonly ended: (uri: string) => void;
 }
 
-/** A watch that goes on until it is closed. */
+/** A watch that continues until it is closed. */
 export interface WatchHandle {
   close(): void;
 }
 
-/** Faults that say nothing of the agent's rights: the question is put again. Everything else ends the watching. */
+/** Errors that do not concern the agent's rights: the query is repeated. Any other error ends the watch. */
 const PASSING: ReadonlySet<string> = new Set(['parse_error', 'timeout', 'cancelled']);
 
-/** Times in a row that a question is put again before the next change. */
+/** Consecutive repetitions of a query before the next change. */
 const ATTEMPTS = 5;
 
 interface Watching {
   readonly channel: Channel;
   readonly view: RowView;
-  /** Absent where everything shows. */
+  /** Absent where every change is visible. */
   readonly watch: ViewWatch | null;
 }
 
 /**
- * Watches one resource on behalf of one agent, whose rights are checked anew before each update. A change of
- * rights alone is no event.
+ * Watches one resource on behalf of one agent, whose rights are checked again before each update. A change of rights alone is
+ * no event.
  */
 export class Watcher implements ChannelMember, WatchHandle {
   private now: Watching | null = null;
-  /** The number of the last change that was judged. */
+  /** The number of the last change that was checked. */
   private seen = 0;
   private failures = 0;
   private settling = false;
@@ -114,13 +114,13 @@ export class Watcher implements ChannelMember, WatchHandle {
 
   private constructor(
     private readonly resource: WatchedRows,
-    /** As it is at that moment. @throws Unauthorized */
+    /** The agent with its current rights. @throws Unauthorized */
     private readonly context: () => CallContext,
     private readonly dependencies: WatcherDependencies,
     private readonly events: WatcherEvents,
   ) {}
 
-  /** Nothing that happens after it resolves is missed. @throws Refused and Unauthorized as reading the resource would */
+  /** Every change after it resolves is reported. @throws Refused and Unauthorized as a read of the resource would */
   static async open(
     resource: WatchedRows,
     context: () => CallContext,
@@ -147,7 +147,7 @@ export class Watcher implements ChannelMember, WatchHandle {
     if (!this.closed) this.dependencies.debouncer.touch(this);
   }
 
-  /** Its source is lost: another one may carry it on. */
+  /** Its source is lost: another one may replace it. */
   cutOff(): void {
     if (this.closed || !this.now) return;
     this.release();
@@ -218,7 +218,8 @@ export class Watcher implements ChannelMember, WatchHandle {
       !watching ||
       !this.dependencies.channels.keysFor(this.context().agent, view).includes(watching.channel.key)
     ) {
-      // Other rights, another watch: it begins where it begins. Without the old one something may have been missed.
+      // Other rights need another watch, which starts at its own position. Without the old watch changes may have been
+      // missed.
       this.release();
       await this.watch(view);
       return watching ? 0 : 1;
@@ -244,7 +245,7 @@ export class Watcher implements ChannelMember, WatchHandle {
     return next;
   }
 
-  /** What came in while it was judging is judged after another wait. */
+  /** Changes that arrived during the check are checked after another wait. */
   private rest(): void {
     if (!this.now) return;
     const { channel } = this.now;

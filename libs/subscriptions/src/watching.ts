@@ -30,7 +30,10 @@ export interface ProvidedResource {
   readonly changes: Observable<unknown>;
 }
 
-/** The changes that the provider reports, subscribed anew at each renewal; it ends when that ends, or when `again` throws. */
+/**
+ * The changes that the provider reports, subscribed again at each renewal; it ends when the provider's stream ends, or when
+ * `again` throws.
+ */
 export function renewed(
   first: Observable<unknown>,
   renewals: Observable<unknown>,
@@ -90,11 +93,11 @@ export interface WatchServiceDependencies {
   readonly views: RowViews;
   /** In the order in which they are preferred. */
   readonly sources: readonly ChangeSource[];
-  /** The changes of a resource that is not made of rows, as this caller may receive them. Default: there are none. */
+  /** The changes of a resource that does not consist of rows, as this caller may receive them. Default: there are none. */
   readonly provided?: (uri: string, context: CallContext) => Observable<unknown> | undefined;
   /**
-   * The agent as it would be admitted now; null when it would not. Asked whenever rights are: watching outlives the
-   * policy it began under. Default: agents do not change.
+   * The agent as it would be admitted now; null when it would not. Called at every check of rights: a watch may outlive the
+   * policy under which it began. Default: agents do not change.
    */
   readonly asNow?: (agent: Agent) => Agent | null;
   /** Emits when agents may have changed. Default: never. */
@@ -102,7 +105,7 @@ export interface WatchServiceDependencies {
   readonly log?: WarningLog | undefined;
 }
 
-/** Where watching begins: everything that watchers of this replica share. */
+/** The entry point of subscriptions: the state that all watchers of this replica share. */
 export class WatchService {
   private readonly dependencies: WatcherDependencies;
   private readonly channels: Channels;
@@ -124,14 +127,14 @@ export class WatchService {
     this.dependencies = { views, channels: this.channels, debouncer, perChange: debounce <= 0, log };
   }
 
-  /** Whether anything could be watched at this moment. */
+  /** Whether any resource could be watched now. */
   get available(): boolean {
     return this.channels.available;
   }
 
   /**
-   * Whether the agent may watch the resource: judged as reading it is, before anything is opened.
-   * @throws ProtocolFault for what is no such resource; Refused and Unauthorized as reading would
+   * Whether the agent may watch the resource: checked as a read of it, before a watch is opened.
+   * @throws ProtocolFault for an address that is no such resource; Refused and Unauthorized as a read would
    */
   async admit(uri: string, agent: Agent): Promise<WatchedResource> {
     const resource = this.resource(uri, agent);
@@ -145,7 +148,10 @@ export class WatchService {
     return resource;
   }
 
-  /** What an address names for the agent, before its rights are asked. @throws ProtocolFault for what is no such resource */
+  /**
+   * The resource of an address for the agent, before its rights are checked. @throws ProtocolFault for an address that is no
+   * such resource
+   */
   resource(uri: string, agent: Agent): WatchedResource {
     const first = this.provided(uri, this.contextOf(agent));
     if (!first) return watchedRows(uri);
@@ -159,7 +165,7 @@ export class WatchService {
     return Watcher.open(resource, () => this.contextOf(agent), this.dependencies, events);
   }
 
-  /** Ends the questions that run. */
+  /** Aborts running queries. */
   close(): void {
     this.closing.abort('server_shutdown');
   }

@@ -6,24 +6,24 @@ import { type TaskHandler, type TaskJob, TaskQueue } from './task-queue.js';
 
 export interface BullQueueOptions {
   readonly url: string;
-  /** What every key begins with. Default `parley`. */
+  /** The prefix of every key. Default `parley`. */
   readonly prefix?: string;
-  /** Runs at once in this process. Default 4. */
+  /** Concurrent runs in this process. Default 4. */
   readonly concurrency?: number;
-  /** Milliseconds after which the run of a worker that died is given to another. Default 10,000. */
+  /** Milliseconds after which the run of a worker that died is assigned to another. Default 10,000. */
   readonly lockDuration?: number;
   readonly log: { warn(line: string): void };
 }
 
 const NAME = 'tasks';
-/** Deaths of workers that one run survives. */
+/** Maximum deaths of workers that one run survives. */
 const MAX_DEATHS = 5;
-/** Milliseconds that adding a job may take. */
+/** Milliseconds in which a job must be added. */
 const COMMAND_TIMEOUT = 500;
-/** Milliseconds that runs have to end in at the close, and then again the connections. */
+/** Milliseconds in which runs must end at the close, and then again the connections. */
 const SHUTDOWN_TIMEOUT = 1_500;
 
-/** A queue on BullMQ, for every replica that is given the same Redis. */
+/** A queue on BullMQ, for every replica that uses the same Redis. */
 export class BullTaskQueue extends TaskQueue {
   private readonly connection: Redis;
   private readonly queue: Queue<TaskJob>;
@@ -41,7 +41,7 @@ export class BullTaskQueue extends TaskQueue {
       connection: this.connection,
       prefix: this.prefix,
       skipVersionCheck: true,
-      // Nobody reads them back; BullMQ itself would keep ten thousand for good.
+      // Finished jobs are not read; BullMQ itself would keep ten thousand permanently.
       streams: { events: { maxLen: 100 } },
     });
     this.queue.on('error', () => undefined);
@@ -50,7 +50,7 @@ export class BullTaskQueue extends TaskQueue {
   async push(job: TaskJob): Promise<void> {
     try {
       await this.queue.add('run', job, {
-        // Colons are BullMQ's own.
+        // BullMQ reserves colons.
         jobId: `${job.taskId}.${job.run}`,
         attempts: MAX_DEATHS,
         backoff: { type: 'fixed', delay: 100 },
@@ -81,7 +81,7 @@ export class BullTaskQueue extends TaskQueue {
     this.worker.on('active', () => (away = false));
   }
 
-  /** A connection that is away fails at once, one that hangs after a while. */
+  /** A disconnected connection fails at once, one that hangs after a timeout. */
   async isUp(): Promise<boolean> {
     try {
       await this.connection.ping();
@@ -95,13 +95,13 @@ export class BullTaskQueue extends TaskQueue {
     return this.queue.getWaitingCount();
   }
 
-  /** Without its Redis a worker would wait for the end of what Redis cannot be told: then only the runs count. */
+  /** Without its Redis a worker would wait for commands that cannot be sent: then only the runs count. */
   async drain(): Promise<void> {
     if (await this.isUp()) await this.worker?.pause();
     else await Promise.allSettled(this.runs);
   }
 
-  /** Within a few seconds, whatever Redis does: what it is not told of, other workers find stalled. */
+  /** Ends within a few seconds, whatever Redis does: other workers find unreported jobs as stalled. */
   async close(): Promise<void> {
     await Promise.race([Promise.allSettled(this.runs), pause(SHUTDOWN_TIMEOUT)]);
     const force = !(await this.isUp());

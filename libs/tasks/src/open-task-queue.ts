@@ -1,13 +1,13 @@
 import { type TaskHandler, type TaskJob, TaskQueue } from './task-queue.js';
 
-/** A queue in this process's memory: its jobs end with it, and no other replica works on them. */
+/** A queue in this process's memory: its jobs are lost with it, and no other replica processes them. */
 export class ProcessTaskQueue extends TaskQueue {
   private readonly jobs = new Map<string, TaskJob>();
   private readonly running = new Map<string, Promise<void>>();
   private handler: TaskHandler | undefined;
   private closing = false;
 
-  /** @param concurrency runs at once. Default 4 */
+  /** @param concurrency concurrent runs. Default 4 */
   constructor(private readonly concurrency = 4) {
     super();
   }
@@ -32,7 +32,7 @@ export class ProcessTaskQueue extends TaskQueue {
     return Promise.resolve(this.jobs.size);
   }
 
-  /** No other worker could: those that wait are run as well. */
+  /** No other worker can take the waiting jobs, so they run as well. */
   async drain(): Promise<void> {
     while (this.handler && this.running.size > 0) await Promise.allSettled(this.running.values());
   }
@@ -60,13 +60,13 @@ export class ProcessTaskQueue extends TaskQueue {
 }
 
 export interface TaskQueueOptions {
-  /** Of Redis; null: this process's memory. */
+  /** URL of Redis; null: this process's memory. */
   readonly url: string | null;
-  /** What every key begins with. Default `parley`. */
+  /** The prefix of every key. Default `parley`. */
   readonly prefix?: string;
-  /** Runs at once in this process. Default 4. */
+  /** Concurrent runs in this process. Default 4. */
   readonly concurrency?: number;
-  /** Milliseconds after which the run of a worker that died is given to another. Default 10,000. */
+  /** Milliseconds after which the run of a worker that died is assigned to another. Default 10,000. */
   readonly lockDuration?: number;
   readonly log: { warn(line: string): void };
 }

@@ -28,7 +28,7 @@ class Recorded extends AuditSink {
   }
 }
 
-/** Nothing may run for an agent that is gone. */
+/** No tool may run for an agent that no longer exists. */
 class NothingRuns extends ToolRunner {
   ran = 0;
   list() {

@@ -32,16 +32,16 @@ export interface TaskServiceDependencies {
   readonly bus: MessageBus;
   readonly agents: AgentReferences;
   readonly settings: TaskSettings;
-  /** How many tasks a principal may begin: each is kept for its lifetime. */
+  /** How many tasks a principal may create: each is stored for its lifetime. */
   readonly begun: RateLimiter;
-  /** Records tasks that end while nothing runs. */
+  /** Records tasks that end while no run is in progress. */
   readonly calls: Pick<BackgroundCalls, 'recordUnfinished' | 'recordOrphaned'>;
 }
 
-/** Silences of a run after which it is taken for lost. */
+/** Missed heartbeats of a run after which it is treated as lost. */
 const LOST = 5;
 
-/** Tasks as records, run by whichever replica's worker is free. */
+/** Tasks as records, run by any replica with a free worker. */
 export class StoredTaskService extends TaskStore {
   constructor(private readonly dependencies: TaskServiceDependencies) {
     super();
@@ -60,7 +60,7 @@ export class StoredTaskService extends TaskStore {
       throw new Refused(refusal);
     }
     await records.create(taskId, record);
-    // Heard from before the job is there: a quick run ends before a slow listener begins.
+    // Subscribed before the job exists: a quick run may end before a slow listener begins.
     const settled = timeout > 0 ? endOf(bus, taskId, timeout) : undefined;
     try {
       await queue.push({ taskId, run: record.run });
@@ -100,7 +100,7 @@ export class StoredTaskService extends TaskStore {
     });
     if (!changed) return true;
     await this.dependencies.bus.publish(CANCELLED, { taskId });
-    // A run in progress receives it, and records how it ended.
+    // A run in progress receives the message and records how it ended.
     if (waited) await this.recordCancelled(taskId, changed);
     return true;
   }
@@ -156,7 +156,7 @@ function newRecord(call: TaskCall, agent: string): TaskRecord {
   };
 }
 
-/** The next run is due when nothing is left to answer; while something is, the task goes on waiting. */
+/** The next run is due when every client request is answered; until then the task stays waiting. */
 function withAnswers(record: TaskRecord, given: JsonObject): TaskRecord | null {
   if (record.status !== 'input_required') return null;
   const asked = Object.entries(given).filter(([key]) => Object.hasOwn(unanswered(record), key));
@@ -171,7 +171,7 @@ function endOf(bus: MessageBus, taskId: string, timeout: number): Promise<unknow
   return firstValueFrom(merge(ended, timer(timeout)));
 }
 
-/** Null: one more task may begin. A limit that cannot be counted lets none begin. */
+/** Null: a further task may be created. While the limit cannot be counted, none may. */
 async function refusalOf(begun: Pick<RateLimiter, 'check'>, principal: string): Promise<Refusal | null> {
   try {
     const tooMany = await begun.check(principal);

@@ -14,9 +14,9 @@ import type {
 
 /** Times of tasks, in milliseconds. */
 export interface TaskSettings {
-  /** How long a task and its result are kept from its last change on. */
+  /** How long a task and its result are stored after its last change. */
   readonly lifetime: number;
-  /** The poll interval that clients are given. */
+  /** The poll interval that clients receive. */
   readonly pollInterval: number;
   /** How often a run marks itself as alive; one silent for five times as long is queued again at the next poll. */
   readonly heartbeat: number;
@@ -26,7 +26,7 @@ export interface TaskSettings {
 export const CANCELLED = 'tasks.cancelled';
 export const ENDED = 'tasks.ended';
 
-/** All that is kept of a task: enough for any replica to run it. */
+/** The stored state of a task: enough for any replica to run it. */
 export interface TaskRecord {
   readonly owner: TaskOwner;
   /** Sealed: it may hold a session token. */
@@ -38,19 +38,19 @@ export interface TaskRecord {
   readonly correlationId?: string;
   /** W3C `traceparent` of the call that began it. */
   readonly began?: string;
-  /** Who decided upon the call, when somebody had to. */
+  /** The approver of the call, when it needed approval. */
   readonly approver?: string;
   readonly status: TaskStatus;
   /** Milliseconds since 1970. */
   readonly createdAt: number;
   readonly lastUpdatedAt: number;
   readonly soFar?: AskedSoFar;
-  /** What the last run asked. */
+  /** The client requests of the last run. */
   readonly open: Readonly<Record<string, WireRequest>>;
   readonly responses: JsonObject;
-  /** The run that is due or going on; one more after each round of answers. */
+  /** The number of the run that is due or in progress; one more after each round of answers. */
   readonly run: number;
-  /** Whether that run has begun, somewhere. */
+  /** Whether a worker has started that run. */
   readonly begun: boolean;
   readonly result?: JsonObject;
   readonly error?: RpcError;
@@ -63,12 +63,12 @@ export const hasEnded = ({ status }: Pick<TaskRecord, 'status'>): boolean => FIN
 export const isOwnedBy = ({ owner }: TaskRecord, { principal, tenant, agent }: TaskOwner): boolean =>
   owner.principal === principal && owner.tenant === tenant && owner.agent === agent;
 
-/** What was asked and is not answered yet. */
+/** The client requests that are not answered yet. */
 export function unanswered({ open, responses }: TaskRecord): Record<string, WireRequest> {
   return Object.fromEntries(Object.entries(open).filter(([key]) => !Object.hasOwn(responses, key)));
 }
 
-/** Another version of Parley may have written it: what lacks a member that is needed is no task. */
+/** Another version of Parley may have written it: an object that lacks a required member is no task. */
 function readTaskRecord(value: Readonly<Record<string, unknown>>): TaskRecord | undefined {
   const { owner, agent, tool, args, open, responses, status, run, createdAt } = value;
   const objects = [owner, args, open, responses].every((part) => part !== null && typeof part === 'object');
@@ -98,10 +98,10 @@ export function taskState(
   };
 }
 
-/** What a change makes of a record; `null` leaves it as it is. */
+/** Returns the changed record; `null` leaves it unchanged. */
 export type Change = (record: TaskRecord) => TaskRecord | null;
 
-/** The records of tasks, changed one after the other whoever changes them. */
+/** The records of tasks. Changes are applied one after another across replicas. */
 export class TaskRecords {
   constructor(
     private readonly store: VersionedStore,
@@ -148,7 +148,7 @@ export interface ListedTask {
   readonly correlation_id?: string;
 }
 
-/** For operators: tasks of everybody, those that changed last first. Never to be shown to an agent. */
+/** For operators: the tasks of all owners, those that changed last first. Must not be shown to an agent. */
 export class TaskOverview {
   constructor(private readonly store: Pick<VersionedStore, 'latest'>) {}
 
@@ -177,11 +177,11 @@ export class TaskOverview {
   }
 }
 
-/** The named agents as they are configured now. */
+/** The named agents in the current configuration. */
 export interface ConfiguredAgents {
   /** @returns `undefined` when there is no such agent, or none any more */
   shapeOf(name: string): AgentShape | undefined;
-  /** Whether it is, or was before the configuration was read anew, the shape of that agent. */
+  /** Whether it is the definition of that agent, or was before the configuration was reloaded. */
   knows(shape: AgentShape): boolean;
 }
 
@@ -196,17 +196,17 @@ interface Reference {
 }
 
 /**
- * Writes down whose call a task is, and makes that agent again later, under the limits its shape has by then. Sealed,
+ * Stores the owner of a task, and creates the owner's agent again later, under the current limits of its definition. Sealed,
  * because an identity may be a session token.
  */
 export class AgentReferences {
-  /** @param configured an agent that is gone is not made again */
+  /** @param configured an agent that no longer exists is not created again */
   constructor(
     private readonly configured: ConfiguredAgents,
     private readonly sealed: SealedText,
   ) {}
 
-  /** @returns `undefined` for a sub-agent, whose limits no name stands for */
+  /** @returns `undefined` for a sub-agent, because no name identifies its limits */
   async write(agent: Agent, taskId: string): Promise<string | undefined> {
     if (agent.parent || !this.configured.knows(agent.shape)) return undefined;
     const { impersonatedUserId, impersonationLabel } = agent;

@@ -49,14 +49,14 @@ export class TaskWorker {
       .subscribe(({ taskId }) => this.running.get(taskId as string)?.controller.abort('task_cancelled'));
   }
 
-  /** Runs that go on at this moment. */
+  /** Runs in progress. */
   get active(): number {
     return this.running.size;
   }
 
   /** @throws HandedOver when this worker closes before the run has ended */
   async handle({ taskId, run }: TaskJob): Promise<void> {
-    // Handed to this worker while it closed.
+    // The job was assigned to this worker while it closed.
     if (this.closing) throw new HandedOver();
     const { records } = this.dependencies;
     const seen = await records.find(taskId);
@@ -68,7 +68,7 @@ export class TaskWorker {
     if (begun) await this.settle(taskId, run, await this.runOf(taskId, begun));
   }
 
-  /** Ends the runs of this worker, so that others take them over. */
+  /** Ends the runs of this worker, so that other workers take them over. */
   close(): void {
     this.closing = true;
     this.listening.unsubscribe();
@@ -76,7 +76,7 @@ export class TaskWorker {
       controller.abort(mayRunAgain ? RUN_HANDED_OVER : 'server_shutdown');
   }
 
-  /** The worker of its run is gone, and with it whoever would have recorded how it ended. */
+  /** The worker of its run died, so no worker recorded how the run ended. */
   private async giveUp(taskId: string, record: TaskRecord): Promise<void> {
     if (!(await this.settle(taskId, record.run, INTERRUPTED))) return;
     const { agents, calls } = this.dependencies;
@@ -128,7 +128,7 @@ export class TaskWorker {
     }
   }
 
-  /** @throws HandedOver, which gives the run to another worker */
+  /** @throws HandedOver, which passes the run to another worker */
   private async handOver(taskId: string, { run }: TaskRecord): Promise<void> {
     const record = await this.dependencies.records.find(taskId);
     if (!record || !isDue(record, run) || !this.mayRunAgain(record)) return;
@@ -143,7 +143,7 @@ export class TaskWorker {
       );
       if (!alive) this.running.get(taskId)?.controller.abort('task_cancelled');
     } catch {
-      // Told by the next one.
+      // The next heartbeat reports it.
     }
   }
 

@@ -17,18 +17,18 @@ import { StoredTaskService } from './stored-task-desk.js';
 import { TaskQueue } from './task-queue.js';
 import { TaskWorker } from './task-worker.js';
 
-/** Calls that go on after their answer; durations in seconds. */
+/** Calls that continue after their answer; durations in seconds. */
 export interface TasksModuleOptions {
   readonly lifetime: number;
   readonly pollInterval: number;
   readonly heartbeat: number;
-  /** That one principal may begin within a lifetime. */
+  /** Maximum tasks that one principal may create within a lifetime. */
   readonly maxPerPrincipal: number;
-  /** Whether work begins only with `TaskService.begin`: the tools are registered later. */
+  /** Whether processing begins only with `TaskService.begin`: the tools are registered later. */
   readonly held: boolean;
 }
 
-/** Works on tasks from the moment every tool is registered until the application closes. */
+/** Processes tasks from the registration of all tools until the application closes. */
 export class TaskService implements OnApplicationBootstrap, OnModuleDestroy {
   constructor(
     private readonly worker: TaskWorker,
@@ -40,12 +40,12 @@ export class TaskService implements OnApplicationBootstrap, OnModuleDestroy {
     if (!this.held) this.begin();
   }
 
-  /** Once. A task whose tool is not registered yet would fail. */
+  /** Called once. A task whose tool is not registered yet would fail. */
   begin(): void {
     this.queue.work((job) => this.worker.handle(job));
   }
 
-  /** Begins no more tasks that others could run, and lets those that run end. @param grace milliseconds they have */
+  /** Starts no further tasks that others could run, and lets running ones end. @param grace milliseconds that they have */
   async drain(grace: number): Promise<void> {
     const over = new AbortController();
     const late = pause(grace, undefined, { signal: over.signal }).catch(() => undefined);

@@ -33,7 +33,7 @@ export const path: RequestCheck = {
 export const host: RequestCheck = {
   name: 'host',
   check: ({ headers, request, edge: { settings } }) => {
-    // Which of two a proxy in front went by is not known here.
+    // It is not known here which of two values a proxy in front used.
     if (namesTwoHosts(request)) return TWO_HOSTS;
     const verdict = settings.hosts.judge(headers.host);
     if (verdict === 'permitted') return null;
@@ -41,7 +41,7 @@ export const host: RequestCheck = {
   },
 };
 
-/** Tells a load balancer that the process answers, and nothing else. */
+/** Reports to a load balancer that the process answers, and nothing else. */
 export const health: RequestCheck = {
   name: 'health',
   check: ({ path: asked, verb, edge: { settings } }) =>
@@ -64,7 +64,7 @@ async function spend(limiter: RateLimiter, address: string): Promise<Reply | nul
   }
 }
 
-/** Before anything that costs an authentication. */
+/** Runs before any check that requires authentication. */
 export const preAuthLimit: RequestCheck = {
   name: 'pre-auth-limit',
   check: ({

@@ -20,7 +20,7 @@ import {
   stepUpOf,
 } from './run-call.js';
 
-/** What a batch lacks: one body has one status, and so one challenge. */
+/** The scopes that a batch lacks: one body has one status, and so one challenge. */
 interface BatchStepUp {
   readonly step: StepUp;
   /** The calls that are refused without it. */
@@ -28,8 +28,8 @@ interface BatchStepUp {
 }
 
 /**
- * The nearest scopes with which everything in the batch that scopes could permit is permitted, and nothing is lost that is
- * permitted now; null when no call lacks any, or no single step would do.
+ * The nearest scopes that permit everything in the batch that scopes could permit, without a loss of what is permitted now;
+ * null when no call lacks any, or no single step would suffice.
  */
 function batchStepUpOf(calls: readonly Call[], edge: EdgeDependencies, agent: Agent): BatchStepUp | null {
   const lacking = calls.filter(({ message }) => stepUpOf(message, edge, agent) !== null);
@@ -42,9 +42,9 @@ function batchStepUpOf(calls: readonly Call[], edge: EdgeDependencies, agent: Ag
 }
 
 /**
- * The 403 of a batch whose lacking calls were made and refused; nothing else of it ran, because a client that comes back with
- * the scopes sends all of it again.
- * @returns null when a limit before the gates spoke: the batch is answered as any other
+ * The 403 of a batch whose calls without scopes were made and refused; nothing else of it ran, because a client that returns
+ * with the scopes sends all of it again.
+ * @returns null when a limit before the gates refused: the batch is answered as any other
  */
 function insufficientForBatch(
   { step, lacking }: BatchStepUp,
@@ -71,8 +71,8 @@ export const batchSession: RequestCheck = {
 };
 
 /**
- * Answers each request of a batch, in the order they came in; nothing but notifications is taken without an answer. Where
- * scopes are missing, what lacks them is tried first.
+ * Answers each request of a batch, in the order of arrival; only notifications have no answer. Where scopes are missing, the
+ * calls that lack them run first.
  */
 export async function answerBatch(
   batch: readonly Message[],

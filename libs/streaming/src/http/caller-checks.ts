@@ -24,12 +24,12 @@ import type { Turn } from './unread-answers.js';
 const challenging = (challenge: string | undefined) =>
   challenge === undefined ? undefined : { 'WWW-Authenticate': challenge };
 
-/** The one answer to credentials that were not recognised, with the challenge where there is one. */
+/** The only answer to credentials that were not recognised, with the challenge where there is one. */
 export function unauthorized(exchange: HttpExchange): Reply {
   return unauthenticated(null, challenging(exchange.edge.authenticator.challengeTo(exchange)));
 }
 
-/** A caller is known and would be let further with these scopes. */
+/** A known caller would be permitted more with these scopes. */
 export function insufficientScope(
   { authenticator }: EdgeDependencies,
   scopes: readonly string[],
@@ -56,7 +56,7 @@ function refusedCredentials(error: unknown, exchange: HttpExchange): Reply | nul
   return unauthorized(exchange);
 }
 
-/** What a request shows of who is calling. */
+/** The parts of a request that identify the caller. */
 export function credentialsOf({ headers, request, verb }: HttpExchange): CredentialSource {
   return { headers, remoteAddress: request.socket.remoteAddress, method: verb };
 }
@@ -78,7 +78,9 @@ export const authenticate: RequestCheck = {
   },
 };
 
-/** Only its owner may use a session; for anybody else its id is a label. An ended one is not found by its owner. */
+/**
+ * Only its owner may use a session; for any other caller its id grants nothing. An ended session is not found by its owner.
+ */
 async function useSession(exchange: HttpExchange, id: string): Promise<CheckVerdict> {
   const { edge } = exchange;
   const session = await edge.sessions.find(id);
@@ -109,7 +111,7 @@ export const session: RequestCheck = {
   },
 };
 
-/** A version named by the request itself outranks the negotiated one. */
+/** A version in the request itself takes precedence over the negotiated one. */
 export const spokenVersion: RequestCheck = {
   name: 'spoken-version',
   check: (exchange) => {
@@ -160,8 +162,8 @@ export const requestLimit: RequestCheck = {
 };
 
 /**
- * Takes what is sent without waiting for an answer: replies to requests of ours, and cancellations. Whether anything
- * was waiting is not returned.
+ * Accepts messages that need no answer: replies to requests to the client, and cancellations. Whether a call was waiting is
+ * not returned.
  * @returns whether the message was one of these
  */
 export function takeSilently(message: Message, exchange: HttpExchange): boolean {
@@ -182,7 +184,7 @@ export function takeSilently(message: Message, exchange: HttpExchange): boolean 
   return true;
 }
 
-/** Messages that are taken without an answer; cancellation always is, so that it reveals nothing of what is running. */
+/** Messages that are accepted without an answer; cancellation always is, so that it does not reveal which calls run. */
 export const acknowledge: RequestCheck = {
   name: 'acknowledge',
   check: (exchange) => {
@@ -192,7 +194,7 @@ export const acknowledge: RequestCheck = {
   },
 };
 
-/** Begins when the answers to earlier requests of the connection have left; cancellations and replies never wait. */
+/** Begins when the answers to earlier requests of the connection have been sent; cancellations and replies never wait. */
 function turnOf(busy: (id: unknown) => Reply): RequestCheck {
   return {
     name: 'turn',
@@ -200,7 +202,7 @@ function turnOf(busy: (id: unknown) => Reply): RequestCheck {
       const verdictOf = (turn: Turn) => (turn === 'now' ? null : turn === 'busy' ? busy(message.id) : 'gone');
       const turn = edge.unread.turns.of(request, response);
       if (!(turn instanceof Promise)) return verdictOf(turn);
-      // What waited while the service began to close is not begun any more.
+      // A request that waited when the service began to close is not started.
       return turn.then((settled) => (settled === 'now' && !edge.accepting ? CLOSING : verdictOf(settled)));
     },
   };

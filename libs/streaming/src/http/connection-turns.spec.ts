@@ -67,7 +67,7 @@ describe('requests that are sent on one connection without waiting', () => {
     const { begun, served, client } = await route(32 * MIB);
     const deaf = client().pause();
     deaf.write(requests(400));
-    // All but the hundred that wait and the first are refused; those that wait stay where they are.
+    // All requests except the first and the hundred that wait are refused; the waiting ones keep their order.
     await until(() => served.answered >= 300);
     expect(begun).toEqual(['/0']);
     const other = client();
@@ -146,7 +146,7 @@ describe('messages that are sent on one connection without waiting', () => {
     socket.write(
       Array.from({ length: 150 }, (_, at) => posted(call(at === 0 ? 'wait' : 'echo', at))).join(''),
     );
-    // Those that are refused have their answers ready; nothing but the first has begun.
+    // The answers of the refused requests are ready; only the first request has begun.
     await until(() => edge.edge.answering === 101);
     expect(edge.tools.contexts).toHaveLength(1);
     edge.tools.release();
@@ -185,7 +185,7 @@ describe('messages that are sent on one connection without waiting', () => {
     )
       .map(([name, value]) => `${name}: ${value}\r\n`)
       .join('')}\r\n`;
-    // Each time far less than an address may hold, and all together far more.
+    // Each part is far below the limit of an address, and all together are far above it.
     for (let time = 1; time <= 4; time += 1) {
       const { socket } = client(edge);
       socket.write(`${posted(call('wait', 'w'), session)}${large.repeat(6)}${listen.repeat(3)}`);

@@ -16,7 +16,7 @@ import { answerStepUp, callOf, type Outcome, runCall, stepUpOf } from './run-cal
 const isReply = (chosen: ResponseStream | Reply | null): chosen is Reply =>
   chosen !== null && 'status' in chosen;
 
-/** The client is gone: what runs for it ends, unless it may come back. */
+/** The client disconnected: its work ends, unless the client may reconnect. */
 function onGone(
   call: Call,
   responseStream: ResponseStream | null,

@@ -24,7 +24,7 @@ const rowOf = ({ status, body }: Pick<Reply, 'status' | 'body'>): Row => {
     : [String(status), String(error.code), error.message];
 };
 
-/** Refusals that are worded for a request; one that is new does not compile until it stands here. */
+/** Refusals whose text depends on the request; a new one does not compile until it is listed here. */
 const EXAMPLES: Record<
   { [K in keyof typeof refusals]: (typeof refusals)[K] extends Reply ? never : K }[keyof typeof refusals],
   readonly Reply[]
@@ -75,7 +75,7 @@ const sourcesOf = (folder: string) =>
     .filter((file) => file.endsWith('.ts') && !/\.spec\.ts$|contracts\/|testing\/|under-test/.test(file))
     .map((file) => [file, readFileSync(`${folder}/${file}`, 'utf8')] as const);
 
-/** What routes of other libraries word themselves. */
+/** Refusals that routes of other libraries define. */
 function wordedElsewhere(): Row[] {
   const others = readdirSync(libs).filter((name) => name !== 'streaming');
   return others

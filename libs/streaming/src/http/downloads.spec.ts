@@ -8,7 +8,7 @@ import type { McpEdgeOptions } from './edge-options.js';
 
 type Pieces = (call: DownloadCall) => AsyncGenerator<string, void, undefined>;
 
-/** One file, of ada's. */
+/** One file that belongs to ada. */
 class OneFile extends Downloads {
   made = 0;
   ended = 0;

@@ -11,7 +11,7 @@ import { FILE_BUSY, FILE_FAILED, FILE_METHOD_NOT_ALLOWED, FILE_NOT_FOUND, fileRe
 import { type Reply, reply } from './reply.js';
 import type { UnreadAnswers } from './unread-answers.js';
 
-/** Not the caller's doing: worth another try. */
+/** The caller did not cause the error: another attempt may succeed. */
 const UNAVAILABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'parse_error',
   'timeout',
@@ -19,7 +19,7 @@ const UNAVAILABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'audit_unavailable',
 ]);
 
-/** Why no file is sent, before any of it was. */
+/** The reason why no file is sent, known before any of it was sent. */
 function refusedDownload(error: unknown, exchange: HttpExchange): Reply {
   const { edge } = exchange;
   if (error instanceof Unauthorized) return unauthorized(exchange);
@@ -37,9 +37,9 @@ function refusedDownload(error: unknown, exchange: HttpExchange): Reply {
 }
 
 /**
- * Sends a file as fast as its reader takes it: the next piece is made when the last one has left. An error in the middle
- * breaks the connection, so that no reader takes a part for the whole.
- * @throws whatever the first piece throws, when nothing was sent yet
+ * Sends a file as fast as its reader accepts it: the next chunk is created when the last one has been sent. An error in the
+ * middle breaks the connection, so that no reader treats a part as the whole.
+ * @throws the error of the first chunk, when nothing was sent yet
  */
 async function sendDownload(
   { response, edge: { settings, log, unread } }: HttpExchange,
@@ -57,7 +57,7 @@ async function sendDownload(
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
   });
-  // Whatever a piece waits for, what ends the transfer ends it now.
+  // The end of the transfer aborts a chunk that is waiting.
   running.signal.addEventListener('abort', () => response.destroy(), { once: true });
   if (running.signal.aborted) response.destroy();
   try {
@@ -79,7 +79,7 @@ async function sendDownload(
   }
 }
 
-/** Writes, and waits until there is room for more. @returns false when the reader left, or took nothing for too long */
+/** Writes, and waits until there is space for more. @returns false when the reader left, or accepted nothing for too long */
 function taken(
   response: ServerResponse,
   text: string,
@@ -99,7 +99,7 @@ function ended(response: ServerResponse, patience: number): Promise<boolean> {
   return finished;
 }
 
-/** @returns false when the reader left first, or let everybody wait for too long */
+/** @returns false when the reader left first, or accepted nothing for too long */
 function happens(response: ServerResponse, event: 'drain' | 'finish', patience: number): Promise<boolean> {
   return new Promise((resolve) => {
     const settle = (isTaken: boolean) => {
@@ -180,7 +180,7 @@ async function send(id: string, exchange: HttpExchange): Promise<CheckVerdict> {
   }
 }
 
-/** What stands before a file: the edge's own checks, in its order, as far as they do not concern messages. */
+/** The checks before a file: the edge's own checks, in its order, as far as they do not concern messages. */
 export const DOWNLOAD_CHECKS: readonly RequestCheck[] = [
   host,
   accepting,

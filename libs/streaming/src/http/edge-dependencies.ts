@@ -10,11 +10,11 @@ import type { EdgeSettings } from './edge-options.js';
 import type { PendingBodies } from './request-body.js';
 import type { UnreadAnswers } from './unread-answers.js';
 
-/** What goes on at an edge right now, and what went wrong since its start. */
+/** The current load of an edge, and its errors since the start. */
 export class EdgeCounts {
-  /** Calls whose client takes a stream; one that its client left counts until it ends. */
+  /** Calls whose client receives a stream; one whose client left counts until it ends. */
   dispatchers = 0;
-  /** Streams that stay open by themselves. */
+  /** Listening streams that are open. */
   listeningStreams = 0;
   /** Files that are being sent. */
   downloads = 0;
@@ -22,7 +22,7 @@ export class EdgeCounts {
   abandonedDispatchers = 0;
 }
 
-/** Who wants a file, and how long they wait for it. */
+/** The caller that requests a file, and how long it waits. */
 export interface DownloadCall {
   readonly agent: Agent;
   /** Aborted when the client goes away or the service closes. */
@@ -33,35 +33,35 @@ export interface DownloadCall {
   readonly telemetry?: CallTelemetry;
 }
 
-/** A file that is made while it is sent. */
+/** A file that is created while it is sent. */
 export interface Download {
   /** Letters, digits, `_`, `-` and dots. */
   readonly fileName: string;
   readonly mimeType: string;
   /**
-   * The file in pieces, each made when it is asked for. Ending it early ends whatever still runs for it; an error means
-   * that the file is not whole. @throws Refused, Unauthorized
+   * The file in chunks, each created when it is requested. An early end aborts the work for it; an error means that the file
+   * is incomplete. @throws Refused, Unauthorized
    */
   readonly pieces: AsyncGenerator<string, void, undefined>;
 }
 
-/** Files under ids that only their owner may use: for anybody else there is no such file. */
+/** Files under ids that only their owner may use: for any other caller there is no such file. */
 export abstract class Downloads {
-  /** Reads nothing of the file yet. @throws Refused when the caller may not read it now */
+  /** Reads no data of the file yet. @throws Refused when the caller may not read it now */
   abstract open(id: string, call: DownloadCall): Promise<Download | undefined>;
-  /** Takes the file back. @returns false when this caller has no such file */
+  /** Revokes the file. @returns false when this caller has no such file */
   abstract revoke(id: string, agent: Agent): Promise<boolean>;
 }
 
-/** A client that left before it had its answer. */
+/** A client that left before it received its answer. */
 export interface AbandonedDispatch {
   readonly reason: 'client_disconnect';
-  /** False: the answer was there and could not be delivered. */
+  /** False: the answer was ready and could not be delivered. */
   readonly dispatcher_alive: boolean;
   readonly request_id: unknown;
 }
 
-/** What the checks work with. */
+/** The dependencies of the checks. */
 export interface EdgeDependencies {
   readonly settings: EdgeSettings;
   readonly kernel: Kernel;
@@ -71,9 +71,9 @@ export interface EdgeDependencies {
   readonly keepAlives: KeepAlives;
   readonly counts: EdgeCounts;
   readonly openStreams: OpenStreams;
-  /** Bodies that are read or worked on. */
+  /** Bodies that are being read or processed. */
   readonly pendingBodies: PendingBodies;
-  /** What clients have not read yet. */
+  /** Answers that clients have not read yet. */
   readonly unread: UnreadAnswers;
   /** Absent where no files are served. */
   readonly downloads: Downloads | undefined;

@@ -98,7 +98,7 @@ const headers = fc.record(
   { requiredKeys: [] },
 );
 
-/** What is wrong with an answer; `null` when it is one valid envelope, or rightly empty. */
+/** The error in an answer; `null` when it is one valid envelope, or correctly empty. */
 function faultOf({ status, text, headers: { 'content-type': type }, json }: Answer): string | null {
   if (type === 'text/event-stream') {
     const messages = messagesOf(framesOf(text));
@@ -143,7 +143,7 @@ it('answers every verb and path with one valid envelope or nothing', { timeout: 
       fc.oneof(fc.constantFrom('/mcp', '/mcp/'), path),
       headers,
       async (asked, target, given) => {
-        // A listening stream has no end that could be waited for.
+        // A listening stream does not end, so the test cannot wait for its end.
         const sent = asked === 'GET' ? { ...given, Accept: '*/*' } : given;
         expect(faultOf(await usual.ask({ method: asked, path: target, headers: sent }))).toBeNull();
       },

@@ -17,37 +17,42 @@ export interface McpEdgeOptions {
   /** Without `allowedHosts`, only loopback names are allowed: for a server bound to loopback. Default true. */
   readonly loopbackHosts?: boolean;
   /**
-   * Without `allowedOrigins`, only pages of this machine are allowed: for a server that asks for no credential, where any
-   * page could otherwise act for its visitor. Default true.
+   * Without `allowedOrigins`, only pages of this machine are allowed: for a server without authentication, where any page
+   * could otherwise act for its visitor. Default true.
    */
   readonly loopbackOrigins?: boolean;
   /** Answers GET with `{"status":"ok"}` before any other check but the host. Default: none. */
   readonly healthPath?: string | null;
-  /** Spent per remote address before anything that costs. Default: none. */
+  /** Charged per remote address before any expensive check. Default: none. */
   readonly preAuthRateLimiter?: RateLimiter | null;
   /** `strict`: a session id is required and must be known. Default `lenient`: an unknown one is a mere label. */
   readonly sessions?: 'lenient' | 'strict';
-  /** Spent per principal by every message but `ping` and calls of tools, which have limits of their own. Default: none. */
+  /**
+   * Charged per principal by every message except `ping` and calls of tools, which have limits of their own. Default: none.
+   */
   readonly requestLimiter?: RateLimiter | null;
   /** Words a refused verb as the standalone server does; false: as a mounted handler. Default true. */
   readonly standalone?: boolean;
   /** Milliseconds a body may take to arrive. Default 30,000. */
   readonly bodyTimeout?: number;
-  /** Milliseconds between signs of life on an open stream; 0 or less: none. Default 2,000. */
+  /** Milliseconds between keep-alives on an open stream; 0 or less: none. Default 2,000. */
   readonly heartbeatInterval?: number;
-  /** Milliseconds between two looks at the credentials that streams were opened with. Default 10,000. */
+  /** Milliseconds between two checks of the credentials that streams were opened with. Default 10,000. */
   readonly credentialsInterval?: number;
   /** Streamed answers, and separately listening streams, served at once; null: unbounded. Default 100. */
   readonly maxConcurrentDispatchers?: number | null;
-  /** Bytes that may wait for the reader of a stream before it loses the stream. Default 1,048,576. */
+  /** Bytes that may wait for the reader of a stream before the stream is closed. Default 1,048,576. */
   readonly maxStreamBuffer?: number;
-  /** Milliseconds that a reader, of whatever answer, may take nothing of what waits for it before its connection is cut. Default 30,000. */
+  /**
+   * Milliseconds for which a reader of any answer may accept nothing of what waits for it before its connection is closed.
+   * Default 30,000.
+   */
   readonly readerPatience?: number;
   /** Bytes of answers that may wait for the readers of one principal, or of an address before authentication. Default 33,554,432. */
   readonly maxUnread?: number;
-  /** Milliseconds that the reader of a file may take nothing of it before it is broken off. Default 60,000. */
+  /** Milliseconds for which the reader of a file may accept nothing before the transfer is aborted. Default 60,000. */
   readonly downloadPatience?: number;
-  /** Messages in one body, where the revision has batches. Default 50. */
+  /** Maximum messages in one body, where the revision has batches. Default 50. */
   readonly maxBatchSize?: number;
 }
 
@@ -88,7 +93,7 @@ function positive(value: number, option: string): number {
   return value;
 }
 
-/** At most what a timer can hold. */
+/** The maximum that a timer supports. */
 function milliseconds(value: number, option: string): number {
   if (!Number.isFinite(value) || value > 2_147_483_647)
     throw new TypeError(`${option}: expected milliseconds`);
@@ -124,7 +129,7 @@ function limiterOption(value: RateLimiter | null | undefined, option: string): R
   return limiter;
 }
 
-/** @throws TypeError naming the option that cannot be used */
+/** @throws TypeError naming the invalid option */
 export function compileEdgeOptions(options: McpEdgeOptions = {}): EdgeSettings {
   const sessions = options.sessions ?? 'lenient';
   if (sessions !== 'lenient' && sessions !== 'strict')

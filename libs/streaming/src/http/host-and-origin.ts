@@ -21,7 +21,7 @@ interface NamedHost {
   readonly whole: string;
 }
 
-/** Reads a `Host` header; null: it is none by RFC 9110. */
+/** Parses a `Host` header; null: it is invalid by RFC 9110. */
 function readHost(header: string): NamedHost | null {
   const text = header.trim().toLowerCase();
   const [, plain, address, port] = HOST.exec(text) ?? [];
@@ -32,15 +32,15 @@ function readHost(header: string): NamedHost | null {
 
 const shortest = (address: string) => new URL(`http://[${address}]`).hostname;
 
-/** `malformed`: no host at all; `foreign`: a host, and not one of ours. */
+/** `malformed`: not a host; `foreign`: a host that is not allowed. */
 export type HostVerdict = 'permitted' | 'malformed' | 'foreign';
 
-/** Which `Host` a request may name: a page that rebinds its own name to this server is refused here. */
+/** The `Host` names that a request may use: a page that rebinds its own name to this server is refused here. */
 export class HostPolicy {
   /** `null`: any. */
   private readonly allowed: ReadonlySet<string> | null;
 
-  /** Nearly every request names the same host. */
+  /** Caches the last result: nearly every request names the same host. */
   private lastPermitted: string | undefined;
 
   constructor(allowedHosts: readonly string[], loopbackOnly: boolean) {
@@ -67,7 +67,7 @@ function webHost(origin: string): string | null {
   return url && (url.protocol === 'http:' || url.protocol === 'https:') ? url.hostname : null;
 }
 
-/** Which pages may call. Programs send no `Origin` and are not concerned. */
+/** The origins of pages that may call. Programs send no `Origin` and are not affected. */
 export class OriginPolicy {
   private readonly exact: ReadonlySet<string>;
   private readonly domains: readonly string[];

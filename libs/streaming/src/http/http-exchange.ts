@@ -68,7 +68,7 @@ export function pathOf(url: string): string {
   return query < 0 ? url : url.slice(0, query);
 }
 
-/** One request on its way through the checks: what is known of it so far. Checks fill it from top to bottom. */
+/** The state of one request during the checks, which fill it from top to bottom. */
 export class HttpExchange {
   readonly verb: string;
   readonly path: string;
@@ -86,7 +86,7 @@ export class HttpExchange {
 
   /** Null until the authenticator has identified the caller. */
   agent: Agent | null = null;
-  /** The session id as sent: a mere label unless `session` says otherwise. */
+  /** The session id as sent: it grants nothing unless `session` is set. */
   correlationId: string | undefined = undefined;
   /** The caller's own live session. */
   session: Session | null = null;
@@ -94,15 +94,15 @@ export class HttpExchange {
   /** Null where nothing is measured. */
   observed: RequestTelemetry | null = null;
 
-  /** Called when the client goes away before it was answered. */
+  /** Called when the client disconnects before it was answered. */
   onGone: (() => void) | null = null;
-  /** Whether it went away. */
+  /** Whether the client disconnected. */
   isGone = false;
 
   constructor(
     readonly request: IncomingMessage,
     readonly response: ServerResponse,
-    /** The edge that it came to. */
+    /** The edge that received the request. */
     readonly edge: EdgeDependencies,
   ) {
     this.verb = request.method ?? '';
@@ -123,12 +123,12 @@ export class HttpExchange {
 }
 
 /**
- * Answers a request that goes no further, or `null` to let it pass. `'gone'`: the client has disconnected.
- * `'streamed'`: the answer leaves, or left, by itself.
+ * Answers a request that stops here, or returns `null` to let it pass. `'gone'`: the client has disconnected. `'streamed'`:
+ * the answer is sent, or was sent, separately.
  */
 export type CheckVerdict = Reply | 'gone' | 'streamed' | null;
 
-/** One named check of the checks. */
+/** One named check of a request. */
 export interface RequestCheck {
   readonly name: string;
   readonly check: (exchange: HttpExchange) => CheckVerdict | Promise<CheckVerdict>;

@@ -75,13 +75,13 @@ function answered(
   return verdict;
 }
 
-/** MCP over HTTP, on plain Node requests: whatever framework stands around it hands them over unread. */
+/** MCP over HTTP, on plain Node requests: the surrounding framework passes them on unread. */
 export class McpEdge {
   private readonly dependencies: EdgeDependencies & { accepting: boolean };
   private readonly running = new Set<HttpExchange>();
   private whenIdle: (() => void) | null = null;
 
-  /** @throws TypeError naming the option that cannot be used */
+  /** @throws TypeError naming the invalid option */
   constructor(given: McpEdgeDependencies, options: McpEdgeOptions = {}) {
     const { kernel, authenticator, sessions, wire, downloads, onAbandoned, telemetry } = given;
     const log = harmless(given.log);
@@ -107,12 +107,12 @@ export class McpEdge {
     };
   }
 
-  /** Streamed answers that are being worked on, those whose client left included. */
+  /** Streamed answers in progress, those whose client left included. */
   get activeDispatcherCount(): number {
     return this.dependencies.counts.dispatchers;
   }
 
-  /** Streams that stay open by themselves. */
+  /** Listening streams that are open. */
   get activeListeningStreamCount(): number {
     return this.dependencies.counts.listeningStreams;
   }
@@ -130,7 +130,7 @@ export class McpEdge {
     return this.dependencies.wire.listening.notify(session, notice);
   }
 
-  /** Whether a request target is this edge's to answer, if only with 404. */
+  /** Whether this edge answers a request target, even if only with 404. */
   claims(url: string): boolean {
     const asked = pathOf(url);
     const { path, healthPath } = this.dependencies.settings;
@@ -152,13 +152,13 @@ export class McpEdge {
     return this.dependencies.accepting;
   }
 
-  /** Requests that have come in and are not answered yet. */
+  /** Requests that have arrived and are not answered yet. */
   get answering(): number {
     return this.running.size;
   }
 
   /**
-   * What stands before authentication, for routes beside MCP that return data: host, limit, origin.
+   * The checks before authentication, for routes beside MCP that return data: host, limit, origin.
    * @returns the refusal, or null to let the request pass
    */
   async refusalFor(request: IncomingMessage, response: ServerResponse): Promise<NotServed | null> {
@@ -190,7 +190,7 @@ export class McpEdge {
       this.dependencies.unread.wrote(response);
       if (verdict === 'streamed') await this.flushed(exchange);
     } catch (error) {
-      // An answer that cannot be sent, as with a challenge no header can carry: better none than half of one.
+      // An answer that cannot be sent, as with a challenge that no header can carry, is dropped and not sent partially.
       this.dependencies.log.warn(faultLine('[McpEdge]', error));
       response.destroy();
     } finally {
@@ -215,8 +215,8 @@ export class McpEdge {
   }
 
   /**
-   * Ends the streams that stay open for these agents: their clients come back and are authenticated anew. Running calls,
-   * downloads among them, go on.
+   * Ends the listening streams of these agents: their clients reconnect and are authenticated again. Running calls, downloads
+   * among them, continue.
    */
   endStreamsOf(whose: (agent: Agent) => boolean): void {
     this.dependencies.openStreams.shutDown((stream, agent) => !stream.finite && whose(agent));
@@ -232,7 +232,7 @@ export class McpEdge {
     clearTimeout(timer);
   }
 
-  /** A streamed answer counts as running until its client has it. Streams that stay open are counted separately. */
+  /** A streamed answer counts as running until its client has received it. Listening streams are counted separately. */
   private flushed({ response }: HttpExchange): Promise<void> | void {
     if (!response.writableEnded || response.writableFinished || response.destroyed) return;
     return new Promise((resolve) => response.once('close', resolve));

@@ -41,12 +41,12 @@ import { onceClosed } from './unread-answers.js';
 
 export const VERSION_HEADER = 'mcp-protocol-version';
 
-/** The body decides; the header counts only where the body names no version. */
+/** The body takes precedence; the header counts only where the body names no version. */
 function eraOf(message: Message, header: string | undefined): Era {
   if (message.isResponse) return 'legacy';
   if (claimedVersion(message) !== undefined) return 'modern';
   if (!namesModernEra(header)) return 'legacy';
-  // `initialize` is the handshake itself: there its header is only checked against a contradiction.
+  // `initialize` is the handshake itself: there its header is only checked for a contradiction.
   return message.method === 'initialize' && !isServedModernVersion(header) ? 'legacy' : 'modern';
 }
 
@@ -58,7 +58,7 @@ export const era: RequestCheck = {
   },
 };
 
-/** Messages that may precede, or do without, a negotiated version. */
+/** Messages that need no negotiated version. */
 function needsNoVersion({ message }: HttpExchange): boolean {
   return (
     message.isResponse || message.method === 'initialize' || message.method === 'notifications/cancelled'
@@ -116,7 +116,10 @@ function mayHoldBatch({ headers }: HttpExchange): boolean {
   return headerText(headers, 'mcp-session-id') !== undefined;
 }
 
-/** A request, a notification, the answer to a request of ours, or where a session may be of that revision several of them. */
+/**
+ * A request, a notification, the reply to a request to the client, or, where the session may have a revision with batches,
+ * several of them.
+ */
 export const messageShape: RequestCheck = {
   name: 'message-shape',
   check: (exchange) => {
@@ -150,12 +153,12 @@ function refuse({ message }: CheckedMessage, error: ProtocolFault): Reply {
   return refusedByKernel(status, { code, message: text, ...(data !== undefined && { data }) }, message.id);
 }
 
-/** Stateless revisions go by the id alone. */
+/** Stateless revisions use only the id. */
 function isNotification({ message }: CheckedMessage): boolean {
   return message.id === undefined;
 }
 
-/** A check that needs no HTTP request: it holds on every transport. */
+/** A check that needs no HTTP request: it applies on every transport. */
 export interface ModernCheck {
   readonly name: string;
   readonly check: (checked: CheckedMessage) => Reply | null;
@@ -169,7 +172,7 @@ function modernCheck(name: string, check: ModernCheck['check']): ModernCheck {
   };
 }
 
-/** JSON-RPC 2.0 to the letter. */
+/** Strict JSON-RPC 2.0. */
 export const modernShape = modernCheck('modern-shape', ({ message: { jsonrpc, id } }) => {
   const validId = id === undefined || typeof id === 'string' || Number.isSafeInteger(id);
   if (jsonrpc === '2.0' && validId) return null;

@@ -10,7 +10,7 @@ afterAll(() => Promise.all([usual.stop(), lively.stop()]));
 
 const info = { name: 'test', version: '1' };
 
-/** What every client must be able to do, whatever it negotiated. */
+/** The features that every client must support, whatever version it negotiated. */
 interface Conversation {
   listTools(): Promise<{ tools: { name: string }[] }>;
   callTool(params: { name: string; arguments: Record<string, unknown> }): Promise<unknown>;

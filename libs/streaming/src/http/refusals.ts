@@ -2,8 +2,8 @@ import { MODERN_VERSIONS, RPC } from '#dispatcher';
 import { type ErrorFrame, errorReply, reply, type Reply } from './reply.js';
 
 /**
- * Every refusal of the transports, over HTTP and over a pipe. A test compares the table in docs/reference/refusals.md with these, and lets
- * no other file of this library add one.
+ * Every refusal of the transports, over HTTP and over stdio. A test compares the table in docs/reference/refusals.md with
+ * these, and permits no other file of this library to add one.
  */
 
 type Headers = Reply['headers'];
@@ -25,7 +25,7 @@ export const CUSTOM_HEADER_MISSING = refusal(
 );
 
 // Verb
-/** Every verb that has a use here. GET is refused where it does not accept events. */
+/** Every method that is supported here. GET is refused where it does not accept events. */
 const ALLOW = { Allow: 'GET, POST, DELETE' };
 export const MOUNTED_METHOD_NOT_ALLOWED = refusal(405, RPC.parseError, 'method_not_allowed', null, ALLOW);
 export const METHOD_NOT_ALLOWED = refusal(
@@ -127,7 +127,7 @@ export const notAcceptable = (id: unknown): Reply =>
     id,
   );
 
-// Room
+// Capacity
 export const CLOSING = refusal(503, RPC.busy, 'server busy', null, { Connection: 'close' });
 /** Too many streams are open. */
 export const serverBusy = (id: unknown): Reply => refusal(503, RPC.busy, 'server busy', id);
@@ -136,7 +136,7 @@ export const NO_ROOM = refusal(503, RPC.busy, 'server busy', null, retryIn(1));
 /** Too many requests wait on one connection. */
 export const connectionBusy = (id: unknown): Reply =>
   refusal(503, RPC.busy, 'server busy: too many requests wait on this connection', id, retryIn(1));
-/** What replicas share cannot be reached: nothing that needs it is done meanwhile. */
+/** The shared state of the replicas cannot be reached: operations that need it are refused. */
 export const stateUnavailable = (id: unknown): Reply => refusal(503, RPC.busy, 'server busy', id, retryIn(5));
 
 // Batches
@@ -166,7 +166,7 @@ function errorMessage(id: unknown, code: number, message: string): ErrorMessage 
   return { jsonrpc: '2.0', id: id ?? null, error: { code, message } };
 }
 
-// Faults of ours
+// Internal errors
 export const internalError = (id: unknown = null, status = 500): Reply =>
   refusal(status, RPC.internalError, 'Internal error', id);
 
@@ -174,7 +174,7 @@ export const internalError = (id: unknown = null, status = 500): Reply =>
 const plain = (status: number, error: string, headers?: Headers): Reply =>
   reply(status, JSON.stringify({ error }), headers);
 
-/** The same for ids that never were, that are somebody else's, and that have expired. */
+/** The same for ids that never existed, that belong to another caller, and that have expired. */
 export const FILE_NOT_FOUND = plain(404, 'Not Found', { 'Cache-Control': 'no-store' });
 export const FILE_METHOD_NOT_ALLOWED = plain(405, 'Method Not Allowed', { Allow: 'GET, DELETE' });
 export const FILE_BUSY = plain(503, 'server busy', retryIn(1));

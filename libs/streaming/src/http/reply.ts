@@ -2,11 +2,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { KernelResult } from '#dispatcher';
 import { discardBody } from './request-body.js';
 
-/** An HTTP answer, whole. */
+/** A complete HTTP answer. */
 export interface Reply {
   readonly status: number;
   readonly body: string;
-  /** Bytes that follow `body`, where they are known beforehand. */
+  /** Number of bytes that follow `body`, where it is known beforehand. */
   readonly tail?: Buffer;
   /** Besides `Content-Type` and `Content-Length`. */
   readonly headers?: Readonly<Record<string, string>> | undefined;

@@ -8,9 +8,9 @@ export type BodyReading =
   | { readonly outcome: 'gone' };
 
 /**
- * Reads a body of at most `limit` bytes within `timeout` milliseconds. Stops keeping it as soon as it cannot succeed.
+ * Reads a body of at most `limit` bytes within `timeout` milliseconds. Discards it as soon as it cannot succeed.
  * @param takes called before bytes are kept: false refuses them
- * @param onGone is given what to call when the client goes away
+ * @param onGone receives the function to call when the client disconnects
  */
 export function readBody(
   request: IncomingMessage,
@@ -35,7 +35,7 @@ export function readBody(
       if (size > limit) settle({ outcome: 'too-large' });
       else if (takes(chunk.length)) chunks.push(chunk);
       else {
-        // What has arrived is of no use without the rest.
+        // The received bytes are useless without the rest.
         chunks.length = 0;
         settle({ outcome: 'no-room' });
       }
@@ -47,11 +47,11 @@ export function readBody(
   });
 }
 
-/** Bytes and milliseconds spent on the rest of a refused body, so that the client gets to read why it was refused. */
+/** Bytes and milliseconds spent on the rest of a refused body, so that the client can read the refusal. */
 const DISCARD_BYTES = 16_777_216;
 const DISCARD_TIME = 5_000;
 
-/** Reads what is left of a refused body into nothing; cuts the connection when that takes too much. */
+/** Reads and discards the rest of a refused body; closes the connection when that exceeds the limits. */
 export function discardBody(request: IncomingMessage): void {
   if (request.complete || request.destroyed) return;
   let discarded = 0;
@@ -67,7 +67,7 @@ export function discardBody(request: IncomingMessage): void {
   request.resume();
 }
 
-/** Bytes of bodies of one address, and of all, that are read or worked on at once. */
+/** Maximum bytes of bodies of one address, and of all, that are read or processed at once. */
 export interface BodyLimits {
   readonly perAddress: number;
   readonly total: number;
@@ -76,17 +76,17 @@ export interface BodyLimits {
 const MIB = 1024 * 1024;
 const DEFAULTS: BodyLimits = { perAddress: 16 * MIB, total: 64 * MIB };
 
-/** What one request holds of them. */
+/** The bytes that one request holds. */
 export interface HeldBody {
-  /** @returns false when there is no room for so many more bytes */
+  /** @returns false when there is no space for that many more bytes */
   grow(bytes: number): boolean;
-  /** To be called once, when the request is over. */
+  /** Must be called once, when the request is finished. */
   release(): void;
 }
 
 /**
- * Bodies of requests that are not answered yet, those that still arrive included. Nobody is known before a body is read, so
- * they are counted for remote addresses.
+ * Bodies of requests that are not answered yet, those that still arrive included. No caller is authenticated before a body is
+ * read, so they are counted for remote addresses.
  */
 export class PendingBodies {
   private readonly held = new Map<string, number>();

@@ -31,8 +31,8 @@ import {
 import { deleteSession, listen, postOnly } from './session-requests.js';
 
 /**
- * Every check of a request, in the order they run: the first that answers ends it. What costs nothing stands before
- * what costs, so that nothing malformed is ever authenticated; the last check always answers.
+ * Every check of a request, in the order in which they run: the first that answers ends the request. Cheap checks come before
+ * expensive ones, so that a malformed request is never authenticated; the last check always answers.
  */
 export const REQUEST_CHECKS: readonly RequestCheck[] = [
   path,
@@ -70,5 +70,5 @@ export const REQUEST_CHECKS: readonly RequestCheck[] = [
   dispatch,
 ];
 
-/** What every route that authenticates stands behind: a limit that one of them does not count is none. */
+/** The checks of every route that authenticates: a limit that one route did not count would not be a limit. */
 export const ROUTE_CHECKS: readonly RequestCheck[] = [host, accepting, preAuthLimit, origin];

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { BODY_WORDS, ROUTE_WORDS } from './refusals.js';
 
-/** Why a request beside MCP is refused: HTTP status, message and headers, all of which are returned. */
+/** The refusal of a request beside MCP: HTTP status, message and headers, all of which are returned. */
 export class NotServed extends Error {
   override readonly name = 'NotServed';
   constructor(
@@ -18,7 +18,7 @@ export function notServed(status: number, headers: Readonly<Record<string, strin
   return new NotServed(status, ROUTE_WORDS[status] ?? String(ROUTE_WORDS[400]), headers);
 }
 
-/** Why a body cannot be used: HTTP status and message. */
+/** The reason why a body is refused: HTTP status and message. */
 export class UnusableBody extends Error {
   override readonly name = 'UnusableBody';
   constructor(
@@ -34,7 +34,8 @@ const MAX_BODY = 16_384;
 const JSON_TYPE = /^application\/json\s*(;|$)/i;
 
 /**
- * Reads a small JSON object. Only the JSON content type is taken: a form of another site cannot send it without asking.
+ * Reads a small JSON object. Only the JSON content type is accepted: a form of another site cannot send it without a
+ * preflight request.
  * @throws UnusableBody
  */
 export async function readSmallJson(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {

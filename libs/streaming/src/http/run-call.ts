@@ -11,10 +11,10 @@ import { type HttpExchange, headerText, type CheckVerdict } from './http-exchang
 import { refusedByKernel } from './refusals.js';
 import { ACCEPTED, type Reply, resultReply } from './reply.js';
 
-/** What came of a call: an answer, or one that stays open. */
+/** The result of a call: an answer, or one that stays open. */
 export type Outcome = Reply | StreamedResult;
 
-/** Runs one message of an exchange and makes its reply. */
+/** Runs one message of an exchange and creates its reply. */
 export async function runCall(
   call: Call,
   exchange: HttpExchange,
@@ -91,17 +91,17 @@ async function openSession(
   });
 }
 
-/** The call that a message of an exchange becomes. */
+/** The call in a message of an exchange. */
 export function callOf(agent: Agent, message: Message, { era, correlationId }: HttpExchange): Call {
   return new Call(agent, message, era === 'legacy' ? correlationId : undefined);
 }
 
-/** What the gates that know an agent alone refuse with. */
+/** The refusals of the gates that depend only on the agent. */
 const GATE_CODES: ReadonlySet<unknown> = new Set(['permission_denied', 'tool_filtered', 'access_denied']);
 
 type Shape = Agent['shape'];
 
-/** Whether the gates that know an agent alone let a message pass; what is no call of a tool is not theirs. */
+/** Whether the gates that depend only on the agent pass a message; a message that is not a tool call always passes. */
 export function isPermitted({ method, params }: Message, edge: EdgeDependencies, agent: Agent): boolean {
   const name = member(params, 'name');
   if (method !== 'tools/call' || typeof name !== 'string') return true;
@@ -119,8 +119,8 @@ export function isPermittedTo(
 }
 
 /**
- * The nearest scopes with which the caller's agent would be one that may make this call, when its own may not. A tool that
- * none of those agents is shown is refused like any other.
+ * The nearest scopes with which the caller's agent could make this call, when its own agent may not. A tool that none of
+ * those agents can see is refused like any other.
  */
 export function stepUpOf(message: Message, edge: EdgeDependencies, agent: Agent): StepUp | null {
   if (message.method !== 'tools/call' || isNotification(message)) return null;
@@ -129,7 +129,7 @@ export function stepUpOf(message: Message, edge: EdgeDependencies, agent: Agent)
   return above.find(({ shape }) => isPermittedTo(shape, message, edge, agent)) ?? null;
 }
 
-/** The call is made all the same, so that it is counted and recorded like every other refusal; only its answer differs. */
+/** The call is still made, so that it is counted and recorded like every other refusal; only its answer differs. */
 export async function answerStepUp(
   { scopes }: StepUp,
   exchange: HttpExchange,
@@ -147,8 +147,8 @@ export async function answerStepUp(
 }
 
 /**
- * Whether it was one of those gates that spoke, and not a limit before them. Of a tool that is listed only its tier can be
- * missing: whatever else it refuses for, such as a class that is hidden, is answered as if there were no scopes.
+ * Whether one of those gates refused, and not a limit before them. For a listed tool only its tier can be missing: any other
+ * refusal, such as for a hidden class, is answered as if there were no scopes.
  */
 export function isScopeRefusal(
   outcome: Outcome,

@@ -25,7 +25,7 @@ import { onceClosed } from './unread-answers.js';
 /** The first revision whose events have ids. */
 const WITH_EVENT_IDS = '2025-11-25';
 
-/** Finds the session that a stream is for; an unknown session becomes the caller's. */
+/** Finds the session of a stream; an unknown session is assigned to the caller. */
 const ownSession: RequestCheck = {
   name: 'own-session',
   check: async (exchange) => {
@@ -43,7 +43,7 @@ const ownSession: RequestCheck = {
       if ((await sessions.create({ ...draft, proposedId: id })) !== id) return FOREIGN_SESSION;
       exchange.session = { ...draft, terminated: false };
     } else {
-      // An ended session is not found by anybody; in strict mode a foreign one is answered as an unknown one.
+      // No caller finds an ended session; in strict mode a foreign session is answered as an unknown one.
       const isForeign = known.owner !== agent.principal;
       if (known.terminated || (isForeign && settings.strictSessions))
         return sessionNotFound(exchange.message.id);
@@ -86,7 +86,7 @@ async function openListening(exchange: HttpExchange): Promise<CheckVerdict> {
     return resume(eventId, session, agent, exchange);
 
   const stream = new ListeningStream(eventStream(exchange), edge.keepAlives);
-  // Only what counts the stream ends it: a stream that was replaced is still open until its response is.
+  // Only the counter of the stream ends it: a stream that was replaced is open until its response is closed.
   count(stream, agent, exchange, () => {
     stream.close();
     edge.wire.listening.detach(session, stream);
@@ -96,7 +96,7 @@ async function openListening(exchange: HttpExchange): Promise<CheckVerdict> {
   return 'streamed';
 }
 
-/** Resumes one stream after the event that its client saw last, and sends nothing else. */
+/** Resumes one stream after the last event that its client received, and sends nothing else. */
 async function resume(
   eventId: string,
   session: string,
@@ -158,15 +158,15 @@ async function endSession(exchange: HttpExchange): Promise<CheckVerdict> {
 }
 
 /**
- * Ends a session of the caller's. Known, unknown and foreign ids are answered alike, so the answer is no oracle; of an id that
- * is not the caller's only the calls end that the caller made under it.
+ * Ends a session of the caller. Known, unknown and foreign ids are answered alike, so the answer is no oracle; for an id of
+ * another owner only the calls end that the caller made under it.
  */
 export const deleteSession: RequestCheck = {
   name: 'delete',
   check: (exchange) => (exchange.verb === 'DELETE' ? endSession(exchange) : null),
 };
 
-/** A client that reads events gets a listening stream; any other learns that only POST is served. */
+/** A client that accepts events gets a listening stream; any other receives the answer that only POST is served. */
 export const listen: RequestCheck = {
   name: 'get',
   check: (exchange) => {

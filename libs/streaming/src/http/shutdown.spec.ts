@@ -61,7 +61,7 @@ describe('streams that are sent back', () => {
     edge.tools.release();
     await slow.over;
     expect(slow.messages()).toMatchObject([{ id: 1, result: { isError: false } }]);
-    // Her client comes back to the session it had.
+    // The client reconnects to its previous session.
     const again = await listening(edge, ada);
     await edge.edge.close();
     await Promise.all([his.over, again.over]);
@@ -104,7 +104,7 @@ describe('streams whose credentials do not hold any more', () => {
     await until(() => edge.edge.activeListeningStreamCount === 0);
     const looks = edge.authenticator.seen.length;
     edge.authenticator.away = false;
-    // With nothing open there is nothing to ask.
+    // Without open streams there are no credentials to check.
     await edge.ask({ body: call('echo') });
     expect(edge.authenticator.seen.length).toBe(looks + 1);
   });

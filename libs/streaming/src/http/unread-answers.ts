@@ -9,7 +9,7 @@ const MAX_WAITING = 100;
 /** `gone`: the connection was closed. `busy`: too many wait already. */
 export type Turn = 'now' | 'gone' | 'busy';
 
-/** Of each connection what has to know of its end, for answers that wait behind earlier ones. */
+/** Per connection, the listeners for its end, for answers that wait behind earlier ones. */
 const closing = new WeakMap<Socket, Set<() => void>>();
 
 function closingOf(socket: Socket): Set<() => void> {
@@ -50,8 +50,8 @@ export function onceClosed(
 
 /**
  * Requests that a client sends on one connection without waiting for answers. HTTP/1.1 sends the answers in the order of the
- * requests, so that one prepared earlier would only wait in memory: a request is worked on once every earlier answer of its
- * connection was handed to the operating system.
+ * requests, so that one prepared earlier would only wait in memory: a request is processed once every earlier answer of its
+ * connection was passed to the operating system.
  */
 class ConnectionTurns {
   /** Requests that wait, by connection. */
@@ -77,13 +77,13 @@ class ConnectionTurns {
         if (listeners.has(settle)) settle();
       });
     });
-    // Asked afterwards: a connection that breaks hands its next answer the socket before it closes.
+    // Checked afterwards: a connection that breaks assigns the socket to its next answer before it closes.
     return ended.then(() => (socket.destroyed ? 'gone' : 'now'));
   }
 }
 
 export interface UnreadLimits {
-  /** Milliseconds without a byte taken, while bytes wait, after which a connection is cut. Default 30,000. */
+  /** Milliseconds without an accepted byte, while bytes wait, after which a connection is closed. Default 30,000. */
   readonly patience?: number;
   /** Bytes that may wait for the readers of one caller. Default 32 MiB. */
   readonly perCaller?: number;
@@ -95,9 +95,9 @@ const MIB = 1024 * 1024;
 const DEFAULTS: Required<UnreadLimits> = { patience: 30_000, perCaller: 32 * MIB, total: 128 * MIB };
 
 interface Reader {
-  /** Bytes that the operating system had taken at the last check. */
+  /** Bytes that the operating system had accepted at the last check. */
   taken: number;
-  /** Milliseconds of the monotonic clock: since then nothing was taken, or nothing waits. */
+  /** Milliseconds of the monotonic clock: since then nothing was accepted, or nothing waits. */
   since: number;
 }
 
@@ -115,9 +115,10 @@ function takenOf(socket: Socket): number {
 }
 
 /**
- * Answers that their readers have not taken yet, of every route. A connection whose reader takes nothing is cut; one that takes
- * little is not. What waits for the readers of one caller, and for all, is bounded: beyond it the connection that has taken
- * nothing for longest is cut, of the caller, or of the one for whom most waits. An answer that waits alone is never too large.
+ * Answers that their readers have not accepted yet, of every route. A connection whose reader accepts nothing is closed; one
+ * that accepts little is not. The bytes that wait for the readers of one caller, and for all, are bounded: beyond the limit
+ * the connection that has accepted nothing for longest is closed, of the caller, or of the caller for whom most bytes wait. A
+ * single waiting answer is never too large.
  */
 export class UnreadAnswers {
   private readonly limits: Required<UnreadLimits>;
@@ -136,7 +137,7 @@ export class UnreadAnswers {
     this.limits = { ...DEFAULTS, ...limits };
   }
 
-  /** Call for every request, before it is answered. */
+  /** Must be called for every request, before it is answered. */
   watch({ socket }: IncomingMessage): void {
     if (this.readers.has(socket) || socket.destroyed) return;
     this.readers.set(socket, { taken: takenOf(socket), since: this.now() });
@@ -145,8 +146,9 @@ export class UnreadAnswers {
   }
 
   /**
-   * Call for every request of a route that prepares its answers whole, instead of `watch`: requests of one connection
-   * are worked on one after another, each when every earlier answer has left. Refuses a request with 503 when too many wait.
+   * Must be called for every request of a route that prepares its answers completely, instead of `watch`: requests of one
+   * connection are processed one after another, each when every earlier answer was sent. Refuses a request with 503 when too
+   * many wait.
    * @returns whether the request is to be answered
    */
   async admit(request: IncomingMessage, response: ServerResponse): Promise<boolean> {
@@ -169,14 +171,14 @@ export class UnreadAnswers {
     this.owners.set(response, `principal:${principal}`);
   }
 
-  /** Call for every answer, once it or a part of it was written. */
+  /** Must be called for every answer, once it or a part of it was written. */
   wrote(response: ServerResponse): void {
     if (response.writableLength === 0 || response.destroyed) return;
     this.waitingOf(this.ownerOf(response)).add(response);
     this.bound(this.ownerOf(response));
   }
 
-  /** Cuts the connections whose readers take nothing. */
+  /** Closes the connections whose readers accept nothing. */
   look(): void {
     const now = this.now();
     for (const [socket, reader] of this.readers) {
@@ -201,7 +203,7 @@ export class UnreadAnswers {
     }
   }
 
-  /** The one that has taken nothing for longest. */
+  /** The connection that has accepted nothing for longest. */
   private cut(answers: Set<ServerResponse>): void {
     let longest: ServerResponse | undefined;
     for (const answer of answers)

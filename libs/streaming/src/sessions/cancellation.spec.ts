@@ -54,7 +54,7 @@ describe.each([
     const answering = edge.ask({ headers: session, body: call('wait', 5) });
     await running();
     expect((await at.ask({ headers: { ...session, ...changed }, body: cancel(requestId) })).status).toBe(202);
-    // Anything that the bus still carried has arrived when a later message has.
+    // When a later message has arrived, every earlier message of the bus has arrived too.
     await at.ask({ headers: session, body: cancel('later') });
     expect(edge.tools.contexts[0]?.signal.aborted).toBe(false);
     edge.tools.release();

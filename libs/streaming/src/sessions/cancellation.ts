@@ -1,9 +1,9 @@
 import type { Agent } from '#core';
 import type { Message } from '../message.js';
 
-/** One request that is being answered, and what may end it from outside. */
+/** One request in progress, and the means to abort it from outside. */
 export class Call {
-  /** Made when the signal is first read: most calls need none. */
+  /** Created when the signal is first read: most calls need none. */
   private controller: AbortController | null = null;
   private reason: string | null = null;
 
@@ -22,7 +22,7 @@ export class Call {
     return this.controller.signal;
   }
 
-  /** Why it was ended from outside; null: it was not. */
+  /** The reason of the abort; null: it was not aborted. */
   get abortedBecause(): string | null {
     return this.reason;
   }
@@ -35,7 +35,7 @@ export class Call {
   }
 }
 
-/** What names a call to those who may end it: the principal, its session and the JSON value of its request id. */
+/** The key of a call for its cancellation: the principal, its session and the JSON value of its request id. */
 export interface CallName {
   readonly owner: string;
   readonly session: string;
@@ -51,7 +51,9 @@ export class RunningCalls {
   private readonly running = new Set<Call>();
   private readonly named = new Map<string, Call>();
 
-  /** Before its work starts, so that a fast cancellation does not miss it. A later call of the same name takes the place. */
+  /**
+   * Called before the work starts, so that an early cancellation is not missed. A later call with the same key replaces it.
+   */
   begin(call: Call): void {
     this.running.add(call);
     const key = this.keyOfCall(call);
@@ -74,13 +76,13 @@ export class RunningCalls {
     return true;
   }
 
-  /** Ends every call that a principal made in a session, or under a label that names none. */
+  /** Ends every call that a principal made in a session, or under an id that names none. */
   endSession({ session, owner }: Omit<CallName, 'requestId'>, reason: string): void {
     for (const call of this.running)
       if (call.label === session && call.agent.principal === owner) call.abort(reason);
   }
 
-  /** Ends every call of a conversation that one client has alone. */
+  /** Ends every call of a connection that serves one client only. */
   endLabel(label: string, reason: string): void {
     for (const call of this.running) if (call.label === label) call.abort(reason);
   }

@@ -14,7 +14,7 @@ afterEach(() => {
 afterAll(() => Promise.all([here.stop(), there.stop()]));
 
 const LONG = 60_000;
-/** What came of the question: the reply, or why there is none. */
+/** The result of a client request: the reply, or the reason why there is none. */
 const outcomes: unknown[] = [];
 const ask =
   (timeout = LONG) =>
@@ -37,7 +37,7 @@ const reply = (id: unknown, content: object = { result: { action: 'accept' } }) 
   ...content,
 });
 
-/** A call that asks on the stream of its own answer. */
+/** A call that sends a request to the client on the stream of its own answer. */
 async function asked(edge: EdgeUnderTest, session: Record<string, string>) {
   edge.tools.work = ask();
   const answer = await edge.open({ headers: { ...session, ...EVENTS }, body: call('work', 'asking') });

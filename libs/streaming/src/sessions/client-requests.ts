@@ -7,7 +7,7 @@ import type { Call } from './cancellation.js';
 import type { ListeningStreams } from './listening-streams.js';
 import { type ReplicaSignals, text } from './replica-signals.js';
 
-/** Where a reply has to come from. */
+/** The required sender of a reply. */
 interface Asked {
   /** As whom the caller was admitted (`callerKey`). */
   readonly owner: string;
@@ -33,7 +33,7 @@ interface Waiting {
 
 const keyOf = ({ owner, session }: Asked, id: unknown) => `ask:${JSON.stringify([owner, session, id])}`;
 
-/** Requests to clients that are not answered yet. A reply may arrive at any replica and counts once. */
+/** Unanswered requests to clients. A reply may arrive at any replica and counts once. */
 export class ClientRequests {
   private readonly waiting = new Map<string, Waiting>();
 
@@ -68,12 +68,12 @@ export class ClientRequests {
       return await this.answered(id, question);
     } finally {
       this.waiting.delete(id);
-      // Used up, or never to be used: an outage leaves it to its time.
+      // The key was used, or must never be used: during an outage it expires by itself.
       this.store.take(key).catch(() => undefined);
     }
   }
 
-  /** A posted response. It settles its own request, once; anything else is ignored without a trace in the answer. */
+  /** A posted response. It settles its own request, once; any other is ignored, and the answer does not reveal that. */
   async deliver(from: Asked, { id, result, error }: Message): Promise<void> {
     if (typeof id !== 'string') return;
     const taken = await this.store.take(keyOf(from, id)).catch(() => undefined);
@@ -84,7 +84,7 @@ export class ClientRequests {
     else await this.signals.publish('reply', { ask: id, ...reply });
   }
 
-  /** To be called on every replica when a session ends. */
+  /** Must be called on every replica when a session ends. */
   endSession(ended: string): void {
     for (const { session, settle } of this.waiting.values())
       if (session === ended) settle(new ClientUnreachable('aborted'));
@@ -103,7 +103,7 @@ export class ClientRequests {
       const aborted = () => settle(new ClientUnreachable('aborted'));
       const timer = setTimeout(() => settle(new ClientUnreachable('timed-out')), timeout);
       call.signal.addEventListener('abort', aborted, { once: true });
-      // Known before it is sent: an answer may come faster than the next line runs.
+      // Registered before it is sent: an answer may arrive before the next line runs.
       this.waiting.set(id, { session, listening: false, settle });
       if (onOwnStream(request)) return;
       this.waiting.set(id, { session, listening: true, settle });

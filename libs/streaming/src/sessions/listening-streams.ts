@@ -9,9 +9,9 @@ import { type ReplicaSignals, text } from './replica-signals.js';
 /** Milliseconds in which another replica has to confirm a delivery. */
 const DELIVERY_TIMEOUT = 500;
 
-/** A listening stream as its registry sees it. */
+/** A listening stream as its registry uses it. */
 export interface Listener {
-  /** @returns false when it did not take the message */
+  /** @returns false when it did not accept the message */
   deliver(json: string): boolean;
   end(): void;
   /** It was ended on this side, and its client will come back. */
@@ -24,10 +24,10 @@ interface Attached {
   readonly owner: string;
 }
 
-/** The listening streams of this process, and the way to those of other replicas. */
+/** The listening streams of this process, and the connection to those of other replicas. */
 export class ListeningStreams extends SessionStreams {
   private readonly streams = new Map<string, Attached>();
-  /** Messages under way to another replica, by their id, until it confirms the delivery. */
+  /** Messages sent to another replica, by their id, until it confirms the delivery. */
   private readonly underWay = new Map<string, () => void>();
   private readonly opening = new Subject<OpenedStream>();
   private readonly leaving = new Subject<string>();
@@ -45,7 +45,7 @@ export class ListeningStreams extends SessionStreams {
     super();
     this.onSignal('attached', (session) => this.detachQuietly(session));
     this.onSignal('left', (session) => {
-      // It attached here since: then it was not left without one.
+      // The stream attached here since: then the session still has a stream.
       if (!this.streams.has(session)) this.leaving.next(session);
     });
     signals.received('notice').subscribe((message) => {
@@ -53,11 +53,11 @@ export class ListeningStreams extends SessionStreams {
       if (session && json && id && this.deliverHere(session, json, text(message, 'owner')))
         void signals.publish('taken', { id });
     });
-    // Listened to from the start: a subscription made for each message would come after its answer.
+    // Subscribed from the start: a subscription created for each message would be later than its answer.
     signals.received('taken').subscribe((message) => this.underWay.get(text(message, 'id') ?? '')?.());
   }
 
-  /** Takes the place of an older stream of the session, wherever that is, and ends it. */
+  /** Replaces an older stream of the session on any replica, and ends it. */
   attach(session: string, agent: Agent, stream: Listener): void {
     const older = this.streams.get(session);
     this.streams.set(session, { listener: stream, owner: callerKey(agent) });
@@ -78,7 +78,7 @@ export class ListeningStreams extends SessionStreams {
     void this.signals.publish('left', { session });
   }
 
-  /** To be called on every replica when a session ends. */
+  /** Must be called on every replica when a session ends. */
   endSession(session: string): void {
     this.detachQuietly(session);
     this.leaving.next(session);
@@ -99,9 +99,9 @@ export class ListeningStreams extends SessionStreams {
   }
 
   /**
-   * Sends a message, of whichever kind, to a session.
-   * @param owner as whom its listener must have been admitted. Default: anybody whose session it is
-   * @returns whether a stream took it
+   * Sends a message of any kind to a session.
+   * @param owner the key under which its listener must have been admitted. Default: any owner of the session
+   * @returns whether a stream accepted it
    */
   async deliver(session: string, json: string, owner?: string): Promise<boolean> {
     if (this.streams.has(session)) return this.deliverHere(session, json, owner);
@@ -160,7 +160,7 @@ export class ReplicatedListChanges extends ListChanges {
   private readonly told = new Subject<string>();
   private readonly changed = new Subject<ChangingList>();
 
-  /** The lists themselves, as they change on whichever replica. */
+  /** The lists that change, on whichever replica. */
   readonly lists: Observable<ChangingList> = this.changed.asObservable();
 
   /** Of this replica and of the others. */

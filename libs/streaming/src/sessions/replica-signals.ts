@@ -26,7 +26,7 @@ export class ReplicaSignals {
     private readonly log: WarningLog,
   ) {}
 
-  /** Never rejects: an outage is logged, and a lost signal is as if the other replicas had missed it. */
+  /** Never rejects: an outage is logged, and the other replicas then miss the signal. */
   async publish(kind: SignalKind, body: BusMessage): Promise<boolean> {
     try {
       await this.bus.publish(`wire.${kind}`, { ...body, from: this.self });
@@ -42,7 +42,7 @@ export class ReplicaSignals {
   }
 }
 
-/** A member that has to be a text. What comes from outside the process is checked like any input. */
+/** A member that must be text. Data from outside the process is checked like any input. */
 export function text(message: BusMessage, member: string): string | undefined {
   const value = message[member];
   return typeof value === 'string' && value !== '' ? value : undefined;

@@ -11,16 +11,16 @@ export interface WireDependencies {
   readonly log: WarningLog;
 }
 
-/** Who ends which session. */
+/** The session to end, and the principal that ends it. */
 export interface SessionEnding {
   readonly session: string;
-  /** The principal: calls that another one made under the same id go on. */
+  /** The principal: calls of another principal under the same id continue. */
   readonly owner: string;
-  /** Whether the session is the principal's, and not a mere label of its calls. */
+  /** Whether the session belongs to the principal; otherwise the id only labels its calls. */
   readonly isOwn: boolean;
 }
 
-/** What goes on between clients and calls besides request and answer, as far as any replica may be concerned. */
+/** The signals between clients and calls besides request and answer, for all replicas. */
 export class Wire {
   readonly calls = new RunningCalls();
   readonly listening: ListeningStreams;
@@ -51,12 +51,12 @@ export class Wire {
     });
   }
 
-  /** Ends a call wherever it runs. The principal is part of its name: no principal ends another's call. */
+  /** Ends a call wherever it runs. The principal is part of its key: no principal ends another's call. */
   cancel(name: CallName, reason: string): void {
     if (!this.calls.cancel(name, reason)) void this.signals.publish('cancel', { ...name, reason });
   }
 
-  /** Ends what its owner has going on in a session, on every replica: calls, questions and the listening stream. */
+  /** Ends all work of its owner in a session, on every replica: calls, client requests and the listening stream. */
   async endSession(ending: SessionEnding): Promise<void> {
     this.endHere(ending);
     await this.signals.publish('ended', { ...ending });

@@ -14,7 +14,7 @@ import {
 } from './response-stream.js';
 import { ResumableStream } from './resumable-stream.js';
 
-/** The first revision that is not frozen: its streams can be resumed and carry no heartbeat but comments. */
+/** The first revision that is not frozen: its streams can be resumed and have only comments as heartbeats. */
 const ADDITIONS = '2025-11-25';
 
 export function isFull(open: number, { settings }: EdgeDependencies): boolean {
@@ -25,7 +25,7 @@ export function eventStream({ response, edge: { settings, unread } }: HttpExchan
   return new EventStream(response, settings.maxStreamBuffer, unread);
 }
 
-/** How the answer to a request leaves: on a stream, or (null) as one body. A full edge refuses. */
+/** The form of the answer to a request: a stream, or (null) one body. An edge without capacity refuses. */
 export function chooseResponseStream(exchange: HttpExchange): ResponseStream | Reply | null {
   const { message, era, edge } = exchange;
   if (!exchange.takesEvents || isNotification(message)) return null;
@@ -57,7 +57,7 @@ function legacyStream(exchange: HttpExchange, stream: EventStream): ResponseStre
       heartbeat,
     );
   const { onCallStreams } = wire.listChanges;
-  // Later revisions want a message on one stream only: the listening one, where there is one.
+  // Later revisions require a message on one stream only: the listening stream, where there is one.
   const elsewhere = () => correlationId !== undefined && wire.listening.has(correlationId);
   return new ImmediateStream(stream, {
     keepAlives,

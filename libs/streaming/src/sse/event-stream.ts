@@ -7,12 +7,12 @@ export function messageFrame(json: string): string {
   return `event: message\ndata: ${json}\n\n`;
 }
 
-/** A message that its client can name when it comes back for the rest. */
+/** A message with an id, from which its client can resume. */
 export function identifiedFrame(id: string, json: string): string {
   return `id: ${id}\nevent: message\ndata: ${json}\n\n`;
 }
 
-/** Gives a client an id to come back with before there is any message; `retry` in milliseconds. */
+/** Sends a client an id to resume from before there is any message; `retry` in milliseconds. */
 export function primingFrame(id: string, retry: number): string {
   return `id: ${id}\nretry: ${retry}\ndata: \n\n`;
 }
@@ -25,13 +25,13 @@ export function notification(method: string, params?: JsonObject): JsonObject {
   return params === undefined ? { jsonrpc: '2.0', method } : { jsonrpc: '2.0', method, params };
 }
 
-/** What wants to be called once per interval. */
+/** A callback that runs once per interval. */
 export interface Beating {
   /** @param now milliseconds of the monotonic clock */
   beat(now: number): void;
 }
 
-/** Beats that are due within so many milliseconds of each other share a timer. */
+/** Heartbeats that are due within this many milliseconds of each other share a timer. */
 const COALESCE = 20;
 
 /**
@@ -81,11 +81,11 @@ export class KeepAlives {
 const PROBE = 30_000;
 
 /**
- * Server-sent events on one HTTP response. A client that does not read loses the stream, not our memory: when too much waits
- * for it, and, as every reader does, when it takes nothing for too long.
+ * Server-sent events on one HTTP response. A client that does not read loses the stream: when too many bytes wait for it,
+ * and, as for every reader, when it accepts nothing for too long.
  */
 export class EventStream {
-  /** @param maxBuffered bytes that may wait for the client before more makes it lose the stream */
+  /** @param maxBuffered bytes that may wait for the client before the stream is closed */
   constructor(
     private readonly response: ServerResponse,
     private readonly maxBuffered: number,
@@ -96,7 +96,7 @@ export class EventStream {
     return this.response.headersSent && !this.response.writableEnded && !this.response.destroyed;
   }
 
-  /** Sends the headers at once, so that the client knows it is served. */
+  /** Sends the headers at once, so that the client receives them before the first event. */
   open(headers?: Readonly<Record<string, string>>): void {
     const { response } = this;
     if (response.headersSent || response.destroyed) return;
@@ -112,7 +112,7 @@ export class EventStream {
     response.socket?.setKeepAlive(true, PROBE);
   }
 
-  /** @returns false when the stream is over, or was dropped just now */
+  /** @returns false when the stream has ended or was just closed */
   write(frame: string | Uint8Array): boolean {
     if (!this.isOpen) return false;
     if (this.response.writableLength > this.maxBuffered) {
@@ -124,7 +124,7 @@ export class EventStream {
     return this.isOpen;
   }
 
-  /** What is written still arrives, if the client reads it. */
+  /** Written data still arrives, if the client reads it. */
   end(): void {
     const { response } = this;
     if (response.writableEnded || response.destroyed) return;

@@ -14,15 +14,15 @@ import {
   notification,
 } from './event-stream.js';
 
-/** A stream that stays open by itself. */
+/** A stream without an end of its own. */
 export interface OpenStream {
-  /** Tells its client to come back, here or elsewhere. */
+  /** Ends the stream so that its client reconnects, here or elsewhere. */
   shutDown(): void;
-  /** Ends by itself, as a running call does, and is given the time that those are given. Default false. */
+  /** Ends by itself, as a running call does, and gets the same grace period. Default false. */
   readonly finite?: boolean;
 }
 
-/** Who opened a stream, and with what. */
+/** The caller that opened a stream, and its credentials. */
 export interface StreamOwner {
   readonly agent: Agent;
   readonly credentials: CredentialSource;
@@ -30,18 +30,18 @@ export interface StreamOwner {
 
 export interface OpenStreamsOptions {
   readonly authenticator: Authenticator;
-  /** Milliseconds between two looks at the credentials. */
+  /** Milliseconds between two checks of the credentials. */
   readonly interval: number;
   readonly log: WarningLog;
 }
 
-/** Credentials that are looked at together. */
+/** Credentials that are checked together. */
 const AT_ONCE = 16;
 
 /**
- * The streams that are open here. What opened one has to hold for as long as it stays open: its credentials are judged anew
- * every so often, and a stream that it could not be opened with any more, for whatever reason, ends. One timer serves them
- * all, and there is none while there is nothing to look at.
+ * The streams that are open here. The credentials that opened a stream must stay valid while it is open: they are checked at
+ * intervals, and a stream that could not be opened any more, for whatever reason, ends. One timer serves all streams, and it
+ * runs only while there are streams to check.
  */
 export class OpenStreams {
   private readonly owners = new Map<OpenStream, StreamOwner>();
@@ -90,7 +90,7 @@ export class OpenStreams {
   }
 }
 
-/** The stream on which a session receives what belongs to none of its requests. */
+/** The stream on which a session receives messages that belong to none of its requests. */
 export class ListeningStream implements Listener {
   sentBack = false;
 
@@ -154,7 +154,7 @@ export class OpenAnswer implements OpenStream {
         this.close(internalError(this.id).body);
       },
     });
-    // It may be over before the subscription is in hand.
+    // The stream may have ended before the subscription is assigned.
     if (this.over) source.unsubscribe();
     else this.source = source;
   }
@@ -167,7 +167,7 @@ export class OpenAnswer implements OpenStream {
     this.close(resultReply(this.id, { result: this.result.final() }).body);
   }
 
-  /** The client went away, and with it whatever fed the stream. */
+  /** The client disconnected, and the source of the stream ends with it. */
   left(): void {
     this.close(null);
   }

@@ -7,7 +7,9 @@ import { type EventStream, KEEP_ALIVE, type KeepAlives, messageFrame, notificati
 const PROGRESS = 'notifications/progress';
 /** The first revision that receives only comments where the client requested no progress. */
 const COMMENTS = '2025-11-25';
-/** The part of a tool's own unit that a second is: the progress of a heartbeat stays below what a tool reports. */
+/**
+ * The fraction of a tool's own unit that a second counts for: the progress of a heartbeat stays below what a tool reports.
+ */
 const SECOND = 1e-6;
 
 /** The token under which a client requested progress. */
@@ -16,13 +18,13 @@ export function progressTokenOf(params: unknown): string | number | undefined {
   return typeof token === 'string' || typeof token === 'number' ? token : undefined;
 }
 
-/** What a stream sends next while its call reports nothing: a notification, a comment, or nothing. */
+/** The next message while the call reports nothing: a notification, a comment, or nothing. */
 export type Beat = JsonObject | 'comment' | null;
 
 /**
- * The signs of life of one call, until its tool reports for the first time. A client that gave a token receives them under it, in
- * every revision, so that it does not take a slow and silent tool for a lost one. Without a token the revisions up to
- * 2025-06-18 receive seconds under a generated token, later ones a comment.
+ * The heartbeats of one call, until its tool reports for the first time. A client that sent a token receives them under it,
+ * in every revision, so that it does not treat a slow and silent tool as lost. Without a token the revisions up to 2025-06-18
+ * receive seconds under a generated token, later ones a comment.
  */
 export class Heartbeat {
   private readonly begun = performance.now();
@@ -39,7 +41,7 @@ export class Heartbeat {
     this.late = version >= COMMENTS;
   }
 
-  /** Whether a client waits for them under its own token. */
+  /** Whether a client expects them under its own token. */
   get isAskedFor(): boolean {
     return this.token !== undefined;
   }
@@ -50,7 +52,7 @@ export class Heartbeat {
     const seconds = ((now - this.begun) / 1000).toFixed(1);
     const progress =
       this.token === undefined ? Number(seconds) : Number((Number(seconds) * SECOND).toFixed(7));
-    // A token's progress rises: beats closer than its resolution would repeat themselves.
+    // A token's progress increases: heartbeats closer than its resolution would repeat themselves.
     if (progress <= this.last) return this.late ? 'comment' : null;
     this.last = progress;
     if (this.token !== undefined)
@@ -65,8 +67,8 @@ export class Heartbeat {
   }
 
   /**
-   * Called for every message beside the answer: the first report of the tool ends the beats. A report no higher than
-   * they did, as a report of 0 does, is lifted above them, because the progress of a token rises.
+   * Called for every message beside the answer: the first report of the tool ends the heartbeats. A report that is not above
+   * the last heartbeat, such as a report of 0, is raised above it, because the progress of a token must increase.
    */
   passing(message: JsonObject): JsonObject {
     if (message.method !== PROGRESS) return message;
@@ -77,7 +79,7 @@ export class Heartbeat {
       this.last = progress;
       return message;
     }
-    // Doubles have no room for so little beside a large number; there the message goes as it is.
+    // Doubles cannot represent such a small increment beside a large number; there the message is sent unchanged.
     this.last = Math.max(Number((this.last + SECOND / 10).toFixed(7)), this.last);
     return { ...message, params: { ...(message.params as JsonObject), progress: this.last } };
   }
@@ -87,15 +89,15 @@ export class Heartbeat {
 export interface ResponseStream {
   /** Whether requests to the client may go beside the answer. */
   readonly carriesRequests: boolean;
-  /** Sends a message beside the answer. @returns false when nothing carried it */
+  /** Sends a message beside the answer. @returns false when no stream carried it */
   send(message: JsonObject): boolean;
   /** Sends the answer; nothing follows it. */
   finish(answer: Reply): void;
   /** The call was cancelled by its client in a revision that then expects no answer. */
   drop(): void;
-  /** The client went away. @returns whether the call goes on without it */
+  /** The client disconnected. @returns whether the call continues without it */
   left(): boolean;
-  /** Ends the stream while the call goes on; only where the client can come back for the rest. */
+  /** Ends the stream while the call continues; only where the client can reconnect for the rest. */
   readonly endStream?: () => void;
 }
 
@@ -111,7 +113,7 @@ export interface ImmediateStreamOptions {
   readonly heartbeat: Heartbeat;
 }
 
-/** An answer that is a stream from the start, as every answer of the older revisions whose client takes events. */
+/** An answer that is a stream from the start, as every answer of the older revisions whose client accepts events. */
 export class ImmediateStream implements ResponseStream {
   readonly carriesRequests = true;
 
@@ -137,7 +139,7 @@ export class ImmediateStream implements ResponseStream {
 
   finish(answer: Reply): void {
     this.quiet();
-    // An answer that has to name a session in its headers comes before there are any.
+    // An answer that must name a session in its headers is sent before there are any heartbeats.
     this.stream.open(answer.headers);
     this.stream.write(messageFrame(jsonOf(answer)));
     this.stream.end();

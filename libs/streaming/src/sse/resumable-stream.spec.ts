@@ -26,7 +26,7 @@ const progressed = (progress: number) => ({
   params: { progressToken: 'p', progress },
 });
 
-/** A call that tells what it is given to tell, and answers when told to. */
+/** A call that reports what the test sends to it, and answers when the test ends it. */
 function teller(edge: EdgeUnderTest) {
   let say: (step: number) => void = () => undefined;
   let finish: (data: unknown) => void = () => undefined;
@@ -203,7 +203,7 @@ describe.each([
           fc.pre(tampered !== id);
           const answer = await comeBack(at, session, tampered);
           answer.leave();
-          // Another entry of the same stream is the client's own to name.
+          // A client may send any other entry of the same stream itself.
           const own = tampered.split('.')[0] === id.split('.')[0];
           if (!own) expect(answer.status).toBe(400);
           else expect([200, 400]).toContain(answer.status);

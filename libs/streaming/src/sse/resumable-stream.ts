@@ -15,27 +15,27 @@ import {
 import type { OpenStream } from './open-streams.js';
 import { type ResponseStream, type Heartbeat, jsonOf } from './response-stream.js';
 
-/** A stream that is being written here, for a call that runs here. */
+/** A stream that is written here, for a call that runs here. */
 export interface WrittenStream {
   /** The client reconnected elsewhere: that connection delivers from now on. */
   handOver(): void;
 }
 
-/** A stream whose client came back here. */
+/** A stream whose client reconnected here. */
 export interface FollowedStream {
-  /** Something may have been written since. */
+  /** Frames may have been written since. */
   follow(): void;
   /** A heartbeat of a call without progress: sent once, not logged. */
   beatReceived(json: string): void;
 }
 
-/** Whose stream it is. */
+/** The owner of the stream. */
 export interface StreamOwner {
   readonly session: string;
   readonly agent: Agent;
 }
 
-/** The place in a stream after which its client wants to go on. */
+/** The position in a stream after which its client resumes. */
 export interface StreamPlace {
   readonly stream: string;
   readonly entry: string;
@@ -43,7 +43,7 @@ export interface StreamPlace {
 
 const EVENT_ID = /^([0-9a-f-]{36})\.([0-9A-Za-z-]{1,64})$/;
 
-/** Streams that outlive their connection: who writes them, who follows them, and how one finds the other on any replica. */
+/** Streams that outlive their connection: their writers, their followers, and the signals between them on any replica. */
 export class Resumption {
   private readonly written = new Map<string, WrittenStream>();
   private readonly followed = new Map<string, FollowedStream>();
@@ -70,15 +70,15 @@ export class Resumption {
   }
 
   /**
-   * A stream belongs to its session and to the agent that called: under another one the same id names nothing. A session is
-   * its principal's, who may come with a token of fewer scopes.
+   * A stream belongs to its session and to the agent that called: under another agent the same id names nothing. A session
+   * belongs to its principal, who may return with a token of fewer scopes.
    */
   nameOf({ session, agent }: StreamOwner, id: string): string {
     const owner = createHash('sha256').update(callerKey(agent)).digest('base64url');
     return `${session}/${owner}/${id}`;
   }
 
-  /** What a `Last-Event-ID` names for its owner; `null` when it is none of ours. */
+  /** The position that a `Last-Event-ID` names for its owner; `null` when the id is invalid. */
   placeOf(owner: StreamOwner, eventId: string): (StreamPlace & { readonly id: string }) | null {
     const [, id, entry] = EVENT_ID.exec(eventId) ?? [];
     return id && entry ? { id, stream: this.nameOf(owner, id), entry } : null;
@@ -92,7 +92,7 @@ export class Resumption {
     this.written.delete(stream);
   }
 
-  /** The newest follower of a stream is the only one. */
+  /** The newest follower of a stream replaces all others. */
   follow(stream: string, follower: FollowedStream): void {
     this.followed.set(stream, follower);
     this.written.get(stream)?.handOver();
@@ -109,7 +109,7 @@ export class Resumption {
     void this.signals.publish('logged', { stream });
   }
 
-  /** A sign of life of a call whose client lost this connection and may have come back, here or elsewhere. */
+  /** A heartbeat of a call whose client lost this connection and may have reconnected, here or elsewhere. */
   publishBeat(stream: string, json: string): void {
     const here = this.followed.get(stream);
     if (here) here.beatReceived(json);
@@ -117,12 +117,12 @@ export class Resumption {
   }
 }
 
-/** Milliseconds a client is asked to wait before it comes back. */
+/** Milliseconds that a client must wait before it reconnects. */
 const RETRY = 500;
-/** Messages that may wait for the log; more of them are dropped, the answer never is. */
+/** Maximum messages that wait for the log; further ones are dropped, the answer never is. */
 const MAX_PENDING = 256;
 
-/** An answer whose stream is logged, so that its client may lose the connection and come back for the rest. */
+/** An answer whose stream is logged, so that its client may lose the connection and reconnect for the rest. */
 export class ResumableStream implements ResponseStream, WrittenStream {
   readonly carriesRequests = true;
 
@@ -203,7 +203,7 @@ export class ResumableStream implements ResponseStream, WrittenStream {
 
   private async publish(json: string): Promise<void> {
     const entry = await this.keep(json);
-    // Without the log a message still reaches a client that is there.
+    // Without the log a message still reaches a connected client.
     if (this.connected)
       this.stream.write(entry === null ? messageFrame(json) : identifiedFrame(this.eventId(entry), json));
     else if (entry !== null) this.resumption.announce(this.name);
@@ -235,7 +235,7 @@ export class ResumableStream implements ResponseStream, WrittenStream {
   }
 }
 
-/** Keep-alives after which the log is read without an announcement: its writer may be gone. */
+/** Keep-alives after which the log is read without an announcement: its writer may have died. */
 const BEATS_BETWEEN_LOOKS = 8;
 
 /** An answer by JSON-RPC: it has no method, and ends its stream. */
@@ -260,7 +260,7 @@ export class ReturnedStream implements FollowedStream, OpenStream {
     this.entry = place.entry;
   }
 
-  /** @param missed what was read of the log already */
+  /** @param missed the frames that were read from the log already */
   begin(missed: readonly LoggedFrame[]): void {
     this.keepAlives.add(this);
     this.publish(missed);
@@ -300,7 +300,7 @@ export class ReturnedStream implements FollowedStream, OpenStream {
       try {
         const missed = await this.resumption.log.after(this.place.stream, this.entry);
         if (missed) this.publish(missed);
-        // Cancelled, or forgotten: nothing more will come.
+        // The stream was cancelled or removed: no further frame will arrive.
         else this.end();
       } catch {
         // An outage: the next announcement or keep-alive tries again.

@@ -1,11 +1,11 @@
 import type { Writable } from 'node:stream';
 
-/** What came of a line. */
+/** The result for a line. */
 export type Line = { readonly bytes: Buffer } | 'too-long';
 
 const NEWLINE = 0x0a;
 
-/** Cuts a stream of bytes into lines, of which none is ever held beyond its limit. */
+/** Splits a stream of bytes into lines, and never buffers more than the limit of a line. */
 export class LineReader {
   private parts: Buffer[] = [];
   private size = 0;
@@ -14,7 +14,7 @@ export class LineReader {
   /** @param limit bytes of one line */
   constructor(private readonly limit: number) {}
 
-  /** The lines that are whole with this chunk; blank ones are left out. */
+  /** The lines that are complete with this chunk; blank ones are left out. */
   *take(chunk: Buffer): Iterable<Line> {
     let from = 0;
     for (;;) {
@@ -47,7 +47,9 @@ export class LineReader {
   }
 }
 
-/** Writes messages, one to a line. A reader that does not keep up loses what is not an answer, and holds back its own requests. */
+/**
+ * Writes one message per line. For a slow reader, messages other than answers are dropped, and its own requests are delayed.
+ */
 export class LineWriter {
   /** @param maxBuffered bytes that may wait for the reader before messages beside answers are dropped */
   constructor(
@@ -71,7 +73,7 @@ export class LineWriter {
     return this.output.writableNeedDrain;
   }
 
-  /** Resolves when the reader has caught up, or is gone. */
+  /** Resolves when the reader has caught up or disconnected. */
   caughtUp(): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {

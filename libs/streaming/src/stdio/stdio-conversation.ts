@@ -27,7 +27,7 @@ import { notification } from '../sse/event-stream.js';
 import { type ResponseStream, jsonOf } from '../sse/response-stream.js';
 import type { LineWriter } from './lines.js';
 
-/** The one pipe that all answers leave on. */
+/** The pipe that all answers are written to. */
 class LineResponseStream implements ResponseStream {
   constructor(
     private readonly lines: LineWriter,
@@ -42,7 +42,7 @@ class LineResponseStream implements ResponseStream {
     this.lines.answer(jsonOf(answer));
   }
 
-  /** A cancelled call has no answer, and nothing else has to end. */
+  /** A cancelled call has no answer, and no other work has to end. */
   drop(): void {}
 
   left(): boolean {
@@ -52,7 +52,7 @@ class LineResponseStream implements ResponseStream {
 
 interface OpenLine {
   readonly source: Subscription;
-  /** Sends the final message and forgets the stream. */
+  /** Sends the final message and removes the stream. */
   readonly finish: () => void;
 }
 
@@ -81,7 +81,7 @@ class OpenLines {
     if (!over) this.lines.set(key, { source, finish });
   }
 
-  /** Its client wants no more of it, and no final message either. */
+  /** Its client cancelled it and expects no final message. */
   cancel(id: unknown): void {
     const key = JSON.stringify(id);
     this.lines.get(key)?.source.unsubscribe();
@@ -109,12 +109,12 @@ export interface StdioDependencies {
 const MODERN_CHECKS = [modernShape, envelope, servedVersion, servedMethod];
 const NO_HEADERS: IncomingHttpHeaders = Object.freeze({});
 const NO_CAPABILITIES: JsonObject = Object.freeze({});
-/** Whoever started the process sits on the same machine. */
+/** The client process runs on the same machine. */
 const THIS_MACHINE = '127.0.0.1';
 
 /** Serves one client over one pipe; the first messages decide the revision. */
 export class StdioConversation {
-  /** The one session of this pipe: it needs no name on the wire. */
+  /** The only session of this pipe: it needs no id on the wire. */
   private readonly session = randomUUID();
   private readonly open = new OpenLines();
   private version: string = FALLBACK_VERSION;
@@ -159,7 +159,7 @@ export class StdioConversation {
     this.dependencies.wire.listening.endSession(this.session);
   }
 
-  /** @returns the answer; `null` when there is none, or it left already */
+  /** @returns the answer; `null` when there is none, or it was sent already */
   private async outcome(message: Message): Promise<Reply | null> {
     const checked = this.checked(message);
     for (const { check } of MODERN_CHECKS) {
@@ -252,14 +252,14 @@ export class StdioConversation {
     { message, agent, abortedBecause }: Call,
   ): Reply | null {
     if ('accepted' in reply || isNotification(message)) return null;
-    // Who cancelled a request no longer listens for its answer.
+    // The client that cancelled a request does not expect its answer.
     if (abortedBecause === 'notifications_cancelled') return null;
     if ('error' in reply) return refusedByKernel(reply.status, reply.error, message.id);
     if (message.method === 'initialize') this.begin(message, reply.result, agent);
     return resultReply(message.id, reply);
   }
 
-  /** What the handshake settled holds for everything that comes after it. */
+  /** The result of the handshake applies to all later messages. */
   private begin({ params }: Message, result: JsonObject, agent: Agent): void {
     this.version = String(result.protocolVersion);
     this.capabilities = knownCapabilities(member(params, 'capabilities'));

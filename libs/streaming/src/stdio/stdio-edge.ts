@@ -9,13 +9,13 @@ import { StdioConversation, type StdioDependencies } from './stdio-conversation.
 export interface StdioOptions {
   /** Bytes of one message. Default 1,048,576. */
   readonly maxMessageSize?: number;
-  /** Bytes that may wait for a reader before what is not an answer is dropped. Default 1,048,576. */
+  /** Bytes that may wait for a reader before messages other than answers are dropped. Default 1,048,576. */
   readonly maxBuffered?: number;
   /** Messages of one array, where the revision has them. Default 50. */
   readonly maxBatchSize?: number;
 }
 
-/** MCP over a pipe: one message to a line, in every revision, for the one client at its other end. */
+/** MCP over stdio: one message per line, in every revision, for the client at the other end. */
 export class StdioEdge {
   private readonly lines: LineWriter;
   private readonly reader: LineReader;
@@ -35,7 +35,7 @@ export class StdioEdge {
     this.reader = new LineReader(this.limits.maxMessageSize);
     this.lines = new LineWriter(output, this.limits.maxBuffered);
     this.conversation = new StdioConversation({ ...dependencies, lines: this.lines });
-    // Whoever read is gone: there is nothing left to serve.
+    // The reader disconnected: no client remains to be served.
     output.on('error', () => input.destroy());
   }
 
@@ -55,7 +55,7 @@ export class StdioEdge {
     this.conversation.close();
   }
 
-  /** Ends calls that run, and with them `run`. */
+  /** Ends running calls, and with them `run`. */
   stop(): void {
     this.conversation.abortCalls('server_shutdown');
     this.input.destroy();

@@ -18,7 +18,7 @@ export const cancel = (requestId: unknown) => ({
   params: { requestId, reason: 'no longer wanted' },
 });
 
-/** The test's own time limit ends a wait that is in vain. */
+/** The test's own time limit ends a wait that never succeeds. */
 export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await pause(2);
 }

@@ -6,13 +6,16 @@ import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 
 const SHAPE = compileAgentDefinition('test');
 
-/** `X-MCP-API-Key` names the caller, `ada as weak` with another agent; `wrong` is nobody, `broken` breaks the authenticator. */
+/**
+ * `X-MCP-API-Key` names the caller, `ada as weak` with another agent; `wrong` is not a caller, `broken` makes the
+ * authenticator fail.
+ */
 export class KeyAuthenticator extends Authenticator {
   override challenge: string | undefined = undefined;
   readonly seen: CredentialSource[] = [];
-  /** Keys that are good no more. */
+  /** Keys that are no longer valid. */
   readonly takenBack = new Set<unknown>();
-  /** Nobody can tell who is calling. */
+  /** The error of an authenticator that cannot identify the caller. */
   away = false;
 
   override authenticate(request: CredentialSource): Promise<Agent> {
@@ -40,7 +43,10 @@ const tool = (name: string, more: Partial<ToolDefinition> = {}): ToolDefinition 
 
 type Work = (context: DispatchContext, args: unknown) => unknown;
 
-/** Tools that show what reached them: `echo` its arguments, `whoami` its context, `wait` when it is let go, `work` whatever a test says. */
+/**
+ * Tools that return what they receive: `echo` its arguments, `whoami` its context, `wait` when it is released, `work` what a
+ * test defines.
+ */
 export class EdgeTools extends ToolRunner {
   readonly contexts: CallContext[] = [];
   /** What `work` does; its result is the data. */

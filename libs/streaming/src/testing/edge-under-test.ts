@@ -37,9 +37,9 @@ export interface Arriving {
   readonly isOver: () => boolean;
   /** Resolves when the server ended it or the connection broke. */
   readonly over: Promise<void>;
-  /** Goes away without reading on. */
+  /** Disconnects without reading on. */
   readonly leave: () => void;
-  /** Stops, and goes on, reading. */
+  /** Pauses and resumes reading. */
   readonly pause: () => void;
   readonly resume: () => void;
 }

@@ -2,7 +2,7 @@ import { Subject } from 'rxjs';
 import { Agent, type AgentOptions } from '#core';
 import { type OpenedStream, type SessionNotice, SessionStreams } from '#state';
 
-/** Listening streams of replicas in one process: what a client was sent stays to be looked at. */
+/** Listening streams of replicas in one process, which record what each client was sent. */
 export class SmallStreams {
   private readonly open = new Map<string, number>();
   readonly sent: { readonly session: string; readonly notice: SessionNotice }[] = [];
@@ -34,7 +34,7 @@ export class SmallStreams {
     this.ends[at]?.opened.next({ session, agent: new Agent(agent) });
   }
 
-  /** A replica ends the stream and expects its client back. */
+  /** A replica ends the stream and expects its client to reconnect. */
   sendBack(session: string, at = 0): void {
     this.open.delete(session);
     this.ends[at]?.returning.next(session);

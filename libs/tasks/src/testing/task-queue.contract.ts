@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { HandedOver, type TaskJob, type TaskQueue } from '../task-queue.js';
 
-/** Queues of replicas that share their jobs; over one process there is one. */
+/** Queues of replicas that share their jobs; in one process there is one. */
 export type MakeQueues = () => Promise<readonly TaskQueue[]>;
 
-/** What every queue promises. */
+/** The contract of every queue. */
 export function taskQueueContract(name: string, make: MakeQueues): void {
   describe(`${name} keeps the contract of a task queue`, () => {
     const open: TaskQueue[] = [];
