@@ -30,7 +30,7 @@ import { type ResponseStream, progressTokenOf } from './sse/response-stream.js';
 
 /** The minimum level of log messages where a session has set none. */
 const DEFAULT_LEVEL: LogLevel = 'info';
-/** Revisions from which log messages and progress are sent only when requested. */
+/** Revisions from which log messages are sent, and progress only when requested. */
 const ADDITIONS = '2025-11-25';
 /** Revisions from which the progress of a token must increase. */
 const RISING = '2025-03-26';

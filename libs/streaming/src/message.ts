@@ -126,6 +126,6 @@ export interface CheckedMessage {
   readonly era: Era;
   version: string;
   clientCapabilities: JsonObject;
-  /** The path of the request. */
+  /** The edge that received the message. */
   readonly edge: { readonly kernel: Kernel };
 }

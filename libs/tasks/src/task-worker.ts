@@ -143,7 +143,7 @@ export class TaskWorker {
       );
       if (!alive) this.running.get(taskId)?.controller.abort('task_cancelled');
     } catch {
-      // The next heartbeat reports it.
+      // The next heartbeat reads the record again.
     }
   }
 

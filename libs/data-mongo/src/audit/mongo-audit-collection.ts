@@ -113,8 +113,8 @@ function recordOf({ _id, [EXPIRES]: _expires, ...record }: StoredDocument): Reco
 
 function isOnlyDuplicates(error: unknown): boolean {
   if (!(error instanceof MongoBulkWriteError)) return false;
-  const faults = [error.writeErrors].flat();
-  return faults.length > 0 && faults.every(({ code }) => code === DUPLICATE);
+  const errors = [error.writeErrors].flat();
+  return errors.length > 0 && errors.every(({ code }) => code === DUPLICATE);
 }
 
 function filterOf(query: AuditQuery): Filter<StoredDocument> {
@@ -124,19 +124,19 @@ function filterOf(query: AuditQuery): Filter<StoredDocument> {
     ...membersAsked(query),
     ['success', query.outcome && query.outcome === 'success'],
   ];
-  const parts: Filter<StoredDocument>[] = equal
+  const conditions: Filter<StoredDocument>[] = equal
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => ({ [name]: { $eq: value } }));
-  if (from !== undefined) parts.push({ at: { $gte: from } });
-  if (to !== undefined) parts.push({ at: { $lt: to } });
-  if (query.tenant !== undefined) parts.push({ tenant_id: { $in: tenantForms(query.tenant) } });
+  if (from !== undefined) conditions.push({ at: { $gte: from } });
+  if (to !== undefined) conditions.push({ at: { $lt: to } });
+  if (query.tenant !== undefined) conditions.push({ tenant_id: { $in: tenantForms(query.tenant) } });
   if (query.cursor !== undefined) {
     const { at, chain, seq } = readCursor(query.cursor);
-    parts.push({
+    conditions.push({
       $or: [{ at: { $lt: at } }, { at, chain: { $lt: chain } }, { at, chain, seq: { $lt: seq } }],
     });
   }
-  return parts.length > 0 ? { $and: parts } : {};
+  return conditions.length > 0 ? { $and: conditions } : {};
 }
 
 function tenantForms(text: string): unknown[] {

@@ -208,9 +208,9 @@ export async function inspectMongo(connection: MongoConnection, timeoutMs: numbe
   const signal = AbortSignal.timeout(timeoutMs);
   const command = (document: Document) =>
     asStoreOperation(signal, () => connection.db.command(document, { signal }));
-  const asked = Date.now();
+  const sentAt = Date.now();
   const hello = await command({ hello: 1 });
-  const answered = Date.now();
+  const answeredAt = Date.now();
   const { version } = await command({ buildInfo: 1 });
   const there: unknown = hello['localTime'];
   return {
@@ -222,7 +222,7 @@ export async function inspectMongo(connection: MongoConnection, timeoutMs: numbe
           ? 'replica set'
           : 'standalone',
     search: await hasSearch(connection, signal),
-    clockAhead: there instanceof Date ? there.getTime() - (asked + answered) / 2 : 0,
+    clockAhead: there instanceof Date ? there.getTime() - (sentAt + answeredAt) / 2 : 0,
   };
 }
 

@@ -8,40 +8,40 @@ import { documentToRow, idText } from '../storage/from-storage.js';
 import { StoredClasses } from '../storage/storage-names.js';
 
 /** Milliseconds after which the server is queried again: it may have become a replica set. */
-const BELIEVED = 30_000;
+const PROBE_INTERVAL_MS = 30_000;
 
 /** Milliseconds that an answer may take. */
-const PATIENCE = 2_000;
+const TIMEOUT_MS = 2_000;
 
 /** Whether the server has change streams: replica sets and sharded clusters have them, a standalone server does not. */
 class ChangeStreamSupport {
   private supported = false;
-  private asked = -Infinity;
-  private asking: Promise<void> | null = null;
+  private probedAt = -Infinity;
+  private probing: Promise<void> | null = null;
 
   constructor(private readonly connection: MongoConnection) {}
 
   /** The last answer; without one, false. Starts a new query in the background when the answer is old. */
   get known(): boolean {
-    if (performance.now() - this.asked > BELIEVED) void this.probe();
+    if (performance.now() - this.probedAt > PROBE_INTERVAL_MS) void this.probe();
     return this.supported;
   }
 
   /** Never rejects: a server that cannot be reached leaves the last answer unchanged. */
   probe(): Promise<void> {
-    this.asking ??= this.ask().finally(() => (this.asking = null));
-    return this.asking;
+    this.probing ??= this.readHello().finally(() => (this.probing = null));
+    return this.probing;
   }
 
-  private async ask(): Promise<void> {
-    this.asked = performance.now();
+  private async readHello(): Promise<void> {
+    this.probedAt = performance.now();
     try {
       const { db } = this.connection;
-      const hello = await db.command({ hello: 1 }, { signal: AbortSignal.timeout(PATIENCE) });
+      const hello = await db.command({ hello: 1 }, { signal: AbortSignal.timeout(TIMEOUT_MS) });
       this.supported = typeof hello['setName'] === 'string' || hello['msg'] === 'isdbgrid';
     } catch {
       // The next call repeats the query.
-      this.asked = -Infinity;
+      this.probedAt = -Infinity;
     }
   }
 }

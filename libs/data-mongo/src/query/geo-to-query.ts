@@ -112,6 +112,6 @@ export function withinToQuery(operand: unknown): Document {
 }
 
 export function intersectsToQuery(operand: unknown): Document {
-  const shape = isPlainObject(operand) ? (operand['$point'] ?? operand['$geometry']) : undefined;
-  return { $geoIntersects: { $geometry: geometryOf(shape) } };
+  const geometry = isPlainObject(operand) ? (operand['$point'] ?? operand['$geometry']) : undefined;
+  return { $geoIntersects: { $geometry: geometryOf(geometry) } };
 }

@@ -102,27 +102,27 @@ export function classWhereToQuery(
 
 /** A Parse constraint as a MongoDB filter. @throws StoreError `invalid_query` */
 export function whereToQuery(where: Readonly<Record<string, unknown>>, form: QueryForm): Document {
-  const parts = Object.entries(where).map(([key, value]) => partToQuery(key, value, form));
-  return allOf(parts);
+  const conditions = Object.entries(where).map(([key, value]) => conditionToQuery(key, value, form));
+  return allOf(conditions);
 }
 
 /**
  * Conditions on different columns share one object; a column that occurs twice needs `$and`, because the last entry would
  * replace the first.
  */
-function allOf(parts: readonly Document[]): Document {
+function allOf(conditions: readonly Document[]): Document {
   const query: Document = {};
   const rest: Document[] = [];
-  for (const part of parts) {
-    const clashes = Object.keys(part).some((key) => Object.hasOwn(query, key));
-    if (clashes) rest.push(part);
-    else for (const [key, value] of Object.entries(part)) setOwn(query, key, value);
+  for (const condition of conditions) {
+    const clashes = Object.keys(condition).some((key) => Object.hasOwn(query, key));
+    if (clashes) rest.push(condition);
+    else for (const [key, value] of Object.entries(condition)) setOwn(query, key, value);
   }
   if (rest.length === 0) return query;
   return { $and: [query, ...rest] };
 }
 
-function partToQuery(key: string, value: unknown, form: QueryForm): Document {
+function conditionToQuery(key: string, value: unknown, form: QueryForm): Document {
   if (key === '$and' || key === '$or' || key === '$nor') return { [key]: branches(key, value, form) };
   if (key === '$text') return textToQuery(value);
   if (key === '$expr' && form.expression) return { $expr: form.expression(value) };
@@ -224,14 +224,14 @@ const OPERATORS: Readonly<Record<string, OperatorTranslator>> = {
 
 function constraintToQuery(constraint: Record<string, unknown>, ref: ColumnRef, form: QueryForm): Document {
   const { $containedIn, $containedBy, ...others } = constraint;
-  const parts: Document[] = [];
-  if (Object.keys(others).length > 0) parts.push({ [ref.column]: operatorsToQuery(others, ref, form) });
-  if ($containedBy !== undefined) parts.push(subsetToQuery($containedBy, ref));
+  const conditions: Document[] = [];
+  if (Object.keys(others).length > 0) conditions.push({ [ref.column]: operatorsToQuery(others, ref, form) });
+  if ($containedBy !== undefined) conditions.push(subsetToQuery($containedBy, ref));
   if ($containedIn !== undefined) {
     const scalar = () => ({ [ref.column]: { $in: operandsToStorage($containedIn, ref, '$containedIn') } });
-    parts.push(ref.field?.type === 'Array' ? subsetToQuery($containedIn, ref) : scalar());
+    conditions.push(ref.field?.type === 'Array' ? subsetToQuery($containedIn, ref) : scalar());
   }
-  return allOf(parts);
+  return allOf(conditions);
 }
 
 /** Every element is one of the listed values; a row without the array matches. */

@@ -32,11 +32,11 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
   indexesOf(schema: ClassSchema): Promise<readonly IndexSchema[]> {
     const known = this.indexes.get(schema);
     if (known) return known;
-    const asked = this.askIndexes(schema.className).then((indexes) => indexSchemasOf(schema, indexes));
-    this.indexes.set(schema, asked);
+    const indexes = this.readIndexes(schema.className).then((listed) => indexSchemasOf(schema, listed));
+    this.indexes.set(schema, indexes);
     // A failed read is repeated at the next call.
-    asked.catch(() => this.indexes.delete(schema));
-    return asked;
+    indexes.catch(() => this.indexes.delete(schema));
+    return indexes;
   }
 
   protected load(): Promise<SchemaSnapshot> {
@@ -51,7 +51,7 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
     });
   }
 
-  private askIndexes(className: string): Promise<readonly StoredIndex[]> {
+  private readIndexes(className: string): Promise<readonly StoredIndex[]> {
     return asStoreOperation(undefined, async () => {
       const indexes = await this.connection
         .collection(className)

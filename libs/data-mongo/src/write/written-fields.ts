@@ -24,15 +24,15 @@ export function newColumns(fields: ParseRow, schema: ClassSchema | undefined): M
     if (SET_BY_THE_STORE.has(name)) throw new UnstorableValue(name, 'is set by the store');
     if (!FIELD_NAME.test(name) || UNLISTED_COLUMNS.has(name))
       throw new UnstorableValue(name, 'cannot be written');
-    const asked = fieldTypeOf(value);
+    const written = fieldTypeOf(value);
     const column = schema?.fields.get(name);
-    if (!asked) {
+    if (!written) {
       refuseUntyped(name, value, column);
       continue;
     }
-    if (!column) added.set(name, asked);
-    else if (!isSameType(column, asked))
-      throw new UnstorableValue(name, `a ${typeName(asked)} does not fit a ${typeName(column)}`);
+    if (!column) added.set(name, written);
+    else if (!isSameType(column, written))
+      throw new UnstorableValue(name, `a ${typeName(written)} does not fit a ${typeName(column)}`);
   }
   return added;
 }

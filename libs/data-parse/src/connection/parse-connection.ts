@@ -112,7 +112,7 @@ export class ParseConnection {
     const answer = await ANSWER_MEMORY.begin({ ...operation, expected, store: 'Parse Server' });
     const own = { bytes: Math.min(left.bytes, this.maxAnswer) };
     try {
-      return await this.ask(request, operation, (response) => this.largeBody(response, answer, own));
+      return await this.exchange(request, operation, (response) => this.largeBody(response, answer, own));
     } finally {
       left.bytes -= answer.bytes;
       answer.end();
@@ -125,7 +125,7 @@ export class ParseConnection {
     operation: Omit<OperationContext, 'comment'>,
   ): Promise<ParseAnswer> {
     try {
-      return await this.ask(request, operation, (response) => this.body(response));
+      return await this.exchange(request, operation, (response) => this.body(response));
     } catch (error) {
       throw error instanceof StoreError && mayHaveHappened(error)
         ? new StoreError(error.code, { store: error.store, cause: error.cause, outcome: 'unknown' })
@@ -133,7 +133,7 @@ export class ParseConnection {
     }
   }
 
-  private async ask(
+  private async exchange(
     request: ParseRequest,
     operation: Omit<OperationContext, 'comment'>,
     body: (response: Response) => Promise<unknown>,
@@ -290,13 +290,14 @@ const LONGEST = 262_144;
 
 /** Reads server information with three requests that read no row. Redirects are not followed. Never rejects. */
 export async function inspectParseServer(server: Server, timeoutMs: number): Promise<ParseServerFacts> {
-  const ask = (path: string, headers: Record<string, string>) => asked(server, path, headers, timeoutMs);
-  const health = await ask('/health', {});
+  const get = (path: string, headers: Record<string, string>) =>
+    requestFacts(server, path, headers, timeoutMs);
+  const health = await get('/health', {});
   const unknown = { health: null, acceptsApplication: false, acceptsMasterKey: null, version: null };
   if (health.status === null) return unknown;
-  const application = await ask('/config', restHeaders(server));
+  const application = await get('/config', restHeaders(server));
   const { masterKey } = server;
-  const info = masterKey === null ? null : await ask('/serverInfo', masterHeaders(server, masterKey));
+  const info = masterKey === null ? null : await get('/serverInfo', masterHeaders(server, masterKey));
   const version = info?.body['parseServerVersion'];
   return {
     health: typeof health.body['status'] === 'string' ? health.body['status'] : `status ${health.status}`,
@@ -316,18 +317,18 @@ const masterHeaders = ({ appId }: Server, masterKey: string): Record<string, str
   'X-Parse-Master-Key': masterKey,
 });
 
-interface Told {
+interface HttpAnswer {
   /** Null: no answer. */
   readonly status: number | null;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-async function asked(
+async function requestFacts(
   { serverUrl }: Server,
   path: string,
   headers: Record<string, string>,
   timeoutMs: number,
-): Promise<Told> {
+): Promise<HttpAnswer> {
   try {
     const response = await fetch(serverUrl.replace(/\/+$/, '') + path, {
       headers,

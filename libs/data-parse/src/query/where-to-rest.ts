@@ -121,7 +121,7 @@ const same =
   (operand) => [[operator, plain(operand)]];
 
 /** A geometry: one operator with plain values below it. */
-function shape(operand: unknown): unknown {
+function geometry(operand: unknown): unknown {
   if (!isPlainObject(operand)) throw inexpressible('an area without a shape');
   for (const [key, value] of Object.entries(operand)) {
     if (!SHAPES.has(key)) throw inexpressible(`'${key}' is no shape`);
@@ -159,9 +159,11 @@ const OPERATORS: ReadonlyMap<string, RestOperator> = new Map<string, RestOperato
   ['$options', (operand) => (operand === '' ? [] : [['$options', operand]])],
   [
     '$geoWithin',
-    (operand) => [[isPlainObject(operand) && '$box' in operand ? '$within' : '$geoWithin', shape(operand)]],
+    (operand) => [
+      [isPlainObject(operand) && '$box' in operand ? '$within' : '$geoWithin', geometry(operand)],
+    ],
   ],
-  ['$geoIntersects', (operand) => [['$geoIntersects', shape(operand)]]],
+  ['$geoIntersects', (operand) => [['$geoIntersects', geometry(operand)]]],
 ]);
 
 /** Parse Server looks for subqueries at any depth, also inside values: a value may contain no operator. */

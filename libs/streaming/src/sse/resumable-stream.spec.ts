@@ -203,7 +203,7 @@ describe.each([
           fc.pre(tampered !== id);
           const answer = await comeBack(at, session, tampered);
           answer.leave();
-          // A client may send any other entry of the same stream itself.
+          // A client may name any other entry of the same stream.
           const own = tampered.split('.')[0] === id.split('.')[0];
           if (!own) expect(answer.status).toBe(400);
           else expect([200, 400]).toContain(answer.status);
