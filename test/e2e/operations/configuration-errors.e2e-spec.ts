@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync, renameSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
@@ -77,7 +77,9 @@ describe.each(WRONG)('of $what', (wrong: Wrong) => {
 
     // What a running service reads, it reads without a listener of its own.
     const before = service.output().stderr.length;
-    writeFileSync(`${service.file}`, JSON.stringify(config));
+    // Renamed, as editors do it: a file that is read half-written is another error.
+    writeFileSync(`${service.file}.new`, JSON.stringify(config));
+    renameSync(`${service.file}.new`, service.file);
     await vi.waitFor(
       () => {
         const said = service.output().stderr.slice(before);
