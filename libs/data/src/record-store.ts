@@ -166,7 +166,7 @@ export abstract class RecordWriter {
     operation: OperationContext,
     updatedAt?: string,
   ): Promise<ParseRow | null>;
-  /** @returns whether there was such a row that `where` permits; it was deleted */
+  /** Deletes the row if `where` admits it. @returns whether there was such a row */
   abstract delete(
     className: string,
     objectId: string,
