@@ -1,6 +1,6 @@
-import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
+import { type DynamicModule, Logger, Module, type ModuleMetadata } from '@nestjs/common';
 import { SharedState } from '#state';
-import { AgentScopes, Policies } from '#policy';
+import { AgentScopes, Policies, type ReportBindingIssues } from '#policy';
 import {
   GovernedRecordsSource,
   GovernedSearchSource,
@@ -9,9 +9,26 @@ import {
 import { PrincipalDirectory } from './identity/principal-directory.js';
 import { PrincipalResolver } from './identity/principal-resolver.js';
 import { DatabaseTurns } from './metering/metered-stores.js';
-import { misfitReport } from './misfit-report.js';
 import { StoredWriteKeys } from './stored-write-keys.js';
 import { WriteKeys } from './write-keys.js';
+
+/**
+ * Logs which classes are refused because their rules do not match their fields: one line for each mistake as long as it
+ * exists, and one line when all rules match again.
+ */
+function bindingIssuesReport(): ReportBindingIssues {
+  const log = new Logger('Policy');
+  let logged = '';
+  return (issues) => {
+    const lines = issues.map(
+      ({ className, path, message }) => `class '${className}' is refused to agents: ${path}: ${message}`,
+    );
+    if (lines.join() === logged) return;
+    logged = lines.join();
+    for (const line of lines) log.warn(line);
+    if (lines.length === 0) log.warn('every class fits its rules again');
+  };
+}
 
 /** Governed access to rows over the ports that an adapter provides: all reads and writes for an agent use it. */
 @Module({})
@@ -33,7 +50,7 @@ export class DataModule {
         },
         {
           provide: AgentScopes,
-          useFactory: (policies: Policies) => new AgentScopes(policies, misfitReport()),
+          useFactory: (policies: Policies) => new AgentScopes(policies, bindingIssuesReport()),
           inject: [Policies],
         },
         { provide: DatabaseTurns, useValue: turns },

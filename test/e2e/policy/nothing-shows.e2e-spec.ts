@@ -45,8 +45,6 @@ async function violationsIn(asked: readonly AskedWorld[], open: Services['open']
     const violation = await violationIn(one, services, tally);
     if (violation) found.push(described(violation));
   }
-  const lines = [...tally].map((entry) => entry.join(': ')).sort((left, right) => (left < right ? -1 : 1));
-  if (process.env['PROPERTY_TALLY']) console.log(lines.join('\n'));
   return { found: found.join('\n\n'), tally };
 }
 

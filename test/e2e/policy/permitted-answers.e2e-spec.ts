@@ -74,7 +74,6 @@ describe(`what an agent is permitted, in ${WORLDS} random worlds (seed ${SEED})`
         }
       }
       expect(found.join('\n\n')).toBe('');
-      if (process.env['TALLY']) console.log(Object.fromEntries(answered));
       // Where nothing is permitted nothing would be shown.
       expect([...answered.keys()].sort()).toEqual(KINDS);
     },

@@ -173,6 +173,22 @@ function writesOnce(title: string, takesIds: boolean, route: () => Route): void 
       }
     });
 
+    it.skipIf(!takesIds)(
+      'is not taken for the update of another key on a row whose stamp is ahead',
+      async () => {
+        const { title, update } = await note();
+        const ahead = new Date(Date.now() + 3_600_000);
+        await route()
+          .db.collection('Note')
+          .updateOne({ title }, { $set: { _updated_at: ahead } });
+        await cut('before', 'update_object', update, increments);
+        const other = { ...update, idempotency_key: `${title}:other` };
+        expect(await call('update_object', other)).toMatchObject({ isError: false });
+        expect(await call('update_object', update)).toMatchObject(unknown);
+        expect((await rows({ title }))[0]?.['n']).toBe(11);
+      },
+    );
+
     it.skipIf(!takesIds)('is an update that many repeat at once, and one does', async () => {
       const { title, update } = await note();
       await cut('before', 'update_object', update, increments);

@@ -1,4 +1,4 @@
-import { Injectable, Optional } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import type { Agent, CallContext } from '#core';
 import { type AgentScope, AgentScopes } from '#policy';
 import type {
@@ -27,10 +27,11 @@ import {
   DeferredSearch,
   DeferredWrites,
 } from './deferred-access.js';
+import { ParleyClassWrites } from './parley-class-writes.js';
 import { ParleyMethods } from './parley-methods.js';
 import { ParleyRecords } from './parley-records.js';
 import { ParleySearch } from './parley-search.js';
-import { ParleyClassWrites, ParleyWrites } from './parley-writes.js';
+import { ParleyWrites } from './parley-writes.js';
 import type { GovernedCall } from './row-rules.js';
 import { atStore } from './store-refusals.js';
 
@@ -78,7 +79,7 @@ export class GovernedRecordsSource {
     private readonly reader: RecordReader,
     private readonly catalogue: SchemaCatalogue,
     private readonly identities: PrincipalResolver,
-    @Optional() private readonly turns: DatabaseTurns = new DatabaseTurns(),
+    private readonly turns: DatabaseTurns = new DatabaseTurns(),
   ) {}
 
   /** The store is not read until the first use: a call that needs no data needs no database. */
@@ -151,7 +152,7 @@ export class GovernedWritesSource {
     private readonly records: GovernedRecordsSource,
     private readonly writer: RecordWriter,
     private readonly schemaWriter: SchemaWriter,
-    @Optional() private readonly keys: WriteKeys = new NoWriteKeys(),
+    private readonly keys: WriteKeys = new NoWriteKeys(),
   ) {}
 
   rows(context: CallContext, budget: CallBudget): GovernedWrites {

@@ -5,26 +5,15 @@ import {
   ALWAYS_KEEP,
   type ClassAccess,
   type ClassOperation,
-  type FieldSchema,
   isOwnRow,
   isRefusal,
   planWrite,
   rawWriteGate,
-  readNewClassFields,
-  schemaChangeGate,
-  tenantBinding,
   type Where,
   type WritePlan,
 } from '#policy';
-import type {
-  GovernedClassWrites,
-  GovernedWrites,
-  JudgedWrite,
-  ProposedWrite,
-  WriteOptions,
-} from '../governed-access.js';
-import { type ParseRow, type RecordWriter, StoreError } from '../record-store.js';
-import type { SchemaWriter } from '../schema-store.js';
+import type { GovernedWrites, JudgedWrite, ProposedWrite, WriteOptions } from '../governed-access.js';
+import { type ParseRow, type RecordWriter } from '../record-store.js';
 import type { WriteKeys, WriteMark } from '../write-keys.js';
 import { type KeyedAttempt, KeyedWrites } from './keyed-writes.js';
 import { ParleyRecords } from './parley-records.js';
@@ -333,71 +322,5 @@ function readId(objectId: unknown): string {
   if (isObjectId(objectId)) return objectId;
   throw new Refused(
     refusals.invalidArgument('object ids are letters, digits, _ and -, at most 32 characters'),
-  );
-}
-
-interface GovernedClassWriteCall extends GovernedCall {
-  readonly schemaWriter: SchemaWriter;
-}
-
-/** Governed creation and deletion of classes, for one call. */
-export class ParleyClassWrites implements GovernedClassWrites {
-  constructor(private readonly call: GovernedClassWriteCall) {}
-
-  async createClass(given: unknown, fields?: unknown): Promise<ReadonlyMap<string, FieldSchema>> {
-    const className = this.admit(given);
-    const { scope, agent, operation, schemaWriter } = this.call;
-    const reach = scope.reachFor(agent);
-    const columns = readNewClassFields(className, fields, (target) => {
-      const judged = reach.reach(target, 'pointer');
-      if (isRefusal(judged)) throw new Refused(judged);
-    });
-    if (scope.schemas.get(className)) throw exists(className);
-    await atStore(operation, async () => {
-      try {
-        await schemaWriter.createClass({ className, fields: columns }, operation);
-      } catch (error) {
-        throw error instanceof StoreError && error.code === 'duplicate' ? exists(className) : error;
-      }
-    });
-    return columns;
-  }
-
-  async deleteClass(given: unknown): Promise<void> {
-    const className = this.admit(given);
-    const { scope, agent, operation, schemaWriter } = this.call;
-    const entered = scope.enter(agent, className, null);
-    if (isRefusal(entered)) throw new Refused(entered);
-    // Whether the class is empty would reveal rows of other tenants.
-    if (tenantBinding(agent, scope.classPolicy(className)) !== null) throw sharedByTenants(className);
-    const outcome = await atStore(operation, () => schemaWriter.deleteClass(className, operation));
-    if (outcome === 'not_empty')
-      throw new Refused(
-        refusals.invalidArgument(`class '${className}' still has objects; delete them first`),
-      );
-    if (outcome === 'absent') throw new Refused(refusals.unknownClass(className, []));
-  }
-
-  private admit(given: unknown): string {
-    const { scope, agent } = this.call;
-    const admitted = scope.admit(agent, given);
-    if (typeof admitted !== 'string') throw new Refused(admitted);
-    const gate = schemaChangeGate(agent, admitted);
-    if (gate) throw new Refused(gate);
-    return admitted;
-  }
-}
-
-function exists(className: string): Refused {
-  return new Refused(refusals.invalidArgument(`class '${className}' exists already`));
-}
-
-function sharedByTenants(className: string): Refused {
-  return new Refused(
-    refusals.accessDenied(
-      'tenant',
-      `Class '${className}' is shared by tenants: only an agent that its scope does not bind may remove it`,
-      'tenant_scope',
-    ),
   );
 }
