@@ -5,4 +5,4 @@ import { AppModule } from './app.module.js';
 const app = await NestFactory.create(AppModule, { logger: ['warn', 'error'] });
 app.enableShutdownHooks();
 await app.listen(process.env['PORT'] ?? 3000, '127.0.0.1');
-console.log(`Newsroom listening on ${await app.getUrl()}`);
+console.log(`WatchedPosts listening on ${await app.getUrl()}`);

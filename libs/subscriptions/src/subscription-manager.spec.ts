@@ -5,7 +5,7 @@ import {
   acting,
   admin,
   contextOf,
-  Newsroom,
+  WatchedPosts,
   type Replica,
   signedIn,
   tenant,
@@ -15,10 +15,10 @@ const SOON = { timeout: 20_000, interval: 10 };
 const POSTS = 'parse://Post/count';
 const SAMPLES = 'parse://Post/samples';
 
-let subscriptionsUnderTest: Newsroom;
+let subscriptionsUnderTest: WatchedPosts;
 let here: Replica;
 beforeEach(async () => {
-  subscriptionsUnderTest = await Newsroom.open();
+  subscriptionsUnderTest = await WatchedPosts.open();
   here = await subscriptionsUnderTest.replica();
 });
 afterEach(async () => {

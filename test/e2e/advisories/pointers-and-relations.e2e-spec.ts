@@ -1,11 +1,18 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { callTool, type Service, startService } from '../../support/service.js';
 import { isRefused, type Question } from './questions.js';
-import { AGENTS, ATTACKERS, HIDDEN, OPERATOR, VAULT, VAULT_CONFIG } from './vault.js';
+import {
+  AGENTS,
+  ATTACKERS,
+  HIDDEN,
+  OPERATOR,
+  PROTECTED_ROWS_SEED,
+  PROTECTED_ROWS_CONFIG,
+} from '../../fixtures/protected-rows.fixture.js';
 
 let service: Service;
 beforeAll(async () => {
-  service = await startService({ config: VAULT_CONFIG, seed: VAULT });
+  service = await startService({ config: PROTECTED_ROWS_CONFIG, seed: PROTECTED_ROWS_SEED });
 });
 afterAll(() => service?.stop());
 

@@ -9,11 +9,20 @@ import {
   type Question,
   stageQuestions,
 } from './questions.js';
-import { AGENTS, ATTACKERS, HIDDEN, OPERATOR, VAULT, VAULT_CONFIG, withKey, withSession } from './vault.js';
+import {
+  AGENTS,
+  ATTACKERS,
+  HIDDEN,
+  OPERATOR,
+  PROTECTED_ROWS_SEED,
+  PROTECTED_ROWS_CONFIG,
+  withKey,
+  withSession,
+} from '../../fixtures/protected-rows.fixture.js';
 
 let service: Service;
 beforeAll(async () => {
-  service = await startService({ config: VAULT_CONFIG, seed: VAULT });
+  service = await startService({ config: PROTECTED_ROWS_CONFIG, seed: PROTECTED_ROWS_SEED });
 });
 afterAll(() => service?.stop());
 

@@ -10,17 +10,26 @@ import {
   startService,
 } from '../../support/service.js';
 import { isRefused, type Question } from './questions.js';
-import { AGENTS, ATTACKERS, HIDDEN, OPERATOR, VAULT, VAULT_CONFIG, withKey, withSession } from './vault.js';
+import {
+  AGENTS,
+  ATTACKERS,
+  HIDDEN,
+  OPERATOR,
+  PROTECTED_ROWS_SEED,
+  PROTECTED_ROWS_CONFIG,
+  withKey,
+  withSession,
+} from '../../fixtures/protected-rows.fixture.js';
 
 let database: Database;
 let service: Service;
 beforeAll(async () => {
-  database = await startDatabase(VAULT);
+  database = await startDatabase(PROTECTED_ROWS_SEED);
   service = await startService({
     config: {
-      ...VAULT_CONFIG,
-      agents: { ...VAULT_CONFIG.agents, admin: { permissions: 'admin', rateLimit: 1_000_000 } },
-      auth: [{ apiKey: 'key-admin', agent: 'admin' }, ...VAULT_CONFIG.auth],
+      ...PROTECTED_ROWS_CONFIG,
+      agents: { ...PROTECTED_ROWS_CONFIG.agents, admin: { permissions: 'admin', rateLimit: 1_000_000 } },
+      auth: [{ apiKey: 'key-admin', agent: 'admin' }, ...PROTECTED_ROWS_CONFIG.auth],
     },
     env: {
       MONGODB_URI: database.uri,

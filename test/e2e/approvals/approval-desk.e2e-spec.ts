@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { type DatabaseView, viewDatabase } from '../../support/database-dump.js';
 import { callModern } from '../../support/modern-call.js';
-import { NEWSROOM, NEWSROOM_POLICY, SECRET } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
 
 const free = { rateLimit: 1_000_000 };
@@ -60,7 +60,7 @@ const start = (approvals: object = {}, shared = true) =>
     config: {
       agents: AGENTS,
       auth: Object.keys(AGENTS).map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
-      policy: { ...NEWSROOM_POLICY, requireApprovalFor: ['write', 'admin'] },
+      policy: { ...POSTS_POLICY, requireApprovalFor: ['write', 'admin'] },
       database: { uri: database.uri, name: 'parley' },
       ...(shared && { redis: { url: redis.url } }),
       approvals: {
@@ -75,7 +75,7 @@ const start = (approvals: object = {}, shared = true) =>
   });
 
 beforeAll(async () => {
-  [redis, database, hook] = await Promise.all([startRedis(), startDatabase(NEWSROOM), listen()]);
+  [redis, database, hook] = await Promise.all([startRedis(), startDatabase(POSTS_SEED), listen()]);
   view = viewDatabase(database.uri);
   [one, two] = await Promise.all([start(), start()]);
 }, 90_000);

@@ -8,7 +8,7 @@ import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DatabaseView, viewDatabase } from '../../support/database-dump.js';
 import { callModern, type ModernAnswer } from '../../support/modern-call.js';
-import { NEWSROOM, NEWSROOM_POLICY, SECRET } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 import {
   callTool,
   type Database,
@@ -27,7 +27,7 @@ const AGENTS = {
 const CONFIG = {
   agents: AGENTS,
   auth: Object.keys(AGENTS).map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
-  policy: { ...NEWSROOM_POLICY, requireApprovalFor: ['write', 'admin'] },
+  policy: { ...POSTS_POLICY, requireApprovalFor: ['write', 'admin'] },
 };
 const ENV = {
   PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
@@ -48,7 +48,7 @@ let database: Database;
 let view: DatabaseView;
 let service: Service;
 beforeAll(async () => {
-  database = await startDatabase(NEWSROOM);
+  database = await startDatabase(POSTS_SEED);
   view = viewDatabase(database.uri);
   service = await startService({
     config: { ...CONFIG, database: { uri: database.uri, name: 'parley' } },

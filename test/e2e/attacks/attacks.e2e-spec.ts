@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { callTool, type Service, startService } from '../../support/service.js';
-import { NEWSROOM, NEWSROOM_CONFIG, NEWSROOM_POLICY } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_CONFIG, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
 
 /** Ids that stand only behind pointers no agent of this suite may follow. */
 const CONTRACT_ID = 'k7contractk7';
@@ -9,9 +9,9 @@ const GHOSTWRITER_ID = 'g9ghostg9';
 const pointer = (className: string, objectId: string) => ({ __type: 'Pointer', className, objectId });
 const contract = pointer('Contract', CONTRACT_ID);
 
-/** The newsroom with pointers into the hidden class in every place a row can hold one. */
+/** The posts with pointers into the hidden class in every place a row can hold one. */
 function seed() {
-  const [post, ...others] = NEWSROOM.schemas;
+  const [post, ...others] = POSTS_SEED.schemas;
   const desk = {
     className: 'Desk',
     fields: {
@@ -24,7 +24,7 @@ function seed() {
     },
   };
   return {
-    ...NEWSROOM,
+    ...POSTS_SEED,
     schemas: [
       {
         ...post,
@@ -34,7 +34,7 @@ function seed() {
       desk,
     ],
     objects: {
-      ...NEWSROOM.objects,
+      ...POSTS_SEED.objects,
       Contract: [{ objectId: CONTRACT_ID, clause: 'none', createdAt: '2025-01-01T00:00:00.000Z' }],
       Desk: [
         {
@@ -47,7 +47,7 @@ function seed() {
           papers: [contract, pointer('Author', 'w1'), { note: 'kept', list: [[contract]] }],
         },
       ],
-      Post: NEWSROOM.objects.Post.map((row) => ({
+      Post: POSTS_SEED.objects.Post.map((row) => ({
         ...row,
         contract,
         ghostwriter: pointer('Author', GHOSTWRITER_ID),
@@ -61,10 +61,10 @@ beforeAll(async () => {
   service = await startService({
     seed: seed(),
     config: {
-      ...NEWSROOM_CONFIG,
+      ...POSTS_CONFIG,
       policy: {
         classes: {
-          ...NEWSROOM_POLICY.classes,
+          ...POSTS_POLICY.classes,
           Desk: { properties: { deals: { targetClass: 'Contract' } } },
         },
       },

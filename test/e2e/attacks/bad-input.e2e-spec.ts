@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { callTool, post, rpc, type Service, startService } from '../../support/service.js';
-import { NEWSROOM, NEWSROOM_CONFIG, SECRET } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_CONFIG, SECRET } from '../../fixtures/posts.fixture.js';
 
 let service: Service;
 beforeAll(async () => {
-  service = await startService({ seed: NEWSROOM, config: NEWSROOM_CONFIG });
+  service = await startService({ seed: POSTS_SEED, config: POSTS_CONFIG });
 });
 afterAll(() => service.stop());
 

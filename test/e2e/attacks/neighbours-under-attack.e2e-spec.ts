@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { pipelined } from '../../support/pipelined-requests.js';
 import { callTool, rpc, type Service, startService } from '../../support/service.js';
-import { NEWSROOM, NEWSROOM_POLICY } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
 
 const free = { rateLimit: 1_000_000, tenantId: 'acme' };
 const AGENTS = {
@@ -15,13 +15,13 @@ const AGENTS = {
 const as = (agent: string) => ({ 'X-MCP-API-Key': `key-of-${agent}` });
 const start = (server: object = {}) =>
   startService({
-    seed: NEWSROOM,
+    seed: POSTS_SEED,
     config: {
       server,
       agents: AGENTS,
       auth: Object.keys(AGENTS).map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
       plugins: [fileURLToPath(new URL('../../fixtures/plugins/publishing.mjs', import.meta.url))],
-      policy: { ...NEWSROOM_POLICY, requireApprovalFor: ['write', 'admin'] },
+      policy: { ...POSTS_POLICY, requireApprovalFor: ['write', 'admin'] },
       approvals: { mode: 'desk', approvers: ['chief', 'stranger', 'narrow'] },
     },
     env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { newKey, slowHashOf } from '#auth';
 import { AUDIENCE, type SmallIssuer, startIssuer } from '#auth/contracts';
-import { CLINIC, withSession } from '../../support/clinic.js';
+import { PATIENTS_SEED, withSession } from '../../fixtures/patients.fixture.js';
 import { callModern } from '../../support/modern-call.js';
 import { rpc, type Service, startService } from '../../support/service.js';
 
@@ -24,7 +24,7 @@ beforeAll(async () => {
   issuer = await startIssuer();
   token = await issuer.token();
   service = await startService({
-    seed: CLINIC,
+    seed: PATIENTS_SEED,
     config: {
       server: { publicUrl: AUDIENCE },
       agents: Object.fromEntries(

@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { CLINIC, CLINIC_CONFIG, PRIVATE, withKey, withSession } from '../../support/clinic.js';
+import {
+  PATIENTS_SEED,
+  PATIENTS_CONFIG,
+  PRIVATE,
+  withKey,
+  withSession,
+} from '../../fixtures/patients.fixture.js';
 import { callTool, rpc, type Service, startAndFail, startService } from '../../support/service.js';
 
 const limits = { rateLimit: 1_000_000 };
@@ -20,12 +26,12 @@ let service: Service;
 beforeAll(async () => {
   const user = (objectId: string) => ({ objectId, username: objectId });
   service = await startService({
-    seed: { ...CLINIC, users: [...CLINIC.users, user('dan'), user('eli')] },
+    seed: { ...PATIENTS_SEED, users: [...PATIENTS_SEED.users, user('dan'), user('eli')] },
     config: {
-      agents: { ...CLINIC_CONFIG.agents, ...AGENTS },
+      agents: { ...PATIENTS_CONFIG.agents, ...AGENTS },
       auth: [
         ...Object.keys(AGENTS).map((agent) => ({ apiKey: `key-${agent}`, agent })),
-        ...CLINIC_CONFIG.auth,
+        ...PATIENTS_CONFIG.auth,
       ],
     },
   });
@@ -178,7 +184,10 @@ describe('a configuration', () => {
 describe('under strictRole', () => {
   let strict: Service;
   beforeAll(async () => {
-    strict = await startService({ seed: CLINIC, config: { ...CLINIC_CONFIG, policy: { strictRole: true } } });
+    strict = await startService({
+      seed: PATIENTS_SEED,
+      config: { ...PATIENTS_CONFIG, policy: { strictRole: true } },
+    });
   });
   afterAll(() => strict?.stop());
 

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AUDIENCE, outage, type SmallIssuer, startIssuer } from '#auth/contracts';
 import { type RedisServer, startRedis } from '#state/contracts';
-import { NEWSROOM, NEWSROOM_POLICY } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
 import { callTool, rpc, type Service, startService } from '../../support/service.js';
 
 const PATIENCE = { timeout: 60_000, interval: 100 };
@@ -64,7 +64,7 @@ beforeAll(async () => {
     ]),
   );
   service = await startService({
-    seed: NEWSROOM,
+    seed: POSTS_SEED,
     config: {
       redis: { url: redis.url },
       agents,
@@ -85,7 +85,7 @@ beforeAll(async () => {
         { agent: 'generated', apiKeyHash: /^hash: +(\S+)$/m.exec(made)?.[1] },
         { agent: 'own', apiKeyHash: own.trim() },
       ],
-      policy: NEWSROOM_POLICY,
+      policy: POSTS_POLICY,
       console: { operators: ['ofAsked'] },
     },
   });

@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { newKey } from '#auth';
 import { type AuthorizationServer, startAuthorizationServer } from '../../support/authorization-server.js';
 import { connect, PersonsProvider, REDIRECT } from '../../support/oauth-host.js';
-import { NEWSROOM, NEWSROOM_POLICY, SECRET } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 import { callTool, post, rpc, type Service, startService } from '../../support/service.js';
 
 const port = () =>
@@ -54,7 +54,7 @@ beforeAll(async () => {
   const unlimited = { rateLimit: 1_000_000 };
   const tenant = { tenantId: { claim: 'org_id' } };
   service = await startService({
-    seed: NEWSROOM,
+    seed: POSTS_SEED,
     config: {
       agents: {
         reader: { ...unlimited, ...tenant, tools: { except: ['get_object'] } },
@@ -82,7 +82,7 @@ beforeAll(async () => {
           },
         },
       ],
-      policy: NEWSROOM_POLICY,
+      policy: POSTS_POLICY,
       approvals: { approvers: ['writer'] },
     },
     env: {
@@ -427,12 +427,12 @@ describe('a token that names a user', () => {
   beforeAll(async () => {
     redis = await startRedis();
     one = await startService({
-      seed: NEWSROOM,
+      seed: POSTS_SEED,
       config: {
         redis: { url: redis.url },
         agents: { person: { identity: { claim: 'parse_user' }, tenantId: { claim: 'org_id' } } },
         auth: [{ agent: 'person', oauth: rules() }],
-        policy: NEWSROOM_POLICY,
+        policy: POSTS_POLICY,
       },
     });
   });
@@ -468,7 +468,7 @@ describe('an authorization server that is away', () => {
     await new Promise<void>((resolve) => away.listen(0, '127.0.0.1', resolve));
     const issuer = `http://127.0.0.1:${(away.address() as { port: number }).port}`;
     const one = await startService({
-      seed: NEWSROOM,
+      seed: POSTS_SEED,
       config: {
         agents: { reader: {} },
         auth: [{ agent: 'reader', oauth: { issuer, audience: 'https://parley.example.com/mcp' } }],

@@ -1,7 +1,7 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openBrowser } from '../../support/browser.js';
-import { NEWSROOM, NEWSROOM_POLICY } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
 import { callTool, type Service, startService } from '../../support/service.js';
 
 const KEYS = { chief: 'key-of-chief-0000', writer: 'key-of-writer-0000' };
@@ -32,11 +32,11 @@ beforeAll(async () => {
           writer: { ...free, permissions: 'write', tenantId: 'acme' },
         },
         auth: Object.entries(KEYS).map(([agent, apiKey]) => ({ apiKey, agent })),
-        policy: { ...NEWSROOM_POLICY, requireApprovalFor: ['write', 'admin'] },
+        policy: { ...POSTS_POLICY, requireApprovalFor: ['write', 'admin'] },
         approvals: { mode: 'desk', approvers: ['chief'] },
         console: { operators: ['chief'] },
       },
-      seed: NEWSROOM,
+      seed: POSTS_SEED,
       env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },
     }),
     openBrowser(),

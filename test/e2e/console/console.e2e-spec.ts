@@ -1,7 +1,7 @@
 import { request as plainRequest } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
-import { NEWSROOM, NEWSROOM_POLICY, SECRET } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
 
 const free = { rateLimit: 1_000_000 };
@@ -23,7 +23,7 @@ let database: Database;
 let one: Service;
 let two: Service;
 beforeAll(async () => {
-  [redis, database] = await Promise.all([startRedis(), startDatabase(NEWSROOM)]);
+  [redis, database] = await Promise.all([startRedis(), startDatabase(POSTS_SEED)]);
   const start = () =>
     startService({
       config: {
@@ -33,7 +33,7 @@ beforeAll(async () => {
           { apiKey: LONG_KEY, agent: 'watcher' },
           { parseSession: true, agent: 'person' },
         ],
-        policy: { ...NEWSROOM_POLICY, requireApprovalFor: ['write', 'admin'] },
+        policy: { ...POSTS_POLICY, requireApprovalFor: ['write', 'admin'] },
         database: { uri: database.uri, name: 'parley' },
         redis: { url: redis.url },
         approvals: { mode: 'desk', approvers: ['chief'] },

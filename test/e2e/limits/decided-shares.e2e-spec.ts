@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
-import { NEWSROOM, NEWSROOM_POLICY } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
 
 const AGENTS = ['greedy', 'modest', 'chief'] as const;
@@ -16,7 +16,7 @@ const config = (more: object) => ({
     AGENTS.map((name) => [name, { rateLimit: 1_000_000, permissions: 'admin', tenantId: 'acme' }]),
   ),
   auth: AGENTS.map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
-  policy: { ...NEWSROOM_POLICY, requireApprovalFor: ['write', 'admin'] },
+  policy: { ...POSTS_POLICY, requireApprovalFor: ['write', 'admin'] },
   approvals: { mode: 'desk', approvers: ['chief'], expiry: 600 },
   ...more,
 });
@@ -25,7 +25,7 @@ const env = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD:
 let redis: RedisServer;
 let database: Database;
 beforeAll(async () => {
-  [redis, database] = await Promise.all([startRedis(), startDatabase(NEWSROOM)]);
+  [redis, database] = await Promise.all([startRedis(), startDatabase(POSTS_SEED)]);
 }, 60_000);
 afterAll(() => Promise.all([redis.stop(), database.stop()]));
 
@@ -33,7 +33,7 @@ const WHERE: [string, () => Promise<[Service, Service]>][] = [
   [
     'in memory',
     async () => {
-      const service = await startService({ config: config({}), seed: NEWSROOM, env });
+      const service = await startService({ config: config({}), seed: POSTS_SEED, env });
       return [service, service];
     },
   ],

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { percentile, SERVED_WITHIN, servedWhile } from '../../support/served-within.js';
-import { NEWSROOM, NEWSROOM_POLICY } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
 import {
   callTool,
   type Database,
@@ -18,7 +18,7 @@ const CONFIG = {
   ),
   auth: ['greedy', 'modest'].map((agent) => ({ apiKey: agent, agent })),
   plugins: [SLEEPING],
-  policy: NEWSROOM_POLICY,
+  policy: POSTS_POLICY,
 };
 const as = (agent: string) => ({ 'X-MCP-API-Key': agent });
 
@@ -37,7 +37,7 @@ const SLOW = {
 };
 
 const ROUTES: [string, (database: Database) => Record<string, string>, object][] = [
-  ['the embedded database', () => ({}), { seed: NEWSROOM }],
+  ['the embedded database', () => ({}), { seed: POSTS_SEED }],
   ['a database of its own', ({ uri }) => ({ MONGODB_URI: uri }), {}],
 ];
 
@@ -45,7 +45,7 @@ describe.each(ROUTES)('one principal with slow calls, on %s', (_, env, options) 
   let database: Database;
   let service: Service;
   beforeAll(async () => {
-    database = await startDatabase(NEWSROOM);
+    database = await startDatabase(POSTS_SEED);
     service = await startService({ ...options, config: CONFIG, env: env(database) });
   });
   afterAll(async () => {

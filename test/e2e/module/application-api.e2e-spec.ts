@@ -26,11 +26,11 @@ import {
   ToolRunner,
 } from '@parley/server';
 import { openAi, startModelServer } from '../../../libs/chat/src/contracts/model-server.js';
-import { NEWSROOM, NEWSROOM_POLICY } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
 import { callTool, rpc, startDatabase } from '../../support/service.js';
 
-const newsroom = await startDatabase(NEWSROOM);
-afterAll(() => newsroom.stop());
+const posts = await startDatabase(POSTS_SEED);
+afterAll(() => posts.stop());
 
 @Injectable()
 class OperatorView {
@@ -83,12 +83,12 @@ class SessionTools {
 class OperatorModule {}
 
 const OPTIONS: ParleyModuleOptions = {
-  database: { uri: newsroom.uri },
+  database: { uri: posts.uri },
   policy: {
     classes: {
-      ...NEWSROOM_POLICY.classes,
+      ...POSTS_POLICY.classes,
       Author: {
-        ...NEWSROOM_POLICY.classes.Author,
+        ...POSTS_POLICY.classes.Author,
         tenantScope: {
           field: 'orgId',
           from: { claim: ['account', 'org'] },

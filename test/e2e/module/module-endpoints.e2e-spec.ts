@@ -12,12 +12,12 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ParleyModule, type ParleyModuleExtras, type ParleyModuleOptions } from '@parley/server';
 import { pipelined } from '../../support/pipelined-requests.js';
-import { NEWSROOM, NEWSROOM_POLICY, SECRET } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 import { callTool, rpc, startDatabase } from '../../support/service.js';
 
-const newsroom = await startDatabase(NEWSROOM);
-const database = { uri: newsroom.uri };
-afterAll(() => newsroom.stop());
+const posts = await startDatabase(POSTS_SEED);
+const database = { uri: posts.uri };
+afterAll(() => posts.stop());
 
 const ISSUER = 'http://127.0.0.1:1/issuer';
 const RESOURCE = 'http://127.0.0.1/api/v1/agents/mcp';
@@ -67,7 +67,7 @@ const closeAll = () => Promise.all(open.splice(0).map((app) => app.close()));
 
 const NEWS: Instance = {
   database,
-  policy: { ...NEWSROOM_POLICY, requireApprovalFor: ['write'] },
+  policy: { ...POSTS_POLICY, requireApprovalFor: ['write'] },
   server: { drainTimeout: 1 },
   agents: {
     desk: { permissions: 'readonly', tenantId: 'acme' },

@@ -32,16 +32,16 @@ import {
   Tool,
   type ToolCall,
 } from '@parley/server';
-import { NEWSROOM, NEWSROOM_POLICY } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
 import { callTool, rpc, startDatabase } from '../../support/service.js';
 
-const newsroom = await startDatabase(NEWSROOM);
-afterAll(() => newsroom.stop());
+const posts = await startDatabase(POSTS_SEED);
+afterAll(() => posts.stop());
 
 const KEY = { 'X-MCP-API-Key': 'key-of-the-desk' };
 const OPTIONS: ParleyModuleOptions = {
-  database: { uri: newsroom.uri },
-  policy: NEWSROOM_POLICY,
+  database: { uri: posts.uri },
+  policy: POSTS_POLICY,
   agents: { desk: { permissions: 'readonly', tenantId: 'acme' } },
   auth: [{ apiKey: 'key-of-the-desk', agent: 'desk' }],
   server: { drainTimeout: 1, maxBodySize: 4_000_000 },

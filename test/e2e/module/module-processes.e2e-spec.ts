@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
-import { NEWSROOM } from '../../support/seeds.js';
+import { POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { callTool, type Database, post, rpc, startDatabase } from '../../support/service.js';
 
 const file = (name: string) => fileURLToPath(new URL(`../../fixtures/module-apps/${name}`, import.meta.url));
@@ -33,7 +33,7 @@ interface Application {
 const running: ChildProcess[] = [];
 
 async function start(options: object): Promise<Application> {
-  const child = fork(file('newsroom.mjs'), [JSON.stringify(options)], {
+  const child = fork(file('posts-application.mjs'), [JSON.stringify(options)], {
     execArgv: [],
     env: { PATH: process.env['PATH'] },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
@@ -109,7 +109,7 @@ describe('two applications that share one Redis and one database', () => {
   let here: Application;
   let there: Application;
   beforeAll(async () => {
-    [database, redis] = await Promise.all([startDatabase(NEWSROOM), startRedis()]);
+    [database, redis] = await Promise.all([startDatabase(POSTS_SEED), startRedis()]);
     const options = {
       database: { uri: database.uri },
       redis: { url: redis.url },

@@ -23,13 +23,13 @@ import {
   Tool,
   type ToolCall,
 } from '@parley/server';
-import { asked, BINDINGS } from '../../support/bound-seams.js';
+import { asked, BINDINGS } from '../../fixtures/overridable-providers.fixture.js';
 import { callModern } from '../../support/modern-call.js';
-import { NEWSROOM, NEWSROOM_POLICY, SECRET } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 import { callTool, rpc, startDatabase } from '../../support/service.js';
 
-const newsroom = await startDatabase(NEWSROOM);
-afterAll(() => newsroom.stop());
+const posts = await startDatabase(POSTS_SEED);
+afterAll(() => posts.stop());
 
 const TOKENS = {
   Authenticator,
@@ -46,8 +46,8 @@ const TOKENS = {
 } satisfies Record<keyof typeof BINDINGS, InjectionToken>;
 
 const OPTIONS: ParleyModuleOptions = {
-  database: { uri: newsroom.uri },
-  policy: { ...NEWSROOM_POLICY, requireApprovalFor: ['admin'] },
+  database: { uri: posts.uri },
+  policy: { ...POSTS_POLICY, requireApprovalFor: ['admin'] },
   server: { drainTimeout: 1 },
   gates: {
     PARSE_AGENT_ALLOW_WRITE_TOOLS: true,

@@ -39,19 +39,19 @@ import {
   type ToolCall,
   ToolRegistry,
 } from '@parley/server';
-import { NEWSROOM, NEWSROOM_POLICY, SECRET } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 import { callTool, rpc, startDatabase } from '../../support/service.js';
 
 const KEY = { 'X-MCP-API-Key': 'key-of-the-desk' };
-const newsroom = await startDatabase(NEWSROOM);
-const database = { uri: newsroom.uri };
-afterAll(() => newsroom.stop());
+const posts = await startDatabase(POSTS_SEED);
+const database = { uri: posts.uri };
+afterAll(() => posts.stop());
 
 @Injectable()
 class Settings {
   readonly parley: ParleyModuleOptions = {
     database,
-    policy: NEWSROOM_POLICY,
+    policy: POSTS_POLICY,
     agents: { desk: { permissions: 'readonly', tenantId: 'acme' } },
     auth: [{ apiKey: 'key-of-the-desk', agent: 'desk' }],
     server: { drainTimeout: 2 },
@@ -168,7 +168,7 @@ const application = (configure = (builder: TestingModuleBuilder) => builder) =>
         ParleyModule.forRoot({
           name: 'billing',
           database,
-          policy: NEWSROOM_POLICY,
+          policy: POSTS_POLICY,
           server: { path: '/billing' },
           agents: { biller: { permissions: 'readonly' }, direct: { clientMode: true } },
           providers: [{ provide: AGENT_FACTORY, useValue: choose }],
@@ -217,7 +217,7 @@ describe.each(adapters)('an application on %s with Parley in it', (_, adapter) =
   });
 
   it('serves MCP below its prefix, version and route path, governed, and nowhere else', async () => {
-    const posts: readonly { status?: string; orgId?: string; archived?: boolean }[] = NEWSROOM.objects.Post;
+    const posts: readonly { status?: string; orgId?: string; archived?: boolean }[] = POSTS_SEED.objects.Post;
     const all = posts.filter(
       ({ status, orgId, archived }) => status === 'live' && orgId === 'acme' && archived !== true,
     );

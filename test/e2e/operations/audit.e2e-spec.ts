@@ -24,7 +24,7 @@ import { Prompt, type PromptCall } from '@parley/server';
 import { loadConfig } from '#config';
 import { openDatabase } from '#instance';
 import { startHttpService } from '../../../src/http-service.js';
-import { NEWSROOM, NEWSROOM_POLICY, SECRET } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 import { callTool, rpc } from '../../support/service.js';
 
 const COMMANDS = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
@@ -92,7 +92,7 @@ beforeAll(async () => {
   });
   await new Promise<void>((resolve) => hookServer.listen(0, '127.0.0.1', resolve));
   const { port } = hookServer.address() as AddressInfo;
-  writeFileSync(join(folder, 'seed.json'), JSON.stringify(NEWSROOM));
+  writeFileSync(join(folder, 'seed.json'), JSON.stringify(POSTS_SEED));
   writeFileSync(
     join(folder, 'parley.yaml'),
     stringify({
@@ -104,7 +104,7 @@ beforeAll(async () => {
         client: { clientMode: true, identity: { session: 'caller' }, tenantId: 'acme' },
       },
       auth: ['reader', 'writer', 'client'].map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
-      policy: NEWSROOM_POLICY,
+      policy: POSTS_POLICY,
       audit: {
         chainKey: 'a key for the chain that only the operator has',
         sinks: [

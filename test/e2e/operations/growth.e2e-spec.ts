@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
-import { NEWSROOM, NEWSROOM_POLICY } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
 import {
   callTool,
   type Database,
@@ -30,7 +30,7 @@ const config = {
   auth: ['ada', 'chief'].map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
   approvals: { mode: 'desk', approvers: ['chief'], expiry: 60 },
   policy: {
-    ...NEWSROOM_POLICY,
+    ...POSTS_POLICY,
     requireApprovalFor: ['write'],
     tenantBudget: { calls: 1_000_000 },
   },
@@ -48,7 +48,7 @@ let service: Service;
 let client: Redis;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'parley-growth-'));
-  [redis, database] = await Promise.all([startRedis(), startDatabase(NEWSROOM)]);
+  [redis, database] = await Promise.all([startRedis(), startDatabase(POSTS_SEED)]);
   service = await startService({
     config,
     env: { REDIS_URL: redis.url, MONGODB_URI: database.uri, PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true' },

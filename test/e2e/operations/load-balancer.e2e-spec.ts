@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { type Nginx, startNginx } from '../../support/nginx-process.js';
-import { NEWSROOM, NEWSROOM_CONFIG } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
 import {
   callTool,
   type Database,
@@ -15,7 +15,7 @@ import {
 const KEY = { 'X-MCP-API-Key': 'analyst' };
 const PATIENT = { timeout: 30_000, interval: 50 };
 const CONFIG = {
-  ...NEWSROOM_CONFIG,
+  ...POSTS_CONFIG,
   plugins: [fileURLToPath(new URL('../../fixtures/plugins/telling.mjs', import.meta.url))],
   agents: { analyst: { tenantId: 'acme', rateLimit: 1_000_000 }, local: { tenantId: 'acme' } },
   auth: [
@@ -32,7 +32,7 @@ describe('two replicas behind nginx, with the configuration that is shipped', ()
   let nginx: Nginx;
 
   beforeAll(async () => {
-    [database, redis] = await Promise.all([startDatabase(NEWSROOM), startRedis()]);
+    [database, redis] = await Promise.all([startDatabase(POSTS_SEED), startRedis()]);
     const env = { MONGODB_URI: database.uri, REDIS_URL: redis.url };
     replicas = await Promise.all([
       startService({ config: CONFIG, env }),

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Collector, startCollector } from '#telemetry/contracts';
-import { NEWSROOM, NEWSROOM_CONFIG } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
 import { callTool, post, rpc, type Service, startAndFail, startService } from '../../support/service.js';
 
 const PAGE = readFileSync(new URL('../../../docs/operations/observability.md', import.meta.url), 'utf8');
@@ -45,11 +45,11 @@ const records = () =>
 beforeAll(async () => {
   collector = await startCollector();
   service = await startService({
-    seed: NEWSROOM,
+    seed: POSTS_SEED,
     config: {
-      ...NEWSROOM_CONFIG,
+      ...POSTS_CONFIG,
       auth: [{ apiKey: KEY, agent: 'analyst' }],
-      policy: { ...NEWSROOM_CONFIG.policy, tokenCostPerMillionInput: 2 },
+      policy: { ...POSTS_CONFIG.policy, tokenCostPerMillionInput: 2 },
       plugins: [SLOW],
       metrics: { port: 0 },
       traces: { endpoint: collector.endpoint, headers: { 'x-collector': 'secret-of-the-collector' } },
@@ -229,8 +229,8 @@ describe('metrics of the running service', () => {
 
   it('stop the start where they cannot be served', async () => {
     const { code, stderr } = await startAndFail({
-      seed: NEWSROOM,
-      config: { ...NEWSROOM_CONFIG, metrics: { port: Number(new URL(metricsUrl).port) } },
+      seed: POSTS_SEED,
+      config: { ...POSTS_CONFIG, metrics: { port: Number(new URL(metricsUrl).port) } },
     });
     expect([code, stderr]).toEqual([
       1,
@@ -304,8 +304,8 @@ describe('a service that ends', () => {
   it('is not ready while it finishes what it has begun, and sends its last spans', async () => {
     const file = join(tmpdir(), `parley-until-${process.pid}`);
     const ending = await startService({
-      seed: NEWSROOM,
-      config: { ...NEWSROOM_CONFIG, plugins: [SLOW] },
+      seed: POSTS_SEED,
+      config: { ...POSTS_CONFIG, plugins: [SLOW] },
       env: { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: collector.endpoint, OTEL_SERVICE_NAME: 'ending' },
     });
     const running = callTool(ending, 'slow_read', { until: file });

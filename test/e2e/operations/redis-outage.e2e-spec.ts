@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
-import { NEWSROOM, NEWSROOM_CONFIG } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
 import {
   callTool,
   type Database,
@@ -14,16 +14,16 @@ const PATIENT = { timeout: 30_000, interval: 50 };
 
 const BUDGET_WINDOW = 3600;
 const CONFIG = {
-  ...NEWSROOM_CONFIG,
+  ...POSTS_CONFIG,
   agents: {
-    ...NEWSROOM_CONFIG.agents,
+    ...POSTS_CONFIG.agents,
     limited: { tenantId: 'acme', rateLimit: 3, rateWindow: 3600 },
     frugal: { tenantId: 'acme', rateLimit: 1_000_000, budget: { rows: 10, window: BUDGET_WINDOW } },
     tenantOne: { tenantId: 'zeta', rateLimit: 1_000_000 },
     tenantTwo: { tenantId: 'zeta', rateLimit: 1_000_000 },
   },
   auth: ['analyst', 'limited', 'frugal', 'tenantOne', 'tenantTwo'].map((agent) => ({ apiKey: agent, agent })),
-  policy: { ...NEWSROOM_CONFIG.policy, tenantBudget: { calls: 25, window: BUDGET_WINDOW } },
+  policy: { ...POSTS_CONFIG.policy, tenantBudget: { calls: 25, window: BUDGET_WINDOW } },
   server: { sessions: 'strict' },
 };
 
@@ -40,7 +40,7 @@ describe('two replicas that share one Redis', () => {
   let there: Service;
 
   beforeAll(async () => {
-    [database, redis] = await Promise.all([startDatabase(NEWSROOM), startRedis()]);
+    [database, redis] = await Promise.all([startDatabase(POSTS_SEED), startRedis()]);
     const env = { MONGODB_URI: database.uri, REDIS_URL: redis.url };
     [here, there] = await Promise.all([
       startService({ config: CONFIG, env }),

@@ -7,11 +7,11 @@ import {
   startDatabase,
   startService,
 } from '../../support/service.js';
-import { NEWSROOM, NEWSROOM_CONFIG } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
 
 describe('the service', () => {
   it('says on stderr where it listens, answers health without credentials, and ends cleanly', async () => {
-    const service = await startService({ seed: NEWSROOM, config: NEWSROOM_CONFIG });
+    const service = await startService({ seed: POSTS_SEED, config: POSTS_CONFIG });
     expect(service.output().stderr).toMatch(/^Parley listening on http:\/\/127\.0\.0\.1:\d+\/mcp$/m);
     const health = await fetch(`${service.origin}/health`);
     expect([health.status, await health.json()]).toEqual([200, { status: 'ok', mcp_enabled: true }]);
@@ -30,7 +30,7 @@ describe('the service', () => {
   describe('with a key', () => {
     let service: Service;
     beforeAll(async () => {
-      service = await startService({ seed: NEWSROOM, config: NEWSROOM_CONFIG, env: { MCP_API_KEY: 'k' } });
+      service = await startService({ seed: POSTS_SEED, config: POSTS_CONFIG, env: { MCP_API_KEY: 'k' } });
     });
     afterAll(() => service?.stop());
 
@@ -51,7 +51,7 @@ describe('the service', () => {
 
     it('leaves its port to nobody else, and that one names the way out', async () => {
       const { port } = new URL(service.origin);
-      const { code, stderr } = await startAndFail({ config: NEWSROOM_CONFIG, env: { PORT: port } });
+      const { code, stderr } = await startAndFail({ config: POSTS_CONFIG, env: { PORT: port } });
       expect(code).toBe(1);
       expect(stderr).toContain(`server.port: cannot listen on 127.0.0.1:${port} (EADDRINUSE)`);
       expect(stderr).toMatch(/PORT names another/);
@@ -66,9 +66,9 @@ describe('the service', () => {
   });
 
   it('serves on while its database is down, with clear errors, and recovers by itself', async () => {
-    const database = await startDatabase(NEWSROOM);
+    const database = await startDatabase(POSTS_SEED);
     const port = Number(new URL(database.uri).port);
-    const service = await startService({ config: NEWSROOM_CONFIG, env: { MONGODB_URI: database.uri } });
+    const service = await startService({ config: POSTS_CONFIG, env: { MONGODB_URI: database.uri } });
     const count = () => callTool(service, 'count_objects', { class_name: 'Post' });
     expect((await count()).data).toMatchObject({ count: 60 });
 
@@ -88,7 +88,7 @@ describe('the service', () => {
     expect((await fetch(`${service.origin}/health`)).status).toBe(200);
     expect((await callTool(service, 'list_tools')).isError).toBe(false);
 
-    const again = await startDatabase(NEWSROOM, port);
+    const again = await startDatabase(POSTS_SEED, port);
     await expect.poll(async () => (await count()).data['count'], { timeout: 20_000 }).toBe(60);
     await service.stop();
     await again.stop();

@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { AS, GATES_OPEN, LIBRARY, LIBRARY_CONFIG, SECRET } from '../../support/library.js';
+import {
+  AS,
+  GATES_OPEN,
+  TENANT_NOTES_SEED,
+  TENANT_NOTES_CONFIG,
+  SECRET,
+} from '../../fixtures/tenant-notes.fixture.js';
 import { ParseUnderTest } from '../../support/parse-under-test.js';
 import { callTool, type Service, startService } from '../../support/service.js';
 
@@ -8,9 +14,9 @@ let services: Readonly<Record<'parse_server' | 'mongo_direct', Service>>;
 
 beforeAll(async () => {
   parse = await ParseUnderTest.start();
-  await parse.fill(LIBRARY);
+  await parse.fill(TENANT_NOTES_SEED);
   const database = { uri: parse.databaseUri, name: parse.databaseName };
-  const config = { ...LIBRARY_CONFIG, parse: parse.config };
+  const config = { ...TENANT_NOTES_CONFIG, parse: parse.config };
   const [lone, both] = await Promise.all([
     startService({ config, env: GATES_OPEN }),
     startService({ config: { ...config, database }, env: GATES_OPEN }),

@@ -1,5 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CLEAR, CUSTOMERS, type CustomersAgent, customersConfig } from '../../support/masked-customers.js';
+import {
+  CLEAR,
+  CUSTOMERS,
+  type CustomersAgent,
+  customersConfig,
+} from '../../fixtures/masked-customers.fixture.js';
 import { ParseUnderTest } from '../../support/parse-under-test.js';
 import { callTool, type Service, startService } from '../../support/service.js';
 

@@ -1,6 +1,12 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { AS, GATES_OPEN, LIBRARY, LIBRARY_CONFIG, SECRET } from '../../support/library.js';
+import {
+  AS,
+  GATES_OPEN,
+  TENANT_NOTES_SEED,
+  TENANT_NOTES_CONFIG,
+  SECRET,
+} from '../../fixtures/tenant-notes.fixture.js';
 import { ParseUnderTest } from '../../support/parse-under-test.js';
 import {
   callTool,
@@ -21,10 +27,10 @@ let service: Service;
 
 beforeAll(async () => {
   parse = await ParseUnderTest.start({ cloud });
-  await parse.fill(LIBRARY);
+  await parse.fill(TENANT_NOTES_SEED);
   service = await startService({
     config: {
-      ...LIBRARY_CONFIG,
+      ...TENANT_NOTES_CONFIG,
       parse: parse.config,
       database: { uri: parse.databaseUri, name: parse.databaseName },
     },
@@ -165,7 +171,7 @@ describe('reading with a Parse Server', { timeout: 60_000 }, () => {
 });
 
 describe('writing with a Parse Server', { timeout: 60_000 }, () => {
-  beforeEach(() => parse.fill(LIBRARY));
+  beforeEach(() => parse.fill(TENANT_NOTES_SEED));
 
   it('runs its triggers on creation, change and deletion, as whoever writes', async () => {
     for (const [headers, by] of [
@@ -173,7 +179,7 @@ describe('writing with a Parse Server', { timeout: 60_000 }, () => {
       [AS.ada, 'ada'],
       [AS.clientAda, 'ada'],
     ] as const) {
-      await parse.fill(LIBRARY);
+      await parse.fill(TENANT_NOTES_SEED);
       const created = await call(
         'create_object',
         { class_name: 'Note', fields: { title: 'new', rank: 9 } },
@@ -238,8 +244,11 @@ describe('writing with a Parse Server', { timeout: 60_000 }, () => {
 
 describe('a deployment with a Parse Server', { timeout: 120_000 }, () => {
   it('works without MongoDB, and says what needs it', async () => {
-    await parse.fill(LIBRARY);
-    const lone = await startService({ config: { ...LIBRARY_CONFIG, parse: parse.config }, env: GATES_OPEN });
+    await parse.fill(TENANT_NOTES_SEED);
+    const lone = await startService({
+      config: { ...TENANT_NOTES_CONFIG, parse: parse.config },
+      env: GATES_OPEN,
+    });
     try {
       const ask = (name: string, args: object, headers: Record<string, string>) =>
         callTool(lone, name, { class_name: 'Note', ...args }, headers);
@@ -262,12 +271,12 @@ describe('a deployment with a Parse Server', { timeout: 120_000 }, () => {
   });
 
   it('admits sessions alone where there is no master key', async () => {
-    await parse.fill(LIBRARY);
-    const { agents } = LIBRARY_CONFIG;
+    await parse.fill(TENANT_NOTES_SEED);
+    const { agents } = TENANT_NOTES_CONFIG;
     const config = {
       agents: { session: agents.session },
       auth: [{ apiKey: 'key-session', agent: 'session' }],
-      policy: LIBRARY_CONFIG.policy,
+      policy: TENANT_NOTES_CONFIG.policy,
       parse: { ...parse.config, masterKey: null },
       database: { uri: parse.databaseUri, name: parse.databaseName },
     };
@@ -284,7 +293,7 @@ describe('a deployment with a Parse Server', { timeout: 120_000 }, () => {
   });
 
   it('says when Parse Server is down, and works again when it is back', async () => {
-    await parse.fill(LIBRARY);
+    await parse.fill(TENANT_NOTES_SEED);
     const restart = await parse.interrupt();
     const down = await notes(AS.operator);
     expect(down.code).toBe('parse_error');

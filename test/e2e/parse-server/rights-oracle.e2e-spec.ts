@@ -10,7 +10,7 @@ import {
   parseSeed,
 } from '#data-mongo';
 import { AgentScopes, Policies, compilePolicy } from '#policy';
-import { Dice } from '../../support/oracle/dice.js';
+import { SeededRandom } from '../../support/oracle/seeded-random.js';
 import {
   type Answer,
   askAggregate,
@@ -26,7 +26,7 @@ import { type ParseServerProcess, startParseServer } from '../../support/parse-s
 const CASES = Number(process.env['ORACLE_CASES'] ?? 200);
 const SEED = Number(process.env['ORACLE_SEED'] ?? Math.floor(Math.random() * 1_000_000_000));
 
-const dice = new Dice(SEED);
+const random = new SeededRandom(SEED);
 let embedded: EmbeddedMongo;
 let connection: MongoConnection;
 let parse: ParseServerProcess;
@@ -35,7 +35,7 @@ let world: World;
 
 beforeAll(async () => {
   embedded = await EmbeddedMongo.start();
-  world = makeWorld(dice, 20);
+  world = makeWorld(random, 20);
   connection = new MongoConnection({ uri: embedded.uri, database: 'oracle' });
   await loadSeed(connection, parseSeed(JSON.parse(JSON.stringify(world.seed))));
   const catalogue = new MongoSchemaCatalogue(connection);
@@ -96,8 +96,8 @@ describe(`rights, measured against Parse Server (seed ${SEED})`, () => {
     async () => {
       const seen = { rows: 0, count: 0, missing: 0, refused: 0 };
       for (let index = 0; index < CASES; index += 1) {
-        const user = dice.pick(world.users);
-        const question = askSomething(dice, world);
+        const user = random.pick(world.users);
+        const question = askSomething(random, world);
         const context = JSON.stringify({ seed: SEED, index, user: user.id, question });
         const parsed = settled(await askParse(parse, user.session, question), question);
         for (const identity of [sessionOf(user.session), { kind: 'aclUser', userId: user.id } as const]) {
@@ -114,7 +114,7 @@ describe(`rights, measured against Parse Server (seed ${SEED})`, () => {
 
   it('lets an aggregation reach the rows a find reaches, and no column that one of them hides', async () => {
     for (const { name } of world.classes) {
-      const user = dice.pick(world.users);
+      const user = random.pick(world.users);
       const context = JSON.stringify({ seed: SEED, user: user.id, name });
       const found = await askParse(parse, user.session, { kind: 'find', className: name, where: {} });
       const rows = await askAggregate(source, sessionOf(user.session), name);

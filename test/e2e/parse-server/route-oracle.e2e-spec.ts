@@ -16,7 +16,7 @@ import {
   SessionRecheck,
 } from '#data-parse';
 import { AgentScopes, Policies, compilePolicy } from '#policy';
-import { Dice } from '../../support/oracle/dice.js';
+import { SeededRandom } from '../../support/oracle/seeded-random.js';
 import { type Answer, askParley, sessionOf } from '../../support/oracle/rights-answers.js';
 import { askSomething, type Question } from '../../support/oracle/rights-questions.js';
 import { makeWorld, type World } from '../../support/oracle/rights-world.js';
@@ -25,7 +25,7 @@ import { ParseUnderTest } from '../../support/parse-under-test.js';
 const CASES = Number(process.env['ROUTE_CASES'] ?? 80);
 const SEED = Number(process.env['ORACLE_SEED'] ?? Math.floor(Math.random() * 1_000_000_000));
 
-const dice = new Dice(SEED);
+const random = new SeededRandom(SEED);
 let parse: ParseUnderTest;
 let world: World;
 let direct: GovernedRecordsSource;
@@ -45,7 +45,7 @@ function counted(reader: RecordReader, { kind }: ParseCredentials): RecordReader
 
 beforeAll(async () => {
   parse = await ParseUnderTest.start();
-  world = makeWorld(dice, 12);
+  world = makeWorld(random, 12);
   await parse.fill(JSON.parse(JSON.stringify(world.seed)));
   const connection = parse.connection();
   const catalogue = new MongoSchemaCatalogue(parse.database);
@@ -84,7 +84,7 @@ function comparable(answer: Answer, question: Question): unknown {
 }
 
 async function compare(identity: Identity, user: string): Promise<Answer['kind']> {
-  const question = askSomething(dice, world);
+  const question = askSomething(random, world);
   const context = JSON.stringify({ seed: SEED, user, question });
   const ours = await askParley(direct, identity, question);
   const theirs = await askParley(routed, identity, question);
@@ -99,7 +99,7 @@ describe(`both routes (seed ${SEED})`, () => {
   it('show a session the same rows and fields', { timeout: 60_000 + CASES * 300 }, async () => {
     const seen = new Set<string>();
     for (let index = 0; index < CASES; index += 1) {
-      const user = dice.pick(world.users);
+      const user = random.pick(world.users);
       seen.add(await compare(sessionOf(user.session), user.id));
     }
     // A world in which nothing happens, or one way is never taken, would prove nothing.

@@ -2,7 +2,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isRefused } from '../advisories/questions.js';
 import { ParseUnderTest } from '../../support/parse-under-test.js';
 import { callTool, type Service, startService } from '../../support/service.js';
-import { COMPARISONS, fillWithheld, WITHHELD_CONFIG, WITHHELD_ID } from '../../support/withheld-objects.js';
+import {
+  COMPARISONS,
+  fillWithheld,
+  WITHHELD_CONFIG,
+  WITHHELD_ID,
+} from '../../fixtures/withheld-objects.fixture.js';
 
 const servers: ParseUnderTest[] = [];
 const services: Service[] = [];

@@ -1,12 +1,18 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { AS, GATES_OPEN, LIBRARY, LIBRARY_CONFIG, SECRET } from '../../support/library.js';
+import {
+  AS,
+  GATES_OPEN,
+  TENANT_NOTES_SEED,
+  TENANT_NOTES_CONFIG,
+  SECRET,
+} from '../../fixtures/tenant-notes.fixture.js';
 import { ParseUnderTest } from '../../support/parse-under-test.js';
 import { callTool, post, type Service, startService } from '../../support/service.js';
 
 const TASKS = 'io.modelcontextprotocol/tasks';
 const PATIENCE = { timeout: 60_000, interval: 50 };
-const [, session] = Object.values(LIBRARY_CONFIG.agents);
+const [, session] = Object.values(TENANT_NOTES_CONFIG.agents);
 const AGENTS = { asBob: { ...session, identity: { impersonate: 'bob', label: 'support' } } };
 const CALLERS: Readonly<Record<string, Record<string, string>>> = {
   operator: AS.operator,
@@ -19,16 +25,16 @@ let parse: ParseUnderTest;
 let services: Readonly<Record<'MongoDB' | 'Parse Server', Service>>;
 beforeAll(async () => {
   parse = await ParseUnderTest.start();
-  await parse.fill(LIBRARY);
+  await parse.fill(TENANT_NOTES_SEED);
   const plugins = [fileURLToPath(new URL('../../fixtures/plugins/reading-by-id.mjs', import.meta.url))];
-  const config = { ...LIBRARY_CONFIG, plugins };
+  const config = { ...TENANT_NOTES_CONFIG, plugins };
   const impersonating = {
     ...config,
     agents: { ...config.agents, ...AGENTS },
     auth: [...config.auth, { apiKey: 'key-asBob', agent: 'asBob' }],
   };
   const [direct, lone] = await Promise.all([
-    startService({ seed: LIBRARY, config: impersonating, env: GATES_OPEN }),
+    startService({ seed: TENANT_NOTES_SEED, config: impersonating, env: GATES_OPEN }),
     startService({ config: { ...config, parse: parse.config }, env: GATES_OPEN }),
   ]);
   services = { MongoDB: direct, 'Parse Server': lone };

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Caller, createTestingApplication, type TestingApplication } from '@parley/testing';
-import { NEWSROOM, NEWSROOM_POLICY } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
 
-const [post, ...others] = NEWSROOM.schemas;
+const [post, ...others] = POSTS_SEED.schemas;
 const indexed = [{ ...post, indexes: { by_status: { orgId: 1, status: 1 } } }, ...others];
-const { classes } = NEWSROOM_POLICY;
+const { classes } = POSTS_POLICY;
 const agents = { analyst: { tenantId: 'acme' } };
 
 let app: TestingApplication;
@@ -12,7 +12,7 @@ let unscoped: TestingApplication;
 let analyst: Caller;
 beforeAll(async () => {
   app = await createTestingApplication({
-    seed: { ...NEWSROOM, schemas: indexed },
+    seed: { ...POSTS_SEED, schemas: indexed },
     agents,
     policy: {
       refuseCollscan: true,
@@ -20,7 +20,7 @@ beforeAll(async () => {
       classes: { ...classes, Author: { ...classes.Author, allowCollscan: true } },
     },
   });
-  unscoped = await createTestingApplication({ seed: NEWSROOM, agents, policy: { refuseCollscan: true } });
+  unscoped = await createTestingApplication({ seed: POSTS_SEED, agents, policy: { refuseCollscan: true } });
   analyst = unscoped.as('analyst');
 });
 afterAll(async () => {

@@ -1,7 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ParseUnderTest } from '../../support/parse-under-test.js';
 import { callTool, type Service, startService } from '../../support/service.js';
-import { ofPerson, SPELLED, type SpelledAgent, spelledConfig, value } from '../../support/spelled-columns.js';
+import {
+  ofPerson,
+  SPELLED,
+  type SpelledAgent,
+  spelledConfig,
+  value,
+} from '../../fixtures/spelled-columns.fixture.js';
 
 type Row = Record<string, unknown>;
 const GATES = {

@@ -2,18 +2,18 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FILTER_OPERATORS, REFUSED_IN_FILTERS } from '../../../libs/policy/src/pipeline/total-filter.js';
 import { applied } from '../../support/operator-arguments.js';
-import { NEWSROOM, NEWSROOM_CONFIG } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
 import { callTool, type Service, startService, type ToolAnswer } from '../../support/service.js';
 
 /** The order that both databases evaluate filters in. */
 const SEED = process.env['EMBEDDED_MONGO_REORDER_FILTERS'] || '1';
 
-/** The newsroom with a title in a row of another tenant, and with another one there. */
+/** The posts with a title in a row of another tenant, and with another one there. */
 const seedWith = (title: string) => ({
-  ...NEWSROOM,
+  ...POSTS_SEED,
   objects: {
-    ...NEWSROOM.objects,
-    Post: NEWSROOM.objects.Post.filter(({ objectId }) =>
+    ...POSTS_SEED.objects,
+    Post: POSTS_SEED.objects.Post.filter(({ objectId }) =>
       ['p01', 'p02', 'p03', 'gone', 'foreign'].includes(objectId),
     ).map((row) => (row.objectId === 'foreign' ? { ...row, title, tags: ['tea', title] } : row)),
   },
@@ -24,7 +24,7 @@ beforeAll(async () => {
   const start = (title: string) =>
     startService({
       seed: seedWith(title),
-      config: NEWSROOM_CONFIG,
+      config: POSTS_CONFIG,
       env: { EMBEDDED_MONGO_REORDER_FILTERS: SEED },
     });
   worlds = await Promise.all([start('zebra'), start('plain')]);

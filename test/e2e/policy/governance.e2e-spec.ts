@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { callTool, rpc, type Service, startService } from '../../support/service.js';
-import { NEWSROOM, NEWSROOM_CONFIG, NEWSROOM_POLICY, SECRET } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_CONFIG, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 
 let service: Service;
 beforeAll(async () => {
   service = await startService({
-    seed: NEWSROOM,
+    seed: POSTS_SEED,
     config: {
-      ...NEWSROOM_CONFIG,
+      ...POSTS_CONFIG,
       agents: {
         analyst: { tenantId: 'acme', rateLimit: 1_000_000 },
         stateless: { rateLimit: 1_000_000 },
@@ -23,7 +23,7 @@ beforeAll(async () => {
         })),
         { anonymous: true, agent: 'analyst' },
       ],
-      policy: NEWSROOM_POLICY,
+      policy: POSTS_POLICY,
     },
   });
 });

@@ -7,7 +7,7 @@ import {
   type CustomersAgent,
   customersConfig,
   SALARIES,
-} from '../../support/masked-customers.js';
+} from '../../fixtures/masked-customers.fixture.js';
 import {
   callTool,
   type Database,

@@ -6,7 +6,7 @@ import { MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { type CommandsInTurn, commandsInTurn } from '../../support/commands-in-turn.js';
-import { NEWSROOM, NEWSROOM_CONFIG } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
 import { type Database, startDatabase } from '../../support/service.js';
 import { runCommand } from '../../support/terminal.js';
 
@@ -17,7 +17,7 @@ let commands: CommandsInTurn;
 beforeAll(async () => {
   commands = commandsInTurn();
   folder = mkdtempSync(join(tmpdir(), 'parley-policy-'));
-  database = await startDatabase(NEWSROOM);
+  database = await startDatabase(POSTS_SEED);
 });
 afterAll(async () => {
   await commands.stop();
@@ -25,7 +25,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** `parley …` against the newsroom's database. */
+/** `parley …` against the posts' database. */
 const parley = (args: readonly string[], env: Record<string, string> = {}, cwd = folder) =>
   commands.run(args, { cwd, env: { MONGODB_URI: database.uri, ...env } });
 
@@ -34,7 +34,7 @@ function file(name: string, content: unknown): string {
   return name;
 }
 
-const CONFIG = NEWSROOM_CONFIG as {
+const CONFIG = POSTS_CONFIG as {
   agents: Record<string, object>;
   policy: { classes: Record<string, object> };
 };

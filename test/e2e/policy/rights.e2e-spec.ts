@@ -1,10 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CLINIC, CLINIC_CONFIG, PRIVATE, withKey, withSession } from '../../support/clinic.js';
+import {
+  PATIENTS_SEED,
+  PATIENTS_CONFIG,
+  PRIVATE,
+  withKey,
+  withSession,
+} from '../../fixtures/patients.fixture.js';
 import { callTool, rpc, type Service, startService } from '../../support/service.js';
 
 let service: Service;
 beforeAll(async () => {
-  service = await startService({ config: CLINIC_CONFIG, seed: CLINIC });
+  service = await startService({ config: PATIENTS_CONFIG, seed: PATIENTS_SEED });
 });
 afterAll(() => service?.stop());
 

@@ -10,7 +10,7 @@ import {
   LIST_WRITES,
   WITHHELD_CONFIG,
   WITHHELD_ID,
-} from '../../support/withheld-objects.js';
+} from '../../fixtures/withheld-objects.fixture.js';
 
 const env = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' };
 let embedded: EmbeddedMongo;

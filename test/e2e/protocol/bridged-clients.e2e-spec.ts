@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { NEWSROOM, NEWSROOM_CONFIG, SECRET } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_CONFIG, SECRET } from '../../fixtures/posts.fixture.js';
 import { type Service, startService } from '../../support/service.js';
 
 const run = promisify(execFile);
@@ -22,7 +22,7 @@ let service: Service;
 let home: string;
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), 'parley-clients-'));
-  service = await startService({ seed: NEWSROOM, config: NEWSROOM_CONFIG });
+  service = await startService({ seed: POSTS_SEED, config: POSTS_CONFIG });
 });
 afterAll(async () => {
   await service?.stop();

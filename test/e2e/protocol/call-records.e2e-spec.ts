@@ -13,7 +13,7 @@ import { Tool, type ToolCall } from '#tools';
 import { loadConfig } from '#config';
 import { openDatabase } from '#instance';
 import { startHttpService } from '../../../src/http-service.js';
-import { NEWSROOM, NEWSROOM_POLICY, SECRET } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 import { type Answer, callTool, post } from '../../support/service.js';
 
 const TASKS = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
@@ -107,7 +107,7 @@ const LOCKED = {
   fields: { x: { type: 'Number' } },
   classLevelPermissions: { find: { '*': true }, update: {}, delete: { u1: true } },
 };
-const SEED = { ...NEWSROOM, schemas: [...NEWSROOM.schemas, LOCKED] };
+const SEED = { ...POSTS_SEED, schemas: [...POSTS_SEED.schemas, LOCKED] };
 const GATES = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'on', PARSE_AGENT_ALLOW_RAW_CRUD: 'on' };
 
 const folder = mkdtempSync(join(tmpdir(), 'parley-call-records-'));
@@ -122,7 +122,7 @@ beforeAll(async () => {
       database: { uri: 'embedded', seed: './seed.json' },
       agents: AGENTS,
       auth: Object.keys(AGENTS).map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
-      policy: { ...NEWSROOM_POLICY, requireApprovalFor: ['admin'] },
+      policy: { ...POSTS_POLICY, requireApprovalFor: ['admin'] },
       approvals: { mode: 'desk', approvers: ['ada'] },
       tasks: { concurrency: 1 },
     }),

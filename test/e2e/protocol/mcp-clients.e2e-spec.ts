@@ -6,7 +6,7 @@ import { Client as ClassicClient } from '@modelcontextprotocol/sdk/client/index.
 import { StreamableHTTPClientTransport as ClassicTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Service, startService } from '../../support/service.js';
-import { NEWSROOM, NEWSROOM_CONFIG, SECRET } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_CONFIG, SECRET } from '../../fixtures/posts.fixture.js';
 
 /** What a host does with a server, in the words that every official client shares. */
 interface Host {
@@ -21,7 +21,7 @@ interface Host {
 
 let service: Service;
 beforeAll(async () => {
-  service = await startService({ seed: NEWSROOM, config: NEWSROOM_CONFIG });
+  service = await startService({ seed: POSTS_SEED, config: POSTS_CONFIG });
 });
 afterAll(() => service.stop());
 

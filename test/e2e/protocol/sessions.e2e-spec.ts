@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
-import { NEWSROOM, NEWSROOM_POLICY } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
 import {
   post,
   rpc,
@@ -18,14 +18,14 @@ const config = {
     eve: { tenantId: 'acme', rateLimit: 1_000_000, classes: { except: ['Author'] } },
   },
   auth: ['ada', 'eve'].map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
-  policy: NEWSROOM_POLICY,
+  policy: POSTS_POLICY,
 };
 
 let redis: RedisServer;
 let database: Database;
 let replicas: [Service, Service];
 beforeAll(async () => {
-  [redis, database] = await Promise.all([startRedis(), startDatabase(NEWSROOM)]);
+  [redis, database] = await Promise.all([startRedis(), startDatabase(POSTS_SEED)]);
   const start = () => startService({ config, env: { REDIS_URL: redis.url, MONGODB_URI: database.uri } });
   replicas = await Promise.all([start(), start()]);
 });

@@ -13,11 +13,11 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { type RedisServer, startRedis } from '#state/contracts';
-import { NEWSROOM, NEWSROOM_CONFIG } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
 import { type Database, post, type Service, startDatabase, startService } from '../../support/service.js';
 
 const file = (path: string) => fileURLToPath(new URL(path, import.meta.url));
-const config = { ...NEWSROOM_CONFIG, plugins: [file('../../fixtures/plugins/telling.mjs')] };
+const config = { ...POSTS_CONFIG, plugins: [file('../../fixtures/plugins/telling.mjs')] };
 const info = { name: 'scenario', version: '1.0.0' };
 
 let redis: RedisServer;
@@ -25,7 +25,7 @@ let database: Database;
 let admin: MongoClient;
 let [one, two]: Service[] = [];
 beforeAll(async () => {
-  [redis, database] = await Promise.all([startRedis(), startDatabase(NEWSROOM)]);
+  [redis, database] = await Promise.all([startRedis(), startDatabase(POSTS_SEED)]);
   const env = { MONGODB_URI: database.uri, REDIS_URL: redis.url };
   [one, two] = await Promise.all([startService({ config, env }), startService({ config, env })]);
   admin = new MongoClient(database.uri);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
-import { NEWSROOM, NEWSROOM_POLICY } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
 import {
   type Answer,
   type Database,
@@ -31,7 +31,7 @@ const auth = [
 const config = {
   agents,
   auth,
-  policy: NEWSROOM_POLICY,
+  policy: POSTS_POLICY,
   plugins: [fileURLToPath(new URL('../../fixtures/plugins/slow.mjs', import.meta.url))],
   tasks: { heartbeat: 0.5, lifetime: 600 },
   // A replica that closes shall not wait for calls that wait for this test.
@@ -59,11 +59,11 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'parley-tasks-'));
   redis = await startRedis();
   const users = [
-    ...(NEWSROOM.users ?? []),
+    ...(POSTS_SEED.users ?? []),
     { objectId: 'ann', username: 'ann', ACL: { '*': { read: true } } },
   ];
   database = await startDatabase({
-    ...NEWSROOM,
+    ...POSTS_SEED,
     users,
     sessions: [{ sessionToken: SESSION, user: 'ann', expiresAt: '2099-01-01T00:00:00.000Z' }],
   });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { NEWSROOM, NEWSROOM_CONFIG } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
 import { callTool, rpc, type Service, startService } from '../../support/service.js';
 
 const HEAVY = Array.from({ length: 60 }, (_, index) => ({
@@ -9,8 +9,8 @@ const HEAVY = Array.from({ length: 60 }, (_, index) => ({
 
 let service: Service;
 beforeAll(async () => {
-  const seed = { ...NEWSROOM, objects: { ...NEWSROOM.objects, Heavy: HEAVY } };
-  service = await startService({ seed, config: NEWSROOM_CONFIG });
+  const seed = { ...POSTS_SEED, objects: { ...POSTS_SEED.objects, Heavy: HEAVY } };
+  service = await startService({ seed, config: POSTS_CONFIG });
 });
 afterAll(() => service.stop());
 
@@ -30,10 +30,10 @@ describe('an answer that cannot be cut to fit', () => {
 describe('a result that holds a canary', () => {
   it('is returned as it is, and the operator hears of it', async () => {
     const watched = await startService({
-      seed: NEWSROOM,
+      seed: POSTS_SEED,
       config: {
-        ...NEWSROOM_CONFIG,
-        policy: { ...NEWSROOM_CONFIG.policy, promptInjectionCanaries: ['body OF post 7'] },
+        ...POSTS_CONFIG,
+        policy: { ...POSTS_CONFIG.policy, promptInjectionCanaries: ['body OF post 7'] },
       },
     });
     const { isError, data } = await callTool(watched, 'get_object', { class_name: 'Post', object_id: 'p07' });

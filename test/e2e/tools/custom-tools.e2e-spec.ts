@@ -32,7 +32,7 @@ import {
   ToolRunner,
 } from '@parley/server';
 import { createTestingApplication, type TestingApplication } from '@parley/testing';
-import { NEWSROOM, NEWSROOM_POLICY, SECRET } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 
 class Overdue {
   @IsInt()
@@ -174,8 +174,8 @@ class LibraryTools {
 let app: TestingApplication;
 beforeAll(async () => {
   app = await createTestingApplication({
-    seed: NEWSROOM,
-    policy: NEWSROOM_POLICY,
+    seed: POSTS_SEED,
+    policy: POSTS_POLICY,
     agents: { reader: { tenantId: 'acme' }, writer: { tenantId: 'acme', permissions: 'write' } },
     tools: [LibraryTools],
     providers: [OnlyTitled, Wraps, Shouts],

@@ -1,14 +1,14 @@
 import { MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
-import { NEWSROOM, NEWSROOM_CONFIG } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
 
 let database: Database;
 let service: Service;
 let admin: MongoClient;
 beforeAll(async () => {
-  database = await startDatabase(NEWSROOM);
-  service = await startService({ config: NEWSROOM_CONFIG, env: { MONGODB_URI: database.uri } });
+  database = await startDatabase(POSTS_SEED);
+  service = await startService({ config: POSTS_CONFIG, env: { MONGODB_URI: database.uri } });
   admin = new MongoClient(database.uri);
 });
 afterAll(async () => {

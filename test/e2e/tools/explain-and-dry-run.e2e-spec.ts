@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { as, GROUPING, NOTEBOOK, notebookConfig } from '../../support/notebook.js';
+import { as, GROUPING, NOTES_SEED, notesConfig } from '../../fixtures/notes.fixture.js';
 import { callTool, type Service, startService } from '../../support/service.js';
 
 let service: Service;
 let open: Service;
 beforeAll(async () => {
   [service, open] = await Promise.all([
-    startService({ seed: NOTEBOOK, config: notebookConfig() }),
+    startService({ seed: NOTES_SEED, config: notesConfig() }),
     startService({
-      seed: NOTEBOOK,
-      config: notebookConfig({ exposeExplain: true }),
+      seed: NOTES_SEED,
+      config: notesConfig({ exposeExplain: true }),
     }),
   ]);
 });

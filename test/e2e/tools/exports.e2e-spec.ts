@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { get as httpGet, type IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
-import { SECRET } from '../../support/seeds.js';
+import { SECRET } from '../../fixtures/posts.fixture.js';
 import {
   callTool,
   type Database,

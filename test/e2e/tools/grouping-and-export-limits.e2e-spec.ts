@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { as, GROUPING, NOTEBOOK, notebookConfig, TOOLS } from '../../support/notebook.js';
-import { SECRET } from '../../support/seeds.js';
+import { as, GROUPING, NOTES_SEED, notesConfig, TOOLS } from '../../fixtures/notes.fixture.js';
+import { SECRET } from '../../fixtures/posts.fixture.js';
 import { callTool, rpc, type Service, startService, type ToolAnswer } from '../../support/service.js';
 
 let service: Service;
 beforeAll(async () => {
-  service = await startService({ seed: NOTEBOOK, config: notebookConfig() });
+  service = await startService({ seed: NOTES_SEED, config: notesConfig() });
 });
 afterAll(() => service.stop());
 

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { NOTEBOOK, notebookConfig } from '../../support/notebook.js';
+import { NOTES_SEED, notesConfig } from '../../fixtures/notes.fixture.js';
 import { callTool, type Service, startService } from '../../support/service.js';
 
 let service: Service;
 let formulaSafe: Service;
 beforeAll(async () => {
   [service, formulaSafe] = await Promise.all([
-    startService({ seed: NOTEBOOK, config: notebookConfig() }),
+    startService({ seed: NOTES_SEED, config: notesConfig() }),
     startService({
-      seed: NOTEBOOK,
-      config: notebookConfig({ neutralizeFormulas: true }),
+      seed: NOTES_SEED,
+      config: notesConfig({ neutralizeFormulas: true }),
     }),
   ]);
 });

@@ -11,7 +11,7 @@ import {
   type ToolCall,
 } from '@parley/server';
 import { createTestingApplication, type TestingApplication, type TestingOptions } from '@parley/testing';
-import { NEWSROOM, NEWSROOM_POLICY, SECRET } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 
 type Args = Record<string, unknown>;
 
@@ -108,14 +108,14 @@ const AGENTS = {
 };
 type Agent = keyof typeof AGENTS;
 
-/** The application's providers over the newsroom. */
+/** The application's providers over the posts. */
 function start(gates: TestingOptions['gates'], policy: object = {}) {
   const agents = Object.fromEntries(
     Object.entries(AGENTS).map(([name, options]) => [name, { tenantId: 'acme', ...options }]),
   ) as TestingOptions['agents'];
   return createTestingApplication({
-    seed: NEWSROOM,
-    policy: { ...NEWSROOM_POLICY, ...policy },
+    seed: POSTS_SEED,
+    policy: { ...POSTS_POLICY, ...policy },
     agents,
     gates,
     tools: [PostMethods, PostTools],

@@ -5,18 +5,18 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { NEWSROOM, NEWSROOM_CONFIG } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
 import { callTool, rpc, type Service, startAndFail, startService } from '../../support/service.js';
 
 const plugin = (name: string) =>
   fileURLToPath(new URL(`../../fixtures/plugins/${name}.mjs`, import.meta.url));
 const key = { 'X-MCP-API-Key': 'k' };
-const config = { ...NEWSROOM_CONFIG, plugins: [plugin('counting'), plugin('delegating')] };
+const config = { ...POSTS_CONFIG, plugins: [plugin('counting'), plugin('delegating')] };
 const env = { MCP_API_KEY: 'k' };
 
 let service: Service;
 beforeAll(async () => {
-  service = await startService({ seed: NEWSROOM, config, env });
+  service = await startService({ seed: POSTS_SEED, config, env });
 });
 afterAll(() => service?.stop());
 
@@ -52,12 +52,12 @@ describe('a plugin', () => {
 
   it('is known to `parley explain`, which tells the gates and does not run its code', () => {
     const folder = mkdtempSync(join(tmpdir(), 'parley-plugins-'));
-    writeFileSync(join(folder, 'seed.json'), JSON.stringify(NEWSROOM));
+    writeFileSync(join(folder, 'seed.json'), JSON.stringify(POSTS_SEED));
     writeFileSync(
       join(folder, 'parley.yaml'),
       stringify({ ...config, database: { uri: 'embedded', seed: './seed.json' } }),
     );
-    const [agent] = Object.keys(NEWSROOM_CONFIG.agents);
+    const [agent] = Object.keys(POSTS_CONFIG.agents);
     const cli = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
     const explain = (args: string) =>
       spawnSync(process.execPath, [cli, 'explain', 'rows_of', args, '--as', String(agent), '--json'], {
@@ -78,7 +78,7 @@ describe('a plugin that cannot be used', () => {
   it('stops the start, each with its place and reason, together with the faults of the file', async () => {
     const { code, stderr } = await startAndFail({
       config: {
-        ...NEWSROOM_CONFIG,
+        ...POSTS_CONFIG,
         plugins: ['./nowhere.mjs', plugin('no-module'), plugin('broken')],
         unknownSection: true,
       },

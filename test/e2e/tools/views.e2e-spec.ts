@@ -1,7 +1,7 @@
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { mkdirSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { NEWSROOM, NEWSROOM_CONFIG } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_CONFIG } from '../../fixtures/posts.fixture.js';
 import { callTool, post, rpc, type Service, startService } from '../../support/service.js';
 
 const VIEW = 'ui://parley/results';
@@ -30,9 +30,9 @@ const key = { 'X-MCP-API-Key': 'key-of-reader' };
 
 beforeAll(async () => {
   service = await startService({
-    seed: NEWSROOM,
+    seed: POSTS_SEED,
     config: {
-      ...NEWSROOM_CONFIG,
+      ...POSTS_CONFIG,
       agents: { reader: { tenantId: 'acme' } },
       auth: [{ apiKey: 'key-of-reader', agent: 'reader' }],
     },

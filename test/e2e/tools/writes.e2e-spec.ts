@@ -2,7 +2,7 @@ import type { Document } from 'mongodb';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DatabaseView, viewDatabase } from '../../support/database-dump.js';
-import { NEWSROOM, NEWSROOM_POLICY, SECRET } from '../../support/seeds.js';
+import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 import {
   callTool,
   type Database,
@@ -37,10 +37,10 @@ const CONFIG = {
   auth: Object.keys(AGENTS).map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
   policy: {
     classes: {
-      ...NEWSROOM_POLICY.classes,
+      ...POSTS_POLICY.classes,
       Post: {
-        ...NEWSROOM_POLICY.classes.Post,
-        fields: [...NEWSROOM_POLICY.classes.Post.fields, 'playCount'],
+        ...POSTS_POLICY.classes.Post,
+        fields: [...POSTS_POLICY.classes.Post.fields, 'playCount'],
       },
     },
   },
@@ -56,8 +56,8 @@ const pointer = (className: string, objectId: string) => ({ __type: 'Pointer', c
 
 /** With a column that writes give by two spellings. */
 const SEED = {
-  ...NEWSROOM,
-  schemas: NEWSROOM.schemas.map((one) =>
+  ...POSTS_SEED,
+  schemas: POSTS_SEED.schemas.map((one) =>
     one.className === 'Post' ? { ...one, fields: { ...one.fields, playCount: { type: 'Number' } } } : one,
   ),
 };

@@ -1,4 +1,4 @@
-import type { Dice } from './dice.js';
+import type { SeededRandom } from './seeded-random.js';
 import { pointer, type World, type WorldClass } from './rights-world.js';
 
 export type Question =
@@ -18,19 +18,19 @@ export type Question =
       readonly include?: string;
     };
 
-export function askSomething(dice: Dice, world: World): Question {
-  if (dice.chance(0.12)) return aboutUsers(dice, world);
-  const one = dice.pick(world.classes);
-  const folder = dice.chance(0.2);
+export function askSomething(random: SeededRandom, world: World): Question {
+  if (random.chance(0.12)) return aboutUsers(random, world);
+  const one = random.pick(world.classes);
+  const folder = random.chance(0.2);
   const className = folder ? one.folderClass : one.name;
-  const roll = dice.next();
+  const roll = random.next();
   const include =
-    !folder && dice.chance(0.3)
-      ? { include: dice.pick(['folder', 'in_folder', 'owner', 'in_folder.owner']) }
+    !folder && random.chance(0.3)
+      ? { include: random.pick(['folder', 'in_folder', 'owner', 'in_folder.owner']) }
       : {};
   if (roll < 0.2)
-    return { kind: 'get', className, objectId: dice.pick(folder ? one.folderIds : one.ids), ...include };
-  const where = folder ? folderWhere(dice, world, one) : noteWhere(dice, world, one, 2);
+    return { kind: 'get', className, objectId: random.pick(folder ? one.folderIds : one.ids), ...include };
+  const where = folder ? folderWhere(random, world, one) : noteWhere(random, world, one, 2);
   // Parse Server counts along a relation without knowing who asks.
   if (roll < 0.35) return { kind: 'count', className, where: plain(where) };
   const order = folder
@@ -41,64 +41,69 @@ export function askSomething(dice: Dice, world: World): Question {
     className,
     where,
     ...include,
-    ...(dice.chance(0.4) && { order: dice.pick(order) }),
+    ...(random.chance(0.4) && { order: random.pick(order) }),
     ...(!folder &&
       one.mayAskKeys &&
       !('include' in include) &&
-      dice.chance(0.3) && {
-        keys: ['title', ...dice.some(['Title', 'secret', 'SECRET', 'rank', 'owner', 'meta_data'])],
+      random.chance(0.3) && {
+        keys: ['title', ...random.some(['Title', 'secret', 'SECRET', 'rank', 'owner', 'meta_data'])],
       }),
   };
 }
 
-function aboutUsers(dice: Dice, world: World): Question {
+function aboutUsers(random: SeededRandom, world: World): Question {
   const className = '_User';
-  if (dice.chance(0.4)) return { kind: 'get', className, objectId: dice.pick(world.users).id };
-  const where = dice.chance(0.6)
+  if (random.chance(0.4)) return { kind: 'get', className, objectId: random.pick(world.users).id };
+  const where = random.chance(0.6)
     ? {}
-    : { [dice.pick(['email', 'nick', 'username'])]: `${dice.pick(world.users).id}@example.com` };
-  return dice.chance(0.2) ? { kind: 'count', className, where } : { kind: 'find', className, where };
+    : { [random.pick(['email', 'nick', 'username'])]: `${random.pick(world.users).id}@example.com` };
+  return random.chance(0.2) ? { kind: 'count', className, where } : { kind: 'find', className, where };
 }
 
-function folderWhere(dice: Dice, world: World, one: WorldClass): Record<string, unknown> {
-  return dice.chance(0.5) ? {} : folderCondition(dice, world, one);
+function folderWhere(random: SeededRandom, world: World, one: WorldClass): Record<string, unknown> {
+  return random.chance(0.5) ? {} : folderCondition(random, world, one);
 }
 
-function folderCondition(dice: Dice, world: World, one: WorldClass): Record<string, unknown> {
-  return dice.pick([
+function folderCondition(random: SeededRandom, world: World, one: WorldClass): Record<string, unknown> {
+  return random.pick([
     { label: 'Label 1' },
     { secret: 'folder secret 1' },
-    { owner: pointer('_User', dice.pick(world.users).id) },
-    { objectId: { $in: dice.some(one.folderIds) } },
+    { owner: pointer('_User', random.pick(world.users).id) },
+    { objectId: { $in: random.some(one.folderIds) } },
   ]);
 }
 
-function noteWhere(dice: Dice, world: World, one: WorldClass, depth: number): Record<string, unknown> {
-  if (dice.chance(0.3)) return {};
-  const user = pointer('_User', dice.pick(world.users).id);
+function noteWhere(
+  random: SeededRandom,
+  world: World,
+  one: WorldClass,
+  depth: number,
+): Record<string, unknown> {
+  if (random.chance(0.3)) return {};
+  const user = pointer('_User', random.pick(world.users).id);
   const simple = [
     { title: 'Title 1' },
     { Title: 'Title 1' },
     { SECRET: 'secret 1' },
     { sECRET: { $ne: 'secret 1' } },
-    { in_folder: pointer(one.folderClass, dice.pick(one.folderIds)) },
-    { in_folder: { $inQuery: { className: one.folderClass, where: folderCondition(dice, world, one) } } },
-    { rank: { $gt: dice.upTo(10) } },
-    { secret: dice.chance(0.5) ? 'secret 1' : { $exists: true } },
+    { in_folder: pointer(one.folderClass, random.pick(one.folderIds)) },
+    { in_folder: { $inQuery: { className: one.folderClass, where: folderCondition(random, world, one) } } },
+    { rank: { $gt: random.upTo(10) } },
+    { secret: random.chance(0.5) ? 'secret 1' : { $exists: true } },
     { owner: user },
     { members: user },
     { 'meta_data.colour': 'red' },
-    { folder: pointer(one.folderClass, dice.pick(one.folderIds)) },
-    { objectId: { $in: dice.some(one.ids) } },
+    { folder: pointer(one.folderClass, random.pick(one.folderIds)) },
+    { objectId: { $in: random.some(one.ids) } },
     { owner: { $inQuery: { className: '_User', where: { nick: { $exists: true } } } } },
-    { folder: { $inQuery: { className: one.folderClass, where: folderCondition(dice, world, one) } } },
-    { folder: { $notInQuery: { className: one.folderClass, where: folderCondition(dice, world, one) } } },
-    { $relatedTo: { object: pointer(one.folderClass, dice.pick(one.folderIds)), key: 'notes' } },
+    { folder: { $inQuery: { className: one.folderClass, where: folderCondition(random, world, one) } } },
+    { folder: { $notInQuery: { className: one.folderClass, where: folderCondition(random, world, one) } } },
+    { $relatedTo: { object: pointer(one.folderClass, random.pick(one.folderIds)), key: 'notes' } },
   ];
-  const chosen = dice.pick<Record<string, unknown>>(simple);
-  const branch = () => noteWhere(dice, world, one, depth - 1);
-  if (depth === 0 || '$relatedTo' in chosen || !dice.chance(0.4)) return chosen;
-  return { [dice.pick(['$or', '$and', '$nor'])]: [plain(branch()), plain(chosen)] };
+  const chosen = random.pick<Record<string, unknown>>(simple);
+  const branch = () => noteWhere(random, world, one, depth - 1);
+  if (depth === 0 || '$relatedTo' in chosen || !random.chance(0.4)) return chosen;
+  return { [random.pick(['$or', '$and', '$nor'])]: [plain(branch()), plain(chosen)] };
 }
 
 /** Without a relation, which Parse Server follows only where it is the whole query. */

@@ -1,4 +1,4 @@
-import type { Dice } from './dice.js';
+import type { SeededRandom } from './seeded-random.js';
 
 export const pointer = (className: string, objectId: string) => ({ __type: 'Pointer', className, objectId });
 
@@ -27,7 +27,7 @@ const HIDEABLE =
   'secret SECRET sECRET rank title Title owner folder in_folder members updatedAt meta_data'.split(' ');
 const USER_COLUMNS = ['email', 'phone', 'nick'];
 
-export function makeWorld(dice: Dice, pairs: number): World {
+export function makeWorld(random: SeededRandom, pairs: number): World {
   const userIds = Array.from({ length: 8 }, (_, index) => `user${index}`);
   const roleNames = Array.from({ length: 9 }, (_, index) => `role${index}`);
   const principals = [...userIds, ...roleNames.map((name) => `role:${name}`)];
@@ -38,10 +38,10 @@ export function makeWorld(dice: Dice, pairs: number): World {
       folderClass: `Folder${index}`,
       ids: Array.from({ length: 14 }, (__, row) => `${name.toLowerCase()}r${row}`),
       folderIds: Array.from({ length: 5 }, (__, row) => `folder${index}r${row}`),
-      mayAskKeys: dice.chance(0.5),
+      mayAskKeys: random.chance(0.5),
     };
   });
-  const chance = new Chance(dice, userIds, principals);
+  const chance = new Chance(random, userIds, principals);
   return {
     users: userIds.map((id) => ({ id, session: `r:${id}-session` })),
     classes,
@@ -58,15 +58,15 @@ export function makeWorld(dice: Dice, pairs: number): World {
         objectId,
         username: objectId,
         email: `${objectId}@example.com`,
-        phone: `+${dice.upTo(9999)}`,
+        phone: `+${random.upTo(9999)}`,
         nick: `nick of ${objectId}`,
         ...chance.acl(),
       })),
       roles: roleNames.map((name) => ({
         objectId: `id${name}`,
         name,
-        users: dice.some(userIds, 0.2),
-        roles: dice.some(roleNames, 0.2),
+        users: random.some(userIds, 0.2),
+        roles: random.some(roleNames, 0.2),
         ACL: {},
       })),
       sessions: userIds.map((user) => ({
@@ -117,28 +117,28 @@ function schemasOf({ name, folderClass, mayAskKeys }: WorldClass, chance: Chance
 }
 
 function rowsOf({ name, folderClass, ids, folderIds }: WorldClass, chance: Chance): [string, unknown[]][] {
-  const { dice } = chance;
+  const { random } = chance;
   const notes = ids.map((objectId, index) => ({
     objectId,
-    title: `Title ${dice.upTo(4)}`,
-    Title: `Title ${dice.upTo(4)}`,
+    title: `Title ${random.upTo(4)}`,
+    Title: `Title ${random.upTo(4)}`,
     rank: index,
-    secret: `secret ${dice.upTo(4)}`,
-    SECRET: `secret ${dice.upTo(4)}`,
-    sECRET: `secret ${dice.upTo(4)}`,
-    ...(dice.chance(0.8) && { owner: chance.user() }),
-    ...(dice.chance(0.7) && { members: dice.some(chance.users(), 0.3) }),
-    ...(dice.chance(0.5) && { meta_data: { colour: dice.pick(['red', 'blue']), friend: chance.user() } }),
-    ...(dice.chance(0.8) && { folder: pointer(folderClass, dice.pick([...folderIds, 'gone'])) }),
-    ...(dice.chance(0.8) && { in_folder: pointer(folderClass, dice.pick([...folderIds, 'gone'])) }),
+    secret: `secret ${random.upTo(4)}`,
+    SECRET: `secret ${random.upTo(4)}`,
+    sECRET: `secret ${random.upTo(4)}`,
+    ...(random.chance(0.8) && { owner: chance.user() }),
+    ...(random.chance(0.7) && { members: random.some(chance.users(), 0.3) }),
+    ...(random.chance(0.5) && { meta_data: { colour: random.pick(['red', 'blue']), friend: chance.user() } }),
+    ...(random.chance(0.8) && { folder: pointer(folderClass, random.pick([...folderIds, 'gone'])) }),
+    ...(random.chance(0.8) && { in_folder: pointer(folderClass, random.pick([...folderIds, 'gone'])) }),
     ...chance.acl(),
   }));
   const folders = folderIds.map((objectId) => ({
     objectId,
-    label: `Label ${dice.upTo(3)}`,
-    secret: `folder secret ${dice.upTo(3)}`,
-    ...(dice.chance(0.8) && { owner: chance.user() }),
-    notes: { __op: 'AddRelation', objects: dice.some(ids, 0.4).map((id) => pointer(name, id)) },
+    label: `Label ${random.upTo(3)}`,
+    secret: `folder secret ${random.upTo(3)}`,
+    ...(random.chance(0.8) && { owner: chance.user() }),
+    notes: { __op: 'AddRelation', objects: random.some(ids, 0.4).map((id) => pointer(name, id)) },
     ...chance.acl(),
   }));
   return [
@@ -149,13 +149,13 @@ function rowsOf({ name, folderClass, ids, folderIds }: WorldClass, chance: Chanc
 
 class Chance {
   constructor(
-    readonly dice: Dice,
+    readonly random: SeededRandom,
     private readonly userIds: readonly string[],
     private readonly principals: readonly string[],
   ) {}
 
   user() {
-    return pointer('_User', this.dice.pick(this.userIds));
+    return pointer('_User', this.random.pick(this.userIds));
   }
 
   users() {
@@ -164,48 +164,49 @@ class Chance {
 
   /** None, nobody's, everyone's, or a few principals'. */
   acl(): { ACL?: Record<string, unknown> } {
-    const { dice } = this;
-    if (dice.chance(0.25)) return {};
-    const names = dice.some(['*'], 0.25).concat(dice.some(this.principals, 0.15));
+    const { random } = this;
+    if (random.chance(0.25)) return {};
+    const names = random.some(['*'], 0.25).concat(random.some(this.principals, 0.15));
     return { ACL: Object.fromEntries(names.map((name) => [name, this.right()])) };
   }
 
   private right() {
-    return this.dice.chance(0.75) ? { read: true } : { write: true };
+    return this.random.chance(0.75) ? { read: true } : { write: true };
   }
 
   permissions(ownerFields: readonly string[], hideable: readonly string[], rowRules: boolean): unknown {
-    const { dice } = this;
-    if (dice.chance(0.15)) return undefined;
+    const { random } = this;
+    if (random.chance(0.15)) return undefined;
     const permissions: Record<string, unknown> = {};
     for (const operation of OPERATIONS) {
-      if (dice.chance(0.95)) permissions[operation] = this.rule(ownerFields);
+      if (random.chance(0.95)) permissions[operation] = this.rule(ownerFields);
     }
-    if (ownerFields.length > 0 && dice.chance(0.2)) permissions['readUserFields'] = [dice.pick(ownerFields)];
-    if (dice.chance(0.7))
+    if (ownerFields.length > 0 && random.chance(0.2))
+      permissions['readUserFields'] = [random.pick(ownerFields)];
+    if (random.chance(0.7))
       permissions['protectedFields'] = this.protectedFields(hideable, rowRules && ownerFields.length > 0);
     return permissions;
   }
 
   private rule(ownerFields: readonly string[]): Record<string, unknown> {
-    const { dice } = this;
+    const { random } = this;
     const rule: Record<string, unknown> = {};
-    if (dice.chance(0.45)) rule['*'] = true;
-    if (dice.chance(0.25)) rule['requiresAuthentication'] = true;
-    for (const name of dice.some(this.principals, 0.1)) rule[name] = true;
-    if (ownerFields.length > 0 && dice.chance(0.35)) rule['pointerFields'] = dice.some(ownerFields, 0.5);
+    if (random.chance(0.45)) rule['*'] = true;
+    if (random.chance(0.25)) rule['requiresAuthentication'] = true;
+    for (const name of random.some(this.principals, 0.1)) rule[name] = true;
+    if (ownerFields.length > 0 && random.chance(0.35)) rule['pointerFields'] = random.some(ownerFields, 0.5);
     return rule;
   }
 
   /** Always with a list for everyone: where only rules per row exist, Parley hides more than Parse Server. */
   private protectedFields(hideable: readonly string[], rowRules: boolean): Record<string, string[]> {
-    const { dice } = this;
-    const lists: Record<string, string[]> = { '*': dice.some(hideable, 0.5) };
-    if (dice.chance(0.4)) lists['authenticated'] = dice.some(hideable, 0.5);
-    for (const name of dice.some(this.principals, 0.12)) lists[name] = dice.some(hideable, 0.4);
-    if (rowRules && dice.chance(0.6)) lists['userField:owner'] = dice.some(hideable, 0.3);
-    if (rowRules && hideable.includes('members') && dice.chance(0.4))
-      lists['userField:members'] = dice.some(hideable, 0.3);
+    const { random } = this;
+    const lists: Record<string, string[]> = { '*': random.some(hideable, 0.5) };
+    if (random.chance(0.4)) lists['authenticated'] = random.some(hideable, 0.5);
+    for (const name of random.some(this.principals, 0.12)) lists[name] = random.some(hideable, 0.4);
+    if (rowRules && random.chance(0.6)) lists['userField:owner'] = random.some(hideable, 0.3);
+    if (rowRules && hideable.includes('members') && random.chance(0.4))
+      lists['userField:members'] = random.some(hideable, 0.3);
     return lists;
   }
 }

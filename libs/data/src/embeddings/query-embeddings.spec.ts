@@ -35,7 +35,7 @@ describe('vectors that are remembered', () => {
 });
 
 /** A provider that records its requests. */
-class Notebook extends EmbeddingProvider {
+class CountingProvider extends EmbeddingProvider {
   readonly model = 'notebook';
   readonly dimensions = 1;
   readonly asked: string[] = [];
@@ -55,7 +55,7 @@ const refusal = (code: string, gate?: string) => ({ refusal: { code, ...(gate &&
 
 describe('vectors of texts to look for', () => {
   it('are asked for once per owner, and never shared between owners', async () => {
-    const provider = new Notebook();
+    const provider = new CountingProvider();
     const queries = new QueryEmbeddings(provider);
     expect(await queries.embed('tea', call())).toEqual({ vector: [3], calls: 1, tokens: 9 });
     expect(await queries.embed('tea', call())).toEqual({ vector: [3], calls: 0, tokens: 0 });
@@ -64,7 +64,7 @@ describe('vectors of texts to look for', () => {
   });
 
   it('are forgotten longest unused first, within the size', async () => {
-    const provider = new Notebook();
+    const provider = new CountingProvider();
     const queries = new QueryEmbeddings(provider, { cacheSize: 2 });
     for (const text of ['a', 'b', 'a', 'c', 'a', 'b']) await queries.embed(text, call());
     expect(provider.asked).toEqual(['a', 'b', 'c', 'b']);
@@ -74,7 +74,7 @@ describe('vectors of texts to look for', () => {
   });
 
   it('are refused when too long, or when the provider fails, which is for the log', async () => {
-    const queries = new QueryEmbeddings(new Notebook());
+    const queries = new QueryEmbeddings(new CountingProvider());
     await expect(queries.embed('x'.repeat(8_001), call())).rejects.toMatchObject(refusal('invalid_argument'));
     await expect(queries.embed('bad', call())).rejects.toMatchObject({
       refusal: { code: 'parse_error', cause: 'why it failed', message: expect.not.stringContaining('why') },
@@ -83,7 +83,7 @@ describe('vectors of texts to look for', () => {
 
   it('are paid for by the tenant; an admin is exempt, and what is remembered is free', async () => {
     const budget = new EmbeddingBudget({ tokens: 2, window: 60 });
-    const queries = new QueryEmbeddings(new Notebook(), { budget });
+    const queries = new QueryEmbeddings(new CountingProvider(), { budget });
     await expect(queries.embed('far too long', call())).rejects.toMatchObject(
       refusal('invalid_argument', 'embedding_budget'),
     );

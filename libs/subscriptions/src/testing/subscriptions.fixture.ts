@@ -80,7 +80,7 @@ export interface Replica {
 }
 
 /** A database of its own, and replicas of Parley's subscriptions over it. */
-export class Newsroom {
+export class WatchedPosts {
   readonly streams = new SmallStreams();
   readonly book = new ProcessSubscriptionStore();
   readonly warnings: string[] = [];
@@ -93,11 +93,11 @@ export class Newsroom {
     private readonly catalogue: MongoSchemaCatalogue,
   ) {}
 
-  static async open(): Promise<Newsroom> {
+  static async open(): Promise<WatchedPosts> {
     const server = await EmbeddedMongo.start();
-    const connection = new MongoConnection({ uri: server.uri, database: 'newsroom' });
+    const connection = new MongoConnection({ uri: server.uri, database: 'posts' });
     await loadSeed(connection, parseSeed(SEED));
-    return new Newsroom(server, connection, new MongoSchemaCatalogue(connection));
+    return new WatchedPosts(server, connection, new MongoSchemaCatalogue(connection));
   }
 
   /** @param other sources preferred to the change stream */

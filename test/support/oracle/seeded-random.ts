@@ -1,5 +1,5 @@
 /** Repeatable chance: the same seed throws the same numbers (mulberry32). */
-export class Dice {
+export class SeededRandom {
   constructor(private state: number) {}
 
   /** In [0, 1). */
