@@ -3,7 +3,7 @@ export { type Download, type DownloadCall, Downloads } from './http/edge-depende
 export { trustedHeaders } from './http/http-exchange.js';
 export * from './http/mcp-edge.js';
 export { NotServed, notServed, readSmallJson, UnusableBody } from './http/routes.js';
-export { UnreadAnswers } from './http/unread-answers.js';
+export { UnreadAnswers } from './http/client-memory.js';
 export type { ChangingList } from './sessions/listening-streams.js';
 export { Wire } from './sessions/wire.js';
 export { EventStream } from './sse/event-stream.js';

@@ -1,21 +1,68 @@
 import type { RateLimiter } from '#core';
 import { oneLine } from '#audit';
 import { remoteNetwork } from '#auth';
-import { namesTwoHosts, type RequestCheck } from './http-exchange.js';
 import {
+  CLIENT_CAPABILITIES_KEY,
+  decodeHeaderValue,
+  type Era,
+  headerMismatch,
+  isJsonObject,
+  isLegacyVersion,
+  isServedModernVersion,
+  knownCapabilities,
+  member,
+  methodNotFound,
+  namesModernEra,
+  PROTOCOL_VERSION_KEY,
+  type ProtocolFault,
+} from '#dispatcher';
+import {
+  claimedVersion,
+  type Message,
+  readBatch,
+  readJson,
+  readMessage,
+  type CheckedMessage,
+} from '../message.js';
+import { onceClosed } from './client-memory.js';
+import {
+  type HttpExchange,
+  headerText,
+  namesTwoHosts,
+  NO_BODY,
+  readBody,
+  type RequestCheck,
+} from './http-exchange.js';
+import {
+  BODY_TIMED_OUT,
   CLOSING,
   CUSTOM_HEADER_MISSING,
   HOST_NOT_ALLOWED,
   LENGTH_REQUIRED,
   MALFORMED_HOST,
+  malformedEnvelope,
+  malformedMessage,
+  METHOD_NOT_ALLOWED,
+  MOUNTED_METHOD_NOT_ALLOWED,
+  NO_ROOM,
+  NOT_A_MESSAGE,
   NOT_FOUND,
+  NOT_JSON,
   ORIGIN_NOT_ALLOWED,
   payloadTooLarge,
+  refusedByKernel,
   tooManyRequests,
   TWO_HOSTS,
   UNSUPPORTED_MEDIA_TYPE,
+  unsupportedLegacyVersion,
+  unsupportedVersion,
 } from './refusals.js';
 import { reply, type Reply } from './reply.js';
+
+/**
+ * The checks of what arrives: address, method, host and page, body and message. None of them needs to know the caller.
+ * `request-checks.ts` holds their order.
+ */
 
 const HEALTHY = reply(200, '{"status":"ok"}');
 /** `Retry-After`, in seconds, where requests cannot be counted. */
@@ -75,6 +122,21 @@ export const preAuthLimit: RequestCheck = {
   }) => (limiter ? spend(limiter, remoteNetwork(request.socket.remoteAddress)) : null),
 };
 
+/** A check of the requests of one HTTP method; a request of another method passes. */
+export function forMethod(name: string, method: string, check: RequestCheck['check']): RequestCheck {
+  return { name, check: (exchange) => (exchange.verb === method ? check(exchange) : null) };
+}
+
+/** The answer to a request of a method that is not served here. */
+export function methodNotAllowed({ edge: { settings } }: HttpExchange): Reply {
+  return settings.standalone ? METHOD_NOT_ALLOWED : MOUNTED_METHOD_NOT_ALLOWED;
+}
+
+export const postOnly: RequestCheck = {
+  name: 'verb',
+  check: (exchange) => (exchange.verb === 'POST' ? null : methodNotAllowed(exchange)),
+};
+
 const JSON_TYPE = 'application/json';
 
 /** A body without a declared length cannot be refused before it is read. */
@@ -124,5 +186,191 @@ export const customHeader: RequestCheck = {
     const sent = headers[wanted.name];
     const fits = typeof sent === 'string' && sent !== '' && (wanted.value === null || sent === wanted.value);
     return fits ? null : CUSTOM_HEADER_MISSING;
+  },
+};
+
+export const body: RequestCheck = {
+  name: 'body',
+  check: async (exchange) => {
+    const { settings, pendingBodies } = exchange.edge;
+    const { maxBodySize, bodyTimeout } = settings;
+    const held = pendingBodies.begin(remoteNetwork(exchange.request.socket.remoteAddress));
+    onceClosed(exchange.request, exchange.response, () => held.release());
+    const reading = await readBody(exchange, maxBodySize, bodyTimeout, (bytes) => held.grow(bytes));
+    if (reading.outcome === 'no-room') return NO_ROOM;
+    if (reading.outcome === 'too-large') return payloadTooLarge('body', maxBodySize);
+    if (reading.outcome === 'too-slow') return BODY_TIMED_OUT;
+    if (reading.outcome === 'gone') return 'gone';
+    exchange.body = reading.body;
+    return null;
+  },
+};
+
+export const json: RequestCheck = {
+  name: 'json',
+  check: (exchange) => {
+    const reading = readJson(exchange.body);
+    if (!reading.ok) return NOT_JSON;
+    exchange.body = NO_BODY;
+    exchange.parsed = reading.value;
+    return null;
+  },
+};
+
+/** Without a session there is no revision that has batches: authentication is not needed to refuse it. */
+function mayHoldBatch({ headers }: HttpExchange): boolean {
+  return headerText(headers, 'mcp-session-id') !== undefined;
+}
+
+/**
+ * A request, a notification, the reply to a request to the client, or, where the session may have a revision with batches,
+ * several of them.
+ */
+export const messageShape: RequestCheck = {
+  name: 'message-shape',
+  check: (exchange) => {
+    const { settings } = exchange.edge;
+    const { parsed } = exchange;
+    if (Array.isArray(parsed)) {
+      const batch = mayHoldBatch(exchange) ? readBatch(parsed, settings.maxBatchSize) : null;
+      if (!batch) return NOT_A_MESSAGE;
+      exchange.batch = batch;
+      return null;
+    }
+    const message = readMessage(parsed);
+    if (!message) return NOT_A_MESSAGE;
+    exchange.message = message;
+    return null;
+  },
+};
+
+export const VERSION_HEADER = 'mcp-protocol-version';
+
+/** The body takes precedence; the header counts only where the body names no version. */
+function eraOf(message: Message, header: string | undefined): Era {
+  if (message.isResponse) return 'legacy';
+  if (claimedVersion(message) !== undefined) return 'modern';
+  if (!namesModernEra(header)) return 'legacy';
+  // `initialize` is the handshake itself: there its header is only checked for a contradiction.
+  return message.method === 'initialize' && !isServedModernVersion(header) ? 'legacy' : 'modern';
+}
+
+export const era: RequestCheck = {
+  name: 'era',
+  check: (exchange) => {
+    exchange.era = eraOf(exchange.message, headerText(exchange.headers, VERSION_HEADER));
+    return null;
+  },
+};
+
+/** The param that `Mcp-Name` mirrors, by method. */
+const NAMED_PARAM: Readonly<Record<string, string>> = {
+  'tools/call': 'name',
+  'prompts/get': 'name',
+  'resources/read': 'uri',
+  'tasks/get': 'taskId',
+  'tasks/update': 'taskId',
+  'tasks/cancel': 'taskId',
+};
+
+function refuse({ message }: CheckedMessage, error: ProtocolFault): Reply {
+  const { code, message: text, data, status } = error;
+  return refusedByKernel(status, { code, message: text, ...(data !== undefined && { data }) }, message.id);
+}
+
+/** Stateless revisions use only the id. */
+function isNotification({ message }: CheckedMessage): boolean {
+  return message.id === undefined;
+}
+
+/** A check that needs no HTTP request: it applies on every transport. */
+export interface ModernCheck {
+  readonly name: string;
+  readonly check: (checked: CheckedMessage) => Reply | null;
+}
+
+/** A check of the stateless era; legacy messages pass. */
+function modernCheck(name: string, check: ModernCheck['check']): ModernCheck {
+  return {
+    name,
+    check: (exchange) => (exchange.era === 'modern' ? check(exchange) : null),
+  };
+}
+
+/** Strict JSON-RPC 2.0. */
+export const modernShape = modernCheck('modern-shape', ({ message: { jsonrpc, id } }) => {
+  const validId = id === undefined || typeof id === 'string' || Number.isSafeInteger(id);
+  if (jsonrpc === '2.0' && validId) return null;
+  return malformedMessage(id);
+});
+
+/** Every request carries its version and the capabilities of its client. */
+export const envelope = modernCheck('envelope', (exchange) => {
+  const { message } = exchange;
+  const meta = member(message.params, '_meta');
+  const version = claimedVersion(message);
+  const missing = (key: string) => malformedEnvelope(key, message.id);
+  if (isNotification(exchange)) {
+    if (version !== undefined && typeof version !== 'string') return missing(PROTOCOL_VERSION_KEY);
+    exchange.version = version ?? headerText(exchange.headers, VERSION_HEADER) ?? '';
+    return null;
+  }
+  if (typeof version !== 'string') return missing(PROTOCOL_VERSION_KEY);
+  const capabilities = member(meta, CLIENT_CAPABILITIES_KEY);
+  if (!isJsonObject(capabilities)) return missing(CLIENT_CAPABILITIES_KEY);
+  exchange.version = version;
+  exchange.clientCapabilities = knownCapabilities(capabilities);
+  return null;
+});
+
+export const versionHeader = modernCheck('version-header', (exchange) => {
+  const header = headerText(exchange.headers, VERSION_HEADER);
+  if (header === exchange.version || (header === undefined && isNotification(exchange))) return null;
+  return refuse(exchange, headerMismatch('MCP-Protocol-Version'));
+});
+
+export const methodHeader = modernCheck('method-header', (exchange) => {
+  const header = headerText(exchange.headers, 'mcp-method');
+  if (header === exchange.message.method || (header === undefined && isNotification(exchange))) return null;
+  return refuse(exchange, headerMismatch('Mcp-Method'));
+});
+
+export const nameHeader = modernCheck('name-header', (exchange) => {
+  const { method, params } = exchange.message;
+  const param = Object.hasOwn(NAMED_PARAM, method) ? NAMED_PARAM[method] : undefined;
+  const named = param === undefined ? undefined : member(params, param);
+  if (typeof named !== 'string' || isNotification(exchange)) return null;
+  const header = exchange.headers['mcp-name'];
+  if (typeof header === 'string' && decodeHeaderValue(header) === named) return null;
+  return refuse(exchange, headerMismatch('Mcp-Name'));
+});
+
+export const servedVersion = modernCheck('served-version', (exchange) => {
+  const requested = exchange.version;
+  if (isServedModernVersion(requested)) return null;
+  return unsupportedVersion(requested, exchange.message.id);
+});
+
+export const servedMethod = modernCheck('served-method', (exchange) => {
+  const { method } = exchange.message;
+  const { kernel } = exchange.edge;
+  if (isNotification(exchange) || kernel.serves(method, 'modern', exchange.version)) return null;
+  return refuse(exchange, methodNotFound(method));
+});
+
+/** Messages that need no negotiated version. */
+function needsNoVersion({ message }: HttpExchange): boolean {
+  return (
+    message.isResponse || message.method === 'initialize' || message.method === 'notifications/cancelled'
+  );
+}
+
+export const legacyVersion: RequestCheck = {
+  name: 'legacy-version',
+  check: (exchange) => {
+    if (exchange.era !== 'legacy' || needsNoVersion(exchange)) return null;
+    const asked = headerText(exchange.headers, VERSION_HEADER);
+    if (asked === undefined || isLegacyVersion(asked)) return null;
+    return unsupportedLegacyVersion(asked, exchange.message.id);
   },
 };

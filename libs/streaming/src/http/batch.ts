@@ -7,8 +7,8 @@ import type { Call } from '../sessions/cancellation.js';
 import { jsonOf } from '../sse/response-stream.js';
 import { insufficientScope, takeSilently } from './caller-checks.js';
 import type { EdgeDependencies } from './edge-dependencies.js';
-import { type HttpExchange, type RequestCheck, type CheckVerdict } from './http-exchange.js';
-import { batchNeedsScopes, batchScopeMissing, internalError, NOT_A_MESSAGE } from './refusals.js';
+import type { HttpExchange, CheckVerdict } from './http-exchange.js';
+import { batchNeedsScopes, batchScopeMissing, internalError } from './refusals.js';
 import { ACCEPTED, type Reply, reply } from './reply.js';
 import {
   callOf,
@@ -61,14 +61,6 @@ function insufficientForBatch(
   );
   return { ...insufficientScope(edge, step.scopes), body: JSON.stringify(body) };
 }
-
-/** The only revision whose clients may send several messages in one body. */
-const BATCHING = '2025-03-26';
-
-export const batchSession: RequestCheck = {
-  name: 'batch-session',
-  check: ({ batch, session }) => (batch && session?.version !== BATCHING ? NOT_A_MESSAGE : null),
-};
 
 /**
  * Answers each request of a batch, in the order of arrival; only notifications have no answer. Where scopes are missing, the

@@ -3,14 +3,16 @@ import { AuthenticationUnavailable, type CredentialSource, InsufficientScope, In
 import { SharedStateUnavailable } from '#state';
 import { faultLine, isLegacyVersion, member } from '#dispatcher';
 import type { Message } from '../message.js';
+import { VERSION_HEADER } from './arrival-checks.js';
+import type { Turn } from './client-memory.js';
 import type { EdgeDependencies } from './edge-dependencies.js';
 import { type HttpExchange, headerText, type RequestCheck, type CheckVerdict } from './http-exchange.js';
-import { VERSION_HEADER } from './message-checks.js';
 import {
   AUTHENTICATION_UNAVAILABLE,
   CLOSING,
   connectionBusy,
   internalError,
+  NOT_A_MESSAGE,
   ROUTE_BUSY,
   scopeMissing,
   sessionNotFound,
@@ -19,7 +21,6 @@ import {
   unauthenticated,
 } from './refusals.js';
 import { ACCEPTED, type Reply } from './reply.js';
-import type { Turn } from './unread-answers.js';
 
 const challenging = (challenge: string | undefined) =>
   challenge === undefined ? undefined : { 'WWW-Authenticate': challenge };
@@ -109,6 +110,14 @@ export const session: RequestCheck = {
     if (!edge.settings.strictSessions) return null;
     return sessionRequired(exchange.message.id);
   },
+};
+
+/** The only revision whose clients may send several messages in one body. */
+const BATCHING = '2025-03-26';
+
+export const batchSession: RequestCheck = {
+  name: 'batch-session',
+  check: ({ batch, session }) => (batch && session?.version !== BATCHING ? NOT_A_MESSAGE : null),
 };
 
 /** A version in the request itself takes precedence over the negotiated one. */

@@ -6,9 +6,8 @@ import type { Telemetry } from '#telemetry';
 import type { Wire } from '../sessions/wire.js';
 import type { KeepAlives } from '../sse/event-stream.js';
 import type { OpenStreams } from '../sse/open-streams.js';
+import type { PendingBodies, UnreadAnswers } from './client-memory.js';
 import type { EdgeSettings } from './edge-options.js';
-import type { PendingBodies } from './request-body.js';
-import type { UnreadAnswers } from './unread-answers.js';
 
 /** The current load of an edge, and its errors since the start. */
 export class EdgeCounts {

@@ -4,9 +4,9 @@ import type { Session } from '#state';
 import { type Era, FALLBACK_VERSION, type JsonObject } from '#dispatcher';
 import type { RequestTelemetry } from '#telemetry';
 import { type Message, NO_MESSAGE } from '../message.js';
+import { onceClosed } from './client-memory.js';
 import type { EdgeDependencies } from './edge-dependencies.js';
 import type { Reply } from './reply.js';
-import { onceClosed } from './unread-answers.js';
 
 /**
  * The headers of a request without those whose original name has an underscore: gateways that fold `X_Key` and
@@ -115,11 +115,97 @@ export class HttpExchange {
     });
   }
 
+  /** Answers with one body, in one write: the response is corked until its end. The rest of the request is discarded. */
+  send({ status, body, tail, headers }: Reply): void {
+    const { request, response } = this;
+    if (response.headersSent || response.destroyed) return;
+    const fields = ['Content-Type', 'application/json'];
+    if (status !== 204) {
+      fields.push('Content-Length', String(Buffer.byteLength(body) + (tail?.length ?? 0)));
+    }
+    for (const name in headers) fields.push(name, headers[name] as string);
+    response.writeHead(status, fields);
+    if (tail) {
+      response.cork();
+      response.write(body);
+      response.end(tail);
+    } else {
+      response.end(body);
+    }
+    discardBody(request);
+  }
+
   /** Whether the client reads server-sent events. */
   get takesEvents(): boolean {
     const { accept } = this.headers;
     return accept !== undefined && (accept.includes(EVENTS) || accept.toLowerCase().includes(EVENTS));
   }
+}
+
+type BodyReading =
+  | { readonly outcome: 'read'; readonly body: Buffer }
+  | { readonly outcome: 'too-large' }
+  | { readonly outcome: 'too-slow' }
+  | { readonly outcome: 'no-room' }
+  | { readonly outcome: 'gone' };
+
+/**
+ * Reads the body of at most `limit` bytes within `timeout` milliseconds. Discards it as soon as it cannot succeed.
+ * @param takes called before bytes are kept: false refuses them
+ */
+export function readBody(
+  exchange: HttpExchange,
+  limit: number,
+  timeout: number,
+  takes: (bytes: number) => boolean,
+): Promise<BodyReading> {
+  const { request } = exchange;
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    // Later calls are harmless: a promise settles once.
+    const settle = (reading: BodyReading) => {
+      clearTimeout(timer);
+      resolve(reading);
+    };
+    const timer = setTimeout(() => settle({ outcome: 'too-slow' }), timeout);
+    exchange.onGone = () => settle({ outcome: 'gone' });
+    if (request.destroyed) return settle({ outcome: 'gone' });
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > limit) settle({ outcome: 'too-large' });
+      else if (takes(chunk.length)) chunks.push(chunk);
+      else {
+        // The received bytes are useless without the rest.
+        chunks.length = 0;
+        settle({ outcome: 'no-room' });
+      }
+    });
+    request.on('end', () => {
+      const [only] = chunks;
+      settle({ outcome: 'read', body: chunks.length === 1 && only ? only : Buffer.concat(chunks) });
+    });
+  });
+}
+
+/** Bytes and milliseconds spent on the rest of a refused body, so that the client can read the refusal. */
+const DISCARD_BYTES = 16_777_216;
+const DISCARD_TIME = 5_000;
+
+/** Reads and discards the rest of a refused body; closes the connection when that exceeds the limits. */
+function discardBody(request: IncomingMessage): void {
+  if (request.complete || request.destroyed) return;
+  let discarded = 0;
+  const timer = setTimeout(() => request.destroy(), DISCARD_TIME);
+  timer.unref();
+  request
+    .on('data', (chunk: Buffer) => {
+      discarded += chunk.length;
+      if (discarded > DISCARD_BYTES) request.destroy();
+    })
+    .once('close', () => clearTimeout(timer))
+    .once('error', () => clearTimeout(timer));
+  request.resume();
 }
 
 /**

@@ -8,6 +8,7 @@ import { processWire, type Wire } from '../sessions/wire.js';
 import { KeepAlives } from '../sse/event-stream.js';
 import { OpenStreams } from '../sse/open-streams.js';
 import { authenticate, spendRequest } from './caller-checks.js';
+import { PendingBodies, UnreadAnswers } from './client-memory.js';
 import { dispatch } from './dispatch.js';
 import { DOWNLOAD_CHECKS, DOWNLOADS } from './downloads.js';
 import {
@@ -19,11 +20,8 @@ import {
 import { compileEdgeOptions, type McpEdgeOptions } from './edge-options.js';
 import { HttpExchange, pathOf, type RequestCheck, type CheckVerdict } from './http-exchange.js';
 import { internalError, stateUnavailable } from './refusals.js';
-import { sendWhole } from './reply.js';
-import { PendingBodies } from './request-body.js';
 import { REQUEST_CHECKS, ROUTE_CHECKS } from './request-checks.js';
 import { type NotServed, notServed } from './routes.js';
-import { UnreadAnswers } from './unread-answers.js';
 
 export interface McpEdgeDependencies {
   readonly kernel: Kernel;
@@ -186,7 +184,7 @@ export class McpEdge {
     this.observe(exchange);
     try {
       const verdict = await this.runChecks(exchange);
-      if (verdict !== 'streamed' && verdict && verdict !== 'gone') sendWhole(exchange, verdict);
+      if (verdict !== 'streamed' && verdict && verdict !== 'gone') exchange.send(verdict);
       this.dependencies.unread.wrote(response);
       if (verdict === 'streamed') await this.flushed(exchange);
     } catch (error) {

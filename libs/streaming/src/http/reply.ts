@@ -1,6 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { KernelResult } from '#dispatcher';
-import { discardBody } from './request-body.js';
 
 /** A complete HTTP answer. */
 export interface Reply {
@@ -46,26 +44,4 @@ export function resultReply(
   const head = `{"jsonrpc":"2.0","id":${id === undefined ? 'null' : JSON.stringify(id)}`;
   if (envelopeTail) return { status: 200, body: head, tail: envelopeTail, headers };
   return reply(200, `${head},"result":${JSON.stringify(result)}}`, headers);
-}
-
-/** Sends an answer as one body, in one write: the response is corked until its end. */
-export function sendWhole(
-  { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },
-  { status, body, tail, headers }: Reply,
-): void {
-  if (response.headersSent || response.destroyed) return;
-  const fields = ['Content-Type', 'application/json'];
-  if (status !== 204) {
-    fields.push('Content-Length', String(Buffer.byteLength(body) + (tail?.length ?? 0)));
-  }
-  for (const name in headers) fields.push(name, headers[name] as string);
-  response.writeHead(status, fields);
-  if (tail) {
-    response.cork();
-    response.write(body);
-    response.end(tail);
-  } else {
-    response.end(body);
-  }
-  discardBody(request);
 }

@@ -1,34 +1,40 @@
 import {
   accepting,
+  body,
   customHeader,
   declaredLength,
-  health,
-  host,
-  lengthRequired,
-  mediaType,
-  origin,
-  path,
-  preAuthLimit,
-} from './arrival-checks.js';
-import { batchSession } from './batch.js';
-import { acknowledge, authenticate, requestLimit, session, spokenVersion, turn } from './caller-checks.js';
-import { dispatch } from './dispatch.js';
-import type { RequestCheck } from './http-exchange.js';
-import {
-  body,
   envelope,
   era,
+  health,
+  host,
   json,
   legacyVersion,
+  lengthRequired,
+  mediaType,
   messageShape,
   methodHeader,
   modernShape,
   nameHeader,
+  origin,
+  path,
+  postOnly,
+  preAuthLimit,
   servedMethod,
   servedVersion,
   versionHeader,
-} from './message-checks.js';
-import { deleteSession, listen, postOnly } from './session-requests.js';
+} from './arrival-checks.js';
+import {
+  acknowledge,
+  authenticate,
+  batchSession,
+  requestLimit,
+  session,
+  spokenVersion,
+  turn,
+} from './caller-checks.js';
+import { dispatch } from './dispatch.js';
+import type { RequestCheck } from './http-exchange.js';
+import { deleteSession, listen } from './session-requests.js';
 
 /**
  * Every check of a request, in the order in which they run: the first that answers ends the request. Cheap checks come before

@@ -3,24 +3,27 @@ import { FALLBACK_VERSION, isLegacyVersion } from '#dispatcher';
 import { eventStream, isFull } from '../sse/choose-stream.js';
 import { ListeningStream, type OpenStream } from '../sse/open-streams.js';
 import { ReturnedStream } from '../sse/resumable-stream.js';
-import { customHeader, origin } from './arrival-checks.js';
+import {
+  customHeader,
+  forMethod,
+  legacyVersion,
+  methodNotAllowed,
+  origin,
+  VERSION_HEADER,
+} from './arrival-checks.js';
 import { authenticate, credentialsOf, requestLimit, turn, unauthorized } from './caller-checks.js';
-import type { EdgeDependencies } from './edge-dependencies.js';
+import { onceClosed } from './client-memory.js';
 import { type HttpExchange, headerText, type RequestCheck, type CheckVerdict } from './http-exchange.js';
-import { legacyVersion, VERSION_HEADER } from './message-checks.js';
 import {
   FOREIGN_SESSION,
   INVALID_SESSION,
-  METHOD_NOT_ALLOWED,
-  MOUNTED_METHOD_NOT_ALLOWED,
   NO_SESSION,
   serverBusy,
   sessionNotFound,
   sessionRequired,
   UNKNOWN_EVENT,
 } from './refusals.js';
-import { NO_CONTENT, type Reply } from './reply.js';
-import { onceClosed } from './unread-answers.js';
+import { NO_CONTENT } from './reply.js';
 
 /** The first revision whose events have ids. */
 const WITH_EVENT_IDS = '2025-11-25';
@@ -131,10 +134,6 @@ function count(stream: OpenStream, agent: Agent, exchange: HttpExchange, onClose
   });
 }
 
-function methodNotAllowed({ settings }: EdgeDependencies): Reply {
-  return settings.standalone ? METHOD_NOT_ALLOWED : MOUNTED_METHOD_NOT_ALLOWED;
-}
-
 /** Every check of a request to end a session, in their order. */
 const ENDING_CHECKS: readonly RequestCheck[] = [origin, customHeader, authenticate, requestLimit];
 
@@ -161,22 +160,9 @@ async function endSession(exchange: HttpExchange): Promise<CheckVerdict> {
  * Ends a session of the caller. Known, unknown and foreign ids are answered alike, so the answer is no oracle; for an id of
  * another owner only the calls end that the caller made under it.
  */
-export const deleteSession: RequestCheck = {
-  name: 'delete',
-  check: (exchange) => (exchange.verb === 'DELETE' ? endSession(exchange) : null),
-};
+export const deleteSession = forMethod('delete', 'DELETE', endSession);
 
 /** A client that accepts events gets a listening stream; any other receives the answer that only POST is served. */
-export const listen: RequestCheck = {
-  name: 'get',
-  check: (exchange) => {
-    const { edge } = exchange;
-    if (exchange.verb !== 'GET') return null;
-    return exchange.takesEvents ? openListening(exchange) : methodNotAllowed(edge);
-  },
-};
-
-export const postOnly: RequestCheck = {
-  name: 'verb',
-  check: ({ verb, edge }) => (verb === 'POST' ? null : methodNotAllowed(edge)),
-};
+export const listen = forMethod('get', 'GET', (exchange) =>
+  exchange.takesEvents ? openListening(exchange) : methodNotAllowed(exchange),
+);

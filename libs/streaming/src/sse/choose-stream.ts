@@ -2,7 +2,7 @@ import { filter } from 'rxjs';
 import type { EdgeDependencies } from '../http/edge-dependencies.js';
 import type { HttpExchange } from '../http/http-exchange.js';
 import { serverBusy } from '../http/refusals.js';
-import { type Reply, sendWhole } from '../http/reply.js';
+import type { Reply } from '../http/reply.js';
 import { isNotification } from '../message.js';
 import { EventStream } from './event-stream.js';
 import {
@@ -35,7 +35,7 @@ export function chooseResponseStream(exchange: HttpExchange): ResponseStream | R
     return new LateStream(
       stream,
       edge.keepAlives,
-      (answer) => sendWhole(exchange, answer),
+      (answer) => exchange.send(answer),
       new Heartbeat(progressTokenOf(message.params), exchange.version),
     );
   return legacyStream(exchange, stream);

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { JsonObject } from '#dispatcher';
-import type { UnreadAnswers } from '../http/unread-answers.js';
+import type { UnreadAnswers } from '../http/client-memory.js';
 
 /** One event name for everything: clients drop events of names they do not know. */
 export function messageFrame(json: string): string {

@@ -17,7 +17,7 @@ import {
 import type { Telemetry } from '#telemetry';
 import { BatchAnswers } from '../batch-answers.js';
 import { dispatchContext, endingOf, FAILED, measuredMessage } from '../dispatch-context.js';
-import { envelope, modernShape, servedMethod, servedVersion } from '../http/message-checks.js';
+import { envelope, modernShape, servedMethod, servedVersion } from '../http/arrival-checks.js';
 import { internalError, refusedByKernel, unauthenticated } from '../http/refusals.js';
 import { type Reply, resultReply } from '../http/reply.js';
 import { claimedVersion, isNotification, type Message, type CheckedMessage } from '../message.js';

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { call, cancel, sessionOf, until } from '../testing/calls.js';
 import { edgeUnderTest, type EdgeUnderTest } from '../testing/edge-under-test.js';
-import { UnreadAnswers } from './unread-answers.js';
+import { UnreadAnswers } from './client-memory.js';
 
 const MIB = 1024 * 1024;
 const stops: (() => Promise<void>)[] = [];

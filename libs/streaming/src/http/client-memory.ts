@@ -3,6 +3,61 @@ import type { Socket } from 'node:net';
 import { remoteNetwork } from '#auth';
 import { ROUTE_BUSY } from './refusals.js';
 
+/**
+ * What clients can make this process hold in memory, and the limits of it: bodies of requests that are not answered yet, and
+ * answers that are not read yet.
+ */
+
+const MIB = 1024 * 1024;
+
+/** Maximum bytes of bodies of one address, and of all, that are read or processed at once. */
+export interface BodyLimits {
+  readonly perAddress: number;
+  readonly total: number;
+}
+
+const DEFAULT_BODY_LIMITS: BodyLimits = { perAddress: 16 * MIB, total: 64 * MIB };
+
+/** The bytes that one request holds. */
+export interface HeldBody {
+  /** @returns false when there is no space for that many more bytes */
+  grow(bytes: number): boolean;
+  /** Must be called once, when the request is finished. */
+  release(): void;
+}
+
+/**
+ * Bodies of requests that are not answered yet, those that still arrive included. No caller is authenticated before a body is
+ * read, so they are counted for remote addresses.
+ */
+export class PendingBodies {
+  private readonly held = new Map<string, number>();
+  private total = 0;
+
+  constructor(private readonly limits: BodyLimits = DEFAULT_BODY_LIMITS) {}
+
+  begin(address: string): HeldBody {
+    let own = 0;
+    return {
+      grow: (bytes) => {
+        const has = this.held.get(address) ?? 0;
+        if (has + bytes > this.limits.perAddress || this.total + bytes > this.limits.total) return false;
+        own += bytes;
+        this.total += bytes;
+        this.held.set(address, has + bytes);
+        return true;
+      },
+      release: () => {
+        const left = (this.held.get(address) ?? 0) - own;
+        this.total -= own;
+        own = 0;
+        if (left > 0) this.held.set(address, left);
+        else this.held.delete(address);
+      },
+    };
+  }
+}
+
 /** Requests of one connection that wait while an earlier one is answered. */
 const MAX_WAITING = 100;
 
@@ -91,7 +146,6 @@ export interface UnreadLimits {
   readonly total?: number;
 }
 
-const MIB = 1024 * 1024;
 const DEFAULTS: Required<UnreadLimits> = { patience: 30_000, perCaller: 32 * MIB, total: 128 * MIB };
 
 interface Reader {
