@@ -3,7 +3,8 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { call, cancel, sessionOf, until } from '../testing/calls.js';
 import { edgeUnderTest, type EdgeUnderTest } from '../testing/edge-under-test.js';
-import { UnreadAnswers } from './client-memory.js';
+import { EventStream } from '../sse/event-stream.js';
+import { UnreadAnswers, type UnreadLimits } from './client-memory.js';
 
 const MIB = 1024 * 1024;
 const stops: (() => Promise<void>)[] = [];
@@ -100,6 +101,127 @@ describe('requests that are sent on one connection without waiting', () => {
     deaf.destroy();
     await until(() => served.answered === 20);
     expect(begun).toEqual(['/0']);
+  });
+});
+
+describe('answers that nobody reads', () => {
+  interface Client {
+    readonly socket: Socket;
+    readonly answer: ServerResponse;
+    /** Whether the server has closed the connection. */
+    readonly isClosed: () => boolean;
+  }
+
+  /** A server that answers each connection when the test says so. */
+  async function waiting(limits: UnreadLimits) {
+    let now = 0;
+    const unread = new UnreadAnswers(limits, () => now);
+    const answers = new Map<string, ServerResponse>();
+    const server = createServer((request, response) => {
+      unread.watch(request);
+      answers.set(String(request.url), response);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    stops.push(
+      () =>
+        new Promise<void>((resolve) => {
+          server.close(() => resolve());
+          server.closeAllConnections();
+        }),
+    );
+    const { port } = server.address() as AddressInfo;
+    let count = 0;
+    /** Each client begins a moment later than the one before. */
+    const client = async (principal: string): Promise<Client> => {
+      const path = `/${(count += 1)}`;
+      const socket = connect({ port, host: '127.0.0.1' }).on('error', () => undefined);
+      socket.pause().write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+      await until(() => answers.has(path));
+      const answer = answers.get(path) as ServerResponse;
+      unread.own(answer, principal);
+      now += 1;
+      return { socket, answer, isClosed: () => answer.req.socket.destroyed };
+    };
+    const whole = async (principal: string, bytes: number): Promise<Client> => {
+      const opened = await client(principal);
+      opened.answer.end('x'.repeat(bytes));
+      unread.wrote(opened.answer);
+      return opened;
+    };
+    const pass = (milliseconds: number) => {
+      now += milliseconds;
+      unread.look();
+    };
+    const closed = (clients: readonly Client[]) => clients.map(({ isClosed }) => isClosed());
+    return { unread, client, whole, pass, closed };
+  }
+
+  it('are bounded for one caller: the connection that accepted nothing for longest is closed', async () => {
+    const { whole, closed } = await waiting({ perCaller: 40 * MIB });
+    const others = [await whole('grace', 16 * MIB)];
+    const clients = [];
+    for (let at = 0; at < 5; at += 1) clients.push(await whole('ada', 16 * MIB));
+    expect(closed(clients)).toEqual([true, true, true, false, false]);
+    expect(closed(others)).toEqual([false]);
+  });
+
+  it('are not bounded when there is one, however large it is', async () => {
+    const { whole, closed } = await waiting({ perCaller: 1 });
+    expect(closed([await whole('ada', 16 * MIB)])).toEqual([false]);
+  });
+
+  it('are not counted any more once they were read', async () => {
+    const { whole, closed } = await waiting({ perCaller: 40 * MIB });
+    const first = await whole('ada', 16 * MIB);
+    first.socket.resume();
+    await until(() => first.answer.writableFinished);
+    const others = [await whole('ada', 16 * MIB), await whole('ada', 16 * MIB)];
+    expect(closed([first, ...others])).toEqual([false, false, false]);
+  });
+
+  it('spare the reader who accepts a little, and close one who accepts nothing', async () => {
+    const { whole, closed, pass } = await waiting({ perCaller: 40 * MIB, timeout: 10_000 });
+    const [first, second] = [await whole('ada', 16 * MIB), await whole('ada', 16 * MIB)];
+    // What the operating system accepts at once is noticed by the first check.
+    await new Promise(setImmediate);
+    pass(1_000);
+    let read = 0;
+    first.socket.on('data', (chunk: Buffer) => {
+      read += chunk.length;
+      if (read > 8 * MIB) first.socket.pause();
+    });
+    first.socket.resume();
+    await until(() => read > 8 * MIB);
+    pass(5_000);
+    await whole('ada', 16 * MIB);
+    expect(closed([first, second])).toEqual([false, true]);
+  });
+
+  it('are bounded for all callers: the one for whom most waits loses a connection', async () => {
+    const { whole, closed } = await waiting({ perCaller: 64 * MIB, total: 70 * MIB });
+    const one = [await whole('ada', 16 * MIB)];
+    const many = [
+      await whole('grace', 16 * MIB),
+      await whole('grace', 16 * MIB),
+      await whole('grace', 16 * MIB),
+    ];
+    expect(closed([...one, ...many])).toEqual([false, false, false, false]);
+    const last = await whole('alan', 16 * MIB);
+    expect(closed([...one, ...many, last])).toEqual([false, true, false, false, false]);
+  });
+
+  it('count each stream with what waits now, whatever waited before', async () => {
+    const { unread, client, closed } = await waiting({ perCaller: 3 * MIB });
+    const clients = [await client('ada'), await client('ada'), await client('ada')];
+    const frame = `data: ${'x'.repeat(100_000)}\n\n`;
+    for (const { socket, answer } of clients) {
+      const stream = new EventStream(answer, 8 * MIB, unread);
+      stream.open();
+      while (answer.writableLength < 2 * MIB) stream.write(frame);
+      socket.on('data', () => undefined).resume();
+      await until(() => answer.writableLength === 0);
+    }
+    expect(closed(clients)).toEqual([false, false, false]);
   });
 });
 

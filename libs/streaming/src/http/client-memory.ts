@@ -139,21 +139,18 @@ class ConnectionTurns {
 
 export interface UnreadLimits {
   /** Milliseconds without an accepted byte, while bytes wait, after which a connection is closed. Default 30,000. */
-  readonly patience?: number;
+  readonly timeout?: number;
   /** Bytes that may wait for the readers of one caller. Default 32 MiB. */
   readonly perCaller?: number;
   /** Bytes that may wait for all readers. Default 128 MiB. */
   readonly total?: number;
 }
 
-const DEFAULTS: Required<UnreadLimits> = { patience: 30_000, perCaller: 32 * MIB, total: 128 * MIB };
-
-interface Reader {
-  /** Bytes that the operating system had accepted at the last check. */
-  taken: number;
-  /** Milliseconds of the monotonic clock: since then nothing was accepted, or nothing waits. */
-  since: number;
-}
+const DEFAULT_UNREAD_LIMITS: Required<UnreadLimits> = {
+  timeout: 30_000,
+  perCaller: 32 * MIB,
+  total: 128 * MIB,
+};
 
 /** What Node keeps of the bytes that wait in its own queue below the stream; only there a part of a large write is seen to leave. */
 interface WritingHandle {
@@ -168,17 +165,51 @@ function takenOf(socket: Socket): number {
   return socket.bytesWritten - socket.writableLength;
 }
 
+/** The client at the other end of one connection. */
+interface Reader {
+  /** Bytes that the operating system had accepted at the last check. */
+  taken: number;
+  /** Milliseconds of the monotonic clock: since then nothing was accepted, or nothing waits. */
+  since: number;
+  /** The answers of the connection that wait. */
+  readonly answers: Set<ServerResponse>;
+}
+
+/** A principal, or an address before authentication, and the answers that wait for its readers. */
+interface Caller {
+  readonly name: string;
+  /** Of all its waiting answers. */
+  bytes: number;
+  /** The answer whose reader has accepted nothing for longest comes first. */
+  readonly answers: Set<ServerResponse>;
+}
+
+/** A waiting answer as it was counted last. */
+interface CountedAnswer {
+  readonly caller: Caller;
+  readonly reader: Reader;
+  bytes: number;
+}
+
 /**
  * Answers that their readers have not accepted yet, of every route. A connection whose reader accepts nothing is closed; one
  * that accepts little is not. The bytes that wait for the readers of one caller, and for all, are bounded: beyond the limit
  * the connection that has accepted nothing for longest is closed, of the caller, or of the caller for whom most bytes wait. A
  * single waiting answer is never too large.
+ *
+ * Each answer is counted again when it is written and when its reader accepts bytes, so the sums are always known: what a
+ * write costs does not depend on the number of waiting answers.
  */
 export class UnreadAnswers {
   private readonly limits: Required<UnreadLimits>;
   private readonly readers = new Map<Socket, Reader>();
-  private readonly owners = new WeakMap<ServerResponse, string>();
-  private readonly waiting = new Map<string, Set<ServerResponse>>();
+  /** The principals of answers; an answer without one is counted for the remote address. */
+  private readonly principals = new WeakMap<ServerResponse, string>();
+  private readonly callers = new Map<string, Caller>();
+  private readonly counted = new Map<ServerResponse, CountedAnswer>();
+  /** Answers whose progress is followed. */
+  private readonly followed = new WeakSet<ServerResponse>();
+  private total = 0;
   /** The order of the requests of each connection. */
   readonly turns = new ConnectionTurns();
   private timer: NodeJS.Timeout | undefined;
@@ -188,15 +219,15 @@ export class UnreadAnswers {
     limits: UnreadLimits = {},
     private readonly now: () => number = () => performance.now(),
   ) {
-    this.limits = { ...DEFAULTS, ...limits };
+    this.limits = { ...DEFAULT_UNREAD_LIMITS, ...limits };
   }
 
   /** Must be called for every request, before it is answered. */
   watch({ socket }: IncomingMessage): void {
     if (this.readers.has(socket) || socket.destroyed) return;
-    this.readers.set(socket, { taken: takenOf(socket), since: this.now() });
+    this.readers.set(socket, { taken: takenOf(socket), since: this.now(), answers: new Set() });
     socket.once('close', () => this.forget(socket));
-    this.timer ??= setInterval(() => this.look(), this.limits.patience / 6).unref();
+    this.timer ??= setInterval(() => this.look(), this.limits.timeout / 6).unref();
   }
 
   /**
@@ -222,14 +253,14 @@ export class UnreadAnswers {
 
   /** From now on the answer is counted for this principal; before, for the remote address. */
   own(response: ServerResponse, principal: string): void {
-    this.owners.set(response, `principal:${principal}`);
+    this.principals.set(response, principal);
+    if (this.counted.has(response)) this.count(response);
   }
 
-  /** Must be called for every answer, once it or a part of it was written. */
+  /** Must be called for every answer, once it or a part of it was written, and once a part of a stream was accepted. */
   wrote(response: ServerResponse): void {
-    if (response.writableLength === 0 || response.destroyed) return;
-    this.waitingOf(this.ownerOf(response)).add(response);
-    this.bound(this.ownerOf(response));
+    const caller = this.count(response);
+    if (caller) this.bound(caller);
   }
 
   /** Closes the connections whose readers accept nothing. */
@@ -240,67 +271,112 @@ export class UnreadAnswers {
       if (socket.writableLength === 0 || taken !== reader.taken) {
         reader.taken = taken;
         reader.since = now;
-      } else if (now - reader.since >= this.limits.patience) socket.destroy();
+        for (const answer of reader.answers) this.moveBehindOthers(answer);
+      } else if (now - reader.since >= this.limits.timeout) socket.destroy();
     }
   }
 
-  private bound(owner: string): void {
+  /** Counts the bytes of an answer that wait now. @returns its caller; `undefined` when none wait */
+  private count(response: ServerResponse): Caller | undefined {
+    const { socket } = response.req;
+    const reader = this.readers.get(socket);
+    const bytes = response.destroyed || socket.destroyed ? 0 : response.writableLength;
+    const known = this.counted.get(response);
+    if (!reader || bytes === 0) {
+      if (known) this.uncount(response, known);
+      return undefined;
+    }
+    const name = this.callerName(response);
+    if (known?.caller.name === name) {
+      known.caller.bytes += bytes - known.bytes;
+      this.total += bytes - known.bytes;
+      known.bytes = bytes;
+      return known.caller;
+    }
+    if (known) this.uncount(response, known);
+    return this.countFirst(response, reader, name, bytes);
+  }
+
+  private countFirst(response: ServerResponse, reader: Reader, name: string, bytes: number): Caller {
+    // Until now nothing waited for this reader.
+    if (reader.answers.size === 0) reader.since = this.now();
+    const caller = this.callers.get(name) ?? { name, bytes: 0, answers: new Set() };
+    this.callers.set(name, caller);
+    caller.bytes += bytes;
+    caller.answers.add(response);
+    reader.answers.add(response);
+    this.total += bytes;
+    this.counted.set(response, { caller, reader, bytes });
+    this.follow(response);
+    return caller;
+  }
+
+  private uncount(response: ServerResponse, { caller, reader, bytes }: CountedAnswer): void {
+    this.counted.delete(response);
+    reader.answers.delete(response);
+    caller.answers.delete(response);
+    caller.bytes -= bytes;
+    this.total -= bytes;
+    if (caller.answers.size === 0) this.callers.delete(caller.name);
+  }
+
+  /** Streams report each accepted part by `wrote`; every other answer is written whole, or waits for `drain`. */
+  private follow(response: ServerResponse): void {
+    if (this.followed.has(response)) return;
+    this.followed.add(response);
+    const count = () => void this.count(response);
+    response.on('drain', count).once('finish', count);
+    onceClosed(response.req, response, count);
+  }
+
+  /** The limit of the caller ends before the last answer, because a single answer may have any size; the common one does not. */
+  private bound(caller: Caller): void {
     const { perCaller, total } = this.limits;
-    const own = this.waiting.get(owner);
-    while (own && own.size > 1 && bytesOf(own) > perCaller) this.cut(own);
-    for (;;) {
-      const sums = [...this.waiting.values()].map((answers) => ({ answers, bytes: bytesOf(answers) }));
-      if (sums.reduce((sum, { bytes }) => sum + bytes, 0) <= total) return;
-      const [most] = sums.toSorted((a, b) => b.bytes - a.bytes);
-      if (!most) return;
-      this.cut(most.answers);
+    while (caller.answers.size > 1 && caller.bytes > perCaller) this.cut(caller);
+    while (this.total > total) this.cut(this.mostWaitedFor());
+  }
+
+  /** Only runs when a connection is about to be closed, so it may read all callers. */
+  private mostWaitedFor(): Caller {
+    return [...this.callers.values()].reduce((most, caller) => (caller.bytes > most.bytes ? caller : most));
+  }
+
+  /** Closes the connection that has accepted nothing for longest. One that has just accepted bytes is only counted again. */
+  private cut({ answers }: Caller): void {
+    for (const longest of answers) {
+      const before = this.counted.get(longest);
+      const bytes = before?.bytes;
+      this.count(longest);
+      if (before && before.bytes === bytes && this.counted.has(longest)) {
+        this.uncount(longest, before);
+        longest.req.socket.destroy();
+      }
+      return;
     }
   }
 
-  /** The connection that has accepted nothing for longest. */
-  private cut(answers: Set<ServerResponse>): void {
-    let longest: ServerResponse | undefined;
-    for (const answer of answers)
-      if (!longest || this.sinceOf(answer) < this.sinceOf(longest)) longest = answer;
-    if (!longest) return;
-    answers.delete(longest);
-    longest.req.socket.destroy();
+  private moveBehindOthers(answer: ServerResponse): void {
+    const caller = this.count(answer);
+    if (!caller) return;
+    caller.answers.delete(answer);
+    caller.answers.add(answer);
   }
 
-  private sinceOf({ req }: ServerResponse): number {
-    return this.readers.get(req.socket)?.since ?? Infinity;
-  }
-
-  private ownerOf(response: ServerResponse): string {
-    return this.owners.get(response) ?? `address:${remoteNetwork(response.req.socket.remoteAddress)}`;
-  }
-
-  private waitingOf(owner: string): Set<ServerResponse> {
-    const known = this.waiting.get(owner);
-    if (!known) {
-      const answers = new Set<ServerResponse>();
-      this.waiting.set(owner, answers);
-      return answers;
-    }
-    for (const answer of known) if (answer.writableLength === 0 || answer.destroyed) known.delete(answer);
-    return known;
+  private callerName(response: ServerResponse): string {
+    const principal = this.principals.get(response);
+    if (principal !== undefined) return `principal:${principal}`;
+    return `address:${remoteNetwork(response.req.socket.remoteAddress)}`;
   }
 
   private forget(socket: Socket): void {
-    this.readers.delete(socket);
-    for (const [owner, answers] of this.waiting) {
-      for (const answer of answers)
-        if (answer.req.socket === socket || answer.writableLength === 0) answers.delete(answer);
-      if (answers.size === 0) this.waiting.delete(owner);
+    const answers = this.readers.get(socket)?.answers ?? [];
+    for (const answer of answers) {
+      const known = this.counted.get(answer);
+      if (known) this.uncount(answer, known);
     }
+    this.readers.delete(socket);
     if (this.readers.size > 0) return;
     clearInterval(this.timer);
     this.timer = undefined;
   }
-}
-
-function bytesOf(answers: ReadonlySet<ServerResponse>): number {
-  let sum = 0;
-  for (const { writableLength } of answers) sum += writableLength;
-  return sum;
 }

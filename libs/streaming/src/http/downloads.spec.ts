@@ -186,7 +186,7 @@ describe('a file', () => {
   });
 
   it('is broken off when its reader takes nothing for too long', async () => {
-    const { files, edge, asked } = await setUp(endless, { downloadPatience: 200 });
+    const { files, edge, asked } = await setUp(endless, { downloadTimeout: 200 });
     const reader = await edge.open(asked());
     reader.pause();
     await vi.waitFor(() => expect(files.ended).toBe(1), { timeout: 20_000 });

@@ -62,12 +62,12 @@ async function sendDownload(
   if (running.signal.aborted) response.destroy();
   try {
     for (let piece = first; !piece.done; piece = await pieces.next()) {
-      if (!(await taken(response, piece.value, settings.downloadPatience, unread))) {
+      if (!(await taken(response, piece.value, settings.downloadTimeout, unread))) {
         running.abort('client_disconnect');
         return 'gone';
       }
     }
-    if (await ended(response, settings.downloadPatience)) return 'streamed';
+    if (await ended(response, settings.downloadTimeout)) return 'streamed';
     response.destroy();
     return 'gone';
   } catch (error) {
@@ -83,24 +83,24 @@ async function sendDownload(
 function taken(
   response: ServerResponse,
   text: string,
-  patience: number,
+  timeout: number,
   unread: UnreadAnswers,
 ): Promise<boolean> | boolean {
   if (response.destroyed) return false;
   if (response.write(text)) return true;
-  const isTaken = happens(response, 'drain', patience);
+  const isTaken = happens(response, 'drain', timeout);
   unread.wrote(response);
   return isTaken;
 }
 
-function ended(response: ServerResponse, patience: number): Promise<boolean> {
-  const finished = happens(response, 'finish', patience);
+function ended(response: ServerResponse, timeout: number): Promise<boolean> {
+  const finished = happens(response, 'finish', timeout);
   response.end();
   return finished;
 }
 
 /** @returns false when the reader left first, or accepted nothing for too long */
-function happens(response: ServerResponse, event: 'drain' | 'finish', patience: number): Promise<boolean> {
+function happens(response: ServerResponse, event: 'drain' | 'finish', timeout: number): Promise<boolean> {
   return new Promise((resolve) => {
     const settle = (isTaken: boolean) => {
       clearTimeout(timer);
@@ -109,7 +109,7 @@ function happens(response: ServerResponse, event: 'drain' | 'finish', patience: 
     };
     const happened = () => settle(true);
     const failed = () => settle(false);
-    const timer = setTimeout(failed, patience);
+    const timer = setTimeout(failed, timeout);
     response.once(event, happened).once('close', failed);
   });
 }

@@ -47,11 +47,11 @@ export interface McpEdgeOptions {
    * Milliseconds for which a reader of any answer may accept nothing of what waits for it before its connection is closed.
    * Default 30,000.
    */
-  readonly readerPatience?: number;
+  readonly readerTimeout?: number;
   /** Bytes of answers that may wait for the readers of one principal, or of an address before authentication. Default 33,554,432. */
   readonly maxUnread?: number;
   /** Milliseconds for which the reader of a file may accept nothing before the transfer is aborted. Default 60,000. */
-  readonly downloadPatience?: number;
+  readonly downloadTimeout?: number;
   /** Maximum messages in one body, where the revision has batches. Default 50. */
   readonly maxBatchSize?: number;
 }
@@ -74,9 +74,9 @@ export interface EdgeSettings {
   readonly credentialsInterval: number;
   readonly maxConcurrentDispatchers: number | null;
   readonly maxStreamBuffer: number;
-  readonly readerPatience: number;
+  readonly readerTimeout: number;
   readonly maxUnread: number;
-  readonly downloadPatience: number;
+  readonly downloadTimeout: number;
   readonly maxBatchSize: number;
 }
 
@@ -154,9 +154,9 @@ export function compileEdgeOptions(options: McpEdgeOptions = {}): EdgeSettings {
         ? null
         : positive(options.maxConcurrentDispatchers ?? 100, 'maxConcurrentDispatchers'),
     maxStreamBuffer: positive(options.maxStreamBuffer ?? 1_048_576, 'maxStreamBuffer'),
-    readerPatience: positive(options.readerPatience ?? 30_000, 'readerPatience'),
+    readerTimeout: positive(options.readerTimeout ?? 30_000, 'readerTimeout'),
     maxUnread: positive(options.maxUnread ?? 33_554_432, 'maxUnread'),
-    downloadPatience: positive(options.downloadPatience ?? 60_000, 'downloadPatience'),
+    downloadTimeout: positive(options.downloadTimeout ?? 60_000, 'downloadTimeout'),
     maxBatchSize: positive(options.maxBatchSize ?? 50, 'maxBatchSize'),
   });
 }

@@ -96,7 +96,7 @@ export class McpEdge {
       counts: new EdgeCounts(),
       openStreams: new OpenStreams({ authenticator, interval: settings.credentialsInterval, log }),
       pendingBodies: new PendingBodies(),
-      unread: new UnreadAnswers({ patience: settings.readerPatience, perCaller: settings.maxUnread }),
+      unread: new UnreadAnswers({ timeout: settings.readerTimeout, perCaller: settings.maxUnread }),
       downloads,
       onAbandoned: onAbandoned ?? (() => undefined),
       telemetry,

@@ -85,6 +85,9 @@ const PROBE = 30_000;
  * and, as for every reader, when it accepts nothing for too long.
  */
 export class EventStream {
+  /** A part of the stream was accepted: less of it waits. */
+  private readonly accepted = (): void => this.unread.wrote(this.response);
+
   /** @param maxBuffered bytes that may wait for the client before the stream is closed */
   constructor(
     private readonly response: ServerResponse,
@@ -119,7 +122,7 @@ export class EventStream {
       this.response.destroy();
       return false;
     }
-    this.response.write(frame);
+    this.response.write(frame, this.accepted);
     this.unread.wrote(this.response);
     return this.isOpen;
   }
