@@ -8,5 +8,4 @@ export type { ChangingList } from './sessions/listening-streams.js';
 export { Wire } from './sessions/wire.js';
 export { EventStream } from './sse/event-stream.js';
 export { StdioEdge } from './stdio/stdio-edge.js';
-export { ServedAt } from './served-at.js';
-export { StreamingModule, type StreamingModuleOptions, WireModule } from './streaming.module.js';
+export { ServedAt, StreamingModule, type StreamingModuleOptions, WireModule } from './streaming.module.js';

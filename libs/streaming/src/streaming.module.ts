@@ -1,14 +1,37 @@
-import { type DynamicModule, Logger, Module, type ModuleMetadata } from '@nestjs/common';
-import { EventEmitter2 } from '@nestjs/event-emitter';
-import { Authenticator } from '#auth';
-import { SessionStore, SessionStreams, SharedState } from '#state';
-import { Kernel, ListChanges } from '#dispatcher';
-import { Telemetry } from '#telemetry';
-import { Downloads } from './http/edge-dependencies.js';
-import type { McpEdgeOptions } from './http/edge-options.js';
+import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
+import { SessionStreams, SharedState } from '#state';
+import { ListChanges } from '#dispatcher';
+import { EdgeDependencies } from './http/edge-dependencies.js';
+import { EdgeSettings, type McpEdgeOptions } from './http/edge-options.js';
 import { McpEdge } from './http/mcp-edge.js';
-import { ServedAt } from './served-at.js';
+import { ClientRequests } from './sessions/client-requests.js';
+import { ListeningStreams, ReplicatedListChanges } from './sessions/listening-streams.js';
+import { ReplicaSignals } from './sessions/replica-signals.js';
 import { Wire } from './sessions/wire.js';
+import { Resumption } from './sse/resumable-stream.js';
+
+/** Where this instance is served over HTTP. An application that embeds Parley sets it when its own paths are known. */
+export class ServedAt {
+  private places: { readonly endpoints: readonly string[]; readonly downloads: string | null };
+
+  /** @param path of MCP, where no prefix precedes it */
+  constructor(path: string) {
+    this.places = { endpoints: [path], downloads: '/exports' };
+  }
+
+  /** @param places the path of MCP and the path of files; null: no file is served */
+  settle(places: { readonly endpoints: readonly string[]; readonly downloads: string | null }): void {
+    this.places = places;
+  }
+
+  get endpoints(): readonly string[] {
+    return this.places.endpoints;
+  }
+
+  get downloads(): string | null {
+    return this.places.downloads;
+  }
+}
 
 /** The signals between clients and calls besides request and answer: cancellation, list changes, streams of sessions. */
 @Module({})
@@ -19,14 +42,15 @@ export class WireModule {
       module: WireModule,
       imports: [...(imports ?? [])],
       providers: [
-        { provide: ServedAt, useFactory: () => new ServedAt(path) },
-        {
-          provide: Wire,
-          useFactory: (state: SharedState) => new Wire({ state, log: new Logger('Wire') }),
-          inject: [SharedState],
-        },
-        { provide: SessionStreams, useFactory: ({ listening }: Wire) => listening, inject: [Wire] },
-        { provide: ListChanges, useFactory: ({ listChanges }: Wire) => listChanges, inject: [Wire] },
+        { provide: ServedAt, useValue: new ServedAt(path) },
+        ReplicaSignals,
+        ListeningStreams,
+        ClientRequests,
+        ReplicatedListChanges,
+        Resumption,
+        Wire,
+        { provide: SessionStreams, useExisting: ListeningStreams },
+        { provide: ListChanges, useExisting: ReplicatedListChanges },
       ],
       exports: [ServedAt, Wire, SessionStreams, ListChanges],
     };
@@ -42,60 +66,36 @@ interface RequestLimits {
 export type StreamingModuleOptions = RequestLimits &
   Omit<McpEdgeOptions, 'requestLimiter' | 'preAuthRateLimiter'>;
 
+/** The settings of the edge, with the limiters that the shared state provides. */
+function settingsOf(
+  { requestRateLimit, preAuthRateLimit, ...options }: StreamingModuleOptions,
+  { limiters }: SharedState,
+): EdgeSettings {
+  return new EdgeSettings({
+    ...options,
+    requestLimiter: requestRateLimit ? limiters.limiter('requests', requestRateLimit) : null,
+    preAuthRateLimiter: preAuthRateLimit ? limiters.limiter('pre-auth', preAuthRateLimit) : null,
+  });
+}
+
 /**
  * Serves MCP over HTTP, on plain Node requests: a Nest HTTP adapter passes requests of its path to it before Express does.
  */
 @Module({})
 export class StreamingModule {
   /** @param imports provide the kernel, the authenticator, the wire, downloads, telemetry and the shared state */
-  static register(
-    { requestRateLimit, preAuthRateLimit, ...options }: StreamingModuleOptions,
-    imports: ModuleMetadata['imports'],
-  ): DynamicModule {
+  static register(options: StreamingModuleOptions, imports: ModuleMetadata['imports']): DynamicModule {
     return {
       module: StreamingModule,
       imports: [...(imports ?? [])],
       providers: [
         {
-          provide: McpEdge,
-          useFactory: (
-            kernel: Kernel,
-            authenticator: Authenticator,
-            sessions: SessionStore,
-            wire: Wire,
-            downloads: Downloads,
-            events: EventEmitter2,
-            telemetry: Telemetry | null,
-            { limiters }: SharedState,
-          ) =>
-            new McpEdge(
-              {
-                kernel,
-                authenticator,
-                sessions,
-                wire,
-                downloads,
-                telemetry: telemetry ?? undefined,
-                onAbandoned: (dispatch) => events.emit('parse.agent.mcp_dispatcher_abandoned', dispatch),
-                log: new Logger('McpEdge'),
-              },
-              {
-                ...options,
-                requestLimiter: requestRateLimit ? limiters.limiter('requests', requestRateLimit) : null,
-                preAuthRateLimiter: preAuthRateLimit ? limiters.limiter('pre-auth', preAuthRateLimit) : null,
-              },
-            ),
-          inject: [
-            Kernel,
-            Authenticator,
-            SessionStore,
-            Wire,
-            Downloads,
-            EventEmitter2,
-            Telemetry,
-            SharedState,
-          ],
+          provide: EdgeSettings,
+          useFactory: (state: SharedState) => settingsOf(options, state),
+          inject: [SharedState],
         },
+        EdgeDependencies,
+        McpEdge,
       ],
       exports: [McpEdge],
     };

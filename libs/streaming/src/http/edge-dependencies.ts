@@ -1,13 +1,15 @@
+import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
+import { EventEmitter2 } from '@nestjs/event-emitter';
 import type { Agent, CallTelemetry } from '#core';
-import type { Authenticator } from '#auth';
-import type { SessionStore } from '#state';
-import type { Kernel, WarningLog } from '#dispatcher';
-import type { Telemetry } from '#telemetry';
-import type { Wire } from '../sessions/wire.js';
-import type { KeepAlives } from '../sse/event-stream.js';
-import type { OpenStreams } from '../sse/open-streams.js';
-import type { PendingBodies, UnreadAnswers } from './client-memory.js';
-import type { EdgeSettings } from './edge-options.js';
+import { Authenticator } from '#auth';
+import { SessionStore } from '#state';
+import { Kernel, type WarningLog } from '#dispatcher';
+import { Telemetry } from '#telemetry';
+import { Wire } from '../sessions/wire.js';
+import { KeepAlives } from '../sse/event-stream.js';
+import { OpenStreams } from '../sse/open-streams.js';
+import { PendingBodies, UnreadAnswers } from './client-memory.js';
+import { EdgeSettings } from './edge-options.js';
 
 /** The current load of an edge, and its errors since the start. */
 export class EdgeCounts {
@@ -60,26 +62,53 @@ export interface AbandonedDispatch {
   readonly request_id: unknown;
 }
 
-/** The dependencies of the checks. */
-export interface EdgeDependencies {
-  readonly settings: EdgeSettings;
-  readonly kernel: Kernel;
-  readonly authenticator: Authenticator;
-  readonly sessions: SessionStore;
-  readonly wire: Wire;
+/** What all requests of an edge share. */
+@Injectable()
+export class EdgeDependencies {
   readonly keepAlives: KeepAlives;
-  readonly counts: EdgeCounts;
+  readonly counts = new EdgeCounts();
   readonly openStreams: OpenStreams;
   /** Bodies that are being read or processed. */
-  readonly pendingBodies: PendingBodies;
+  readonly pendingBodies = new PendingBodies();
   /** Answers that clients have not read yet. */
   readonly unread: UnreadAnswers;
-  /** Absent where no files are served. */
-  readonly downloads: Downloads | undefined;
-  readonly onAbandoned: (dispatch: AbandonedDispatch) => void;
-  /** Absent where nothing is measured. */
-  readonly telemetry: Telemetry | undefined;
   readonly log: WarningLog;
   /** False once the edge is closing. */
-  readonly accepting: boolean;
+  accepting = true;
+
+  /** @param downloads absent where no files are served. @param telemetry null where nothing is measured */
+  constructor(
+    readonly settings: EdgeSettings,
+    readonly kernel: Kernel,
+    readonly authenticator: Authenticator,
+    readonly sessions: SessionStore,
+    readonly wire: Wire,
+    private readonly events: EventEmitter2,
+    @Optional() @Inject(Telemetry) readonly telemetry: Telemetry | null = null,
+    @Optional() @Inject(Downloads) readonly downloads?: Downloads,
+    @Optional() log: WarningLog = new Logger('McpEdge'),
+  ) {
+    this.log = harmless(log);
+    this.keepAlives = new KeepAlives(settings.heartbeatInterval);
+    this.openStreams = new OpenStreams(authenticator, settings.credentialsInterval, this.log);
+    this.unread = new UnreadAnswers({ timeout: settings.readerTimeout, perCaller: settings.maxUnread });
+  }
+
+  /** Called for every client that left before its answer. */
+  onAbandoned(dispatch: AbandonedDispatch): void {
+    this.events.emit('parse.agent.mcp_dispatcher_abandoned', dispatch);
+  }
+}
+
+/** A log that fails must not fail the request. */
+function harmless(log: WarningLog): WarningLog {
+  return {
+    warn: (line) => {
+      try {
+        log.warn(line);
+      } catch {
+        // A log that fails has no other place to report to.
+      }
+    },
+  };
 }

@@ -56,30 +56,6 @@ export interface McpEdgeOptions {
   readonly maxBatchSize?: number;
 }
 
-/** The options, checked and compiled once. */
-export interface EdgeSettings {
-  readonly path: string;
-  readonly healthPath: string | null;
-  readonly maxBodySize: number;
-  readonly requireContentLength: boolean;
-  readonly origins: OriginPolicy;
-  readonly hosts: HostPolicy;
-  readonly customHeader: CustomHeader | null;
-  readonly preAuthRateLimiter: RateLimiter | null;
-  readonly strictSessions: boolean;
-  readonly requestLimiter: RateLimiter | null;
-  readonly standalone: boolean;
-  readonly bodyTimeout: number;
-  readonly heartbeatInterval: number;
-  readonly credentialsInterval: number;
-  readonly maxConcurrentDispatchers: number | null;
-  readonly maxStreamBuffer: number;
-  readonly readerTimeout: number;
-  readonly maxUnread: number;
-  readonly downloadTimeout: number;
-  readonly maxBatchSize: number;
-}
-
 interface CustomHeader {
   /** Lower case. */
   readonly name: string;
@@ -129,36 +105,58 @@ function limiterOption(value: RateLimiter | null | undefined, option: string): R
   return limiter;
 }
 
-/** @throws TypeError naming the invalid option */
-export function compileEdgeOptions(options: McpEdgeOptions = {}): EdgeSettings {
-  const sessions = options.sessions ?? 'lenient';
-  if (sessions !== 'lenient' && sessions !== 'strict')
-    throw new TypeError('sessions: expected lenient or strict');
-  return Object.freeze({
-    path: pathOption(options.path ?? '/mcp', 'path'),
-    healthPath: options.healthPath ? pathOption(options.healthPath, 'healthPath') : null,
-    maxBodySize: positive(options.maxBodySize ?? 1_048_576, 'maxBodySize'),
-    requireContentLength: options.requireContentLength ?? true,
-    origins: new OriginPolicy(options.allowedOrigins ?? [], options.loopbackOrigins ?? true),
-    hosts: new HostPolicy(options.allowedHosts ?? [], options.loopbackHosts ?? true),
-    customHeader: customHeader(options.requireCustomHeader),
-    preAuthRateLimiter: limiterOption(options.preAuthRateLimiter, 'preAuthRateLimiter'),
-    strictSessions: sessions === 'strict',
-    requestLimiter: limiterOption(options.requestLimiter, 'requestLimiter'),
-    standalone: options.standalone ?? true,
-    bodyTimeout: positive(options.bodyTimeout ?? 30_000, 'bodyTimeout'),
-    heartbeatInterval: milliseconds(options.heartbeatInterval ?? 2_000, 'heartbeatInterval'),
-    credentialsInterval: positive(options.credentialsInterval ?? 10_000, 'credentialsInterval'),
-    maxConcurrentDispatchers:
+/** The options of an edge, checked and compiled once. */
+export class EdgeSettings {
+  readonly path: string;
+  readonly healthPath: string | null;
+  readonly maxBodySize: number;
+  readonly requireContentLength: boolean;
+  readonly origins: OriginPolicy;
+  readonly hosts: HostPolicy;
+  readonly customHeader: CustomHeader | null;
+  readonly preAuthRateLimiter: RateLimiter | null;
+  readonly strictSessions: boolean;
+  readonly requestLimiter: RateLimiter | null;
+  readonly standalone: boolean;
+  readonly bodyTimeout: number;
+  readonly heartbeatInterval: number;
+  readonly credentialsInterval: number;
+  readonly maxConcurrentDispatchers: number | null;
+  readonly maxStreamBuffer: number;
+  readonly readerTimeout: number;
+  readonly maxUnread: number;
+  readonly downloadTimeout: number;
+  readonly maxBatchSize: number;
+
+  /** @throws TypeError naming the invalid option */
+  constructor(options: McpEdgeOptions = {}) {
+    const sessions = options.sessions ?? 'lenient';
+    if (sessions !== 'lenient' && sessions !== 'strict')
+      throw new TypeError('sessions: expected lenient or strict');
+    this.path = pathOption(options.path ?? '/mcp', 'path');
+    this.healthPath = options.healthPath ? pathOption(options.healthPath, 'healthPath') : null;
+    this.maxBodySize = positive(options.maxBodySize ?? 1_048_576, 'maxBodySize');
+    this.requireContentLength = options.requireContentLength ?? true;
+    this.origins = new OriginPolicy(options.allowedOrigins ?? [], options.loopbackOrigins ?? true);
+    this.hosts = new HostPolicy(options.allowedHosts ?? [], options.loopbackHosts ?? true);
+    this.customHeader = customHeader(options.requireCustomHeader);
+    this.preAuthRateLimiter = limiterOption(options.preAuthRateLimiter, 'preAuthRateLimiter');
+    this.strictSessions = sessions === 'strict';
+    this.requestLimiter = limiterOption(options.requestLimiter, 'requestLimiter');
+    this.standalone = options.standalone ?? true;
+    this.bodyTimeout = positive(options.bodyTimeout ?? 30_000, 'bodyTimeout');
+    this.heartbeatInterval = milliseconds(options.heartbeatInterval ?? 2_000, 'heartbeatInterval');
+    this.credentialsInterval = positive(options.credentialsInterval ?? 10_000, 'credentialsInterval');
+    this.maxConcurrentDispatchers =
       options.maxConcurrentDispatchers === null
         ? null
-        : positive(options.maxConcurrentDispatchers ?? 100, 'maxConcurrentDispatchers'),
-    maxStreamBuffer: positive(options.maxStreamBuffer ?? 1_048_576, 'maxStreamBuffer'),
-    readerTimeout: positive(options.readerTimeout ?? 30_000, 'readerTimeout'),
-    maxUnread: positive(options.maxUnread ?? 33_554_432, 'maxUnread'),
-    downloadTimeout: positive(options.downloadTimeout ?? 60_000, 'downloadTimeout'),
-    maxBatchSize: positive(options.maxBatchSize ?? 50, 'maxBatchSize'),
-  });
+        : positive(options.maxConcurrentDispatchers ?? 100, 'maxConcurrentDispatchers');
+    this.maxStreamBuffer = positive(options.maxStreamBuffer ?? 1_048_576, 'maxStreamBuffer');
+    this.readerTimeout = positive(options.readerTimeout ?? 30_000, 'readerTimeout');
+    this.maxUnread = positive(options.maxUnread ?? 33_554_432, 'maxUnread');
+    this.downloadTimeout = positive(options.downloadTimeout ?? 60_000, 'downloadTimeout');
+    this.maxBatchSize = positive(options.maxBatchSize ?? 50, 'maxBatchSize');
+  }
 }
 
 /** Host names that cannot leave this machine, as written in a URL. */

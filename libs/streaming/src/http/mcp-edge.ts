@@ -1,60 +1,20 @@
+import { Injectable } from '@nestjs/common';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Agent } from '#core';
-import type { Authenticator } from '#auth';
-import { ProcessSessionStore, type SessionNotice, type SessionStore, SharedStateUnavailable } from '#state';
-import { faultLine, type Kernel, type WarningLog } from '#dispatcher';
-import type { Telemetry } from '#telemetry';
-import { processWire, type Wire } from '../sessions/wire.js';
-import { KeepAlives } from '../sse/event-stream.js';
-import { OpenStreams } from '../sse/open-streams.js';
+import { type SessionNotice, SharedStateUnavailable } from '#state';
+import { faultLine } from '#dispatcher';
 import { authenticate, spendRequest } from './caller-checks.js';
-import { PendingBodies, UnreadAnswers } from './client-memory.js';
+import type { UnreadAnswers } from './client-memory.js';
 import { dispatch } from './dispatch.js';
 import { DOWNLOAD_CHECKS, DOWNLOADS } from './downloads.js';
-import {
-  type AbandonedDispatch,
-  type Downloads,
-  EdgeCounts,
-  type EdgeDependencies,
-} from './edge-dependencies.js';
-import { compileEdgeOptions, type McpEdgeOptions } from './edge-options.js';
+import { EdgeDependencies } from './edge-dependencies.js';
 import { HttpExchange, pathOf, type RequestCheck, type CheckVerdict } from './http-exchange.js';
 import { internalError, stateUnavailable } from './refusals.js';
 import { REQUEST_CHECKS, ROUTE_CHECKS } from './request-checks.js';
 import { type NotServed, notServed } from './routes.js';
 
-export interface McpEdgeDependencies {
-  readonly kernel: Kernel;
-  readonly authenticator: Authenticator;
-  /** Default: in this process's memory, which serves one replica only. */
-  readonly sessions?: SessionStore;
-  /** Default: one that serves this process only. */
-  readonly wire?: Wire;
-  /** Files that are served beside MCP, under `/exports/`. Default: none. */
-  readonly downloads?: Downloads;
-  /** Called for every client that left before its answer. Default: nothing is logged. */
-  readonly onAbandoned?: (dispatch: AbandonedDispatch) => void;
-  /** Default: nothing is measured. */
-  readonly telemetry?: Telemetry | undefined;
-  /** Default: nothing is logged. */
-  readonly log?: WarningLog;
-}
-
 /** Milliseconds that aborted calls have to answer their clients. */
 const ABORT_GRACE = 1_000;
-
-/** A log that fails must not fail the request. */
-function harmless(log: WarningLog | undefined): WarningLog {
-  return {
-    warn: (line) => {
-      try {
-        log?.warn(line);
-      } catch {
-        // A log that fails has no other place to report to.
-      }
-    },
-  };
-}
 
 /** The outcome of a call is measured with the call; any other answer is the refusal of a check. */
 function answered(
@@ -74,50 +34,29 @@ function answered(
 }
 
 /** MCP over HTTP, on plain Node requests: the surrounding framework passes them on unread. */
+@Injectable()
 export class McpEdge {
-  private readonly dependencies: EdgeDependencies & { accepting: boolean };
   private readonly running = new Set<HttpExchange>();
   private whenIdle: (() => void) | null = null;
 
-  /** @throws TypeError naming the invalid option */
-  constructor(given: McpEdgeDependencies, options: McpEdgeOptions = {}) {
-    const { kernel, authenticator, sessions, wire, downloads, onAbandoned, telemetry } = given;
-    const log = harmless(given.log);
-    const settings = compileEdgeOptions(options);
-    if (settings.maxConcurrentDispatchers === null)
-      log.warn('[McpEdge] maxConcurrentDispatchers is null: nothing bounds how many streams are open');
-    this.dependencies = {
-      settings,
-      kernel,
-      authenticator,
-      sessions: sessions ?? new ProcessSessionStore(),
-      wire: wire ?? processWire(log),
-      keepAlives: new KeepAlives(settings.heartbeatInterval),
-      counts: new EdgeCounts(),
-      openStreams: new OpenStreams({ authenticator, interval: settings.credentialsInterval, log }),
-      pendingBodies: new PendingBodies(),
-      unread: new UnreadAnswers({ timeout: settings.readerTimeout, perCaller: settings.maxUnread }),
-      downloads,
-      onAbandoned: onAbandoned ?? (() => undefined),
-      telemetry,
-      log,
-      accepting: true,
-    };
+  constructor(private readonly edge: EdgeDependencies) {
+    if (edge.settings.maxConcurrentDispatchers === null)
+      edge.log.warn('[McpEdge] maxConcurrentDispatchers is null: nothing bounds how many streams are open');
   }
 
   /** Streamed answers in progress, those whose client left included. */
   get activeDispatcherCount(): number {
-    return this.dependencies.counts.dispatchers;
+    return this.edge.counts.dispatchers;
   }
 
   /** Listening streams that are open. */
   get activeListeningStreamCount(): number {
-    return this.dependencies.counts.listeningStreams;
+    return this.edge.counts.listeningStreams;
   }
 
   /** Calls that still ran when their client left, since the start. */
   get abandonedDispatcherCount(): number {
-    return this.dependencies.counts.abandonedDispatchers;
+    return this.edge.counts.abandonedDispatchers;
   }
 
   /**
@@ -125,29 +64,29 @@ export class McpEdge {
    * @returns whether a stream took it. @throws TypeError for an empty method
    */
   notify(session: string, notice: SessionNotice): Promise<boolean> {
-    return this.dependencies.wire.listening.notify(session, notice);
+    return this.edge.wire.listening.notify(session, notice);
   }
 
   /** Whether this edge answers a request target, even if only with 404. */
   claims(url: string): boolean {
     const asked = pathOf(url);
-    const { path, healthPath } = this.dependencies.settings;
+    const { path, healthPath } = this.edge.settings;
     return (
       asked === path ||
       asked.startsWith(`${path}/`) ||
       asked === healthPath ||
-      (this.dependencies.downloads !== undefined && asked.startsWith(DOWNLOADS))
+      (this.edge.downloads !== undefined && asked.startsWith(DOWNLOADS))
     );
   }
 
   /** Answers of this process that wait for their readers: routes beside MCP count theirs here as well. */
   get unread(): UnreadAnswers {
-    return this.dependencies.unread;
+    return this.edge.unread;
   }
 
   /** False from the moment it begins to close. */
   get isAccepting(): boolean {
-    return this.dependencies.accepting;
+    return this.edge.accepting;
   }
 
   /** Requests that have arrived and are not answered yet. */
@@ -160,7 +99,7 @@ export class McpEdge {
    * @returns the refusal, or null to let the request pass
    */
   async refusalFor(request: IncomingMessage, response: ServerResponse): Promise<NotServed | null> {
-    const exchange = new HttpExchange(request, response, this.dependencies);
+    const exchange = new HttpExchange(request, response, this.edge);
     for (const requestCheck of ROUTE_CHECKS) {
       const verdict = await requestCheck.check(exchange);
       if (verdict !== null && typeof verdict === 'object') return notServed(verdict.status, verdict.headers);
@@ -173,23 +112,23 @@ export class McpEdge {
    * @returns seconds to wait, or null to let it pass. @throws SharedStateUnavailable
    */
   spendRequest(principal: string): Promise<number | null> {
-    return spendRequest(this.dependencies, principal);
+    return spendRequest(this.edge, principal);
   }
 
   /** Answers one request. Never rejects. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    this.dependencies.unread.watch(request);
-    const exchange = new HttpExchange(request, response, this.dependencies);
+    this.edge.unread.watch(request);
+    const exchange = new HttpExchange(request, response, this.edge);
     this.running.add(exchange);
     this.observe(exchange);
     try {
       const verdict = await this.runChecks(exchange);
       if (verdict !== 'streamed' && verdict && verdict !== 'gone') exchange.send(verdict);
-      this.dependencies.unread.wrote(response);
+      this.edge.unread.wrote(response);
       if (verdict === 'streamed') await this.flushed(exchange);
     } catch (error) {
       // An answer that cannot be sent, as with a challenge that no header can carry, is dropped and not sent partially.
-      this.dependencies.log.warn(faultLine('[McpEdge]', error));
+      this.edge.log.warn(faultLine('[McpEdge]', error));
       response.destroy();
     } finally {
       exchange.observed?.ends(exchange.isGone ? null : response.statusCode);
@@ -204,11 +143,11 @@ export class McpEdge {
    * @param grace milliseconds. Default 5,000
    */
   async close(grace = 5_000): Promise<void> {
-    this.dependencies.accepting = false;
-    this.dependencies.openStreams.shutDown(({ finite }) => !finite);
+    this.edge.accepting = false;
+    this.edge.openStreams.shutDown(({ finite }) => !finite);
     await this.idleWithin(grace);
-    this.dependencies.openStreams.shutDown(() => true);
-    this.dependencies.wire.calls.endAll('server_shutdown');
+    this.edge.openStreams.shutDown(() => true);
+    this.edge.wire.calls.endAll('server_shutdown');
     await this.idleWithin(ABORT_GRACE);
   }
 
@@ -217,7 +156,7 @@ export class McpEdge {
    * among them, continue.
    */
   endStreamsOf(whose: (agent: Agent) => boolean): void {
-    this.dependencies.openStreams.shutDown((stream, agent) => !stream.finite && whose(agent));
+    this.edge.openStreams.shutDown((stream, agent) => !stream.finite && whose(agent));
   }
 
   private async idleWithin(milliseconds: number): Promise<void> {
@@ -237,7 +176,7 @@ export class McpEdge {
   }
 
   private observe(exchange: HttpExchange): void {
-    const { telemetry, settings } = this.dependencies;
+    const { telemetry, settings } = this.edge;
     if (!telemetry) return;
     const { verb, headers, request } = exchange;
     const isFile = this.checksOf(exchange) === DOWNLOAD_CHECKS;
@@ -246,7 +185,7 @@ export class McpEdge {
   }
 
   private checksOf({ path: asked }: HttpExchange): readonly RequestCheck[] {
-    const { downloads, settings } = this.dependencies;
+    const { downloads, settings } = this.edge;
     const isMcp = asked === settings.path || asked.startsWith(`${settings.path}/`);
     return downloads && !isMcp && asked.startsWith(DOWNLOADS) ? DOWNLOAD_CHECKS : REQUEST_CHECKS;
   }
@@ -254,14 +193,14 @@ export class McpEdge {
   private async runChecks(exchange: HttpExchange): Promise<CheckVerdict> {
     try {
       for (const requestCheck of this.checksOf(exchange)) {
-        const told = requestCheck === authenticate ? exchange.observed?.authenticating() : undefined;
+        const ended = requestCheck === authenticate ? exchange.observed?.authenticating() : undefined;
         const verdict = requestCheck.check(exchange);
         const settled = verdict instanceof Promise ? await verdict : verdict;
-        told?.(settled === null);
+        ended?.(settled === null);
         if (settled) return answered(settled, requestCheck, exchange);
       }
     } catch (error) {
-      this.dependencies.log.warn(faultLine('[McpEdge]', error));
+      this.edge.log.warn(faultLine('[McpEdge]', error));
       if (error instanceof SharedStateUnavailable) return stateUnavailable(exchange.message.id);
     }
     return internalError(exchange.message.id);

@@ -1,11 +1,12 @@
+import { Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { merge } from 'rxjs';
-import type { OneTimeStore } from '#state';
+import { OneTimeStore } from '#state';
 import { type ClientReply, ClientUnreachable, isJsonObject, type JsonObject } from '#dispatcher';
 import type { Message } from '../message.js';
 import type { Call } from './cancellation.js';
-import type { ListeningStreams } from './listening-streams.js';
-import { type ReplicaSignals, text } from './replica-signals.js';
+import { ListeningStreams } from './listening-streams.js';
+import { ReplicaSignals, text } from './replica-signals.js';
 
 /** The required sender of a reply. */
 interface Asked {
@@ -34,6 +35,7 @@ interface Waiting {
 const keyOf = ({ owner, session }: Asked, id: unknown) => `ask:${JSON.stringify([owner, session, id])}`;
 
 /** Unanswered requests to clients. A reply may arrive at any replica and counts once. */
+@Injectable()
 export class ClientRequests {
   private readonly waiting = new Map<string, Waiting>();
 

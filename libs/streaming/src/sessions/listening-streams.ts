@@ -1,10 +1,11 @@
+import { Inject, Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { type Observable, Subject } from 'rxjs';
 import { callerKey, type Agent } from '#core';
-import { type OpenedStream, type SessionNotice, SessionStreams } from '#state';
+import { type OpenedStream, type SessionNotice, SessionStreams, SharedState } from '#state';
 import { ListChanges, type ListKind } from '#dispatcher';
 import { notification } from '../sse/event-stream.js';
-import { type ReplicaSignals, text } from './replica-signals.js';
+import { ReplicaSignals, text } from './replica-signals.js';
 
 /** Milliseconds in which another replica has to confirm a delivery. */
 const DELIVERY_TIMEOUT = 500;
@@ -25,6 +26,7 @@ interface Attached {
 }
 
 /** The listening streams of this process, and the connection to those of other replicas. */
+@Injectable()
 export class ListeningStreams extends SessionStreams {
   private readonly streams = new Map<string, Attached>();
   /** Messages sent to another replica, by their id, until it confirms the delivery. */
@@ -37,12 +39,15 @@ export class ListeningStreams extends SessionStreams {
   readonly left: Observable<string> = this.leaving.asObservable();
   readonly returning: Observable<string> = this.sentBack.asObservable();
 
-  /** @param alone no other replica can have the stream of a session, so no message is published */
+  /** No other replica can have the stream of a session, so no message is published. */
+  private readonly alone: boolean;
+
   constructor(
     private readonly signals: ReplicaSignals,
-    private readonly alone: boolean,
+    @Inject(SharedState) { reach }: Pick<SharedState, 'reach'>,
   ) {
     super();
+    this.alone = reach === 'process';
     this.onSignal('attached', (session) => this.detachQuietly(session));
     this.onSignal('left', (session) => {
       // The stream attached here since: then the session still has a stream.
@@ -154,10 +159,11 @@ const NOTICES: Readonly<Record<ChangingList, string>> = {
 };
 
 /** Announces to the clients of every replica that a list has changed. */
+@Injectable()
 export class ReplicatedListChanges extends ListChanges {
   readonly kinds: ReadonlySet<ListKind> = new Set<ChangingList>(['tools', 'prompts']);
   private readonly happened = new Subject<ChangingList>();
-  private readonly told = new Subject<string>();
+  private readonly notices = new Subject<string>();
   private readonly changed = new Subject<ChangingList>();
 
   /** The lists that change, on whichever replica. */
@@ -166,7 +172,7 @@ export class ReplicatedListChanges extends ListChanges {
   /** Of this replica and of the others. */
   readonly changes: Observable<ListKind> = this.happened.asObservable();
   /** The notices for streams of running calls, as JSON. */
-  readonly onCallStreams: Observable<string> = this.told.asObservable();
+  readonly onCallStreams: Observable<string> = this.notices.asObservable();
 
   constructor(
     private readonly signals: ReplicaSignals,
@@ -190,7 +196,7 @@ export class ReplicatedListChanges extends ListChanges {
   private publish(list: ChangingList): void {
     this.happened.next(list);
     this.listening.deliverToAll(NOTICES[list]);
-    this.told.next(NOTICES[list]);
+    this.notices.next(NOTICES[list]);
     this.changed.next(list);
   }
 }

@@ -1,6 +1,7 @@
+import { Injectable, Logger, Optional } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { filter, type Observable } from 'rxjs';
-import type { BusMessage, MessageBus } from '#state';
+import { type BusMessage, MessageBus } from '#state';
 import { faultLine, type WarningLog } from '#dispatcher';
 
 /** What edges publish to each other, by topic. */
@@ -18,12 +19,13 @@ export type SignalKind =
   | 'beat';
 
 /** What one edge publishes to the edges of other replicas. The publisher does not receive its own. */
+@Injectable()
 export class ReplicaSignals {
   private readonly self = randomUUID();
 
   constructor(
     private readonly bus: MessageBus,
-    private readonly log: WarningLog,
+    @Optional() private readonly log: WarningLog = new Logger('Wire'),
   ) {}
 
   /** Never rejects: an outage is logged, and the other replicas then miss the signal. */

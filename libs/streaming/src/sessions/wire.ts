@@ -1,15 +1,9 @@
-import { processState, type SharedState } from '#state';
-import type { WarningLog } from '#dispatcher';
+import { Injectable } from '@nestjs/common';
 import { Resumption } from '../sse/resumable-stream.js';
 import { type CallName, RunningCalls } from './cancellation.js';
 import { ClientRequests } from './client-requests.js';
 import { ListeningStreams, ReplicatedListChanges } from './listening-streams.js';
 import { ReplicaSignals, text } from './replica-signals.js';
-
-export interface WireDependencies {
-  readonly state: Pick<SharedState, 'reach' | 'bus' | 'oneTime' | 'streams'>;
-  readonly log: WarningLog;
-}
 
 /** The session to end, and the principal that ends it. */
 export interface SessionEnding {
@@ -21,21 +15,17 @@ export interface SessionEnding {
 }
 
 /** The signals between clients and calls besides request and answer, for all replicas. */
+@Injectable()
 export class Wire {
   readonly calls = new RunningCalls();
-  readonly listening: ListeningStreams;
-  readonly clientRequests: ClientRequests;
-  readonly listChanges: ReplicatedListChanges;
-  readonly resumption: Resumption;
-  private readonly signals: ReplicaSignals;
 
-  constructor({ state, log }: WireDependencies) {
-    const signals = new ReplicaSignals(state.bus, log);
-    this.signals = signals;
-    this.listening = new ListeningStreams(signals, state.reach === 'process');
-    this.clientRequests = new ClientRequests(state.oneTime, signals, this.listening);
-    this.listChanges = new ReplicatedListChanges(signals, this.listening);
-    this.resumption = new Resumption(state.streams, signals);
+  constructor(
+    private readonly signals: ReplicaSignals,
+    readonly listening: ListeningStreams,
+    readonly clientRequests: ClientRequests,
+    readonly listChanges: ReplicatedListChanges,
+    readonly resumption: Resumption,
+  ) {
     signals.received('cancel').subscribe((message) => {
       const [owner, session, reason] = [
         text(message, 'owner'),
@@ -68,9 +58,4 @@ export class Wire {
     this.clientRequests.endSession(session);
     this.listening.endSession(session);
   }
-}
-
-/** A wire in this process's memory, which serves one replica only. */
-export function processWire(log: WarningLog): Wire {
-  return new Wire({ state: processState(), log });
 }

@@ -28,13 +28,6 @@ export interface StreamOwner {
   readonly credentials: CredentialSource;
 }
 
-export interface OpenStreamsOptions {
-  readonly authenticator: Authenticator;
-  /** Milliseconds between two checks of the credentials. */
-  readonly interval: number;
-  readonly log: WarningLog;
-}
-
 /** Credentials that are checked together. */
 const AT_ONCE = 16;
 
@@ -48,11 +41,16 @@ export class OpenStreams {
   private timer: NodeJS.Timeout | undefined;
   private looking = false;
 
-  constructor(private readonly dependencies: OpenStreamsOptions) {}
+  /** @param interval milliseconds between two checks of the credentials */
+  constructor(
+    private readonly authenticator: Authenticator,
+    private readonly interval: number,
+    private readonly log: WarningLog,
+  ) {}
 
   add(stream: OpenStream, owner: StreamOwner): void {
     this.owners.set(stream, owner);
-    this.timer ??= setInterval(() => void this.look(), this.dependencies.interval).unref();
+    this.timer ??= setInterval(() => void this.look(), this.interval).unref();
   }
 
   remove(stream: OpenStream): void {
@@ -81,10 +79,10 @@ export class OpenStreams {
 
   private async judge(stream: OpenStream, { agent, credentials }: StreamOwner): Promise<void> {
     try {
-      const { principal } = await this.dependencies.authenticator.authenticate(credentials);
+      const { principal } = await this.authenticator.authenticate(credentials);
       if (principal === agent.principal) return;
     } catch (error) {
-      this.dependencies.log.warn(faultLine('[McpEdge] a stream ends with its credentials:', error));
+      this.log.warn(faultLine('[McpEdge] a stream ends with its credentials:', error));
     }
     if (this.owners.has(stream)) stream.shutDown();
   }

@@ -1,9 +1,10 @@
+import { Injectable } from '@nestjs/common';
 import { createHash, randomUUID } from 'node:crypto';
 import { callerKey, type Agent } from '#core';
-import type { LoggedFrame, StreamLog } from '#state';
+import { type LoggedFrame, StreamLog } from '#state';
 import { isJsonObject, type JsonObject } from '#dispatcher';
 import type { Reply } from '../http/reply.js';
-import { type ReplicaSignals, text } from '../sessions/replica-signals.js';
+import { ReplicaSignals, text } from '../sessions/replica-signals.js';
 import {
   type EventStream,
   identifiedFrame,
@@ -44,6 +45,7 @@ export interface StreamPlace {
 const EVENT_ID = /^([0-9a-f-]{36})\.([0-9A-Za-z-]{1,64})$/;
 
 /** Streams that outlive their connection: their writers, their followers, and the signals between them on any replica. */
+@Injectable()
 export class Resumption {
   private readonly written = new Map<string, WrittenStream>();
   private readonly followed = new Map<string, FollowedStream>();

@@ -1,13 +1,17 @@
 import { createServer, type IncomingHttpHeaders, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { EventEmitter2 } from '@nestjs/event-emitter';
 import { Subject } from 'rxjs';
 import { ProcessSessionStore, processState, type SharedState } from '#state';
-import { Kernel, PromptRegistry } from '#dispatcher';
-import type { AbandonedDispatch, Downloads } from '../http/edge-dependencies.js';
-import type { McpEdgeOptions } from '../http/edge-options.js';
+import { Kernel, PromptRegistry, type WarningLog } from '#dispatcher';
+import { type AbandonedDispatch, type Downloads, EdgeDependencies } from '../http/edge-dependencies.js';
+import { EdgeSettings, type McpEdgeOptions } from '../http/edge-options.js';
 import { McpEdge } from '../http/mcp-edge.js';
-import type { ChangingList } from '../sessions/listening-streams.js';
+import { ClientRequests } from '../sessions/client-requests.js';
+import { type ChangingList, ListeningStreams, ReplicatedListChanges } from '../sessions/listening-streams.js';
+import { ReplicaSignals } from '../sessions/replica-signals.js';
 import { Wire } from '../sessions/wire.js';
+import { Resumption } from '../sse/resumable-stream.js';
 import { EdgeTools, KeyAuthenticator, NoRecords } from './edge-dependencies.fixture.js';
 import { type Frame, framesOf, messagesOf } from './event-frames.js';
 
@@ -72,6 +76,15 @@ export function replicaState(): SharedState {
   return Object.assign(processState(), { reach: 'replicas' as const });
 }
 
+/** The signals of one replica over a shared state. */
+export function wireOf(state: SharedState, log: WarningLog): Wire {
+  const signals = new ReplicaSignals(state.bus, log);
+  const listening = new ListeningStreams(signals, state);
+  const clientRequests = new ClientRequests(state.oneTime, signals, listening);
+  const listChanges = new ReplicatedListChanges(signals, listening);
+  return new Wire(signals, listening, clientRequests, listChanges, new Resumption(state.streams, signals));
+}
+
 /** An edge on a real server at 127.0.0.1, and raw requests to it. */
 export async function edgeUnderTest(
   options: McpEdgeOptions = {},
@@ -85,7 +98,7 @@ export async function edgeUnderTest(
   const sessions = state.sessions as ProcessSessionStore;
   const abandoned: AbandonedDispatch[] = [];
   const listChanges = new Subject<ChangingList>();
-  const wire = new Wire({ state, log });
+  const wire = wireOf(state, log);
   wire.listChanges.follow(listChanges);
   const kernel = new Kernel({
     tools,
@@ -95,9 +108,14 @@ export async function edgeUnderTest(
     version: '1.2.3',
     log,
   });
-  const onAbandoned = (dispatch: AbandonedDispatch) => void abandoned.push(dispatch);
-  const given = { kernel, authenticator, sessions, wire, onAbandoned, log, ...(downloads && { downloads }) };
-  const edge = new McpEdge(given, options);
+  const events = new EventEmitter2();
+  events.on('parse.agent.mcp_dispatcher_abandoned', (dispatch: AbandonedDispatch) =>
+    abandoned.push(dispatch),
+  );
+  const settings = new EdgeSettings(options);
+  const edge = new McpEdge(
+    new EdgeDependencies(settings, kernel, authenticator, sessions, wire, events, null, downloads, log),
+  );
   const server = createServer((request, response) => void edge.handle(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
