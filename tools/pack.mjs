@@ -26,8 +26,7 @@ async function packed(one) {
   if (one.bundle) await bundlePackage(join(root, 'dist', `${one.entry}.js`), join(folder, 'dist'));
   for (const [from, to] of Object.entries(one.files))
     cpSync(join(root, from), join(folder, to), { recursive: true });
-  // A licence is the owner's to choose; where there is one, it goes along.
-  if (existsSync(join(root, 'LICENSE'))) cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
+  cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
   // A build begins with an empty dist: what is there was made of this one.
   const declarations = declarationsOf(one);
   if (!existsSync(declarations)) extractApi(one);

@@ -49,6 +49,7 @@ const versionOf = (name) => {
 
 const common = (entry) => ({
   version: own.version,
+  license: own.license,
   type: 'module',
   engines: own.engines,
   exports: {
