@@ -4,7 +4,6 @@ export const mayImport = {
   core: [],
   policy: ['core'],
   data: ['core', 'policy', 'state'],
-  'embedded-mongo': [],
   'data-mongo': ['core', 'policy', 'data', 'audit'],
   'data-parse': ['core', 'policy', 'data'],
   state: ['core'],
@@ -19,19 +18,9 @@ export const mayImport = {
   tasks: ['core', 'tools', 'dispatcher', 'state', 'audit', 'telemetry'],
   auth: ['core', 'policy', 'audit', 'state'],
   views: ['tools', 'dispatcher'],
-  config: [
-    'core',
-    'policy',
-    'audit',
-    'auth',
-    'data',
-    'data-parse',
-    'chat',
-    'subscriptions',
-    'telemetry',
-  ],
+  config: ['core', 'policy', 'audit', 'auth', 'data', 'data-parse', 'chat', 'subscriptions', 'telemetry'],
   // prettier-ignore
-  instance: ['core', 'approvals', 'audit', 'auth', 'state', 'config', 'data', 'data-mongo', 'data-parse', 'dispatcher', 'embedded-mongo', 'exports', 'tasks', 'policy', 'streaming', 'subscriptions', 'telemetry', 'tools', 'views'],
+  instance: ['core', 'approvals', 'audit', 'auth', 'state', 'config', 'data', 'data-mongo', 'data-parse', 'dispatcher', 'exports', 'tasks', 'policy', 'streaming', 'subscriptions', 'telemetry', 'tools', 'views'],
   parley: [
     'core',
     'policy',
@@ -84,6 +73,18 @@ export default {
       severity: 'error',
       from: { path: '^dist/libs/testing/' },
       to: { path: '^dist/(src|libs)/', pathNot: '^dist/libs/testing/' },
+    },
+    {
+      name: 'the-embedded-database-knows-nothing-of-ours',
+      severity: 'error',
+      from: { path: '^libs/embedded-mongo/' },
+      to: { path: '^dist/' },
+    },
+    {
+      name: 'the-embedded-database-is-opened-in-one-place',
+      severity: 'error',
+      from: { path: '^dist/', pathNot: '^dist/(libs/instance/src/data/|src/cli/embedded)' },
+      to: { path: '^libs/embedded-mongo/' },
     },
     {
       name: 'driver-only-in-the-mongo-adapter',

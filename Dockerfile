@@ -5,6 +5,8 @@ ARG NODE_IMAGE=node:22-bookworm-slim
 FROM ${NODE_IMAGE} AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
+# npm compares the packages of the workspace with the lockfile.
+COPY libs/embedded-mongo/package.json libs/embedded-mongo/
 RUN npm ci --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
 COPY tools/build.mjs tools/bundle.mjs tools/pages.mjs tools/
@@ -15,8 +17,10 @@ RUN node tools/build.mjs
 FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /build
 COPY package.json package-lock.json ./
-# Optional packages are validators for applications and faster native codecs, 20 MB that nothing here needs.
-RUN npm ci --omit=dev --omit=optional --no-audit --no-fund
+COPY libs/embedded-mongo/package.json libs/embedded-mongo/
+# Optional packages are validators for applications and faster native codecs, 20 MB that nothing here needs. The embedded
+# database is part of the bundle; its link would lead nowhere.
+RUN npm ci --omit=dev --omit=optional --no-audit --no-fund && rm -r node_modules/@parley
 
 FROM ${NODE_IMAGE}
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=3001

@@ -2,9 +2,10 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 const shared = {
-  // A package of its own once it is packed.
+  // Packages are met as sources.
   resolve: {
     alias: {
+      '@parley/embedded-mongo': fileURLToPath(new URL('libs/embedded-mongo/src/index.ts', import.meta.url)),
       '@parley/testing': fileURLToPath(new URL('libs/testing/src/index.ts', import.meta.url)),
       // Examples are packages of their own, to whom this one is another.
       '@parley/server': fileURLToPath(new URL('libs/parley/src/index.ts', import.meta.url)),
@@ -17,11 +18,14 @@ export default defineConfig({
   ...shared,
   test: {
     projects: [
+      // A package of the workspace, with a configuration of its own.
+      'libs/embedded-mongo',
       {
         ...shared,
         test: {
           name: 'unit',
           include: ['libs/**/*.spec.ts', 'src/**/*.spec.ts', 'examples/*/src/*.test.ts'],
+          exclude: ['libs/embedded-mongo/**'],
           pool: 'forks',
           isolate: false,
           // More than there are cores, here and below: many tests wait for something outside.

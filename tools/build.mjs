@@ -17,12 +17,17 @@ const SOURCES = [
   'tools/bundle.mjs',
   'tools/pages.mjs',
 ];
+/** What builds make; it is newer than what it is made of. */
+const BUILT = new Set(['dist', 'node_modules']);
+/** Packages of the workspace, which are built for themselves: others meet them as installed ones. */
+const WORKSPACE = ['libs/embedded-mongo'];
 
 function newest(path) {
   const stat = statSync(path);
   if (!stat.isDirectory()) return stat.mtimeMs;
   let latest = stat.mtimeMs;
-  for (const entry of readdirSync(path)) latest = Math.max(latest, newest(join(path, entry)));
+  for (const entry of readdirSync(path).filter((name) => !BUILT.has(name)))
+    latest = Math.max(latest, newest(join(path, entry)));
   return latest;
 }
 
@@ -35,8 +40,14 @@ function upToDate() {
 export function build({ ifNeeded = false } = {}) {
   if (ifNeeded && upToDate()) return 0;
   if (ifNeeded) process.stderr.write('Building, once and after every change of the sources …\n');
-  rmSync(join(root, 'dist'), { recursive: true, force: true });
+  for (const folder of ['', ...WORKSPACE])
+    rmSync(join(root, folder, 'dist'), { recursive: true, force: true });
   const status =
+    WORKSPACE.reduce(
+      (failed, folder) =>
+        failed || run('node_modules/typescript-native/bin/tsc', '-p', join(folder, 'tsconfig.build.json')),
+      0,
+    ) ||
     run('node_modules/typescript-native/bin/tsc', '-p', 'tsconfig.build.json') ||
     run('tools/bundle.mjs') ||
     run('tools/pages.mjs');

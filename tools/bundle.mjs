@@ -5,13 +5,14 @@ import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 
 const dist = fileURLToPath(new URL('../dist', import.meta.url));
+const embeddedMongo = fileURLToPath(new URL('../libs/embedded-mongo/dist', import.meta.url));
 
 async function bundle(input, dir) {
   const bundled = await rolldown({
     input,
     platform: 'node',
     // Packages stay outside: plugins and applications must meet the same NestJS.
-    external: (id) => !/^[.#/]/.test(id) && !/^[A-Za-z]:[\\/]/.test(id),
+    external: (id) => !/^[.#/]|^@parley\/embedded-mongo$/.test(id) && !/^[A-Za-z]:[\\/]/.test(id),
     // Classes register themselves with decorators.
     treeshake: false,
     logLevel: 'warn',
@@ -40,7 +41,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url))
       cli: join(dist, 'src/cli/main.js'),
       parley: join(dist, 'libs/parley/src/index.js'),
       // A thread of its own, started by its file name.
-      'server-worker': join(dist, 'libs/embedded-mongo/src/worker/server-worker.js'),
+      'server-worker': join(embeddedMongo, 'worker/server-worker.js'),
     },
     join(dist, 'bundle'),
   );

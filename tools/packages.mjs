@@ -5,7 +5,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('..', import.meta.url));
-export const own = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const manifestIn = (folder) => JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
+export const own = manifestIn('.');
+/** Private, and part of the server's bundle: what it depends on, the server does. */
+const embeddedMongo = manifestIn('libs/embedded-mongo');
 
 /** An application has NestJS already, and there must be one of it: a peer. Two majors are supported, and tried. */
 const NEST = '^11.0.0 || ^12.0.0';
@@ -41,12 +44,6 @@ const RANGES = { 'class-validator': '^0.14.0 || ^0.15.0' };
 
 const compatible = (version) => (version.startsWith('^') ? version : `^${version}`);
 
-const versionOf = (name) => {
-  const version = own.dependencies[name] ?? own.devDependencies[name];
-  if (version === undefined) throw new Error(`${name} is no dependency of the repository`);
-  return compatible(version);
-};
-
 const common = (entry) => ({
   version: own.version,
   license: own.license,
@@ -64,6 +61,7 @@ const optional = (names) => Object.fromEntries(names.map((name) => [name, { opti
 
 function serverManifest() {
   const peerDependencies = { ...PEERS, ...OPTIONAL_PEERS };
+  const dependencies = { ...own.dependencies, ...embeddedMongo.dependencies };
   return {
     name: own.name,
     description: own.description,
@@ -72,9 +70,9 @@ function serverManifest() {
     bin: { parley: './dist/bundle/cli.js' },
     sideEffects: ['./dist/bundle/cli.js', './dist/bundle/main.js', './dist/bundle/server-worker.js'],
     dependencies: Object.fromEntries(
-      Object.keys(own.dependencies)
-        .filter((name) => !(name in peerDependencies))
-        .map((name) => [name, RANGES[name] ?? versionOf(name)]),
+      Object.entries(dependencies)
+        .filter(([name]) => !(name in peerDependencies))
+        .map(([name, version]) => [name, RANGES[name] ?? compatible(version)]),
     ),
     peerDependencies,
     peerDependenciesMeta: optional(Object.keys(OPTIONAL_PEERS)),

@@ -40,7 +40,7 @@ const steps = [
   {
     name: 'imports',
     command: bin('depcruise'),
-    args: ['dist/src', 'dist/libs', '--config', '.dependency-cruiser.mjs'],
+    args: ['dist/src', 'dist/libs', 'libs/embedded-mongo/dist', '--config', '.dependency-cruiser.mjs'],
     after: ['build'],
   },
   { name: 'public surface', ...node('tools/api.mjs'), after: ['build'] },

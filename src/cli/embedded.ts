@@ -1,5 +1,5 @@
 import { loadSeed, MongoConnection } from '#data-mongo';
-import { EmbeddedMongo } from '#embedded-mongo';
+import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { readSeedFile } from '#instance';
 import { UsageError } from './command-options.js';
 

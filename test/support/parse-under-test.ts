@@ -1,4 +1,4 @@
-import { EmbeddedMongo } from '#embedded-mongo';
+import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { loadSeed, MongoConnection, parseSeed } from '#data-mongo';
 import { ParseConnection } from '#data-parse';
 import { type ParseServerProcess, startParseServer } from './parse-server-process.js';

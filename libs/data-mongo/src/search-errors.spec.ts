@@ -1,7 +1,7 @@
 import { MongoClient, MongoServerError } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { MUSIC_SEED, storeErrorCode, unhurried } from '#data/contracts';
-import { EmbeddedMongo } from '#embedded-mongo';
+import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { MongoConnection } from './connection/mongo-connection.js';
 import { asSearchOperation } from './errors.js';
 import { MongoSchemaCatalogue } from './schema/mongo-schema-catalogue.js';

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { EmbeddedMongo } from '#embedded-mongo';
+import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { MongoConnection } from './connection/mongo-connection.js';
 import { MongoChangeFeed } from './feed/mongo-change-feed.js';
 import { MongoRecordReader } from './read/mongo-record-reader.js';

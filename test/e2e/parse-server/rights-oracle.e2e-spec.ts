@@ -1,4 +1,4 @@
-import { EmbeddedMongo } from '#embedded-mongo';
+import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GovernedRecordsSource, PrincipalResolver } from '#data';
 import {

@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { EmbeddedMongo } from '#embedded-mongo';
+import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
 import { ListedAndPermitted } from '../../properties/listed-and-permitted.js';
 import { openService } from '../../properties/service-in-process.js';

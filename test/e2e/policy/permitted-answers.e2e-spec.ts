@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { EmbeddedMongo } from '#embedded-mongo';
+import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { choices, permittedQuestion } from '../../properties/permitted-questions.js';
 import { openService } from '../../properties/service-in-process.js';
 import { type World, worlds } from '../../properties/world.js';

@@ -16,7 +16,7 @@ import {
   Timestamp,
 } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { EmbeddedMongo } from '#embedded-mongo';
+import { EmbeddedMongo } from '@parley/embedded-mongo';
 import {
   assertCannotFail,
   FILTER_OPERATORS,

@@ -1,5 +1,5 @@
 import { MongoConnection } from '#data-mongo';
-import { EmbeddedMongo } from '#embedded-mongo';
+import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isRefused, type Question } from '../advisories/questions.js';
 import { callTool, type Service, startService } from '../../support/service.js';

@@ -12,7 +12,7 @@ import {
   MongoSchemaCatalogue,
   parseSeed,
 } from '#data-mongo';
-import { EmbeddedMongo } from '#embedded-mongo';
+import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { type ParseServerProcess, startParseServer } from '../../support/parse-server-process.js';
 
 const seed = parseSeed(JSON.parse(readFileSync(new URL('../../../demo/seed.json', import.meta.url), 'utf8')));

@@ -1,7 +1,7 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { PATIENT, storeErrorCode, unhurried } from '#data/contracts';
-import { EmbeddedMongo } from '#embedded-mongo';
+import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { MongoRecordReader } from '../read/mongo-record-reader.js';
 import { MongoSchemaCatalogue } from '../schema/mongo-schema-catalogue.js';
 import { MongoConnection } from './mongo-connection.js';

@@ -2,7 +2,7 @@ import { MongoClient } from 'mongodb';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { RowChange } from '#data';
 import { MUSIC_SEED, PATIENT, unhurried } from '#data/contracts';
-import { EmbeddedMongo } from '#embedded-mongo';
+import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { MongoConnection } from '../connection/mongo-connection.js';
 import { MongoSchemaCatalogue } from '../schema/mongo-schema-catalogue.js';
 import { TestDatabase } from '../test-database.contract.js';

@@ -11,7 +11,7 @@ import {
   type Seed,
   SeedError,
 } from '#data-mongo';
-import { EmbeddedMongo } from '#embedded-mongo';
+import { EmbeddedMongo } from '@parley/embedded-mongo';
 
 export interface OpenDatabase {
   /** Null: none is configured. */

@@ -18,7 +18,7 @@ import {
   parseSeed,
 } from '#data-mongo';
 import type { DispatchContext } from '#dispatcher';
-import { EmbeddedMongo } from '#embedded-mongo';
+import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { AgentScopes, compilePolicy, Policies } from '#policy';
 import { FeedSource } from '../feed-source.js';
 import {
