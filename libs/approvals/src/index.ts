@@ -6,4 +6,5 @@ export {
 } from './approval-service.js';
 export * from './approval-webhook.js';
 export * from './recorded-approver.js';
-export { ApprovalsModule, approvedBy } from './approvals.module.js';
+export { ApprovalsModule } from './approvals.module.js';
+export { approvedBy } from './chosen-approver.js';

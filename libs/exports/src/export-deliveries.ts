@@ -1,17 +1,24 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { type Agent, refusals, Refused } from '#core';
 import {
   type ListedResource,
   MAX_RESPONSE_BYTES,
   type ResourceCall,
   type ResourceProvider,
-  type SealedText,
+  SealedText,
+  StateKeys,
   taskOwner,
 } from '#dispatcher';
 import { type Download, type DownloadCall, Downloads } from '#streaming';
 import { type EmbeddedResource, MEDIA_TYPES } from '#tools';
 import { type ExportFile, ExportFiles } from './export-files.js';
-import { EXPORT_SCHEME, fileNameOf, ExportTicketStore } from './export-tickets.js';
+import {
+  EXPORT_SCHEME,
+  EXPORT_SETTINGS,
+  type ExportSettings,
+  ExportTicketStore,
+  fileNameOf,
+} from './export-tickets.js';
 import { FROM_THE_START, type WalkStart } from './export-walk.js';
 
 const ADDRESS = /^export:\/\/([A-Za-z0-9_-]{1,128})(?:\?after=([A-Za-z0-9_-]{1,2048}))?$/i;
@@ -31,25 +38,27 @@ interface Part {
   readonly next: WalkStart | undefined;
 }
 
-export interface ExportResourcesDependencies {
-  readonly files: ExportFiles;
-  readonly office: ExportTicketStore;
-  /** Seals the positions at which parts begin, which clients store. */
-  readonly sealed: SealedText;
-  /** Maximum bytes of a part. Default: the limit of one answer. */
-  readonly partBytes?: number;
-}
-
 /** Exports as resources: the first part, and in each part the address of the next one. A part consists of whole lines. */
+@Injectable()
 export class ExportResources implements ResourceProvider {
   readonly scheme = EXPORT_SCHEME;
+  /** Seals the positions at which parts begin, which clients store. */
+  private readonly sealed: SealedText;
+  private readonly partBytes: number;
 
-  constructor(private readonly parts: ExportResourcesDependencies) {}
+  constructor(
+    private readonly files: ExportFiles,
+    private readonly tickets: ExportTicketStore,
+    keys: StateKeys,
+    @Inject(EXPORT_SETTINGS) { partBytes = MAX_RESPONSE_BYTES }: Pick<ExportSettings, 'partBytes'>,
+  ) {
+    this.sealed = new SealedText(keys, 'parley export part');
+    this.partBytes = partBytes;
+  }
 
   async list(call: ResourceCall): Promise<ListedResource[]> {
-    const { files, office } = this.parts;
-    if (!files.permits(call)) return [];
-    const open = await office.open(call.agent);
+    if (!this.files.permits(call)) return [];
+    const open = await this.tickets.open(call.agent);
     return open.map(({ uri, fileName, mimeType, expiresAt }) => ({
       uri,
       name: fileName,
@@ -61,7 +70,7 @@ export class ExportResources implements ResourceProvider {
   async read(uri: string, call: ResourceCall): Promise<EmbeddedResource[] | undefined> {
     const [, id, sealed] = ADDRESS.exec(uri) ?? [];
     if (id === undefined) return undefined;
-    const opened = await this.parts.files.open(id, call);
+    const opened = await this.files.open(id, call);
     if (!opened) return undefined;
     const { file, ticket } = opened;
     const bound = JSON.stringify([id, taskOwner(call.agent)]);
@@ -74,7 +83,7 @@ export class ExportResources implements ResourceProvider {
     const { text, next } = await this.partFrom(file, position ?? FROM_THE_START);
     const part = { uri, mimeType: MEDIA_TYPES[ticket.order.format], text };
     if (!next) return [part];
-    const after = await this.parts.sealed.seal(
+    const after = await this.sealed.seal(
       JSON.stringify({ ...next, columns: file.columnsDigest } satisfies Position),
       bound,
     );
@@ -83,20 +92,19 @@ export class ExportResources implements ResourceProvider {
   }
 
   private async positionOf(sealed: string, bound: string): Promise<Position | undefined> {
-    const plain = await this.parts.sealed.open(sealed, bound);
+    const plain = await this.sealed.open(sealed, bound);
     return plain === undefined ? undefined : (JSON.parse(plain) as Position);
   }
 
   private async partFrom(file: ExportFile, start: WalkStart): Promise<Part> {
-    const room = this.parts.partBytes ?? MAX_RESPONSE_BYTES;
     const texts = start.after === '' ? [file.head] : [];
     let bytes = Buffer.byteLength(file.head);
     let { after, rows } = start;
     for await (const lines of file.lines(start, false)) {
       for (const { id, text } of lines) {
         bytes += Buffer.byteLength(text);
-        if (bytes > room) {
-          if (after === start.after) throw new Refused(tooLarge(room));
+        if (bytes > this.partBytes) {
+          if (after === start.after) throw new Refused(tooLarge(this.partBytes));
           return { text: texts.join(''), next: { after, rows } };
         }
         texts.push(text);
@@ -108,8 +116,8 @@ export class ExportResources implements ResourceProvider {
   }
 }
 
-function tooLarge(room: number) {
-  return refusals.invalidQuery(`A row of this export exceeds ${room} bytes: order fewer columns`);
+function tooLarge(maxBytes: number) {
+  return refusals.invalidQuery(`A row of this export exceeds ${maxBytes} bytes: order fewer columns`);
 }
 
 /** Exports as files over HTTP. */
@@ -117,7 +125,7 @@ function tooLarge(room: number) {
 export class ExportDownloads extends Downloads {
   constructor(
     private readonly files: ExportFiles,
-    private readonly office: ExportTicketStore,
+    private readonly tickets: ExportTicketStore,
   ) {
     super();
   }
@@ -134,7 +142,7 @@ export class ExportDownloads extends Downloads {
   }
 
   revoke(id: string, agent: Agent): Promise<boolean> {
-    return this.office.revoke(id, agent);
+    return this.tickets.revoke(id, agent);
   }
 }
 

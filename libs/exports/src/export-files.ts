@@ -41,13 +41,13 @@ export interface ExportedLine {
   readonly text: string;
 }
 
-export interface ExportFileDependencies {
+export interface ExportFileOptions {
   readonly id: string;
   readonly ticket: ExportTicket;
   readonly reader: Reader;
   readonly columns: readonly Column[];
   readonly writer: LineWriter;
-  readonly office: ExportTicketStore;
+  readonly tickets: Pick<ExportTicketStore, 'find'>;
   readonly walk: ExportWalk;
   readonly journal: ExportJournal;
   /**
@@ -58,15 +58,15 @@ export interface ExportFileDependencies {
 
 /** An export as its owner reads it now. Creating one reads nothing. */
 export class ExportFile {
-  constructor(private readonly parts: ExportFileDependencies) {}
+  constructor(private readonly options: ExportFileOptions) {}
 
   get head(): string {
-    return this.parts.writer.head;
+    return this.options.writer.head;
   }
 
   /** Differs when the file would have other columns: parts of different files must not be combined. */
   get columnsDigest(): string {
-    return createHash('sha256').update(JSON.stringify(this.parts.columns)).digest('base64url').slice(0, 16);
+    return createHash('sha256').update(JSON.stringify(this.options.columns)).digest('base64url').slice(0, 16);
   }
 
   /**
@@ -75,7 +75,7 @@ export class ExportFile {
    * @throws Refused, Unauthorized
    */
   async *lines(start: WalkStart, whole: boolean): AsyncGenerator<readonly ExportedLine[], void, undefined> {
-    const { reader, ticket, walk, writer, journal, inspect } = this.parts;
+    const { reader, ticket, walk, writer, journal, inspect } = this.options;
     const began = performance.now();
     let rows = 0;
     let bytes = 0;
@@ -107,8 +107,8 @@ export class ExportFile {
 
   /** A file that its owner revokes stops at once; one that expires during a read is read to its end. */
   private async stillPromised(): Promise<void> {
-    const { id, ticket, reader, office } = this.parts;
-    if (Date.now() >= ticket.expires || (await office.find(id, reader.agent))) return;
+    const { id, ticket, reader, tickets } = this.options;
+    if (Date.now() >= ticket.expires || (await tickets.find(id, reader.agent))) return;
     throw new Refused(refusals.cancelled('revoked'));
   }
 }
@@ -125,7 +125,7 @@ export class ExportFiles {
   );
 
   constructor(
-    private readonly office: ExportTicketStore,
+    private readonly tickets: ExportTicketStore,
     private readonly walk: ExportWalk,
     private readonly journal: ExportJournal,
     @Inject(ToolRunner) private readonly runner: Pick<ToolRunner, 'list'>,
@@ -139,11 +139,11 @@ export class ExportFiles {
 
   /** @returns `undefined` when this agent has no such export. @throws Refused when it may not read it now */
   async open(id: string, reader: Reader): Promise<{ file: ExportFile; ticket: ExportTicket } | undefined> {
-    const { office, walk, journal, policies } = this;
+    const { tickets, walk, journal, policies } = this;
     await spendCall(reader.agent, this.logger);
     const retryAfter = journal.admit();
     if (retryAfter !== null) throw new Refused(refusals.auditUnavailable(retryAfter));
-    const ticket = await office.find(id, reader.agent);
+    const ticket = await tickets.find(id, reader.agent);
     if (!ticket) return undefined;
     if (!this.permits(reader)) throw new Refused(refusals.toolFiltered(TOOL));
     const { order } = ticket;
@@ -154,7 +154,7 @@ export class ExportFiles {
       wholeRows: order.columns.length === 0,
     });
     const inspect = (rows: readonly WalkedRow[]) => this.inspect(rows, reader, order.className);
-    const file = new ExportFile({ id, ticket, reader, columns, writer, office, walk, journal, inspect });
+    const file = new ExportFile({ id, ticket, reader, columns, writer, tickets, walk, journal, inspect });
     return { file, ticket };
   }
 

@@ -1,6 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
 import { type Agent, type CallContext, refusals, Refused } from '#core';
-import type { VersionedStore } from '#state';
+import { SharedState, type VersionedStore } from '#state';
+import { ServedAt } from '#streaming';
 import { taskOwner, type TaskOwner } from '#dispatcher';
 import {
   ExportStore,
@@ -51,15 +53,33 @@ export const EXPORT_SCHEME = 'export';
 type Open = Readonly<Record<string, number>>;
 type Listed = readonly [id: string, expires: number];
 
+export interface ExportSettings {
+  /** Milliseconds for which an export can be fetched. Default an hour. */
+  readonly lifetime: number;
+  /** Maximum rows of an export: one that exceeds it is aborted. Default 1,000,000. */
+  readonly maxRows: number;
+  /** Exports that one owner may have at once; a further one replaces the oldest. Default 20. */
+  readonly maxPerOwner: number;
+  /** Maximum bytes of one part of an export that is read as a resource. Default: the limit of one answer. */
+  readonly partBytes?: number;
+}
+
+/** Injection token of the settings of exports. */
+export const EXPORT_SETTINGS = Symbol('settings of exports');
+
 /** Creates exports and stores them where all replicas find them, a bounded number for each owner. */
+@Injectable()
 export class ExportTicketStore extends ExportStore {
+  private readonly store: VersionedStore;
+
+  /** @param servedAt holds the HTTP path of files; null: files are not served */
   constructor(
-    private readonly store: VersionedStore,
-    private readonly settings: ExportSettings,
-    /** The HTTP path of files; null: files are not served. Default `/exports`. */
-    private readonly downloadsAt: () => string | null = () => '/exports',
+    @Inject(SharedState) { exports }: Pick<SharedState, 'exports'>,
+    @Inject(EXPORT_SETTINGS) private readonly settings: ExportSettings,
+    @Inject(ServedAt) private readonly servedAt: Pick<ServedAt, 'downloads'>,
   ) {
     super();
+    this.store = exports;
   }
 
   get maxRows(): number {
@@ -102,7 +122,7 @@ export class ExportTicketStore extends ExportStore {
   }
 
   private promised(id: string, { order, expires }: ExportTicket): OfferedExport {
-    const folder = this.downloadsAt();
+    const folder = this.servedAt.downloads;
     return {
       uri: `${EXPORT_SCHEME}://${id}`,
       path: folder === null ? null : `${folder}/${id}`,
@@ -193,18 +213,6 @@ export class ExportOverview {
     }));
   }
 }
-
-export interface ExportSettings {
-  /** Milliseconds for which an export can be fetched. Default an hour. */
-  readonly lifetime: number;
-  /** Maximum rows of an export: one that exceeds it is aborted. Default 1,000,000. */
-  readonly maxRows: number;
-  /** Exports that one owner may have at once; a further one replaces the oldest. Default 20. */
-  readonly maxPerOwner: number;
-}
-
-/** Injection token of the settings of exports. */
-export const EXPORT_SETTINGS = Symbol('settings of exports');
 
 export const DEFAULT_EXPORTS: ExportSettings = Object.freeze({
   lifetime: 3_600_000,

@@ -1,7 +1,6 @@
 import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
-import { SharedState } from '#state';
-import { ResourceRegistry, SealedText, StateKeys } from '#dispatcher';
-import { Downloads, ServedAt } from '#streaming';
+import { ResourceRegistry } from '#dispatcher';
+import { Downloads } from '#streaming';
 import { ExportStore } from '#tools';
 import { ExportDownloads, ExportResources } from './export-deliveries.js';
 import { ExportFiles } from './export-files.js';
@@ -10,43 +9,30 @@ import { EXPORT_SETTINGS, type ExportSettings, ExportTicketStore } from './expor
 import { ExportWalk } from './export-walk.js';
 
 /** Exports that are fetched after the call that created them, over HTTP and as resources. */
-@Module({})
+@Module({
+  providers: [
+    ExportTicketStore,
+    { provide: ExportStore, useExisting: ExportTicketStore },
+    ExportWalk,
+    ExportJournal,
+    ExportFiles,
+    { provide: Downloads, useClass: ExportDownloads },
+    ExportResources,
+  ],
+  exports: [ExportStore, Downloads],
+})
 export class ExportsModule {
+  /** Registers before the hooks of plugins run, which could otherwise take the scheme. */
+  constructor(resources: ResourceRegistry, exports: ExportResources) {
+    resources.register(exports);
+  }
+
   /** @param imports provide the dispatcher, governed data, policies, audit, events, the state keys and the shared state */
   static register(settings: ExportSettings, imports: ModuleMetadata['imports']): DynamicModule {
     return {
       module: ExportsModule,
       imports: [...(imports ?? [])],
-      providers: [
-        {
-          provide: ExportTicketStore,
-          useFactory: ({ exports }: SharedState, servedAt: ServedAt) =>
-            new ExportTicketStore(exports, settings, () => servedAt.downloads),
-          inject: [SharedState, ServedAt],
-        },
-        { provide: ExportStore, useExisting: ExportTicketStore },
-        { provide: EXPORT_SETTINGS, useValue: settings },
-        ExportWalk,
-        ExportJournal,
-        ExportFiles,
-        { provide: Downloads, useClass: ExportDownloads },
-        {
-          provide: ExportResources,
-          useFactory: (
-            files: ExportFiles,
-            office: ExportTicketStore,
-            keys: StateKeys,
-            registry: ResourceRegistry,
-          ) => {
-            const sealed = new SealedText(keys, 'parley export part');
-            const resources = new ExportResources({ files, office, sealed });
-            registry.register(resources);
-            return resources;
-          },
-          inject: [ExportFiles, ExportTicketStore, StateKeys, ResourceRegistry],
-        },
-      ],
-      exports: [ExportStore, Downloads],
+      providers: [{ provide: EXPORT_SETTINGS, useValue: settings }],
     };
   }
 }

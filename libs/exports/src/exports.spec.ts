@@ -46,7 +46,7 @@ describe('an export', () => {
         fc.boolean(),
         async (titles, partBytes, format, chosen) => {
           const rows = songs(titles.length, (index) => titles[index] as string);
-          const room = exportsUnderTest(rows, { partBytes });
+          const room = exportsUnderTest(rows, { settings: { partBytes } });
           const order = orderOf({ format, ...(!chosen && { columns: [] }) });
           const id = await promise(room, ANN, order);
           const whole = (await download(room, id, ANN)).join('');
@@ -127,7 +127,7 @@ describe('an export', () => {
   it('is broken off when it is taken back', async () => {
     const room = exportsUnderTest(songs(3000));
     const id = await promise(room, ANN);
-    room.reader.before = () => void room.office.revoke(id, ANN);
+    room.reader.before = () => void room.tickets.revoke(id, ANN);
     await expect(download(room, id, ANN)).rejects.toMatchObject(refusedWith({ code: 'cancelled' }));
   });
 
@@ -168,7 +168,7 @@ describe('an export', () => {
 
   it('whose columns changed between two parts is not put together', async () => {
     const [store, keys] = [new ProcessVersionedStore(), processSecret()];
-    const common = { partBytes: 300, store, keys };
+    const common = { settings: { partBytes: 300 }, store, keys };
     const wide = exportsUnderTest(songs(30), { ...common, policy: { classes: { Song: {} } } });
     const narrow = exportsUnderTest(songs(30), common);
     const id = await promise(wide, ANN, orderOf({ columns: [] }));
@@ -187,17 +187,17 @@ describe('the ticket of an export', () => {
   it('that was taken back makes room for another', async () => {
     const room = exportsUnderTest([], { settings: { maxPerOwner: 2 } });
     const [kept, back] = [await promise(room, ANN), await promise(room, ANN)];
-    await room.office.revoke(back, ANN);
+    await room.tickets.revoke(back, ANN);
     await promise(room, ANN);
-    expect(await room.office.find(kept, ANN)).toBeDefined();
-    expect(await room.office.open(ANN)).toHaveLength(2);
+    expect(await room.tickets.find(kept, ANN)).toBeDefined();
+    expect(await room.tickets.open(ANN)).toHaveLength(2);
   });
 
   it('is found by its owner alone: same principal, tenant and agent, and no sub-agent', async () => {
-    const { office } = exportsUnderTest([]);
+    const { tickets } = exportsUnderTest([]);
     const agent = agentOf('ann', { tenantId: 'acme' });
-    const id = (await office.promise(orderOf(), { agent })).uri.slice('export://'.length);
-    expect(await office.find(id, agentOf('ann', { tenantId: 'acme' }))).toBeDefined();
+    const id = (await tickets.promise(orderOf(), { agent })).uri.slice('export://'.length);
+    expect(await tickets.find(id, agentOf('ann', { tenantId: 'acme' }))).toBeDefined();
     const others = [
       agentOf('bob', { tenantId: 'acme' }),
       agentOf('ann', { tenantId: 'globex' }),
@@ -206,13 +206,13 @@ describe('the ticket of an export', () => {
       deriveAgent(agent),
     ];
     for (const other of others) {
-      expect(await office.find(id, other)).toBeUndefined();
-      expect(await office.revoke(id, other)).toBe(false);
-      expect(await office.open(other)).toEqual([]);
+      expect(await tickets.find(id, other)).toBeUndefined();
+      expect(await tickets.revoke(id, other)).toBe(false);
+      expect(await tickets.open(other)).toEqual([]);
     }
-    await expect(office.promise(orderOf(), { agent: deriveAgent(agent) })).rejects.toBeInstanceOf(Refused);
-    expect(await office.revoke(id, agent)).toBe(true);
-    expect(await office.find(id, agent)).toBeUndefined();
+    await expect(tickets.promise(orderOf(), { agent: deriveAgent(agent) })).rejects.toBeInstanceOf(Refused);
+    expect(await tickets.revoke(id, agent)).toBe(true);
+    expect(await tickets.find(id, agent)).toBeUndefined();
   });
 
   it('never stands beside more than the allowed number, and the oldest give way', async () => {
@@ -221,10 +221,11 @@ describe('the ticket of an export', () => {
         fc.integer({ min: 1, max: 5 }),
         fc.integer({ min: 0, max: 12 }),
         async (most, asked) => {
-          const { office } = exportsUnderTest([], { settings: { maxPerOwner: most } });
+          const { tickets } = exportsUnderTest([], { settings: { maxPerOwner: most } });
           const uris: string[] = [];
-          for (let n = 0; n < asked; n += 1) uris.push((await office.promise(orderOf(), { agent: ANN })).uri);
-          const open = (await office.open(ANN)).map(({ uri }) => uri);
+          for (let n = 0; n < asked; n += 1)
+            uris.push((await tickets.promise(orderOf(), { agent: ANN })).uri);
+          const open = (await tickets.open(ANN)).map(({ uri }) => uri);
           expect(open.toSorted()).toEqual(uris.slice(-most).toSorted());
           expect(new Set(uris).size).toBe(asked);
         },

@@ -3,13 +3,14 @@ import { NestFactory } from '@nestjs/core';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CurrentAgents } from '#core';
 import { type AuditRecord, AuditSink } from '#audit';
+import { Authenticator } from '#auth';
 import { processState, SharedState } from '#state';
 import { ConfigVersions, loadConfig } from '#config';
-import { RecordReader } from '#data';
+import { PrincipalResolver, RecordReader } from '#data';
 import { MongoConnection } from '#data-mongo';
-import { CallJournal, Kernel } from '#dispatcher';
+import { Approver, CallJournal, Kernel } from '#dispatcher';
 import { Policies, readEnvironmentGates } from '#policy';
-import { ToolRegistry, ToolRunner } from '#tools';
+import { ExportStore, ToolRegistry, ToolRunner } from '#tools';
 import { instanceModule, type InstanceOptions } from './instance.module.js';
 
 class NoAudit extends AuditSink {
@@ -61,7 +62,8 @@ function moduleWith(options: Partial<InstanceOptions>): DynamicModule {
 describe('the modules of an instance', () => {
   it('have nothing in common with those of another instance', async () => {
     const [one, other] = [await open(), await open()];
-    for (const token of [ToolRegistry, SharedState, ConfigVersions, Policies, CallJournal, Kernel])
+    const shared = [ToolRegistry, SharedState, ConfigVersions, Policies, CallJournal, Kernel];
+    for (const token of [...shared, Authenticator, Approver, ExportStore, PrincipalResolver])
       expect(one.get<object>(token as never)).not.toBe(other.get<object>(token as never));
   });
 
@@ -77,6 +79,12 @@ describe('the modules of an instance', () => {
     const app = await open({ overrides: [{ provide: AuditSink, useValue: audit }] });
     expect(app.get(AuditSink)).toBe(audit);
     expect(Reflect.get(app.get(CallJournal), 'audit')).toBe(audit);
+  });
+
+  it('take an override of a provider that the decorator of a module declares', async () => {
+    const exports = { provide: ExportStore, useValue: { maxRows: 7 } };
+    const app = await open({ overrides: [exports] });
+    expect(app.get<ExportStore>(ExportStore as never)).toBe(exports.useValue);
   });
 
   it('refuse an override that would replace nothing', () => {

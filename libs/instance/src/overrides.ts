@@ -5,6 +5,10 @@ type Imported = Type<unknown> | DynamicModule | Promise<DynamicModule> | Forward
 const tokenOf = (provider: Provider): InjectionToken =>
   typeof provider === 'function' ? provider : provider.provide;
 
+/** The decorator's own providers: Nest makes them before those of the dynamic module, which replace them by token. */
+const declaredBy = ({ module }: DynamicModule): readonly Provider[] =>
+  (Reflect.getMetadata('providers', module) as readonly Provider[] | undefined) ?? [];
+
 /**
  * Returns the same modules with these providers instead of the providers of their tokens, wherever they are provided:
  * like `overrideProvider` in tests, but for a running application. An override injects the providers visible at that
@@ -19,14 +23,18 @@ export function overrideProviders(root: DynamicModule, overrides: readonly Provi
   const overridden = (module: DynamicModule): DynamicModule => {
     const known = done.get(module);
     if (known) return known;
+    const override = (provider: Provider): Provider | undefined => {
+      const token = tokenOf(provider);
+      unused.delete(token);
+      return byToken.get(token);
+    };
     const made: DynamicModule = {
       ...module,
       imports: (module.imports ?? []).map((one: Imported) => (isDynamic(one) ? overridden(one) : one)),
-      providers: (module.providers ?? []).map((provider) => {
-        const token = tokenOf(provider);
-        unused.delete(token);
-        return byToken.get(token) ?? provider;
-      }),
+      providers: [
+        ...(module.providers ?? []).map((provider) => override(provider) ?? provider),
+        ...declaredBy(module).flatMap((provider) => override(provider) ?? []),
+      ],
     };
     done.set(module, made);
     return made;

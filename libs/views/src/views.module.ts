@@ -1,27 +1,21 @@
 import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
 import { ResourceRegistry } from '#dispatcher';
-import { readResultsView } from './results-view.js';
-import { ViewResources } from './view-resources.js';
+import { VIEW_PAGES, ViewResources } from './view-resources.js';
 
 /** Pages that show results at hosts of MCP Apps, as resources. */
-@Module({})
+@Module({ providers: [ViewResources] })
 export class ViewsModule {
-  /** @param folder of the built pages. @param imports provide the registry of resources */
-  static register(folder: () => string, imports: ModuleMetadata['imports']): DynamicModule {
+  /** Registers before the hooks of plugins run, which could otherwise take the scheme. */
+  constructor(resources: ResourceRegistry, views: ViewResources) {
+    resources.register(views);
+  }
+
+  /** @param pages returns the folder of the built pages. @param imports provide the registry of resources */
+  static register(pages: () => string, imports: ModuleMetadata['imports']): DynamicModule {
     return {
       module: ViewsModule,
       imports: [...(imports ?? [])],
-      providers: [
-        {
-          provide: ViewResources,
-          useFactory: (registry: ResourceRegistry) => {
-            const views = new ViewResources(() => readResultsView(folder()));
-            registry.register(views);
-            return views;
-          },
-          inject: [ResourceRegistry],
-        },
-      ],
+      providers: [{ provide: VIEW_PAGES, useValue: pages }],
     };
   }
 }

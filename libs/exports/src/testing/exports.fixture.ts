@@ -116,7 +116,6 @@ export function agentOf(
 export interface ExportsUnderTestOptions {
   readonly settings?: Partial<ExportSettings>;
   readonly policy?: Partial<PolicyConfig>;
-  readonly partBytes?: number;
   /** State that replicas share. */
   readonly store?: ProcessVersionedStore;
   readonly keys?: StateKeys;
@@ -131,7 +130,9 @@ export function exportsUnderTest(rows: readonly ParseRow[], options: ExportsUnde
   const reader = new WalkedReader(rows);
   const sessions = new Sessions();
   const audit = new KeptAudit();
-  const office = new ExportTicketStore(options.store ?? new ProcessVersionedStore(), settings);
+  const tickets = new ExportTicketStore({ exports: options.store ?? new ProcessVersionedStore() }, settings, {
+    downloads: '/exports',
+  });
   const canaries: string[] = [];
   const records = new GovernedRecordsSource(
     new AgentScopes(policies),
@@ -141,18 +142,16 @@ export function exportsUnderTest(rows: readonly ParseRow[], options: ExportsUnde
   );
   const tool = { name: 'export_data' } as ToolDefinition;
   const files = new ExportFiles(
-    office,
+    tickets,
     new ExportWalk(records, settings, new DataBudgets(new ProcessBudgetLedger(), () => null)),
     new ExportJournal(audit, policies),
     { list: ({ agent }) => (agent.shape.tools.permits(tool.name) ? [tool] : []) },
     policies,
     { emit: (_event: unknown, { phrase }: { phrase: string }) => canaries.push(phrase) > 0 },
   );
-  const sealed = new SealedText(options.keys ?? processSecret(), 'test');
-  const { partBytes } = options;
-  const resources = new ExportResources({ files, office, sealed, ...(partBytes && { partBytes }) });
-  const downloads = new ExportDownloads(files, office);
-  return { reader, sessions, audit, office, canaries, resources, downloads, records };
+  const resources = new ExportResources(files, tickets, options.keys ?? processSecret(), settings);
+  const downloads = new ExportDownloads(files, tickets);
+  return { reader, sessions, audit, tickets, canaries, resources, downloads, records };
 }
 
 export type Room = ReturnType<typeof exportsUnderTest>;
@@ -166,8 +165,8 @@ export const orderOf = (changes: Partial<ExportOrder> = {}): ExportOrder => ({
 });
 
 /** The id of a promised export. */
-export async function promise({ office }: Room, agent: Agent, order = orderOf()): Promise<string> {
-  return (await office.promise(order, { agent })).uri.slice('export://'.length);
+export async function promise({ tickets }: Room, agent: Agent, order = orderOf()): Promise<string> {
+  return (await tickets.promise(order, { agent })).uri.slice('export://'.length);
 }
 
 export async function download(

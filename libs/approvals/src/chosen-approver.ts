@@ -1,0 +1,107 @@
+import { Inject, Injectable, Logger, type Provider } from '@nestjs/common';
+import { EventEmitter2 } from '@nestjs/event-emitter';
+import { Refused } from '#core';
+import { AuditSink } from '#audit';
+import { SharedState } from '#state';
+import { type ApprovalDecision, type ApprovalRequest, Approver, ProtocolFault } from '#dispatcher';
+import { APPROVAL_OPTIONS } from './approval-service.js';
+import { ApprovalWebhook, type ApprovalWebhookOptions } from './approval-webhook.js';
+import { ApproversInTurn, ClientApprover, StoredApprover } from './approvers.js';
+import { RecordedApprover } from './recorded-approver.js';
+
+/** Who decides on calls that need the approval of a person; durations in seconds. */
+export interface ApprovalsModuleOptions {
+  readonly mode: 'client' | 'desk' | 'both';
+  /** How long a client has to answer. */
+  readonly clientTimeout: number;
+  /** How long a case waits for another person. */
+  readonly expiry: number;
+  /** Names of the agents that may decide. */
+  readonly approvers: readonly string[];
+  /** Receives every new case. Null: none. */
+  readonly webhook: Omit<ApprovalWebhookOptions, 'log'> | null;
+}
+
+/** Sends new cases to the operator's webhook, and ends with the application. */
+@Injectable()
+export class ApprovalAnnouncements {
+  private readonly webhook: ApprovalWebhook | null;
+
+  constructor(@Inject(APPROVAL_OPTIONS) { webhook }: ApprovalsModuleOptions) {
+    this.webhook = webhook && new ApprovalWebhook({ ...webhook, log: new Logger(ApprovalWebhook.name) });
+  }
+
+  readonly announce = (opened: Parameters<ApprovalWebhook['announce']>[0]) => this.webhook?.announce(opened);
+
+  async onModuleDestroy(): Promise<void> {
+    await this.webhook?.close();
+  }
+}
+
+function chosenApprover(
+  { mode, clientTimeout, expiry }: ApprovalsModuleOptions,
+  { approvals: desk, bus }: SharedState,
+  { announce }: ApprovalAnnouncements,
+): Approver {
+  const client = new ClientApprover(clientTimeout);
+  const another = new StoredApprover({ desk, bus, announce }, { expiry });
+  switch (mode) {
+    case 'client':
+      return client;
+    case 'desk':
+      return another;
+    case 'both':
+      return new ApproversInTurn([client, another]);
+  }
+}
+
+/** Asks whom the configuration names. */
+@Injectable()
+export class ConfiguredApprover extends RecordedApprover {
+  constructor(
+    @Inject(APPROVAL_OPTIONS) options: ApprovalsModuleOptions,
+    announcements: ApprovalAnnouncements,
+    shared: SharedState,
+    events: EventEmitter2,
+    audit: AuditSink,
+  ) {
+    const timeout = options.mode === 'client' ? options.clientTimeout : options.expiry;
+    super(chosenApprover(options, shared, announcements), timeout, { events, audit, log: logOfRecords() });
+  }
+}
+
+const logOfRecords = () => new Logger(RecordedApprover.name);
+
+const OUTCOMES: readonly unknown[] = ['approve', 'deny', 'unavailable'];
+const UNDECIDED: ApprovalDecision = { outcome: 'unavailable', reason: 'nobody could decide' };
+
+/** Calls code of the application. An error of it denies the call, and so does an answer that is no decision. */
+class BoundApprover extends Approver {
+  private readonly logger = new Logger('Approvals');
+
+  constructor(private readonly bound: Approver) {
+    super();
+  }
+
+  async review(request: ApprovalRequest): Promise<ApprovalDecision> {
+    try {
+      const decision = (await this.bound.review(request)) as ApprovalDecision | undefined;
+      if (decision && OUTCOMES.includes(decision.outcome)) return decision;
+      this.logger.error('the bound Approver answered with no decision');
+    } catch (error) {
+      if (error instanceof ProtocolFault || error instanceof Refused) throw error;
+      this.logger.error(`the bound Approver failed: ${String(error)}`);
+    }
+    return UNDECIDED;
+  }
+}
+
+/** Overrides the approver with an application's own; what it decides is recorded like any other decision. */
+export function approvedBy(bound: Approver): Provider {
+  return {
+    provide: Approver,
+    useFactory: (events: EventEmitter2, audit: AuditSink, { clientTimeout }: ApprovalsModuleOptions) =>
+      new RecordedApprover(new BoundApprover(bound), clientTimeout, { events, audit, log: logOfRecords() }),
+    inject: [EventEmitter2, AuditSink, APPROVAL_OPTIONS],
+  };
+}
