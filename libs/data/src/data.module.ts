@@ -1,4 +1,4 @@
-import { type DynamicModule, Logger, Module, type ModuleMetadata } from '@nestjs/common';
+import { type DynamicModule, Injectable, Logger, Module, type ModuleMetadata } from '@nestjs/common';
 import { SharedState } from '#state';
 import { AgentScopes, Policies, type ReportBindingIssues } from '#policy';
 import {
@@ -30,8 +30,40 @@ function bindingIssuesReport(): ReportBindingIssues {
   };
 }
 
+/** Reads roles as strictly as the policy of the agent says. */
+@Injectable()
+class PolicyPrincipalResolver extends PrincipalResolver {
+  constructor(directory: PrincipalDirectory, policies: Policies) {
+    super(directory, (agent) => policies.of(agent).switches.strictRole);
+  }
+}
+
+@Injectable()
+class ReportedAgentScopes extends AgentScopes {
+  constructor(policies: Policies) {
+    super(policies, bindingIssuesReport());
+  }
+}
+
+@Injectable()
+class SharedWriteKeys extends StoredWriteKeys {
+  constructor(shared: SharedState) {
+    super(shared);
+  }
+}
+
 /** Governed access to rows over the ports that an adapter provides: all reads and writes for an agent use it. */
-@Module({})
+@Module({
+  providers: [
+    { provide: PrincipalResolver, useClass: PolicyPrincipalResolver },
+    { provide: AgentScopes, useClass: ReportedAgentScopes },
+    { provide: WriteKeys, useClass: SharedWriteKeys },
+    GovernedRecordsSource,
+    GovernedSearchSource,
+    GovernedWritesSource,
+  ],
+  exports: [PrincipalResolver, GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource],
+})
 export class DataModule {
   /**
    * @param turns how the database is shared among principals
@@ -41,29 +73,7 @@ export class DataModule {
     return {
       module: DataModule,
       imports: [...(imports ?? [])],
-      providers: [
-        {
-          provide: PrincipalResolver,
-          useFactory: (directory: PrincipalDirectory, policies: Policies) =>
-            new PrincipalResolver(directory, (agent) => policies.of(agent).switches.strictRole),
-          inject: [PrincipalDirectory, Policies],
-        },
-        {
-          provide: AgentScopes,
-          useFactory: (policies: Policies) => new AgentScopes(policies, bindingIssuesReport()),
-          inject: [Policies],
-        },
-        { provide: DatabaseTurns, useValue: turns },
-        {
-          provide: WriteKeys,
-          useFactory: (shared: SharedState) => new StoredWriteKeys(shared),
-          inject: [SharedState],
-        },
-        GovernedRecordsSource,
-        GovernedSearchSource,
-        GovernedWritesSource,
-      ],
-      exports: [PrincipalResolver, GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource],
+      providers: [{ provide: DatabaseTurns, useValue: turns }],
     };
   }
 }

@@ -41,7 +41,7 @@ import { BuiltInToolsModule, ToolRegistry, ToolRunner, ToolsModule } from '#tool
 import { ViewsModule } from '#views';
 import { AuthModule } from './auth/auth.module.js';
 import { databaseTurnsOf, parseConnectionOf, StoresModule } from './data/stores.module.js';
-import { UngovernedData, ungovernedProvider } from './data/ungoverned-data.js';
+import { UNGOVERNED_NAMES, UngovernedData } from './data/ungoverned-data.js';
 import { overrideProviders } from './overrides.js';
 import { builtPage, productVersion } from './package-files.js';
 import type { PluginModule } from './plugins.js';
@@ -118,7 +118,7 @@ class UngovernedModule {
     return {
       module: UngovernedModule,
       imports: [...imports],
-      providers: [ungovernedProvider(config)],
+      providers: [{ provide: UNGOVERNED_NAMES, useValue: config.ungoverned }, UngovernedData],
       exports: [UngovernedData],
     };
   }

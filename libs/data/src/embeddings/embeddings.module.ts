@@ -1,4 +1,4 @@
-import { type DynamicModule, Module, type Provider } from '@nestjs/common';
+import { type DynamicModule, Inject, Injectable, Module } from '@nestjs/common';
 import { EmbeddingProvider, OpenAiEmbeddings, type OpenAiEmbeddingOptions } from './openai-embeddings.js';
 import { EmbeddingBudget, type EmbeddingBudgetOptions, QueryEmbeddings } from './query-embeddings.js';
 
@@ -9,6 +9,27 @@ export type EmbeddingsModuleOptions = OpenAiEmbeddingOptions & {
   readonly budget: EmbeddingBudgetOptions | null;
 };
 
+const EMBEDDING_OPTIONS = Symbol('options of embeddings');
+
+@Injectable()
+class ConfiguredEmbeddings extends OpenAiEmbeddings {
+  constructor(
+    @Inject(EMBEDDING_OPTIONS) { budget: _budget, cacheSize: _size, ...endpoint }: EmbeddingsModuleOptions,
+  ) {
+    super(endpoint);
+  }
+}
+
+@Injectable()
+class ConfiguredQueryEmbeddings extends QueryEmbeddings {
+  constructor(
+    provider: EmbeddingProvider,
+    @Inject(EMBEDDING_OPTIONS) { cacheSize, budget }: EmbeddingsModuleOptions,
+  ) {
+    super(provider, { cacheSize, budget: budget && new EmbeddingBudget(budget) });
+  }
+}
+
 /**
  * Converts texts to vectors. Without options nothing is provided: a tool that needs `QueryEmbeddings` injects it optionally.
  */
@@ -18,21 +39,13 @@ export class EmbeddingsModule {
     return options
       ? {
           module: EmbeddingsModule,
-          providers: providersOf(options),
+          providers: [
+            { provide: EMBEDDING_OPTIONS, useValue: options },
+            { provide: EmbeddingProvider, useClass: ConfiguredEmbeddings },
+            { provide: QueryEmbeddings, useClass: ConfiguredQueryEmbeddings },
+          ],
           exports: [EmbeddingProvider, QueryEmbeddings],
         }
       : { module: EmbeddingsModule };
   }
-}
-
-function providersOf({ budget, cacheSize, ...endpoint }: EmbeddingsModuleOptions): Provider[] {
-  return [
-    { provide: EmbeddingProvider, useFactory: () => new OpenAiEmbeddings(endpoint) },
-    {
-      provide: QueryEmbeddings,
-      useFactory: (provider: EmbeddingProvider) =>
-        new QueryEmbeddings(provider, { cacheSize, budget: budget && new EmbeddingBudget(budget) }),
-      inject: [EmbeddingProvider],
-    },
-  ];
 }

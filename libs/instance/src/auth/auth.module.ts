@@ -1,4 +1,4 @@
-import { type DynamicModule, Logger, Module, type ModuleMetadata } from '@nestjs/common';
+import { type DynamicModule, Injectable, Logger, Module, type ModuleMetadata } from '@nestjs/common';
 import { type AgentShape, type ImpersonationOrder, sessionIdentity } from '#core';
 import { AuditSink } from '#audit';
 import {
@@ -140,36 +140,29 @@ function createAuthenticator(
   return new RuleAuthenticator(rules, { bearer: challenge, otherCredentials: headers });
 }
 
-/** Authenticates the caller by the rules of the served configuration version; every refusal is recorded. */
-@Module({})
+/** Admits callers by the rules of the served configuration version; every refusal is recorded. */
+@Injectable()
+class ConfiguredAuthenticator extends RecordedAuthenticator {
+  constructor(
+    versions: ConfigVersions,
+    directory: PrincipalDirectory,
+    impersonation: Impersonation,
+    oauth: OAuthRules,
+    audit: AuditSink,
+  ) {
+    const rulesOf = (version: LoadedConfig) => createAuthenticator(version, directory, impersonation, oauth);
+    super(new VersionAuthenticator(versions, rulesOf), audit);
+  }
+}
+
+/** Authentication as the configuration declares it. */
+@Module({
+  providers: [OAuthRules, CurrentDocuments, { provide: Authenticator, useClass: ConfiguredAuthenticator }],
+  exports: [Authenticator, CurrentDocuments],
+})
 export class AuthModule {
   /** @param imports provide the configuration versions, the stores, audit, the shared state and the paths of MCP */
   static register(imports: ModuleMetadata['imports']): DynamicModule {
-    return {
-      module: AuthModule,
-      imports: [...(imports ?? [])],
-      providers: [
-        OAuthRules,
-        CurrentDocuments,
-        {
-          provide: Authenticator,
-          useFactory: (
-            versions: ConfigVersions,
-            directory: PrincipalDirectory,
-            impersonation: Impersonation,
-            oauth: OAuthRules,
-            audit: AuditSink,
-          ) =>
-            new RecordedAuthenticator(
-              new VersionAuthenticator(versions, (version) =>
-                createAuthenticator(version, directory, impersonation, oauth),
-              ),
-              audit,
-            ),
-          inject: [ConfigVersions, PrincipalDirectory, Impersonation, OAuthRules, AuditSink],
-        },
-      ],
-      exports: [Authenticator, CurrentDocuments],
-    };
+    return { module: AuthModule, imports: [...(imports ?? [])] };
   }
 }

@@ -1,7 +1,6 @@
-import type { Provider } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { Refused, refusals } from '#core';
 import { AuditSink } from '#audit';
-import type { ParleyConfig } from '#config';
 import { type OperationContext, type ParseRow, RecordReader, RecordWriter, type SortKey } from '#data';
 import type { Where } from '#policy';
 
@@ -34,13 +33,17 @@ export interface UngovernedRecords {
   delete(className: string, objectId: string): Promise<boolean>;
 }
 
+/** Injection token of the names that the operator permits. */
+export const UNGOVERNED_NAMES = Symbol('names of ungoverned access');
+
 /**
  * The only named access without a policy: the operator lists it in `ungoverned`, and the record and `doctor` report it.
  */
+@Injectable()
 export class UngovernedData {
   /** @internal Made by the module. */
   constructor(
-    private readonly names: readonly string[],
+    @Inject(UNGOVERNED_NAMES) private readonly names: readonly string[],
     private readonly reader: RecordReader,
     private readonly writer: RecordWriter,
     private readonly audit: AuditSink,
@@ -97,14 +100,4 @@ export class UngovernedData {
       });
     }
   }
-}
-
-/** @param ungoverned names that the operator permits */
-export function ungovernedProvider({ ungoverned }: Pick<ParleyConfig, 'ungoverned'>): Provider {
-  return {
-    provide: UngovernedData,
-    useFactory: (reader: RecordReader, writer: RecordWriter, audit: AuditSink) =>
-      new UngovernedData(ungoverned, reader, writer, audit),
-    inject: [RecordReader, RecordWriter, AuditSink],
-  };
 }
