@@ -21,7 +21,7 @@ export {
 } from './data/open-database.js';
 export { catalogueOf, directoryOf, parseConnectionOf } from './data/stores.module.js';
 export { UngovernedData, type UngovernedQuery, type UngovernedRecords } from './data/ungoverned-data.js';
-export { instanceModule } from './instance.module.js';
+export { instanceModule, OFFERED_PROVIDERS } from './instance.module.js';
 export { fieldsOf } from './observability.js';
 export { builtPage, productVersion } from './package-files.js';
 export { ParleyInstance } from './parley-instance.js';

@@ -1,4 +1,4 @@
-import { type DynamicModule, type InjectionToken, Module, type Provider } from '@nestjs/common';
+import { type DynamicModule, Injectable, type InjectionToken, Module, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { EventEmitterModule } from '@nestjs/event-emitter';
 import { CurrentAgents } from '#core';
@@ -36,7 +36,7 @@ import { ProcessTaskQueue, type TaskQueue, TasksModule } from '#tasks';
 import { type EnvironmentGates, Policies } from '#policy';
 import { StreamingModule, type StreamingModuleOptions, WireModule } from '#streaming';
 import { SubscriptionsModule } from '#subscriptions';
-import { NOTHING_OBSERVED, type Observability, TelemetryModule } from '#telemetry';
+import { type KnownNames, NOTHING_OBSERVED, type Observability, TelemetryModule } from '#telemetry';
 import { BuiltInToolsModule, ToolRegistry, ToolRunner, ToolsModule } from '#tools';
 import { ViewsModule } from '#views';
 import { AuthModule } from './auth/auth.module.js';
@@ -70,8 +70,11 @@ export interface InstanceOptions {
   readonly plugins?: readonly PluginModule[];
 }
 
-/** The providers that plugins may inject. All others are invisible to plugins, so no plugin reads an ungoverned row. */
-const FOR_PLUGINS: readonly InjectionToken[] = [
+/**
+ * The providers that plugins and embedding applications may inject. All others are invisible to them, so no plugin reads
+ * an ungoverned row.
+ */
+export const OFFERED_PROVIDERS: readonly (abstract new (...args: never[]) => unknown)[] = [
   ToolRegistry,
   PromptRegistry,
   ResourceRegistry,
@@ -89,25 +92,30 @@ const FOR_PLUGINS: readonly InjectionToken[] = [
 /** The configuration and its versions, the policies and agents of each, and the events of the instance. */
 @Module({})
 class CoreModule {
-  static register(loaded: LoadedConfig, state: DynamicModule): DynamicModule {
+  static register(loaded: LoadedConfig, { limiters }: SharedState): DynamicModule {
+    const versions = new ConfigVersions(loaded, limiters);
     return {
       module: CoreModule,
-      imports: [state, EventEmitterModule.forRoot({ wildcard: true })],
+      imports: [EventEmitterModule.forRoot({ wildcard: true })],
       providers: [
-        {
-          provide: ConfigVersions,
-          useFactory: ({ limiters }: SharedState) => new ConfigVersions(loaded, limiters),
-          inject: [SharedState],
-        },
+        { provide: ConfigVersions, useValue: versions },
         { provide: CurrentAgents, useExisting: ConfigVersions },
-        {
-          provide: Policies,
-          useFactory: ({ policies }: ConfigVersions) => policies,
-          inject: [ConfigVersions],
-        },
+        { provide: Policies, useValue: versions.policies },
       ],
       exports: [ConfigVersions, CurrentAgents, Policies],
     };
+  }
+}
+
+/** The names that metrics and traces may contain; any other name comes from a client. */
+@Injectable()
+class RegisteredNames implements KnownNames {
+  readonly isTool: KnownNames['isTool'];
+  readonly isPrompt: KnownNames['isPrompt'];
+
+  constructor(tools: ToolRegistry, prompts: PromptRegistry) {
+    this.isTool = (name) => tools.get(name) !== undefined;
+    this.isPrompt = (name) => prompts.get(name) !== undefined;
   }
 }
 
@@ -160,7 +168,7 @@ export function instanceModule(options: InstanceOptions): DynamicModule {
   const { server, llm, tasks, exports, approvals } = config;
 
   const state = StateModule.register(shared);
-  const core = CoreModule.register(loaded, state);
+  const core = CoreModule.register(loaded, shared);
   const keys = StateKeysModule.register(stateKeysOf(config), [state]);
   const parse = parseConnectionOf(config.parse);
   const stores = StoresModule.register({ mongo, parse, liveQuery: config.liveQuery }, [state]);
@@ -181,17 +189,7 @@ export function instanceModule(options: InstanceOptions): DynamicModule {
     },
     [core, state, stores, data, audit, approving, registry],
   );
-  const telemetry = TelemetryModule.register(
-    observed,
-    {
-      useFactory: (tools: ToolRegistry, prompts: PromptRegistry) => ({
-        isTool: (name: string) => tools.get(name) !== undefined,
-        isPrompt: (name: string) => prompts.get(name) !== undefined,
-      }),
-      inject: [ToolRegistry, PromptRegistry],
-    },
-    [registry, dispatcher],
-  );
+  const telemetry = TelemetryModule.register(observed, RegisteredNames, [registry, dispatcher]);
   const wire = WireModule.register(server.path, [state]);
   const exporting = ExportsModule.register(
     {
@@ -250,7 +248,7 @@ export function instanceModule(options: InstanceOptions): DynamicModule {
     tasking,
     streaming,
   ]);
-  const forPlugins = PluginAccessModule.register(FOR_PLUGINS, [
+  const forPlugins = PluginAccessModule.register(OFFERED_PROVIDERS, [
     registry,
     dispatcher,
     stores,

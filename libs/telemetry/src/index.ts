@@ -3,4 +3,5 @@ export { MetricsListener } from './metrics/metrics-listener.js';
 export * from './telemetry.js';
 export { openTracing } from './tracing/open-tracing.js';
 export type { CallerTraces } from './tracing/tracing.js';
+export type { KnownNames } from './service-telemetry.js';
 export { NOTHING_OBSERVED, type Observability, TelemetryModule } from './telemetry.module.js';

@@ -1,4 +1,4 @@
-import { type DynamicModule, type FactoryProvider, Module, type ModuleMetadata } from '@nestjs/common';
+import { type DynamicModule, Module, type ModuleMetadata, type Type } from '@nestjs/common';
 import { type KnownNames, type Observers, ServiceTelemetry } from './service-telemetry.js';
 
 import { Telemetry } from './telemetry.js';
@@ -11,10 +11,10 @@ export const NOTHING_OBSERVED: Observability = Object.freeze({ tracing: null, me
 /** Traces and metrics. `Telemetry` is null where nothing listens. */
 @Module({})
 export class TelemetryModule {
-  /** @param names of what exists, made from what `imports` export */
+  /** @param names injects what `imports` export */
   static register(
     { tracing, metrics }: Observability,
-    names: Pick<FactoryProvider<KnownNames>, 'useFactory' | 'inject'>,
+    names: Type<KnownNames>,
     imports: ModuleMetadata['imports'],
   ): DynamicModule {
     if (!tracing && !metrics)
@@ -27,7 +27,7 @@ export class TelemetryModule {
       module: TelemetryModule,
       imports: [...(imports ?? [])],
       providers: [
-        { ...names, provide: KNOWN_NAMES },
+        { provide: KNOWN_NAMES, useClass: names },
         {
           provide: Telemetry,
           useFactory: (known: KnownNames) => new ServiceTelemetry({ tracing, metrics, names: known }),

@@ -1,3 +1,4 @@
+import { Injectable } from '@nestjs/common';
 import type { AggregationCursor, Document, FindCursor } from 'mongodb';
 import {
   type AggregateQuery,
@@ -10,10 +11,10 @@ import {
   type QueryPlan,
   RecordReader,
   type RelatedQuery,
-  type SchemaCatalogue,
+  SchemaCatalogue,
 } from '#data';
 import { boundedRows } from '../answers/bounded-rows.js';
-import type { MongoConnection } from '../connection/mongo-connection.js';
+import { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { aggregateRow, pipelineToStorage } from '../query/pipeline-to-storage.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
@@ -38,6 +39,7 @@ const EXPECTED = { pipeline: 4 * 1024 * 1024, row: 2048 };
  * Reads Parse rows from MongoDB (5.0 or newer), one command per call. Included pointers are joined inside that command;
  * pointers in arrays, and all pointers of a search by distance, need one further find per include.
  */
+@Injectable()
 export class MongoRecordReader extends RecordReader {
   constructor(
     private readonly connection: MongoConnection,

@@ -1,14 +1,15 @@
+import { Injectable } from '@nestjs/common';
 import type { Document, IndexDescription, OptionalUnlessRequiredId } from 'mongodb';
 import {
   type NewClass,
   NO_PERMISSIONS,
   type OperationContext,
-  type SchemaCatalogue,
+  SchemaCatalogue,
   SchemaWriter,
   StoreError,
 } from '#data';
 import type { FieldSchema } from '#policy';
-import type { MongoConnection, StoredDocument } from '../connection/mongo-connection.js';
+import { MongoConnection, type StoredDocument } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { pointerColumn } from '../storage/storage-names.js';
 import { schemaRow, storedType } from './schema-row.js';
@@ -114,6 +115,7 @@ export async function withdrawColumns(
 }
 
 /** Changes `_SCHEMA` as Parse Server does. A change that was sent is completed: its signal only prevents the start. */
+@Injectable()
 export class MongoSchemaWriter extends SchemaWriter {
   constructor(
     private readonly connection: MongoConnection,

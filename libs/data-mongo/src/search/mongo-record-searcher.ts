@@ -1,3 +1,4 @@
+import { Injectable } from '@nestjs/common';
 import type { Document } from 'mongodb';
 import {
   answerLeft,
@@ -8,7 +9,7 @@ import {
   type OperationContext,
   type Passage,
   RecordSearcher,
-  type SchemaCatalogue,
+  SchemaCatalogue,
   type SearchHit,
   type TextMatch,
   type TextSearchQuery,
@@ -16,7 +17,7 @@ import {
 } from '#data';
 import type { Where } from '#policy';
 import { boundedRows } from '../answers/bounded-rows.js';
-import type { MongoConnection } from '../connection/mongo-connection.js';
+import { MongoConnection } from '../connection/mongo-connection.js';
 import { asSearchOperation } from '../errors.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
 import { projectionOf, wantedFields } from '../read/includes.js';
@@ -54,6 +55,7 @@ const EXPECTED_BYTES = 1024 * 1024;
 const asItIs = (document: Document): Document => document;
 
 /** Searches with Atlas Search (`$search`, `$searchMeta`, `$vectorSearch`), one command per call. */
+@Injectable()
 export class MongoRecordSearcher extends RecordSearcher {
   constructor(
     private readonly connection: MongoConnection,

@@ -1,3 +1,4 @@
+import { Injectable } from '@nestjs/common';
 import {
   type CatalogueOptions,
   ClassSchemas,
@@ -5,7 +6,7 @@ import {
   NO_PERMISSIONS,
   type OperationContext,
   RenewedCatalogue,
-  type SchemaCatalogue,
+  SchemaCatalogue,
   SchemaWriter,
   StoreError,
 } from '#data';
@@ -18,7 +19,7 @@ import {
   type IndexSchema,
   type SchemaSnapshot,
 } from '#policy';
-import { MASTER_KEY, type ParseAnswer, type ParseConnection } from '../connection/parse-connection.js';
+import { MASTER_KEY, type ParseAnswer, ParseConnection } from '../connection/parse-connection.js';
 import {
   CLASS_NOT_EMPTY,
   classPath,
@@ -128,6 +129,7 @@ export class ParseSchemaCatalogue extends RenewedCatalogue {
  * Changes classes through Parse Server, whose schema cache would otherwise be out of date. Needs the master key. A change
  * that was sent is completed: its signal only prevents the start.
  */
+@Injectable()
 export class ParseSchemaWriter extends SchemaWriter {
   constructor(
     private readonly connection: ParseConnection,

@@ -12,7 +12,7 @@ import {
   SchemaCatalogue,
   type SessionOwner,
 } from '#data';
-import { DataBudgets, processSecret, SealedText, type StateKeys } from '#dispatcher';
+import { DataBudgets, processSecret, type StateKeys } from '#dispatcher';
 import { AgentScopes, compilePolicy, Policies, type PolicyConfig } from '#policy';
 import type { EmbeddedResource, ExportOrder, ToolDefinition } from '#tools';
 import { ExportDownloads, ExportResources } from '../export-deliveries.js';

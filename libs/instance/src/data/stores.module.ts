@@ -1,4 +1,12 @@
-import { type DynamicModule, Logger, Module, type ModuleMetadata, type Provider } from '@nestjs/common';
+import {
+  type DynamicModule,
+  Inject,
+  Injectable,
+  Logger,
+  Module,
+  type ModuleMetadata,
+  type Provider,
+} from '@nestjs/common';
 import {
   CachedPrincipalDirectory,
   DatabaseTurns,
@@ -117,14 +125,14 @@ export class StoresModule {
       { provide: PrincipalDirectory, useExisting: CachedPrincipalDirectory },
       {
         provide: Impersonation,
-        useFactory: () => new Impersonation(mongo ? new MongoUserSessions(mongo) : new NoUserSessions()),
+        useValue: new Impersonation(mongo ? new MongoUserSessions(mongo) : new NoUserSessions()),
       },
       {
         provide: ChangeSources,
         useFactory: (catalogue: SchemaCatalogue) => changeSources(mongo, liveQuery, catalogue),
         inject: [SchemaCatalogue],
       },
-      ...(parse ? withParseServer(mongo, parse) : withDatabaseAlone(existing(mongo))),
+      ...(parse ? withParseServer({ mongo, parse }) : withDatabaseAlone(existing(mongo))),
     ];
     return {
       module: StoresModule,
@@ -170,80 +178,87 @@ async function changeSources(
   };
 }
 
+@Injectable()
+class DatabaseWriter extends ForgettingWriter {
+  constructor(
+    connection: MongoConnection,
+    catalogue: SchemaCatalogue,
+    directory: CachedPrincipalDirectory,
+    written: WrittenClasses,
+  ) {
+    super(new MongoRecordWriter(connection, catalogue), written.watchingRows(directory));
+  }
+}
+
 function withDatabaseAlone(mongo: MongoConnection): Provider[] {
+  const directory = new CachedPrincipalDirectory(
+    new MongoPrincipalDirectory(mongo),
+    SESSIONS_OF_THE_DATABASE,
+  );
   return [
-    {
-      provide: CachedPrincipalDirectory,
-      useFactory: () =>
-        new CachedPrincipalDirectory(new MongoPrincipalDirectory(mongo), SESSIONS_OF_THE_DATABASE),
-    },
-    {
-      provide: RecordReader,
-      useFactory: (catalogue: SchemaCatalogue) => new MongoRecordReader(mongo, catalogue),
-      inject: [SchemaCatalogue],
-    },
-    {
-      provide: RecordSearcher,
-      useFactory: (catalogue: SchemaCatalogue) => new MongoRecordSearcher(mongo, catalogue),
-      inject: [SchemaCatalogue],
-    },
-    {
-      provide: RecordWriter,
-      useFactory: (catalogue: SchemaCatalogue, known: CachedPrincipalDirectory, written: WrittenClasses) =>
-        new ForgettingWriter(new MongoRecordWriter(mongo, catalogue), written.watchingRows(known)),
-      inject: [SchemaCatalogue, CachedPrincipalDirectory, WrittenClasses],
-    },
-    {
-      provide: SchemaWriter,
-      useFactory: (catalogue: SchemaCatalogue) => new MongoSchemaWriter(mongo, catalogue),
-      inject: [SchemaCatalogue],
-    },
+    { provide: CachedPrincipalDirectory, useValue: directory },
+    { provide: RecordReader, useClass: MongoRecordReader },
+    { provide: RecordSearcher, useClass: MongoRecordSearcher },
+    { provide: RecordWriter, useClass: DatabaseWriter },
+    { provide: SchemaWriter, useClass: MongoSchemaWriter },
   ];
 }
 
-function withParseServer(mongo: MongoConnection | null, parse: ParseConnection): Provider[] {
-  const source = directoryOf({ mongo, parse });
+/** Reads from the database where there is one, else through Parse Server with the rights of the caller. */
+@Injectable()
+class ReaderByRoute extends RoutedRecordReader {
+  constructor(
+    @Inject(MongoConnection) mongo: MongoConnection | null,
+    parse: ParseConnection,
+    catalogue: SchemaCatalogue,
+    sessions: SessionRecheck,
+  ) {
+    const pipelines = new ExtendedJsonPipelines(catalogue);
+    const rest = (credentials: ParseCredentials) =>
+      new ParseRecordReader({ connection: parse, credentials, catalogue, pipelines });
+    const direct = mongo && new MongoRecordReader(mongo, catalogue);
+    const restMaster = parse.hasMasterKey ? rest(MASTER_KEY) : null;
+    super({ direct, restMaster, rest, sessions });
+  }
+}
+
+@Injectable()
+class SearcherByRoute extends RoutedRecordSearcher {
+  constructor(
+    @Inject(MongoConnection) mongo: MongoConnection | null,
+    catalogue: SchemaCatalogue,
+    sessions: SessionRecheck,
+  ) {
+    super({ direct: mongo && new MongoRecordSearcher(mongo, catalogue), sessions });
+  }
+}
+
+@Injectable()
+class ParseServerWriter extends ForgettingWriter {
+  constructor(
+    connection: ParseConnection,
+    catalogue: SchemaCatalogue,
+    conditions: RecordReader,
+    sessions: SessionRecheck,
+    directory: CachedPrincipalDirectory,
+    written: WrittenClasses,
+  ) {
+    const rest = (credentials: ParseCredentials) =>
+      new ParseRecordWriter({ connection, credentials, catalogue, conditions });
+    super(new RoutedRecordWriter({ rest, sessions }), written.watchingRows(directory));
+  }
+}
+
+function withParseServer(connections: Connections): Provider[] {
+  const source = directoryOf(connections);
   const directory = new CachedPrincipalDirectory(source);
-  const sessions = new SessionRecheck(source, directory);
   return [
     { provide: CachedPrincipalDirectory, useValue: directory },
-    {
-      provide: RecordReader,
-      useFactory: (catalogue: SchemaCatalogue) => {
-        const pipelines = new ExtendedJsonPipelines(catalogue);
-        const rest = (credentials: ParseCredentials) =>
-          new ParseRecordReader({ connection: parse, credentials, catalogue, pipelines });
-        const direct = mongo && new MongoRecordReader(mongo, catalogue);
-        const restMaster = parse.hasMasterKey ? rest(MASTER_KEY) : null;
-        return new RoutedRecordReader({ direct, restMaster, rest, sessions });
-      },
-      inject: [SchemaCatalogue],
-    },
-    {
-      provide: RecordSearcher,
-      useFactory: (catalogue: SchemaCatalogue) =>
-        new RoutedRecordSearcher({ direct: mongo && new MongoRecordSearcher(mongo, catalogue), sessions }),
-      inject: [SchemaCatalogue],
-    },
-    {
-      provide: RecordWriter,
-      useFactory: (
-        catalogue: SchemaCatalogue,
-        conditions: RecordReader,
-        known: CachedPrincipalDirectory,
-        written: WrittenClasses,
-      ) => {
-        const rest = (credentials: ParseCredentials) =>
-          new ParseRecordWriter({ connection: parse, credentials, catalogue, conditions });
-        return new ForgettingWriter(new RoutedRecordWriter({ rest, sessions }), written.watchingRows(known));
-      },
-      inject: [SchemaCatalogue, RecordReader, CachedPrincipalDirectory, WrittenClasses],
-    },
-    {
-      provide: SchemaWriter,
-      useFactory: (catalogue: SchemaCatalogue) => new ParseSchemaWriter(parse, catalogue),
-      inject: [SchemaCatalogue],
-    },
+    { provide: SessionRecheck, useValue: new SessionRecheck(source, directory) },
+    { provide: RecordReader, useClass: ReaderByRoute },
+    { provide: RecordSearcher, useClass: SearcherByRoute },
+    { provide: RecordWriter, useClass: ParseServerWriter },
+    { provide: SchemaWriter, useClass: ParseSchemaWriter },
   ];
 }
 

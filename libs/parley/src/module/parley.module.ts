@@ -14,18 +14,7 @@ import {
   HttpAdapterHost,
   ModulesContainer,
 } from '@nestjs/core';
-import { UngovernedData } from '#instance';
-import { OperationLog } from '#audit';
-import { Impersonation, PrincipalResolver } from '#data';
-import {
-  AgentIntrospection,
-  MetadataAudit,
-  PromptRegistry,
-  ResourceRegistry,
-  SubAgents,
-  ToolCallbacks,
-} from '#dispatcher';
-import { ToolRegistry, ToolRunner } from '#tools';
+import { OFFERED_PROVIDERS } from '#instance';
 import { declaredClasses, FeatureList } from './features.js';
 import { ParleyFeatureModule } from './parley-feature.module.js';
 import { ParleyHealthIndicator } from './health-indicator.js';
@@ -35,20 +24,11 @@ import type { ParleyModuleExtras, ParleyModuleOptions } from './parley-options.j
 import { BoundProviders, OVERRIDABLE_TOKENS, UNBOUND } from './overridable-providers.js';
 
 /** Parts of the default instance that tools can inject by class. */
-const SHOWN: readonly Provider[] = [
-  { provide: ToolRegistry, useFactory: ({ tools }: Parley) => tools, inject: [Parley] },
-  { provide: PromptRegistry, useFactory: ({ prompts }: Parley) => prompts, inject: [Parley] },
-  { provide: ResourceRegistry, useFactory: ({ resources }: Parley) => resources, inject: [Parley] },
-  { provide: ToolRunner, useFactory: ({ runner }: Parley) => runner, inject: [Parley] },
-  { provide: UngovernedData, useFactory: ({ ungoverned }: Parley) => ungoverned, inject: [Parley] },
-  { provide: SubAgents, useFactory: ({ subAgents }: Parley) => subAgents, inject: [Parley] },
-  { provide: AgentIntrospection, useFactory: ({ introspection }: Parley) => introspection, inject: [Parley] },
-  { provide: MetadataAudit, useFactory: ({ metadataAudit }: Parley) => metadataAudit, inject: [Parley] },
-  { provide: OperationLog, useFactory: ({ operationLog }: Parley) => operationLog, inject: [Parley] },
-  { provide: Impersonation, useFactory: ({ impersonation }: Parley) => impersonation, inject: [Parley] },
-  { provide: PrincipalResolver, useFactory: ({ principals }: Parley) => principals, inject: [Parley] },
-  { provide: ToolCallbacks, useFactory: ({ callbacks }: Parley) => callbacks, inject: [Parley] },
-];
+const OFFERED: readonly Provider[] = OFFERED_PROVIDERS.map((token) => ({
+  provide: token,
+  useFactory: (parley: Parley) => parley.get(token),
+  inject: [Parley],
+}));
 
 const EXTRAS: ParleyModuleExtras = {
   name: 'default',
@@ -63,7 +43,7 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new ConfigurableModule
 })
   .setClassMethodName('forRoot')
   .setExtras(EXTRAS, (definition, { name = 'default', isGlobal, imports, providers, version }) => {
-    const shown = name === 'default' ? [...SHOWN, ParleyHealthIndicator] : [];
+    const offered = name === 'default' ? [...OFFERED, ParleyHealthIndicator] : [];
     const token = getParleyToken(name);
     return {
       ...definition,
@@ -75,9 +55,9 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new ConfigurableModule
         ...(providers ?? []),
         hostProvider(name, version),
         { provide: token, useFactory: ({ parley }: ParleyHost) => parley, inject: [ParleyHost] },
-        ...shown,
+        ...offered,
       ],
-      exports: [token, ...shown.map(tokenOf)],
+      exports: [token, ...offered.map(tokenOf)],
     };
   })
   .build();
