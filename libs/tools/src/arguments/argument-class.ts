@@ -1,6 +1,3 @@
-import { createRequire } from 'node:module';
-import type * as TransformerStorage from 'class-transformer/types/storage.js';
-import { TransformationType, type TransformFnParams } from 'class-transformer';
 import {
   getMetadataStorage,
   type ValidationArguments,
@@ -8,7 +5,7 @@ import {
 } from 'class-validator';
 import { Refused, refusals } from '#core';
 import type { ToolCall } from '../tool.js';
-import { aliasesOf, declaredSchema, givenProperty } from './argument.decorators.js';
+import { aliasesOf, conversionsOf, declaredSchema, givenProperty } from './argument.decorators.js';
 
 /** The unvalidated arguments of a call. */
 export type Arguments = Readonly<Record<string, unknown>>;
@@ -49,15 +46,10 @@ interface Argument {
   readonly names: readonly string[];
   /** Null counts as absent. */
   readonly optional: boolean;
-  readonly transforms: readonly ((params: TransformFnParams) => unknown)[];
+  readonly conversions: readonly ((value: unknown) => unknown)[];
   readonly conditions: readonly Condition[];
   readonly rules: readonly Rule[];
 }
-
-/** The metadata storage of class-transformer, which its package does not export. */
-export const { defaultMetadataStorage: transformerMetadata } = createRequire(import.meta.url)(
-  'class-transformer/cjs/storage.js',
-) as typeof TransformerStorage;
 
 function metadataOf(type: ArgumentClass): ReadonlyMap<string, readonly Metadata[]> {
   const all = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false);
@@ -75,9 +67,9 @@ export function undeclaredNames(type: ArgumentClass): readonly string[] {
 }
 
 /**
- * Reads arguments into an instance of the class. The metadata of class-transformer and class-validator is read here
- * once instead of in every call: the rules are those of the decorators, in the order of the properties, up to the first
- * that fails.
+ * Reads arguments into an instance of the class. The metadata of the decorators is read here once instead of in every
+ * call: the rules are those of class-validator, in the order of the properties, up to the first that fails. Values are
+ * converted by the decorators of `argument.decorators.ts` alone; a `@Transform` beside them has no effect.
  * @returns throws Refused `invalid_argument`
  * @throws TypeError for unsupported decorators: nested classes, groups, `each`, promises
  */
@@ -108,9 +100,7 @@ function argumentOf(type: ArgumentClass, name: string, metadata: readonly Metada
     name,
     names: [name, ...aliasesOf(type, name)],
     optional: conditional.some((one) => one.name === 'isOptional'),
-    transforms: transformerMetadata
-      .findTransformMetadatas(type, name, TransformationType.PLAIN_TO_CLASS)
-      .map(({ transformFn }) => transformFn),
+    conversions: conversionsOf(type, name),
     conditions: conditional.map(({ constraints }) => constraints[0] as Condition),
     rules: metadata.filter((one) => !conditional.includes(one)).flatMap((one) => rulesOf(type, one)),
   };
@@ -138,15 +128,14 @@ function rulesOf(type: ArgumentClass, metadata: Metadata): Rule[] {
 
 /** Reads only own members of the caller's object, so that unknown and inherited ones have no effect. */
 function assign(
-  { name, names, optional, transforms }: Argument,
+  { name, names, optional, conversions }: Argument,
   args: Arguments,
   read: Record<string, unknown>,
 ) {
   const written = names.length === 1 ? name : (names.find((one) => Object.hasOwn(args, one)) ?? name);
   let value = Object.hasOwn(args, written) ? args[written] : undefined;
   if (value === undefined || (value === null && optional)) return;
-  for (const transform of transforms)
-    value = transform({ value, key: name, obj: args, type: TransformationType.PLAIN_TO_CLASS, options: {} });
+  for (const convert of conversions) value = convert(value);
   if (value !== undefined) read[name] = value;
 }
 

@@ -16,6 +16,7 @@ import type { JsonSchema } from '../tool.js';
 const SCHEMA = Symbol('parley:argument-schema');
 const ALIASES = Symbol('parley:argument-aliases');
 const GIVEN = Symbol('parley:arguments-as-given');
+const CONVERSIONS = Symbol('parley:argument-conversions');
 
 /**
  * Extends the JSON Schema of one property of an argument class beyond its class-validator decorators: a description,
@@ -50,6 +51,24 @@ export function declaredSchema(type: { readonly prototype: object }, name: strin
 
 export function aliasesOf(type: { readonly prototype: object }, name: string): readonly string[] {
   return (Reflect.getMetadata(ALIASES, type.prototype, name) as readonly string[] | undefined) ?? [];
+}
+
+/** Changes a value before its checks. @param convert undefined: counts as missing */
+type Conversion = (value: unknown) => unknown;
+
+/** Converts a value like `@Transform` of class-transformer, and lets `conversionsOf` find the function. */
+function Convert(convert: Conversion): PropertyDecorator {
+  const transform = Transform(({ value }) => convert(value));
+  return (prototype, name) => {
+    transform(prototype, name);
+    const others = (Reflect.getOwnMetadata(CONVERSIONS, prototype, name) as Conversion[] | undefined) ?? [];
+    Reflect.defineMetadata(CONVERSIONS, [...others, convert], prototype, name);
+  };
+}
+
+/** The conversions of a property in the order in which class-transformer applies them. */
+export function conversionsOf(type: { readonly prototype: object }, name: string): readonly Conversion[] {
+  return (Reflect.getMetadata(CONVERSIONS, type.prototype, name) as readonly Conversion[] | undefined) ?? [];
 }
 
 export function givenProperty(type: { readonly prototype: object }): string | undefined {
@@ -159,9 +178,7 @@ export function WholeNumber(bounds: IntegerBounds, description?: string) {
   const { max, above = 'clamp' } = bounds;
   return applyDecorators(
     IsOptional(),
-    Transform(({ value }) =>
-      above === 'clamp' && isInteger(value) ? Math.min(value, max) : (value as unknown),
-    ),
+    Convert((value) => (above === 'clamp' && isInteger(value) ? Math.min(value, max) : value)),
     rule(
       'wholeNumber',
       (value) => integerError(value, bounds) === null,
@@ -175,9 +192,7 @@ export function WholeNumber(bounds: IntegerBounds, description?: string) {
 export function ResultCount(max: number, description?: string) {
   return applyDecorators(
     IsOptional(),
-    Transform(({ value }) =>
-      !isInteger(value) ? (value as unknown) : value <= 0 ? undefined : Math.min(value, max),
-    ),
+    Convert((value) => (!isInteger(value) ? value : value <= 0 ? undefined : Math.min(value, max))),
     rule('resultCount', isInteger, ({ property }) => `${property} must be an integer`),
     described(INTEGER, description),
   );
@@ -212,7 +227,7 @@ export function Choice(choices: readonly string[], options: ChoiceOptions = {}) 
   const { blank = () => false, description } = options;
   return applyDecorators(
     IsOptional(),
-    Transform(({ value }) => (isText(value) && blank(value) ? undefined : spelled(choices, value))),
+    Convert((value) => (isText(value) && blank(value) ? undefined : spelled(choices, value))),
     choiceRule(choices, options),
     described({ type: 'string', enum: choices }, description),
   );
@@ -220,7 +235,7 @@ export function Choice(choices: readonly string[], options: ChoiceOptions = {}) 
 
 export function RequiredChoice(choices: readonly string[]) {
   return applyDecorators(
-    Transform(({ value }) => spelled(choices, value)),
+    Convert((value) => spelled(choices, value)),
     choiceRule(choices, {}, true),
     described({ type: 'string', enum: choices }, undefined),
   );

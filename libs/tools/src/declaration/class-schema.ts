@@ -1,7 +1,6 @@
 import 'reflect-metadata';
 import { plainToInstance } from 'class-transformer';
 import { getMetadataStorage, validate, type ValidationError } from 'class-validator';
-import { transformerMetadata } from '../arguments/argument-class.js';
 import { declaredSchema } from '../arguments/argument.decorators.js';
 import type { SchemaReader } from '../json-schema.js';
 import type { JsonSchema } from '../tool.js';
@@ -148,10 +147,16 @@ function propertySchema(
 const keywordsOf = ({ name = '', constraints = [] }: Rule): Part => KEYWORDS[name]?.(...constraints) ?? {};
 
 function nested(type: ValidatedClass, property: string, outer: readonly unknown[]): Part {
-  const held = transformerMetadata.findTypeMetadata(type, property)?.typeFunction();
-  if (typeof held !== 'function')
+  const held = typeOf(type, property);
+  if (held === Object)
     throw new TypeError(
       `${type.name}.${property} is nested: class-transformer's @Type must say of which class`,
     );
   return { ...jsonSchemaOfClass(held as ValidatedClass, outer) };
+}
+
+/** The class that `@Type` gives a property: the class of what class-transformer makes there. Object: none. */
+function typeOf(type: ValidatedClass, property: string): unknown {
+  const made = plainToInstance(type, { [property]: {} }) as Readonly<Record<string, object | undefined>>;
+  return made[property]?.constructor ?? Object;
 }
