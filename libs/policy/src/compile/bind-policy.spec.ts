@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type AgentShapeOptions, compileAgentDefinition } from '#core';
 import { compilePolicy } from './compile-policy.js';
 import type { ClassConfig } from './policy-config.js';
-import { bindPolicy } from './bind-policy.js';
+import { bindPolicy, BoundPolicy } from './bind-policy.js';
 import { boundClass, schemaOf, schemasOf } from './bound-class.fixture.js';
 import { columnNames } from '../model/column-names.fixture.js';
 
@@ -167,5 +167,45 @@ describe('rules on columns that are not there', () => {
     expect(errorsOf({ masks: { SSN: 'drop', ssn: 'mask', full_text: 'hash', fullText: 'deny' } })).toEqual(
       [],
     );
+  });
+});
+
+describe('a policy over a newer snapshot', () => {
+  const declared = { fields: ['SSN', 'full_text'], canonicalFilter: { orgId: { $exists: true } } };
+  const { policy } = compilePolicy({ classes: { Card: declared } });
+
+  it('takes over its classes while no column changed', () => {
+    const before = new BoundPolicy(policy, schemasOf(CARD, OTHER));
+    const again = schemasOf({ ...CARD, fields: new Map(CARD.fields), classLevelPermissions: {} }, OTHER);
+    const after = new BoundPolicy(policy, again, before);
+    expect(after.classPolicy('Card')).toBe(before.classPolicy('Card'));
+    expect(after.classPolicy('Other')).toBe(before.classPolicy('Other'));
+  });
+
+  it('is the same as one that was never bound before, whatever changed', () => {
+    const fields = fc.uniqueArray(fc.constantFrom('SSN', 'fullText', 'full_text', 'orgId'));
+    const snapshots = fc.tuple(fields, fc.boolean(), fc.constantFrom('String' as const, 'Date' as const));
+    const snapshotOf = ([names, other, type]: [string[], boolean, 'String' | 'Date']) => {
+      const card = schemaOf('Card', ...names);
+      const typed = new Map([...card.fields].map(([name, field]) => [name, { ...field, type }]));
+      return schemasOf({ ...card, fields: typed }, ...(other ? [OTHER] : []));
+    };
+    fc.assert(
+      fc.property(snapshots, snapshots, (one, other) => {
+        const before = new BoundPolicy(policy, snapshotOf(one));
+        before.classPolicy('Other');
+        const after = new BoundPolicy(policy, snapshotOf(other), before);
+        const fresh = new BoundPolicy(policy, snapshotOf(other));
+        expect(after.issues).toEqual(fresh.issues);
+        for (const name of ['Card', 'Other'])
+          expect(after.classPolicy(name)).toEqual(fresh.classPolicy(name));
+      }),
+    );
+  });
+
+  it('belongs to one policy only', () => {
+    const before = new BoundPolicy(policy, schemasOf(CARD));
+    const changed = compilePolicy({ classes: { Card: { fields: ['orgId'] } } }).policy;
+    expect(new BoundPolicy(changed, schemasOf(CARD), before).classPolicy('Card').fields).toEqual(['orgId']);
   });
 });

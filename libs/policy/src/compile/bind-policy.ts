@@ -7,15 +7,22 @@ import { bindClass, type BindingIssue, type BoundClass, filterIssues } from './b
 /** One policy over one schema snapshot: every declared name is resolved to its column. Created once and shared. */
 export class BoundPolicy {
   private readonly classes: ReadonlyMap<string, BoundClass>;
-  private readonly undeclared = new Map<string, BoundClass>();
+  private readonly undeclared: Map<string, BoundClass>;
 
+  /**
+   * @param previous the same policy over an earlier snapshot. Its classes are taken over when no column changed: snapshots are
+   * read again every few seconds, and a policy of many classes is slow to bind
+   */
   constructor(
     readonly policy: Policy,
     readonly schemas: SchemaSnapshot,
+    previous?: BoundPolicy,
   ) {
-    this.classes = new Map(
-      [...policy.classes].map(([name, declared]) => [name, bindClass(declared, this.site)]),
-    );
+    const known = previous?.policy === policy && haveSameColumns(previous.schemas, schemas) ? previous : null;
+    this.classes =
+      known?.classes ??
+      new Map([...policy.classes].map(([name, declared]) => [name, bindClass(declared, this.site)]));
+    this.undeclared = known?.undeclared ?? new Map();
   }
 
   /** @param className canonical */
@@ -62,6 +69,21 @@ export class BoundPolicy {
     if (this.schemas.get(className)) this.undeclared.set(className, bound);
     return bound;
   }
+}
+
+/** Whether two snapshots have the same classes with the same columns, which is all that a binding depends on. */
+function haveSameColumns(one: SchemaSnapshot, other: SchemaSnapshot): boolean {
+  const names = one.classNames();
+  if (names.length !== other.classNames().length) return false;
+  return names.every((name) => {
+    const [fields, others] = [one.get(name)?.fields, other.get(name)?.fields];
+    if (!fields || !others || fields.size !== others.size) return false;
+    for (const [field, { type, targetClass }] of fields) {
+      const counterpart = others.get(field);
+      if (counterpart?.type !== type || counterpart.targetClass !== targetClass) return false;
+    }
+    return true;
+  });
 }
 
 export interface PolicyBinding {

@@ -240,6 +240,7 @@ export type ReportBindingIssues = (issues: readonly BindingIssue[]) => void;
 export class AgentScopes {
   private readonly bySnapshot = new WeakMap<SchemaSnapshot, WeakMap<AgentShape, MasterScope>>();
   private readonly bound = new WeakMap<SchemaSnapshot, WeakMap<Policy, BoundPolicy>>();
+  private readonly latest = new WeakMap<Policy, BoundPolicy>();
 
   /** @param report default: does nothing */
   constructor(
@@ -273,8 +274,9 @@ export class AgentScopes {
     if (!policies) this.bound.set(schemas, (policies = new WeakMap()));
     const known = policies.get(policy);
     if (known) return known;
-    const bound = new BoundPolicy(policy, schemas);
+    const bound = new BoundPolicy(policy, schemas, this.latest.get(policy));
     policies.set(policy, bound);
+    this.latest.set(policy, bound);
     this.report(bound.issues);
     return bound;
   }
