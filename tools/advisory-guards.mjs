@@ -25,7 +25,7 @@ export const GUARDS = [
   {
     advisory: 'GHSA-r2m8-pxm9-9c4g',
     guard: 'a path is judged by its root',
-    file: policy('where/field-path.ts'),
+    file: policy('model/class-access.ts'),
     find: 'orThrow(columnRefusal(context, written, rootOf(wirePath), access));',
     replace:
       "if (!wirePath.includes('.')) orThrow(columnRefusal(context, written, rootOf(wirePath), access));",
@@ -63,7 +63,7 @@ export const GUARDS = [
   {
     advisory: 'GHSA-wmwx-jr2p-4j4r',
     guard: 'the relation is a readable column of its owner',
-    file: policy('where/cross-class.ts'),
+    file: policy('where/translate-where.ts'),
     find: "resolveFieldPath(key, access, '$relatedTo key', rules.checkFields)",
     replace: "resolveFieldPath(key, access, '$relatedTo key', false)",
   },
@@ -121,7 +121,7 @@ export const GUARDS = [
   {
     advisory: 'GHSA-2m6g-crv8-p3c6',
     guard: 'internal columns are no constraint',
-    file: policy('where/field-path.ts'),
+    file: policy('model/class-access.ts'),
     find: '  if (hasInternalSegment(path)) {\n    throw blocked',
     replace: "  if (path === '') {\n    throw blocked",
   },

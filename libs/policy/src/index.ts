@@ -23,7 +23,14 @@ export * from './model/class-access.js';
 export * from './model/class-schema.js';
 export * from './model/field-names.js';
 export * from './model/policy.js';
-export * from './model/where.js';
+export {
+  allOf,
+  type CrossClassQuery,
+  type GovernedPipeline,
+  hasCrossClassQuery,
+  mapCrossClass,
+  type Where,
+} from './model/where.js';
 export { assertNothingDenied } from './pipeline/deny-rules.js';
 export { governPipeline, type JoinScope, joinTargets } from './pipeline/govern-pipeline.js';
 export type { Pipeline } from './pipeline/stages.js';
@@ -51,7 +58,6 @@ export {
   tenantConflict,
   tenantWhere,
 } from './scope/tenant.js';
-export { hasCrossClassQuery, type CrossClassQuery, mapCrossClass } from './where/cross-class.js';
 export {
   allTextFields,
   countedTextFields,

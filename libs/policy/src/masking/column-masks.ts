@@ -1,5 +1,5 @@
 import { type AgentShape, isTier, type Tier } from '#core';
-import { rootOf } from '../model/field-names.js';
+import { logicalColumn, rootOf } from '../model/field-names.js';
 
 /**
  * How a field is masked for one permission level. `drop`: as if the field did not exist. `deny`: left out, and naming it is
@@ -143,18 +143,6 @@ export function disclosedMasks({ columns, shown, disclosed }: ColumnMasks): Read
     }
   }
   return described;
-}
-
-const POINTER_PREFIX = '_p_';
-
-/** The column of a name that may be a field or its storage column. */
-export function logicalColumn(root: string): string {
-  return root.startsWith(POINTER_PREFIX) ? root.slice(POINTER_PREFIX.length) : root;
-}
-
-/** The column that a pointer field is stored in. */
-export function storedPointerColumn(field: string): string {
-  return POINTER_PREFIX + field;
 }
 
 /** Whether the existence of the column must not be disclosed to the agent. */

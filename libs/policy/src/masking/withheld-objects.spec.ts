@@ -5,8 +5,14 @@ import { FieldNames } from '../model/field-names.js';
 import { refusalOf } from '../music.fixture.js';
 import { parseOrder } from '../where/requested-fields.js';
 import { translateWhere } from '../where/translate-where.js';
-import { inexactColumns, mayHoldWithheld, noneWithheldOn, withPlaceholders } from './withheld-objects.js';
-import { withheldClassIn, withheldNames } from './redact.js';
+import {
+  inexactColumns,
+  mayHoldWithheld,
+  noneWithheldOn,
+  withheldClassIn,
+  withheldNames,
+  withPlaceholders,
+} from './withheld-objects.js';
 
 const names = withheldNames(['Contract', 'Desk', '_User'], (name) => name !== 'Desk', false);
 const over = (mayHold: WithheldObjects): ClassAccess => ({

@@ -1,9 +1,11 @@
-import { type Refusal, refusals } from '#core';
+import { orThrow, type Refusal, Refused, refusals } from '#core';
 import type { ClassSchema } from './class-schema.js';
-import { logicalColumn, type ColumnMasks, isSecretColumn } from '../masking/column-masks.js';
+import { type ColumnMasks, isSecretColumn } from '../masking/column-masks.js';
 import type { ProtectedColumns } from '../rights/class-permissions.js';
-import type { WithheldNames } from '../masking/redact.js';
-import { type FieldNames, rootOf } from './field-names.js';
+import type { WithheldNames } from '../masking/withheld-objects.js';
+import { type FieldNames, hasInternalSegment, isMagicName, logicalColumn, rootOf } from './field-names.js';
+import { blocked } from './security-reason.js';
+import { isPlainObject } from './where.js';
 
 /** What one agent may see of one class: the result of the class gate when it does not refuse. */
 export interface ClassAccess {
@@ -106,4 +108,89 @@ export interface WithheldTarget {
 /** The withheld class behind the root of a wire path, named by field or by storage column. */
 export function withheldTarget(path: string, access: ClassAccess): WithheldTarget | undefined {
   return access.withheld?.get(logicalColumn(rootOf(path)));
+}
+
+/** A segment with a special meaning in the database or in JavaScript. */
+function isOddSegment(segment: string): boolean {
+  return segment === '' || isMagicName(segment) || segment.includes('$') || segment.includes('\0');
+}
+
+/**
+ * Every segment must be a possible field name and not an internal one.
+ * @throws Refused `invalid_query`, `security_blocked` (denied_internal_field)
+ */
+export function assertFieldPath(path: string): void {
+  if (path.split('.').some(isOddSegment)) {
+    throw new Refused(refusals.invalidQuery(`'${path.slice(0, 128)}' is not a field name`));
+  }
+  assertNotInternal(path);
+}
+
+function assertNotInternal(path: string): void {
+  if (hasInternalSegment(path)) {
+    throw blocked('where', 'denied_internal_field', path.slice(0, 128));
+  }
+}
+
+/** The root of a wire path must be readable. @throws Refused `access_denied` */
+export function assertReadable(
+  context: string,
+  written: string,
+  wirePath: string,
+  access: ClassAccess,
+): void {
+  orThrow(columnRefusal(context, written, rootOf(wirePath), access));
+}
+
+/** The checked wire path of any spelling. `checkFields: false` skips the allowlist, never the internal fields. */
+export function resolveFieldPath(
+  path: string,
+  access: ClassAccess,
+  context: string,
+  checkFields = true,
+): string {
+  assertFieldPath(path);
+  const wire = access.names.wirePath(path);
+  assertNotInternal(wire);
+  if (checkFields) assertReadable(context, path, wire, access);
+  return wire;
+}
+
+/**
+ * A condition on a column that points to a withheld class may only test for presence: a pattern or a range would reveal ids.
+ * @param judgeClass the class gate, which has exceptions
+ */
+export function assertNotWithheld(
+  path: string,
+  condition: unknown,
+  access: ClassAccess,
+  judgeClass: (className: string) => Refusal | null,
+): void {
+  const target = withheldTarget(path, access);
+  if (target === undefined || testsPresence(condition)) return;
+  if (judgeClass(target.className)) throw new Refused(target.refusal);
+}
+
+/**
+ * A text index may cover any column: also ids of withheld classes and texts of their objects.
+ * @throws Refused
+ */
+export function assertNoTextOfOthers({ withheld, mayHold }: ClassAccess): void {
+  if (!mayHold && (withheld?.size ?? 0) === 0) return;
+  throw new Refused(
+    refusals.invalidQuery(
+      "'$text' searches columns that may hold objects of classes that are not yours: search one column by $regex instead",
+    ),
+  );
+}
+
+function testsPresence(condition: unknown): boolean {
+  if (condition === null) return true;
+  return (
+    isPlainObject(condition) &&
+    Object.entries(condition).every(
+      ([operator, operand]) =>
+        operator === '$exists' || (operand === null && (operator === '$eq' || operator === '$ne')),
+    )
+  );
 }

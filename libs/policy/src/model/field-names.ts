@@ -65,6 +65,18 @@ export function rootOf(path: string): string {
   return dot < 0 ? path : path.slice(0, dot);
 }
 
+const POINTER_PREFIX = '_p_';
+
+/** The column of a name that may be a field or its storage column. */
+export function logicalColumn(root: string): string {
+  return root.startsWith(POINTER_PREFIX) ? root.slice(POINTER_PREFIX.length) : root;
+}
+
+/** The column that a pointer field is stored in. */
+export function storedPointerColumn(field: string): string {
+  return POINTER_PREFIX + field;
+}
+
 /** Columns that hold secrets: never read, filtered, sorted, grouped or returned, for any agent. */
 export const CREDENTIAL_FIELDS: readonly string[] = [
   '_hashed_password',

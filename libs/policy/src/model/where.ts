@@ -1,3 +1,5 @@
+import { canonicalClassName, isClassName, refusals, Refused } from '#core';
+
 /**
  * A constraint in Parse form with wire names, after translation: pointers, dates and other typed values are
  * `{ __type }` objects, keys are wire names or operators. Only `translateWhere` and the policy of the operator create one.
@@ -22,4 +24,222 @@ export function isPlainObject(value: unknown): value is PlainObject {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
+}
+
+/** A pointer in Parse's JSON form. */
+export interface Pointer {
+  readonly __type: 'Pointer';
+  readonly className: string;
+  readonly objectId: string;
+}
+
+/** Parse's JSON form of a value that JSON does not have. */
+export type TypedValue = PlainObject & { readonly __type: string };
+
+export function isTyped(value: unknown): value is TypedValue {
+  return isPlainObject(value) && typeof value['__type'] === 'string';
+}
+
+export function isPointer(value: unknown): value is TypedValue {
+  return isTyped(value) && value.__type === 'Pointer';
+}
+
+/** A pointer with the canonical name of its class. */
+export function pointer(className: string, objectId: string): Pointer {
+  return { __type: 'Pointer', className: canonicalClassName(className), objectId };
+}
+
+/** Parses `Class$id`, as pointers are stored; null for other text. */
+export function parsePrefixedPointer(text: string): Pointer | null {
+  const dollar = text.indexOf('$');
+  const className = text.slice(0, Math.max(dollar, 0));
+  return isClassName(className) && dollar < text.length - 1
+    ? pointer(className, text.slice(dollar + 1))
+    : null;
+}
+
+const ISO_DATE = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(Z|[+-]\d{2}:?\d{2})?)?$/;
+
+/** Null for other text. Text without an offset is UTC: the result must not depend on the time zone of the server. */
+export function parseIsoDate(text: string): Date | null {
+  const match = ISO_DATE.exec(text);
+  if (!match) return null;
+  const zone = match[3] ?? 'Z';
+  const offset = /^[+-]\d{4}$/.test(zone) ? `${zone.slice(0, 3)}:${zone.slice(3)}` : zone;
+  const date = new Date(`${match[1]}T${match[2] ?? '00:00'}${offset}`);
+  return Number.isNaN(date.getTime()) ? null : date;
+}
+
+export function typedDate(date: Date): TypedValue {
+  if (Number.isNaN(date.getTime())) throw malformed('Date', 'a valid date');
+  return { __type: 'Date', iso: date.toISOString() };
+}
+
+/** Reduces a value of each type to its own members. */
+const REDUCTIONS: Readonly<Record<string, (value: TypedValue) => TypedValue>> = {
+  Pointer: ({ className, objectId }) => {
+    if (!isClassName(className) || typeof objectId !== 'string' || objectId === '') {
+      throw malformed('Pointer', 'className and objectId');
+    }
+    return { ...pointer(className, objectId) };
+  },
+  Date: ({ iso }) => {
+    const date = typeof iso === 'string' ? parseIsoDate(iso) : null;
+    if (!date) throw malformed('Date', 'iso, an ISO 8601 date');
+    return typedDate(date);
+  },
+  File: ({ name, url }) => {
+    if (typeof name !== 'string') throw malformed('File', 'name');
+    return { __type: 'File', name, ...(typeof url === 'string' && { url }) };
+  },
+  GeoPoint: ({ latitude, longitude }) => {
+    if (!isWithin(latitude, 90) || !isWithin(longitude, 180)) {
+      throw malformed('GeoPoint', 'latitude (-90 to 90) and longitude (-180 to 180)');
+    }
+    return { __type: 'GeoPoint', latitude, longitude };
+  },
+  Bytes: ({ base64 }) => {
+    if (typeof base64 !== 'string') throw malformed('Bytes', 'base64');
+    return { __type: 'Bytes', base64 };
+  },
+  Polygon: ({ coordinates }) => {
+    if (!isRing(coordinates))
+      throw malformed('Polygon', 'coordinates, at least three [latitude, longitude] pairs');
+    return {
+      __type: 'Polygon',
+      coordinates: coordinates.map(([latitude, longitude]) => [latitude, longitude]),
+    };
+  },
+  Relation: ({ className }) => {
+    if (!isClassName(className)) throw malformed('Relation', 'className');
+    return { __type: 'Relation', className: canonicalClassName(className) };
+  },
+};
+
+/** The value with the members of its type only. @throws Refused `invalid_query` */
+export function reduceTyped(value: TypedValue): TypedValue {
+  const smuggled = Object.keys(value).find((key) => key.startsWith('$'));
+  if (smuggled !== undefined) {
+    throw new Refused(
+      refusals.invalidQuery(`A ${value.__type} value cannot carry the operator '${smuggled}'`),
+    );
+  }
+  const reduce = Object.hasOwn(REDUCTIONS, value.__type) ? REDUCTIONS[value.__type] : undefined;
+  if (!reduce) {
+    throw new Refused(
+      refusals.invalidQuery(`Unknown __type. Known types: ${Object.keys(REDUCTIONS).join(', ')}`),
+    );
+  }
+  return reduce(value);
+}
+
+function malformed(type: string, needs: string): Refused {
+  return new Refused(refusals.invalidQuery(`A ${type} value needs ${needs}`));
+}
+
+export function isWithin(value: unknown, limit: number): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && Math.abs(value) <= limit;
+}
+
+function isRing(value: unknown): value is [number, number][] {
+  return (
+    Array.isArray(value) &&
+    value.length >= 3 &&
+    value.every(
+      (pair) => Array.isArray(pair) && pair.length === 2 && isWithin(pair[0], 90) && isWithin(pair[1], 180),
+    )
+  );
+}
+
+export function isScalar(value: unknown): value is string | number | boolean | null {
+  return (
+    value === null ||
+    typeof value === 'string' ||
+    typeof value === 'boolean' ||
+    (typeof value === 'number' && Number.isFinite(value))
+  );
+}
+
+/** A query on another class inside a translated constraint; `where` contains no further one. */
+export type CrossClassQuery =
+  | {
+      readonly operator: '$inQuery' | '$notInQuery';
+      readonly field: string;
+      readonly className: string;
+      readonly where: Where;
+    }
+  | {
+      readonly operator: '$select' | '$dontSelect';
+      readonly field: string;
+      readonly className: string;
+      readonly where: Where;
+      readonly key: string;
+    }
+  | { readonly operator: '$relatedTo'; readonly object: Pointer; readonly key: string };
+
+/** Runs a query and returns the constraint that replaces it, such as `{ author: { $in: [pointers] } }`. */
+export type ResolveCrossClass = (query: CrossClassQuery) => Promise<Where>;
+
+/** Replaces every cross-class query by the result of `resolve`, innermost first, one after another. */
+export async function mapCrossClass(where: Where, resolve: ResolveCrossClass): Promise<Where> {
+  const parts: Where[] = [];
+  const kept: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(where)) {
+    if (key === '$and' || key === '$or' || key === '$nor') {
+      kept[key] = await mapBranches(value, resolve);
+    } else if (key === '$relatedTo') {
+      parts.push(await resolve({ operator: key, ...(value as { object: Pointer; key: string }) }));
+    } else if (isPlainObject(value)) {
+      const condition: Record<string, unknown> = {};
+      for (const [operator, operand] of Object.entries(value)) {
+        const query = await crossClassQueryOf(key, operator, operand, resolve);
+        if (query) parts.push(await resolve(query));
+        else condition[operator] = operand;
+      }
+      if (Object.keys(condition).length > 0 || Object.keys(value).length === 0) kept[key] = condition;
+    } else {
+      kept[key] = value;
+    }
+  }
+  return allOf(kept, ...parts);
+}
+
+/** Whether a constraint contains a cross-class query. */
+export function hasCrossClassQuery(where: Where): boolean {
+  return Object.entries(where).some(([key, value]) => {
+    if (key === '$relatedTo') return true;
+    if (Array.isArray(value) && key.startsWith('$')) return (value as Where[]).some(hasCrossClassQuery);
+    return isPlainObject(value) && Object.keys(value).some((operator) => CROSS_CLASS.has(operator));
+  });
+}
+
+const CROSS_CLASS = new Set(['$inQuery', '$notInQuery', '$select', '$dontSelect']);
+
+async function mapBranches(branches: unknown, resolve: ResolveCrossClass): Promise<Where[]> {
+  const mapped: Where[] = [];
+  for (const branch of branches as Where[]) mapped.push(await mapCrossClass(branch, resolve));
+  return mapped;
+}
+
+async function crossClassQueryOf(
+  field: string,
+  operator: string,
+  operand: unknown,
+  resolve: ResolveCrossClass,
+): Promise<CrossClassQuery | null> {
+  if (operator === '$inQuery' || operator === '$notInQuery') {
+    const { className, where } = operand as { className: string; where: Where };
+    return { operator, field, className, where: await mapCrossClass(where, resolve) };
+  }
+  if (operator === '$select' || operator === '$dontSelect') {
+    const { query, key } = operand as { query: { className: string; where: Where }; key: string };
+    return {
+      operator,
+      field,
+      className: query.className,
+      where: await mapCrossClass(query.where, resolve),
+      key,
+    };
+  }
+  return null;
 }

@@ -2,8 +2,14 @@ import { type Refusal, refusals, Refused } from '#core';
 import { inexactColumns, noneWithheldWithin } from '../masking/withheld-objects.js';
 import { type ClassAccess, isRefusal } from '../model/class-access.js';
 import { rootOf } from '../model/field-names.js';
-import { allOf, type GovernedPipeline, isPlainObject, type PlainObject, type Where } from '../model/where.js';
-import { hasCrossClassQuery } from '../where/cross-class.js';
+import {
+  allOf,
+  type GovernedPipeline,
+  hasCrossClassQuery,
+  isPlainObject,
+  type PlainObject,
+  type Where,
+} from '../model/where.js';
 import { mapMembers, readsWholeDocument } from './expression.js';
 import { hasExpression, hasMemberCondition } from './match.js';
 import { seenColumns, shownFields, sourceProjection, takenColumns, withoutStored } from './source-stages.js';

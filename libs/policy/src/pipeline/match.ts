@@ -1,16 +1,15 @@
 import { type Refusal, Refused, refusals } from '#core';
-import { rootOf } from '../model/field-names.js';
-import { isPlainObject, type Where } from '../model/where.js';
 import { assertComparable, noneWithheldOn } from '../masking/withheld-objects.js';
+import { assertNotWithheld, assertNoTextOfOthers } from '../model/class-access.js';
+import { rootOf } from '../model/field-names.js';
+import { isPlainObject, isTyped, type Where } from '../model/where.js';
 import {
   type Column,
   columnAt,
   columnValue,
   columnValues,
-  isTyped,
   type ValueRules,
-} from '../where/column-values.js';
-import { assertNotWithheld, assertNoTextOfOthers } from '../where/field-path.js';
+} from '../where/field-condition.js';
 import { mapMembers, resolveExpression } from './expression.js';
 import type { Frame } from './frame.js';
 import { pipelineBlocked, invalidPipeline } from './stages.js';

@@ -1,7 +1,6 @@
-import { storedPointerColumn } from '../masking/column-masks.js';
 import { withPlaceholders } from '../masking/withheld-objects.js';
 import type { ClassAccess } from '../model/class-access.js';
-import { ALWAYS_KEEP, INTERNAL_FIELDS } from '../model/field-names.js';
+import { ALWAYS_KEEP, INTERNAL_FIELDS, storedPointerColumn } from '../model/field-names.js';
 import { readableFields } from '../where/requested-fields.js';
 import type { Stage } from './stages.js';
 

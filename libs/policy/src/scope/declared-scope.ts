@@ -16,7 +16,7 @@ import { type BindingIssue, type MissingColumn, missingColumns } from '../compil
 import type { BoundPolicy } from '../compile/bind-policy.js';
 import { defaultHiding, HIDDEN_BY_DEFAULT } from '../compile/compile-policy.js';
 import { maskedColumns } from '../masking/column-masks.js';
-import { withheldNames, type WithheldNames } from '../masking/redact.js';
+import { withheldNames, type WithheldNames } from '../masking/withheld-objects.js';
 import type { ClassAccess, WithheldObjects, WithheldTarget } from '../model/class-access.js';
 import type { ClassSchema, SchemaSnapshot } from '../model/class-schema.js';
 import { ALWAYS_KEEP } from '../model/field-names.js';

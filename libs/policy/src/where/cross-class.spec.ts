@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Where } from '../model/where.js';
+import { type CrossClassQuery, hasCrossClassQuery, mapCrossClass, type Where } from '../model/where.js';
 import { music, refusalOf, shopReach } from '../music.fixture.js';
-import { hasCrossClassQuery, type CrossClassQuery, mapCrossClass } from './cross-class.js';
 import { translateWhere } from './translate-where.js';
 
 const translate = (where: unknown, className = 'Song', checkFields = true) =>

@@ -1,17 +1,22 @@
-import { refusals, Refused } from '#core';
+import { canonicalClassName, isClassName, type Refusal, refusals, Refused } from '#core';
+import type { ClassAccess } from '../model/class-access.js';
+import type { FieldType } from '../model/class-schema.js';
 import { blocked } from '../model/security-reason.js';
-import { isPlainObject, type PlainObject, type Where } from '../model/where.js';
 import {
-  type Column,
-  columnValue,
-  columnValues,
+  isPlainObject,
+  isPointer,
   isScalar,
   isTyped,
   isWithin,
+  parsePrefixedPointer,
+  type PlainObject,
+  pointer,
+  parseIsoDate,
   reduceTyped,
+  typedDate,
   type TypedValue,
-  type ValueRules,
-} from './column-values.js';
+  type Where,
+} from '../model/where.js';
 import { regexIssue } from './regex-safety.js';
 
 /** The rules for the conditions of one field. */
@@ -145,6 +150,99 @@ function invalidQuery(message: string): Refused {
   return new Refused(refusals.invalidQuery(message));
 }
 
+/** The column of a condition. `type` is undefined for undeclared columns and inside objects. */
+export interface Column {
+  readonly className: string;
+  readonly path: string;
+  readonly type?: FieldType;
+  /** Of a pointer column. */
+  readonly targetClass?: string;
+}
+
+export interface ValueRules {
+  readonly strictPointerShapes: boolean;
+  /** The class gate for every class that a pointer names. */
+  readonly judgeClass: (className: string) => Refusal | null;
+}
+
+export function columnAt(path: string, access: ClassAccess): Column {
+  const column = { className: access.className, path };
+  if (path.includes('.')) return column;
+  const field = access.schema?.fields.get(path);
+  if (!field) return path === 'createdAt' || path === 'updatedAt' ? { ...column, type: 'Date' } : column;
+  return { ...column, type: field.type, ...(field.targetClass && { targetClass: field.targetClass }) };
+}
+
+/** The value as it is compared with a column: typed values reduced, dates and pointers in typed form. */
+export function columnValue(value: unknown, column: Column, rules: ValueRules): unknown {
+  if (value instanceof Date) return typedDate(value);
+  if (isTyped(value)) return admitted(reduceTyped(value), rules);
+  if (typeof value === 'string') return columnText(value, column, column.targetClass, rules);
+  if (Array.isArray(value)) return value.map((element) => plainValue(element, rules));
+  return plainValue(value, rules);
+}
+
+/** The members of `$in`, `$nin`, `$all`: bare ids get the class of typed pointers beside them. */
+export function columnValues(values: readonly unknown[], column: Column, rules: ValueRules): unknown[] {
+  const holdsPointers =
+    column.type === 'Pointer' || (column.type === undefined && values.some((value) => isPointer(value)));
+  if (!holdsPointers) return values.map((value) => columnValue(value, column, rules));
+  const target = column.targetClass ?? onlyClassAmong(values);
+  const pointers: Column = { ...column, type: 'Pointer' };
+  return values.map((value) =>
+    typeof value === 'string'
+      ? columnText(value, pointers, target, rules)
+      : columnValue(value, pointers, rules),
+  );
+}
+
+function columnText(text: string, column: Column, target: string | undefined, rules: ValueRules): unknown {
+  if (column.type === 'Date') {
+    const date = parseIsoDate(text);
+    if (date) return typedDate(date);
+    throw new Refused(refusals.invalidQuery(`'${column.path}' is a date: compare it with ISO 8601 text`));
+  }
+  if (column.type !== 'Pointer') return text;
+  const prefixed = parsePrefixedPointer(text);
+  if (prefixed) return admitted({ ...prefixed }, rules);
+  if (target !== undefined) return admitted({ ...pointer(target, text) }, rules);
+  if (rules.strictPointerShapes)
+    throw new Refused(refusals.pointerShapeMismatch(column.className, column.path));
+  return text;
+}
+
+/** Values inside arrays and objects are not compared with a column of their own. */
+function plainValue(value: unknown, rules: ValueRules): unknown {
+  if (value instanceof Date) return typedDate(value);
+  if (isTyped(value)) return admitted(reduceTyped(value), rules);
+  if (Array.isArray(value)) return value.map((element) => plainValue(element, rules));
+  if (!isPlainObject(value)) return value;
+  const operator = Object.keys(value).find((key) => key.startsWith('$'));
+  if (operator !== undefined) {
+    throw new Refused(refusals.invalidQuery(`Operator '${operator}' cannot stand inside a value`));
+  }
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, plainValue(member, rules)]));
+}
+
+function admitted(value: TypedValue, rules: ValueRules): TypedValue {
+  const { className } = value;
+  if (typeof className === 'string') {
+    const refusal = rules.judgeClass(className);
+    if (refusal) throw new Refused(refusal);
+  }
+  return value;
+}
+
+function onlyClassAmong(values: readonly unknown[]): string | undefined {
+  const classes = new Set<string>();
+  for (const value of values) {
+    if (isPointer(value) && isClassName(value['className']))
+      classes.add(canonicalClassName(value['className']));
+  }
+  const [only, ...others] = classes;
+  return others.length === 0 ? only : undefined;
+}
+
 const MAX_CHARACTERS = 256;
 const OPTIONS = /^[imx]{0,8}$/;
 
@@ -181,14 +279,14 @@ function distance(operator: string, operand: unknown): number {
 /** Distances of GeoJSON are in metres, those of Parse in radians unless named otherwise. */
 function nearGeometry(operator: string, operand: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { $geometry, $maxDistance, ...others } = operand;
-  const shape = geometry($geometry);
-  if (Object.keys(others).length > 0 || shape.type !== 'Point') {
+  const place = geometry($geometry);
+  if (Object.keys(others).length > 0 || place.type !== 'Point') {
     throw invalidQuery(
       `'${operator}' takes a GeoPoint, or $geometry with a Point and $maxDistance in metres`,
     );
   }
   return {
-    [operator]: point(shape.coordinates),
+    [operator]: point(place.coordinates),
     ...($maxDistance !== undefined && {
       $maxDistanceInKilometers: distance('$maxDistance', $maxDistance) / 1000,
     }),
@@ -196,16 +294,16 @@ function nearGeometry(operator: string, operand: Readonly<Record<string, unknown
 }
 
 function region(operand: unknown): Record<string, unknown> {
-  const [shape, ...others] = isPlainObject(operand) ? Object.keys(operand) : [];
-  const value = isPlainObject(operand) && shape !== undefined ? operand[shape] : undefined;
-  if (others.length === 0 && shape === '$geometry') return { $geometry: geometry(value) };
-  if (others.length === 0 && shape === '$box' && Array.isArray(value) && value.length === 2) {
+  const [form, ...others] = isPlainObject(operand) ? Object.keys(operand) : [];
+  const value = isPlainObject(operand) && form !== undefined ? operand[form] : undefined;
+  if (others.length === 0 && form === '$geometry') return { $geometry: geometry(value) };
+  if (others.length === 0 && form === '$box' && Array.isArray(value) && value.length === 2) {
     return { $box: value.map(point) };
   }
-  if (others.length === 0 && shape === '$centerSphere' && Array.isArray(value) && value.length === 2) {
+  if (others.length === 0 && form === '$centerSphere' && Array.isArray(value) && value.length === 2) {
     return { $centerSphere: [point(value[0]), distance('$centerSphere', value[1])] };
   }
-  if (others.length === 0 && shape === '$polygon') {
+  if (others.length === 0 && form === '$polygon') {
     if (isTyped(value) && value.__type === 'Polygon') return { $polygon: reduceTyped(value) };
     if (Array.isArray(value) && value.length >= 3) return { $polygon: value.map(point) };
   }

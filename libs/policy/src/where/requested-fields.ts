@@ -2,16 +2,17 @@ import { orThrow, refusals, Refused } from '#core';
 import { isDeniedPath } from '../masking/column-masks.js';
 import { mayHoldWithheld } from '../masking/withheld-objects.js';
 import {
+  assertReadable,
   type ClassAccess,
   columnRefusal,
   mayShow,
+  resolveFieldPath,
   shownColumns,
   withheldTarget,
 } from '../model/class-access.js';
 import type { ClassSchema, FieldType } from '../model/class-schema.js';
 import { ALWAYS_KEEP, hasInternalSegment, isInternalField, rootOf } from '../model/field-names.js';
 import type { ClassPolicy } from '../model/policy.js';
-import { assertReadable, resolveFieldPath } from './field-path.js';
 
 const KEY_NAME = /^[A-Za-z][A-Za-z0-9_.]{0,127}$/;
 const MAX_KEYS = 64;

@@ -2,9 +2,8 @@ import fc from 'fast-check';
 import { find } from 'mingo';
 import { describe, expect, it } from 'vitest';
 import { hasInternalSegment, rootOf } from '../model/field-names.js';
-import { isPlainObject, type Where } from '../model/where.js';
+import { hasCrossClassQuery, isPlainObject, type Where } from '../model/where.js';
 import { music, refusalOf, shopReach } from '../music.fixture.js';
-import { hasCrossClassQuery } from './cross-class.js';
 import { translateWhere } from './translate-where.js';
 
 const translate = (where: unknown) =>

@@ -1,8 +1,7 @@
 import { canonicalClassName, isClassName } from '#core';
 import { FIELD_TYPES, type FieldSchema, type FieldType } from '../model/class-schema.js';
 import type { PropertyPolicy } from '../model/policy.js';
-import { isPlainObject } from '../model/where.js';
-import { isTyped } from '../where/column-values.js';
+import { isPlainObject, isTyped } from '../model/where.js';
 import { isNeverGiven, isOperation, type CheckClass, refuseFields } from './written-value.js';
 
 export interface FieldRules {

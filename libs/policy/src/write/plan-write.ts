@@ -4,7 +4,7 @@ import type { ClassPolicy } from '../model/policy.js';
 import type { FieldSchema, IndexSchema } from '../model/class-schema.js';
 import { rootOf, toLowerCamel } from '../model/field-names.js';
 import { isPlainObject, type PlainObject } from '../model/where.js';
-import { withheldClassIn } from '../masking/redact.js';
+import { withheldClassIn } from '../masking/withheld-objects.js';
 import { blocked } from '../model/security-reason.js';
 import type { TenantBinding } from '../scope/tenant.js';
 import { assertFits, type FieldRules } from './field-types.js';

@@ -1,8 +1,14 @@
 import { isObjectId, refusals, Refused } from '#core';
 import { isInternalField, isMagicName, toLowerCamel } from '../model/field-names.js';
 import { blocked } from '../model/security-reason.js';
-import { isPlainObject, type PlainObject } from '../model/where.js';
-import { isTyped, reduceTyped, typedDate, type TypedValue } from '../where/column-values.js';
+import {
+  isPlainObject,
+  isTyped,
+  type PlainObject,
+  reduceTyped,
+  typedDate,
+  type TypedValue,
+} from '../model/where.js';
 
 /** The maximum depth of objects and lists inside one field. */
 const MAX_DEPTH = 8;
