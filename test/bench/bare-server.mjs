@@ -1,6 +1,6 @@
 // What the figures are compared with: a JSON-RPC handler on node:http without any of Parley's work.
 // BENCH_BYTES: answer tools/list with exactly these bytes, made beforehand, or with BENCH_SERIALIZE each time anew.
-// MONGODB_URI: answer query_class with the same find.
+// MONGODB_URI: answer query_class, count_objects and aggregate with the same operations.
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import { MongoClient } from 'mongodb';
@@ -11,12 +11,27 @@ const listing = process.env.BENCH_BYTES
 const bytes = JSON.stringify(listing);
 const serializes = process.env.BENCH_SERIALIZE === '1';
 const client = process.env.MONGODB_URI ? new MongoClient(process.env.MONGODB_URI) : null;
-const listings = client?.db('parley').collection('Listing');
+const database = client?.db('parley');
+const LIMIT = { maxTimeMS: 25_000, comment: 'bench' };
 
-async function answer(message) {
-  const { limit, where } = message.params.arguments;
-  const rows = await listings.find(where, { limit, maxTimeMS: 25_000, comment: 'bench' }).toArray();
-  const data = { class_name: 'Listing', result_count: rows.length, results: rows };
+/** The work of each tool, by hand. */
+const TOOLS = {
+  query_class: async (collection, { limit, where }) => {
+    const rows = await collection.find(where, { limit, ...LIMIT }).toArray();
+    return { result_count: rows.length, results: rows };
+  },
+  count_objects: async (collection, { where }) => ({
+    count: await collection.countDocuments(where, LIMIT),
+  }),
+  aggregate: async (collection, { pipeline }) => {
+    const rows = await collection.aggregate(pipeline, LIMIT).toArray();
+    return { result_count: rows.length, results: rows };
+  },
+};
+
+async function answer({ params: { name, arguments: given } }) {
+  const found = await TOOLS[name](database.collection(given.class_name), given);
+  const data = { class_name: given.class_name, ...found };
   return { content: [{ type: 'text', text: JSON.stringify(data, null, 2) }], structuredContent: data };
 }
 

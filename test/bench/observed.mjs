@@ -57,7 +57,7 @@ const works = {
 };
 for (const [work, body] of Object.entries(works)) {
   const measured = await compare(
-    candidates.map(([, { url, pid }]) => ({ url, pid, body, headers })),
+    candidates.map(([, service]) => ({ ...service, body, headers })),
     { count: 500 },
   );
   const base = measured[0].cpu;

@@ -97,7 +97,7 @@ const works = {
 const rows = [];
 for (const [name, each] of Object.entries(works)) {
   const figures = await compare(
-    servers.map((server, at) => ({ pid: server.pid, work: each[at] })),
+    servers.map((server, at) => ({ cpuSeconds: server.cpuSeconds, work: each[at] })),
     { count: COUNT },
   );
   rows.push([

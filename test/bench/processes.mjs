@@ -16,13 +16,18 @@ process.on('exit', () => {
   for (const child of children) child.kill('SIGKILL');
 });
 
-/** Starts a node process and waits for a line on stderr or stdout that matches; resolves to its first group. */
-export async function start(args, { env = {}, cwd = root, ready }) {
+const CLOCK = fileURLToPath(new URL('cpu-clock.cjs', import.meta.url));
+
+/**
+ * Starts a node process and waits for a line on stderr or stdout that matches; resolves to its first group.
+ * @param clock false: without what measures its CPU, for measuring the start itself
+ */
+export async function start(args, { env = {}, cwd = root, ready, clock = true }) {
   const began = performance.now();
-  const child = spawn(process.execPath, args, {
+  const child = spawn(process.execPath, clock ? ['-r', CLOCK, ...args] : args, {
     cwd,
     env: { PATH: process.env.PATH, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', ...(clock ? ['ipc'] : [])],
   });
   children.add(child);
   const match = await new Promise((resolve, reject) => {
@@ -39,6 +44,17 @@ export async function start(args, { env = {}, cwd = root, ready }) {
   return {
     url: match,
     pid: child.pid,
+    /** CPU seconds (user and system) that the process has used so far. */
+    cpuSeconds: () =>
+      new Promise((resolve, reject) => {
+        const ended = () => reject(new Error('the process has ended'));
+        child.once('exit', ended);
+        child.once('message', ({ cpu }) => {
+          child.off('exit', ended);
+          resolve(cpu / 1e6);
+        });
+        child.send('cpu');
+      }),
     startedIn: performance.now() - began,
     stop: () =>
       new Promise((resolve) => {
@@ -55,14 +71,6 @@ export function folderWith(files) {
   const folder = mkdtempSync(join(tmpdir(), 'parley-bench-'));
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
   return folder;
-}
-
-const TICKS_PER_SECOND = 100;
-
-/** CPU seconds (user and system) a process has used so far. */
-export function cpuSeconds(pid) {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
 export function residentMegabytes(pid) {

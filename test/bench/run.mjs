@@ -1,113 +1,93 @@
+// `npm run bench`: every target of docs/operations/performance.md with its figure of this run; also in bench-results.json.
+// `--soak <minutes>` watches memory for longer than half a minute, `--only <text>` makes only the rows that contain it.
+import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
-import { cpus } from 'node:os';
+import { cpus, loadavg } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
 import { MongoClient } from 'mongodb';
-import { stringify } from 'yaml';
-import { listed, listingRows } from './listing.mjs';
-import { compare, once } from './load.mjs';
-import { folderWith, residentMegabytes, root, SERVICE, start } from './processes.mjs';
+import { listed } from './listing.mjs';
+import { interleaved, median, once } from './load.mjs';
+import { folderWith, root, SERVICE, start } from './processes.mjs';
+import { soak } from './soak-load.mjs';
+import {
+  call,
+  configuration,
+  HEADERS,
+  prove,
+  READY,
+  startBare,
+  startDatabase,
+  startParley,
+  THOUSAND,
+  WORKS,
+} from './works.mjs';
 
-const READY = /Parley listening on (\S+)/;
-const key = 'bench-key';
-const headers = { 'x-mcp-api-key': key };
+const { values } = parseArgs({
+  options: { soak: { type: 'string', default: '0.5' }, only: { type: 'string', default: '' } },
+});
+const ROUNDS = 25;
+const FIND = WORKS[0];
 const rows = [];
-const note = (work, value, target, met) =>
-  rows.push({ work, value, target, met: met === null ? '' : met ? 'yes' : 'NO' });
+const note = (work, value, target, met) => {
+  rows.push({ work, value, target, met: met === null ? '' : met ? 'met' : 'MISSED' });
+  console.error(`${work}: ${value}`);
+};
+const us = (value) => value.toFixed(0);
 
-const call = (name, args) =>
-  JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } });
-
-function configuration(classes, uri) {
-  const declared = Object.fromEntries(
-    Array.from({ length: classes }, (_, index) => [
-      `Made${index}`,
-      { fields: ['name'], tenantScope: { field: 'orgId' } },
-    ]),
+/** The works beside the bare handler. */
+async function beside(database) {
+  const service = await startParley({ uri: database.url });
+  const bare = await startBare(service, database.url);
+  const works = [...WORKS, { ...THOUSAND, count: 0.08 }];
+  for (const work of works) await prove(service, bare, work);
+  const figures = await interleaved(
+    works.map(({ own, bare: base, count = 1 }) => ({
+      count: Math.round(100 * count),
+      candidates: [
+        { ...service, body: own, headers: HEADERS },
+        { ...bare, body: base },
+      ],
+    })),
+    { rounds: ROUNDS, warmUp: 15 },
   );
-  return stringify({
-    server: { port: 0, requestRateLimit: { limit: 1_000_000_000, window: 60 }, maxRunningCalls: null },
-    database: { uri, name: 'parley' },
-    agents: {
-      bench: { tenantId: 'northside', rateLimit: 1_000_000_000 },
-      lean: { tools: { profile: 'lean' }, rateLimit: 1_000_000_000 },
-      clerk: { tenantId: 'northside', identity: { user: 'uNorthClk1' }, rateLimit: 1_000_000_000 },
-    },
-    auth: [
-      { apiKey: key, agent: 'bench' },
-      { apiKey: 'lean-key', agent: 'lean' },
-      { apiKey: 'clerk-key', agent: 'clerk' },
-    ],
-    policy: {
-      suppressMasterKeyWarning: true,
-      classes: {
-        ...declared,
-        Listing: { fields: ['sku', 'format', 'price', 'stock'], tenantScope: { field: 'orgId' } },
-      },
-    },
-  });
-}
-
-const parley = (classes, uri) =>
-  start(SERVICE, {
-    cwd: folderWith({ 'parley.yaml': configuration(classes, uri) }),
-    ready: READY,
-  });
-
-async function toolsList(service) {
-  for (const { work, value, target, met } of await listingRows(service, headers))
-    note(work, value, target, met);
-}
-
-async function queryClass(service, uri) {
-  const bare = await start([join(root, 'test/bench/bare-server.mjs')], {
-    env: { MONGODB_URI: uri },
-    ready: /on (\S+)/,
-  });
-  const body = call('query_class', { class_name: 'Listing', where: { format: 'vinyl' }, limit: 10 });
-  const bareBody = call('query_class', { where: { format: 'vinyl', orgId: 'northside' }, limit: 10 });
-  const [own, base] = await compare(
-    [
-      { ...service, body, headers },
-      { ...bare, body: bareBody },
-    ],
-    { count: 1500 },
-  );
+  for (const [at, { name, target }] of works.entries()) {
+    const [own, base] = figures[at];
+    const [mine, theirs] = [median(own), median(base)];
+    const ratio = median(base.map((cpu, round) => cpu / own[round]));
+    const parts = `(${us(mine)} / ${us(theirs)} µs CPU)`;
+    if (name === THOUSAND.name)
+      note(`${name}, ms CPU`, `${(mine / 1000).toFixed(1)} ms`, '≤ 2 ms', mine <= 2000);
+    else note(`${name}, of bare`, `${ratio.toFixed(2)} ${parts}`, `≥ ${target.toFixed(1)}`, ratio >= target);
+  }
   await bare.stop();
-  const ratio = base.cpu / own.cpu;
-  note(
-    'query_class, 10 rows, against a bare handler with the same find',
-    `${ratio.toFixed(2)} (${own.cpu.toFixed(0)} / ${base.cpu.toFixed(0)} µs CPU)`,
-    '≥ 0.6',
-    ratio >= 0.6,
-  );
+  return service;
 }
 
-async function policySize(few, many) {
-  const body = call('query_class', { class_name: 'Listing', where: { format: 'vinyl' }, limit: 10 });
-  const [ten, thousand] = await compare(
-    [
-      { ...few, body, headers },
-      { ...many, body, headers },
-    ],
-    { count: 1500 },
+/** The same call of two services or two callers, both fresh; what the second costs against the first. */
+async function against(first, second) {
+  const body = FIND.own;
+  const [[one, other]] = await interleaved(
+    [{ count: 100, candidates: [first, second].map((side) => ({ headers: HEADERS, ...side, body })) }],
+    { rounds: ROUNDS * 2, warmUp: 25 },
   );
-  const ratio = thousand.cpu / ten.cpu;
-  note('cost of a call with 1,000 classes in the policy against 10', ratio.toFixed(2), '≤ 1.1', ratio <= 1.1);
+  const ratio = median(other.map((cpu, round) => cpu / one[round]));
+  return { ratio, text: `${ratio.toFixed(2)} (${us(median(other))} / ${us(median(one))} µs CPU)` };
 }
 
-/** The same call with the master key and with the rights of a user: row rights, permissions, protected fields. */
+async function policySize({ url: uri }) {
+  const few = await startParley({ uri, classes: 10 });
+  const many = await startParley({ uri, classes: 1000 });
+  const { ratio, text } = await against(few, many);
+  note('a call with 1,000 classes in the policy against 10', text, '≤ 1.1', ratio <= 1.1);
+  await Promise.all([few.stop(), many.stop()]);
+}
+
+/** Row rights, permissions, protected fields. */
 async function rightsOfUsers(service) {
-  const body = call('query_class', { class_name: 'Listing', where: { format: 'vinyl' }, limit: 10 });
-  const [master, user] = await compare(
-    [
-      { ...service, body, headers },
-      { ...service, body, headers: { 'x-mcp-api-key': 'clerk-key' } },
-    ],
-    { count: 1500 },
-  );
-  const ratio = (user.cpu / master.cpu).toFixed(2);
-  const figures = `${ratio} (${user.cpu.toFixed(0)} / ${master.cpu.toFixed(0)} µs CPU)`;
-  note('cost of a call with the rights of a user against the master key', figures, '', null);
+  const { text } = await against(service, { ...service, headers: { 'x-mcp-api-key': 'clerk-key' } });
+  note('a call with the rights of a user against the master key', text, '', null);
 }
 
 /** Reads the operation counters of the database before and after, so nothing that is sent can hide. */
@@ -115,43 +95,26 @@ async function commandsPerCall(service, uri) {
   const client = new MongoClient(uri);
   const counters = async () => {
     const { opcounters } = await client.db('admin').command({ serverStatus: 1 });
-    return {
-      query: Number(opcounters.query),
-      command: Number(opcounters.command),
-      getmore: Number(opcounters.getmore),
-    };
+    return ['query', 'command', 'getmore'].reduce((sum, name) => sum + Number(opcounters[name]), 0);
   };
-  const calls = [
-    { name: 'query_class', args: { class_name: 'Listing', limit: 50 } },
-    { name: 'count_objects', args: { class_name: 'Listing' } },
-    { name: 'get_object', args: { class_name: 'Listing', object_id: 'WvR7oekaQL' } },
-    {
-      name: 'aggregate',
-      args: { class_name: 'Listing', pipeline: [{ $group: { _id: '$format', n: { $sum: 1 } } }] },
-    },
-  ];
-  for (const { name, args } of calls) {
-    await once(service.url, call(name, args), headers);
+  const get = call('get_object', { class_name: 'Listing', object_id: 'WvR7oekaQL' });
+  const works = [...WORKS.filter(({ own }) => own.includes('tools/call')), { name: 'get_object', own: get }];
+  const most = { sent: 0 };
+  for (const { own, name } of works) {
+    await once(service.url, own, HEADERS);
     const before = await counters();
-    await once(service.url, call(name, args), headers);
-    const after = await counters();
+    await once(service.url, own, HEADERS);
     // Reading the counters is one command itself.
-    const sent =
-      after.query + after.command + after.getmore - before.query - before.command - before.getmore - 1;
-    note(`commands sent for one ${name}`, String(sent), '1', sent === 1);
+    const sent = (await counters()) - before - 1;
+    if (sent > most.sent) Object.assign(most, { sent, name });
   }
+  note(
+    'commands sent for one find, count, get or aggregate, at most',
+    String(most.sent),
+    '1',
+    most.sent === 1,
+  );
   await client.close();
-}
-
-async function startUp() {
-  const times = [];
-  for (let round = 0; round < 3; round += 1) {
-    const service = await start(SERVICE, { env: { PORT: '0' }, ready: READY });
-    times.push(service.startedIn / 1000);
-    await service.stop();
-  }
-  const best = Math.min(...times);
-  note('ready after npm start, built, demo seeded', `${best.toFixed(2)} s`, '≤ 2 s', best <= 2);
 }
 
 async function leanTokens(service) {
@@ -160,34 +123,78 @@ async function leanTokens(service) {
   note('lean tool profile, tokens of tools/list (4 bytes each)', String(tokens), '≤ 2,000', tokens <= 2000);
 }
 
-const database = await start(
-  [join(root, 'dist/bundle/cli.js'), 'embedded', '--port', '0', '--seed', join(root, 'demo/seed.json')],
-  {
-    ready: /listening on (mongodb\S+)/,
-  },
-);
-const few = await parley(10, database.url);
-const many = await parley(1000, database.url);
-await toolsList(few);
-await queryClass(few, database.url);
-// Both fresh, so that neither is warmer than the other.
-const fresh = await parley(10, database.url);
-await policySize(fresh, many);
-await fresh.stop();
-await rightsOfUsers(few);
-await commandsPerCall(few, database.url);
-await leanTokens(few);
-note(
-  'memory of the service after this run',
-  `${residentMegabytes(few.pid).toFixed(0)} MB`,
-  '≤ 180 MB',
-  residentMegabytes(few.pid) <= 180,
-);
-await startUp();
-for (const service of [few, many, database]) await service.stop();
+async function startUp({ url: uri }) {
+  const external = folderWith({ 'parley.yaml': configuration({ uri }) });
+  const ways = [
+    { name: 'external database', cwd: external, seconds: 0.4, times: [] },
+    { name: 'demo seeded', cwd: root, seconds: 0.8, times: [] },
+  ];
+  for (let round = 0; round < 5; round += 1)
+    for (const { cwd, times } of ways) {
+      const service = await start(SERVICE, { cwd, env: { PORT: '0' }, ready: READY, clock: false });
+      times.push(service.startedIn / 1000);
+      await service.stop();
+    }
+  for (const { name, seconds, times } of ways) {
+    const value = median(times);
+    note(
+      `ready: ${name}, median of ${times.length}`,
+      `${value.toFixed(2)} s`,
+      `≤ ${seconds} s`,
+      value <= seconds,
+    );
+  }
+}
 
-const width = Math.max(...rows.map((row) => row.work.length));
-console.log(`\nNode ${process.version}, ${cpus().length} × ${cpus()[0].model}\n`);
-for (const { work, value, target, met } of rows)
-  console.log(`${work.padEnd(width)}  ${value.padEnd(26)} ${target.padEnd(9)} ${met}`);
-writeFileSync(join(root, 'bench-results.json'), `${JSON.stringify(rows, null, 2)}\n`);
+/** In a process of its own, because it serves in its own process and stubs the store there. */
+function withoutHttp() {
+  const script = pathToFileURL(join(root, 'test/bench/in-process.mjs')).href;
+  const code = `const { inProcess } = await import('${script}');
+    process.stdout.write(JSON.stringify(await inProcess()));
+    process.exit();`;
+  // Its log has a line for each call.
+  const child = spawnSync(process.execPath, ['--input-type=module', '-e', code], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  if (child.status !== 0) throw new Error(`test/bench/in-process.mjs ended with ${child.status}`);
+  for (const { work, microseconds, target } of JSON.parse(child.stdout))
+    if (target !== undefined)
+      note(`in process, ${work}`, `${us(microseconds)} µs`, `≤ ${target} µs`, microseconds <= target);
+}
+
+async function memory() {
+  const { lowest, highest, minutes } = await soak({ minutes: Number(values.soak) });
+  const flat = highest - lowest < 0.1 * highest;
+  note(
+    `memory, second half of ${minutes} min of soak`,
+    `${us(lowest)} – ${us(highest)} MB`,
+    '≤ 150 MB',
+    highest <= 150 && flat,
+  );
+}
+
+const database = await startDatabase();
+const wanted = (name) => name.includes(values.only);
+if (wanted('beside')) {
+  const service = await beside(database);
+  await rightsOfUsers(service);
+  await commandsPerCall(service, database.url);
+  await leanTokens(service);
+  await service.stop();
+}
+if (wanted('policy')) await policySize(database);
+if (wanted('process')) withoutHttp();
+if (wanted('ready')) await startUp(database);
+if (wanted('memory')) await memory();
+await database.stop();
+
+const widthOf = (name) => Math.max(...rows.map((row) => row[name].length));
+const [work, value, target] = ['work', 'value', 'target'].map(widthOf);
+const machine = `Node ${process.version}, ${cpus().length} × ${cpus()[0].model}, load ${loadavg()[0].toFixed(1)}`;
+console.log(`\n${machine}\n`);
+for (const row of rows)
+  console.log(
+    `${row.work.padEnd(work)}  ${row.value.padEnd(value)}  ${row.target.padEnd(target)}  ${row.met}`,
+  );
+writeFileSync(join(root, 'bench-results.json'), `${JSON.stringify({ machine, rows }, null, 2)}\n`);

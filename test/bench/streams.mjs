@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { stringify } from 'yaml';
 import { once } from './load.mjs';
-import { cpuSeconds, folderWith, residentMegabytes, root, start } from './processes.mjs';
+import { folderWith, residentMegabytes, root, start } from './processes.mjs';
 
 const count = Number(process.argv[2] ?? 5_000);
 const now = () => performance.timeOrigin + performance.now();
@@ -50,9 +50,9 @@ const said = async () => (await lines.next()).value;
 await said();
 await pause(3_000);
 const open = residentMegabytes(service.pid);
-const idleFrom = cpuSeconds(service.pid);
+const idleFrom = await service.cpuSeconds();
 await pause(5_000);
-const idle = (cpuSeconds(service.pid) - idleFrom) / 5;
+const idle = ((await service.cpuSeconds()) - idleFrom) / 5;
 
 const rounds = [];
 for (let round = 0; round < 5; round += 1) {

@@ -1,0 +1,56 @@
+// A mixed load of complete conversations, and the memory of the service under it.
+import http from 'node:http';
+import { CONNECTIONS } from './load.mjs';
+import { Conversation } from './peers/conversation.mjs';
+import { residentMegabytes } from './processes.mjs';
+import { HEADERS, startDatabase, startParley } from './works.mjs';
+
+const LOOKS = 12;
+
+const where = { format: 'vinyl' };
+const tool = (name, args) => ['tools/call', { name, arguments: { class_name: 'Listing', ...args } }];
+/** What one client asks after the other; the last is refused. */
+const REQUESTS = [
+  ['tools/list', {}],
+  tool('query_class', { where, limit: 10 }),
+  tool('query_class', { order: '-price', limit: 100 }),
+  tool('count_objects', { where }),
+  tool('aggregate', { pipeline: [{ $group: { _id: '$format', n: { $sum: 1 } } }] }),
+  tool('query_class', { where: { costPrice: 1 } }),
+];
+
+/** @param told is called with each of the twelve readings @returns the range of the second half */
+export async function soak({ minutes, told = () => {} }) {
+  const database = await startDatabase();
+  const service = await startParley({ uri: database.url });
+  const began = performance.now();
+  const ends = began + minutes * 60_000;
+  const agent = new http.Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+  let asked = 0;
+  async function client() {
+    while (performance.now() < ends) {
+      const talk = await new Conversation(service.url, agent, HEADERS).open();
+      for (const [method, params] of REQUESTS) {
+        await talk.ask(method, params);
+        asked += 1;
+      }
+      await talk.close();
+    }
+  }
+  const looks = [];
+  const looking = setInterval(
+    () => {
+      looks.push(residentMegabytes(service.pid));
+      told({ minute: (performance.now() - began) / 60_000, asked, megabytes: looks.at(-1) });
+    },
+    (minutes * 60_000) / LOOKS,
+  );
+  await Promise.all(Array.from({ length: CONNECTIONS }, client));
+  clearInterval(looking);
+  agent.destroy();
+  const half = looks.slice(looks.length >> 1);
+  const milliseconds = ((await service.cpuSeconds()) / asked) * 1000;
+  await service.stop();
+  await database.stop();
+  return { lowest: Math.min(...half), highest: Math.max(...half), asked, milliseconds, minutes };
+}

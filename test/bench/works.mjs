@@ -1,0 +1,114 @@
+// What is measured: one service and the same work by a bare handler on the same database.
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { once } from './load.mjs';
+import { folderWith, root, SERVICE, start } from './processes.mjs';
+
+export const HEADERS = { 'x-mcp-api-key': 'bench-key' };
+export const READY = /Parley listening on (\S+)/;
+const TENANT = 'northside';
+
+const message = (method, params) => JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+export const call = (name, args) => message('tools/call', { name, arguments: args });
+export const LIST = message('tools/list', {});
+
+/** Configuration of a measured service: limits that no load reaches, and so many classes in the policy. */
+export function configuration({ uri, name = 'parley', classes = 0, server = {}, ...more }) {
+  const declared = Object.fromEntries(
+    Array.from({ length: classes }, (_, index) => [
+      `Made${index}`,
+      { fields: ['name'], tenantScope: { field: 'orgId' } },
+    ]),
+  );
+  return stringify({
+    server: {
+      port: 0,
+      requestRateLimit: { limit: 1_000_000_000, window: 60 },
+      maxRunningCalls: null,
+      ...server,
+    },
+    database: { uri, name },
+    agents: {
+      bench: { tenantId: TENANT, rateLimit: 1_000_000_000 },
+      lean: { tools: { profile: 'lean' }, rateLimit: 1_000_000_000 },
+      clerk: { tenantId: TENANT, identity: { user: 'uNorthClk1' }, rateLimit: 1_000_000_000 },
+    },
+    auth: [
+      { apiKey: 'bench-key', agent: 'bench' },
+      { apiKey: 'lean-key', agent: 'lean' },
+      { apiKey: 'clerk-key', agent: 'clerk' },
+    ],
+    policy: {
+      suppressMasterKeyWarning: true,
+      classes: {
+        ...declared,
+        Listing: { fields: ['sku', 'format', 'price', 'stock'], tenantScope: { field: 'orgId' } },
+        Song: {},
+      },
+    },
+    ...more,
+  });
+}
+
+export const startParley = (options, { env = {} } = {}) =>
+  start(SERVICE, { cwd: folderWith({ 'parley.yaml': configuration(options) }), env, ready: READY });
+
+export const startDatabase = () =>
+  start(
+    [join(root, 'dist/bundle/cli.js'), 'embedded', '--port', '0', '--seed', join(root, 'demo/seed.json')],
+    { ready: /listening on (mongodb\S+)/ },
+  );
+
+/** A handler on `node:http` that does the same work by hand, and answers `tools/list` with the bytes of the service. */
+export async function startBare(service, uri) {
+  const { text } = await once(service.url, LIST, HEADERS);
+  return start([join(root, 'test/bench/bare-server.mjs')], {
+    env: { MONGODB_URI: uri, BENCH_BYTES: join(folderWith({ 'bytes.json': text }), 'bytes.json') },
+    ready: /on (\S+)/,
+  });
+}
+
+const GROUPS = [{ $group: { _id: '$stock', n: { $sum: 1 } } }, { $sort: { _id: 1 } }, { $limit: 10 }];
+const vinyl = { format: 'vinyl' };
+const ofTenant = { ...vinyl, orgId: TENANT };
+
+/** Work that the service and the bare handler do alike. */
+export const WORKS = [
+  {
+    name: 'query_class, 10 rows',
+    own: call('query_class', { class_name: 'Listing', where: vinyl, limit: 10 }),
+    bare: call('query_class', { class_name: 'Listing', where: ofTenant, limit: 10 }),
+    target: 1,
+  },
+  {
+    name: 'count_objects',
+    own: call('count_objects', { class_name: 'Listing', where: vinyl }),
+    bare: call('count_objects', { class_name: 'Listing', where: ofTenant }),
+    target: 1,
+  },
+  {
+    name: 'aggregate, ten groups',
+    own: call('aggregate', { class_name: 'Listing', pipeline: GROUPS }),
+    bare: call('aggregate', { class_name: 'Listing', pipeline: [{ $match: { orgId: TENANT } }, ...GROUPS] }),
+    target: 1,
+  },
+  { name: 'tools/list, bytes ready', own: LIST, bare: LIST, target: 0.9, count: 4 },
+];
+
+/** Too long for as many requests; the bare handler sends the fifty rows that Parley shows of a thousand. */
+export const THOUSAND = {
+  name: 'query_class, limit 1000',
+  own: call('query_class', { class_name: 'Song', limit: 1000 }),
+  bare: call('query_class', { class_name: 'Song', where: {}, limit: 50 }),
+};
+
+/** Throws when an answer is not the work: nothing else may be measured. */
+export async function prove(service, bare, { name, own, bare: base }) {
+  const [first, second] = await Promise.all([once(service.url, own, HEADERS), once(bare.url, base)]);
+  const sizes = [first, second].map(({ text }) => {
+    const { result } = JSON.parse(text);
+    if (!result || result.isError) throw new Error(`${name}: ${text.slice(0, 300)}`);
+    return text.length;
+  });
+  return sizes;
+}
