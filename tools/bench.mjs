@@ -1,4 +1,5 @@
-// `npm run bench`: builds, then measures ratios in one run and prints a table; figures also go to bench-results.json.
+// `npm run bench`: builds, then measures every target in one run and prints a table; figures also go to bench-results.json.
+// `npm run bench -- --quick` compares the ratios with those recorded last, and fails when they fell.
 // `npm run bench -- exports [rows]` measures one large export instead, `-- observed` what metrics and traces cost, `-- audit` what
 // recording calls costs, `-- auth` what it costs to know who is calling, `-- console` the operators' page,
 // `-- masks` what masks cost, `-- peers` other MCP servers on the same database, `-- soak [minutes]` memory over time,
@@ -23,6 +24,7 @@ const APART = [
   'lists',
 ];
 const apart = APART.includes(first);
-const [script, args] = apart ? [first, others] : ['run', process.argv.slice(2)];
+const quick = first === '--quick';
+const [script, args] = apart ? [first, others] : quick ? ['quick', others] : ['run', process.argv.slice(2)];
 const run = fileURLToPath(new URL(`../test/bench/${script}.mjs`, import.meta.url));
 process.exit(spawnSync(process.execPath, [run, ...args], { stdio: 'inherit' }).status ?? 1);

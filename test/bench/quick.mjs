@@ -1,0 +1,102 @@
+// `npm run bench -- --quick`: what a call costs against a bare handler in the same run, compared with the ratios that were
+// recorded last (recorded.json). Fails when one fell by more than 20 %, or all together by more than 15 %.
+// `--record` writes the ratios of this run down; `--slowed 0.3` makes the service that much slower, to see that it is noticed.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { cpus, loadavg } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { interleaved, median } from './load.mjs';
+import { root } from './processes.mjs';
+import { HEADERS, prove, startBare, startDatabase, startParley, THOUSAND, WORKS } from './works.mjs';
+
+const { values } = parseArgs({
+  options: { record: { type: 'boolean' }, slowed: { type: 'string' } },
+});
+/** What may be lost of one ratio, and of all of them together: noise falls on one, a slower path of calls on all. */
+const FALL = 0.8;
+const FALL_OF_ALL = 0.85;
+/** From here on the record says too little about what there is to lose. */
+const GAIN = 1.25;
+const ROUNDS = 16;
+const COUNT = 100;
+const SECONDS = 25;
+
+const file = join(root, 'test/bench/recorded.json');
+const recorded = JSON.parse(readFileSync(file, 'utf8'));
+const WORK = [
+  ...WORKS.map((work) => ({ ...work, count: COUNT * (work.count ?? 1) })),
+  { ...THOUSAND, count: 8 },
+];
+
+async function startSides(uri) {
+  const env = values.slowed
+    ? { BENCH_SLOWED: values.slowed, NODE_OPTIONS: `-r ${join(root, 'test/bench/slowed.cjs')}` }
+    : {};
+  const service = await startParley({ uri }, { env });
+  const bare = await startBare(service, uri);
+  for (const work of WORK) await prove(service, bare, work);
+  return { service, bare };
+}
+
+/** @returns for each work its ratios, one for each round */
+async function measured(uri) {
+  const { service, bare } = await startSides(uri);
+  const pairs = WORK.map(({ own, bare: base, count }) => ({
+    count,
+    candidates: [
+      { ...service, body: own, headers: HEADERS },
+      { ...bare, body: base },
+    ],
+  }));
+  const figures = await interleaved(pairs, { rounds: ROUNDS, warmUp: 10, seconds: SECONDS });
+  await Promise.all([service.stop(), bare.stop()]);
+  return figures.map(([own, base]) => base.map((cpu, round) => cpu / own[round]));
+}
+
+/** Each work against its record, and all together. */
+function judged(ratios) {
+  const lines = WORK.map(({ name }, at) => {
+    const ratio = median(ratios[at]);
+    const before = recorded.ratios[name];
+    return { name, ratio, before, kept: before === undefined ? 1 : ratio / before };
+  });
+  const kept = Math.exp(lines.reduce((sum, line) => sum + Math.log(line.kept), 0) / lines.length);
+  return { lines, kept, fell: kept < FALL_OF_ALL || lines.some((line) => line.kept < FALL) };
+}
+
+const began = performance.now();
+const database = await startDatabase();
+let ratios = await measured(database.url);
+let result = judged(ratios);
+if (result.fell && !values.record) {
+  console.log('seems to have fallen: once more with new processes');
+  const again = await measured(database.url);
+  ratios = ratios.map((rounds, at) => [...rounds, ...again[at]]);
+  result = judged(ratios);
+}
+await database.stop();
+
+const width = Math.max(...WORK.map(({ name }) => name.length));
+for (const { name, ratio, before, kept } of result.lines) {
+  const said = kept < FALL ? 'FELL' : kept > GAIN ? 'better: record it with --record' : 'held';
+  const against = before === undefined ? 'not recorded' : `recorded ${before.toFixed(3)}  ${kept.toFixed(2)}`;
+  console.log(`${name.padEnd(width)}  ${ratio.toFixed(3)} of bare  ${against}  ${said}`);
+}
+console.log(
+  `all together ${result.kept.toFixed(2)} of what was recorded; ${((performance.now() - began) / 1000).toFixed(0)} s, ` +
+    `Node ${process.version}, ${cpus().length} × ${cpus()[0].model}, load ${loadavg()[0].toFixed(1)}`,
+);
+if (values.record) {
+  const node = process.version;
+  const kept = Object.fromEntries(result.lines.map(({ name, ratio }) => [name, Number(ratio.toFixed(3))]));
+  writeFileSync(file, `${JSON.stringify({ node, ratios: kept }, null, 2)}\n`);
+} else if (result.fell) {
+  console.log(
+    `FELL: one by more than ${percent(FALL)}, or all together by more than ${percent(FALL_OF_ALL)}`,
+  );
+  process.exitCode = 1;
+}
+
+function percent(kept) {
+  return `${Math.round((1 - kept) * 100)} %`;
+}
