@@ -1,0 +1,150 @@
+// `node test/bench/in-process.mjs [CALLS]`: CPU of one call of the dispatcher alone, without HTTP and with the store stubbed.
+// A handler written by hand runs beside it in the same rounds: it finds the same rows and prints the same answer.
+import { once } from 'node:events';
+import http from 'node:http';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { stringify } from 'yaml';
+import { folderWith, root, start } from './processes.mjs';
+
+const key = 'bench-key';
+const headers = { 'x-mcp-api-key': key, 'content-type': 'application/json' };
+const QUERY = { name: 'query_class', arguments: { class_name: 'Listing', where: { format: 'vinyl' }, limit: 10 } };
+const UNKNOWN = { name: 'nothing', arguments: {} };
+const ROUNDS = 7;
+
+const configuration = (uri) =>
+  stringify({
+    server: { port: 0, requestRateLimit: { limit: 1_000_000_000, window: 60 }, maxRunningCalls: null },
+    database: { uri, name: 'parley' },
+    logging: { level: process.env.LOG_LEVEL ?? 'info' },
+    agents: { bench: { tenantId: 'northside', rateLimit: 1_000_000_000 } },
+    auth: [{ apiKey: key, agent: 'bench' }],
+    policy: {
+      suppressMasterKeyWarning: true,
+      classes: { Listing: { fields: ['sku', 'format', 'price', 'stock'], tenantScope: { field: 'orgId' } } },
+    },
+  });
+
+const built = (path) => import(pathToFileURL(join(root, 'dist', path)).href);
+const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
+
+async function post(url, method, params) {
+  const request = http.request(url, { method: 'POST', headers });
+  request.end(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }));
+  const [response] = await once(request, 'response');
+  response.resume();
+  await once(response, 'end');
+}
+
+/** Microseconds of CPU per call, of several works in interleaved rounds; the first round warms up. */
+async function measured(works, calls) {
+  const samples = works.map(() => []);
+  for (let round = 0; round <= ROUNDS; round += 1)
+    for (const [index, { run }] of works.entries()) {
+      const before = process.cpuUsage();
+      for (let made = 0; made < calls; made += 1) await run();
+      const { user, system } = process.cpuUsage(before);
+      if (round > 0) samples[index].push((user + system) / calls);
+    }
+  return works.map(({ work, target, isBase = false }, index) => ({
+    work,
+    target,
+    isBase,
+    microseconds: median(samples[index]),
+  }));
+}
+
+/** @returns rows of `{ work, microseconds, ratio, target }`; `ratio` is of the handler written by hand to the work */
+export async function inProcess(calls = 5_000) {
+  const { Kernel } = await built('libs/dispatcher/src/kernel.js');
+  const { MongoRecordReader } = await built('libs/data-mongo/src/read/mongo-record-reader.js');
+  const { serve } = await built('src/serve.js');
+  const database = await start(
+    [join(root, 'dist/bundle/cli.js'), 'embedded', '--port', '0', '--seed', join(root, 'demo/seed.json')],
+    { ready: /listening on (mongodb\S+)/ },
+  );
+  const dispatch = Kernel.prototype.dispatch;
+  const find = MongoRecordReader.prototype.find;
+  let captured;
+  let rows;
+  Kernel.prototype.dispatch = function (method, params, context) {
+    captured = { kernel: this, context };
+    return dispatch.call(this, method, params, context);
+  };
+  MongoRecordReader.prototype.find = async function (query, operation) {
+    rows = await find.call(this, query, operation);
+    return rows;
+  };
+  const service = await serve(
+    { PATH: process.env.PATH },
+    folderWith({ 'parley.yaml': configuration(database.url) }),
+  );
+  try {
+    await post(service.url, 'tools/call', QUERY);
+    Kernel.prototype.dispatch = dispatch;
+    const stored = () => rows.map((row) => ({ ...row }));
+    MongoRecordReader.prototype.find = () => Promise.resolve(stored());
+    const { kernel } = captured;
+    const { agent, era, version, clientCapabilities } = captured.context;
+    const contextOf = (revision = version) => {
+      const aborts = new AbortController();
+      return {
+        agent,
+        era,
+        version: revision,
+        clientCapabilities,
+        get signal() {
+          return aborts.signal;
+        },
+        progress: () => undefined,
+        requestId: 1,
+      };
+    };
+    const byHand = async ({ arguments: { class_name, limit } }) => {
+      const found = await Promise.resolve(stored());
+      const data = { class_name, result_count: found.length, pagination: { limit, skip: 0 }, results: found };
+      return { content: [{ type: 'text', text: JSON.stringify(data, null, 2) }], isError: false };
+    };
+    const works = [
+      { work: 'a handler written by hand, stubbed rows', isBase: true, run: () => byHand(QUERY) },
+      { work: 'ping', run: () => kernel.dispatch('ping', {}, contextOf()) },
+      {
+        work: 'unknown tool',
+        target: 15,
+        run: () => kernel.dispatch('tools/call', UNKNOWN, contextOf()),
+      },
+      {
+        work: 'unknown tool, 2025-11-25',
+        target: 15,
+        run: () => kernel.dispatch('tools/call', UNKNOWN, contextOf('2025-11-25')),
+      },
+      {
+        work: 'query_class, governed, 10 stubbed rows',
+        target: 80,
+        run: () => kernel.dispatch('tools/call', QUERY, contextOf()),
+      },
+    ].filter(({ work, isBase }) => isBase || work.startsWith(process.env.ONLY ?? ''));
+    const found = await measured(works, calls);
+    const base = found.find(({ isBase }) => isBase).microseconds;
+    return found.map(({ work, microseconds, target }) => ({
+      work,
+      microseconds,
+      ratio: base / microseconds,
+      target,
+    }));
+  } finally {
+    MongoRecordReader.prototype.find = find;
+    await service.close();
+    await database.stop();
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  for (const { work, microseconds, ratio, target } of await inProcess(Number(process.argv[2] ?? 5_000)))
+    console.log(
+      `${work.padEnd(44)} ${microseconds.toFixed(1).padStart(8)} µs  ${ratio.toFixed(2).padStart(6)} of by hand` +
+        (target === undefined ? '' : `  ≤ ${target} µs ${microseconds <= target ? 'yes' : 'NO'}`),
+    );
+  process.exit(0);
+}
