@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import {
-  type CallContext,
+  type RequestContext,
   Refused,
   refusals,
   SubAgentError,
@@ -61,7 +61,7 @@ export class ResearchTools {
   }
 
   /** Never more than whoever called: of each list what both have; nothing in common, or a higher tier, is refused. */
-  private async researcherFor(call: ToolCall, classes: readonly string[]): Promise<CallContext> {
+  private async researcherFor(call: ToolCall, classes: readonly string[]): Promise<RequestContext> {
     try {
       return await this.subAgents.delegate(call, {
         name: 'researcher',

@@ -1,5 +1,5 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import { type Agent, type CallContext, isTier, Refused, type Tier } from '#core';
+import { type Agent, type RequestContext, isTier, Refused, type Tier } from '#core';
 import { AuditSink, oneLine } from '#audit';
 import { type ApprovalCase, type ApprovalDesk, type MessageBus, SharedState } from '#state';
 import { type GovernedMethods, GovernedRecordsSource, GovernedWritesSource } from '#data';
@@ -61,7 +61,7 @@ const ROWS = ['before', 'after'];
 const WRITTEN = ['fields', 'data'];
 
 /** Restricts values to those that the caller of a context may read. */
-type Presenting = (context: CallContext) => Pick<GovernedMethods, 'present'>;
+type Presenting = (context: RequestContext) => Pick<GovernedMethods, 'present'>;
 
 /** Restricts a preview to what the viewer may read, so that approving reveals no more than reading. */
 class CaseViews {
@@ -77,7 +77,7 @@ class CaseViews {
   private async previewFor(known: ApprovalCase, viewer: Agent, signal: AbortSignal): Promise<Members> {
     const { className, objectId, preview } = known;
     if (className === undefined) return preview;
-    const context: CallContext = { agent: viewer, signal, progress: () => undefined };
+    const context: RequestContext = { agent: viewer, signal, progress: () => undefined };
     const readable = await this.fieldsOf(className, objectId, context);
     if (!readable) return { tool: known.tool, preview_error: 'of a class or row that you may not read' };
     const narrow = new Narrowing(new Set(readable), (row) => this.presenting(context).present(row));
@@ -87,7 +87,7 @@ class CaseViews {
   private async fieldsOf(
     className: string,
     objectId: string | undefined,
-    context: CallContext,
+    context: RequestContext,
   ): Promise<readonly string[] | null> {
     const records = this.records.for(context);
     try {

@@ -3,13 +3,15 @@ import {
   Agent,
   type ClientAnswerTo,
   type AskOptions,
-  type CallContext,
+  type RequestContext,
   type ClientAsks,
   type ClientQuestion,
   compileAgentDefinition,
   type FormAnswer,
   MASTER,
   ApprovedCallChanged,
+  ClientUnreachable,
+  type UnreachableReason,
 } from '#core';
 import type { ApprovalRecord } from '#audit';
 import {
@@ -19,14 +21,7 @@ import {
   type SharedState,
   SharedStateUnavailable,
 } from '#state';
-import {
-  type ApprovalDecision,
-  type ApprovalRequest,
-  Approver,
-  ClientUnreachable,
-  ProtocolFault,
-  type UnreachableReason,
-} from '#dispatcher';
+import { type ApprovalDecision, type ApprovalRequest, Approver, ProtocolFault } from '#dispatcher';
 import { ApproversInTurn, ClientApprover, StoredApprover } from './approvers.js';
 import { RecordedApprover } from './recorded-approver.js';
 
@@ -69,7 +64,10 @@ class ClientInProcess implements ClientAsks {
   }
 }
 
-function requestOf(more: Partial<CallContext> = {}, states: readonly string[] = ['row 1']): ApprovalRequest {
+function requestOf(
+  more: Partial<RequestContext> = {},
+  states: readonly string[] = ['row 1'],
+): ApprovalRequest {
   let shown = 0;
   return {
     tool,

@@ -10,7 +10,7 @@ import {
   switchMap,
   timer,
 } from 'rxjs';
-import { type FormQuestion, ApprovedCallChanged } from '#core';
+import { type FormQuestion, ApprovedCallChanged, ClientUnreachable, type UnreachableReason } from '#core';
 import { oneLine } from '#audit';
 import {
   type ApprovalCase,
@@ -25,9 +25,7 @@ import {
   type ApprovalPreview,
   type ApprovalRequest,
   Approver,
-  ClientUnreachable,
   digestOf,
-  type UnreachableReason,
 } from '#dispatcher';
 
 /** Texts of refusals for calls that need an approval. */

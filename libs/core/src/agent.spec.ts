@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { Agent } from './agent.js';
 import { type AgentShapeOptions, compileAgentDefinition } from './agent-definition.js';
 import { canonicalClassName, isClassName, isObjectId } from './class-names.js';
-import { sanitizeCorrelationId } from './call-context.js';
+import { sanitizeCorrelationId } from './request-context.js';
 import { parseNameFilter } from './filters.js';
 import { ProcessRateLimiter } from './rate-limiter.js';
 import { fieldDenied } from './refusals/index.js';

@@ -1,3 +1,4 @@
+import { IntrinsicException } from '@nestjs/common';
 import { Refused } from './refusal.js';
 import { clientCannotAnswer } from './refusals/index.js';
 
@@ -136,4 +137,37 @@ export function askingCall(
       return suspended(() => asks.ask(key, question));
     },
   };
+}
+
+/** Why a client request failed. Only the caller of the request receives the reason. */
+export type UnreachableReason = 'no-session' | 'no-stream' | 'not-delivered' | 'timed-out' | 'aborted';
+
+/** A client request received no reply. */
+export class ClientUnreachable extends IntrinsicException {
+  constructor(
+    /** Why the request failed. */
+    readonly reason: UnreachableReason,
+  ) {
+    super(`the client could not be asked: ${reason}`);
+    this.name = 'ClientUnreachable';
+  }
+}
+
+/** The reply of a client: a result or an error. */
+export type ClientReply = { readonly result: unknown } | { readonly error: unknown };
+
+/**
+ * The channel to the client while its call runs. The transport provides it; a transport without such a channel provides
+ * none.
+ */
+export interface ClientLink {
+  /** Sends a notification beside the answer. It is dropped when no stream is open at that moment; never throws. */
+  notify(method: string, params?: Members): void;
+  /**
+   * Sends a JSON-RPC request, on the stream of this call or else on the session's listening stream, and waits for the reply,
+   * which may arrive at another replica. Revisions with sessions only: the stateless one asks by its result.
+   * @param timeout milliseconds
+   * @throws ClientUnreachable; the wait ends at once when the call is cancelled, the stream closes or the session ends
+   */
+  request(method: string, params: Members, timeout: number): Promise<ClientReply>;
 }

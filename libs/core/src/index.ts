@@ -1,6 +1,6 @@
 export * from './agent.js';
 export * from './agent-definition.js';
-export * from './call-context.js';
+export * from './request-context.js';
 export * from './class-names.js';
 export * from './client-requests.js';
 export * from './current-agents.js';

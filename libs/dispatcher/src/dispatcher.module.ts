@@ -16,7 +16,7 @@ import { ToolCallbacks } from './calls/tool-callbacks.js';
 import { PIPELINE_PROVIDERS } from './calls/tool-pipeline.js';
 import { InputRounds } from './client-requests/input-rounds.js';
 import { RequestStateSeal, StateKeys } from './client-requests/request-state.js';
-import { RecordsSource } from './dispatch-context.js';
+import { RecordsSource } from './reads/read-accounts.js';
 import { Kernel } from './kernel.js';
 import { ListChanges, ResourceSubscriptions } from './methods/subscription-methods.js';
 import { PromptRegistry } from './prompts/prompt-registry.js';

@@ -12,7 +12,6 @@ export { SubAgents } from './agents/sub-agents.js';
 export * from './json-object.js';
 export type { WireRequest } from './client-requests/question-wire.js';
 export { type AskedSoFar, processSecret, SealedText, StateKeys } from './client-requests/request-state.js';
-export * from './dispatch-context.js';
 export * from './dispatcher.module.js';
 export * from './protocol-versions.js';
 export * from './methods/parameter-headers.js';
@@ -30,6 +29,7 @@ export {
 export * from './prompts/built-in-prompts.js';
 export * from './protocol-fault.js';
 export * from './resources/resource-registry.js';
+export { RecordsSource } from './reads/read-accounts.js';
 export * from './tasks/background-calls.js';
 export * from './tasks/task-store.js';
 export { describeTool } from './methods/list-tools.js';

@@ -1,6 +1,7 @@
 import type { Observable } from 'rxjs';
+import type { Era } from '#core';
 import { isJsonObject, type JsonObject } from './json-object.js';
-import { type Era, SERVER_INFO_KEY } from './protocol-versions.js';
+import { SERVER_INFO_KEY } from './protocol-versions.js';
 
 export interface RpcError {
   readonly code: number;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Unauthorized } from '#core';
+import { Unauthorized, type RequestContext } from '#core';
 import {
   kernelUnderTest,
   MODERN,
@@ -9,7 +9,6 @@ import {
   smallTool,
   SmallToolRunner,
 } from './contracts/kernel-under-test.js';
-import type { DispatchContext } from './dispatch-context.js';
 import { LEGACY_VERSIONS } from './protocol-versions.js';
 
 const { ask } = kernelUnderTest();
@@ -192,7 +191,7 @@ describe('faults', () => {
       fc.asyncProperty(
         fc.oneof(fc.constantFrom<unknown>(...methods), fc.anything()),
         fc.anything(),
-        fc.constantFrom<Partial<DispatchContext>>({}, MODERN, NOVEMBER, { agent: hostile as never }),
+        fc.constantFrom<Partial<RequestContext>>({}, MODERN, NOVEMBER, { agent: hostile as never }),
         async (method, params, context) => {
           const reply = await ask(method, params, context);
           expect(['result', 'error', 'accepted'].filter((key) => key in reply)).toHaveLength(1);

@@ -1,7 +1,16 @@
-import { type Agent, isLogLevel, type Refusal, Refused, Unauthorized } from '#core';
+import {
+  type Agent,
+  type Era,
+  isLogLevel,
+  type Refusal,
+  Refused,
+  Unauthorized,
+  type RequestContext,
+} from '#core';
 import type { ToolRunner } from '#tools';
 import type { InputRounds } from './client-requests/input-rounds.js';
-import { type DispatchContext, faultLine, type RecordsSource, type WarningLog } from './dispatch-context.js';
+import { faultLine, type WarningLog } from './protocol-fault.js';
+import type { RecordsSource } from './reads/read-accounts.js';
 import { isJsonObject, type JsonObject, member } from './json-object.js';
 import {
   type KernelFailure,
@@ -15,7 +24,7 @@ import { existsIn, type Method } from './methods/method.js';
 import type { ListChanges, ResourceSubscriptions } from './methods/subscription-methods.js';
 import type { PromptRegistry } from './prompts/prompt-registry.js';
 import { invalidParams, methodNotFound, ProtocolFault, RPC } from './protocol-fault.js';
-import { dialectOf, type Era, LOG_LEVEL_KEY } from './protocol-versions.js';
+import { dialectOf, FALLBACK_VERSION, LOG_LEVEL_KEY } from './protocol-versions.js';
 import type { ReadAccounts } from './reads/read-accounts.js';
 import { ResourceRegistry } from './resources/resource-registry.js';
 import type { TaskStore } from './tasks/task-store.js';
@@ -45,7 +54,7 @@ export interface KernelOptions {
 }
 
 const NOTIFICATION = 'notifications/';
-const NO_PARAMS: JsonObject = Object.freeze({});
+const NO_MEMBERS: JsonObject = Object.freeze({});
 const ACCEPTED = Object.freeze({ accepted: true } as const);
 
 /**
@@ -83,7 +92,7 @@ export class Kernel {
   }
 
   /** Answers one message. @param method `tools/call` and the like. @param params unvalidated */
-  async dispatch(method: string, params: unknown, context: DispatchContext): Promise<KernelReply> {
+  async dispatch(method: string, params: unknown, context: RequestContext): Promise<KernelReply> {
     try {
       return await this.answer(method, params, context);
     } catch (error) {
@@ -91,8 +100,8 @@ export class Kernel {
     }
   }
 
-  private async answer(method: string, params: unknown, context: DispatchContext): Promise<KernelReply> {
-    const { era } = context;
+  private async answer(method: string, params: unknown, context: RequestContext): Promise<KernelReply> {
+    const { era = 'legacy', version = FALLBACK_VERSION, clientCapabilities = NO_MEMBERS } = context;
     if (typeof method !== 'string') throw methodNotFound(String(JSON.stringify(method)));
     if (method.startsWith(NOTIFICATION) && (era === 'legacy' || context.requestId === undefined)) {
       if (context.requestId === undefined || context.requestId === null) return ACCEPTED;
@@ -103,10 +112,10 @@ export class Kernel {
         400,
       );
     }
-    const dialect = dialectOf(era, context.version);
+    const dialect = dialectOf(era, version);
     const known = this.methods.get(method);
     if (!known || !existsIn(known, dialect)) throw methodNotFound(method);
-    const request = { params: this.checked(params, era), context, dialect };
+    const request = { params: this.checked(params, era), context, dialect, capabilities: clientCapabilities };
     const handled = known.handle(request);
     // A cached list is returned without another turn of the event loop.
     const result = handled instanceof Promise ? await handled : handled;
@@ -116,7 +125,7 @@ export class Kernel {
   }
 
   private checked(params: unknown, era: Era): JsonObject {
-    if (params === undefined || params === null) return NO_PARAMS;
+    if (params === undefined || params === null) return NO_MEMBERS;
     if (!isJsonObject(params)) throw invalidParams();
     if (era === 'modern') {
       const level = member(params._meta, LOG_LEVEL_KEY);

@@ -1,6 +1,6 @@
 import type { ToolRunner } from '#tools';
 import type { InputRounds } from './client-requests/input-rounds.js';
-import type { RecordsSource } from './dispatch-context.js';
+import type { RecordsSource } from './reads/read-accounts.js';
 import type { CacheHint, ResultEnvelope, ServerInfo } from './kernel-reply.js';
 import { CallTool } from './methods/call-tool.js';
 import { Handshake, setLogLevel } from './methods/handshake.js';

@@ -1,4 +1,5 @@
 import { IntrinsicException } from '@nestjs/common';
+import { oneLine } from '#audit';
 
 /** JSON-RPC error codes of answers. */
 export const RPC = {
@@ -54,4 +55,15 @@ export function headerMismatch(header: string): ProtocolFault {
     undefined,
     400,
   );
+}
+
+/** Log of internal causes. One line per call; never sent to a client. */
+export interface WarningLog {
+  warn(message: string): void;
+}
+
+/** Class and message of any thrown value, for the log alone. */
+export function faultLine(prefix: string, error: unknown): string {
+  if (!(error instanceof Error)) return `${prefix} ${oneLine(typeof error)}`;
+  return `${prefix} ${oneLine(error.name)}: ${oneLine(error.message)}`;
 }

@@ -1,7 +1,4 @@
-/**
- * `legacy`: revisions that open with `initialize`. `modern`: every request contains its own version and capabilities.
- */
-export type Era = 'legacy' | 'modern';
+import type { Era } from '#core';
 
 export const MODERN_VERSIONS = ['2026-07-28'] as const;
 export const LEGACY_VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const;

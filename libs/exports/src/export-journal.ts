@@ -1,5 +1,5 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import { type Agent, type CallContext, Refused, refusals, Unauthorized } from '#core';
+import { type Agent, type RequestContext, Refused, refusals, Unauthorized } from '#core';
 import { auditedAgent, auditedRefusal, AuditSink, resultCost } from '#audit';
 import { Policies } from '#policy';
 
@@ -74,4 +74,4 @@ function failure(error: unknown) {
 }
 
 /** The members of a call that the record of a reading contains. */
-export type Reader = Pick<CallContext, 'agent' | 'signal' | 'correlationId' | 'telemetry'>;
+export type Reader = Pick<RequestContext, 'agent' | 'signal' | 'correlationId' | 'telemetry'>;

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
-import { type Agent, type CallContext, refusals, Refused } from '#core';
+import { type Agent, type RequestContext, refusals, Refused } from '#core';
 import { SharedState, type VersionedStore } from '#state';
 import { ServedAt } from '#streaming';
 import { taskOwner, type TaskOwner } from '#dispatcher';
@@ -86,7 +86,7 @@ export class ExportTicketStore extends ExportStore {
     return this.settings.maxRows;
   }
 
-  async promise(order: ExportOrder, { agent }: Pick<CallContext, 'agent'>): Promise<OfferedExport> {
+  async promise(order: ExportOrder, { agent }: Pick<RequestContext, 'agent'>): Promise<OfferedExport> {
     // No name identifies the limits of a sub-agent: it could not be distinguished from others later.
     if (agent.parent)
       throw new Refused(refusals.invalidArgument('a sub-agent cannot ask for delivery resource'));

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { type CallContext, type DataMeter, refusals, Refused } from '#core';
+import { type RequestContext, type DataMeter, refusals, Refused } from '#core';
 import {
   type FindOptions,
   type GovernedClass,
@@ -22,7 +22,7 @@ export interface WalkStart {
 export const FROM_THE_START: WalkStart = Object.freeze({ after: '', rows: 0 });
 
 /** The agent that walks. */
-export interface Walker extends Pick<CallContext, 'agent' | 'signal' | 'correlationId' | 'telemetry'> {
+export interface Walker extends Pick<RequestContext, 'agent' | 'signal' | 'correlationId' | 'telemetry'> {
   /** Called before each batch; throws when there may be no further one. */
   readonly proceed: () => Promise<void>;
 }
@@ -108,7 +108,7 @@ export class ExportWalk {
     budgeted?: DataMeter,
   ): GovernedRecords {
     const meter = meters(budgeted, telemetry?.meter);
-    const context: CallContext = {
+    const context: RequestContext = {
       agent,
       signal,
       ...(correlationId !== undefined && { correlationId }),

@@ -3,7 +3,9 @@ export {
   actingAs,
   type Agent,
   type AgentShapeOptions,
-  type CallContext,
+  type ClientLink,
+  type ClientReply,
+  ClientUnreachable,
   DENIAL_KINDS,
   type DenialKind,
   ERROR_CODES,
@@ -19,6 +21,7 @@ export {
   type RateVerdict,
   type Refusal,
   Refused,
+  type RequestContext,
   SlidingRateLimiter,
   SubAgentError,
   type SubAgentFault,
@@ -70,12 +73,8 @@ export {
   type AuditedMetadata,
   type BeforeToolCall,
   type ClassSurface,
-  type ClientLink,
-  type ClientReply,
-  ClientUnreachable,
   type DescribedAgent,
   type DescribedClass,
-  type DispatchContext,
   Kernel,
   type KernelReply,
   type ListedResource,
@@ -198,3 +197,4 @@ export type {
 export { AGENT_FACTORY } from './module/overridable-providers.js';
 export type { StandaloneListener, StandaloneOptions } from './module/standalone-listener.js';
 export { refusals } from './tool-refusals.js';
+export type { CallContext, DispatchContext } from './earlier-names.js';

@@ -1,14 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
-import type { LogLevel } from '#core';
-import {
-  type Era,
-  isJsonObject,
-  type JsonObject,
-  member,
-  PROTOCOL_VERSION_KEY,
-  type Kernel,
-} from '#dispatcher';
+import type { LogLevel, Era } from '#core';
+import { isJsonObject, type JsonObject, member, PROTOCOL_VERSION_KEY, type Kernel } from '#dispatcher';
 
 /** Maximum nesting depth of objects and arrays; the message itself is the first level. */
 const MAX_DEPTH = 20;

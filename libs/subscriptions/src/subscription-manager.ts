@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { defer, finalize, type Observable, type Subscription } from 'rxjs';
-import { Refused, Unauthorized } from '#core';
+import { Refused, Unauthorized, type RequestContext } from '#core';
 import type { MessageBus, OpenedStream, SessionStreams, SubscriptionBook } from '#state';
 import {
-  type DispatchContext,
   faultLine,
   invalidParams,
   type ListenEvent,
@@ -122,7 +121,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
     return this.service.available;
   }
 
-  async subscribe(uri: string, { agent, sessionId }: DispatchContext): Promise<boolean> {
+  async subscribe(uri: string, { agent, sessionId }: RequestContext): Promise<boolean> {
     if (sessionId === undefined || sessionId === '') {
       throw invalidParams('resources/subscribe: no session; initialize first and send its Mcp-Session-Id');
     }
@@ -145,14 +144,14 @@ export class SubscriptionManager extends ResourceSubscriptions {
     }
   }
 
-  async unsubscribe(uri: string, { sessionId }: DispatchContext): Promise<void> {
+  async unsubscribe(uri: string, { sessionId }: RequestContext): Promise<void> {
     if (sessionId === undefined) return;
     this.held.unwatch(sessionId, uri);
     await this.dependencies.book.remove(sessionId, uri);
     if (!this.held.has(sessionId)) await this.replicas.publish({ do: 'unwatch', session: sessionId, uri });
   }
 
-  listen(uris: readonly string[], { agent }: DispatchContext): Observable<ListenEvent> {
+  listen(uris: readonly string[], { agent }: RequestContext): Observable<ListenEvent> {
     if (this.listeners >= this.limits.maxSessions) throw this.full();
     const some = uris.slice(0, this.limits.maxPerSession);
     return defer(() => {

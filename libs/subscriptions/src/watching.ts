@@ -11,7 +11,7 @@ import {
   switchMap,
   throttleTime,
 } from 'rxjs';
-import { type Agent, type CallContext, Unauthorized } from '#core';
+import { type Agent, type RequestContext, Unauthorized } from '#core';
 import type { ChangeSource, RowViews, WatchedOperation } from '#data';
 import { invalidParams, type WarningLog } from '#dispatcher';
 import { Channels } from './channels.js';
@@ -94,7 +94,7 @@ export interface WatchServiceDependencies {
   /** In the order in which they are preferred. */
   readonly sources: readonly ChangeSource[];
   /** The changes of a resource that does not consist of rows, as this caller may receive them. Default: there are none. */
-  readonly provided?: (uri: string, context: CallContext) => Observable<unknown> | undefined;
+  readonly provided?: (uri: string, context: RequestContext) => Observable<unknown> | undefined;
   /**
    * The agent as it would be admitted now; null when it would not. Called at every check of rights: a watch may outlive the
    * policy under which it began. Default: agents do not change.
@@ -171,7 +171,7 @@ export class WatchService {
   }
 
   /** @throws Unauthorized for an agent that would not be admitted any more */
-  private contextOf(given: Agent): CallContext {
+  private contextOf(given: Agent): RequestContext {
     const agent = this.asNow(given);
     if (!agent) throw new Unauthorized('the agent is no longer configured');
     return { agent, signal: this.closing.signal, progress: () => undefined };

@@ -1,12 +1,6 @@
+import { type ClientLink, type ClientReply, ClientUnreachable } from '#core';
 import { oneLine, terminalText } from '#audit';
-import {
-  type ClientLink,
-  type ClientReply,
-  ClientUnreachable,
-  isJsonObject,
-  type JsonObject,
-  member,
-} from '#dispatcher';
+import { isJsonObject, type JsonObject, member } from '#dispatcher';
 import type { Entered, Paint } from './terminal.js';
 
 /**

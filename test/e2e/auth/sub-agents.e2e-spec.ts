@@ -9,7 +9,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import {
   type Agent,
-  type CallContext,
+  type RequestContext,
   type Identity,
   Refused,
   SubAgentError,
@@ -67,7 +67,7 @@ class Delegating {
   readonly records: AuditRecord[] = [];
   readonly refusedWidenings: unknown[] = [];
   next: Delegation = { tool: 'list_tools', args: {} };
-  context: CallContext | null = null;
+  context: RequestContext | null = null;
 
   constructor(
     @Inject(SubAgents) readonly subAgents: SubAgents,
@@ -179,9 +179,9 @@ async function delegated(agent: keyof typeof AGENTS, delegation: Delegation): Pr
 /** The agent that a request of that name runs as. */
 async function agentOf(name: keyof typeof AGENTS): Promise<Agent> {
   await delegated(name, { tool: 'list_tools', args: {} });
-  return (self.context as CallContext).agent;
+  return (self.context as RequestContext).agent;
 }
-const contextOf = (agent: Agent): CallContext => ({
+const contextOf = (agent: Agent): RequestContext => ({
   agent,
   signal: new AbortController().signal,
   progress: () => undefined,

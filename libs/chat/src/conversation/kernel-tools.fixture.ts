@@ -1,10 +1,10 @@
-import { Agent, type CallContext, compileAgentDefinition } from '#core';
+import { Agent, type RequestContext, compileAgentDefinition } from '#core';
 import type { GovernedRecords } from '#data';
 import { Kernel, PromptRegistry, RecordsSource } from '#dispatcher';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 import { KernelTools } from './kernel-tools.js';
 
-type Handler = (args: Readonly<Record<string, unknown>>, context: CallContext) => unknown;
+type Handler = (args: Readonly<Record<string, unknown>>, context: RequestContext) => unknown;
 
 /** A few tools behind a real kernel. */
 export class SmallTools extends ToolRunner {
@@ -35,7 +35,7 @@ export class SmallTools extends ToolRunner {
     return this.handlers.has(name);
   }
 
-  async run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome> {
+  async run(name: string, args: unknown, context: RequestContext): Promise<ToolOutcome> {
     this.calls.push({ name, args });
     const handler = this.handlers.get(name);
     if (!handler)

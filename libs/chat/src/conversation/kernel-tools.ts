@@ -1,12 +1,5 @@
-import type { Agent, ProgressUpdate } from '#core';
-import {
-  type ClientLink,
-  isJsonObject,
-  type JsonObject,
-  type Kernel,
-  type KernelReply,
-  member,
-} from '#dispatcher';
+import type { Agent, ProgressUpdate, ClientLink } from '#core';
+import { isJsonObject, type JsonObject, type Kernel, type KernelReply, member } from '#dispatcher';
 import type { OfferedTool } from '../model/language-model.js';
 
 /** The answer of a tool. */

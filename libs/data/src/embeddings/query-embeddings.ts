@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Agent, type CallContext, refusals, Refused } from '#core';
+import { type Agent, type RequestContext, refusals, Refused } from '#core';
 import { ExpiringMap, processClock } from '#state';
 import { EmbeddingError, type EmbeddingProvider, estimatedTokens } from './openai-embeddings.js';
 
@@ -121,7 +121,7 @@ export class QueryEmbeddings {
    */
   async embed(
     text: string,
-    { agent, signal }: Pick<CallContext, 'agent' | 'signal'>,
+    { agent, signal }: Pick<RequestContext, 'agent' | 'signal'>,
   ): Promise<QueryEmbedding> {
     if (text.length > MAX_CHARACTERS)
       throw new Refused(

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, type CallContext, compileAgentDefinition } from '#core';
+import { Agent, type RequestContext, compileAgentDefinition } from '#core';
 import { operationContext } from './governed-sources.js';
 
 const agent = new Agent({ shape: compileAgentDefinition('analyst', {}), principal: 'p' });
-const context: CallContext = { agent, signal: new AbortController().signal, progress: () => undefined };
+const context: RequestContext = { agent, signal: new AbortController().signal, progress: () => undefined };
 const telemetry = { traceId: 'a'.repeat(32), tool: () => expect.fail('no tool is called') };
-const comment = (more: Partial<CallContext>) =>
+const comment = (more: Partial<RequestContext>) =>
   operationContext({ ...context, ...more }, { tool: 'query_class', timeout: 30 }).comment;
 
 describe('the comment of an operation', () => {

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { Agent, CallContext } from '#core';
+import type { Agent, RequestContext } from '#core';
 import { type AgentScope, AgentScopes } from '#policy';
 import type {
   GovernedClassWrites,
@@ -54,12 +54,12 @@ function maxTimeMs(timeoutSeconds: number): number {
  * `parley:TOOL:CORRELATION`, and `:TRACE` where there is one; none of the three contains a colon
  * (docs/operations/observability.md).
  */
-function commentOf({ correlationId, agent, telemetry }: CallContext, { tool }: CallBudget): string {
+function commentOf({ correlationId, agent, telemetry }: RequestContext, { tool }: CallBudget): string {
   const comment = `parley:${tool}:${correlationId ?? agent.agentId}`;
   return telemetry?.traceId === undefined ? comment : `${comment}:${telemetry.traceId}`;
 }
 
-export function operationContext(context: CallContext, budget: CallBudget): OperationContext {
+export function operationContext(context: RequestContext, budget: CallBudget): OperationContext {
   return {
     maxTimeMS: maxTimeMs(budget.timeout),
     comment: commentOf(context, budget),
@@ -83,7 +83,7 @@ export class GovernedRecordsSource {
   ) {}
 
   /** The store is not read until the first use: a call that needs no data needs no database. */
-  for(context: CallContext, budget: CallBudget = PROTOCOL_BUDGET): GovernedRecords {
+  for(context: RequestContext, budget: CallBudget = PROTOCOL_BUDGET): GovernedRecords {
     return new DeferredRecords(async () => new ParleyRecords(await this.open(context, budget)));
   }
 
@@ -94,7 +94,7 @@ export class GovernedRecordsSource {
   }
 
   /** Creates the common base of every governed access of a call. Only those may use it: it holds the ungoverned reader. */
-  async open(context: CallContext, budget: CallBudget): Promise<GovernedCall> {
+  async open(context: RequestContext, budget: CallBudget): Promise<GovernedCall> {
     const operation = operationContext(context, budget);
     // The caller's principals are resolved before anything is read on its behalf.
     const principals = await atStore(operation, () => this.identities.resolveAgent(context.agent));
@@ -136,7 +136,7 @@ export class GovernedSearchSource {
   ) {}
 
   /** The store is not read until the first use. */
-  for(context: CallContext, budget: CallBudget): GovernedSearch {
+  for(context: RequestContext, budget: CallBudget): GovernedSearch {
     return new DeferredSearch(async () => {
       const call = await this.records.open(context, budget);
       const searcher = this.searcher.forCall(storeCallOf(call));
@@ -155,7 +155,7 @@ export class GovernedWritesSource {
     private readonly keys: WriteKeys = new NoWriteKeys(),
   ) {}
 
-  rows(context: CallContext, budget: CallBudget): GovernedWrites {
+  rows(context: RequestContext, budget: CallBudget): GovernedWrites {
     return new DeferredWrites(async () => {
       const call = await this.records.open(context, budget);
       const writer = new MeteredWriter(this.writer.forCall(storeCallOf(call)), call.metering);
@@ -163,14 +163,14 @@ export class GovernedWritesSource {
     });
   }
 
-  classes(context: CallContext, budget: CallBudget): GovernedClassWrites {
+  classes(context: RequestContext, budget: CallBudget): GovernedClassWrites {
     const { schemaWriter } = this;
     return new DeferredClassWrites(
       async () => new ParleyClassWrites({ ...(await this.records.open(context, budget)), schemaWriter }),
     );
   }
 
-  methods(context: CallContext, budget: CallBudget): GovernedMethods {
+  methods(context: RequestContext, budget: CallBudget): GovernedMethods {
     return new DeferredMethods(
       async () => new ParleyMethods(await this.records.open(context, budget)),
       () => this.rows(context, budget),

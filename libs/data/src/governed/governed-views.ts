@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type CallContext, Refused } from '#core';
+import { type RequestContext, Refused } from '#core';
 import { type AgentScope, allOf, isRefusal, type Where } from '#policy';
 import { type RowView, RowViews, type WatchedOperation } from '../change-feed.js';
 import type { CallBudget, GovernedRecordsSource } from './governed-sources.js';
@@ -14,7 +14,7 @@ export class GovernedViews extends RowViews {
     super();
   }
 
-  async open(context: CallContext, className: string, operation: WatchedOperation): Promise<RowView> {
+  async open(context: RequestContext, className: string, operation: WatchedOperation): Promise<RowView> {
     const call = await this.records.open(context, WATCHING);
     const entered = call.scope.enter(call.agent, className, operation);
     if (isRefusal(entered)) throw new Refused(entered);

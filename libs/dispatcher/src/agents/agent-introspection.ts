@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import {
   type Agent,
   authType,
-  type CallContext,
+  type RequestContext,
   canonicalClassName,
   isClassName,
   type NameFilter,
@@ -71,7 +71,7 @@ export class AgentIntrospection {
   constructor(private readonly parts: IntrospectionParts) {}
 
   /** Every limit of the agent of a request. @throws Refused when the database does not answer */
-  async describe(context: Pick<CallContext, 'agent' | 'correlationId'>): Promise<DescribedAgent> {
+  async describe(context: Pick<RequestContext, 'agent' | 'correlationId'>): Promise<DescribedAgent> {
     const { agent } = context;
     const { policies, tools, records } = this.parts;
     const { shape } = agent;
@@ -103,7 +103,7 @@ export class AgentIntrospection {
   }
 
   /** `describe` as indented JSON. */
-  async describeAsText(context: Pick<CallContext, 'agent' | 'correlationId'>): Promise<string> {
+  async describeAsText(context: Pick<RequestContext, 'agent' | 'correlationId'>): Promise<string> {
     return JSON.stringify(await this.describe(context), null, 2);
   }
 

@@ -3,7 +3,7 @@ import { EventEmitter2 } from '@nestjs/event-emitter';
 import {
   actingAs,
   type Agent,
-  type CallContext,
+  type RequestContext,
   deriveAgent,
   refusals,
   SubAgentError,
@@ -44,7 +44,7 @@ export class SubAgents {
    * names are strict; no agent is created with fewer limits than the options contain
    * @throws Refused or Unauthorized when an identity cannot be resolved
    */
-  async delegate(context: CallContext, options: SubAgentOptions = {}): Promise<CallContext> {
+  async delegate(context: RequestContext, options: SubAgentOptions = {}): Promise<RequestContext> {
     return actingAs(context, await this.create(context.agent, options));
   }
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   Agent,
   askingCall,
-  type CallContext,
+  type RequestContext,
   compileAgentDefinition,
   MASTER,
   refusals,
@@ -49,7 +49,7 @@ methods.register('Post', method('archive', 'write'));
 methods.register('Post', method('purge', 'admin'));
 
 const shape = compileAgentDefinition('x', { permissions: 'admin' });
-const context: CallContext = {
+const context: RequestContext = {
   agent: new Agent({ shape, identity: MASTER, principal: 'p' }),
   signal: new AbortController().signal,
   progress: () => undefined,

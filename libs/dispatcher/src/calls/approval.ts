@@ -1,5 +1,5 @@
 import type { ExecutionContext } from '@nestjs/common';
-import { type CallContext, Refused, type Tier } from '#core';
+import { type RequestContext, Refused, type Tier } from '#core';
 import { auditedArgumentNames } from '#audit';
 import type { GovernedWrites, JudgedWrite, ParseRow, ProposedWrite } from '#data';
 import { fieldsOf, type ToolCall, type ToolDefinition, type ToolHandler } from '#tools';
@@ -107,7 +107,7 @@ export interface ApprovalRequest {
   /** The arguments as the agent sent them. */
   readonly args: unknown;
   /** The caller, and how long it waits for the decision. */
-  readonly context: CallContext;
+  readonly context: RequestContext;
   /** The tier of the call. For `call_method` it is the tier of the method. */
   readonly effectivePermission: Tier;
   /**

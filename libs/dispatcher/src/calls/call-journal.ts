@@ -1,6 +1,6 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
-import { type CallContext, type DataUse, Refused, type ToolTelemetry } from '#core';
+import { type RequestContext, type DataUse, Refused, type ToolTelemetry } from '#core';
 import {
   ArgumentDigest,
   auditedAgent,
@@ -21,7 +21,7 @@ import type { CallNotes } from './tool-execution.js';
 export interface FinishedRun {
   readonly tool: string;
   readonly args: unknown;
-  readonly context: CallContext;
+  readonly context: RequestContext;
   readonly outcome: ToolOutcome;
   readonly milliseconds: number;
   readonly notes: CallNotes;

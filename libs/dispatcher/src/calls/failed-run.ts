@@ -1,7 +1,6 @@
 import { HttpException } from '@nestjs/common';
-import { type Refusal, refusals, Refused, Unauthorized } from '#core';
+import { type Refusal, refusals, Refused, Unauthorized, ClientUnreachable } from '#core';
 import { InputRequired } from '../client-requests/client-requests.js';
-import { ClientUnreachable } from '../dispatch-context.js';
 import { ProtocolFault, RPC } from '../protocol-fault.js';
 import { ContinuesAsTask } from '../tasks/task-store.js';
 

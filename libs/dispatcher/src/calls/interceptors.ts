@@ -7,7 +7,7 @@ import {
 } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { defer, finalize, map, mergeMap, Observable } from 'rxjs';
-import { type CallContext, FairQueue, NoCapacityError, type Refusal, refusals, Refused } from '#core';
+import { type RequestContext, FairQueue, NoCapacityError, type Refusal, refusals, Refused } from '#core';
 import { PolicyCache, Policies } from '#policy';
 import {
   compileCanaries,
@@ -153,7 +153,7 @@ export class RunningCalls {
   }
 
   /** @returns a function that releases the slot; it may be called more than once. @throws Refused */
-  async begin({ agent, signal, background }: CallContext): Promise<() => void> {
+  async begin({ agent, signal, background }: RequestContext): Promise<() => void> {
     if (!this.turns || agent.depth > 0 || background === 'running') return () => undefined;
     try {
       return await this.turns.turn(agent.principal, signal);

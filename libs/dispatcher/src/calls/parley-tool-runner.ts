@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type Agent, type AgentShape, type CallContext, tierCovers, type ToolTelemetry } from '#core';
+import { type Agent, type AgentShape, type RequestContext, tierCovers, type ToolTelemetry } from '#core';
 import { GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
 import { type EnvironmentGates, mayUse, Policies } from '#policy';
 import {
@@ -61,7 +61,7 @@ export class ParleyToolRunner extends ToolRunner {
     this.dependencies = { policies, records, search, writes, registry, pipeline, gates, budgets, methods };
   }
 
-  list({ agent }: Pick<CallContext, 'agent'>): readonly ToolDefinition[] {
+  list({ agent }: Pick<RequestContext, 'agent'>): readonly ToolDefinition[] {
     const { registry } = this.dependencies;
     const known = this.listings.get(agent.shape);
     if (known?.version === registry.version) return known.tools;
@@ -74,7 +74,7 @@ export class ParleyToolRunner extends ToolRunner {
     return this.dependencies.registry.get(name) !== undefined;
   }
 
-  override permits({ agent }: Pick<CallContext, 'agent'>, name: string, args: unknown): boolean {
+  override permits({ agent }: Pick<RequestContext, 'agent'>, name: string, args: unknown): boolean {
     const tool = this.list({ agent }).find((listed) => listed.name === name);
     return (
       tool !== undefined &&
@@ -82,7 +82,7 @@ export class ParleyToolRunner extends ToolRunner {
     );
   }
 
-  async run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome> {
+  async run(name: string, args: unknown, context: RequestContext): Promise<ToolOutcome> {
     const observed = context.telemetry?.tool(name);
     try {
       return await this.runObserved(name, args, context, observed);
@@ -95,7 +95,7 @@ export class ParleyToolRunner extends ToolRunner {
   private runObserved(
     name: string,
     args: unknown,
-    context: CallContext,
+    context: RequestContext,
     observed: ToolTelemetry | undefined,
   ): Promise<ToolOutcome> {
     const { registry, pipeline, budgets } = this.dependencies;

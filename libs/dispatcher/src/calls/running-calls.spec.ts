@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, type CallContext, compileAgentDefinition, Refused } from '#core';
+import { Agent, type RequestContext, compileAgentDefinition, Refused } from '#core';
 import { RunningCalls } from './interceptors.js';
 
 const shape = compileAgentDefinition('reader');
-const contextOf = (principal: string, more: Partial<CallContext> = {}) =>
+const contextOf = (principal: string, more: Partial<RequestContext> = {}) =>
   ({
     agent: new Agent({ shape, principal }),
     signal: new AbortController().signal,
     progress: () => undefined,
     ...more,
-  }) as CallContext;
+  }) as RequestContext;
 const refusalOf = (work: Promise<unknown>) =>
   work.then(
     () => null,

@@ -2,7 +2,7 @@ import type { ExecutionContext, CanActivate } from '@nestjs/common';
 import {
   type Agent,
   askingCall,
-  type CallContext,
+  type RequestContext,
   readProgress,
   type ToolTelemetry,
   type DataUse,
@@ -36,7 +36,7 @@ export interface ToolExecution {
   /** Undefined when no tool has that name. The tool gate refuses it before any other gate reads it. */
   readonly definition: ToolDefinition | undefined;
   readonly args: unknown;
-  readonly context: CallContext;
+  readonly context: RequestContext;
   /** The budget that pays for the data use of the call; null where no budget applies. */
   readonly budgeted: BudgetedCall | null;
   /** The data use so far. */
@@ -71,7 +71,7 @@ export interface CallStep {
 /** Seconds that a run may take. A task has a longer limit. */
 export function secondsFor(
   definition: ToolDefinition | undefined,
-  { background }: Pick<CallContext, 'background'>,
+  { background }: Pick<RequestContext, 'background'>,
 ): number {
   return background === 'running' ? (definition?.taskTimeout ?? 600) : (definition?.timeout ?? 30);
 }
@@ -181,9 +181,9 @@ interface OpenedRun {
   readonly definition: ToolDefinition | undefined;
   readonly name: string;
   /** The context of the call. */
-  readonly context: CallContext;
+  readonly context: RequestContext;
   /** The context of the run. */
-  readonly ownContext: CallContext;
+  readonly ownContext: RequestContext;
   readonly clock: RunClock;
   readonly notes: CallNotes;
 }
@@ -215,7 +215,7 @@ export function callsOf(
 function writeAccess(
   writes: GovernedWritesSource,
   needs: readonly ToolNeed[],
-  context: CallContext,
+  context: RequestContext,
   budget: CallBudget,
 ): object {
   return {
@@ -232,7 +232,7 @@ interface RunParts {
 }
 
 /** The context of a run: the context of its call with a separate signal, meters and client requests. */
-export function contextOfRun(context: CallContext, { signal, observed, meter }: RunParts): CallContext {
+export function contextOfRun(context: RequestContext, { signal, observed, meter }: RunParts): RequestContext {
   return {
     agent: context.agent,
     signal,
@@ -252,9 +252,9 @@ export function contextOfRun(context: CallContext, { signal, observed, meter }: 
 /** The meters that the data access of a run reports to. */
 function measuredBy(
   observed: ToolTelemetry | undefined,
-  { trace: rehearsed, telemetry }: CallContext,
+  { trace: rehearsed, telemetry }: RequestContext,
   own: CallMeter,
-): Pick<CallContext, 'trace' | 'meter' | 'telemetry'> {
+): Pick<RequestContext, 'trace' | 'meter' | 'telemetry'> {
   const trace = observed?.trace ?? rehearsed;
   const meter = meters(own, observed?.meter);
   return { ...(trace && { trace }), ...(meter && { meter }), ...(telemetry && { telemetry }) };

@@ -9,6 +9,8 @@ import {
   ApprovedCallChanged,
   refusals,
   Refused,
+  ClientUnreachable,
+  type RequestContext,
 } from '#core';
 import {
   isDeclared,
@@ -18,7 +20,6 @@ import {
   type WireRequest,
 } from './question-wire.js';
 import type { AskedSoFar, OpenedState } from './request-state.js';
-import { ClientUnreachable, type DispatchContext } from '../dispatch-context.js';
 import { digestOf, type JsonObject, member } from '../json-object.js';
 import { invalidParams, ProtocolFault, RPC } from '../protocol-fault.js';
 import type { Dialect } from '../protocol-versions.js';
@@ -38,13 +39,13 @@ export class InputRequired extends IntrinsicException {
 export class LegacyAsks implements ClientAsks {
   /** @param timeout milliseconds that a client has for each request */
   constructor(
-    private readonly context: DispatchContext,
+    private readonly context: RequestContext,
     private readonly dialect: Dialect,
     private readonly timeout: number,
   ) {}
 
   canAnswer(question: ClientQuestion): boolean {
-    return isDeclared(question, this.context.clientCapabilities, this.dialect);
+    return isDeclared(question, this.context.clientCapabilities ?? {}, this.dialect);
   }
 
   /**

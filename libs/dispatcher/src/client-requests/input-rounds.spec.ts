@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type CallContext, type ClientQuestion, type FormQuestion, ApprovedCallChanged } from '#core';
+import { type RequestContext, type ClientQuestion, type FormQuestion, ApprovedCallChanged } from '#core';
 import { ProcessOneTimeStore } from '#state';
 import { InputRounds } from './input-rounds.js';
 import { processSecret, RequestStateSeal } from './request-state.js';
@@ -37,7 +37,7 @@ function served(handler: SmallHandler, lifetime = 60_000, oneTime = new ProcessO
   return kernelUnderTest(tools, undefined, { rounds });
 }
 
-const asks = (context: CallContext) => {
+const asks = (context: RequestContext) => {
   if (!context.asks) throw new Error('nobody to ask');
   return context.asks;
 };
@@ -292,7 +292,7 @@ describe('a request state at the kernel', () => {
 
 describe('a decision', () => {
   const decide =
-    (holdsFor: () => string, then: (context: CallContext) => unknown = () => 'done'): SmallHandler =>
+    (holdsFor: () => string, then: (context: RequestContext) => unknown = () => 'done'): SmallHandler =>
     async (_, context) => {
       const answer = await asks(context).ask('approve', form('May I?'), { once: { holdsFor: holdsFor() } });
       return succeeded([answer.action, await then(context)], false);
@@ -362,7 +362,7 @@ describe('a decision', () => {
 
   it('upon what a call runs in turn is never the decision upon the call, nor upon the same thing again', async () => {
     const ran: string[] = [];
-    const nested = async (context: CallContext, holdsFor: string) => {
+    const nested = async (context: RequestContext, holdsFor: string) => {
       await asks(context).within().ask('approve', form('May I?'), { once: { holdsFor } });
       ran.push(holdsFor);
     };

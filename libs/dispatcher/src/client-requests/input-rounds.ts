@@ -1,3 +1,4 @@
+import { derivedRequest } from '#core';
 import type { OneTimeStore } from '#state';
 import { InputRound, LegacyAsks, ModernAsks, REPLAYED } from './client-requests.js';
 import type { OpenedState, RequestStateSeal, StateSubject } from './request-state.js';
@@ -29,7 +30,7 @@ export class InputRounds {
     return (request) => {
       if (request.dialect.era === 'modern') return this.inRounds(method, nameOf, request, handle);
       const asks = new LegacyAsks(request.context, request.dialect, this.dependencies.timeout);
-      return handle({ ...request, context: { ...request.context, asks } });
+      return handle({ ...request, context: derivedRequest(request.context, { asks }) });
     };
   }
 
@@ -39,7 +40,7 @@ export class InputRounds {
     request: MethodRequest,
     handle: Handle,
   ): Promise<Handled> {
-    const { params, context, dialect } = request;
+    const { params, context, dialect, capabilities } = request;
     const subject = subjectOf(method, nameOf(params), request);
     const responses = responsesOf(params);
     const state = await this.stateOf(params, subject);
@@ -47,7 +48,7 @@ export class InputRounds {
       state,
       responses,
       dialect,
-      capabilities: context.clientCapabilities,
+      capabilities,
       useOnce: (name) =>
         this.dependencies.oneTime.claim(
           `decision:${name}`,
@@ -57,7 +58,7 @@ export class InputRounds {
     });
     const asks = new ModernAsks(round, { postpones: true });
     try {
-      const result = await handle({ ...request, round, context: { ...context, asks } });
+      const result = await handle({ ...request, round, context: derivedRequest(context, { asks }) });
       // A handler that continued without its answers has no result yet.
       return round.isOpen ? await this.required(round, subject) : result;
     } catch (error) {

@@ -1,13 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { type ClientQuestion, type FormQuestion, Refused } from '#core';
-import { LegacyAsks } from './client-requests.js';
-import { smallAgent } from '../contracts/kernel-under-test.js';
 import {
+  type ClientQuestion,
+  type FormQuestion,
+  Refused,
   type ClientLink,
   type ClientReply,
   ClientUnreachable,
-  type DispatchContext,
-} from '../dispatch-context.js';
+  type RequestContext,
+} from '#core';
+import { LegacyAsks } from './client-requests.js';
+import { smallAgent } from '../contracts/kernel-under-test.js';
 import { isJsonObject, type JsonObject } from '../json-object.js';
 import { dialectOf } from '../protocol-versions.js';
 
@@ -31,9 +33,9 @@ const question: FormQuestion = {
   meta: { 'parse.tool': 'x' },
 };
 
-function asksOf(more: Partial<DispatchContext>, reply: ClientReply | ClientUnreachable = { result: {} }) {
+function asksOf(more: Partial<RequestContext>, reply: ClientReply | ClientUnreachable = { result: {} }) {
   const link = new LinkInProcess(reply);
-  const context: DispatchContext = {
+  const context: RequestContext = {
     agent: smallAgent(),
     signal: new AbortController().signal,
     progress: () => undefined,
@@ -43,7 +45,7 @@ function asksOf(more: Partial<DispatchContext>, reply: ClientReply | ClientUnrea
     link,
     ...more,
   };
-  return { link, asks: new LegacyAsks(context, dialectOf('legacy', context.version), 5_000) };
+  return { link, asks: new LegacyAsks(context, dialectOf('legacy', context.version ?? ''), 5_000) };
 }
 
 describe('a question to the client of a session', () => {
@@ -80,7 +82,7 @@ describe('a question to the client of a session', () => {
     expect(await filled.ask('k', { ...question, acceptedAsIs: true })).toEqual({ action: 'cancel' });
   });
 
-  it.each<[Partial<DispatchContext>, ClientQuestion, boolean]>([
+  it.each<[Partial<RequestContext>, ClientQuestion, boolean]>([
     [{ clientCapabilities: {} }, question, false],
     [{ clientCapabilities: { elicitation: true } }, question, true],
     [{ clientCapabilities: { elicitation: false } }, question, false],
@@ -105,11 +107,11 @@ describe('a question to the client of a session', () => {
   });
 
   it('that cannot be sent says why', async () => {
-    const reason = async (more: Partial<DispatchContext>, reply?: ClientUnreachable) =>
+    const reason = async (more: Partial<RequestContext>, reply?: ClientUnreachable) =>
       asksOf(more, reply)
         .asks.ask('k', question)
         .catch((error: unknown) => (error instanceof ClientUnreachable ? error.reason : error));
-    const noLink = { link: undefined } as unknown as Partial<DispatchContext>;
+    const noLink = { link: undefined } as unknown as Partial<RequestContext>;
     expect(await reason(noLink)).toBe('no-session');
     expect(await reason({ ...noLink, correlationId: 's' })).toBe('no-stream');
     expect(await reason({ signal: AbortSignal.abort('client_disconnect') })).toBe('aborted');

@@ -2,7 +2,7 @@ import { concat, defer, filter, finalize, map, type Observable, of, Subject } fr
 import {
   Agent,
   type AgentShapeOptions,
-  type CallContext,
+  type RequestContext,
   type ClassFilterSite,
   compileAgentDefinition,
   refusals,
@@ -13,7 +13,7 @@ import {
 import type { GovernedClass, GovernedRecords, GovernedSearch } from '#data';
 import { FieldNames, type FieldSchema, type ReadOperation } from '#policy';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
-import { type DispatchContext, RecordsSource } from '../dispatch-context.js';
+import { RecordsSource } from '../reads/read-accounts.js';
 import type { KernelReply } from '../kernel-reply.js';
 import { Kernel, type KernelOptions } from '../kernel.js';
 import { type ListenEvent, ResourceSubscriptions } from '../methods/subscription-methods.js';
@@ -79,7 +79,7 @@ export class SmallRecords extends RecordsSource {
     super();
   }
 
-  for({ agent }: CallContext): GovernedRecords {
+  for({ agent }: RequestContext): GovernedRecords {
     const classes = Object.entries(this.known)
       .filter(([className]) => agent.shape.classes.permits(className))
       .map(([className, small]) => governed(className, small));
@@ -118,14 +118,14 @@ export class SmallSubscriptions extends ResourceSubscriptions {
     this.changes.next(uri);
   }
 
-  async subscribe(uri: string, { sessionId }: DispatchContext): Promise<boolean> {
+  async subscribe(uri: string, { sessionId }: RequestContext): Promise<boolean> {
     if (!uri.startsWith('known://')) throw invalidParams(`Invalid resource URI: ${uri}`);
     if (sessionId === undefined) return false;
     this.sessions.set(sessionId, (this.sessions.get(sessionId) ?? new Set()).add(uri));
     return true;
   }
 
-  async unsubscribe(uri: string, { sessionId }: DispatchContext): Promise<void> {
+  async unsubscribe(uri: string, { sessionId }: RequestContext): Promise<void> {
     this.sessions.get(sessionId ?? '')?.delete(uri);
   }
 
@@ -144,7 +144,7 @@ export class SmallSubscriptions extends ResourceSubscriptions {
 
 export type SmallHandler = (
   args: Readonly<Record<string, unknown>>,
-  context: CallContext,
+  context: RequestContext,
 ) => ToolOutcome | Promise<ToolOutcome>;
 
 export function succeeded(data: unknown, structured = true): ToolOutcome {
@@ -175,7 +175,7 @@ export class SmallToolRunner extends ToolRunner {
     return this;
   }
 
-  list({ agent }: Pick<CallContext, 'agent'>): readonly ToolDefinition[] {
+  list({ agent }: Pick<RequestContext, 'agent'>): readonly ToolDefinition[] {
     return [...this.tools.values()]
       .map(({ tool }) => tool)
       .filter(
@@ -187,7 +187,7 @@ export class SmallToolRunner extends ToolRunner {
     return this.tools.has(name);
   }
 
-  run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome> {
+  run(name: string, args: unknown, context: RequestContext): Promise<ToolOutcome> {
     this.calls.push({ name, args });
     const { agent } = context;
     const known = this.tools.get(name);
@@ -301,7 +301,7 @@ export interface KernelUnderTest {
   readonly ask: (
     method: unknown,
     params?: unknown,
-    context?: Partial<DispatchContext>,
+    context?: Partial<RequestContext>,
   ) => Promise<KernelReply>;
 }
 

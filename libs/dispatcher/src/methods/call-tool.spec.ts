@@ -1,6 +1,6 @@
+import type { RequestContext } from '#core';
 import { describe, expect, it } from 'vitest';
 import { kernelUnderTest, MODERN, NOVEMBER, resultOf } from '../contracts/kernel-under-test.js';
-import type { DispatchContext } from '../dispatch-context.js';
 
 const { ask } = kernelUnderTest();
 const error = (code: number, message: string, status = 200) => ({ error: { code, message }, status });
@@ -23,7 +23,7 @@ describe('tools/call', () => {
   });
 
   it('sends structured content only where the revision knows it, and an array only in the stateless era', async () => {
-    const call = async (name: string, context: Partial<DispatchContext>) =>
+    const call = async (name: string, context: Partial<RequestContext>) =>
       resultOf(await ask('tools/call', { name, arguments: {} }, context));
     expect(await call('count_objects', { version: '2025-03-26' })).not.toHaveProperty('structuredContent');
     expect(await call('list_values', NOVEMBER)).not.toHaveProperty('structuredContent');

@@ -1,4 +1,4 @@
-import { type ErrorCode, type Refusal, refusals, Refused } from '#core';
+import { derivedRequest, type ErrorCode, type Refusal, refusals, Refused } from '#core';
 import { suggestNames } from '#policy';
 import type { ContentBlock, ToolOutcome, ToolRunner } from '#tools';
 import { declaresTasks } from '../client-capabilities.js';
@@ -40,12 +40,12 @@ export class CallTool {
       const tool = this.catalogue.for(context).find(name);
       if (tool) checkParameterHeaders(tool, args, context);
     }
-    const offered = this.taskStore !== undefined && declaresTasks(context.clientCapabilities, dialect);
+    const offered = this.taskStore !== undefined && declaresTasks(request.capabilities, dialect);
     try {
       const outcome = await this.runner.run(
         name,
         args,
-        offered ? { ...context, signal: context.signal, background: 'offered' } : context,
+        offered ? derivedRequest(context, { background: 'offered' }) : context,
       );
       return toolResult(outcome, dialect, context.signal);
     } catch (signal) {
@@ -75,10 +75,10 @@ export class CallTool {
     store: TaskStore,
     tool: string,
     args: JsonObject,
-    { context, round }: MethodRequest,
+    { context, dialect, capabilities, round }: MethodRequest,
     approver: string | undefined,
   ): Promise<JsonObject> {
-    const { agent, version, correlationId, telemetry, clientCapabilities: capabilities } = context;
+    const { agent, version = dialect.version, correlationId, telemetry } = context;
     const began = telemetry?.traceParent;
     const optional = this.catalogue.for(context).find(tool)?.task === 'optional';
     const state = await store.start(

@@ -1,3 +1,4 @@
+import type { RequestContext } from '#core';
 import { describe, expect, it } from 'vitest';
 import {
   kernelUnderTest,
@@ -8,14 +9,13 @@ import {
   SmallToolRunner,
   succeeded,
 } from '../contracts/kernel-under-test.js';
-import type { DispatchContext } from '../dispatch-context.js';
 
 const { ask } = kernelUnderTest();
 const error = (code: number, message: string, status = 200) => ({ error: { code, message }, status });
 
 describe('tools/list', () => {
   it('lists what the agent may call, and nothing else', async () => {
-    const names = async (context: Partial<DispatchContext>) =>
+    const names = async (context: Partial<RequestContext>) =>
       (resultOf(await ask('tools/list', {}, context)).tools as { name: string }[]).map(({ name }) => name);
     expect(await names({})).not.toContain('delete_object');
     expect(await names({ agent: smallAgent({ permissions: 'admin' }) })).toContain('delete_object');

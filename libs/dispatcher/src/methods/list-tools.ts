@@ -1,7 +1,6 @@
-import type { AgentShape } from '#core';
+import type { AgentShape, RequestContext } from '#core';
 import type { ToolDefinition, ToolRunner } from '#tools';
 import { showsViews } from '../client-capabilities.js';
-import type { DispatchContext } from '../dispatch-context.js';
 import type { JsonObject } from '../json-object.js';
 import { type CacheHint, PreparedResult, type ResultEnvelope } from '../kernel-reply.js';
 import { type MethodRequest, pageOf } from './method.js';
@@ -17,11 +16,11 @@ export class ListTools {
   ) {}
 
   handle(request: MethodRequest): PreparedResult | JsonObject {
-    const { params, context, dialect } = request;
+    const { params, context, dialect, capabilities } = request;
     const entry = this.catalogue.for(context);
     const category = params.category ?? undefined;
     if (category === undefined && (params.cursor ?? undefined) === undefined) {
-      return entry.body(dialect, showsViews(context.clientCapabilities, dialect), (tools) => {
+      return entry.body(dialect, showsViews(capabilities, dialect), (tools) => {
         const result = this.page(request, tools, 'tools');
         return new PreparedResult(this.envelope.complete(dialect.era, result, this.hint));
       });
@@ -34,8 +33,8 @@ export class ListTools {
   }
 
   private page(request: MethodRequest, tools: readonly ToolDefinition[], list: string): JsonObject {
-    const { dialect, params, context } = request;
-    const views = showsViews(context.clientCapabilities, dialect);
+    const { dialect, params, capabilities } = request;
+    const views = showsViews(capabilities, dialect);
     const describe = (tool: ToolDefinition) => describeTool(tool, dialect, views);
     if (!dialect.additions) return { tools: tools.map(describe) };
     const { entries, nextCursor } = pageOf(list, tools, params.cursor);
@@ -88,7 +87,7 @@ export class ToolCatalogue {
 
   constructor(private readonly runner: ToolRunner) {}
 
-  for(context: DispatchContext): CatalogueEntry {
+  for(context: RequestContext): CatalogueEntry {
     const tools = this.runner.list(context);
     const kept = this.entries.get(context.agent.shape);
     if (kept?.describes(tools)) return kept;

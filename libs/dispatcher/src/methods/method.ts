@@ -1,5 +1,5 @@
+import type { RequestContext } from '#core';
 import type { InputRound } from '../client-requests/client-requests.js';
-import type { DispatchContext } from '../dispatch-context.js';
 import type { JsonObject } from '../json-object.js';
 import type { CacheHint, PreparedResult, StreamedResult } from '../kernel-reply.js';
 import { invalidParams } from '../protocol-fault.js';
@@ -7,8 +7,10 @@ import type { Dialect, LegacyVersion } from '../protocol-versions.js';
 
 export interface MethodRequest {
   readonly params: JsonObject;
-  readonly context: DispatchContext;
+  readonly context: RequestContext;
   readonly dialect: Dialect;
+  /** The declared client capabilities. */
+  readonly capabilities: JsonObject;
   /** The round of a method that may send client requests, in the stateless era. */
   readonly round?: InputRound;
 }

@@ -1,5 +1,5 @@
+import type { RequestContext } from '#core';
 import type { ToolDefinition } from '#tools';
-import type { DispatchContext } from '../dispatch-context.js';
 import { isJsonObject, type JsonObject, member } from '../json-object.js';
 import { headerMismatch } from '../protocol-fault.js';
 
@@ -44,11 +44,7 @@ function sameValue(header: string, value: unknown): boolean {
  * needs no header.
  * @throws ProtocolFault -32020
  */
-export function checkParameterHeaders(
-  tool: ToolDefinition,
-  args: JsonObject,
-  context: DispatchContext,
-): void {
+export function checkParameterHeaders(tool: ToolDefinition, args: JsonObject, context: RequestContext): void {
   const read = context.parameterHeader;
   if (!read) return;
   for (const { path, header } of mirroredParameters(tool)) {

@@ -1,7 +1,7 @@
 import { askingCall, Refused } from '#core';
 import type { GovernedRecords } from '#data';
 import type { ContentBlock } from '#tools';
-import type { RecordsSource } from '../dispatch-context.js';
+import type { RecordsSource } from '../reads/read-accounts.js';
 import { isJsonObject, type JsonObject, member } from '../json-object.js';
 import { exceedsResponseLimit, MAX_RESPONSE_BYTES } from '../kernel-reply.js';
 import { blockIn } from './call-tool.js';

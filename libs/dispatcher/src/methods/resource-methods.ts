@@ -1,8 +1,15 @@
-import { type CallContext, type ErrorCode, isClassName, type Refusal, Refused } from '#core';
+import {
+  derivedRequest,
+  type RequestContext,
+  type ErrorCode,
+  isClassName,
+  type Refusal,
+  Refused,
+} from '#core';
 import type { GovernedClass, GovernedRecords } from '#data';
 import type { ReadOperation } from '#policy';
 import type { EmbeddedResource, ToolRunner } from '#tools';
-import type { RecordsSource } from '../dispatch-context.js';
+import type { RecordsSource } from '../reads/read-accounts.js';
 import { type JsonObject, member } from '../json-object.js';
 import { exceedsResponseLimit, MAX_RESPONSE_BYTES } from '../kernel-reply.js';
 import type { CatalogueEntry, ToolCatalogue } from './list-tools.js';
@@ -94,7 +101,7 @@ export class ListResources {
     return { resources: entries, ...(nextCursor !== undefined && { nextCursor }) };
   }
 
-  private async readsOf(context: CallContext): Promise<ReadonlyMap<string, GovernedClass['reads']>> {
+  private async readsOf(context: RequestContext): Promise<ReadonlyMap<string, GovernedClass['reads']>> {
     const classes = await this.records.for(context).classes();
     return new Map(classes.map(({ className, reads }) => [className, reads] as const));
   }
@@ -192,7 +199,7 @@ export class ReadResource {
     return { contents: [{ uri, mimeType: MIME_TYPE, text: outcome.text }] };
   }
 
-  private async readProvided(uri: string, context: CallContext, dialect: Dialect): Promise<JsonObject> {
+  private async readProvided(uri: string, context: RequestContext, dialect: Dialect): Promise<JsonObject> {
     let contents: readonly EmbeddedResource[] | undefined;
     try {
       contents = await this.provided.read(uri, context);
@@ -240,7 +247,7 @@ export class ProvidedResources {
   }
 
   /** A provider that refuses to list has no resources for this caller. */
-  async list(context: CallContext): Promise<JsonObject[]> {
+  async list(context: RequestContext): Promise<JsonObject[]> {
     const listed = await Promise.all(
       this.registry.all().map(async (provider) => {
         try {
@@ -260,19 +267,13 @@ export class ProvidedResources {
   }
 
   /** @returns `undefined` when this caller has no such resource. @throws Refused */
-  async read(uri: string, context: CallContext): Promise<readonly EmbeddedResource[] | undefined> {
+  async read(uri: string, context: RequestContext): Promise<readonly EmbeddedResource[] | undefined> {
     const provider = this.registry.providerOf(uri);
     const run = { name: `resource:${provider?.scheme}`, args: { uri }, context };
     return provider && this.reads.run(run, async (records) => provider.read(uri, callOf(context, records)));
   }
 }
 
-function callOf(context: CallContext, records: GovernedRecords): ResourceCall {
-  return {
-    ...context,
-    // Copies own members, also where the context is an object with accessors.
-    signal: context.signal,
-    progress: (update) => context.progress(update),
-    records,
-  };
+function callOf(context: RequestContext, records: GovernedRecords): ResourceCall {
+  return Object.assign(derivedRequest(context, {}), { records });
 }

@@ -1,3 +1,4 @@
+import type { RequestContext } from '#core';
 import { describe, expect, it } from 'vitest';
 import {
   kernelUnderTest,
@@ -10,12 +11,11 @@ import {
   SmallToolRunner,
   succeeded,
 } from '../contracts/kernel-under-test.js';
-import type { DispatchContext } from '../dispatch-context.js';
 import { parseResourceUri } from './resource-methods.js';
 
 const { ask } = kernelUnderTest();
-const read = (uri: unknown, context?: Partial<DispatchContext>) => ask('resources/read', { uri }, context);
-const uris = async (context?: Partial<DispatchContext>) =>
+const read = (uri: unknown, context?: Partial<RequestContext>) => ask('resources/read', { uri }, context);
+const uris = async (context?: Partial<RequestContext>) =>
   (resultOf(await ask('resources/list', {}, context)).resources as { uri: string }[]).map(({ uri }) => uri);
 
 describe('resources/list', () => {

@@ -1,6 +1,5 @@
 import { concat, EMPTY, filter, map, mergeMap, NEVER, type Observable, of } from 'rxjs';
-import { Refused } from '#core';
-import type { DispatchContext } from '../dispatch-context.js';
+import { Refused, type RequestContext } from '#core';
 import { isJsonObject, type JsonObject, member } from '../json-object.js';
 import { type Notification, StreamedResult } from '../kernel-reply.js';
 import type { Method, MethodRequest } from './method.js';
@@ -144,12 +143,12 @@ export abstract class ResourceSubscriptions {
    * @throws ProtocolFault for an address that cannot be subscribed to, and when a limit is reached; Refused as reading
    * would
    */
-  abstract subscribe(uri: string, context: DispatchContext): Promise<boolean>;
+  abstract subscribe(uri: string, context: RequestContext): Promise<boolean>;
   /** Succeeds for an address without a subscription as well. */
-  abstract unsubscribe(uri: string, context: DispatchContext): Promise<void>;
+  abstract unsubscribe(uri: string, context: RequestContext): Promise<void>;
   /**
    * Cold: watches from subscription to unsubscription. Addresses that the agent may not watch are missing from
    * `watched`.
    */
-  abstract listen(uris: readonly string[], context: DispatchContext): Observable<ListenEvent>;
+  abstract listen(uris: readonly string[], context: RequestContext): Observable<ListenEvent>;
 }

@@ -1,7 +1,7 @@
+import type { RequestContext } from '#core';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { kernelUnderTest, resultOf, smallAgent } from '../contracts/kernel-under-test.js';
-import type { DispatchContext } from '../dispatch-context.js';
 
 const CATALOGUE = [
   'parse_conventions',
@@ -15,10 +15,10 @@ const CATALOGUE = [
 ];
 
 const { ask } = kernelUnderTest();
-const get = (name: unknown, args?: unknown, context?: Partial<DispatchContext>) =>
+const get = (name: unknown, args?: unknown, context?: Partial<RequestContext>) =>
   ask('prompts/get', { name, arguments: args }, context);
 
-async function textOf(name: string, args?: unknown, context?: Partial<DispatchContext>): Promise<string> {
+async function textOf(name: string, args?: unknown, context?: Partial<RequestContext>): Promise<string> {
   const { messages } = resultOf(await get(name, args, context)) as {
     messages: { role: string; content: { type: string; text: string } }[];
   };

@@ -1,5 +1,5 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import { type CallContext, refusals, Refused } from '#core';
+import { derivedRequest, type RequestContext, refusals, Refused } from '#core';
 import { AuditSink } from '#audit';
 import type { AggregateOptions, FindOptions, GovernedRecords } from '#data';
 import type { ToolOutcome } from '#tools';
@@ -9,14 +9,18 @@ import { refusalByProtocol } from '../calls/failed-run.js';
 import { spendCall } from '../calls/guards.js';
 import { RunningCalls } from '../calls/interceptors.js';
 import { InputRequired } from '../client-requests/client-requests.js';
-import { RecordsSource } from '../dispatch-context.js';
+
+/** Creates the governed data access of one call. */
+export abstract class RecordsSource {
+  abstract for(context: RequestContext): GovernedRecords;
+}
 
 /** One run of an application's code outside tools. */
 export interface AccountedRun {
   /** The name in its record. It contains a colon, which no tool name does. */
   readonly name: string;
   readonly args: unknown;
-  readonly context: CallContext;
+  readonly context: RequestContext;
 }
 
 /**
@@ -79,7 +83,7 @@ export class ReadAccounts {
   }
 
   /** In the order in which tools pass these gates. @throws Refused */
-  private async admit({ agent }: CallContext, budgeted: BudgetedCall | null): Promise<void> {
+  private async admit({ agent }: RequestContext, budgeted: BudgetedCall | null): Promise<void> {
     await spendCall(agent, this.logger);
     const retryAfter = this.audit.admit();
     if (retryAfter !== null) throw new Refused(refusals.auditUnavailable(retryAfter));
@@ -87,15 +91,9 @@ export class ReadAccounts {
   }
 }
 
-function metered(context: CallContext, own: CallMeter): CallContext {
+function metered(context: RequestContext, own: CallMeter): RequestContext {
   const meter = meters(own, context.meter);
-  return {
-    ...context,
-    // Copies own members, also where the context is an object with accessors.
-    signal: context.signal,
-    progress: (update) => context.progress(update),
-    ...(meter && { meter }),
-  };
+  return derivedRequest(context, meter ? { meter } : {});
 }
 
 function refusalOf(error: unknown, name: string) {

@@ -1,5 +1,5 @@
 import type { Observable } from 'rxjs';
-import type { CallContext } from '#core';
+import type { RequestContext } from '#core';
 import type { GovernedRecords } from '#data';
 import { type EmbeddedResource, RegistryChanges } from '#tools';
 
@@ -34,7 +34,7 @@ export interface ResourceTemplate {
 }
 
 /** The input of a provider: it reads data only through the agent's own governed access. */
-export interface ResourceCall extends CallContext {
+export interface ResourceCall extends RequestContext {
   /** The data, as the calling agent may read it. */
   readonly records: GovernedRecords;
 }

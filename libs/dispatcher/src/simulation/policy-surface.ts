@@ -1,7 +1,7 @@
-import { type Agent, type LimitOrigin, Refused } from '#core';
+import { type Agent, InternalRequest, type LimitOrigin, Refused } from '#core';
 import type { GovernedRecords } from '#data';
 import type { ToolRunner } from '#tools';
-import type { RecordsSource } from '../dispatch-context.js';
+import type { RecordsSource } from '../reads/read-accounts.js';
 import { type Rehearsal, type Simulator, sampleArguments, takesClass } from './simulation.js';
 
 /** Every present and future field of a class without an allowlist. */
@@ -45,11 +45,7 @@ export async function surfaceOf(
   classNames: readonly string[],
 ): Promise<AgentSurface> {
   const { runner, rehearser } = parts;
-  const records = parts.records.for({
-    agent,
-    signal: new AbortController().signal,
-    progress: () => undefined,
-  });
+  const records = parts.records.for(new InternalRequest(agent));
   const listed = new Set((await records.classes()).map(({ className }) => className));
   const tools = new Map<string, 'runs' | 'asks approval'>();
   const perClass = new Map(classNames.map((name) => [name, new Map<string, Limits>()]));

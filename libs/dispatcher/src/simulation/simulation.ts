@@ -2,6 +2,7 @@ import {
   Agent,
   type AgentOptions,
   type AgentShape,
+  InternalRequest,
   isMissingTenantRow,
   RateLimiter,
   type Refusal,
@@ -53,8 +54,7 @@ export class Simulator {
     const trace = new GateTrace();
     this.store.take();
     this.approver.take();
-    const signal = new AbortController().signal;
-    const outcome = await this.runner.run(tool, args, { agent, signal, trace, progress: () => undefined });
+    const outcome = await this.runner.run(tool, args, new InternalRequest(agent, { trace }));
     const commands = this.store.take();
     const refusal = outcome.ok || isForWantOfData(outcome.refusal, commands) ? undefined : outcome.refusal;
     return {

@@ -1,11 +1,18 @@
-import { type Agent, type CallContext, type ProgressUpdate, type Refusal, refusals } from '#core';
+import {
+  type Agent,
+  InternalRequest,
+  type RequestContext,
+  type ProgressUpdate,
+  type Refusal,
+  refusals,
+} from '#core';
 import type { Telemetry } from '#telemetry';
 import type { ToolRunner } from '#tools';
 import type { CallJournal } from '../calls/call-journal.js';
 import { InputRound, ModernAsks, type UseOnce } from '../client-requests/client-requests.js';
 import type { WireRequest } from '../client-requests/question-wire.js';
 import type { AskedSoFar } from '../client-requests/request-state.js';
-import { faultLine, type WarningLog } from '../dispatch-context.js';
+import { faultLine, type WarningLog } from '../protocol-fault.js';
 import type { JsonObject } from '../json-object.js';
 import type { RpcError } from '../kernel-reply.js';
 import { toolResult } from '../methods/call-tool.js';
@@ -71,12 +78,7 @@ export class BackgroundCalls {
   /** Records the outcome of a call that was abandoned while it waited, or lost with its worker. */
   recordUnfinished({ createdAt, begun, ...call }: UnfinishedCall, refusal: Refusal): void {
     const { agent, tool, args, correlationId, approver } = call;
-    const context = {
-      agent,
-      signal: new AbortController().signal,
-      ...(correlationId !== undefined && { correlationId }),
-      progress: () => undefined,
-    };
+    const context = new InternalRequest(agent, { correlationId });
     const milliseconds = Date.now() - createdAt;
     const outcome = { ok: false, refusal } as const;
     const notes = { begun, ...(approver !== undefined && { approver }) };
@@ -111,7 +113,7 @@ export class BackgroundCalls {
     const state = soFar && { ...soFar, jti: taskId, exp: Number.MAX_SAFE_INTEGER };
     const round = new InputRound({ state, responses, capabilities, dialect, useOnce });
     try {
-      const context: CallContext = {
+      const context: RequestContext = {
         agent: run.agent,
         signal: run.signal,
         ...(run.correlationId !== undefined && { correlationId: run.correlationId }),

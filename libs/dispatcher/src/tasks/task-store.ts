@@ -1,4 +1,4 @@
-import type { Agent, CallContext } from '#core';
+import type { Agent, RequestContext } from '#core';
 import type { ToolDefinition } from '#tools';
 import { declaresTasks, tasksNotDeclared } from '../client-capabilities.js';
 import { questionOf, readAnswer, type WireRequest } from '../client-requests/question-wire.js';
@@ -115,7 +115,7 @@ export function beginsTask({
   context,
 }: {
   readonly definition: Pick<ToolDefinition, 'task'> | undefined;
-  readonly context: Pick<CallContext, 'background'>;
+  readonly context: Pick<RequestContext, 'background'>;
 }): boolean {
   const always = definition?.task === 'required' || definition?.task === 'optional';
   return always && context.background === 'offered';
@@ -158,9 +158,9 @@ export class TaskMethods {
     return {};
   }
 
-  private asked(method: string, { params, context, dialect }: MethodRequest) {
+  private asked(method: string, { params, context, dialect, capabilities }: MethodRequest) {
     if (!this.store) throw methodNotFound(method);
-    if (!declaresTasks(context.clientCapabilities, dialect)) throw tasksNotDeclared();
+    if (!declaresTasks(capabilities, dialect)) throw tasksNotDeclared();
     const { taskId } = params;
     if (typeof taskId !== 'string') throw unknownTask();
     return { desk: this.store, taskId, owner: taskOwner(context.agent) };

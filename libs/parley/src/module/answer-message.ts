@@ -1,12 +1,5 @@
-import { type Agent, type ProgressUpdate, sanitizeCorrelationId } from '#core';
-import {
-  type ClientLink,
-  isJsonObject,
-  type JsonObject,
-  type Kernel,
-  type KernelReply,
-  StreamedResult,
-} from '#dispatcher';
+import { type Agent, type ProgressUpdate, sanitizeCorrelationId, type ClientLink } from '#core';
+import { isJsonObject, type JsonObject, type Kernel, type KernelReply, StreamedResult } from '#dispatcher';
 
 /** Options of a message without a transport. */
 export interface MessageOptions {

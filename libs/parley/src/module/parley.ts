@@ -1,7 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { INestApplicationContext, Type } from '@nestjs/common';
 import { ModuleRef, ModulesContainer } from '@nestjs/core';
-import { type Agent, type AgentShape, type AgentShapeOptions, compileAgentDefinition } from '#core';
+import {
+  type Agent,
+  type AgentShape,
+  type AgentShapeOptions,
+  compileAgentDefinition,
+  type ClientLink,
+} from '#core';
 import {
   type AgentChoice,
   agentWithin,
@@ -26,7 +32,6 @@ import {
 } from '#data';
 import {
   AgentIntrospection,
-  type ClientLink,
   Kernel,
   MetadataAudit,
   PromptRegistry,

@@ -2,8 +2,8 @@ import type { Agent } from '#core';
 import type { StepUp } from '#auth';
 import { StreamedResult } from '#dispatcher';
 import { BatchAnswers } from '../batch-answers.js';
+import type { EdgeRequest } from '../edge-request.js';
 import { isNotification, type Message } from '../message.js';
-import type { Call } from '../sessions/cancellation.js';
 import { jsonOf } from '../sse/response-stream.js';
 import { insufficientScope, takeSilently } from './caller-checks.js';
 import type { EdgeDependencies } from './edge-dependencies.js';
@@ -24,14 +24,18 @@ import {
 interface BatchStepUp {
   readonly step: StepUp;
   /** The calls that are refused without it. */
-  readonly lacking: readonly Call[];
+  readonly lacking: readonly EdgeRequest[];
 }
 
 /**
  * The nearest scopes that permit everything in the batch that scopes could permit, without a loss of what is permitted now;
  * null when no call lacks any, or no single step would suffice.
  */
-function batchStepUpOf(calls: readonly Call[], edge: EdgeDependencies, agent: Agent): BatchStepUp | null {
+function batchStepUpOf(
+  calls: readonly EdgeRequest[],
+  edge: EdgeDependencies,
+  agent: Agent,
+): BatchStepUp | null {
   const lacking = calls.filter(({ message }) => stepUpOf(message, edge, agent) !== null);
   if (lacking.length === 0) return null;
   const wanted = calls.filter((call) => lacking.includes(call) || isPermitted(call.message, edge, agent));
@@ -48,8 +52,8 @@ function batchStepUpOf(calls: readonly Call[], edge: EdgeDependencies, agent: Ag
  */
 function insufficientForBatch(
   { step, lacking }: BatchStepUp,
-  outcomes: ReadonlyMap<Call, Outcome>,
-  calls: readonly Call[],
+  outcomes: ReadonlyMap<EdgeRequest, Outcome>,
+  calls: readonly EdgeRequest[],
   edge: EdgeDependencies,
 ): Reply | null {
   for (const call of lacking) {
@@ -81,8 +85,8 @@ export async function answerBatch(
   if (exchange.isGone) exchange.onGone();
   const stepUp = batchStepUpOf(calls, edge, agent);
   const answers = new BatchAnswers();
-  const run = (some: readonly Call[]) =>
-    answers.run<Call, Outcome>(
+  const run = (some: readonly EdgeRequest[]) =>
+    answers.run<EdgeRequest, Outcome>(
       some,
       ({ message }) => message,
       (call) => runCall(call, exchange, null),
@@ -97,7 +101,7 @@ export async function answerBatch(
   return reply(200, `[${calls.map((call) => answerOf(call, outcomes.get(call))).join(',')}]`);
 }
 
-function answerOf(call: Call, outcome: Outcome | undefined): string {
+function answerOf(call: EdgeRequest, outcome: Outcome | undefined): string {
   return jsonOf(
     outcome === undefined || outcome instanceof StreamedResult ? internalError(call.message.id) : outcome,
   );

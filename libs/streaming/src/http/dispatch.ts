@@ -1,7 +1,7 @@
 import type { Agent } from '#core';
 import { SharedStateUnavailable } from '#state';
 import { faultLine, StreamedResult } from '#dispatcher';
-import type { Call } from '../sessions/cancellation.js';
+import type { EdgeRequest } from '../edge-request.js';
 import { chooseResponseStream, eventStream, isFull } from '../sse/choose-stream.js';
 import { OpenAnswer } from '../sse/open-streams.js';
 import type { ResponseStream } from '../sse/response-stream.js';
@@ -18,7 +18,7 @@ const isReply = (chosen: ResponseStream | Reply | null): chosen is Reply =>
 
 /** The client disconnected: its work ends, unless the client may reconnect. */
 function onGone(
-  call: Call,
+  call: EdgeRequest,
   responseStream: ResponseStream | null,
   edge: EdgeDependencies,
   isRunning: () => boolean,
@@ -34,14 +34,14 @@ function onGone(
   });
 }
 
-async function answerWhole(call: Call, exchange: HttpExchange): Promise<CheckVerdict> {
+async function answerWhole(call: EdgeRequest, exchange: HttpExchange): Promise<CheckVerdict> {
   const outcome = await runCall(call, exchange, null);
   if (exchange.isGone) return 'gone';
   return outcome instanceof StreamedResult ? notAcceptable(call.message.id) : outcome;
 }
 
 async function answerStreaming(
-  call: Call,
+  call: EdgeRequest,
   exchange: HttpExchange,
   responseStream: ResponseStream,
 ): Promise<CheckVerdict> {
@@ -70,7 +70,7 @@ async function answerStreaming(
   return 'streamed';
 }
 
-function keepOpen(result: StreamedResult, call: Call, exchange: HttpExchange): CheckVerdict {
+function keepOpen(result: StreamedResult, call: EdgeRequest, exchange: HttpExchange): CheckVerdict {
   const { edge } = exchange;
   const { counts, openStreams, keepAlives, log } = edge;
   if (exchange.isGone) return 'gone';

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import type { Agent } from '#core';
+import type { Agent, Era } from '#core';
 import type { Session } from '#state';
-import { type Era, FALLBACK_VERSION, type JsonObject } from '#dispatcher';
+import { FALLBACK_VERSION, type JsonObject } from '#dispatcher';
 import type { RequestTelemetry } from '#telemetry';
 import { type Message, NO_MESSAGE } from '../message.js';
 import { onceClosed } from './client-memory.js';

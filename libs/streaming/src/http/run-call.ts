@@ -1,9 +1,8 @@
 import { Agent, isLogLevel } from '#core';
 import type { StepUp } from '#auth';
 import { type KernelReply, type KernelResult, knownCapabilities, member, StreamedResult } from '#dispatcher';
-import { dispatchContext, endingOf, FAILED, measuredMessage } from '../dispatch-context.js';
+import { EdgeRequest, endingOf, FAILED, measuredMessage } from '../edge-request.js';
 import { isNotification, type Message } from '../message.js';
-import { Call } from '../sessions/cancellation.js';
 import { type ResponseStream, jsonOf } from '../sse/response-stream.js';
 import { insufficientScope, unauthorized } from './caller-checks.js';
 import type { EdgeDependencies } from './edge-dependencies.js';
@@ -16,42 +15,20 @@ export type Outcome = Reply | StreamedResult;
 
 /** Runs one message of an exchange and creates its reply. */
 export async function runCall(
-  call: Call,
+  call: EdgeRequest,
   exchange: HttpExchange,
   responseStream: ResponseStream | null,
 ): Promise<Outcome> {
-  const { era, version, clientCapabilities, session, correlationId, edge } = exchange;
-  const { wire, sessions } = edge;
-  const own = session && correlationId !== undefined ? { session, id: correlationId } : null;
-  const observed = exchange.observed?.message(measuredMessage(call, exchange, own?.id));
-  const context = dispatchContext({
-    wire,
-    call,
-    responseStream,
-    protocol: {
-      era,
-      version,
-      clientCapabilities,
-      logLevel: isLogLevel(session?.logLevel) ? session?.logLevel : undefined,
-    },
-    session: own?.id,
-    setLogLevel:
-      own && call.message.method === 'logging/setLevel'
-        ? async (logLevel) => {
-            await sessions.create({ ...own.session, logLevel, proposedId: own.id });
-          }
-        : undefined,
-    parameterHeader:
-      era === 'modern'
-        ? (name) => headerText(exchange.headers, `mcp-param-${name.toLowerCase()}`)
-        : undefined,
-    telemetry: observed,
-  });
+  const { wire, kernel } = exchange.edge;
+  const observed = exchange.observed?.message(measuredMessage(call, exchange, call.sessionId));
+  call.telemetry = observed;
+  call.responseStream = responseStream;
   wire.calls.begin(call);
   try {
     const { method, params } = call.message;
-    const dispatching = () => edge.kernel.dispatch(method, params, context);
-    const reply = await (observed ? observed.within(dispatching) : dispatching());
+    const reply = await (observed
+      ? observed.within(() => kernel.dispatch(method, params, call))
+      : kernel.dispatch(method, params, call));
     observed?.ends(exchange.isGone ? { outcome: 'gone' } : endingOf(reply));
     return reply instanceof StreamedResult ? reply : await worded(reply, call, exchange, responseStream);
   } finally {
@@ -62,7 +39,7 @@ export async function runCall(
 
 async function worded(
   reply: Exclude<KernelReply, StreamedResult>,
-  { agent, message }: Call,
+  { agent, message }: EdgeRequest,
   exchange: HttpExchange,
   responseStream: ResponseStream | null,
 ): Promise<Reply> {
@@ -92,8 +69,25 @@ async function openSession(
 }
 
 /** The call in a message of an exchange. */
-export function callOf(agent: Agent, message: Message, { era, correlationId }: HttpExchange): Call {
-  return new Call(agent, message, era === 'legacy' ? correlationId : undefined);
+export function callOf(agent: Agent, message: Message, exchange: HttpExchange): EdgeRequest {
+  const { era, version, clientCapabilities, session, correlationId, edge, headers } = exchange;
+  const own = session && correlationId !== undefined ? { session, id: correlationId } : null;
+  const logLevel = isLogLevel(session?.logLevel) ? session?.logLevel : undefined;
+  return new EdgeRequest(agent, {
+    wire: edge.wire,
+    message,
+    label: era === 'legacy' ? correlationId : undefined,
+    protocol: { era, version, clientCapabilities, logLevel },
+    session: own?.id,
+    setLogLevel:
+      own && message.method === 'logging/setLevel'
+        ? async (level) => {
+            await edge.sessions.create({ ...own.session, logLevel: level, proposedId: own.id });
+          }
+        : undefined,
+    parameterHeader:
+      era === 'modern' ? (name) => headerText(headers, `mcp-param-${name.toLowerCase()}`) : undefined,
+  });
 }
 
 /** The refusals of the gates that depend only on the agent. */

@@ -1,39 +1,4 @@
-import type { Agent } from '#core';
-import type { Message } from '../message.js';
-
-/** One request in progress, and the means to abort it from outside. */
-export class Call {
-  /** Created when the signal is first read: most calls need none. */
-  private controller: AbortController | null = null;
-  private reason: string | null = null;
-
-  constructor(
-    readonly agent: Agent,
-    readonly message: Message,
-    /** The session it came in, or a mere label that names none. */
-    readonly label: string | undefined,
-  ) {}
-
-  get signal(): AbortSignal {
-    if (!this.controller) {
-      this.controller = new AbortController();
-      if (this.reason !== null) this.controller.abort(this.reason);
-    }
-    return this.controller.signal;
-  }
-
-  /** The reason of the abort; null: it was not aborted. */
-  get abortedBecause(): string | null {
-    return this.reason;
-  }
-
-  /** The first reason stays. */
-  abort(reason: string): void {
-    if (this.reason !== null) return;
-    this.reason = reason;
-    this.controller?.abort(reason);
-  }
-}
+import type { EdgeRequest } from '../edge-request.js';
 
 /** The key of a call for its cancellation: the principal, its session and the JSON value of its request id. */
 export interface CallName {
@@ -48,19 +13,19 @@ function keyOf({ owner, session, requestId }: CallName): string {
 
 /** The calls that run in this process. */
 export class RunningCalls {
-  private readonly running = new Set<Call>();
-  private readonly named = new Map<string, Call>();
+  private readonly running = new Set<EdgeRequest>();
+  private readonly named = new Map<string, EdgeRequest>();
 
   /**
    * Called before the work starts, so that an early cancellation is not missed. A later call with the same key replaces it.
    */
-  begin(call: Call): void {
+  begin(call: EdgeRequest): void {
     this.running.add(call);
     const key = this.keyOfCall(call);
     if (key !== null) this.named.set(key, call);
   }
 
-  end(call: Call): void {
+  end(call: EdgeRequest): void {
     this.running.delete(call);
     const key = this.keyOfCall(call);
     if (key !== null && this.named.get(key) === call) this.named.delete(key);
@@ -91,7 +56,7 @@ export class RunningCalls {
     for (const call of this.running) call.abort(reason);
   }
 
-  private keyOfCall({ label, message: { id }, agent }: Call): string | null {
+  private keyOfCall({ label, message: { id }, agent }: EdgeRequest): string | null {
     if (label === undefined || id === undefined || id === null) return null;
     return keyOf({ owner: agent.principal, session: label, requestId: id });
   }

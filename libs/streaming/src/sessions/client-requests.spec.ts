@@ -1,6 +1,6 @@
+import type { RequestContext } from '#core';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { SharedStateUnavailable } from '#state';
-import type { DispatchContext } from '#dispatcher';
 import { call, cancel, EVENTS, listening, sessionOf, until } from '../testing/calls.js';
 import { edgeUnderTest, type EdgeUnderTest, replicaState } from '../testing/edge-under-test.js';
 import { initialize } from '../testing/requests.js';
@@ -18,7 +18,7 @@ const LONG = 60_000;
 const outcomes: unknown[] = [];
 const ask =
   (timeout = LONG) =>
-  async ({ link }: DispatchContext) => {
+  async ({ link }: RequestContext) => {
     const outcome = await link
       ?.request('elicitation/create', { message: 'Sure?' }, timeout)
       .catch((error: { reason?: unknown }) => ({ unreachable: error.reason }));

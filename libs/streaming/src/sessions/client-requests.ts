@@ -2,9 +2,10 @@ import { Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { merge } from 'rxjs';
 import { OneTimeStore } from '#state';
-import { type ClientReply, ClientUnreachable, isJsonObject, type JsonObject } from '#dispatcher';
+import { type ClientReply, ClientUnreachable } from '#core';
+import { isJsonObject, type JsonObject } from '#dispatcher';
+import type { EdgeRequest } from '../edge-request.js';
 import type { Message } from '../message.js';
-import type { Call } from './cancellation.js';
 import { ListeningStreams } from './listening-streams.js';
 import { ReplicaSignals, text } from './replica-signals.js';
 
@@ -20,7 +21,7 @@ export interface ClientRequest extends Asked {
   readonly params: JsonObject;
   /** Milliseconds. */
   readonly timeout: number;
-  readonly call: Call;
+  readonly call: EdgeRequest;
   /** Sends on the stream of the call itself; false when that cannot carry it. */
   readonly onOwnStream: (request: JsonObject) => boolean;
 }

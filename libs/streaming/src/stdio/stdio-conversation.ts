@@ -16,12 +16,11 @@ import {
 } from '#dispatcher';
 import type { Telemetry } from '#telemetry';
 import { BatchAnswers } from '../batch-answers.js';
-import { dispatchContext, endingOf, FAILED, measuredMessage } from '../dispatch-context.js';
+import { EdgeRequest, endingOf, FAILED, measuredMessage } from '../edge-request.js';
 import { envelope, modernShape, servedMethod, servedVersion } from '../http/arrival-checks.js';
 import { internalError, refusedByKernel, unauthenticated } from '../http/refusals.js';
 import { type Reply, resultReply } from '../http/reply.js';
 import { claimedVersion, isNotification, type Message, type CheckedMessage } from '../message.js';
-import { Call } from '../sessions/cancellation.js';
 import type { Wire } from '../sessions/wire.js';
 import { notification } from '../sse/event-stream.js';
 import { type ResponseStream, jsonOf } from '../sse/response-stream.js';
@@ -214,26 +213,23 @@ export class StdioConversation {
   private async dispatch(message: Message, checked: CheckedMessage, agent: Agent): Promise<Reply | null> {
     const { kernel, wire, lines } = this.dependencies;
     const { era, version, clientCapabilities } = checked;
-    const call = new Call(agent, message, this.session);
-    const observed = this.dependencies.telemetry?.message(
-      measuredMessage(call, checked, era === 'legacy' ? this.session : undefined),
-    );
-    const context = dispatchContext({
+    const call = new EdgeRequest(agent, {
       wire,
-      call,
-      responseStream: new LineResponseStream(lines, era === 'legacy'),
+      message,
+      label: this.session,
       protocol: { era, version, clientCapabilities, logLevel: this.logLevel },
       session: era === 'legacy' ? this.session : undefined,
       setLogLevel: (level) => {
         this.logLevel = level;
         return Promise.resolve();
       },
-      parameterHeader: undefined,
-      telemetry: observed,
     });
+    const observed = this.dependencies.telemetry?.message(measuredMessage(call, checked, call.sessionId));
+    call.telemetry = observed;
+    call.responseStream = new LineResponseStream(lines, era === 'legacy');
     wire.calls.begin(call);
     try {
-      const dispatching = () => kernel.dispatch(message.method, message.params, context);
+      const dispatching = () => kernel.dispatch(message.method, message.params, call);
       const reply = await (observed ? observed.within(dispatching) : dispatching());
       observed?.ends(endingOf(reply));
       if (reply instanceof StreamedResult) {
@@ -249,7 +245,7 @@ export class StdioConversation {
 
   private worded(
     reply: Exclude<KernelReply, StreamedResult>,
-    { message, agent, abortedBecause }: Call,
+    { message, agent, abortedBecause }: EdgeRequest,
   ): Reply | null {
     if ('accepted' in reply || isNotification(message)) return null;
     // The client that cancelled a request does not expect its answer.

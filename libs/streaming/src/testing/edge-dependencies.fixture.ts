@@ -1,7 +1,7 @@
-import { Agent, type CallContext, compileAgentDefinition, refusals, Unauthorized } from '#core';
+import { Agent, type RequestContext, compileAgentDefinition, refusals, Unauthorized } from '#core';
 import { AuthenticationUnavailable, Authenticator, type CredentialSource } from '#auth';
 import type { GovernedRecords } from '#data';
-import { type DispatchContext, RecordsSource } from '#dispatcher';
+import { RecordsSource } from '#dispatcher';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 
 const SHAPE = compileAgentDefinition('test');
@@ -41,14 +41,14 @@ const tool = (name: string, more: Partial<ToolDefinition> = {}): ToolDefinition 
   ...more,
 });
 
-type Work = (context: DispatchContext, args: unknown) => unknown;
+type Work = (context: RequestContext, args: unknown) => unknown;
 
 /**
  * Tools that return what they receive: `echo` its arguments, `whoami` its context, `wait` when it is released, `work` what a
  * test defines.
  */
 export class EdgeTools extends ToolRunner {
-  readonly contexts: CallContext[] = [];
+  readonly contexts: RequestContext[] = [];
   /** What `work` does; its result is the data. */
   work: Work = () => ({});
   private readonly waiting: (() => void)[] = [];
@@ -74,14 +74,14 @@ export class EdgeTools extends ToolRunner {
     return this.tools.some((known) => known.name === name);
   }
 
-  async run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome> {
+  async run(name: string, args: unknown, context: RequestContext): Promise<ToolOutcome> {
     this.contexts.push(context);
     if (!this.has(name)) return { ok: false, refusal: refusals.unknownTool(name, 'readonly', []) };
     if (name === 'wait') await this.untilReleased(context.signal);
     const { agent, correlationId } = context;
     const whoami = { principal: agent.principal, correlationId };
     const data =
-      name === 'work' ? await this.work(context as DispatchContext, args) : name === 'whoami' ? whoami : args;
+      name === 'work' ? await this.work(context as RequestContext, args) : name === 'whoami' ? whoami : args;
     return { ok: true, data, text: JSON.stringify(data, null, 2), structured: name === 'echo' };
   }
 

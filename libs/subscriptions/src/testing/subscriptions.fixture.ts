@@ -1,4 +1,11 @@
-import { Agent, type AgentOptions, compileAgentDefinition, type Identity, sessionIdentity } from '#core';
+import {
+  Agent,
+  type AgentOptions,
+  compileAgentDefinition,
+  type Identity,
+  sessionIdentity,
+  type RequestContext,
+} from '#core';
 import { ProcessMessageBus, ProcessSubscriptionStore } from '#state';
 import {
   type ChangeSource,
@@ -17,7 +24,6 @@ import {
   MongoSchemaCatalogue,
   parseSeed,
 } from '#data-mongo';
-import type { DispatchContext } from '#dispatcher';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { AgentScopes, compilePolicy, Policies } from '#policy';
 import { FeedSource } from '../feed-source.js';
@@ -165,7 +171,7 @@ export class WatchedPosts {
 
 const UNHURRIED = { maxTimeMS: 30_000, comment: 'test', signal: new AbortController().signal };
 
-export function contextOf(agent: AgentOptions, sessionId?: string): DispatchContext {
+export function contextOf(agent: AgentOptions, sessionId?: string): RequestContext {
   return {
     agent: new Agent(agent),
     era: 'legacy',

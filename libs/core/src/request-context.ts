@@ -1,51 +1,166 @@
 import type { Agent } from './agent.js';
-import type { ClientAsks } from './client-requests.js';
+import type { ClientAsks, ClientLink } from './client-requests.js';
+
+/** `legacy`: revisions that open with `initialize`. `modern`: every request contains its own version and capabilities. */
+export type Era = 'legacy' | 'modern';
 
 /**
- * What a request carries from the edge to the database: the caller, the cancellation signal and the way back to the client.
- * Three optional observers come with it, none of which can change a decision: `CallTrace` receives decisions, `DataMeter`
- * database operations, `CallTelemetry` what traces and metrics need.
+ * One request of a caller, from the edge to the database: who calls, in which revision, until when, and the way back to the client.
+ * It is made once per request; a request that acts for another agent, or in the background, is derived from it
+ * (`derivedRequest`). Three optional observers come with it, none of which can change a decision: `CallTrace` receives
+ * decisions, `DataMeter` database operations, `CallTelemetry` what traces and metrics need.
  */
-export interface CallContext {
+export interface RequestContext {
   /** The caller, its rights and its limits. */
   readonly agent: Agent;
   /** Aborts when the client disconnects or cancels, or the timeout expires. */
   readonly signal: AbortSignal;
+  /** Whether `signal` has aborted, for a request that makes its signal when it is first read. Default: ask the signal. */
+  readonly aborted?: boolean;
   /** `[A-Za-z0-9._-]{1,128}`; connects audit records and database comments. Never an identity. */
-  readonly correlationId?: string;
+  readonly correlationId?: string | undefined;
   /** Receives the decisions of the gates. Default none. */
-  readonly trace?: CallTrace;
+  readonly trace?: CallTrace | undefined;
   /** Absent when nothing limits or measures what the call uses. */
-  readonly meter?: DataMeter;
+  readonly meter?: DataMeter | undefined;
   /** Absent when neither traces nor metrics are collected. */
-  readonly telemetry?: CallTelemetry;
+  readonly telemetry?: CallTelemetry | undefined;
   /** Requests to the client: elicitation, sampling, roots. Absent when none can be sent. */
-  readonly asks?: ClientAsks;
+  readonly asks?: ClientAsks | undefined;
   /**
    * `offered`: the call may become a task that continues in the background. `running`: this is such a task, whose call
    * was counted and approved. Absent: neither (docs/guide/tasks.md).
    */
-  readonly background?: 'offered' | 'running';
+  readonly background?: 'offered' | 'running' | undefined;
   /** Who approved the call, when this is a later run of it. */
-  readonly approver?: string;
+  readonly approver?: string | undefined;
+  /** Default `legacy`. */
+  readonly era?: Era | undefined;
+  /** The protocol revision: `2025-11-25`. Default: the one for a client that names none. */
+  readonly version?: string | undefined;
+  /** The declared client capabilities: from `initialize`, or from this request in the stateless era. Default none. */
+  readonly clientCapabilities?: Readonly<Record<string, unknown>> | undefined;
+  /**
+   * The caller's own live session. Absent for a label only: a caller that does not own the id cannot use its session.
+   */
+  readonly sessionId?: string | undefined;
+  /** The JSON-RPC id; absent for a notification. */
+  readonly requestId?: unknown;
+  /** Absent when the transport can send only the answer. */
+  readonly link?: ClientLink | undefined;
+  /** Stores the log level that the session receives from now on. Absent without a session. */
+  readonly setLogLevel?: ((level: LogLevel) => Promise<void>) | undefined;
+  /** Reads the `Mcp-Param-<name>` header. Absent when the transport has no headers; the check is then skipped. */
+  readonly parameterHeader?: ((name: string) => string | undefined) | undefined;
   /** Sends progress. Does nothing when the transport cannot carry it or `progress` is not finite. Never throws. */
   progress(update: ProgressUpdate): void;
   /** Sends a log message, when the client requested that level. Absent when the transport can only carry the response. */
-  log?(entry: LogEntry): void;
+  readonly log?: ((entry: LogEntry) => void) | undefined;
   /**
    * Closes the response stream while the call continues: the client reconnects for the rest. Absent when it could not.
    */
-  endStream?(): void;
+  readonly endStream?: (() => void) | undefined;
+}
+
+/** Whether the request has ended. A signal that nobody listens to is not made for the question. */
+export function isAborted(context: RequestContext): boolean {
+  return context.aborted ?? context.signal.aborted;
+}
+
+/** What a derived request has of its own. */
+export type RequestChanges = Partial<Pick<RequestContext, 'agent' | 'asks' | 'background' | 'meter'>>;
+
+/** The same request with other members: its signal, and everything it reports, are those of the request itself. */
+export function derivedRequest(request: RequestContext, changes: RequestChanges): RequestContext {
+  return new DerivedRequest(request, changes);
 }
 
 /** The context of the same request for a sub-agent: only the agent differs. */
-export function actingAs(context: CallContext, agent: Agent): CallContext {
-  return {
-    ...context,
-    agent,
-    // The spread does not copy a method of a class.
-    progress: (update) => context.progress(update),
-  };
+export function actingAs(context: RequestContext, agent: Agent): RequestContext {
+  return new DerivedRequest(context, { agent });
+}
+
+class DerivedRequest implements RequestContext {
+  readonly agent: Agent;
+  readonly correlationId: string | undefined;
+  readonly trace: CallTrace | undefined;
+  readonly meter: DataMeter | undefined;
+  readonly telemetry: CallTelemetry | undefined;
+  readonly asks: ClientAsks | undefined;
+  readonly background: RequestContext['background'];
+  readonly approver: string | undefined;
+  readonly sessionId: string | undefined;
+  readonly requestId: unknown;
+  readonly link: ClientLink | undefined;
+  readonly setLogLevel: RequestContext['setLogLevel'];
+  readonly parameterHeader: RequestContext['parameterHeader'];
+  readonly log: RequestContext['log'];
+  readonly endStream: RequestContext['endStream'];
+  readonly era: Era | undefined;
+  readonly version: string | undefined;
+  readonly clientCapabilities: RequestContext['clientCapabilities'];
+
+  constructor(
+    private readonly request: RequestContext,
+    changes: RequestChanges,
+  ) {
+    this.agent = changes.agent ?? request.agent;
+    this.correlationId = request.correlationId;
+    this.trace = request.trace;
+    this.meter = changes.meter ?? request.meter;
+    this.telemetry = request.telemetry;
+    this.asks = changes.asks ?? request.asks;
+    this.background = changes.background ?? request.background;
+    this.approver = request.approver;
+    this.sessionId = request.sessionId;
+    this.requestId = request.requestId;
+    this.link = request.link;
+    this.setLogLevel = request.setLogLevel;
+    this.parameterHeader = request.parameterHeader;
+    this.log = request.log && ((entry) => request.log?.(entry));
+    this.endStream = request.endStream && (() => request.endStream?.());
+    this.era = request.era;
+    this.version = request.version;
+    this.clientCapabilities = request.clientCapabilities;
+  }
+
+  get signal(): AbortSignal {
+    return this.request.signal;
+  }
+
+  get aborted(): boolean {
+    return isAborted(this.request);
+  }
+
+  /** Also where it is taken out of the object. */
+  readonly progress = (update: ProgressUpdate): void => this.request.progress(update);
+}
+
+/** A request without a client: of a simulation, or of work that the service does for itself. Its reports are dropped. */
+export class InternalRequest implements RequestContext {
+  private controller: AbortController | null = null;
+
+  readonly trace: CallTrace | undefined;
+  readonly correlationId: string | undefined;
+
+  constructor(
+    readonly agent: Agent,
+    { trace, correlationId }: Pick<RequestContext, 'trace' | 'correlationId'> = {},
+  ) {
+    this.trace = trace;
+    this.correlationId = correlationId;
+  }
+
+  get aborted(): boolean {
+    return false;
+  }
+
+  get signal(): AbortSignal {
+    this.controller ??= new AbortController();
+    return this.controller.signal;
+  }
+
+  progress(): void {}
 }
 
 const CORRELATION_ID = /^[A-Za-z0-9._-]+$/;
@@ -111,6 +226,11 @@ export interface LogEntry {
   /** The name of the logger. Default none. */
   readonly logger?: string;
 }
+
+/** What a running call reports to its client beside its answer. */
+export type CallUpdate =
+  | { readonly kind: 'progress'; readonly update: ProgressUpdate }
+  | { readonly kind: 'log'; readonly entry: LogEntry };
 
 /** The rule behind a row limit that the caller did not write. */
 export type LimitOrigin = 'tenant' | 'agent filter' | 'canonical filter' | 'row rights';

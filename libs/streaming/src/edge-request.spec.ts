@@ -1,0 +1,91 @@
+import { Subject } from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import type { CallUpdate } from '#core';
+import { Agent, compileAgentDefinition } from '#core';
+import { EdgeRequest, notificationsOf } from './edge-request.js';
+import type { Message, ProtocolSession } from './message.js';
+import type { Wire } from './sessions/wire.js';
+import type { ResponseStream } from './sse/response-stream.js';
+
+const NOVEMBER: ProtocolSession = {
+  era: 'legacy',
+  version: '2025-11-25',
+  clientCapabilities: {},
+  logLevel: undefined,
+};
+const TOKEN = { _meta: { progressToken: 't' } };
+
+function sentFor(reported: readonly CallUpdate[], params: unknown, protocol: ProtocolSession) {
+  const updates = new Subject<CallUpdate>();
+  const sent: unknown[] = [];
+  notificationsOf(updates, params, protocol).subscribe(({ params: what }) => sent.push(what));
+  for (const update of reported) updates.next(update);
+  return sent;
+}
+
+const progress = (value: number): CallUpdate => ({ kind: 'progress', update: { progress: value } });
+
+describe('the notifications of a running call', () => {
+  it('carry the token of the client, and only rising progress', () => {
+    expect(sentFor([1, 3, 2, 3, 4].map(progress), TOKEN, NOVEMBER)).toEqual(
+      [1, 3, 4].map((value) => ({ progressToken: 't', progress: value })),
+    );
+  });
+
+  it('carry every report where the revision does not require it to rise', () => {
+    const oldest = { ...NOVEMBER, version: '2024-11-05' };
+    expect(sentFor([2, 1].map(progress), TOKEN, oldest)).toHaveLength(2);
+  });
+
+  it('are not sent for progress without a token from 2025-11-25 on, or without a number', () => {
+    expect(sentFor([progress(1)], {}, NOVEMBER)).toEqual([]);
+    expect(sentFor([progress(Number.NaN)], TOKEN, NOVEMBER)).toEqual([]);
+  });
+
+  it('carry log messages from the wanted level on, in the order of the reports', () => {
+    const log = (level: 'debug' | 'error'): CallUpdate => ({ kind: 'log', entry: { level, data: level } });
+    expect(sentFor([log('debug'), progress(1), log('error'), progress(2)], TOKEN, NOVEMBER)).toEqual([
+      { progressToken: 't', progress: 1 },
+      { level: 'error', data: 'error' },
+      { progressToken: 't', progress: 2 },
+    ]);
+    expect(sentFor([log('debug')], TOKEN, { ...NOVEMBER, logLevel: 'debug' })).toHaveLength(1);
+    expect(sentFor([log('error')], TOKEN, { ...NOVEMBER, version: '2025-06-18' })).toEqual([]);
+  });
+});
+
+function requestWith(stream: Pick<ResponseStream, 'send'> | null): EdgeRequest {
+  const agent = new Agent({ shape: compileAgentDefinition('a', {}), principal: 'p' });
+  const message = { method: 'tools/call', params: TOKEN, id: 1 } as unknown as Message;
+  const options = { wire: {} as Wire, message, label: undefined, protocol: NOVEMBER, session: undefined };
+  const request = new EdgeRequest(agent, options);
+  request.responseStream = stream as ResponseStream | null;
+  return request;
+}
+
+describe('a request at an edge', () => {
+  it('fails a report that cannot be written at the tool that made it, and sends the next one', () => {
+    const sent: unknown[] = [];
+    const request = requestWith({ send: (message) => sent.push(JSON.stringify(message)) > 0 });
+    const data: Record<string, unknown> = {};
+    data['itself'] = data;
+    expect(() => request.log?.({ level: 'error', data })).toThrow(TypeError);
+    request.progress({ progress: 1 });
+    expect(sent).toHaveLength(1);
+  });
+
+  it('drops reports where only the answer can be sent', () => {
+    const request = requestWith(null);
+    request.progress({ progress: 1 });
+    expect(request).toMatchObject({ log: undefined, link: undefined });
+  });
+
+  it('keeps the first reason of its abort, also for a signal that is read later', () => {
+    const request = requestWith(null);
+    expect(request.aborted).toBe(false);
+    request.abort('first');
+    request.abort('second');
+    expect(request).toMatchObject({ aborted: true, abortedBecause: 'first' });
+    expect(request.signal).toMatchObject({ aborted: true, reason: 'first' });
+  });
+});

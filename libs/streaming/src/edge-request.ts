@@ -1,0 +1,258 @@
+import { randomUUID } from 'node:crypto';
+import { defer, filter, map, merge, type Observable, Subject } from 'rxjs';
+import {
+  type Agent,
+  type CallTelemetry,
+  type CallUpdate,
+  callerKey,
+  type ClientLink,
+  type ClientReply,
+  ClientUnreachable,
+  isLogLevel,
+  LOG_LEVELS,
+  type LogEntry,
+  type LogLevel,
+  type ProgressUpdate,
+  readProgress,
+  type RequestContext,
+} from '#core';
+import { type JsonObject, type KernelReply, LOG_LEVEL_KEY, member, RPC, StreamedResult } from '#dispatcher';
+import type { MessageEnding, ReceivedMessage } from '#telemetry';
+import type { CheckedMessage, Message, ProtocolSession } from './message.js';
+import type { Wire } from './sessions/wire.js';
+import { notification } from './sse/event-stream.js';
+import { progressTokenOf, type ResponseStream } from './sse/response-stream.js';
+
+/** What an edge knows about a message besides its caller. */
+export interface EdgeRequestOptions {
+  readonly wire: Wire;
+  readonly message: Message;
+  /** The session it came in, or a mere label that names none. */
+  readonly label: string | undefined;
+  readonly protocol: ProtocolSession;
+  /** The caller's own session. */
+  readonly session: string | undefined;
+  readonly setLogLevel?: ((level: LogLevel) => Promise<void>) | undefined;
+  readonly parameterHeader?: ((name: string) => string | undefined) | undefined;
+}
+
+/** A request that an edge received: the context that the kernel gets, the way back to its client, and the means to abort it. */
+export class EdgeRequest implements RequestContext, ClientLink {
+  readonly message: Message;
+  readonly label: string | undefined;
+  readonly correlationId: string | undefined;
+  readonly era: ProtocolSession['era'];
+  readonly version: string;
+  readonly clientCapabilities: JsonObject;
+  readonly sessionId: string | undefined;
+  readonly requestId: unknown;
+  readonly setLogLevel: RequestContext['setLogLevel'];
+  readonly parameterHeader: RequestContext['parameterHeader'];
+
+  /** Set when the message is dispatched; absent where nothing is measured. */
+  telemetry: CallTelemetry | undefined;
+  /** Set when the answer may be a stream; null: only the answer can be sent. */
+  responseStream: ResponseStream | null = null;
+
+  /** Created when the signal is first read: most calls need none. */
+  private controller: AbortController | null = null;
+  private reason: string | null = null;
+  /** Created by the first report. */
+  private updates: Subject<CallUpdate> | null = null;
+  private unsent: { readonly error: unknown } | null = null;
+
+  constructor(
+    readonly agent: Agent,
+    private readonly options: EdgeRequestOptions,
+  ) {
+    const { message, label, protocol, session } = options;
+    this.message = message;
+    this.label = label;
+    // Values that the application set for its caller take precedence over those of the client.
+    this.correlationId = agent.correlationId ?? label;
+    this.era = protocol.era;
+    this.version = protocol.version;
+    this.clientCapabilities = protocol.clientCapabilities;
+    this.sessionId = session;
+    this.requestId = message.id;
+    this.setLogLevel = options.setLogLevel;
+    this.parameterHeader = options.parameterHeader;
+  }
+
+  get signal(): AbortSignal {
+    if (!this.controller) {
+      this.controller = new AbortController();
+      if (this.reason !== null) this.controller.abort(this.reason);
+    }
+    return this.controller.signal;
+  }
+
+  get aborted(): boolean {
+    return this.reason !== null;
+  }
+
+  /** The reason of the abort; null: it was not aborted. */
+  get abortedBecause(): string | null {
+    return this.reason;
+  }
+
+  /** The first reason stays. */
+  abort(reason: string): void {
+    if (this.reason !== null) return;
+    this.reason = reason;
+    this.controller?.abort(reason);
+  }
+
+  get trace() {
+    return this.telemetry?.trace;
+  }
+
+  get meter() {
+    return this.telemetry?.meter;
+  }
+
+  /** Absent where neither a stream nor a session reaches the client. */
+  get link(): ClientLink | undefined {
+    return this.responseStream || this.sessionId !== undefined ? this : undefined;
+  }
+
+  get progress() {
+    return (update: ProgressUpdate): void => this.report({ kind: 'progress', update });
+  }
+
+  get log() {
+    return this.responseStream ? (entry: LogEntry): void => this.report({ kind: 'log', entry }) : undefined;
+  }
+
+  get endStream(): (() => void) | undefined {
+    return this.responseStream?.endStream;
+  }
+
+  notify(method: string, params?: JsonObject): void {
+    const message = notification(method, params);
+    if (this.responseStream?.send(message) || this.sessionId === undefined) return;
+    void this.options.wire.listening.deliver(this.sessionId, JSON.stringify(message), callerKey(this.agent));
+  }
+
+  async request(method: string, params: JsonObject, timeout: number): Promise<ClientReply> {
+    const { responseStream, sessionId: session } = this;
+    if (session === undefined) throw new ClientUnreachable('no-session');
+    const onOwnStream = (request: JsonObject) =>
+      responseStream?.carriesRequests === true && responseStream.send(request);
+    // Only this owner receives messages of the call, and answers its requests.
+    const owner = callerKey(this.agent);
+    return this.options.wire.clientRequests.ask({
+      owner,
+      session,
+      method,
+      params,
+      timeout,
+      call: this,
+      onOwnStream,
+    });
+  }
+
+  /** @throws the error of a message that cannot be written, to the tool that reported it */
+  private report(update: CallUpdate): void {
+    if (!this.responseStream) return;
+    this.updates ??= this.openUpdates(this.responseStream);
+    this.updates.next(update);
+    const { unsent } = this;
+    this.unsent = null;
+    if (unsent) throw unsent.error;
+  }
+
+  private openUpdates(stream: ResponseStream): Subject<CallUpdate> {
+    const updates = new Subject<CallUpdate>();
+    notificationsOf(updates, this.message.params, this.options.protocol).subscribe((message) => {
+      try {
+        stream.send(message);
+      } catch (error) {
+        this.unsent = { error };
+      }
+    });
+    return updates;
+  }
+}
+
+/** The minimum level of log messages where a session has set none. */
+const DEFAULT_LEVEL: LogLevel = 'info';
+/** Revisions from which log messages are sent, and progress only when requested. */
+const ADDITIONS = '2025-11-25';
+/** Revisions from which the progress of a token must increase. */
+const RISING = '2025-03-26';
+
+const rank = (level: LogLevel) => LOG_LEVELS.indexOf(level);
+
+function tokenOf(params: unknown, version: string): unknown {
+  return progressTokenOf(params) ?? (version < ADDITIONS ? randomUUID() : undefined);
+}
+
+function wantedLevel(params: unknown, { era, version, logLevel }: ProtocolSession): LogLevel | null {
+  if (era === 'legacy') return version < ADDITIONS ? null : (logLevel ?? DEFAULT_LEVEL);
+  const asked = member(member(params, '_meta'), LOG_LEVEL_KEY);
+  return isLogLevel(asked) ? asked : null;
+}
+
+/** The notifications of a running call: progress under its token, and log messages from the wanted level. */
+export function notificationsOf(
+  updates: Observable<CallUpdate>,
+  params: unknown,
+  protocol: ProtocolSession,
+): Observable<JsonObject> {
+  const token = tokenOf(params, protocol.version);
+  const level = wantedLevel(params, protocol);
+  const progress = updates.pipe(
+    // A report without a finite `progress` is ignored.
+    map((reported) => (reported.kind === 'progress' ? readProgress(reported.update) : null)),
+    filter((report) => report !== null && token !== undefined),
+    protocol.version >= RISING ? rising : (reports) => reports,
+    map((report) => notification('notifications/progress', { progressToken: token, ...report })),
+  );
+  const logs = updates.pipe(
+    map((reported) => (reported.kind === 'log' ? reported.entry : null)),
+    filter((entry) => entry !== null && level !== null && rank(entry.level) >= rank(level)),
+    map((entry) => notification('notifications/message', messageOf(entry as LogEntry))),
+  );
+  return merge(progress, logs);
+}
+
+const messageOf = ({ level, data, logger }: LogEntry): JsonObject => ({
+  level,
+  ...(logger !== undefined && { logger }),
+  data,
+});
+
+/** Without the reports that are not above an earlier one. */
+function rising(reports: Observable<ProgressUpdate | null>): Observable<ProgressUpdate | null> {
+  return defer(() => {
+    let last = -Infinity;
+    return reports.pipe(
+      filter((report) => {
+        if (report === null || report.progress <= last) return false;
+        last = report.progress;
+        return true;
+      }),
+    );
+  });
+}
+
+/** The outcome of a message that the kernel did not answer. */
+export const FAILED: MessageEnding = Object.freeze({ outcome: 'error', code: RPC.internalError });
+
+/** A message as telemetry records it. @param session the caller's own */
+export function measuredMessage(
+  { message, label }: Pick<EdgeRequest, 'message' | 'label'>,
+  { era, version, edge: { kernel } }: Pick<CheckedMessage, 'era' | 'version' | 'edge'>,
+  session: string | undefined,
+): ReceivedMessage {
+  const { method, params, id } = message;
+  const served = kernel.serves(method, era, version);
+  return { method, served, params, id, era, version, session, correlationId: label };
+}
+
+export function endingOf(reply: KernelReply): MessageEnding {
+  if (reply instanceof StreamedResult || 'accepted' in reply) return { outcome: 'ok' };
+  if ('error' in reply) return { outcome: 'error', code: reply.error.code };
+  return { outcome: reply.result['isError'] === true ? 'tool_error' : 'ok' };
+}
