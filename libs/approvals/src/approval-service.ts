@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { type Agent, type RequestContext, isTier, Refused, type Tier } from '#core';
 import { AuditSink, oneLine } from '#audit';
-import { type ApprovalCase, type ApprovalDesk, type MessageBus, SharedState } from '#state';
+import { type ApprovalCase, type ApprovalStore, type MessageBus, SharedState } from '#state';
 import { type GovernedMethods, GovernedRecordsSource, GovernedWritesSource } from '#data';
 import type { RecordsSource } from '#dispatcher';
 import { DECIDED } from './approvers.js';
@@ -172,7 +172,7 @@ const MAX_REASON = 500;
 @Injectable()
 export class ApprovalOffice {
   private readonly views: CaseViews;
-  private readonly desk: ApprovalDesk;
+  private readonly desk: ApprovalStore;
   private readonly bus: MessageBus;
   private readonly logger = new Logger(ApprovalOffice.name);
 

@@ -16,7 +16,7 @@ import {
 import type { ApprovalRecord } from '#audit';
 import {
   type ApprovalCase,
-  type ApprovalDesk,
+  type ApprovalStore,
   processState,
   type SharedState,
   SharedStateUnavailable,
@@ -225,7 +225,7 @@ describe('the approver at the desk', () => {
 
   it('says no while the shared state cannot be reached', async () => {
     const state = processState();
-    const away = Object.create(state.approvals) as ApprovalDesk;
+    const away = Object.create(state.approvals) as ApprovalStore;
     away.open = () => Promise.reject(new SharedStateUnavailable());
     const { approver } = desk(60, state, away);
     expect(await approver.review(requestOf())).toMatchObject({ outcome: 'unavailable' });

@@ -14,7 +14,7 @@ import { type FormQuestion, ApprovedCallChanged, ClientUnreachable, type Unreach
 import { oneLine } from '#audit';
 import {
   type ApprovalCase,
-  type ApprovalDesk,
+  type ApprovalStore,
   ApprovalStoreFull,
   type MessageBus,
   SharedStateUnavailable,
@@ -169,7 +169,7 @@ export interface StoredApproverOptions {
 }
 
 export interface StoredApproverDependencies {
-  readonly desk: ApprovalDesk;
+  readonly desk: ApprovalStore;
   readonly bus: MessageBus;
   /** Called for every new case. */
   readonly announce: (opened: ApprovalCase) => void;

@@ -41,7 +41,7 @@ export interface BudgetVerdict {
  * Stores what each account used. The window slides in steps of a twentieth, so that a use counts for its window and at most
  * one step more.
  */
-export abstract class BudgetLedger {
+export abstract class BudgetStore {
   /**
    * Counts a call that starts, unless a quantity is exhausted. A refused call is not counted.
    * @param counts false for a later run of a call that was counted already: the limit of calls is not checked again

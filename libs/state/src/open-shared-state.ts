@@ -1,6 +1,6 @@
 import { ProcessRateLimiters } from '#core';
 import { ProcessApprovalStore } from './memory/approvals.js';
-import { ProcessBudgetLedger } from './memory/budgets.js';
+import { ProcessBudgetStore } from './memory/budgets.js';
 import { ProcessSessionStore, ProcessStreamLog, ProcessSubscriptionStore } from './memory/sessions.js';
 import { ProcessOneTimeStore, ProcessVersionedStore } from './memory/stores.js';
 import { ENDED_SESSION_SHARE } from './ports/bounds.js';
@@ -54,7 +54,7 @@ export function processState(): SharedState {
     revocations: new ProcessVersionedStore(),
     writeKeys: new ProcessVersionedStore(100_000),
     limiters: new ProcessRateLimiters(),
-    budgets: new ProcessBudgetLedger(),
+    budgets: new ProcessBudgetStore(),
     approvals: new ProcessApprovalStore(),
     secrets: new ProcessSecrets(),
     isUp: () => Promise.resolve(true),

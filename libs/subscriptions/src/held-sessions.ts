@@ -1,5 +1,5 @@
 import { callerKey, type Agent } from '#core';
-import type { SessionStreams, SubscriptionBook } from '#state';
+import type { SessionStreams, SubscriptionStore } from '#state';
 import { faultLine, type WarningLog } from '#dispatcher';
 import type { WatchHandle } from './watcher.js';
 import type { WatchService, WatchedResource } from './watching.js';
@@ -41,7 +41,7 @@ interface Held {
 export interface HeldSessionsDependencies {
   readonly service: WatchService;
   readonly streams: SessionStreams;
-  readonly book: SubscriptionBook;
+  readonly book: SubscriptionStore;
   readonly log?: WarningLog | undefined;
 }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { defer, finalize, type Observable, type Subscription } from 'rxjs';
 import { Refused, Unauthorized, type RequestContext } from '#core';
-import type { MessageBus, OpenedStream, SessionStreams, SubscriptionBook } from '#state';
+import type { MessageBus, OpenedStream, SessionStreams, SubscriptionStore } from '#state';
 import {
   faultLine,
   invalidParams,
@@ -66,7 +66,7 @@ function positive(value: number, option: string): number {
 
 export interface SubscriptionDependencies extends WatchServiceDependencies {
   readonly streams: SessionStreams;
-  readonly book: SubscriptionBook;
+  readonly book: SubscriptionStore;
   readonly bus: MessageBus;
 }
 

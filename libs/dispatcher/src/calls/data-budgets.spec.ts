@@ -2,14 +2,14 @@ import { Logger } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   Agent,
-  type BudgetLedger,
+  type BudgetStore,
   compileAgentDefinition,
   compileBudget,
   deriveAgent,
   type Refusal,
   Refused,
 } from '#core';
-import { ProcessBudgetLedger, SharedStateUnavailable } from '#state';
+import { ProcessBudgetStore, SharedStateUnavailable } from '#state';
 import { BudgetedCall, DataBudgets } from './data-budgets.js';
 
 const shape = compileAgentDefinition('analyst', { budget: { rows: 10, window: 60 } });
@@ -37,7 +37,7 @@ describe('the data budgets of a call', () => {
   let budgets: DataBudgets;
   beforeEach(() => {
     const tenantBudget = compileBudget({ rows: 100, window: 60 });
-    budgets = new DataBudgets(new ProcessBudgetLedger(), () => tenantBudget);
+    budgets = new DataBudgets(new ProcessBudgetStore(), () => tenantBudget);
   });
 
   it('are none where neither the agent nor its tenant has one', () => {
@@ -90,8 +90,8 @@ describe('the data budgets of a call', () => {
   describe('while the ledger is away', () => {
     let away = true;
     beforeEach(() => {
-      const ledger = new ProcessBudgetLedger();
-      const failing: BudgetLedger = {
+      const ledger = new ProcessBudgetStore();
+      const failing: BudgetStore = {
         admit: (...args) =>
           away ? Promise.reject(new SharedStateUnavailable('redis')) : ledger.admit(...args),
         charge: (...args) =>

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import {
   type Agent,
-  type BudgetLedger,
+  type BudgetStore,
   type DataBudget,
   type DataMeter,
   type DataUse,
@@ -72,7 +72,7 @@ export class DataBudgets {
 
   /** @param tenantBudget of the tenant of this agent, over all agents that are bound to it */
   constructor(
-    private readonly ledger: BudgetLedger,
+    private readonly ledger: BudgetStore,
     private readonly tenantBudget: (agent: Agent) => DataBudget | null,
   ) {}
 

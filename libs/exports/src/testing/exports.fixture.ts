@@ -1,6 +1,6 @@
 import { Agent, type AgentShapeOptions, compileAgentDefinition, type Identity } from '#core';
 import { type AuditRecord, AuditSink } from '#audit';
-import { ProcessBudgetLedger, ProcessVersionedStore } from '#state';
+import { ProcessBudgetStore, ProcessVersionedStore } from '#state';
 import {
   ClassSchemas,
   type FindQuery,
@@ -143,7 +143,7 @@ export function exportsUnderTest(rows: readonly ParseRow[], options: ExportsUnde
   const tool = { name: 'export_data' } as ToolDefinition;
   const files = new ExportFiles(
     tickets,
-    new ExportWalk(records, settings, new DataBudgets(new ProcessBudgetLedger(), () => null)),
+    new ExportWalk(records, settings, new DataBudgets(new ProcessBudgetStore(), () => null)),
     new ExportJournal(audit, policies),
     { list: ({ agent }) => (agent.shape.tools.permits(tool.name) ? [tool] : []) },
     policies,

@@ -19,7 +19,7 @@ export function messageBusContract(name: string, make: MakeReplicas): void {
       return { heard, subscription };
     };
 
-    it('reaches every listener on every replica, the one that speaks included', async () => {
+    it('reaches every listener on every replica, that of the publisher included', async () => {
       const [here, there] = await make();
       const ears = [listen(here, 't'), listen(here, 't'), listen(there, 't')];
       await here.publish('t', { n: 1, deep: [{ a: null }] });
@@ -34,7 +34,7 @@ export function messageBusContract(name: string, make: MakeReplicas): void {
       for (const { topic, heard } of ears) await vi.waitFor(() => expect(heard).toEqual([{ topic }]), 10_000);
     });
 
-    it('delivers in the order of one speaker', async () => {
+    it('delivers the messages of one publisher in their order', async () => {
       const [here, there] = await make();
       const { heard } = listen(there, 't');
       await Promise.all(Array.from({ length: 50 }, (_, n) => here.publish('t', { n })));
@@ -42,7 +42,7 @@ export function messageBusContract(name: string, make: MakeReplicas): void {
       expect(heard.map(({ n }) => n)).toEqual(Array.from({ length: 50 }, (_, n) => n));
     });
 
-    it('lets who left hear nothing more, and who stays everything', async () => {
+    it('delivers nothing more to a listener that left, and everything to those that stay', async () => {
       const [here, there] = await make();
       const gone = listen(there, 't');
       const stays = listen(there, 't');
@@ -60,7 +60,7 @@ export function messageBusContract(name: string, make: MakeReplicas): void {
       await vi.waitFor(() => expect(heard).toEqual([{ n: 1 }]), 10_000);
     });
 
-    it('hands out a copy: what the speaker changes later is not heard', async () => {
+    it('delivers a copy: what the publisher changes later is not delivered', async () => {
       const [here, there] = await make();
       const { heard } = listen(there, 't');
       const message = { list: [1] };

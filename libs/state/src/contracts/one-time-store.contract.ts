@@ -44,7 +44,7 @@ export function oneTimeStoreContract(name: string, make: MakePort<OneTimeStore>)
       expect(await port.take('long')).toEqual({ n: 2 });
     });
 
-    it('hands out a copy: what the keeper changes later is not seen', async () => {
+    it('returns a copy: what the caller changes later is not stored', async () => {
       const { port } = await make();
       const value = { list: [1] };
       await port.keep('k', value, 60_000);

@@ -33,7 +33,7 @@ export function rateLimitersContract(
       expect(await limiter.check('p')).not.toBeNull();
     });
 
-    it('never tells a wait shorter than a tenth of a second', async () => {
+    it('never returns a wait shorter than a tenth of a second', async () => {
       const { port, pass } = await make();
       const limiter = port.limiter('a', { limit: 1, window: 100 });
       await limiter.check('p');
@@ -44,7 +44,7 @@ export function rateLimitersContract(
         expect(wait ?? 0.1).toBeGreaterThanOrEqual(0.1);
     });
 
-    it('tells where a principal stands without spending, and forgets it when told', async () => {
+    it('reports the use of a principal without spending, and forgets it on request', async () => {
       const { port, pass } = await make();
       const limiter = port.limiter('a', { limit: 2, window: 1000 });
       expect(await limiter.usage('p')).toEqual({

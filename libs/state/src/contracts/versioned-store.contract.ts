@@ -44,7 +44,7 @@ export function versionedStoreContract(name: string, make: MakePort<VersionedSto
       expect(await port.find('r')).toEqual({ value: { state: 'new', deep: [{ a: null }] }, revision: 1 });
     });
 
-    it('creates an id once, whoever tries at the same time', async () => {
+    it('creates an id once, however many try at the same time', async () => {
       const { port } = await make();
       const created = await Promise.all(
         Array.from({ length: 20 }, (_, n) => port.create('r', { n }, 60_000)),
@@ -64,7 +64,7 @@ export function versionedStoreContract(name: string, make: MakePort<VersionedSto
       expect(found?.value).toEqual({ n: changed.indexOf(true) + 1 });
     });
 
-    it('changes nothing for who saw an older or another revision, or a record that is gone', async () => {
+    it('changes nothing on the base of an older or another revision, or a record that is gone', async () => {
       const { port } = await make();
       await port.create('r', { n: 0 }, 60_000);
       await port.replace('r', 1, { n: 1 }, 60_000);
@@ -109,7 +109,7 @@ export function versionedStoreContract(name: string, make: MakePort<VersionedSto
       expect(await port.latest(0)).toEqual([]);
     });
 
-    it('hands out a copy: what the keeper changes later is not seen', async () => {
+    it('returns a copy: what the caller changes later is not stored', async () => {
       const { port } = await make();
       const value = { list: [1] };
       await port.create('r', value, 60_000);

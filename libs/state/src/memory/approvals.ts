@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import {
   type ApprovalCase,
-  ApprovalDesk,
+  ApprovalStore,
   ApprovalStoreFull,
   type ApprovalDraft,
   type CaseDecision,
@@ -16,7 +16,7 @@ interface Held {
 }
 
 /** Cases in this process's memory: they serve one process only and are lost with it. */
-export class ProcessApprovalStore extends ApprovalDesk {
+export class ProcessApprovalStore extends ApprovalStore {
   private readonly cases = new Map<string, Held>();
   /** By subject. */
   private readonly openBySubject = new Map<string, string>();

@@ -1,6 +1,6 @@
 import {
   BUDGET_STEPS,
-  BudgetLedger,
+  BudgetStore,
   type BudgetVerdict,
   type DataBudget,
   type DataUse,
@@ -15,7 +15,7 @@ type Use = Record<Quantity, number>;
 const nothing = (): Use => ({ calls: 0, rows: 0, bytes: 0, databaseTime: 0 });
 
 /** What accounts used, in this process's memory: the counts are for this process only. */
-export class ProcessBudgetLedger extends BudgetLedger {
+export class ProcessBudgetStore extends BudgetStore {
   /** Per account, what it used in each step, oldest first. */
   private readonly accounts: ExpiringMap<Map<number, Use>>;
 

@@ -9,7 +9,7 @@ import {
   StreamLog,
   type StreamLogLimits,
   SUBSCRIPTION_TTL,
-  SubscriptionBook,
+  SubscriptionStore,
 } from '../ports/streams.js';
 import { type Clock, ExpiringMap, MAX_STORED_BYTES, processClock } from './expiring-map.js';
 
@@ -125,17 +125,18 @@ export class ProcessStreamLog extends StreamLog {
   }
 }
 
-interface Page {
+/** The subscriptions of one session. */
+interface SessionEntry {
   readonly uris: Set<string>;
   holder: string | undefined;
-  /** Of the entries. */
+  /** The principal that subscribed. */
   owner: string | undefined;
   until: number;
 }
 
 /** Subscriptions in this process's memory: they serve one process only. */
-export class ProcessSubscriptionStore extends SubscriptionBook {
-  private readonly pages = new Map<string, Page>();
+export class ProcessSubscriptionStore extends SubscriptionStore {
+  private readonly sessions = new Map<string, SessionEntry>();
 
   /**
    * @param ttl milliseconds for which an unused session is stored. Default one hour
@@ -155,35 +156,35 @@ export class ProcessSubscriptionStore extends SubscriptionBook {
   }
 
   remove(session: string, uri: string): Promise<void> {
-    const page = this.pages.get(session);
-    page?.uris.delete(uri);
-    if (page && page.uris.size === 0 && page.holder === undefined) this.pages.delete(session);
+    const entry = this.sessions.get(session);
+    entry?.uris.delete(uri);
+    if (entry && entry.uris.size === 0 && entry.holder === undefined) this.sessions.delete(session);
     return Promise.resolve();
   }
 
   of(session: string): Promise<readonly string[]> {
-    return Promise.resolve([...(this.page(session)?.uris ?? [])]);
+    return Promise.resolve([...(this.entry(session)?.uris ?? [])]);
   }
 
   hold(session: string, replica: string): Promise<string | undefined> {
-    const page = this.kept(session);
-    const before = page.holder;
-    page.holder = replica;
+    const entry = this.kept(session);
+    const before = entry.holder;
+    entry.holder = replica;
     this.shrink();
     return Promise.resolve(before);
   }
 
   holder(session: string): Promise<string | undefined> {
-    return Promise.resolve(this.page(session)?.holder);
+    return Promise.resolve(this.entry(session)?.holder);
   }
 
   touch(sessions: readonly string[]): Promise<void> {
-    for (const session of sessions) if (this.page(session)) this.kept(session);
+    for (const session of sessions) if (this.entry(session)) this.kept(session);
     return Promise.resolve();
   }
 
   forget(session: string): Promise<void> {
-    this.pages.delete(session);
+    this.sessions.delete(session);
     return Promise.resolve();
   }
 
@@ -192,15 +193,15 @@ export class ProcessSubscriptionStore extends SubscriptionBook {
     uri: string,
     { maxPerSession, maxSessions, share }: SubscriptionStoreLimits,
   ): SubscriptionOutcome {
-    const page = this.page(session);
-    if (page?.uris.has(uri)) {
+    const entry = this.entry(session);
+    if (entry?.uris.has(uri)) {
       this.kept(session);
       return 'present';
     }
-    if (!page?.uris.size && this.subscribed(maxSessions) >= maxSessions) return 'full';
-    if (!page?.uris.size && share && this.subscribed(share.maxSessions, share.owner) >= share.maxSessions)
+    if (!entry?.uris.size && this.subscribed(maxSessions) >= maxSessions) return 'full';
+    if (!entry?.uris.size && share && this.subscribed(share.maxSessions, share.owner) >= share.maxSessions)
       return 'owner-full';
-    if (page && page.uris.size >= maxPerSession) return 'session-full';
+    if (entry && entry.uris.size >= maxPerSession) return 'session-full';
     const kept = this.kept(session);
     kept.owner = share?.owner;
     kept.uris.add(uri);
@@ -209,42 +210,43 @@ export class ProcessSubscriptionStore extends SubscriptionBook {
 
   /** Number of sessions with entries; removes expired ones only when the limit is reached. */
   private subscribed(enough: number, owner?: string): number {
-    const isCounted = (page: Page) => page.uris.size > 0 && (owner === undefined || page.owner === owner);
-    const count = () => [...this.pages.values()].filter(isCounted).length;
-    if (this.pages.size < enough || count() < enough) return 0;
-    for (const session of this.pages.keys()) this.page(session);
+    const isCounted = (entry: SessionEntry) =>
+      entry.uris.size > 0 && (owner === undefined || entry.owner === owner);
+    const count = () => [...this.sessions.values()].filter(isCounted).length;
+    if (this.sessions.size < enough || count() < enough) return 0;
+    for (const session of this.sessions.keys()) this.entry(session);
     return count();
   }
 
-  private page(session: string): Page | undefined {
-    const page = this.pages.get(session);
-    if (page && page.until <= this.now()) {
-      this.pages.delete(session);
+  private entry(session: string): SessionEntry | undefined {
+    const entry = this.sessions.get(session);
+    if (entry && entry.until <= this.now()) {
+      this.sessions.delete(session);
       return undefined;
     }
-    return page;
+    return entry;
   }
 
   /** Re-inserting keeps the map in order of last use. */
-  private kept(session: string): Page {
-    const page = this.page(session) ?? {
+  private kept(session: string): SessionEntry {
+    const entry = this.entry(session) ?? {
       uris: new Set<string>(),
       holder: undefined,
       owner: undefined,
       until: 0,
     };
-    page.until = this.now() + this.ttl;
-    this.pages.delete(session);
-    this.pages.set(session, page);
-    return page;
+    entry.until = this.now() + this.ttl;
+    this.sessions.delete(session);
+    this.sessions.set(session, entry);
+    return entry;
   }
 
   /** Streams without subscriptions are removed in order of last use; entries never are. */
   private shrink(): void {
-    if (this.pages.size <= this.maxHeld) return;
-    for (const [session, { uris }] of this.pages) {
+    if (this.sessions.size <= this.maxHeld) return;
+    for (const [session, { uris }] of this.sessions) {
       if (uris.size > 0) continue;
-      this.pages.delete(session);
+      this.sessions.delete(session);
       return;
     }
   }

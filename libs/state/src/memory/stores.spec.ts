@@ -1,19 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { ProcessRateLimiters } from '#core';
-import { approvalStoreContract, draftOf, TIGHT_DECIDED } from '../contracts/approval-desk.contract.js';
-import { budgetLedgerContract } from '../contracts/budget-ledger.contract.js';
+import { approvalStoreContract, draftOf, TIGHT_DECIDED } from '../contracts/approval-store.contract.js';
+import { budgetStoreContract } from '../contracts/budget-store.contract.js';
 import { messageBusContract } from '../contracts/message-bus.contract.js';
 import { oneTimeStoreContract, TIGHT_ONE_TIME } from '../contracts/one-time-store.contract.js';
 import { handClock } from '../contracts/port-under-test.js';
 import { rateLimitersContract } from '../contracts/rate-limiters.contract.js';
 import { streamLogContract, TIGHT_LOG, TIGHT_STREAMS } from '../contracts/stream-log.contract.js';
-import { subscriptionStoreContract } from '../contracts/subscription-book.contract.js';
+import { subscriptionStoreContract } from '../contracts/subscription-store.contract.js';
 import { TIGHT_RECORDS, versionedStoreContract } from '../contracts/versioned-store.contract.js';
 import { ApprovalStoreFull } from '../ports/approvals.js';
 import { SharedStateUnavailable } from '../ports/bounds.js';
 import { ProcessMessageBus } from './message-bus.js';
 import { ProcessApprovalStore } from './approvals.js';
-import { ProcessBudgetLedger } from './budgets.js';
+import { ProcessBudgetStore } from './budgets.js';
 import { ProcessStreamLog, ProcessSubscriptionStore } from './sessions.js';
 import { ProcessOneTimeStore, ProcessVersionedStore } from './stores.js';
 
@@ -37,9 +37,9 @@ subscriptionStoreContract('ProcessSubscriptionStore', () => {
   const { now, pass } = handClock();
   return { port: new ProcessSubscriptionStore(undefined, 100, now), pass };
 });
-budgetLedgerContract('ProcessBudgetLedger', () => {
+budgetStoreContract('ProcessBudgetStore', () => {
   const { now, pass } = handClock();
-  return { port: new ProcessBudgetLedger(100, now), pass };
+  return { port: new ProcessBudgetStore(100, now), pass };
 });
 rateLimitersContract('ProcessRateLimiters', () => {
   const { now, pass } = handClock();
@@ -52,25 +52,25 @@ versionedStoreContract('ProcessVersionedStore', () => {
 });
 
 describe('ProcessApprovalStore', () => {
-  const open = (desk: ProcessApprovalStore, subject: string, principal: string) =>
-    desk.open(draftOf({ subject, requester: { ...draftOf().requester, principal } }), 60_000);
+  const open = (store: ProcessApprovalStore, subject: string, principal: string) =>
+    store.open(draftOf({ subject, requester: { ...draftOf().requester, principal } }), 60_000);
 
   it('lets the oldest decision of the requester with most give way, and no undecided case', async () => {
-    const desk = new ProcessApprovalStore(5);
+    const store = new ProcessApprovalStore(5);
     const decided = async (subject: string, principal: string) => {
-      const { opened } = await open(desk, subject, principal);
-      await desk.decide(opened.id, { approved: true, by: 'key:2', at: 1 });
+      const { opened } = await open(store, subject, principal);
+      await store.decide(opened.id, { approved: true, by: 'key:2', at: 1 });
       return opened.id;
     };
     const hers = await decided('hers', 'key:9');
     const his = [await decided('a', 'key:1'), await decided('b', 'key:1')];
-    for (const subject of ['c', 'd', 'e']) await open(desk, subject, `key:${subject}`);
-    expect(await desk.find(his[0] ?? '')).toBeUndefined();
-    expect(await desk.use(his[1] ?? '')).toBe(true);
-    expect(await desk.use(hers)).toBe(true);
-    for (const subject of ['f', 'g']) await open(desk, subject, `key:${subject}`);
-    await expect(open(desk, 'h', 'key:h')).rejects.toBeInstanceOf(ApprovalStoreFull);
-    expect(desk.waiting()).toBe(5);
+    for (const subject of ['c', 'd', 'e']) await open(store, subject, `key:${subject}`);
+    expect(await store.find(his[0] ?? '')).toBeUndefined();
+    expect(await store.use(his[1] ?? '')).toBe(true);
+    expect(await store.use(hers)).toBe(true);
+    for (const subject of ['f', 'g']) await open(store, subject, `key:${subject}`);
+    await expect(open(store, 'h', 'key:h')).rejects.toBeInstanceOf(ApprovalStoreFull);
+    expect(store.waiting()).toBe(5);
   });
 });
 

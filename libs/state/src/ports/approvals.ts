@@ -59,7 +59,7 @@ export const MAX_LISTED = 200;
  * share of undecided cases, beyond which another is refused, and one of decided cases, beyond which the one decided longest
  * ago is removed: an approval can then no longer be used, and a denied call may be requested again.
  */
-export abstract class ApprovalDesk {
+export abstract class ApprovalStore {
   /**
    * Opens a case, or finds the one with the same subject that is undecided, denied, or approved and not used yet.
    * @param ttl milliseconds until it expires; an approval restarts the time, so that the call can use it

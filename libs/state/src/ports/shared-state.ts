@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import type { BudgetLedger, RateLimiters } from '#core';
-import type { ApprovalDesk } from './approvals.js';
+import type { BudgetStore, RateLimiters } from '#core';
+import type { ApprovalStore } from './approvals.js';
 import type { MessageBus } from './message-bus.js';
 import type { SessionStore } from './sessions.js';
 import type { OneTimeStore, VersionedStore } from './stores.js';
-import type { StreamLog, SubscriptionBook } from './streams.js';
+import type { StreamLog, SubscriptionStore } from './streams.js';
 
 /** Called when the shared state becomes unavailable or available again. Never receives a URL or a password. */
 export interface SharedStateLog {
@@ -24,7 +24,7 @@ export abstract class SharedState {
   /** Frames of answers in progress, so that a client that lost its stream gets the rest. */
   abstract readonly streams: StreamLog;
   /** Which sessions subscribed to which resources. */
-  abstract readonly subscriptions: SubscriptionBook;
+  abstract readonly subscriptions: SubscriptionStore;
   /** Background tasks and their results. */
   abstract readonly tasks: VersionedStore;
   /** Pending exports and their owners. */
@@ -40,9 +40,9 @@ export abstract class SharedState {
   /** Counts of rate limits. */
   abstract readonly limiters: RateLimiters;
   /** Data used by principals. */
-  abstract readonly budgets: BudgetLedger;
+  abstract readonly budgets: BudgetStore;
   /** Calls that wait for approval, and the decisions. */
-  abstract readonly approvals: ApprovalDesk;
+  abstract readonly approvals: ApprovalStore;
   /** Secrets that all replicas share, created by the first that requests one. */
   abstract readonly secrets: SharedSecrets;
   /** Whether the state is available now, checked on every call. Never throws. */

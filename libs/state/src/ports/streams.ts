@@ -58,7 +58,7 @@ export type SubscriptionOutcome = 'added' | 'present' | 'full' | 'owner-full' | 
  * The resources to which the clients of sessions have subscribed, and the replica that holds a session's stream, so that
  * another replica can continue. The entries grant no rights. An unused entry is removed after a while.
  */
-export abstract class SubscriptionBook {
+export abstract class SubscriptionStore {
   /**
    * One atomic step. A session that has entries may add more, whatever the number of sessions. @throws SharedStateUnavailable
    */

@@ -1,7 +1,7 @@
 import { hash, randomUUID } from 'node:crypto';
 import {
   type ApprovalCase,
-  ApprovalDesk,
+  ApprovalStore,
   ApprovalStoreFull,
   type ApprovalDraft,
   type CaseDecision,
@@ -59,7 +59,7 @@ const LIST = new RedisScript(`${NOW}
 return redis.call('ZRANGEBYSCORE', KEYS[1], now, '+inf', 'LIMIT', 0, ARGV[1])`);
 
 /** Cases for all replicas. They outlive every process until they expire. */
-export class RedisApprovalStore extends ApprovalDesk {
+export class RedisApprovalStore extends ApprovalStore {
   private measured: { readonly at: number; readonly behind: number } | null = null;
 
   private readonly decided: RedisShares;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { draftOf } from '../contracts/approval-desk.contract.js';
+import { draftOf } from '../contracts/approval-store.contract.js';
 import { type RedisServer, startRedis } from '../contracts/redis-server.js';
 import { steadyClock } from '../ports/bounds.js';
 import { RedisApprovalStore } from './approvals.js';
@@ -26,7 +26,7 @@ describe('approvals of replicas whose clocks differ', () => {
     await connection.open(10_000);
     connections.push(connection);
     const now = () => steadyClock() + ahead;
-    return { now, desk: new RedisApprovalStore(connection, now) };
+    return { now, store: new RedisApprovalStore(connection, now) };
   };
 
   it.each([
@@ -36,14 +36,14 @@ describe('approvals of replicas whose clocks differ', () => {
     [FIVE_MINUTES, -FIVE_MINUTES],
   ])('are shown, decided and used on the other one: %i and %i ms', async (one, other) => {
     const [here, there] = await Promise.all([replica(one), replica(other)]);
-    const { opened } = await here.desk.open(draftOf({ subject: `${one} ${other}` }), TTL);
-    const shown = await there.desk.find(opened.id);
+    const { opened } = await here.store.open(draftOf({ subject: `${one} ${other}` }), TTL);
+    const shown = await there.store.find(opened.id);
     // One minute from now on the other clock.
     expect(Math.abs((shown?.expiresAt ?? 0) - there.now() - TTL)).toBeLessThan(10_000);
     expect(Math.abs(opened.expiresAt - here.now() - TTL)).toBeLessThan(10_000);
-    expect((await there.desk.pending('acme')).map(({ id }) => id)).toContain(opened.id);
-    expect(await there.desk.decide(opened.id, yes)).toBe('decided');
-    expect(await here.desk.use(opened.id)).toBe(true);
-    expect(await there.desk.use(opened.id)).toBe(false);
+    expect((await there.store.pending('acme')).map(({ id }) => id)).toContain(opened.id);
+    expect(await there.store.decide(opened.id, yes)).toBe('decided');
+    expect(await here.store.use(opened.id)).toBe(true);
+    expect(await there.store.use(opened.id)).toBe(false);
   });
 });

@@ -1,6 +1,6 @@
 import {
   BUDGET_STEPS,
-  BudgetLedger,
+  BudgetStore,
   type BudgetVerdict,
   type DataBudget,
   type DataUse,
@@ -79,7 +79,7 @@ const USED = new RedisScript(`${READ}
 return sums`);
 
 /** What accounts used on all replicas together. */
-export class RedisBudgetLedger extends BudgetLedger {
+export class RedisBudgetStore extends BudgetStore {
   constructor(private readonly redis: RedisConnection) {
     super();
   }

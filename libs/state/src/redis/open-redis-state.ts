@@ -5,7 +5,7 @@ import { ENDED_SESSION_SHARE, SharedStateUnavailable } from '../ports/bounds.js'
 import { type BusMessage, MessageBus } from '../ports/message-bus.js';
 import { SECRET_SIZE, SharedSecrets, type SharedState, type SharedStateLog } from '../ports/shared-state.js';
 import { RedisApprovalStore } from './approvals.js';
-import { RedisBudgetLedger, RedisRateLimiters } from './limits.js';
+import { RedisBudgetStore, RedisRateLimiters } from './limits.js';
 import { parseStoredObject, RedisConnection, type RedisSettings } from './redis-connection.js';
 import { RedisSessionStore, RedisStreamLog } from './sessions.js';
 import { RedisOneTimeStore, RedisVersionedStore } from './stores.js';
@@ -119,7 +119,7 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
     revocations: new RedisVersionedStore(commands, 'revoked'),
     writeKeys: new RedisVersionedStore(commands, 'write'),
     limiters: new RedisRateLimiters(commands),
-    budgets: new RedisBudgetLedger(commands),
+    budgets: new RedisBudgetStore(commands),
     approvals: new RedisApprovalStore(commands),
     secrets: new RedisSecrets(commands),
     isUp: async () => {

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { draftOf } from '../contracts/approval-desk.contract.js';
+import { draftOf } from '../contracts/approval-store.contract.js';
 import { type RedisServer, startRedis } from '../contracts/redis-server.js';
 import { openSharedState } from '../open-shared-state.js';
 import { SharedStateUnavailable } from '../ports/bounds.js';
@@ -80,7 +80,7 @@ describe('a Redis that goes away and comes back', () => {
     expect(await state.oneTime.take('k')).toBeUndefined();
   });
 
-  it('is told to the operator once each way, without its address or what was sent', async () => {
+  it('is logged once each way, without its address or what was sent', async () => {
     await server.stop();
     await vi.waitFor(async () => expect(await state.isUp()).toBe(false), WAIT);
     await server.start();
@@ -118,7 +118,7 @@ describe('a Redis that lost everything', () => {
 });
 
 describe('a Redis that asks for a password', () => {
-  it('is not used with a wrong one, which is never told', async () => {
+  it('is not used with a wrong one, which is never logged', async () => {
     const server = await startRedis(['--requirepass', 'correct']);
     const log = logBook();
     const wrong = await openSharedState({ url: server.url.replace('//', '//:hunter2@'), log });

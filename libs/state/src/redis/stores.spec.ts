@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { approvalStoreContract, draftOf, TIGHT_DECIDED } from '../contracts/approval-desk.contract.js';
-import { budgetLedgerContract } from '../contracts/budget-ledger.contract.js';
+import { approvalStoreContract, draftOf, TIGHT_DECIDED } from '../contracts/approval-store.contract.js';
+import { budgetStoreContract } from '../contracts/budget-store.contract.js';
 import { messageBusContract } from '../contracts/message-bus.contract.js';
 import { oneTimeStoreContract, TIGHT_ONE_TIME } from '../contracts/one-time-store.contract.js';
 import { rateLimitersContract } from '../contracts/rate-limiters.contract.js';
-import { openRedisFixture, type RedisFixture } from '../contracts/redis-room.js';
+import { openRedisFixture, type RedisFixture } from '../contracts/redis.fixture.js';
 import { sessionStoreContract } from '../contracts/session-store.contract.js';
 import { streamLogContract, TIGHT_LOG, TIGHT_STREAMS } from '../contracts/stream-log.contract.js';
-import { subscriptionStoreContract } from '../contracts/subscription-book.contract.js';
+import { subscriptionStoreContract } from '../contracts/subscription-store.contract.js';
 import { TIGHT_RECORDS, versionedStoreContract } from '../contracts/versioned-store.contract.js';
 import type { SharedState } from '../ports/shared-state.js';
 import { RedisApprovalStore } from './approvals.js';
@@ -39,8 +39,8 @@ subscriptionStoreContract(
   'RedisSubscriptionStore',
   portOf((state) => state.subscriptions),
 );
-budgetLedgerContract(
-  'RedisBudgetLedger',
+budgetStoreContract(
+  'RedisBudgetStore',
   portOf((state) => state.budgets),
   10,
 );

@@ -3,7 +3,7 @@ import {
   type SubscriptionOutcome,
   type SubscriptionStoreLimits,
   SUBSCRIPTION_TTL,
-  SubscriptionBook,
+  SubscriptionStore,
 } from '../ports/streams.js';
 import { type RedisConnection, RedisScript } from './redis-connection.js';
 
@@ -68,7 +68,7 @@ redis.call('ZREM', KEYS[2], ARGV[1])
 return 1`);
 
 /** The subscriptions of all replicas: a set of addresses for each session, and an index that counts the sessions. */
-export class RedisSubscriptionStore extends SubscriptionBook {
+export class RedisSubscriptionStore extends SubscriptionStore {
   /** @param ttl milliseconds for which an unused session is stored. Default one hour */
   constructor(
     private readonly redis: RedisConnection,

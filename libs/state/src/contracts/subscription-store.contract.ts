@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { SUBSCRIPTION_TTL, type SubscriptionBook } from '../ports/streams.js';
+import { SUBSCRIPTION_TTL, type SubscriptionStore } from '../ports/streams.js';
 import type { MakePort } from './port-under-test.js';
 
 const LIMITS = { maxPerSession: 3, maxSessions: 2 };
 const [A, B, C, D] = ['parse://A/count', 'parse://B/count', 'parse://C/samples', 'parse://D/count'] as const;
 
 /** The contract of every subscription store. */
-export function subscriptionStoreContract(name: string, make: MakePort<SubscriptionBook>): void {
-  describe(`${name} keeps the contract of the book of subscriptions`, () => {
+export function subscriptionStoreContract(name: string, make: MakePort<SubscriptionStore>): void {
+  describe(`${name} keeps the contract of subscription stores`, () => {
     it('remembers what a session subscribed to, once each', async () => {
       const { port } = await make();
       expect(await port.add('s', A, LIMITS)).toBe('added');
@@ -47,7 +47,7 @@ export function subscriptionStoreContract(name: string, make: MakePort<Subscript
       expect(await port.add('s5', A, of('ada'))).toBe('owner-full');
     });
 
-    it('makes room when a session has nothing left, or is forgotten', async () => {
+    it('frees space when a session has no entries left, or is removed', async () => {
       const { port } = await make();
       await port.add('s1', A, LIMITS);
       await port.add('s2', A, LIMITS);
@@ -58,13 +58,13 @@ export function subscriptionStoreContract(name: string, make: MakePort<Subscript
       expect(await port.add('s5', A, LIMITS)).toBe('full');
     });
 
-    it('gives the last places to no more than there are, of many who ask at once', async () => {
+    it('gives the last places to no more than there are, of many simultaneous sessions', async () => {
       const { port } = await make();
       const asked = Array.from({ length: 10 }, (_, index) => port.add(`s${index}`, A, LIMITS));
       expect((await Promise.all(asked)).filter((entry) => entry === 'added')).toHaveLength(2);
     });
 
-    it('takes what was never written for gone', async () => {
+    it('treats a session that was never stored as gone', async () => {
       const { port } = await make();
       await port.remove('s', A);
       await port.forget('s');
@@ -72,7 +72,7 @@ export function subscriptionStoreContract(name: string, make: MakePort<Subscript
       expect(await port.holder('s')).toBeUndefined();
     });
 
-    it('knows who holds a stream, and who held it before', async () => {
+    it('knows the holder of a stream, and the one before', async () => {
       const { port } = await make();
       expect(await port.hold('s', 'one')).toBeUndefined();
       expect(await port.hold('s', 'two')).toBe('one');
@@ -89,7 +89,7 @@ export function subscriptionStoreContract(name: string, make: MakePort<Subscript
       expect(await port.holder('s1')).toBe('one');
     });
 
-    it('forgets what nobody touches, and the room it took', async () => {
+    it('removes sessions that are not used, and frees their space', async () => {
       const { port, pass } = await make();
       await port.add('s1', A, LIMITS);
       await port.hold('s1', 'one');

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { type ApprovalDesk, ApprovalStoreFull, type ApprovalDraft, MAX_PENDING } from '../ports/approvals.js';
+import {
+  type ApprovalStore,
+  ApprovalStoreFull,
+  type ApprovalDraft,
+  MAX_PENDING,
+} from '../ports/approvals.js';
 import type { MakePort } from './port-under-test.js';
 
 /** A case with the members that a call sets. */
@@ -25,8 +30,8 @@ const no = { approved: false, by: 'key:3', at: 2, reason: 'not now' };
 export const TIGHT_DECIDED = { entries: 3 };
 
 /** The contract of every approval store, with `TIGHT_DECIDED` as its share. */
-export function approvalStoreContract(name: string, make: MakePort<ApprovalDesk>): void {
-  describe(`${name} keeps the contract of approval desks`, () => {
+export function approvalStoreContract(name: string, make: MakePort<ApprovalStore>): void {
+  describe(`${name} keeps the contract of approval stores`, () => {
     it('gives back a case as it was opened', async () => {
       const { port } = await make();
       const { opened, isNew } = await port.open(draftOf(), TTL);
@@ -77,7 +82,7 @@ export function approvalStoreContract(name: string, make: MakePort<ApprovalDesk>
       expect(next.opened.id).not.toBe(opened.id);
     });
 
-    it('never lets a denial be used, and keeps it for whoever asks again', async () => {
+    it('never lets a denial be used, and keeps it for the next request', async () => {
       const { port } = await make();
       const { opened } = await port.open(draftOf(), TTL);
       await port.decide(opened.id, no);

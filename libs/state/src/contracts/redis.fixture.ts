@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import { BUDGET_STEPS } from '#core';
 import type { SharedState } from '../ports/shared-state.js';
 import { openRedisState } from '../redis/open-redis-state.js';
-import { BUDGET_WINDOW_UNDER_TEST } from './budget-ledger.contract.js';
+import { BUDGET_WINDOW_UNDER_TEST } from './budget-store.contract.js';
 import { type RedisServer, startRedis } from './redis-server.js';
 
 /** One Redis as replicas see it, with control over its time and its keys. */

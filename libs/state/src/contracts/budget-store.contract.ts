@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BUDGET_STEPS, type BudgetLedger, compileBudget, type DataBudget, type DataUse } from '#core';
+import { BUDGET_STEPS, type BudgetStore, compileBudget, type DataBudget, type DataUse } from '#core';
 import type { MakePort } from './port-under-test.js';
 
 /** Length of the windows below in seconds: long compared with the duration of a test. */
@@ -14,8 +14,8 @@ function budgetOf(limits: Partial<DataUse>): DataBudget {
 }
 
 /** The contract of every store of data budgets. */
-export function budgetLedgerContract(name: string, make: MakePort<BudgetLedger>, runs = 60): void {
-  describe(`${name} keeps the contract of budget ledgers`, () => {
+export function budgetStoreContract(name: string, make: MakePort<BudgetStore>, runs = 60): void {
+  describe(`${name} keeps the contract of budget stores`, () => {
     it('admits calls until as many were counted as the budget has, and does not count refusals', async () => {
       const { port } = await make();
       const budget = budgetOf({ calls: 3 });
@@ -63,7 +63,7 @@ export function budgetLedgerContract(name: string, make: MakePort<BudgetLedger>,
       expect(await port.used('a', budget)).toMatchObject({ calls: 1, rows: 0 });
     });
 
-    it('frees the oldest use first, and tells the wait for enough of it', async () => {
+    it('frees the oldest use first, and returns the wait until enough is free', async () => {
       const { port, pass } = await make();
       const budget = budgetOf({ rows: 10 });
       await port.charge('a', budget, { rows: 4 });
