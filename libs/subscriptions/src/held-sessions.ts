@@ -1,8 +1,9 @@
+import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import { callerKey, type Agent } from '#core';
-import type { SessionStreams, SubscriptionStore } from '#state';
+import { SessionStreams, SharedState, type SubscriptionStore } from '#state';
 import { faultLine, type WarningLog } from '#dispatcher';
 import type { WatchHandle } from './watcher.js';
-import type { WatchService, WatchedResource } from './watching.js';
+import { WatchService, type WatchedResource } from './watching.js';
 
 /** One subscribe request in progress. */
 export interface Attempt {
@@ -38,18 +39,21 @@ interface Held {
   readonly watchers: Map<string, Promise<WatchHandle>>;
 }
 
-export interface HeldSessionsDependencies {
-  readonly service: WatchService;
-  readonly streams: SessionStreams;
-  readonly book: SubscriptionStore;
-  readonly log?: WarningLog | undefined;
-}
-
 /** The sessions whose listening stream is on this replica: their resources are watched here. */
+@Injectable()
 export class HeldSessions {
   private readonly held = new Map<string, Held>();
 
-  constructor(private readonly dependencies: HeldSessionsDependencies) {}
+  private readonly store: SubscriptionStore;
+
+  constructor(
+    private readonly service: WatchService,
+    private readonly streams: SessionStreams,
+    @Inject(SharedState) { subscriptions: store }: Pick<SharedState, 'subscriptions'>,
+    @Optional() private readonly log: WarningLog = new Logger('Subscriptions'),
+  ) {
+    this.store = store;
+  }
 
   has(session: string): boolean {
     return this.held.has(session);
@@ -94,7 +98,7 @@ export class HeldSessions {
     for (const session of this.held.keys()) this.release(session);
   }
 
-  /** Idempotent. A session not held here is left alone. @throws as `WatchDesk.watch` */
+  /** Idempotent. A session not held here is left alone. @throws as `WatchService.watch` */
   async watch(session: string, resource: WatchedResource, agent: Agent): Promise<void> {
     const held = this.held.get(session);
     if (!held) return;
@@ -111,7 +115,7 @@ export class HeldSessions {
   }
 
   notify(session: string, uri: string): void {
-    void this.dependencies.streams.notify(session, {
+    void this.streams.notify(session, {
       method: 'notifications/resources/updated',
       params: { uri },
     });
@@ -119,12 +123,12 @@ export class HeldSessions {
 
   private open(session: string, held: Held, resource: WatchedResource, agent: Agent): Promise<WatchHandle> {
     const { uri } = resource;
-    const opening = this.dependencies.service.watch(resource, agent, {
+    const opening = this.service.watch(resource, agent, {
       updated: () => this.notify(session, uri),
       ended: () => {
         if (held.watchers.get(uri) === opening) held.watchers.delete(uri);
-        this.dependencies.book.remove(session, uri).catch((error: unknown) => {
-          this.dependencies.log?.warn(faultLine('[Subscriptions]', error));
+        this.store.remove(session, uri).catch((error: unknown) => {
+          this.log.warn(faultLine('[Subscriptions]', error));
         });
       },
     });

@@ -1,3 +1,4 @@
-export { FeedSource } from './feed-source.js';
-export { DEFAULT_SUBSCRIPTIONS, SubscriptionManager } from './subscription-manager.js';
-export { ChangeSources, SubscriptionsModule } from './subscriptions.module.js';
+export { ChangeSources, FeedSource } from './change-sources.js';
+export { DEFAULT_SUBSCRIPTIONS } from './subscription-limits.js';
+export { SubscriptionManager } from './subscription-manager.js';
+export { SubscriptionsModule } from './subscriptions.module.js';

@@ -1,6 +1,7 @@
+import { Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { filter, firstValueFrom, map, type Observable, share, timeout, TimeoutError } from 'rxjs';
-import type { BusMessage, MessageBus } from '#state';
+import { type BusMessage, MessageBus } from '#state';
 
 const TOPIC = 'subscriptions';
 /** Milliseconds in which another replica must begin a watch. */
@@ -28,6 +29,7 @@ const MEMBERS: Readonly<Record<ReplicaMessage['do'], readonly string[]>> = {
 const OUTCOMES: ReadonlySet<unknown> = new Set<WatchOutcome>(['watching', 'denied', 'failed']);
 
 /** Messages between replicas. A message of another form is ignored. */
+@Injectable()
 export class ReplicaMessages {
   readonly messages: Observable<ReplicaMessage>;
 

@@ -82,7 +82,7 @@ describe('a subscription', () => {
     await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('t', 1);
     expect(updates('s')).toEqual([]);
-    expect(await subscriptionsUnderTest.book.of('s')).toEqual([]);
+    expect(await subscriptionsUnderTest.store.of('s')).toEqual([]);
   });
 
   it('asked for before there is a stream begins with it', async () => {
@@ -97,14 +97,14 @@ describe('a subscription', () => {
   it('is not told as made when the session ended while it was', async () => {
     subscriptionsUnderTest.streams.listen('s', admin());
     const asking = here.subscribe('s', POSTS, admin());
-    const add = subscriptionsUnderTest.book.add.bind(subscriptionsUnderTest.book);
-    vi.spyOn(subscriptionsUnderTest.book, 'add').mockImplementation(async (...entry) => {
+    const add = subscriptionsUnderTest.store.add.bind(subscriptionsUnderTest.store);
+    vi.spyOn(subscriptionsUnderTest.store, 'add').mockImplementation(async (...entry) => {
       const outcome = await add(...entry);
       subscriptionsUnderTest.streams.hangUp('s');
       return outcome;
     });
     expect(await asking).toBe(false);
-    expect(await subscriptionsUnderTest.book.of('s')).toEqual([]);
+    expect(await subscriptionsUnderTest.store.of('s')).toEqual([]);
   });
 
   it('gathers what happens within the interval in one update', async () => {
@@ -153,7 +153,7 @@ describe('who may subscribe', () => {
   ])('no agent to %s, as reading would refuse it', async (_, uri, agent, code) => {
     subscriptionsUnderTest.streams.listen('s', agent);
     await expect(here.subscribe('s', uri, agent)).rejects.toMatchObject({ refusal: { code } });
-    expect(await subscriptionsUnderTest.book.of('s')).toEqual([]);
+    expect(await subscriptionsUnderTest.store.of('s')).toEqual([]);
   });
 
   it('nobody whose session token is not known', async () => {
@@ -296,7 +296,7 @@ describe('rights', () => {
     await subscribed('witness', admin());
     await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('witness', 1);
-    await vi.waitFor(async () => expect(await subscriptionsUnderTest.book.of('s')).toEqual([]), SOON);
+    await vi.waitFor(async () => expect(await subscriptionsUnderTest.store.of('s')).toEqual([]), SOON);
     expect(updates('s')).toHaveLength(1);
   });
 });
@@ -309,14 +309,14 @@ describe('a session whose stream a weaker agent of the same person holds', () =>
     await expect(here.subscribe('s', PAYROLL, admin())).rejects.toMatchObject({
       refusal: { code: 'access_denied' },
     });
-    expect(await subscriptionsUnderTest.book.of('s')).toEqual([]);
+    expect(await subscriptionsUnderTest.store.of('s')).toEqual([]);
   });
 
   it('watches on only what the newer listener may read', async () => {
     await subscribed('s', admin(), PAYROLL);
     await here.subscribe('s', POSTS, admin());
     subscriptionsUnderTest.streams.listen('s', signedIn('ada'));
-    await vi.waitFor(async () => expect(await subscriptionsUnderTest.book.of('s')).toEqual([POSTS]), SOON);
+    await vi.waitFor(async () => expect(await subscriptionsUnderTest.store.of('s')).toEqual([POSTS]), SOON);
     await vi.waitFor(() => expect(here.manager.watches).toBe(1), SOON);
   });
 });
@@ -325,7 +325,7 @@ describe('replicas', () => {
   it('watch where the stream is, whichever of them is asked', async () => {
     const there = await subscriptionsUnderTest.replica();
     subscriptionsUnderTest.streams.listen('s', admin(), 1);
-    await vi.waitFor(async () => expect(await subscriptionsUnderTest.book.holder('s')).toBeDefined(), SOON);
+    await vi.waitFor(async () => expect(await subscriptionsUnderTest.store.holder('s')).toBeDefined(), SOON);
     expect(await here.subscribe('s', POSTS, admin())).toBe(true);
     here.manager.close();
     await subscriptionsUnderTest.create('Post', {});
@@ -345,17 +345,17 @@ describe('replicas', () => {
   it('refuse for each other what the owner of the stream may not watch', async () => {
     await subscriptionsUnderTest.replica();
     subscriptionsUnderTest.streams.listen('s', signedIn('ada'), 1);
-    await vi.waitFor(async () => expect(await subscriptionsUnderTest.book.holder('s')).toBeDefined(), SOON);
+    await vi.waitFor(async () => expect(await subscriptionsUnderTest.store.holder('s')).toBeDefined(), SOON);
     await expect(here.subscribe('s', 'parse://Payroll/count', admin())).rejects.toMatchObject({
       refusal: { code: 'access_denied' },
     });
-    expect(await subscriptionsUnderTest.book.of('s')).toEqual([]);
+    expect(await subscriptionsUnderTest.store.of('s')).toEqual([]);
   });
 
   it('end for each other what is unsubscribed', async () => {
     await subscriptionsUnderTest.replica();
     subscriptionsUnderTest.streams.listen('s', admin(), 1);
-    await vi.waitFor(async () => expect(await subscriptionsUnderTest.book.holder('s')).toBeDefined(), SOON);
+    await vi.waitFor(async () => expect(await subscriptionsUnderTest.store.holder('s')).toBeDefined(), SOON);
     await here.subscribe('s', POSTS, admin());
     await here.subscribe('s', SAMPLES, admin());
     await here.unsubscribe('s', POSTS);
@@ -463,7 +463,7 @@ describe('an agent that changes while it is subscribed', () => {
     asNow = (agent) => (agent.principal === 's' ? null : agent);
     await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('witness', 1);
-    await vi.waitFor(async () => expect(await subscriptionsUnderTest.book.of('s')).toEqual([]), SOON);
+    await vi.waitFor(async () => expect(await subscriptionsUnderTest.store.of('s')).toEqual([]), SOON);
     expect(updates('s')).toEqual([]);
     await expect(here.subscribe('s', SAMPLES, admin('s'))).rejects.toMatchObject({ name: 'Unauthorized' });
   });
@@ -477,7 +477,7 @@ describe('a session whose stream was ended on this side', () => {
     await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('witness', 1);
     expect(updates('s')).toEqual([]);
-    expect(await subscriptionsUnderTest.book.of('s')).toEqual([POSTS]);
+    expect(await subscriptionsUnderTest.store.of('s')).toEqual([POSTS]);
     subscriptionsUnderTest.streams.listen('s', admin());
     await expectUpdates('s', 1);
     await subscriptionsUnderTest.create('Post', {});

@@ -1,74 +1,22 @@
+import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { defer, finalize, type Observable, type Subscription } from 'rxjs';
-import { Refused, Unauthorized, type RequestContext } from '#core';
-import type { MessageBus, OpenedStream, SessionStreams, SubscriptionStore } from '#state';
+import { Refused, type RequestContext, Unauthorized } from '#core';
+import { type OpenedStream, SessionStreams, SharedState, type SubscriptionStore } from '#state';
 import {
   faultLine,
   invalidParams,
   type ListenEvent,
   ProtocolFault,
   ResourceSubscriptions,
+  type WarningLog,
 } from '#dispatcher';
 import { watchDenied, watchUnavailable } from './channels.js';
 import { HeldSessions, RunningAttempts } from './held-sessions.js';
 import { listening } from './listening-requests.js';
 import { type ReplicaMessage, ReplicaMessages, type WatchOutcome } from './replica-messages.js';
-import { WatchService, type WatchServiceDependencies } from './watching.js';
-
-export interface SubscriptionOptions {
-  /**
-   * Seconds from the first change to the single update that covers it and all that follow until then; 0 or less: one update
-   * per change. Default 0.25.
-   */
-  readonly debounce?: number;
-  /** Resources that one session, or one listening request, may watch. Default 100. */
-  readonly maxPerSession?: number;
-  /** Sessions with subscriptions, on all replicas; separately, listening requests on this one. Default 10,000. */
-  readonly maxSessions?: number;
-}
-
-export const DEFAULT_SUBSCRIPTIONS: Required<SubscriptionOptions> = Object.freeze({
-  debounce: 0.25,
-  maxPerSession: 100,
-  maxSessions: 10_000,
-});
-
-export interface SubscriptionLimits {
-  /** Milliseconds. */
-  readonly debounce: number;
-  readonly maxPerSession: number;
-  readonly maxSessions: number;
-  /** Maximum sessions of one principal; separately, listening requests. */
-  readonly maxPerPrincipal: number;
-}
-
-/** @throws TypeError naming the invalid option */
-function subscriptionLimits(options: SubscriptionOptions = {}): SubscriptionLimits {
-  const {
-    debounce = DEFAULT_SUBSCRIPTIONS.debounce,
-    maxPerSession = DEFAULT_SUBSCRIPTIONS.maxPerSession,
-    maxSessions = DEFAULT_SUBSCRIPTIONS.maxSessions,
-  } = options;
-  if (!Number.isFinite(debounce)) throw new TypeError('debounce: expected a number of seconds');
-  return {
-    debounce: debounce * 1000,
-    maxPerSession: positive(maxPerSession, 'maxPerSession'),
-    maxSessions: positive(maxSessions, 'maxSessions'),
-    maxPerPrincipal: Math.max(1, Math.floor(maxSessions / 10)),
-  };
-}
-
-function positive(value: number, option: string): number {
-  if (!Number.isSafeInteger(value) || value < 1)
-    throw new TypeError(`${option}: expected a positive integer`);
-  return value;
-}
-
-export interface SubscriptionDependencies extends WatchServiceDependencies {
-  readonly streams: SessionStreams;
-  readonly book: SubscriptionStore;
-  readonly bus: MessageBus;
-}
+import { SubscriptionLimits } from './subscription-limits.js';
+import { WatchService } from './watching.js';
 
 /** Milliseconds between the renewals that keep used subscriptions from expiring. */
 const TOUCH = 600_000;
@@ -78,38 +26,34 @@ const TOUCH = 600_000;
  * stream, whichever replica received them; when the stream opens elsewhere, they move with it. Those of a listening request
  * end with the request.
  */
+@Injectable()
 export class SubscriptionManager extends ResourceSubscriptions {
   private readonly replica = randomUUID();
-  private readonly limits: SubscriptionLimits;
-  private readonly service: WatchService;
-  private readonly held: HeldSessions;
-  private readonly replicas: ReplicaMessages;
+  private readonly store: SubscriptionStore;
   private readonly subscribing = new RunningAttempts();
   private readonly subscriptions: Subscription[];
   private readonly touching: NodeJS.Timeout;
   private listeners = 0;
 
-  /** @throws TypeError naming the invalid option */
   constructor(
-    private readonly dependencies: SubscriptionDependencies,
-    options: SubscriptionOptions = {},
+    private readonly limits: SubscriptionLimits,
+    private readonly service: WatchService,
+    private readonly held: HeldSessions,
+    private readonly replicas: ReplicaMessages,
+    streams: SessionStreams,
+    @Inject(SharedState) { subscriptions: store }: Pick<SharedState, 'subscriptions'>,
+    @Optional() private readonly log: WarningLog = new Logger('Subscriptions'),
   ) {
     super();
-    this.limits = subscriptionLimits(options);
-    this.service = new WatchService(dependencies, this.limits.debounce);
-    this.held = new HeldSessions({ ...dependencies, service: this.service });
-    this.replicas = new ReplicaMessages(dependencies.bus);
+    this.store = store;
     this.subscriptions = [
-      dependencies.streams.opened.subscribe((stream) => this.inBackground(this.opened(stream))),
-      dependencies.streams.left.subscribe((session) => this.inBackground(this.left(session))),
+      streams.opened.subscribe((stream) => this.inBackground(this.opened(stream))),
+      streams.left.subscribe((session) => this.inBackground(this.left(session))),
       // The subscriptions stay stored: the replica that gets the stream continues them.
-      dependencies.streams.returning.subscribe((session) => this.held.release(session)),
+      streams.returning.subscribe((session) => this.held.release(session)),
       this.replicas.messages.subscribe((message) => this.inBackground(this.handle(message))),
     ];
-    this.touching = setInterval(
-      () => this.inBackground(dependencies.book.touch(this.held.watching())),
-      TOUCH,
-    ).unref();
+    this.touching = setInterval(() => this.inBackground(store.touch(this.held.watching())), TOUCH).unref();
   }
 
   /** Resources that this process watches, each once for every client. */
@@ -132,12 +76,12 @@ export class SubscriptionManager extends ResourceSubscriptions {
       try {
         await this.watchWhereHeld(sessionId, uri);
       } catch (error) {
-        await this.dependencies.book.remove(sessionId, uri);
+        await this.store.remove(sessionId, uri);
         throw error;
       }
       if (!attempt.left) return true;
       this.held.unwatch(sessionId, uri);
-      await this.dependencies.book.remove(sessionId, uri);
+      await this.store.remove(sessionId, uri);
       return false;
     } finally {
       this.subscribing.end(sessionId, attempt);
@@ -147,7 +91,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
   async unsubscribe(uri: string, { sessionId }: RequestContext): Promise<void> {
     if (sessionId === undefined) return;
     this.held.unwatch(sessionId, uri);
-    await this.dependencies.book.remove(sessionId, uri);
+    await this.store.remove(sessionId, uri);
     if (!this.held.has(sessionId)) await this.replicas.publish({ do: 'unwatch', session: sessionId, uri });
   }
 
@@ -170,17 +114,18 @@ export class SubscriptionManager extends ResourceSubscriptions {
 
   /** @returns false when the session has subscribed to it already. @throws ProtocolFault when there is no room */
   private async enter(session: string, uri: string, owner: string): Promise<boolean> {
-    const share = { owner, maxSessions: this.limits.maxPerPrincipal };
-    const entry = await this.dependencies.book.add(session, uri, { ...this.limits, share });
+    const { maxPerSession, maxSessions, maxPerPrincipal } = this.limits;
+    const share = { owner, maxSessions: maxPerPrincipal };
+    const entry = await this.store.add(session, uri, { maxPerSession, maxSessions, share });
     if (entry === 'full') throw this.full();
     if (entry === 'owner-full') {
       throw invalidParams(
-        `Subscription session limit of one caller reached (${this.limits.maxPerPrincipal}). End sessions that are not used any more.`,
+        `Subscription session limit of one caller reached (${maxPerPrincipal}). End sessions that are not used any more.`,
       );
     }
     if (entry === 'session-full') {
       throw invalidParams(
-        `Session subscription limit reached (${this.limits.maxPerSession}). Unsubscribe from a resource before adding another.`,
+        `Session subscription limit reached (${maxPerSession}). Unsubscribe from a resource before adding another.`,
       );
     }
     return entry === 'added';
@@ -195,7 +140,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
   /** Without a stream anywhere nothing is watched yet: updates would not be delivered. */
   private async watchWhereHeld(session: string, uri: string): Promise<void> {
     if (this.held.has(session)) return this.watchHere(session, uri);
-    const holder = await this.dependencies.book.holder(session);
+    const holder = await this.store.holder(session);
     // The stream may have opened here during the query.
     if (this.held.has(session)) return this.watchHere(session, uri);
     if (holder !== undefined && holder !== this.replica) await this.requestFromHolder(session, uri);
@@ -216,12 +161,12 @@ export class SubscriptionManager extends ResourceSubscriptions {
 
   private async opened({ session, agent }: OpenedStream): Promise<void> {
     if (!this.held.take(session, agent)) return;
-    const before = await this.dependencies.book.hold(session, this.replica);
+    const before = await this.store.hold(session, this.replica);
     await this.replicas.publish({ do: 'hold', session, replica: this.replica });
     const carriedOn = before !== undefined;
-    for (const uri of await this.dependencies.book.of(session)) {
+    for (const uri of await this.store.of(session)) {
       const outcome = await this.tryToWatch(session, uri);
-      if (outcome === 'denied') await this.dependencies.book.remove(session, uri);
+      if (outcome === 'denied') await this.store.remove(session, uri);
       // Changes during the gap are unknown: one update covers them.
       else if (carriedOn && outcome === 'watching') this.held.notify(session, uri);
     }
@@ -230,7 +175,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
   private async left(session: string): Promise<void> {
     this.subscribing.leave(session);
     this.held.release(session);
-    await this.dependencies.book.forget(session);
+    await this.store.forget(session);
   }
 
   private async handle(message: ReplicaMessage): Promise<void> {
@@ -266,6 +211,6 @@ export class SubscriptionManager extends ResourceSubscriptions {
   }
 
   private inBackground(work: Promise<void>): void {
-    work.catch((error: unknown) => this.dependencies.log?.warn(faultLine('[Subscriptions]', error)));
+    work.catch((error: unknown) => this.log.warn(faultLine('[Subscriptions]', error)));
   }
 }

@@ -1,22 +1,17 @@
 import {
   type DynamicModule,
   Injectable,
-  Logger,
   Module,
   type ModuleMetadata,
   type OnApplicationShutdown,
 } from '@nestjs/common';
-import { CurrentAgents } from '#core';
-import { SessionStreams, SharedState } from '#state';
-import { type ChangeSource, GovernedRecordsSource, GovernedViews } from '#data';
-import { ResourceRegistry, ResourceSubscriptions } from '#dispatcher';
-import { SubscriptionManager, type SubscriptionOptions } from './subscription-manager.js';
-
-/** The sources of row changes, the preferred source first. The adapters of the stores provide them. */
-export abstract class ChangeSources {
-  abstract readonly preferred: readonly ChangeSource[];
-  abstract close(): void;
-}
+import { ResourceSubscriptions } from '#dispatcher';
+import { ChangeSources } from './change-sources.js';
+import { HeldSessions } from './held-sessions.js';
+import { ReplicaMessages } from './replica-messages.js';
+import { SubscriptionLimits, type SubscriptionOptions } from './subscription-limits.js';
+import { SubscriptionManager } from './subscription-manager.js';
+import { WatchService } from './watching.js';
 
 /** Ends all subscriptions when the application ends. */
 @Injectable()
@@ -41,40 +36,11 @@ export class SubscriptionsModule {
       module: SubscriptionsModule,
       imports: [...(imports ?? [])],
       providers: [
-        {
-          provide: SubscriptionManager,
-          useFactory: (
-            records: GovernedRecordsSource,
-            streams: SessionStreams,
-            resources: ResourceRegistry,
-            { preferred }: ChangeSources,
-            agents: CurrentAgents,
-            { subscriptions, bus }: SharedState,
-          ) =>
-            new SubscriptionManager(
-              {
-                views: new GovernedViews(records),
-                sources: preferred,
-                provided: (uri, context) =>
-                  resources.providerOf(uri)?.changes?.(uri, { ...context, records: records.for(context) }),
-                streams,
-                book: subscriptions,
-                bus,
-                asNow: (agent) => agents.asNow(agent),
-                renewals: agents.changes,
-                log: new Logger('Subscriptions'),
-              },
-              options,
-            ),
-          inject: [
-            GovernedRecordsSource,
-            SessionStreams,
-            ResourceRegistry,
-            ChangeSources,
-            CurrentAgents,
-            SharedState,
-          ],
-        },
+        { provide: SubscriptionLimits, useValue: new SubscriptionLimits(options) },
+        WatchService,
+        HeldSessions,
+        ReplicaMessages,
+        SubscriptionManager,
         { provide: ResourceSubscriptions, useExisting: SubscriptionManager },
         SubscriptionsShutdown,
       ],

@@ -22,11 +22,11 @@ describe('the changes of a class', () => {
           const number = Math.min(from, all.length);
           const since = all.slice(number);
           const remembered = since.slice(-capacity);
-          const told = changes.since(number);
-          expect(told.ids).toEqual([...new Set(remembered.flatMap((one) => (one ? [one.objectId] : [])))]);
-          expect(told.gap).toBe(since.includes(null));
+          const read = changes.since(number);
+          expect(read.ids).toEqual([...new Set(remembered.flatMap((one) => (one ? [one.objectId] : [])))]);
+          expect(read.gap).toBe(since.includes(null));
           const lostNone = remembered.length === since.length;
-          expect(told.onlyCreated).toBe(lostNone && since.every((one) => one?.created === true));
+          expect(read.onlyCreated).toBe(lostNone && since.every((one) => one?.created === true));
         },
       ),
     );

@@ -201,7 +201,7 @@ export class Watcher implements ChannelMember, WatchHandle {
       const view = await this.view();
       if (this.closed) return;
       const updates = await this.updates(view);
-      for (let told = 0; told < updates && !this.closed; told += 1) this.events.updated(this.resource.uri);
+      for (let sent = 0; sent < updates && !this.closed; sent += 1) this.events.updated(this.resource.uri);
       this.failures = 0;
       this.rest();
     } catch (error) {

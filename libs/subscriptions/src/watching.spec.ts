@@ -6,12 +6,12 @@ const uri = 'note://one';
 
 function watched(debounce: number) {
   const changes = new Subject<void>();
-  const told: string[] = [];
+  const reported: string[] = [];
   const events = {
-    updated: (which: string) => told.push(`updated ${which}`),
-    ended: (which: string) => told.push(`ended ${which}`),
+    updated: (which: string) => reported.push(`updated ${which}`),
+    ended: (which: string) => reported.push(`ended ${which}`),
   };
-  return { changes, told, watch: watchProvided({ uri, changes }, debounce, events) };
+  return { changes, reported, watch: watchProvided({ uri, changes }, debounce, events) };
 }
 
 describe('a resource that its provider watches', () => {
@@ -23,53 +23,53 @@ describe('a resource that its provider watches', () => {
   });
 
   it('tells many changes within the interval once, at its end', () => {
-    const { changes, told } = watched(250);
+    const { changes, reported } = watched(250);
     for (let n = 0; n < 100; n += 1) changes.next();
     vi.advanceTimersByTime(249);
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
     vi.advanceTimersByTime(1);
-    expect(told).toEqual([`updated ${uri}`]);
+    expect(reported).toEqual([`updated ${uri}`]);
     vi.advanceTimersByTime(1_000);
-    expect(told).toHaveLength(1);
+    expect(reported).toHaveLength(1);
   });
 
   it('tells each change without an interval', () => {
-    const { changes, told } = watched(0);
+    const { changes, reported } = watched(0);
     changes.next();
     changes.next();
-    expect(told).toHaveLength(2);
+    expect(reported).toHaveLength(2);
   });
 
   it('tells nothing more once it is closed, a change that waits included', () => {
-    const { changes, told, watch } = watched(250);
+    const { changes, reported, watch } = watched(250);
     changes.next();
     watch.close();
     changes.next();
     vi.advanceTimersByTime(1_000);
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
   });
 
   it.each([
     ['completes', (changes: Subject<void>) => changes.complete()],
     ['fails', (changes: Subject<void>) => changes.error(new Error('gone'))],
   ])('ends when its provider %s', (_title, end) => {
-    const { changes, told } = watched(0);
+    const { changes, reported } = watched(0);
     end(changes);
-    expect(told).toEqual([`ended ${uri}`]);
+    expect(reported).toEqual([`ended ${uri}`]);
   });
 });
 
 describe('a resource that is asked for anew', () => {
   it('tells what its provider tells since, and of what was before no more', () => {
     const [first, second, renewals] = [new Subject<string>(), new Subject<string>(), new Subject<void>()];
-    const told: unknown[] = [];
-    renewed(first, renewals, () => second).subscribe((change) => told.push(change));
+    const reported: unknown[] = [];
+    renewed(first, renewals, () => second).subscribe((change) => reported.push(change));
     first.next('before');
     second.next('nobody listens yet');
     renewals.next();
     first.next('late');
     second.next('after');
-    expect(told).toEqual(['before', 'after']);
+    expect(reported).toEqual(['before', 'after']);
     expect(first.observed).toBe(false);
   });
 
@@ -78,12 +78,12 @@ describe('a resource that is asked for anew', () => {
     ['its provider fails', (again: Subject<string>) => again.error(new Error('gone'))],
   ])('ends when %s', (_, end) => {
     const [renewals, again] = [new Subject<void>(), new Subject<string>()];
-    const told: string[] = [];
-    const done = () => told.push('ended');
+    const reported: string[] = [];
+    const done = () => reported.push('ended');
     renewed(new Subject(), renewals, () => again).subscribe({ complete: done, error: done });
     renewals.next();
     end(again);
-    expect(told).toEqual(['ended']);
+    expect(reported).toEqual(['ended']);
     expect(renewals.observed).toBe(false);
   });
 

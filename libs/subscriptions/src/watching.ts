@@ -1,3 +1,4 @@
+import { Injectable, Logger, Optional } from '@nestjs/common';
 import {
   asyncScheduler,
   defer,
@@ -5,15 +6,15 @@ import {
   EMPTY,
   map,
   materialize,
-  NEVER,
   type Observable,
   startWith,
   switchMap,
   throttleTime,
 } from 'rxjs';
-import { type Agent, type RequestContext, Unauthorized } from '#core';
-import type { ChangeSource, RowViews, WatchedOperation } from '#data';
-import { invalidParams, type WarningLog } from '#dispatcher';
+import { type Agent, CurrentAgents, type RequestContext, Unauthorized } from '#core';
+import { GovernedRecordsSource, GovernedViews, type WatchedOperation } from '#data';
+import { invalidParams, ResourceRegistry, type WarningLog } from '#dispatcher';
+import { ChangeSources } from './change-sources.js';
 import { Channels } from './channels.js';
 import {
   Debouncer,
@@ -23,6 +24,7 @@ import {
   type WatchHandle,
   type WatchedRows,
 } from './watcher.js';
+import { SubscriptionLimits } from './subscription-limits.js';
 
 /** A resource whose provider reports its changes for one agent. */
 export interface ProvidedResource {
@@ -89,41 +91,29 @@ function watchedRows(uri: string): WatchedRows {
   return { uri, className, operation };
 }
 
-export interface WatchServiceDependencies {
-  readonly views: RowViews;
-  /** In the order in which they are preferred. */
-  readonly sources: readonly ChangeSource[];
-  /** The changes of a resource that does not consist of rows, as this caller may receive them. Default: there are none. */
-  readonly provided?: (uri: string, context: RequestContext) => Observable<unknown> | undefined;
-  /**
-   * The agent as it would be admitted now; null when it would not. Called at every check of rights: a watch may outlive the
-   * policy under which it began. Default: agents do not change.
-   */
-  readonly asNow?: (agent: Agent) => Agent | null;
-  /** Emits when agents may have changed. Default: never. */
-  readonly renewals?: Observable<unknown>;
-  readonly log?: WarningLog | undefined;
-}
-
-/** The entry point of subscriptions: the state that all watchers of this replica share. */
+/**
+ * The entry point of subscriptions: the state that all watchers of this replica share. Rights are those of the agent as it
+ * would be admitted now, because a watch may outlive the policy under which it began.
+ */
+@Injectable()
 export class WatchService {
   private readonly dependencies: WatcherDependencies;
   private readonly channels: Channels;
-  private readonly provided: NonNullable<WatchServiceDependencies['provided']>;
-  private readonly asNow: NonNullable<WatchServiceDependencies['asNow']>;
-  private readonly renewals: Observable<unknown>;
+  private readonly debounce: number;
   private readonly closing = new AbortController();
 
-  /** @param debounce milliseconds */
   constructor(
-    { views, sources, provided, asNow, renewals, log }: WatchServiceDependencies,
-    private readonly debounce: number,
+    private readonly records: GovernedRecordsSource,
+    sources: ChangeSources,
+    private readonly resources: ResourceRegistry,
+    private readonly agents: CurrentAgents,
+    { debounce }: SubscriptionLimits,
+    @Optional() log: WarningLog = new Logger('Subscriptions'),
   ) {
-    this.provided = provided ?? (() => undefined);
-    this.asNow = asNow ?? ((agent) => agent);
-    this.renewals = renewals ?? NEVER;
-    this.channels = new Channels(sources);
+    this.debounce = debounce;
+    this.channels = new Channels(sources.preferred);
     const debouncer = new Debouncer<Watcher>(debounce, (watcher) => void watcher.settle());
+    const views = new GovernedViews(records);
     this.dependencies = { views, channels: this.channels, debouncer, perChange: debounce <= 0, log };
   }
 
@@ -156,7 +146,7 @@ export class WatchService {
     const first = this.provided(uri, this.contextOf(agent));
     if (!first) return watchedRows(uri);
     const again = () => this.provided(uri, this.contextOf(agent)) ?? EMPTY;
-    return { uri, changes: renewed(first, this.renewals, again) };
+    return { uri, changes: renewed(first, this.agents.changes, again) };
   }
 
   /** @throws as `admit` */
@@ -170,9 +160,15 @@ export class WatchService {
     this.closing.abort('server_shutdown');
   }
 
+  /** The changes of a resource that does not consist of rows, as this caller may receive them. */
+  private provided(uri: string, context: RequestContext): Observable<unknown> | undefined {
+    const provider = this.resources.providerOf(uri);
+    return provider?.changes?.(uri, { ...context, records: this.records.for(context) });
+  }
+
   /** @throws Unauthorized for an agent that would not be admitted any more */
   private contextOf(given: Agent): RequestContext {
-    const agent = this.asNow(given);
+    const agent = this.agents.asNow(given);
     if (!agent) throw new Unauthorized('the agent is no longer configured');
     return { agent, signal: this.closing.signal, progress: () => undefined };
   }

@@ -1,19 +1,15 @@
+import { NEVER } from 'rxjs';
 import {
   Agent,
   type AgentOptions,
-  compileAgentDefinition,
+  CurrentAgents,
   type Identity,
-  sessionIdentity,
   type RequestContext,
+  compileAgentDefinition,
+  sessionIdentity,
 } from '#core';
 import { ProcessMessageBus, ProcessSubscriptionStore } from '#state';
-import {
-  type ChangeSource,
-  GovernedRecordsSource,
-  GovernedViews,
-  type ParseRow,
-  PrincipalResolver,
-} from '#data';
+import { type ChangeSource, GovernedRecordsSource, type ParseRow, PrincipalResolver } from '#data';
 import {
   loadSeed,
   MongoChangeFeed,
@@ -24,14 +20,15 @@ import {
   MongoSchemaCatalogue,
   parseSeed,
 } from '#data-mongo';
+import { ResourceRegistry } from '#dispatcher';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { AgentScopes, compilePolicy, Policies } from '#policy';
-import { FeedSource } from '../feed-source.js';
-import {
-  SubscriptionManager,
-  type SubscriptionOptions,
-  type SubscriptionDependencies,
-} from '../subscription-manager.js';
+import { FeedSource } from '../change-sources.js';
+import { HeldSessions } from '../held-sessions.js';
+import { ReplicaMessages } from '../replica-messages.js';
+import { SubscriptionLimits, type SubscriptionOptions } from '../subscription-limits.js';
+import { SubscriptionManager } from '../subscription-manager.js';
+import { WatchService } from '../watching.js';
 import { SmallStreams } from './small-streams.js';
 
 const LATER = '2099-01-01T00:00:00.000Z';
@@ -85,10 +82,31 @@ export interface Replica {
   unsubscribe(session: string, uri: string): Promise<void>;
 }
 
+/** Agents of a configuration that does not change, unless a test says what they are now. */
+class FixedAgents extends CurrentAgents {
+  readonly changes = NEVER;
+
+  constructor(private readonly now: (agent: Agent) => Agent | null = (agent) => agent) {
+    super();
+  }
+
+  shapeOf(): undefined {
+    return undefined;
+  }
+
+  knows(): boolean {
+    return true;
+  }
+
+  asNow(agent: Agent): Agent | null {
+    return this.now(agent);
+  }
+}
+
 /** A database of its own, and replicas of Parley's subscriptions over it. */
 export class WatchedPosts {
   readonly streams = new SmallStreams();
-  readonly book = new ProcessSubscriptionStore();
+  readonly store = new ProcessSubscriptionStore();
   readonly warnings: string[] = [];
   private readonly bus = new ProcessMessageBus();
   private readonly managers: SubscriptionManager[] = [];
@@ -110,7 +128,7 @@ export class WatchedPosts {
   async replica(
     options: SubscriptionOptions = { debounce: 0 },
     other: ChangeSource[] = [],
-    asNow?: SubscriptionDependencies['asNow'],
+    asNow?: (agent: Agent) => Agent | null,
   ): Promise<Replica> {
     const reader = new MongoRecordReader(this.connection, this.catalogue);
     const identities = new PrincipalResolver(new MongoPrincipalDirectory(this.connection));
@@ -122,17 +140,21 @@ export class WatchedPosts {
     );
     const feed = new MongoChangeFeed(this.connection, this.catalogue);
     await feed.probe();
+    const limits = new SubscriptionLimits(options);
+    const log = { warn: (line: string) => void this.warnings.push(line) };
+    const sources = { preferred: [...other, new FeedSource(feed)], close: () => undefined };
+    const agents = new FixedAgents(asNow);
+    const service = new WatchService(records, sources, new ResourceRegistry(), agents, limits, log);
+    const streams = this.streams.replica();
+    const state = { subscriptions: this.store };
     const manager = new SubscriptionManager(
-      {
-        views: new GovernedViews(records),
-        sources: [...other, new FeedSource(feed)],
-        streams: this.streams.replica(),
-        book: this.book,
-        bus: this.bus,
-        ...(asNow && { asNow }),
-        log: { warn: (line) => this.warnings.push(line) },
-      },
-      options,
+      limits,
+      service,
+      new HeldSessions(service, streams, state, log),
+      new ReplicaMessages(this.bus),
+      streams,
+      state,
+      log,
     );
     this.managers.push(manager);
     return {

@@ -1,6 +1,12 @@
 import { Observable, retry, timer } from 'rxjs';
 import { type ChangeFeed, ChangeSource, SourceRefused, StoreError, type SourceEvent } from '#data';
 
+/** The sources of row changes, the preferred source first. The adapters of the stores provide them. */
+export abstract class ChangeSources {
+  abstract readonly preferred: readonly ChangeSource[];
+  abstract close(): void;
+}
+
 /** Milliseconds before a lost feed is watched again; doubles up to the longest. */
 const FIRST_DELAY = 200;
 const LONGEST_DELAY = 10_000;
