@@ -1,5 +1,5 @@
 export * from './open-task-queue.js';
-export * from './stored-task-desk.js';
+export * from './stored-task-service.js';
 export * from './task-queue.js';
 export { TaskOverview } from './task-records.js';
 export * from './task-worker.js';

@@ -4,15 +4,15 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { Agent, type AgentShape, compileAgentDefinition } from '#core';
 import { type AuditEvent, type AuditRecord, AuditSink, OperationLog } from '#audit';
 import { processState } from '#state';
-import { BackgroundCalls, CallJournal, SealedText, type TaskOwner, ToolCallbacks } from '#dispatcher';
+import { BackgroundCalls, CallJournal, type TaskOwner, ToolCallbacks } from '#dispatcher';
 import { compilePolicy } from '#policy';
 import { ToolRunner } from '#tools';
 import { ProcessTaskQueue } from './open-task-queue.js';
-import { StoredTaskService } from './stored-task-desk.js';
+import { StoredTaskService } from './stored-task-service.js';
 import { AgentReferences, TaskRecords } from './task-records.js';
 import { TaskWorker } from './task-worker.js';
 
-const SETTINGS = { lifetime: 60_000, pollInterval: 1_000, heartbeat: 60_000 };
+const SETTINGS = { lifetime: 60_000, pollInterval: 1_000, heartbeat: 60_000, maxPerPrincipal: 10 };
 const shape = compileAgentDefinition('analyst');
 const agent = new Agent({ shape, principal: 'ada', tenantId: 'acme' });
 const OWNER: TaskOwner = { principal: 'ada', tenant: 'acme', agent: 'analyst' };
@@ -47,7 +47,7 @@ describe('a task whose agent is no longer configured', () => {
   let configured: Map<string, AgentShape>;
   let audit: Recorded;
   let runner: NothingRuns;
-  let desk: StoredTaskService;
+  let tasks: StoredTaskService;
   let queue: ProcessTaskQueue;
   let worker: TaskWorker;
   beforeEach(() => {
@@ -56,11 +56,11 @@ describe('a task whose agent is no longer configured', () => {
     runner = new NothingRuns();
     queue = new ProcessTaskQueue();
     const state = processState();
-    const records = new TaskRecords(state.tasks, SETTINGS.lifetime);
+    const records = new TaskRecords(state, SETTINGS);
     const key = randomBytes(32);
     const agents = new AgentReferences(
       { shapeOf: (name) => configured.get(name), knows: (known) => known === shape },
-      new SealedText({ secrets: () => Promise.resolve([key]) }, 'test'),
+      { secrets: () => Promise.resolve([key]) },
     );
     const journal = new CallJournal(
       { of: () => compilePolicy({}).policy },
@@ -71,22 +71,12 @@ describe('a task whose agent is no longer configured', () => {
       new EventEmitter2(),
     );
     const calls = new BackgroundCalls(runner, { warn: () => undefined }, journal);
-    const { bus, oneTime } = state;
-    const begun = state.limiters.limiter('tasks', { limit: 10, window: 60 });
-    desk = new StoredTaskService({ records, queue, bus, agents, settings: SETTINGS, begun, calls });
-    worker = new TaskWorker({
-      records,
-      calls,
-      registry: { get: () => undefined },
-      agents,
-      bus,
-      oneTime,
-      settings: SETTINGS,
-    });
+    tasks = new StoredTaskService(records, queue, agents, calls, SETTINGS, state);
+    worker = new TaskWorker(records, agents, calls, { get: () => undefined }, SETTINGS, state);
   });
 
   const begin = () =>
-    desk.start(
+    tasks.start(
       { agent, tool: 'slow', args: { secret: 'value' }, version: '2026-07-28', capabilities: {} },
       0,
     );
@@ -96,7 +86,7 @@ describe('a task whose agent is no longer configured', () => {
     configured.clear();
     queue.work((job) => worker.handle(job));
     await queue.drain();
-    expect(await desk.find(taskId, OWNER)).toMatchObject({
+    expect(await tasks.find(taskId, OWNER)).toMatchObject({
       status: 'failed',
       error: { message: 'The agent of this task no longer exists' },
     });
@@ -120,8 +110,8 @@ describe('a task whose agent is no longer configured', () => {
   it('leaves one record as well when it is cancelled before it ran', async () => {
     const { taskId } = await begin();
     configured.clear();
-    await desk.cancel(taskId, OWNER);
-    await desk.cancel(taskId, OWNER);
+    await tasks.cancel(taskId, OWNER);
+    await tasks.cancel(taskId, OWNER);
     queue.work((job) => worker.handle(job));
     await queue.drain();
     expect(audit.events).toMatchObject([{ type: 'task_end', task_id: taskId }]);
@@ -132,6 +122,6 @@ describe('a task whose agent is no longer configured', () => {
     const { taskId } = await begin();
     worker.close();
     await expect(worker.handle({ taskId, run: 1 })).rejects.toMatchObject({ name: 'HandedOver' });
-    expect(await desk.find(taskId, OWNER)).toMatchObject({ status: 'working' });
+    expect(await tasks.find(taskId, OWNER)).toMatchObject({ status: 'working' });
   });
 });

@@ -5,14 +5,14 @@ import { BullTaskQueue } from './bull-task-queue.js';
 import { ProcessTaskQueue } from './open-task-queue.js';
 import { taskQueueContract } from './testing/task-queue.contract.js';
 
-let room: RedisFixture;
+let redis: RedisFixture;
 beforeAll(async () => {
-  room = await openRedisFixture();
+  redis = await openRedisFixture();
 }, 60_000);
-afterAll(() => room.close());
+afterAll(() => redis.close());
 
 taskQueueContract('ProcessTaskQueue', () => Promise.resolve([new ProcessTaskQueue()]));
 taskQueueContract('BullTaskQueue', () => {
-  const options = { url: room.url, prefix: `t-${randomUUID()}`, log: { warn: () => undefined } };
+  const options = { url: redis.url, prefix: `t-${randomUUID()}`, log: { warn: () => undefined } };
   return Promise.resolve([new BullTaskQueue(options), new BullTaskQueue(options)]);
 });

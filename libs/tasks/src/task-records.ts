@@ -1,25 +1,29 @@
-import { Agent, type AgentShape, type Identity, MASTER, sessionIdentity } from '#core';
+import { Inject, Injectable } from '@nestjs/common';
+import { Agent, CurrentAgents, type Identity, MASTER, sessionIdentity } from '#core';
 import { auditedArgumentNames } from '#audit';
-import type { VersionedStore } from '#state';
-import type {
-  AskedSoFar,
-  JsonObject,
-  RpcError,
+import { SharedState, type VersionedStore } from '#state';
+import {
+  type AskedSoFar,
+  type JsonObject,
+  type RpcError,
   SealedText,
-  TaskOwner,
-  TaskState,
-  TaskStatus,
-  WireRequest,
+  StateKeys,
+  type TaskOwner,
+  type TaskState,
+  type TaskStatus,
+  type WireRequest,
 } from '#dispatcher';
 
-/** Times of tasks, in milliseconds. */
-export interface TaskSettings {
+/** The settings of tasks; times in milliseconds. */
+export abstract class TaskSettings {
   /** How long a task and its result are stored after its last change. */
-  readonly lifetime: number;
+  abstract readonly lifetime: number;
   /** The poll interval that clients receive. */
-  readonly pollInterval: number;
+  abstract readonly pollInterval: number;
   /** How often a run marks itself as alive; one silent for five times as long is queued again at the next poll. */
-  readonly heartbeat: number;
+  abstract readonly heartbeat: number;
+  /** Maximum tasks that one principal may create within a lifetime. */
+  abstract readonly maxPerPrincipal: number;
 }
 
 /** Topics on the message bus. */
@@ -102,11 +106,18 @@ export function taskState(
 export type Change = (record: TaskRecord) => TaskRecord | null;
 
 /** The records of tasks. Changes are applied one after another across replicas. */
+@Injectable()
 export class TaskRecords {
+  private readonly store: VersionedStore;
+  private readonly lifetime: number;
+
   constructor(
-    private readonly store: VersionedStore,
-    private readonly lifetime: number,
-  ) {}
+    @Inject(SharedState) { tasks }: Pick<SharedState, 'tasks'>,
+    @Inject(TaskSettings) { lifetime }: Pick<TaskSettings, 'lifetime'>,
+  ) {
+    this.store = tasks;
+    this.lifetime = lifetime;
+  }
 
   create(taskId: string, record: TaskRecord): Promise<boolean> {
     return this.store.create(taskId, { ...record }, this.lifetime, record.owner.principal);
@@ -177,14 +188,6 @@ export class TaskOverview {
   }
 }
 
-/** The named agents in the current configuration. */
-export interface ConfiguredAgents {
-  /** @returns `undefined` when there is no such agent, or none any more */
-  shapeOf(name: string): AgentShape | undefined;
-  /** Whether it is the definition of that agent, or was before the configuration was reloaded. */
-  knows(shape: AgentShape): boolean;
-}
-
 interface Reference {
   readonly shape: string;
   readonly principal: string;
@@ -199,12 +202,17 @@ interface Reference {
  * Stores the owner of a task, and creates the owner's agent again later, under the current limits of its definition. Sealed,
  * because an identity may be a session token.
  */
+@Injectable()
 export class AgentReferences {
+  private readonly sealed: SealedText;
+
   /** @param configured an agent that no longer exists is not created again */
   constructor(
-    private readonly configured: ConfiguredAgents,
-    private readonly sealed: SealedText,
-  ) {}
+    @Inject(CurrentAgents) private readonly configured: Pick<CurrentAgents, 'shapeOf' | 'knows'>,
+    keys: StateKeys,
+  ) {
+    this.sealed = new SealedText(keys, 'parley task agent');
+  }
 
   /** @returns `undefined` for a sub-agent, because no name identifies its limits */
   async write(agent: Agent, taskId: string): Promise<string | undefined> {

@@ -1,28 +1,19 @@
+import { Inject, Injectable } from '@nestjs/common';
 import { filter, type Subscription } from 'rxjs';
 import { refusals } from '#core';
-import type { MessageBus, OneTimeStore } from '#state';
-import { type BackgroundCalls, type BackgroundOutcome, RPC, RUN_HANDED_OVER } from '#dispatcher';
-import type { ToolRegistry } from '#tools';
+import { type MessageBus, type OneTimeStore, SharedState } from '#state';
+import { BackgroundCalls, type BackgroundOutcome, RPC, RUN_HANDED_OVER } from '#dispatcher';
+import { ToolRegistry } from '#tools';
 import { HandedOver, type TaskJob } from './task-queue.js';
 import {
-  type AgentReferences,
+  AgentReferences,
   CANCELLED,
   ENDED,
   hasEnded,
   type TaskRecord,
-  type TaskRecords,
-  type TaskSettings,
+  TaskRecords,
+  TaskSettings,
 } from './task-records.js';
-
-export interface TaskWorkerDependencies {
-  readonly records: TaskRecords;
-  readonly calls: BackgroundCalls;
-  readonly registry: Pick<ToolRegistry, 'get'>;
-  readonly agents: AgentReferences;
-  readonly bus: MessageBus;
-  readonly oneTime: Pick<OneTimeStore, 'claim'>;
-  readonly settings: TaskSettings;
-}
 
 interface RunningTask {
   readonly controller: AbortController;
@@ -37,13 +28,25 @@ const AGENT_GONE = failed('The agent of this task no longer exists');
 const INTERRUPTED = failed('The task was interrupted and is not run again: it may have changed data');
 
 /** Runs tasks that are due. A run that changes data happens once: where a worker died in the middle, the task has failed. */
+@Injectable()
 export class TaskWorker {
   private closing = false;
   private readonly running = new Map<string, RunningTask>();
+  private readonly bus: MessageBus;
+  private readonly oneTime: OneTimeStore;
   private readonly listening: Subscription;
 
-  constructor(private readonly dependencies: TaskWorkerDependencies) {
-    this.listening = dependencies.bus
+  constructor(
+    private readonly records: TaskRecords,
+    private readonly agents: AgentReferences,
+    private readonly calls: BackgroundCalls,
+    @Inject(ToolRegistry) private readonly registry: Pick<ToolRegistry, 'get'>,
+    private readonly settings: TaskSettings,
+    @Inject(SharedState) { bus, oneTime }: Pick<SharedState, 'bus' | 'oneTime'>,
+  ) {
+    this.bus = bus;
+    this.oneTime = oneTime;
+    this.listening = bus
       .messages(CANCELLED)
       .pipe(filter(({ taskId }) => typeof taskId === 'string'))
       .subscribe(({ taskId }) => this.running.get(taskId as string)?.controller.abort('task_cancelled'));
@@ -58,7 +61,7 @@ export class TaskWorker {
   async handle({ taskId, run }: TaskJob): Promise<void> {
     // The job was assigned to this worker while it closed.
     if (this.closing) throw new HandedOver();
-    const { records } = this.dependencies;
+    const { records } = this;
     const seen = await records.find(taskId);
     if (!seen || !isDue(seen, run)) return;
     if (seen.begun && !this.mayRunAgain(seen)) return this.giveUp(taskId, seen);
@@ -79,7 +82,7 @@ export class TaskWorker {
   /** The worker of its run died, so no worker recorded how the run ended. */
   private async giveUp(taskId: string, record: TaskRecord): Promise<void> {
     if (!(await this.settle(taskId, record.run, INTERRUPTED))) return;
-    const { agents, calls } = this.dependencies;
+    const { agents, calls } = this;
     const agent = await agents.read(record.agent, taskId);
     if (!agent) return calls.recordOrphaned({ ...record, taskId });
     calls.recordUnfinished(
@@ -89,7 +92,7 @@ export class TaskWorker {
   }
 
   private async runOf(taskId: string, record: TaskRecord): Promise<BackgroundOutcome> {
-    const { agents, calls, oneTime } = this.dependencies;
+    const { agents, calls, oneTime } = this;
     const agent = await agents.read(record.agent, taskId);
     if (!agent) {
       calls.recordOrphaned({ ...record, taskId });
@@ -97,10 +100,7 @@ export class TaskWorker {
     }
     const controller = new AbortController();
     this.running.set(taskId, { controller, mayRunAgain: this.mayRunAgain(record) });
-    const heartbeat = setInterval(
-      () => void this.beat(taskId, record.run),
-      this.dependencies.settings.heartbeat,
-    );
+    const heartbeat = setInterval(() => void this.beat(taskId, record.run), this.settings.heartbeat);
     try {
       const { tool, args, version, capabilities, correlationId, began, soFar, responses, approver } = record;
       const outcome = await calls.run({
@@ -116,8 +116,7 @@ export class TaskWorker {
         ...(began !== undefined && { began }),
         ...(approver !== undefined && { approver }),
         signal: controller.signal,
-        useOnce: (name) =>
-          oneTime.claim(`decision:${name}`, this.dependencies.settings.lifetime, agent.principal),
+        useOnce: (name) => oneTime.claim(`decision:${name}`, this.settings.lifetime, agent.principal),
         progress: () => undefined,
       });
       return this.closing && controller.signal.aborted ? INTERRUPTED : outcome;
@@ -130,7 +129,7 @@ export class TaskWorker {
 
   /** @throws HandedOver, which passes the run to another worker */
   private async handOver(taskId: string, { run }: TaskRecord): Promise<void> {
-    const record = await this.dependencies.records.find(taskId);
+    const record = await this.records.find(taskId);
     if (!record || !isDue(record, run) || !this.mayRunAgain(record)) return;
     throw new HandedOver();
   }
@@ -138,9 +137,7 @@ export class TaskWorker {
   /** Marks the run as alive, and notices a cancellation whose message was lost. */
   private async beat(taskId: string, run: number): Promise<void> {
     try {
-      const alive = await this.dependencies.records.change(taskId, (record) =>
-        isDue(record, run) ? record : null,
-      );
+      const alive = await this.records.change(taskId, (record) => (isDue(record, run) ? record : null));
       if (!alive) this.running.get(taskId)?.controller.abort('task_cancelled');
     } catch {
       // The next heartbeat reads the record again.
@@ -149,16 +146,16 @@ export class TaskWorker {
 
   /** @returns whether this was how the run ended */
   private async settle(taskId: string, run: number, outcome: BackgroundOutcome): Promise<boolean> {
-    const settled = await this.dependencies.records.change(taskId, (record) =>
+    const settled = await this.records.change(taskId, (record) =>
       isDue(record, run) ? { ...record, ...settledBy(outcome) } : null,
     );
     // For a caller that still waits; others poll.
-    if (settled) await this.dependencies.bus.publish(ENDED, { taskId }).catch(() => undefined);
+    if (settled) await this.bus.publish(ENDED, { taskId }).catch(() => undefined);
     return settled !== undefined;
   }
 
   private mayRunAgain({ tool }: TaskRecord): boolean {
-    const definition = this.dependencies.registry.get(tool)?.definition;
+    const definition = this.registry.get(tool)?.definition;
     return definition?.permission === 'readonly' && !definition.needs?.length;
   }
 }

@@ -1,5 +1,7 @@
 import {
   type DynamicModule,
+  Inject,
+  Injectable,
   Logger,
   Module,
   type ModuleMetadata,
@@ -7,14 +9,12 @@ import {
   type OnModuleDestroy,
 } from '@nestjs/common';
 import { setTimeout as pause } from 'node:timers/promises';
-import { CurrentAgents } from '#core';
-import { SharedState } from '#state';
-import { BackgroundCalls, CallJournal, SealedText, StateKeys, TaskStore } from '#dispatcher';
+import { BackgroundCalls, CallJournal, TaskStore } from '#dispatcher';
 import { Telemetry } from '#telemetry';
-import { ToolRegistry, ToolRunner } from '#tools';
-import { AgentReferences, TaskRecords, type TaskSettings } from './task-records.js';
-import { StoredTaskService } from './stored-task-desk.js';
+import { ToolRunner } from '#tools';
+import { StoredTaskService } from './stored-task-service.js';
 import { TaskQueue } from './task-queue.js';
+import { AgentReferences, TaskRecords, TaskSettings } from './task-records.js';
 import { TaskWorker } from './task-worker.js';
 
 /** Calls that continue after their answer; durations in seconds. */
@@ -28,12 +28,16 @@ export interface TasksModuleOptions {
   readonly held: boolean;
 }
 
+/** Whether processing begins only with `TaskService.begin`. */
+const HELD = Symbol('tasks are held');
+
 /** Processes tasks from the registration of all tools until the application closes. */
+@Injectable()
 export class TaskService implements OnApplicationBootstrap, OnModuleDestroy {
   constructor(
     private readonly worker: TaskWorker,
     private readonly queue: TaskQueue,
-    private readonly held: boolean,
+    @Inject(HELD) private readonly held: boolean,
   ) {}
 
   onApplicationBootstrap(): void {
@@ -72,58 +76,26 @@ export class TasksModule {
       lifetime: lifetime * 1000,
       pollInterval: pollInterval * 1000,
       heartbeat: heartbeat * 1000,
+      maxPerPrincipal,
     };
     return {
       module: TasksModule,
       imports: [...(imports ?? [])],
       providers: [
         { provide: TaskQueue, useValue: queue },
-        {
-          provide: TaskRecords,
-          useFactory: ({ tasks }: SharedState) => new TaskRecords(tasks, settings.lifetime),
-          inject: [SharedState],
-        },
-        {
-          provide: AgentReferences,
-          useFactory: (agents: CurrentAgents, keys: StateKeys) =>
-            new AgentReferences(agents, new SealedText(keys, 'parley task agent')),
-          inject: [CurrentAgents, StateKeys],
-        },
+        { provide: TaskSettings, useValue: settings },
+        { provide: HELD, useValue: held },
+        TaskRecords,
+        AgentReferences,
         {
           provide: BackgroundCalls,
           useFactory: (runner: ToolRunner, journal: CallJournal, telemetry: Telemetry | null) =>
             new BackgroundCalls(runner, new Logger('Tasks'), journal, telemetry ?? undefined),
           inject: [ToolRunner, CallJournal, Telemetry],
         },
-        {
-          provide: TaskStore,
-          useFactory: (
-            records: TaskRecords,
-            agents: AgentReferences,
-            calls: BackgroundCalls,
-            { bus, limiters }: SharedState,
-          ) => {
-            const begun = limiters.limiter('tasks', { limit: maxPerPrincipal, window: lifetime });
-            return new StoredTaskService({ records, queue, bus, agents, settings, begun, calls });
-          },
-          inject: [TaskRecords, AgentReferences, BackgroundCalls, SharedState],
-        },
-        {
-          provide: TaskWorker,
-          useFactory: (
-            records: TaskRecords,
-            agents: AgentReferences,
-            calls: BackgroundCalls,
-            registry: ToolRegistry,
-            { bus, oneTime }: SharedState,
-          ) => new TaskWorker({ records, calls, registry, agents, bus, oneTime, settings }),
-          inject: [TaskRecords, AgentReferences, BackgroundCalls, ToolRegistry, SharedState],
-        },
-        {
-          provide: TaskService,
-          useFactory: (worker: TaskWorker) => new TaskService(worker, queue, held),
-          inject: [TaskWorker],
-        },
+        { provide: TaskStore, useClass: StoredTaskService },
+        TaskWorker,
+        TaskService,
       ],
       exports: [TaskQueue, TaskStore, TaskWorker, TaskService],
     };

@@ -1,9 +1,10 @@
+import { Inject, Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { filter, firstValueFrom, merge, timer } from 'rxjs';
 import { type RateLimiter, type Refusal, refusals, Refused } from '#core';
-import type { MessageBus } from '#state';
+import { type MessageBus, SharedState } from '#state';
 import {
-  type BackgroundCalls,
+  BackgroundCalls,
   fittingResponses,
   type JsonObject,
   type TaskCall,
@@ -12,51 +13,54 @@ import {
   type TaskOwner,
   type TaskState,
 } from '#dispatcher';
-import type { TaskQueue } from './task-queue.js';
+import { TaskQueue } from './task-queue.js';
 import {
-  type AgentReferences,
+  AgentReferences,
   CANCELLED,
   ENDED,
   hasEnded,
   isOwnedBy,
   type TaskRecord,
-  type TaskRecords,
-  type TaskSettings,
+  TaskRecords,
+  TaskSettings,
   taskState,
   unanswered,
 } from './task-records.js';
-
-export interface TaskServiceDependencies {
-  readonly records: TaskRecords;
-  readonly queue: TaskQueue;
-  readonly bus: MessageBus;
-  readonly agents: AgentReferences;
-  readonly settings: TaskSettings;
-  /** How many tasks a principal may create: each is stored for its lifetime. */
-  readonly begun: RateLimiter;
-  /** Records tasks that end while no run is in progress. */
-  readonly calls: Pick<BackgroundCalls, 'recordUnfinished' | 'recordOrphaned'>;
-}
 
 /** Missed heartbeats of a run after which it is treated as lost. */
 const LOST = 5;
 
 /** Tasks as records, run by any replica with a free worker. */
+@Injectable()
 export class StoredTaskService extends TaskStore {
-  constructor(private readonly dependencies: TaskServiceDependencies) {
+  private readonly bus: MessageBus;
+  /** How many tasks a principal may create: each is stored for its lifetime. */
+  private readonly begun: RateLimiter;
+
+  constructor(
+    private readonly records: TaskRecords,
+    private readonly queue: TaskQueue,
+    private readonly agents: AgentReferences,
+    private readonly calls: BackgroundCalls,
+    private readonly settings: TaskSettings,
+    @Inject(SharedState) { bus, limiters }: Pick<SharedState, 'bus' | 'limiters'>,
+  ) {
     super();
+    const { maxPerPrincipal: limit, lifetime } = settings;
+    this.bus = bus;
+    this.begun = limiters.limiter('tasks', { limit, window: lifetime / 1000 });
   }
 
   /** @throws Refused for the call of a sub-agent, under whose limits no worker could run, and for one task too many */
   async start(call: TaskCall, timeout: number): Promise<TaskState> {
-    const { records, queue, agents, bus, begun } = this.dependencies;
+    const { records, queue, agents, bus, begun } = this;
     const taskId = randomUUID();
     const agent = await agents.write(call.agent, taskId);
     if (agent === undefined) throw new Refused(refusals.notImplemented('This agent cannot begin tasks'));
     const record = newRecord(call, agent);
     const refusal = await refusalOf(begun, call.agent.principal);
     if (refusal) {
-      this.dependencies.calls.recordUnfinished({ ...record, agent: call.agent }, refusal);
+      this.calls.recordUnfinished({ ...record, agent: call.agent }, refusal);
       throw new Refused(refusal);
     }
     await records.create(taskId, record);
@@ -83,10 +87,8 @@ export class StoredTaskService extends TaskStore {
     const record = await this.owned(taskId, owner);
     if (!record) return false;
     const fitting = fittingResponses(unanswered(record), responses);
-    const changed = await this.dependencies.records.change(taskId, (current) =>
-      withAnswers(current, fitting),
-    );
-    if (changed?.status === 'working') await this.dependencies.queue.push({ taskId, run: changed.run });
+    const changed = await this.records.change(taskId, (current) => withAnswers(current, fitting));
+    if (changed?.status === 'working') await this.queue.push({ taskId, run: changed.run });
     return true;
   }
 
@@ -94,40 +96,37 @@ export class StoredTaskService extends TaskStore {
     const record = await this.owned(taskId, owner);
     if (!record) return false;
     let waited = false;
-    const changed = await this.dependencies.records.change(taskId, (current) => {
+    const changed = await this.records.change(taskId, (current) => {
       waited = current.status === 'input_required' || !current.begun;
       return hasEnded(current) ? null : { ...current, status: 'cancelled' };
     });
     if (!changed) return true;
-    await this.dependencies.bus.publish(CANCELLED, { taskId });
+    await this.bus.publish(CANCELLED, { taskId });
     // A run in progress receives the message and records how it ended.
     if (waited) await this.recordCancelled(taskId, changed);
     return true;
   }
 
   private async recordCancelled(taskId: string, record: TaskRecord): Promise<void> {
-    const agent = await this.dependencies.agents.read(record.agent, taskId);
-    if (!agent) return this.dependencies.calls.recordOrphaned({ ...record, taskId });
-    this.dependencies.calls.recordUnfinished(
-      { ...record, agent, begun: false },
-      refusals.cancelled('task_cancelled'),
-    );
+    const agent = await this.agents.read(record.agent, taskId);
+    if (!agent) return this.calls.recordOrphaned({ ...record, taskId });
+    this.calls.recordUnfinished({ ...record, agent, begun: false }, refusals.cancelled('task_cancelled'));
   }
 
   private async owned(taskId: string, owner: TaskOwner): Promise<TaskRecord | undefined> {
-    const record = await this.dependencies.records.find(taskId);
+    const record = await this.records.find(taskId);
     return record && isOwnedBy(record, owner) ? record : undefined;
   }
 
   /** A run whose job was lost, between a record and its job or with a worker, is queued again at the next poll. */
   private async revive(taskId: string, { status, lastUpdatedAt, run }: TaskRecord): Promise<void> {
     const silence = Date.now() - lastUpdatedAt;
-    if (status !== 'working' || silence < this.dependencies.settings.heartbeat * LOST) return;
-    await this.dependencies.queue.push({ taskId, run });
+    if (status !== 'working' || silence < this.settings.heartbeat * LOST) return;
+    await this.queue.push({ taskId, run });
   }
 
   private state(taskId: string, record: TaskRecord): TaskState {
-    const { lifetime: ttl, pollInterval: poll } = this.dependencies.settings;
+    const { lifetime: ttl, pollInterval: poll } = this.settings;
     return taskState(taskId, record, { ttl, poll });
   }
 }
