@@ -1,5 +1,6 @@
 import { createHash, createHmac, randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
+import { LRUCache } from 'lru-cache';
 import { FairQueue, NoCapacityError } from '#core';
 import { AuthenticationUnavailable } from './errors.js';
 
@@ -93,9 +94,9 @@ interface ComparisonRequest {
 export class SlowComparisons {
   private readonly unknown = new FairQueue(UNKNOWN_KEYS);
   private readonly known = new FairQueue(RECOGNISED_KEYS);
-  private readonly right = new Map<string, boolean>();
-  private readonly wrongRecognised = new Map<string, boolean>();
-  private readonly wrong = new Map<string, boolean>();
+  private readonly right = new LRUCache<string, boolean>({ max: MAX_KNOWN });
+  private readonly wrongRecognised = new LRUCache<string, boolean>({ max: MAX_KNOWN });
+  private readonly wrong = new LRUCache<string, boolean>({ max: MAX_KNOWN });
   private readonly running = new Map<string, Promise<boolean>>();
   /** Random per process: names of pairs are not meaningful elsewhere. */
   private readonly secret = randomBytes(32);
@@ -122,11 +123,8 @@ export class SlowComparisons {
       this.running.set(lane, comparing);
     }
     const verdict = await comparing;
-    remember(
-      verdict ? this.right : request.recognisedElsewhere ? this.wrongRecognised : this.wrong,
-      name,
-      verdict,
-    );
+    const results = verdict ? this.right : request.recognisedElsewhere ? this.wrongRecognised : this.wrong;
+    results.set(name, verdict);
     return verdict;
   }
 
@@ -142,19 +140,12 @@ export class SlowComparisons {
   }
 
   private verdictOf(name: string): boolean | undefined {
-    return this.right.get(name) ?? this.wrongRecognised.get(name) ?? this.wrong.get(name);
+    return this.right.peek(name) ?? this.wrongRecognised.peek(name) ?? this.wrong.peek(name);
   }
 
   private pairName(key: string, { salt, hash }: SlowKeyHash): string {
     return createHmac('sha256', this.secret).update(salt).update(hash).update(key, 'utf8').digest('base64');
   }
-}
-
-function remember(verdicts: Map<string, boolean>, name: string, verdict: boolean): void {
-  verdicts.delete(name);
-  verdicts.set(name, verdict);
-  const oldest = verdicts.size > MAX_KNOWN ? verdicts.keys().next().value : undefined;
-  if (oldest !== undefined) verdicts.delete(oldest);
 }
 
 /** The instance of this process. */

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import { AuthenticationUnavailable, InvalidToken } from '../errors.js';
 import { type Claims, clientOf } from './claims.js';
 import { requestJson } from './issuer-request.js';
@@ -25,7 +26,7 @@ const MAX_ENTRIES = 2_000;
 /** RFC 7662: asks the issuer whether a token is active. Only an explicit yes is accepted. */
 export class Introspection implements Revocations {
   /** Expiry of each positive answer, by digest of the token. */
-  private readonly active = new Map<string, number>();
+  private readonly active = new LRUCache<string, number>({ max: MAX_ENTRIES });
 
   constructor(
     private readonly options: IntrospectionOptions,
@@ -34,7 +35,7 @@ export class Introspection implements Revocations {
 
   async assertHolds(token: string, claims: Claims): Promise<void> {
     const digest = createHash('sha256').update(token, 'utf8').digest('base64');
-    if ((this.active.get(digest) ?? -Infinity) > this.now()) return;
+    if ((this.active.peek(digest) ?? -Infinity) > this.now()) return;
     this.active.delete(digest);
     const asked = this.now();
     const { status, value } = await this.ask(token);
@@ -42,7 +43,6 @@ export class Introspection implements Revocations {
     const same = ['iss', 'sub'].every((name) => value[name] === undefined || value[name] === claims[name]);
     if (value['active'] !== true || !same) throw new InvalidToken('revoked');
     if (this.options.cache <= 0) return;
-    if (this.active.size >= MAX_ENTRIES) this.active.delete(this.active.keys().next().value as string);
     this.active.set(digest, asked + this.options.cache * 1000);
   }
 

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { type Agent, type RequestContext, refusals, Refused } from '#core';
+import { LRUCache } from 'lru-cache';
+import { type Agent, Refused, type RequestContext, refusals } from '#core';
 import { ExpiringMap, processClock } from '#state';
 import { EmbeddingError, type EmbeddingProvider, estimatedTokens } from './openai-embeddings.js';
 
@@ -20,7 +21,7 @@ const MAX_KEYS = 10_000;
 
 /** The tokens that each tenant may use for embeddings in a sliding window, counted in this process. */
 export class EmbeddingBudget {
-  private readonly spent = new Map<string, Spending[]>();
+  private readonly spent = new LRUCache<string, Spending[]>({ max: MAX_KEYS });
 
   constructor(
     readonly options: EmbeddingBudgetOptions,
@@ -38,21 +39,13 @@ export class EmbeddingBudget {
     const at = this.now();
     const recent = (this.spent.get(key) ?? []).filter((one) => one.at > at - window);
     let over = recent.reduce((sum, one) => sum + one.tokens, 0) + tokens - most;
-    this.remember(key, over > 0 ? recent : [...recent, { at, tokens }]);
+    this.spent.set(key, over > 0 ? recent : [...recent, { at, tokens }]);
     if (over <= 0) return null;
     for (const one of recent) {
       over -= one.tokens;
       if (over <= 0) return one.at + window - at;
     }
     return window;
-  }
-
-  private remember(key: string, spendings: Spending[]): void {
-    this.spent.delete(key);
-    this.spent.set(key, spendings);
-    if (this.spent.size <= MAX_KEYS) return;
-    const idle = this.spent.keys().next().value;
-    if (idle !== undefined) this.spent.delete(idle);
   }
 }
 

@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 import {
   type Agent,
   type BudgetStore,
@@ -68,7 +69,7 @@ const MAX_DEBTORS = 10_000;
 export class DataBudgets {
   private readonly logger = new Logger(DataBudgets.name);
   /** Charges that the store did not accept. They are written before the account is admitted again. */
-  private readonly pendingCharges = new Map<string, Charge>();
+  private readonly pendingCharges = new LRUCache<string, Charge>({ max: MAX_DEBTORS });
 
   /** @param tenantBudget of the tenant of this agent, over all agents that are bound to it */
   constructor(
@@ -141,15 +142,11 @@ export class DataBudgets {
 
   private owe(name: string, use: Charge): void {
     const before = this.pendingCharges.get(name) ?? { rows: 0, bytes: 0, databaseTime: 0 };
-    this.pendingCharges.delete(name);
     this.pendingCharges.set(name, {
       rows: before.rows + use.rows,
       bytes: before.bytes + use.bytes,
       databaseTime: before.databaseTime + use.databaseTime,
     });
-    const oldest =
-      this.pendingCharges.size > MAX_DEBTORS ? this.pendingCharges.keys().next().value : undefined;
-    if (oldest !== undefined) this.pendingCharges.delete(oldest);
   }
 }
 
