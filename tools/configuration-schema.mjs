@@ -3,5 +3,5 @@ import { build } from './build.mjs';
 
 const status = build({ ifNeeded: true });
 if (status !== 0) process.exit(status);
-const { configurationSchema } = await import('../dist/libs/config/src/index.js');
+const { configurationSchema } = await import('../dist/libs/config/src/config.js');
 process.stdout.write(`${JSON.stringify(configurationSchema(), null, 2)}\n`);

@@ -55,7 +55,7 @@ export interface ParleyConfig {
 
 /** The configuration as a file holds it. Each section is a class: its type, defaults, checks, schema and documentation. */
 export class ConfigurationFile {
-  @Option('where MCP is served, and within which limits')
+  @Option('the address, the limits and the path of MCP')
   @Nested(ServerSection)
   readonly server?: ServerSection;
 

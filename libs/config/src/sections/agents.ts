@@ -31,7 +31,7 @@ import { BudgetConfig, TIERS } from './policy.js';
 const LABEL = 'stands in audit records as `impersonation_label`, at most 128 characters';
 
 class SessionIdentity {
-  @Option('the session that the caller shows', { required: true })
+  @Option('the session of the caller', { required: true })
   @Equals('caller')
   readonly session!: 'caller';
 }
@@ -51,7 +51,7 @@ class ClaimIdentity {
   @AnyOf(...CLAIM)
   readonly claim!: string | readonly string[];
 
-  @Option('what of the user it holds', { default: 'objectId' })
+  @Option('the field of the user that the claim contains', { default: 'objectId' })
   @IsIn([...USER_FIELDS])
   readonly field?: UserClaim['field'];
 
@@ -65,7 +65,7 @@ class ImpersonationIdentity {
   @IsString()
   readonly impersonate!: string;
 
-  @Option('makes a restricted session of one hour when the user has none', { default: false })
+  @Option('creates a restricted session of one hour when the user has none', { default: false })
   @IsBoolean()
   readonly mint?: boolean;
 
@@ -89,11 +89,11 @@ type IdentityConfig =
   'master' | SessionIdentity | UserIdentity | ClaimIdentity | ImpersonationIdentity | RoleIdentity;
 
 class OnlyAndExcept {
-  @Option('these alone; none at all: no limit')
+  @Option('only these; empty: no limit')
   @IsTexts()
   readonly only?: readonly string[];
 
-  @Option('all but these; wins over `only`')
+  @Option('all except these; overrides `only`')
   @IsTexts()
   readonly except?: readonly string[];
 }
@@ -109,7 +109,7 @@ class TenantClaimConfig {
   @AnyOf(...CLAIM)
   readonly claim!: string | readonly string[];
 
-  @Option('refuses callers without one; otherwise they have no tenant', { default: true })
+  @Option('refuses callers without this claim; otherwise they have no tenant', { default: true })
   @IsBoolean()
   readonly required?: boolean;
 }
@@ -129,7 +129,7 @@ export class AgentEntry {
   @IsIn(TIERS)
   readonly permission?: Tier;
 
-  @Option('with whose rights rows are read: see [identities](#identities)', { default: 'master' })
+  @Option('the rights with which rows are read: see [identities](#identities)', { default: 'master' })
   @AnyOf(
     { const: 'master' },
     SessionIdentity,
@@ -140,7 +140,7 @@ export class AgentEntry {
   )
   readonly identity?: IdentityConfig;
 
-  @Option('the language model when it speaks for this agent in [chat and console](chat.md)')
+  @Option('the language model that uses this agent in [chat and console](chat.md)')
   @Nested(AgentLlmConfig)
   readonly llm?: AgentLlmConfig;
 
@@ -164,7 +164,7 @@ export class AgentEntry {
   @Nested(REFERENCE)
   readonly impersonationUser?: IdentityOptions['impersonationUser'];
 
-  @Option('makes a restricted session of one hour when the user has none')
+  @Option('creates a restricted session of one hour when the user has none')
   @IsBoolean()
   readonly impersonateMint?: boolean;
 
@@ -188,12 +188,12 @@ export class AgentEntry {
   @AnyOf(...NAME_FILTER)
   readonly methods?: NameFilterOptions;
 
-  @Option('the same shapes; `User` and `_User` are one class')
+  @Option('in the same forms; `User` and `_User` are one class')
   @AnyOf(...NAME_FILTER)
   readonly classes?: NameFilterOptions;
 
   @Option(
-    'a constraint per class, and `default` for every class; added to every read, with no way to switch it off',
+    'a constraint per class, and `default` for every class; added to every read and cannot be switched off',
   )
   @MapOf({ type: 'object' })
   readonly filters?: AgentShapeOptions['filters'];
@@ -205,7 +205,7 @@ export class AgentEntry {
   @AnyOf({ type: ['string', 'number', 'null'] }, TenantClaimConfig)
   readonly tenantId?: string | number | null | TenantClaim;
 
-  @Option('raw writes')
+  @Option('permits the raw write tools')
   @IsBoolean()
   readonly allowMutations?: boolean;
 
@@ -234,7 +234,7 @@ export class AgentEntry {
   @IsPositive()
   readonly rateWindow?: number;
 
-  @Option('what a principal may take of the data: see [budgets](#budgets)')
+  @Option('the data that a principal may use: see [budgets](#budgets)')
   @Nested(BudgetConfig)
   @Nullable()
   readonly budget?: BudgetConfig | null;
@@ -246,12 +246,12 @@ export class AgentEntry {
   @Min(0)
   readonly recursionDepth?: number;
 
-  @Option('unknown names in `tools` stop the start instead of being warned of')
+  @Option('unknown names in `tools` stop the start instead of causing a warning')
   @IsBoolean()
   readonly strictToolFilter?: boolean;
 
   @Option(
-    'unknown names of classes in `classes.only` and `filters` stop the start instead of being warned of. A filter of a class that does not exist limits no other; it holds as soon as there is such a class',
+    'unknown names of classes in `classes.only` and `filters` stop the start instead of causing a warning. A filter on a class that does not exist applies as soon as the class exists',
   )
   @IsBoolean()
   readonly strictClassFilter?: boolean;

@@ -32,7 +32,7 @@ class Sink {
   @IsIn(['file', 'mongodb', 'webhook'])
   readonly kind!: 'file' | 'mongodb' | 'webhook';
 
-  @Option('`refuse`: no call runs while it takes no records. `buffer`: they wait on disk')
+  @Option('`refuse`: calls are refused while the sink accepts no records. `buffer`: records wait on disk')
   @IsIn(['refuse', 'buffer'])
   readonly onFailure: 'refuse' | 'buffer' = 'refuse';
 }
@@ -45,12 +45,12 @@ class FileSink extends Sink {
   @IsText()
   readonly path!: string;
 
-  @Option('bytes after which the file is put aside')
+  @Option('bytes after which the file is rotated')
   @IsInt()
   @Min(1024)
   readonly maxBytes: number = 104_857_600;
 
-  @Option('seconds after which the file is put aside; null: never for its age')
+  @Option('seconds after which the file is rotated; null: not by age')
   @IsNumber()
   @IsPositive()
   @Nullable()
@@ -99,7 +99,7 @@ class WebhookSink extends Sink {
   @Matches(/^https?:\/\//)
   readonly url!: string;
 
-  @Option('signs the batches', { required: true })
+  @Option('the secret of the signature of each batch', { required: true })
   @IsString()
   @MinLength(16)
   readonly secret!: string;
@@ -127,7 +127,7 @@ export class AuditSection {
   @IsText()
   readonly bufferFolder: string = 'parley-audit-buffer';
 
-  @Option('bytes that each of those buffers may have')
+  @Option('maximum bytes of each of these buffers')
   @IsInt()
   @Min(4096)
   readonly bufferSize: number = 67_108_864;
@@ -138,25 +138,25 @@ export class AuditSection {
   @Max(60)
   readonly timeout: number = 5;
 
-  @Option('what records call this process; `null`: the name of its host')
+  @Option('the name of this process in records; `null`: the host name')
   @IsString()
   @Matches(/^[A-Za-z0-9_.-]{1,128}$/)
   @Nullable()
   readonly replica: string | null = null;
 
-  @Option('seconds between two looks at the chains of other replicas')
+  @Option('seconds between two checks of the chains of other replicas')
   @IsNumber()
   @Min(0.1)
   @Max(86_400)
   readonly anchorInterval: number = 60;
 
-  @Option('seals records with HMAC-SHA256, at least 32 characters; `null`: plain SHA-256')
+  @Option('key of the HMAC-SHA256 that chains records, at least 32 characters; `null`: plain SHA-256')
   @IsString()
   @MinLength(32)
   @Nullable()
   readonly chainKey: string | null = null;
 
-  @Option('keys `args_digest`, at least 32 characters; `null`: a random one that replicas share over Redis')
+  @Option('key of `args_digest`, at least 32 characters; `null`: a random key that replicas share over Redis')
   @IsString()
   @MinLength(32)
   @Nullable()

@@ -40,7 +40,7 @@ const HEADER_NAME = /^[A-Za-z0-9-]+$/;
 
 /** Introspection: a request to the issuer whether a token still holds. */
 export class IntrospectionConfig {
-  @Option('where the issuer answers; default: what it says of itself')
+  @Option('the introspection endpoint; default: the one in the metadata of the issuer')
   @IsString()
   @Matches(HTTP_URL)
   readonly endpoint?: string;
@@ -53,7 +53,7 @@ export class IntrospectionConfig {
   @IsText()
   readonly clientSecret!: string;
 
-  @Option('seconds that a yes is believed', { default: 5 })
+  @Option('seconds that a positive answer is cached', { default: 5 })
   @IsNumber()
   @Min(0)
   @Max(300)
@@ -62,30 +62,30 @@ export class IntrospectionConfig {
 
 /** `auth.*.oauth`: access tokens of one issuer (docs/operations/oauth.md). Defaults are those of `#auth`. */
 export class OAuthConfig {
-  @Option('exactly the `iss` of its tokens; https, or http on this machine', { required: true })
+  @Option('exactly the `iss` of the tokens; https, or http on this machine', { required: true })
   @IsString()
   @Matches(HTTP_URL)
   readonly issuer!: string;
 
-  @Option('whom tokens must be meant for: one value, or a list of which one must be', { required: true })
+  @Option('accepted `aud` of tokens: one value, or a list of which one must match', { required: true })
   @AnyOf(TEXT, TEXTS)
   readonly audience!: string | readonly string[];
 
   @Option(
-    "scopes that lead to another agent than the rule's, from the least to the most: a token with several gets the last, whatever its own order",
+    'scopes that select another agent than that of the rule, in order from the fewest to the most rights: a token with several of them gets the last in this order',
   )
   @MapOf(TEXT)
   readonly scopes?: Readonly<Record<string, string>>;
 
-  @Option('without all of them: 403')
+  @Option('a token without all of them is answered with 403')
   @IsTexts()
   readonly requiredScopes?: readonly string[];
 
-  @Option('where the scopes stand, as text with spaces or as a list')
+  @Option('the claim with the scopes, a text with spaces or a list')
   @AnyOf(...CLAIM)
   readonly scopeClaim?: string | readonly string[];
 
-  @Option('where its keys are')
+  @Option('the URL of the keys of the issuer')
   @IsString()
   @Matches(HTTP_URL)
   readonly jwksUri?: string;
@@ -96,19 +96,21 @@ export class OAuthConfig {
   @IsIn([...ALGORITHMS], { each: true })
   readonly algorithms?: readonly Algorithm[];
 
-  @Option('seconds that clocks may differ', { default: DEFAULT_ISSUER.clockSkew })
+  @Option('seconds by which clocks may differ', { default: DEFAULT_ISSUER.clockSkew })
   @IsNumber()
   @Min(0)
   @Max(300)
   readonly clockSkew?: number;
 
-  @Option('characters of a token of this issuer', { default: DEFAULT_ISSUER.maxTokenLength })
+  @Option('maximum characters of a token of this issuer', { default: DEFAULT_ISSUER.maxTokenLength })
   @IsInt()
   @Min(256)
   @Max(16_384)
   readonly maxTokenLength?: number;
 
-  @Option('seconds that known keys serve on while the issuer is away', { default: DEFAULT_ISSUER.keyOutage })
+  @Option('seconds that known keys are used while the issuer cannot be reached', {
+    default: DEFAULT_ISSUER.keyOutage,
+  })
   @IsNumber()
   @Min(60)
   @Max(604_800)
@@ -120,7 +122,7 @@ export class OAuthConfig {
   @Nested(IntrospectionConfig)
   readonly introspection?: IntrospectionConfig;
 
-  @Option('asks what `parley revoke` took back; needs Redis', { default: false })
+  @Option('checks the revocations of `parley revoke`; needs Redis', { default: false })
   @IsBoolean()
   readonly revocationList?: boolean;
 }
@@ -140,7 +142,7 @@ export class VerifiedHeaderConfig {
 /** `auth.*.clientCertificate`: certificates of clients, verified by a proxy. */
 export class ClientCertificateConfig {
   @Option(
-    'in which the proxy says whose certificate it verified. The proxy must overwrite it on every request',
+    'the header in which the proxy names the verified certificate. The proxy must overwrite it on every request',
     { required: true },
   )
   @IsString()
@@ -148,20 +150,20 @@ export class ClientCertificateConfig {
   readonly header!: string;
 
   @Option(
-    'a header and the value it must have, for proxies that pass on certificates they did not verify; default: not asked',
+    'a header and its required value, for proxies that also forward certificates that they did not verify; default: none',
   )
   @Nested(VerifiedHeaderConfig)
   readonly verified?: VerifiedHeaderConfig;
 
   @Option(
-    'addresses and networks of the peers that are believed; from any other the header is a wrong credential',
+    'addresses and networks of the trusted proxies; from any other peer the header counts as a wrong credential',
     { required: true },
   )
   @IsTexts()
   @ArrayMinSize(1)
   readonly trustedProxies!: readonly string[];
 
-  @Option('whole subjects, as the proxy writes them; each is a principal of its own', { required: true })
+  @Option('complete subjects, as the proxy writes them; each is a separate principal', { required: true })
   @IsTexts()
   @ArrayMinSize(1)
   readonly subjects!: readonly string[];
@@ -169,7 +171,7 @@ export class ClientCertificateConfig {
 
 /** One entry of `auth`. That it is of one kind is checked by `authRuleErrors`. */
 export class AuthRuleEntry {
-  @Option('the agent that callers of this rule are', { required: true })
+  @Option('the agent that callers of this rule run as', { required: true })
   @IsText()
   readonly agent!: string;
 
@@ -177,19 +179,19 @@ export class AuthRuleEntry {
   @IsText()
   readonly apiKey?: string;
 
-  @Option('the same key, of which the file holds only a hash: see [keys](#keys)')
+  @Option('the same key; the file contains only its hash: see [keys](#keys)')
   @IsText()
   readonly apiKeyHash?: string;
 
-  @Option('callers on this machine that show no credential and are no proxy speaking for others')
+  @Option('callers on this machine without a credential, unless they are a proxy for others')
   @Equals(true)
   readonly anonymous?: true;
 
-  @Option('`X-Parse-Session-Token`: the principal is the user, and so is the identity')
+  @Option('`X-Parse-Session-Token`: the user is principal and identity')
   @Equals(true)
   readonly parseSession?: true;
 
-  @Option("what a proxy says of the client's certificate: see [certificates](#certificates)")
+  @Option('the client certificate that a proxy verified: see [certificates](#certificates)')
   @Nested(ClientCertificateConfig)
   readonly clientCertificate?: ClientCertificateConfig;
 

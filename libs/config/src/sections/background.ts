@@ -8,18 +8,18 @@ export class TaskSection {
   @Min(1)
   readonly lifetime: number = 3600;
 
-  @Option('seconds between two questions, told to the client')
+  @Option('seconds between two polls, as sent to the client')
   @IsNumber()
   @Min(0.1)
   readonly pollInterval: number = 1;
 
   /** After two intervals without one the run is given to another worker. */
-  @Option('seconds between two signs of life of a run')
+  @Option('seconds between two heartbeats of a run')
   @IsNumber()
   @Min(0.1)
   readonly heartbeat: number = 5;
 
-  @Option('runs at once in one process')
+  @Option('runs in parallel in one process')
   @IsInt()
   @Min(1)
   readonly concurrency: number = 4;
@@ -39,12 +39,12 @@ export class ExportSection {
   @Min(1)
   readonly lifetime: number = 3600;
 
-  @Option('rows that none goes beyond')
+  @Option('maximum rows of an export')
   @IsInt()
   @Min(1)
   readonly maxRows: number = 1_000_000;
 
-  @Option('exports at once, for one principal as one agent; the oldest gives way')
+  @Option('concurrent exports of one principal as one agent; a further one replaces the oldest')
   @IsInt()
   @Min(1)
   readonly maxPerPrincipal: number = 20;
@@ -53,7 +53,7 @@ export class ExportSection {
 /** The section `subscriptions`: resources that sessions watch (docs/guide/subscriptions.md). */
 export class SubscriptionsSection {
   @Option(
-    'seconds from the first change to the one update that tells of it and all that follow until then; 0 or less: one per change',
+    'seconds in which changes are collected into one notification, from the first change on; 0 or less: one notification per change',
   )
   @IsNumber()
   readonly debounce: number = DEFAULT_SUBSCRIPTIONS.debounce;
@@ -63,7 +63,9 @@ export class SubscriptionsSection {
   @Min(1)
   readonly maxPerSession: number = DEFAULT_SUBSCRIPTIONS.maxPerSession;
 
-  @Option('sessions with subscriptions on all replicas, and separately listening requests on each')
+  @Option(
+    'maximum sessions with subscriptions on all replicas, and separately of listening requests on each replica',
+  )
   @IsInt()
   @Min(1)
   readonly maxSessions: number = DEFAULT_SUBSCRIPTIONS.maxSessions;
@@ -71,11 +73,11 @@ export class SubscriptionsSection {
 
 /** The section `reload`: reading the configuration anew while the service runs (docs/operations/reload.md). */
 export class ReloadSection {
-  @Option('looks whether the file has changed; without it, only `SIGHUP` has it read anew')
+  @Option('reads the file again when it has changed; otherwise only `SIGHUP` does')
   @IsBoolean()
   readonly watch: boolean = true;
 
-  @Option('seconds between two looks')
+  @Option('seconds between two checks of the file')
   @IsNumber()
   @Min(0.1)
   @Max(3600)

@@ -47,22 +47,22 @@ export class EmbeddingsSection {
   @Matches(/^https?:\/\//)
   readonly endpoint!: string;
 
-  @Option('must be the one that made the stored vectors', { required: true })
+  @Option('name of the model; must be the one that created the stored vectors', { required: true })
   @IsText()
   readonly model!: string;
 
-  @Option('sent as a bearer token; in no log and no answer')
+  @Option('sent as a bearer token; appears in no log and no answer')
   @IsText()
   @Nullable()
   readonly apiKey: string | null = null;
 
-  @Option('of the stored vectors; any other answer is an error', { required: true })
+  @Option('dimensions of the stored vectors; an answer with any other number is an error', { required: true })
   @IsInt()
   @Min(1)
   @Max(8192)
   readonly dimensions!: number;
 
-  @Option('asks the model for that many')
+  @Option('requests this number of dimensions from the model')
   @IsBoolean()
   readonly requestDimensions: boolean = false;
 
@@ -72,7 +72,7 @@ export class EmbeddingsSection {
   @Max(60)
   readonly timeout: number = 10;
 
-  @Option('vectors of texts remembered, per tenant or caller')
+  @Option('number of cached vectors, per tenant or caller')
   @IsInt()
   @Min(0)
   @Max(100_000)
@@ -86,12 +86,12 @@ export class EmbeddingsSection {
 
 /** US dollars per million tokens. */
 class PriceConfig {
-  @Option('of what a model is given', { required: true })
+  @Option('price of the input of a model', { required: true })
   @IsNumber()
   @Min(0)
   readonly input!: number;
 
-  @Option('of what it answers', { required: true })
+  @Option('price of its output', { required: true })
   @IsNumber()
   @Min(0)
   readonly output!: number;
@@ -103,7 +103,7 @@ class PriceConfig {
  */
 export class LlmSection {
   @Option(
-    "`openai`, `anthropic`, or `lmstudio` for any server of one's own that speaks OpenAI's wire; null: `LLM_PROVIDER`",
+    "`openai`, `anthropic`, or `lmstudio` for any server of your own with OpenAI's protocol; null: `LLM_PROVIDER`",
   )
   @IsIn(['openai', 'anthropic', 'lmstudio', null])
   readonly provider: Provider | null = null;
@@ -121,57 +121,57 @@ export class LlmSection {
   @Nullable()
   readonly endpoint: string | null = null;
 
-  @Option("write `'${LLM_API_KEY}'`; in no log, error or export")
+  @Option("write `'${LLM_API_KEY}'`; appears in no log, error or export")
   @IsText()
   @Nullable()
   readonly apiKey: string | null = null;
 
   @Option(
-    "the only places that texts may be sent to, embeddings included: same scheme, host and port, and a path below the entry's; null: any that is public and encrypted, or on this machine",
+    'the only endpoints that texts may be sent to, embeddings included: same scheme, host and port, and a path below that of the entry; null: any public endpoint over https, and any on this machine',
   )
   @IsTexts()
   @Nullable()
   readonly allowedEndpoints: readonly string[] | null = null;
 
-  @Option('takes the place of all that a model is told by default')
+  @Option('replaces the default system prompt')
   @IsText()
   @Nullable()
   readonly systemPrompt: string | null = null;
 
-  @Option('comes after it')
+  @Option('is appended to the system prompt')
   @IsText()
   @Nullable()
   readonly systemPromptSuffix: string | null = null;
 
-  @Option('seconds without a byte of an answer')
+  @Option('seconds without data of an answer, after which it is given up')
   @IsNumber()
   @IsPositive()
   @Max(3600)
   readonly timeout: number = 90;
 
-  @Option('repetitions after 429, 5xx and overload, as long as nothing was heard')
+  @Option('retries after 429, 5xx and overload, while no part of the answer was received')
   @IsInt()
   @Min(0)
   @Max(10)
   readonly retries: number = 2;
 
-  @Option('of one answer; Anthropic only')
+  @Option('maximum tokens of one answer; Anthropic only')
   @IsInt()
   @Min(1)
   readonly maxTokens: number = 1024;
 
-  @Option('turns of the model per question')
+  @Option('maximum turns of the model per question')
   @IsInt()
   @Min(1)
   @Max(100)
   readonly maxIterations: number = 8;
 
-  @Option('estimated tokens of one request; older results and questions make room')
+  @Option('estimated tokens of one request; older results and questions are left out to stay below it')
   @IsInt()
   @Min(1000)
   readonly maxContextTokens: number = 100_000;
 
-  @Option('of one tool result that a model is given')
+  @Option('characters of one tool result that a model receives')
   @IsInt()
   @Min(100)
   readonly maxResultCharacters: number = 60_000;
@@ -183,7 +183,7 @@ export class LlmSection {
   readonly autoCompactAt: number | null = null;
 
   @Option(
-    'US dollars per million tokens, by model: `gpt-4o-mini: { input: 0.15, output: 0.6 }`; laid over the list prices',
+    'US dollars per million tokens, by model: `gpt-4o-mini: { input: 0.15, output: 0.6 }`; added to the list prices, and replacing them',
   )
   @MapOf(PriceConfig)
   readonly prices: Prices = {};

@@ -29,7 +29,7 @@ export class TracesSection {
   @Nullable()
   readonly endpoint: string | null = null;
 
-  @Option('sent along, for collectors that ask for a credential')
+  @Option('headers of each export, for collectors that need a credential')
   @MapOf({ type: 'string', pattern: HEADER_TEXT }, { pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$" })
   readonly headers: Readonly<Record<string, string>> = {};
 
@@ -40,12 +40,12 @@ export class TracesSection {
   readonly ratio: number = 1;
 
   @Option(
-    'what the trace context of a caller is worth: [`continue`, `follow`, `restart`](observability.md#callers)',
+    'how the trace context of a caller is used: [`continue`, `follow`, `restart`](observability.md#callers)',
   )
   @IsIn(['continue', 'follow', 'restart'])
   readonly callers: CallerTraces = 'continue';
 
-  @Option('`OTEL_SERVICE_NAME` wins')
+  @Option('the name of the service in traces; `OTEL_SERVICE_NAME` overrides it')
   @IsString()
   @Matches(/^[\x21-\x7e]{1,128}$/)
   readonly serviceName: string = 'parley';
@@ -54,7 +54,7 @@ export class TracesSection {
 /** The section `metrics`: a listener of its own. */
 export class MetricsSection {
   @Option(
-    'of [`GET /metrics`](observability.md#metrics), on a listener of its own; 0 takes a free one; null: none',
+    'the port of [`GET /metrics`](observability.md#metrics), on a separate listener; 0: any free port; null: no metrics',
   )
   @IsInt()
   @Min(0)
@@ -62,7 +62,7 @@ export class MetricsSection {
   @Nullable()
   readonly port: number | null = null;
 
-  @Option('it asks nobody who they are')
+  @Option('address to listen on; the metrics need no credentials')
   @IsText()
   readonly host: string = '127.0.0.1';
 }

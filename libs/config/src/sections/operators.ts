@@ -24,7 +24,7 @@ export class ApprovalWebhookConfig {
   @Matches(/^https?:\/\//)
   readonly url!: string;
 
-  @Option('signs what is sent', { required: true })
+  @Option('the secret of the signature', { required: true })
   @IsString()
   @MinLength(16)
   readonly secret!: string;
@@ -33,23 +33,23 @@ export class ApprovalWebhookConfig {
 /** The section `approvals`: who decides when the policy wants approval (docs/guide/approvals.md). */
 export class ApprovalsSection {
   @Option(
-    '`client`: whoever sits at the calling client. `desk`: another person. `both`: the client, and then the other',
+    '`client`: the person at the calling client. `desk`: another person, over the approval routes. `both`: first the client, then the other person',
   )
   @IsIn(['client', 'desk', 'both'])
   readonly mode: 'client' | 'desk' | 'both' = 'client';
 
-  @Option('names of the agents that decide at the desk')
+  @Option('names of the agents that may decide over the approval routes')
   @IsTexts()
   readonly approvers: readonly string[] = [];
 
   @Option(
-    '`{ url, secret }`, told of every new case; https, or an address of this machine. A name that is not one of this machine must not lead to it: [names](threat-model.md#names-that-lead-elsewhere)',
+    '`{ url, secret }`: receives every new case. https, or an address of this machine. Any other name must not resolve to this machine: [names](threat-model.md#names-that-lead-elsewhere)',
   )
   @Nested(ApprovalWebhookConfig)
   @Nullable()
   readonly webhook: Plain<ApprovalWebhookConfig> | null = null;
 
-  @Option('seconds that a case waits there, and that an approval there may be used')
+  @Option('seconds that a case waits for another person, and that the approval can be used')
   @IsNumber()
   @IsPositive()
   @Max(604_800)
@@ -59,7 +59,7 @@ export class ApprovalsSection {
 /** The section `console`: the operators' page (docs/operations/console.md). */
 export class ConsoleSection {
   @Option(
-    'names of the agents that may see it; null: `/console` is 404. One that is reached without a credential stops the start',
+    'names of the agents that may open it; null: `/console` is 404. An agent that needs no credential stops the start',
   )
   @IsTexts()
   @Nullable()

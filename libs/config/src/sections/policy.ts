@@ -32,12 +32,12 @@ export const TIERS: readonly Tier[] = ['readonly', 'write', 'admin'];
 
 /** Limits of data use, of an agent's principals or of a tenant. */
 export class BudgetConfig {
-  @Option('calls that passed the gates before this one; a task is one')
+  @Option('calls that passed the gates before the budget; a task counts as one call')
   @IsInt()
   @Min(1)
   readonly calls?: number;
 
-  @Option('rows that the database handed out, before any was withheld; rows written')
+  @Option('rows that the database returned, before any was withheld, and rows written')
   @IsInt()
   @Min(1)
   readonly rows?: number;
@@ -47,21 +47,24 @@ export class BudgetConfig {
   @Min(1)
   readonly bytes?: number;
 
-  @Option('milliseconds that operations took, waiting for a connection included')
+  @Option('milliseconds of operations in the database, including the wait for a connection')
   @IsInt()
   @Min(1)
   readonly databaseTime?: number;
 
-  @Option('seconds; default 3600. It slides in twentieths: a use counts for at most one longer', {
-    default: 3600,
-  })
+  @Option(
+    'seconds; default 3600. The window slides in steps of a twentieth, so a use counts for up to one step longer',
+    {
+      default: 3600,
+    },
+  )
   @IsNumber()
   @IsPositive()
   readonly window?: number;
 }
 
 class KeptCharacters {
-  @Option('characters at the end that stay readable', { required: true })
+  @Option('number of characters at the end that remain readable', { required: true })
   @IsInt()
   @Min(1)
   @Max(8)
@@ -75,18 +78,18 @@ class PartialMask {
 }
 
 class PseudonymOptions {
-  @Option('fields of one domain share their pseudonyms')
+  @Option('fields with the same domain share their pseudonyms')
   @IsString()
   @Matches(/^[A-Za-z][A-Za-z0-9_.-]{0,63}$/)
   readonly domain?: string;
 
-  @Option('tenants share them as well', { default: false })
+  @Option('tenants share pseudonyms', { default: false })
   @IsBoolean()
   readonly acrossTenants?: boolean;
 }
 
 class PseudonymMask {
-  @Option('a pseudonym in the place of the value', { required: true })
+  @Option('a pseudonym instead of the value', { required: true })
   @Nested(PseudonymOptions)
   readonly hash!: PseudonymOptions;
 }
@@ -113,7 +116,7 @@ const MASK: SchemaNode = {
 };
 
 class HiddenFromMasterKeyToo {
-  @Option('an agent in true master posture may name the class directly', { required: true })
+  @Option('an agent with the master key may name the class directly', { required: true })
   @Equals('masterKey')
   readonly except!: 'masterKey';
 }
@@ -130,26 +133,26 @@ class TenantScope {
   @Allow()
   readonly from?: TenantScopeConfig['from'];
 
-  @Option('tiers that are not bound to a tenant, or in code a function of the agent; default: nobody')
+  @Option('tiers that are not bound to a tenant, or in code a function of the agent; default: none')
   @AnyOf({ type: 'array', items: { enum: TIERS } }, { not: { type: 'array' } })
   readonly bypass?: TenantScopeConfig['bypass'];
 }
 
 export class SearchableConfig {
-  @Option('the column with the vector. It is compared, and read only where `fields` lists it', {
+  @Option('the column with the vector. Searches compare it; it is returned only if `fields` lists it', {
     required: true,
   })
   @IsText()
   readonly field!: string;
 
   @Option(
-    'what a search may filter on. Of Atlas they need to be filter fields of the vector index for `vector_filter`',
+    'fields that a search may filter on. For `vector_filter` they must be filter fields of the vector index',
   )
   @IsTexts()
   readonly filterFields?: readonly string[];
 
   @Option(
-    'whose text the vector stands for; must be among `fields`. The first one is what `semantic_search` hands back',
+    'the fields whose text the vector represents; must be among `fields`. `semantic_search` returns the first one',
   )
   @IsTexts()
   @ArrayMinSize(1)
@@ -161,16 +164,16 @@ export class SearchableConfig {
 }
 
 class Property {
-  @Option('what a write may put into a column that does not exist yet')
+  @Option('the type that a write gives to a column that does not exist yet')
   @IsString()
   readonly type?: string;
 
-  @Option('told to agents, as data')
+  @Option('shown to agents, as data')
   @IsString()
   @Nullable()
   readonly description?: string | null;
 
-  @Option('what an array of pointers holds, so that it can be included')
+  @Option('the class of the pointers in an array, so that they can be included')
   @IsString()
   readonly targetClass?: string;
 
@@ -191,37 +194,37 @@ const MASKED_PATH: SchemaNode = {
 
 /** One entry of `policy.classes`: the rules of a class. What the class has in the database is checked by `#policy`. */
 export class ClassEntry {
-  @Option('told to agents, as data, at most 200 characters')
+  @Option('shown to agents, as data, at most 200 characters')
   @IsString()
   @Nullable()
   readonly description?: string | null;
 
-  @Option('told to agents, as data, at most 200 characters')
+  @Option('shown to agents, as data, at most 200 characters')
   @IsString()
   @Nullable()
   readonly usage?: string | null;
 
   @Option(
-    'not an access rule: when any class is visible, relations and suggestions name visible classes only',
+    'not an access rule: if any class is marked visible, relations and suggestions name only visible classes',
     { default: false },
   )
   @IsBoolean()
   readonly visible?: boolean;
 
   @Option(
-    '`true`: no tool reaches it, by any path, and no listing names it. `{ except: masterKey }`: an agent in true master posture may name it directly; joins, includes and listings still may not. `_Product`, `_Session`, `_JobStatus`, `_JobSchedule` are hidden unless you say `hidden: false`',
+    '`true`: no tool reaches the class, on any path, and no listing names it. `{ except: masterKey }`: an agent with the master key may name it directly; joins, includes and listings still may not. `_Product`, `_Session`, `_JobStatus`, `_JobSchedule` are hidden unless you say `hidden: false`',
     { default: false },
   )
   @AnyOf({ type: 'boolean' }, HiddenFromMasterKeyToo)
   readonly hidden?: boolean | HiddenFromMasterKeyToo;
 
   @Option(
-    'the readable fields. Anything else can be neither returned, filtered, sorted, grouped, joined nor computed with. `objectId`, `createdAt`, `updatedAt` always belong',
+    'the readable fields. Other fields cannot be returned, filtered, sorted, grouped, joined or computed with. `objectId`, `createdAt` and `updatedAt` are always readable',
   )
   @IsTexts()
   readonly fields?: readonly string[];
 
-  @Option('what of the class comes along when it is an included pointer; must be among `fields`')
+  @Option('the fields that an included pointer to the class returns; must be among `fields`')
   @IsTexts()
   readonly joinFields?: readonly string[];
 
@@ -230,20 +233,20 @@ export class ClassEntry {
   readonly largeFields?: readonly string[];
 
   @Option(
-    'per field and tier, what stands for the value: `drop`, `deny`, `mask`, `hash` ([masking](masking.md))',
+    'per field and tier, the replacement of the value: `drop`, `deny`, `mask`, `hash` ([masking](masking.md))',
   )
   @MapOf(MASK, MASKED_PATH)
   readonly masks?: ClassConfig['masks'];
 
   @Option(
-    'the default view (not a security boundary): applied to every read but of rows named by id; agents may switch it off for [some tools](tools.md)',
+    'the default view (not a security boundary): applied to every read except of rows named by id; agents may switch it off for [some tools](tools.md)',
   )
   @IsObject()
   @Nullable()
   readonly canonicalFilter?: Readonly<Record<string, unknown>> | null;
 
   @Option(
-    "`field` holds the tenant; every read, join and include carries the agent's `tenantId`. Agents without one are refused; an id that names no row of the agent's tenant is refused in the same words whether another tenant has that row or nobody (the audit record tells: `cause`). `bypass` lists tiers; see [tenants](#tenants)",
+    "`field` contains the tenant; every read, join and include carries the agent's `tenantId`. Agents without a tenant are refused. An id that names no row of the agent's tenant is refused with the same text whether another tenant has that row or the row does not exist (`cause` of the audit record contains the difference). `bypass` lists tiers; see [tenants](#tenants)",
   )
   @Nested(TenantScope)
   @Nullable()
@@ -253,17 +256,17 @@ export class ClassEntry {
   @IsBoolean()
   readonly allowCollscan?: boolean;
 
-  @Option('may be searched by likeness: see [searchable classes](#searchable)')
+  @Option('may be searched by vector similarity: see [searchable classes](#searchable)')
   @Nested(SearchableConfig)
   @Nullable()
   readonly searchable?: SearchableConfig | null;
 
-  @Option('name of the Atlas Search index for words', { default: 'default' })
+  @Option('name of the Atlas Search index for text search', { default: 'default' })
   @IsText()
   readonly searchIndex?: string;
 
   @Option(
-    'per field: `description`, `type` (what a write may put into a column that does not exist yet), `enum` (value → meaning), `field` (the stored column when it has another name), `targetClass` (what an array of pointers holds, so that it can be included)',
+    'per field: `description`, `type` (the type that a write gives to a column that does not exist yet), `enum` (value → meaning), `field` (the stored column when it has another name), `targetClass` (the class of the pointers in an array, so that they can be included)',
   )
   @MapOf(Property)
   readonly properties?: Readonly<Record<string, Property>>;
@@ -271,7 +274,9 @@ export class ClassEntry {
 
 /** The section `policy` (docs/guide/policy.md). Defaults are those of `#policy`, which compiles it. */
 export class PolicySection {
-  @Option("tiers whose calls need a person's yes; nobody to ask is a no", { default: [] })
+  @Option('tiers whose calls need the approval of a person; if nobody can be asked, the call is refused', {
+    default: [],
+  })
   @IsArray()
   @IsIn([...TIERS], { each: true })
   readonly requireApprovalFor?: readonly string[];
@@ -280,27 +285,27 @@ export class PolicySection {
   @IsBoolean()
   readonly refuseCollscan?: boolean;
 
-  @Option('plans are told whole, predicates of the operator included: explanations and refused scans', {
+  @Option('explanations and refused scans contain the whole plan, including predicates of the operator', {
     default: false,
   })
   @IsBoolean()
   readonly exposeExplain?: boolean;
 
-  @Option('a hidden class answers exactly as one that does not exist', { default: false })
+  @Option('a hidden class is refused exactly like a class that does not exist', { default: false })
   @IsBoolean()
   readonly concealHidden?: boolean;
 
-  @Option('`get_schema` also tells which argument keys a declared method takes (`permitted_keys`)', {
+  @Option('`get_schema` also returns the argument keys of declared methods (`permitted_keys`)', {
     default: false,
   })
   @IsBoolean()
   readonly agentDebug?: boolean;
 
-  @Option('rows carry `_source`', { default: false })
+  @Option('rows contain `_source`', { default: false })
   @IsBoolean()
   readonly includeSourceProvenance?: boolean;
 
-  @Option("CSV cells that a spreadsheet would run (`= + - @`, tab, return) get a `'` in front", {
+  @Option("CSV cells that a spreadsheet would run as a formula (`= + - @`, tab, return) get the prefix `'`", {
     default: false,
   })
   @IsBoolean()
@@ -318,33 +323,35 @@ export class PolicySection {
   @IsBoolean()
   readonly strictClassFilter?: boolean;
 
-  @Option('silences the line about master posture at the start of the process', { default: false })
+  @Option('the start logs no warning about agents with the master key', { default: false })
   @IsBoolean()
   readonly suppressMasterKeyWarning?: boolean;
 
   @Option(
-    'agents with `identity: { role }` read rows that name the role or nobody, not those that name everyone (`*`)',
+    'agents with `identity: { role }` read rows whose ACL names the role and rows without an ACL, but not rows whose ACL names everyone (`*`)',
     { default: false },
   )
   @IsBoolean()
   readonly strictRole?: boolean;
 
-  @Option('reserved markers in schema text refuse the call instead of being neutralised', { default: false })
+  @Option('a call is refused when the schema text contains reserved markers, instead of neutralising them', {
+    default: false,
+  })
   @IsBoolean()
   readonly promptMarkerStrict?: boolean;
 
   @Option(
-    'phrases, or `/patterns/i`, to look for in results; found ones are warned of in the log; `canaryAction: refuse` withholds the result',
+    'phrases, or `/patterns/i`, that are searched for in results; a match is logged as a warning; `canaryAction: refuse` withholds the result',
     { default: [] },
   )
   @IsTexts()
   readonly promptInjectionCanaries?: readonly string[];
 
-  @Option('what is done with a result that holds one of `promptInjectionCanaries`: `notify` or `refuse`')
+  @Option('what happens to a result that contains one of `promptInjectionCanaries`: `notify` or `refuse`')
   @IsIn(['notify', 'refuse', null])
   readonly canaryAction?: 'notify' | 'refuse' | null;
 
-  @Option('what a million tokens cost whoever reads results; adds `est_cost_usd` to records', {
+  @Option('price of a million input tokens of the model that reads results; adds `est_cost_usd` to records', {
     default: null,
   })
   @IsNumber()
@@ -352,7 +359,7 @@ export class PolicySection {
   @Nullable()
   readonly tokenCostPerMillionInput?: number | null;
 
-  @Option('what a million tokens cost at the embeddings endpoint; adds `embed_cost_usd` to records', {
+  @Option('price of a million tokens at the embeddings endpoint; adds `embed_cost_usd` to records', {
     default: null,
   })
   @IsNumber()
@@ -360,7 +367,7 @@ export class PolicySection {
   @Nullable()
   readonly embedCostPerMillionTokens?: number | null;
 
-  @Option('arguments that a built-in tool does not declare are refused, or passed over (`ignore`)', {
+  @Option('arguments that a built-in tool does not declare are refused, or ignored (`ignore`)', {
     default: 'refuse',
   })
   @IsIn(['refuse', 'ignore'])
@@ -371,19 +378,19 @@ export class PolicySection {
   @Min(0)
   readonly defaultRecursionDepth?: number;
 
-  @Option('calls that the operation log keeps', { default: 1000 })
+  @Option('number of calls in the operation log', { default: 1000 })
   @IsInt()
   @Min(1)
   @Max(1_000_000)
   readonly maxLogSize?: number;
 
-  @Option('what each tenant may take of the data, over all agents: [budgets](configuration.md#budgets)')
+  @Option('the data that each tenant may use, over all agents: [budgets](configuration.md#budgets)')
   @Nested(BudgetConfig)
   @Nullable()
   readonly tenantBudget?: BudgetConfig | null;
 
   @Option(
-    'the secret behind [pseudonyms](masking.md#pseudonyms), at least 32 characters, the same on every replica',
+    'the secret of the HMAC behind [pseudonyms](masking.md#pseudonyms), at least 32 characters, the same on every replica',
   )
   @IsString()
   @MinLength(32)

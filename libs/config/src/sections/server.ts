@@ -25,7 +25,7 @@ import {
 
 /** So many within so many seconds. */
 export class RateLimitConfig {
-  @Option('how many within one window', { required: true })
+  @Option('maximum number within one window', { required: true })
   @IsInt()
   @Min(1)
   readonly limit!: number;
@@ -36,42 +36,42 @@ export class RateLimitConfig {
   readonly window!: number;
 }
 
-/** The section `server`: where MCP is served, and within which limits. */
+/** The section `server`: the address, the limits and the path of MCP. */
 export class ServerSection {
   @Option('address to listen on; see [binding](#binding)')
   @IsText()
   readonly host: string = '127.0.0.1';
 
-  @Option('0 takes a free one')
+  @Option('the port; 0: any free one')
   @IsInt()
   @Min(0)
   @Max(65_535)
   readonly port: number = 3001;
 
-  @Option('where MCP is served')
+  @Option('the path of MCP')
   @IsString()
   @Matches(/^\/[A-Za-z0-9/_-]*$/)
   readonly path: string = '/mcp';
 
   @Option(
-    'the URL of `path` as clients know it, where the first `audience` of [OAuth](oauth.md) is another; in challenges and metadata',
+    'the URL of `path` for clients, if it differs from the first `audience` of [OAuth](oauth.md); used in challenges and metadata',
   )
   @IsString()
   @Matches(/^https?:\/\//)
   @Nullable()
   readonly publicUrl: string | null = null;
 
-  @Option('bytes of one request')
+  @Option('maximum bytes of one request')
   @IsInt()
   @Min(1)
   readonly maxBodySize: number = 1_048_576;
 
-  @Option('seconds between signs of life on a stream; 0 or less: none')
+  @Option('seconds between two heartbeats on a stream; 0 or less: none')
   @IsNumber()
   readonly heartbeatInterval: number = 2;
 
   @Option(
-    'calls of one principal that run at once in a process; twice as many wait up to 10 s for one of them to end, more are refused, `rate_limited`; null: unbounded',
+    'calls of one principal that run concurrently in a process. Twice as many wait up to 10 s for one of them to end; further ones are refused (`rate_limited`); null: unbounded',
   )
   @IsInt()
   @Min(1)
@@ -79,7 +79,7 @@ export class ServerSection {
   readonly maxRunningCalls: number | null = 20;
 
   @Option(
-    '[streamed answers](streaming.md#limits), and separately listening streams, served at once; null: unbounded',
+    '[streamed answers](streaming.md#limits), and separately listening streams, that are served concurrently; null: unbounded',
   )
   @IsInt()
   @Min(1)
@@ -87,14 +87,14 @@ export class ServerSection {
   readonly maxConcurrentDispatchers: number | null = 100;
 
   @Option(
-    'connections open at once; further ones are closed. Headers have 15 s to arrive, whole requests 60 s',
+    'maximum open connections; further ones are closed. Headers must arrive within 15 s, whole requests within 60 s',
   )
   @IsInt()
   @Min(1)
   readonly maxConnections: number = 10_000;
 
   @Option(
-    'exact origins, or `.example.com` for a domain and its subdomains; empty: none but loopback while anonymous on loopback, else any',
+    'exact origins, or `.example.com` for a domain and its subdomains; empty: only loopback origins while anonymous callers are admitted on a loopback address, otherwise any',
   )
   @IsTexts()
   readonly allowedOrigins: readonly string[] = [];
@@ -115,34 +115,34 @@ export class ServerSection {
   @IsBoolean()
   readonly requireContentLength: boolean = true;
 
-  @Option('seconds a client has to answer a question')
+  @Option('seconds that a client has to answer a request, approvals included')
   @IsNumber()
   @IsPositive()
   @Max(86_400)
   readonly approvalTimeout: number = 300;
 
   @Option(
-    'seals what clients carry between the rounds of a call; at least 32 characters. Without it replicas share one by themselves',
+    'encrypts the state that clients return in the next round of a call; at least 32 characters; null: a random key that replicas share over Redis',
   )
   @IsString()
   @MinLength(32)
   @Nullable()
   readonly stateKey: string | null = null;
 
-  @Option('earlier keys: what they sealed is still accepted')
+  @Option('earlier keys: state that they encrypted is still accepted')
   @IsArray()
   @IsString({ each: true })
   @MinLength(32, { each: true })
   readonly previousStateKeys: readonly string[] = [];
 
   @Option(
-    "`strict`: a message of a revision with sessions needs one that is known and the caller's own, 400 without an id, 404 with any other; `initialize` alone needs none. `lenient`: it is served all the same, and an id that is not the caller's session is a mere label",
+    '`strict`: every message except `initialize` needs the id of a session of the caller, in revisions with sessions: 400 without an id, 404 with any other. `lenient`: such messages are served, and an id that is not a session of the caller is used only as a label',
   )
   @IsIn(['lenient', 'strict'])
   readonly sessions: 'lenient' | 'strict' = 'lenient';
 
   @Option(
-    'seconds that running calls and tasks have to end in when the process is [asked to](replicas.md#ending-one)',
+    'seconds in which running calls and tasks must end when the process is [asked to end](replicas.md#ending-one)',
   )
   @IsNumber()
   @Min(0)
@@ -150,14 +150,14 @@ export class ServerSection {
   readonly drainTimeout: number = 30;
 
   @Option(
-    '`{ limit, window }` (seconds) per remote address, before authentication, on all routes that ask who is calling together; an IPv6 caller is its /64',
+    '`{ limit, window }` (seconds) per remote address, before authentication, over all routes that need credentials; an IPv6 caller is counted by its /64',
   )
   @Nested(RateLimitConfig)
   @Nullable()
   readonly preAuthRateLimit: RateLimitConfig | null = null;
 
   @Option(
-    'per principal, counted over all replicas: every message but `ping` and calls of tools, which have [their own](agents.md), and requests to routes beside MCP; then 429 with `Retry-After`. null: no limit',
+    'per principal, over all replicas: every message except `ping` and calls of tools, which have [their own](agents.md), and every request to routes beside MCP. Above it: 429 with `Retry-After`. null: no limit',
   )
   @Nested(RateLimitConfig)
   @Nullable()

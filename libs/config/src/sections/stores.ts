@@ -13,7 +13,7 @@ const HEADER_VALUE = /^[\x21-\x7e]+$/;
 /** The section `database`: the MongoDB that holds the rows. */
 export class DatabaseSection {
   @Option(
-    'or a `mongodb://` / `mongodb+srv://` URI; beside a Parse Server its own database, default null: no direct access',
+    '`embedded`, or a `mongodb://` / `mongodb+srv://` URI; with a Parse Server, the database of that server; default there null: no direct access',
   )
   @IsString()
   @Matches(/^(embedded|mongodb(\+srv)?:\/\/.+)$/)
@@ -49,22 +49,25 @@ export class ParseSection {
   @Nullable()
   readonly appId: string | null = null;
 
-  @Option('null: every agent is one in client mode, and `database.uri` is needed')
+  @Option('null: every agent must be in client mode, and `database.uri` is needed')
   @IsString()
   @Matches(HEADER_VALUE)
   @Nullable()
   readonly masterKey: string | null = null;
 
-  @Option('for servers that ask clients for one')
+  @Option('for servers that require one')
   @IsString()
   @Matches(HEADER_VALUE)
   @Nullable()
   readonly restApiKey: string | null = null;
 
   /** Read as `liveQuery.url`. */
-  @Option('`wss://…`: where [changes](#subscriptions) come from when it can; null: the database', {
-    default: null,
-  })
+  @Option(
+    '`wss://…`: the source of [changes](#subscriptions) where it can serve the agent; null: the database',
+    {
+      default: null,
+    },
+  )
   @IsString()
   @Matches(ANY_URL)
   @Nullable()
@@ -76,14 +79,14 @@ export type ParseConfig = Plain<ParseSection>;
 /** The section `redis`: what replicas share. */
 export class RedisSection {
   @Option(
-    '`redis://` or `rediss://`: what [replicas](replicas.md) share; null: one process keeps it in memory',
+    '`redis://` or `rediss://`: the state that [replicas](replicas.md) share; null: the memory of this process',
   )
   @IsString()
   @Matches(/^rediss?:\/\//)
   @Nullable()
   readonly url: string | null = null;
 
-  @Option('what every key and channel begins with; installations on one Redis need different ones')
+  @Option('prefix of every key and channel; installations on one Redis need different ones')
   @IsString()
   @Matches(/^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$/)
   readonly prefix: string = 'parley';
