@@ -15,7 +15,7 @@ const keyOf = (agent: string) => process.env[`${agent.toUpperCase()}_KEY`] ?? `$
       database: { uri: process.env['MONGODB_URI'] ?? 'embedded', seed: 'seed.json' },
       // Whatever changes something needs a person's yes, each time.
       policy: { requireApprovalFor: ['write', 'admin'] },
-      // `client`: who sits at the calling client. `desk`: the chief, at /mcp/approvals.
+      // `client`: the person at the calling client. `desk`: the chief, over /mcp/approvals.
       approvals: { mode: process.env['APPROVALS'] === 'desk' ? 'desk' : 'client', approvers: ['chief'] },
       agents: {
         visitor: { permissions: 'readonly' },

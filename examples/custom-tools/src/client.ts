@@ -1,4 +1,4 @@
-// A client as an agent has one, with a person in front of it: shows progress, answers questions, gives up when told to.
+// An MCP client with a person in front of it: shows progress, answers questions, and cancels on request.
 //   client TOOL [JSON] [--as AGENT] [--answer JSON] [--impatient]
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { parseArgs } from 'node:util';

@@ -4,7 +4,7 @@ import { z } from 'zod';
 
 const Season = z.object({ open: z.boolean() });
 
-/** A tool that brings another one, for a while. Clients that listen are told that the list has changed. */
+/** A tool that registers another tool for a while. Clients with a listening stream are notified that the list changed. */
 @Injectable()
 export class SeasonTools {
   private remove: (() => void) | null = null;

@@ -30,7 +30,7 @@ export class StockTools {
     return { item, stock: left['stock'] };
   }
 
-  /** Asks the person at the client what the agent cannot know. What comes before `ask` may run twice: it has no effects. */
+  /** Asks the person at the client. The code before `ask` may run twice, so it has no effects. */
   @Tool({
     name: 'ask_where',
     description: 'Asks the person at the client where an arrival should go.',

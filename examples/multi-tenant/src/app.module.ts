@@ -1,7 +1,7 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { ParleyModule } from '@parley/server';
 
-/** Whoever the token was issued for belongs to one organisation, and rows belong to one. */
+/** Every user belongs to one organisation, and so does every row. */
 const perOrganisation = { tenantId: { claim: 'org' }, identity: { role: 'agents' } };
 
 export const policy = {

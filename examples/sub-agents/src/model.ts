@@ -9,7 +9,7 @@ export interface Step {
 /** What decides about the next step. */
 export abstract class Model {
   /**
-   * @param tools what it is told that it may call
+   * @param tools the tools that it may call
    * @param answers to the steps so far, as texts
    * @returns null when it is done
    */

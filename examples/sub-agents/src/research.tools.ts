@@ -60,7 +60,7 @@ export class ResearchTools {
     return { tools, steps, answers };
   }
 
-  /** Never more than whoever called: of each list what both have; nothing in common, or a higher tier, is refused. */
+  /** Never more rights than the caller: each list is the intersection. An empty intersection or a higher tier is refused. */
   private async researcherFor(call: ToolCall, classes: readonly string[]): Promise<RequestContext> {
     try {
       return await this.subAgents.delegate(call, {

@@ -27,7 +27,7 @@ export interface TestingOptions extends Sections {
   readonly providers?: readonly Provider[];
   /** Modules whose exports these inject. Default none. */
   readonly imports?: NonNullable<ModuleMetadata['imports']> | readonly DynamicModule[];
-  /** Override providers of Parley (docs/guide/module.md#seams). Default none. */
+  /** Override providers of Parley (docs/guide/module.md#overridable-providers). Default none. */
   readonly seams?: readonly Provider[];
   /** The open environment gates. Default: none; `process.env` is not read. */
   readonly gates?: 'open' | Partial<EnvironmentGates>;

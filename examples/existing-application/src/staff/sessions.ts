@@ -22,7 +22,7 @@ export class Sessions {
     return token.setExpirationTime('1h').sign(this.secret);
   }
 
-  /** Whose session an `Authorization` header shows; null for none, and for whoever has left since. */
+  /** The employee of the session in an `Authorization` header; null: no session, or a former employee. */
   async employeeOf(authorization: string | undefined): Promise<Employee | null> {
     const token = BEARER.exec(authorization ?? '')?.[1];
     if (token === undefined) return null;
