@@ -120,7 +120,7 @@ function isOddSegment(segment: string): boolean {
  * @throws Refused `invalid_query`, `security_blocked` (denied_internal_field)
  */
 export function assertFieldPath(path: string): void {
-  if (path.split('.').some(isOddSegment)) {
+  if (path.includes('.') ? path.split('.').some(isOddSegment) : isOddSegment(path)) {
     throw new Refused(refusals.invalidQuery(`'${path.slice(0, 128)}' is not a field name`));
   }
   assertNotInternal(path);

@@ -119,7 +119,7 @@ export function isInternalField(segment: string): boolean {
 
 /** A dotted path is internal when any of its segments is: `user._hashed_password`, `_rperm.0`. */
 export function hasInternalSegment(path: string): boolean {
-  return path.split('.').some(isInternalField);
+  return path.includes('.') ? path.split('.').some(isInternalField) : isInternalField(path);
 }
 
 /**

@@ -11,10 +11,14 @@ export type GovernedPipeline = readonly Readonly<Record<string, unknown>>[];
 
 /** The conjunction of constraints without empty ones; the empty constraint when none is left. */
 export function allOf(...parts: readonly (Where | null | undefined)[]): Where {
-  const kept = parts.filter(
-    (part): part is Where => part !== null && part !== undefined && Object.keys(part).length > 0,
-  );
-  return kept.length <= 1 ? (kept[0] ?? {}) : { $and: kept };
+  let first: Where | undefined;
+  let all: Where[] | undefined;
+  for (const part of parts) {
+    if (!part || Object.keys(part).length === 0) continue;
+    if (first === undefined) first = part;
+    else (all ??= [first]).push(part);
+  }
+  return all ? { $and: all } : (first ?? {});
 }
 
 export type PlainObject = Readonly<Record<string, unknown>>;

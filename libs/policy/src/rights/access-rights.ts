@@ -37,13 +37,14 @@ export class AccessRights {
   private readonly verdicts = new Map<string, PermissionVerdict>();
   private readonly columns = new Map<string, ProtectedColumns | null>();
 
+  /** The master key: rights of users and roles do not apply. */
+  readonly unlimited: boolean;
+
   constructor(
     private readonly schemas: SchemaSnapshot,
     readonly principals: Principals,
-  ) {}
-
-  get unlimited(): boolean {
-    return this.principals.strings === null;
+  ) {
+    this.unlimited = principals.strings === null;
   }
 
   /** The gate of class-level permissions. `describe` needs `find` or `get`. */

@@ -54,6 +54,16 @@ describe('the filter of an agent', () => {
     expect(await filterOf(agent)).toBe(await filterOf(agent));
   });
 
+  it('is there without waiting unless a function of the agent or of a parent has to be called', async () => {
+    const fixedOf = (agent: Agent) => scopes.of(schemas, agent, MASTER_PRINCIPALS).fixedAgentFilter('Post');
+    const limited = root({ filters: { Post: { status: 'live' } } });
+    const below = deriveAgent(limited, { filters: { Post: { level: 'b' } } });
+    for (const agent of [root({}), limited, below]) expect(fixedOf(agent)).toEqual(await filterOf(agent));
+    const computed = root({ filters: { Post: () => ({ status: 'live' }) } });
+    expect(fixedOf(computed)).toBeUndefined();
+    expect(fixedOf(deriveAgent(computed, { filters: { Post: { level: 'b' } } }))).toBeUndefined();
+  });
+
   it('is asked anew on every call when it is a function, with the agent it limits', async () => {
     const seen: unknown[] = [];
     const shape = compileAgentDefinition('x', {

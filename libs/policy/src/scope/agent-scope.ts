@@ -92,8 +92,8 @@ export class AgentScope {
     const name = this.admit(agent, className);
     if (typeof name !== 'string') return name;
     const answer = this.existing(name, className as string);
-    if (isRefusal(answer) || operation === null) return answer;
-    return this.rights.gate(name, operation) ?? answer;
+    if (operation === null || isRefusal(answer)) return answer;
+    return this.permitted(name, operation) ?? answer;
   }
 
   /** The class gate for a class that may not exist yet. @returns its canonical name */
@@ -150,8 +150,8 @@ export class AgentScope {
           this.misconfigured(name, className) ??
           this.existing(name, className);
         const operation = SITE_OPERATIONS[site];
-        if (isRefusal(answer) || operation === null) return answer;
-        return this.rights.gate(name, operation) ?? answer;
+        if (operation === null || isRefusal(answer)) return answer;
+        return this.permitted(name, operation) ?? answer;
       },
     };
   }
@@ -164,6 +164,11 @@ export class AgentScope {
   /** @throws Refused when a filter function returns no usable constraint */
   agentFilter(agent: Agent, className: string): Promise<Where | null> {
     return this.declared.agentFilter(agent, className);
+  }
+
+  /** The same where no function has to be called; undefined where one has: then `agentFilter` calls it. */
+  fixedAgentFilter(className: string): Where | null | undefined {
+    return this.declared.fixedAgentFilter(className);
   }
 
   canonicalFilter(className: string): Where | null {
@@ -200,6 +205,11 @@ export class AgentScope {
     if (!declared.masks) return { ...declared, readable, guarded };
     // The stricter rule applies: a masked column that is also protected is not returned in masked form.
     return { ...declared, readable, guarded, masks: withoutColumns(declared.masks, columns) };
+  }
+
+  /** The gate of class-level permissions, which the master key passes. */
+  private permitted(name: string, operation: ClassOperation | 'describe'): Refusal | null {
+    return this.rights.unlimited ? null : this.rights.gate(name, operation);
   }
 
   private hiddenFrom(agent: Agent, name: string, asWritten: string): Refusal | null {

@@ -31,7 +31,8 @@ import { translateWhere } from '../where/translate-where.js';
 export class DeclaredScope {
   private readonly accesses = new Map<string, ClassAccess>();
   private readonly issues = new Map<string, readonly BindingIssue[]>();
-  private readonly filters = new Map<string, Where | null>();
+  private readonly canonicalFilters = new Map<string, Where | null>();
+  private readonly ownFilters = new Map<string, Where | null>();
   private namesWithheld: WithheldNames | null | undefined;
 
   readonly policy: Policy;
@@ -123,8 +124,16 @@ export class DeclaredScope {
     return allOf(await this.outer.agentFilter(agent.parent ?? agent, className), own);
   }
 
+  /** The same where no function has to be called; undefined where one has. */
+  fixedAgentFilter(className: string): Where | null | undefined {
+    const own = this.ownFixedFilter(className);
+    if (own === undefined || !this.outer) return own;
+    const inherited = this.outer.fixedAgentFilter(className);
+    return inherited === undefined ? undefined : allOf(inherited, own);
+  }
+
   canonicalFilter(className: string): Where | null {
-    return this.remembered(`canonical:${className}`, () =>
+    return kept(this.canonicalFilters, className, () =>
       this.translated(this.classPolicy(className).canonicalFilter, className),
     );
   }
@@ -180,9 +189,11 @@ export class DeclaredScope {
 
   /** Undefined when a function computes it. */
   private ownFixedFilter(className: string): Where | null | undefined {
+    const known = this.ownFilters.get(className);
+    if (known !== undefined) return known;
     const fixed = fixedFilter(this.shape.filters, className);
     if (fixed === undefined) return undefined;
-    return this.remembered(`agent:${className}`, () => this.translated(fixed, className));
+    return kept(this.ownFilters, className, () => this.translated(fixed, className));
   }
 
   private async ownComputedFilter(agent: Agent, className: string): Promise<Where> {
@@ -200,14 +211,6 @@ export class DeclaredScope {
     }
   }
 
-  private remembered(key: string, work: () => Where | null): Where | null {
-    const known = this.filters.get(key);
-    if (known !== undefined) return known;
-    const where = work();
-    this.filters.set(key, where);
-    return where;
-  }
-
   private translated(constraint: Where | null, className: string): Where | null {
     return constraint && this.translate(constraint, className);
   }
@@ -221,6 +224,19 @@ export class DeclaredScope {
       { strictPointerShapes: false, checkFields: false },
     );
   }
+}
+
+/** A translated filter, kept by class. */
+function kept(
+  filters: Map<string, Where | null>,
+  className: string,
+  translate: () => Where | null,
+): Where | null {
+  const known = filters.get(className);
+  if (known !== undefined) return known;
+  const where = translate();
+  filters.set(className, where);
+  return where;
 }
 
 /**

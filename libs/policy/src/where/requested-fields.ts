@@ -22,8 +22,16 @@ const MAX_KEYS = 64;
  * read, `ALWAYS_KEEP` remains.
  * @throws Refused `invalid_argument`, `access_denied` for a field whose mask is `deny`
  */
-export function parseKeys(keys: unknown, access: ClassAccess): string[] | undefined {
+export function parseKeys(keys: unknown, access: ClassAccess): readonly string[] | undefined {
   const asked = requestedKeys(keys);
+  const { projections } = plansOf(access);
+  // Key names contain no comma, so the text stands for one list.
+  const text = asked.join();
+  if (projections.has(text)) return projections.get(text);
+  return keep(projections, text, projectionOf(asked, access));
+}
+
+function projectionOf(asked: readonly string[], access: ClassAccess): readonly string[] | undefined {
   if (asked.length === 0) {
     const shown = shownColumns(access);
     return shown === null ? undefined : readableFields(shown);
@@ -32,6 +40,30 @@ export function parseKeys(keys: unknown, access: ClassAccess): string[] | undefi
     .map((key) => access.names.wirePath(key))
     .filter((path) => !hasInternalSegment(path) && isRequestable(path, access));
   return [...new Set([...wire, ...ALWAYS_KEEP])];
+}
+
+/** What names alone decide for one access: kept with it, so it ends with the policy and the schema behind it. */
+interface RequestPlans {
+  readonly projections: Map<string, readonly string[] | undefined>;
+  readonly orders: Map<string, readonly SortKey[]>;
+}
+
+const plans = new WeakMap<ClassAccess, RequestPlans>();
+
+/** Of each kind for one access, and characters of each. Callers choose the names: a full map starts anew. */
+const MAX_PLANS = 32;
+const MAX_PLAN_TEXT = 256;
+
+function plansOf(access: ClassAccess): RequestPlans {
+  let known = plans.get(access);
+  if (!known) plans.set(access, (known = { projections: new Map(), orders: new Map() }));
+  return known;
+}
+
+function keep<T>(plansByText: Map<string, T>, text: string, plan: T): T {
+  if (plansByText.size >= MAX_PLANS) plansByText.clear();
+  if (text.length <= MAX_PLAN_TEXT) plansByText.set(text, plan);
+  return Object.freeze(plan);
 }
 
 /** An allowlist as a projection, without internal columns that a declaration may contain by mistake. */
@@ -110,9 +142,16 @@ const MAX_SORT_KEYS = 32;
  * Parses `"-createdAt,title"` into sort keys; none for an empty order. The first mention of a field counts.
  * @throws Refused `invalid_argument`, `access_denied`
  */
-export function parseOrder(order: unknown, access: ClassAccess): SortKey[] {
-  if (order === undefined || order === null || order === '') return [];
+export function parseOrder(order: unknown, access: ClassAccess): readonly SortKey[] {
+  if (order === undefined || order === null || order === '') return NO_ORDER;
   if (typeof order !== 'string') throw invalidArgument("order is text such as '-createdAt,title'");
+  const { orders } = plansOf(access);
+  return orders.get(order) ?? keep(orders, order, sortKeys(order, access));
+}
+
+const NO_ORDER: readonly SortKey[] = Object.freeze([]);
+
+function sortKeys(order: string, access: ClassAccess): readonly SortKey[] {
   const keys = new Map<string, SortKey>();
   for (const entry of order.split(',').map((part) => part.trim())) {
     const key = sortKey(entry, access);

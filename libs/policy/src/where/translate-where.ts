@@ -50,7 +50,7 @@ export function translateWhere(
 }
 
 class Translation {
-  private readonly verdicts = new Map<string, Refusal | null>();
+  private verdicts: Map<string, Refusal | null> | undefined;
   private readonly checkFields: boolean;
   private crossClassQueries = 0;
 
@@ -69,11 +69,16 @@ class Translation {
   }
 
   private conjunction(where: PlainObject, access: ClassAccess, level: number): Where {
-    return merged(
-      Object.entries(where).flatMap(([key, value]) =>
-        key.startsWith('$') ? this.clause(key, value, access, level) : this.field(key, value, access, level),
-      ),
-    );
+    const clauses: Where[] = [];
+    for (const key of Object.keys(where)) {
+      const value = where[key];
+      clauses.push(
+        ...(key.startsWith('$')
+          ? this.clause(key, value, access, level)
+          : this.field(key, value, access, level)),
+      );
+    }
+    return merged(clauses);
   }
 
   private clause(operator: string, operand: unknown, access: ClassAccess, level: number): Where[] {
@@ -158,17 +163,20 @@ class Translation {
 
   /** Cached: one verdict per class and query. */
   private judgeClass(className: string): Refusal | null {
-    const known = this.verdicts.get(className);
+    const verdicts = (this.verdicts ??= new Map());
+    const known = verdicts.get(className);
     if (known !== undefined) return known;
     const answer = this.reach.reach(className, 'pointer');
     const verdict = isRefusal(answer) ? answer : null;
-    this.verdicts.set(className, verdict);
+    verdicts.set(className, verdict);
     return verdict;
   }
 }
 
 /** All clauses in one object when their keys are distinct, else combined with `$and`. */
 function merged(clauses: readonly Where[]): Where {
+  const [only] = clauses;
+  if (only && clauses.length === 1) return only;
   const keys = new Set(clauses.flatMap((clause) => Object.keys(clause)));
   const apart = keys.size === clauses.reduce((sum, clause) => sum + Object.keys(clause).length, 0);
   return apart ? Object.fromEntries(clauses.flatMap((clause) => Object.entries(clause))) : { $and: clauses };
