@@ -1,5 +1,6 @@
-import type { Environment } from '#config';
-import { closeWithin, loadWithPlugins, openDatabase } from '#instance';
+import { type Environment, processCount } from '#config';
+import { closeWithin, type LoadedService, loadWithPlugins, openDatabase } from '#instance';
+import { endWithFailure, isOneOfSeveral, obeyFirstProcess } from './processes/one-of-several.js';
 
 /** Milliseconds that the database may take to close. */
 const DATABASE_TIMEOUT = 2_000;
@@ -17,7 +18,27 @@ export interface RunningService {
  * @throws ConfigError when the configuration, the seed or the environment does not permit a start
  */
 export async function serve(env: Environment, cwd: string): Promise<RunningService> {
+  if (isOneOfSeveral(env)) {
+    try {
+      const service = await open(await loadWithPlugins(env, cwd, { start: 'http' }), env);
+      obeyFirstProcess(service);
+      return service;
+    } catch (error) {
+      return endWithFailure(error);
+    }
+  }
   const loaded = await loadWithPlugins(env, cwd, { start: 'http' });
+  const service = await (processCount(loaded.config.server) === 1
+    ? open(loaded, env)
+    : (await import('./processes/first-process.js')).serveFromSeveral(loaded, env));
+  process.on('SIGHUP', () => void service.reload());
+  closeOnSignals(() => service.close());
+  process.stderr.write(`Parley listening on ${service.url}\n`);
+  return service;
+}
+
+/** Serves from this process. */
+async function open(loaded: LoadedService, env: Environment): Promise<RunningService> {
   // The database starts on its own thread while the framework, most of the start-up time, loads on this one.
   const opening = openDatabase(loaded.config.database);
   const loading = import('./http-service.js');
@@ -30,9 +51,6 @@ export async function serve(env: Environment, cwd: string): Promise<RunningServi
       const { Logger } = await import('@nestjs/common');
       await closeWithin(DATABASE_TIMEOUT, [['the database', () => database.close()]], new Logger('Parley'));
     };
-    process.on('SIGHUP', () => void service.reload());
-    closeOnSignals(close);
-    process.stderr.write(`Parley listening on ${service.url}\n`);
     return { url: service.url, reload: () => service.reload(), close };
   } catch (error) {
     await database.close();

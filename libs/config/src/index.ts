@@ -16,14 +16,20 @@ export {
   withEnvironmentFiles,
 } from './environment.js';
 export { checkedConfig, configOf, configPath, loadConfig, type LoadedConfig } from './load-config.js';
-export { configFile, type ConfigReference, type Environment } from './read-config-file.js';
+export {
+  configFile,
+  type ConfigReference,
+  type Environment,
+  PROCESS_VARIABLE,
+  processNumber,
+} from './read-config-file.js';
 export { isSection } from './schema/schema-node.js';
 export type { AgentConfig } from './sections/agents.js';
 export type { AuditConfig, MongoSinkConfig } from './sections/audit.js';
 export { type AuthRuleConfig, type OAuthConfig, resourceUrls } from './sections/auth.js';
 export { type LlmConfig, llmOf } from './sections/models.js';
 export type { LoggingConfig } from './sections/observability.js';
-export { isLoopbackHost, startErrors, type StartKind } from './sections/server.js';
+export { isLoopbackHost, processCount, startErrors, type StartKind } from './sections/server.js';
 export type { DatabaseConfig, LiveQueryConfig, ParseConfig } from './sections/stores.js';
 export { logSecurityWarnings } from './security-warnings.js';
 export { ConfigVersions, type ConfigVersion, type VersionChange } from './versions/config-versions.js';

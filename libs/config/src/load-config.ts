@@ -165,10 +165,21 @@ export function configOf(
     found = [],
   }: ConfigSource = {},
 ): LoadedConfig {
+  const section = options['server'];
+  const processes = isSection(section) ? (section['processes'] ?? 1) : 1;
+  const alone: ConfigFault[] =
+    processes === 1
+      ? []
+      : [
+          {
+            path: 'server.processes',
+            message: 'only for the service: an application starts its own processes',
+          },
+        ];
   const reading = { path: name, base, cwd: base, env: {}, declared, filters, known: [], tools: null };
   return compiled(options, {
     ...reading,
-    errors: [...found],
+    errors: [...found, ...alone],
     ...(environment && { start: { kind: 'http', env: environment } }),
   });
 }
@@ -291,7 +302,7 @@ function withDefaults(
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
     approvals: { ...defaultsOf(ApprovalsSection), ...given.approvals },
     console: { ...defaultsOf(ConsoleSection), ...given.console },
-    audit: auditConfig(given.audit, base),
+    audit: auditConfig(given.audit, base, env),
     policy: given.policy ?? {},
     embeddings: given.embeddings ? { ...defaultsOf(EmbeddingsSection), ...given.embeddings } : null,
     llm: { ...defaultsOf(LlmSection), ...given.llm },

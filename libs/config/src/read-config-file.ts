@@ -6,6 +6,15 @@ import { readSecretFile, SecretFileError } from './secret-file.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** Which of several processes this is: the first process sets it when it starts the others. */
+export const PROCESS_VARIABLE = 'PARLEY_PROCESS';
+
+/** The number of this process among several, from 1; null: it is the only one, or the first one. */
+export function processNumber(env: Environment): number | null {
+  const number = Number(env[PROCESS_VARIABLE]);
+  return Number.isInteger(number) && number > 0 ? number : null;
+}
+
 const REFERENCE = /\$\{(?:file:([^}]+)|([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?)\}/g;
 
 /** Where a part of a value came from. */

@@ -2,11 +2,13 @@ import type { INestApplicationContext, Logger } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { AuditBook, SINK_STATES } from '#audit';
 import { SharedState } from '#state';
-import { type ParleyConfig, ConfigError, ConfigVersions, type Environment } from '#config';
+import { type ParleyConfig, ConfigError, ConfigVersions, type Environment, processNumber } from '#config';
 import { TaskQueue, TaskWorker } from '#tasks';
 import { McpEdge } from '#streaming';
 import { SubscriptionManager } from '#subscriptions';
 import {
+  channelTo,
+  metricsOfAll,
   MetricsListener,
   type Observability,
   openMetrics,
@@ -24,7 +26,7 @@ export async function openObservability(
 ): Promise<Observability> {
   const [tracing, counted] = await Promise.all([
     openTracing(traces, env, productVersion(), log),
-    metrics.port === null ? null : openMetrics(),
+    metrics.port === null ? null : openMetrics(processNumber(env)),
   ]);
   return { tracing, metrics: counted };
 }
@@ -35,11 +37,13 @@ export async function showMetrics(
   { metrics }: Observability,
   { metrics: { port, host } }: Pick<ParleyConfig, 'metrics'>,
   log: Pick<Logger, 'log'>,
+  env: Environment,
 ): Promise<() => Promise<void>> {
   if (!metrics || port === null) return () => Promise.resolve();
   readFrom(app, metrics);
   try {
-    const listener = await MetricsListener.open(metrics, { port, host });
+    const served = processNumber(env) === null ? metrics : metricsOfAll(metrics, channelTo(process));
+    const listener = await MetricsListener.open(served, { port, host });
     log.log(`Metrics on http://${host.includes(':') ? `[${host}]` : host}:${listener.port}/metrics`);
     return () => listener.close();
   } catch (error) {

@@ -123,7 +123,7 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
    * @throws ConfigError
    */
   async begin(): Promise<void> {
-    const { loaded, serves = true, holdsTasks = false } = this.setting;
+    const { loaded, environment, serves = true, holdsTasks = false } = this.setting;
     const { app, log } = this;
     if (serves) logSecurityWarnings(loaded, log);
     await app.init();
@@ -131,7 +131,7 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
     if (!serves) return;
     followLists(app);
     if (holdsTasks) app.get(TaskService).begin();
-    this.hideMetrics = await showMetrics(app, this.resources.observed, loaded.config, log);
+    this.hideMetrics = await showMetrics(app, this.resources.observed, loaded.config, log, environment);
   }
 
   /** Follows the configuration file from now on, if the configuration has one. */

@@ -1,7 +1,9 @@
-import { resolve } from 'node:path';
+import { hostname } from 'node:os';
+import { join, resolve } from 'node:path';
 import type { FsyncPolicy } from '#audit';
 import type { ConfigFault } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
+import { type Environment, processNumber } from '../read-config-file.js';
 import { defaultsOf } from '../schema/class-schema.js';
 import {
   ArrayMaxSize,
@@ -165,14 +167,29 @@ export class AuditSection {
 
 export type AuditConfig = Plain<AuditSection>;
 
-/** With every default; `base` is the folder of the configuration file. */
-export function auditConfig(given: Partial<AuditConfig> | undefined, base: string): AuditConfig {
+/**
+ * With every default; `base` is the folder of the configuration file. One of several processes has a name and a buffer of its own,
+ * the same ones after a restart.
+ */
+export function auditConfig(
+  given: Partial<AuditConfig> | undefined,
+  base: string,
+  env: Environment,
+): AuditConfig {
   const sinks = (given?.sinks ?? []).map((sink) => {
     const filled = { ...defaultsOf<object>(SINKS[sink.kind]), ...sink } as AuditSinkConfig;
     return filled.kind === 'file' ? { ...filled, path: resolve(base, filled.path ?? '') } : filled;
   });
   const config = { ...defaultsOf(AuditSection), ...given };
-  return { ...config, sinks, bufferFolder: resolve(base, config.bufferFolder) };
+  const bufferFolder = resolve(base, config.bufferFolder);
+  const number = processNumber(env);
+  if (number === null) return { ...config, sinks, bufferFolder };
+  return {
+    ...config,
+    sinks,
+    bufferFolder: join(bufferFolder, `process-${number}`),
+    replica: `${config.replica ?? hostname()}-${number}`,
+  };
 }
 
 /** What would keep no records, or show them to agents or strangers. */

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { isTruthy } from '#policy';
 import type { ConfigFault } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
@@ -47,6 +48,12 @@ export class ServerSection {
   @Min(0)
   @Max(65_535)
   readonly port: number = 3001;
+
+  @Option(
+    '[processes](processes.md) behind the port; `cores`: one for each core of the machine. More than one needs `redis.url`',
+  )
+  @AnyOf({ type: 'integer', minimum: 1, maximum: 256 }, { const: 'cores' })
+  readonly processes: number | 'cores' = 1;
 
   @Option('the path of MCP')
   @IsString()
@@ -177,6 +184,31 @@ export function isSafeAddress(text: string): boolean {
   return protocol === 'https:' || isLoopbackHost(hostname.replace(/^\[|\]$/g, ''));
 }
 
+/** How many processes serve. */
+export function processCount({ processes }: Pick<ServerSection, 'processes'>): number {
+  return processes === 'cores' ? availableParallelism() : processes;
+}
+
+/** What several processes cannot do. */
+function processErrors({ server, redis, audit }: ParleyConfig): ConfigFault[] {
+  if (processCount(server) === 1) return [];
+  const errors: ConfigFault[] = [];
+  if (redis.url === null)
+    errors.push({
+      path: 'server.processes',
+      message: 'several processes share sessions, limits, approvals and tasks over Redis: set redis.url',
+      related: ['redis.url'],
+    });
+  for (const [index, { kind }] of audit.sinks.entries())
+    if (kind === 'file')
+      errors.push({
+        path: `audit.sinks.${index}.kind`,
+        message: 'a file is written by one process: set server.processes to 1, or use mongodb or webhook',
+        related: ['server.processes'],
+      });
+  return errors;
+}
+
 /** What serves: a listener that others may reach, or a pipe of one client. */
 export type StartKind = 'http' | 'stdio';
 
@@ -192,6 +224,7 @@ export function startErrors(config: ParleyConfig, env: Environment, kind: StartK
   const { uri, seed } = config.database;
   if (uri === 'embedded' && seed !== null && !existsSync(seed))
     errors.push({ path: 'database.seed', message: `the seed file ${seed} cannot be read` });
+  if (kind === 'http') errors.push(...processErrors(config));
   const { host } = config.server;
   if (kind === 'stdio' || isLoopbackHost(host)) return errors;
   const anonymous = config.auth.some((rule) => 'anonymous' in rule);

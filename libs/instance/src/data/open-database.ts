@@ -17,6 +17,8 @@ export interface OpenDatabase {
   /** Null: none is configured. */
   readonly connection: MongoConnection | null;
   readonly kind: 'embedded' | 'mongodb' | 'none';
+  /** Where other processes reach it; null: none is configured. */
+  readonly uri: string | null;
   close(): Promise<void>;
 }
 
@@ -48,10 +50,10 @@ export function readSeedFile(path: string): Seed {
  * start: calls return an error and `/ready` reports it until the database is back.
  */
 export async function openDatabase({ uri, name, seed }: DatabaseConfig): Promise<OpenDatabase> {
-  if (uri === null) return { connection: null, kind: 'none', close: () => Promise.resolve() };
+  if (uri === null) return { connection: null, kind: 'none', uri: null, close: () => Promise.resolve() };
   if (uri !== 'embedded') {
     const connection = new MongoConnection({ uri, database: name });
-    return { connection, kind: 'mongodb', close: () => connection.close() };
+    return { connection, kind: 'mongodb', uri, close: () => connection.close() };
   }
   const parsed = seed === null ? null : readSeedFile(seed);
   const server = await EmbeddedMongo.start({});
@@ -67,7 +69,7 @@ export async function openDatabase({ uri, name, seed }: DatabaseConfig): Promise
     await close();
     throw error;
   }
-  return { connection, kind: 'embedded', close };
+  return { connection, kind: 'embedded', uri: server.uri, close };
 }
 
 /** Options of an embedded database. */

@@ -8,6 +8,9 @@ export interface MetricsAddress {
   readonly host: string;
 }
 
+/** What a scrape is answered with. */
+export type MetricsSource = Pick<ServiceMetrics, 'text' | 'contentType'>;
+
 /** Milliseconds. Scrapes within this time share one reading. */
 const FRESH = 250;
 
@@ -20,7 +23,7 @@ export class MetricsListener {
 
   private constructor(
     private readonly server: Server,
-    private readonly metrics: ServiceMetrics,
+    private readonly metrics: MetricsSource,
     private readonly loopback: boolean,
   ) {
     server.on('request', (request: IncomingMessage, response: ServerResponse) => {
@@ -29,7 +32,7 @@ export class MetricsListener {
   }
 
   /** @throws the socket's error when the address cannot be used */
-  static async open(metrics: ServiceMetrics, { port, host }: MetricsAddress): Promise<MetricsListener> {
+  static async open(metrics: MetricsSource, { port, host }: MetricsAddress): Promise<MetricsListener> {
     const server = createServer({ requestTimeout: 10_000, headersTimeout: 5_000, maxHeaderSize: 8_192 });
     server.maxConnections = 32;
     server.maxRequestsPerSocket = 1_000;

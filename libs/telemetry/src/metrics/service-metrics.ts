@@ -93,8 +93,13 @@ export class ServiceMetrics {
   /** Set when the tools are known: unknown names get no time series. */
   private isTool: (name: string) => boolean = () => false;
 
-  constructor(private readonly prometheus: typeof Prometheus) {
+  /** @param process its number where several processes serve; every value is labelled with it */
+  constructor(
+    private readonly prometheus: typeof Prometheus,
+    process: number | null = null,
+  ) {
     this.registry = new prometheus.Registry();
+    if (process !== null) this.registry.setDefaultLabels({ process: String(process) });
     this.tools = new BoundedNames(MAX_TOOLS, (name) => this.isTool(name));
     for (const [name, declared] of Object.entries(METRICS) as [MetricName, (typeof METRICS)[MetricName]][]) {
       const { help } = declared;
@@ -224,6 +229,6 @@ export class ServiceMetrics {
 }
 
 /** Creates the metrics. `prom-client` is loaded only here. */
-export async function openMetrics(): Promise<ServiceMetrics> {
-  return new ServiceMetrics(await import('prom-client'));
+export async function openMetrics(process: number | null = null): Promise<ServiceMetrics> {
+  return new ServiceMetrics(await import('prom-client'), process);
 }

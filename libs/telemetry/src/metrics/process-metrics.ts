@@ -1,0 +1,104 @@
+import type { MetricsSource } from './metrics-listener.js';
+
+/** How processes of one service talk to each other: the channel of `node:cluster`. */
+export interface ProcessChannel {
+  send(message: object): void;
+  /** @returns a function that stops it */
+  onMessage(receive: (message: object) => void): () => void;
+}
+
+/** `process` in a process that another one started, or what that one holds of it. */
+interface ProcessEnd {
+  send?: ((message: object) => unknown) | undefined;
+  on(event: 'message', receive: (message: object) => void): unknown;
+  off(event: 'message', receive: (message: object) => void): unknown;
+}
+
+export function channelTo(end: ProcessEnd): ProcessChannel {
+  return {
+    send: (message) => void end.send?.(message),
+    onMessage: (receive) => {
+      end.on('message', receive);
+      return () => void end.off('message', receive);
+    },
+  };
+}
+
+/** From a process to the first one, and back: the metrics of all. From the first one to each, and back: its own. */
+type MetricsMessage =
+  | { readonly parley: 'scrape' | 'metrics'; readonly id: number }
+  | { readonly parley: 'scraped' | 'measured'; readonly id: number; readonly text: string };
+
+/** Milliseconds for all processes; the metrics of one that does not answer are left out. */
+const PATIENCE = 2_000;
+
+const isMetricsMessage = (message: object): message is MetricsMessage =>
+  'parley' in message && 'id' in message && typeof message.id === 'number';
+
+let lastId = 0;
+
+/** Sends a message and waits for the answer that carries its id; null when none comes in time. */
+function answered(
+  channel: ProcessChannel,
+  question: 'scrape' | 'metrics',
+  answer: 'scraped' | 'measured',
+  patience: number,
+): Promise<string | null> {
+  const id = (lastId += 1);
+  return new Promise((resolve) => {
+    const end = (text: string | null) => {
+      clearTimeout(timer);
+      stop();
+      resolve(text);
+    };
+    const timer = setTimeout(() => end(null), patience);
+    const stop = channel.onMessage((message) => {
+      if (isMetricsMessage(message) && message.parley === answer && message.id === id && 'text' in message)
+        end(message.text);
+    });
+    channel.send({ parley: question, id });
+  });
+}
+
+/** In one of several processes: answers for its own metrics; a scrape gets those of all. */
+export function metricsOfAll(own: MetricsSource, first: ProcessChannel): MetricsSource {
+  first.onMessage((message) => {
+    if (!isMetricsMessage(message) || message.parley !== 'metrics') return;
+    void own.text().then((text) => first.send({ parley: 'measured', id: message.id, text }));
+  });
+  return {
+    contentType: own.contentType,
+    text: async () => (await answered(first, 'scrape', 'scraped', PATIENCE * 2)) ?? own.text(),
+  };
+}
+
+/** In the first process: answers scrapes of one process with the metrics of all. @param all those that run now */
+export function gatherMetrics(from: ProcessChannel, all: () => readonly ProcessChannel[]): void {
+  from.onMessage((message) => {
+    if (!isMetricsMessage(message) || message.parley !== 'scrape') return;
+    const texts = all().map((each) => answered(each, 'metrics', 'measured', PATIENCE));
+    void Promise.all(texts).then((found) => {
+      const text = joinedMetrics(found.filter((each) => each !== null));
+      from.send({ parley: 'scraped', id: message.id, text });
+    });
+  });
+}
+
+/** Several expositions as one: each metric once, with the samples of all. */
+export function joinedMetrics(texts: readonly string[]): string {
+  const metrics = new Map<string, { readonly head: string[]; readonly samples: string[] }>();
+  for (const text of texts) {
+    let current: { readonly head: string[]; readonly samples: string[] } | undefined;
+    for (const line of text.split('\n')) {
+      const [, name] = /^# HELP (\S+)/.exec(line) ?? [];
+      if (name !== undefined) {
+        current = metrics.get(name) ?? { head: [], samples: [] };
+        metrics.set(name, current);
+      }
+      if (line === '' || !current) continue;
+      if (!line.startsWith('#')) current.samples.push(line);
+      else if (!current.head.includes(line)) current.head.push(line);
+    }
+  }
+  return [...metrics.values()].map(({ head, samples }) => `${[...head, ...samples].join('\n')}\n`).join('\n');
+}

@@ -1,0 +1,42 @@
+import { ConfigError, type Environment, processNumber } from '#config';
+import type { RunningService } from '../serve.js';
+import { isOrder, type Report } from './messages.js';
+
+const report = (message: Report) => void process.send?.(message);
+
+/** Whether the first process of the service started this one. */
+export const isOneOfSeveral = (env: Environment): boolean =>
+  processNumber(env) !== null && process.send !== undefined;
+
+/**
+ * Obeys the first process. A signal to the group of processes, as a terminal or systemd sends it, reaches this one too: only
+ * SIGTERM ends it by itself, and a second one changes nothing.
+ */
+export function obeyFirstProcess(service: RunningService): void {
+  let closing = false;
+  const close = () => {
+    if (closing) return;
+    closing = true;
+    service.close().then(
+      () => process.exit(0),
+      () => process.exit(1),
+    );
+  };
+  process.on('SIGTERM', close);
+  process.on('SIGINT', () => undefined);
+  process.on('SIGHUP', () => undefined);
+  process.on('message', (message) => {
+    if (!isOrder(message)) return;
+    if (message.parley === 'close') close();
+    else void service.reload();
+  });
+  report({ parley: 'listening', url: service.url });
+}
+
+/** Tells the first process why this one cannot start, and ends it. */
+export async function endWithFailure(error: unknown): Promise<never> {
+  const text = error instanceof ConfigError ? error.message : String((error as Error).stack);
+  const message: Report = { parley: 'failed', text };
+  await new Promise((sent) => process.send?.(message, sent));
+  process.exit(1);
+}
