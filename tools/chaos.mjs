@@ -1,7 +1,10 @@
 // Three replicas behind a plain round-robin proxy, one of them killed (-9) every few seconds, under mixed bounded load.
 // Fails when a session is lost, an answer is missing after the client's retries, an approved write happens twice, or a task
-// does not end. `--seconds N` (default 60), `--every N` seconds between two kills (default 4).
+// does not end. `--seconds N` (default 60), `--every N` seconds between two kills (default 4). `--processes`: three processes of one
+// service (`server.processes`) instead, which starts each again by itself.
 import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -13,7 +16,11 @@ import { startRoundRobin } from './round-robin.mjs';
 const TASKS = 'io.modelcontextprotocol/tasks';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const { values } = parseArgs({
-  options: { seconds: { type: 'string', default: '60' }, every: { type: 'string', default: '4' } },
+  options: {
+    seconds: { type: 'string', default: '60' },
+    every: { type: 'string', default: '4' },
+    processes: { type: 'boolean', default: false },
+  },
 });
 const seconds = Number(values.seconds);
 const every = Number(values.every);
@@ -26,6 +33,7 @@ function launch(script, args, env, ready) {
   });
   return new Promise((resolve, reject) => {
     let told = '';
+    child.told = () => told;
     child.stderr.on('data', (chunk) => {
       told = (told + chunk).slice(-4000);
       const found = ready.exec(told)?.[1];
@@ -57,9 +65,50 @@ const database = await launch(
   /listening on (mongodb\S+)/,
 );
 const shared = { REDIS_URL: redis.url, MONGODB_URI: database.found };
-const replicas = await Promise.all([1, 2, 3].map(() => startReplica(shared)));
-const proxy = await startRoundRobin(replicas);
-const url = `http://127.0.0.1:${proxy.port}/mcp`;
+const target = values.processes ? await startProcesses() : await startReplicas();
+const { url } = target;
+
+/** Three replicas behind a proxy; one that is killed is started again. */
+async function startReplicas() {
+  const replicas = await Promise.all([1, 2, 3].map(() => startReplica(shared)));
+  const proxy = await startRoundRobin(replicas);
+  return {
+    url: `http://127.0.0.1:${proxy.port}/mcp`,
+    kill: async (turn) => {
+      const index = turn % replicas.length;
+      replicas[index].child.kill('SIGKILL');
+      replicas[index] = await startReplica(shared);
+    },
+    close: () => {
+      proxy.close();
+      for (const { child } of replicas) child.kill('SIGKILL');
+    },
+  };
+}
+
+/** Three processes of one service; which runs at which place is what its log says. */
+async function startProcesses() {
+  const folder = join(root, 'test', 'chaos');
+  const file = join(mkdtempSync(join(tmpdir(), 'parley-chaos-')), 'parley.yaml');
+  const text = readFileSync(join(folder, 'parley.yaml'), 'utf8').replace(
+    './plugin.mjs',
+    join(folder, 'plugin.mjs'),
+  );
+  writeFileSync(file, `server: { processes: 3 }\n${text}`);
+  const { child, hostname, port } = await startReplica({ ...shared, PARLEY_CONFIG: file });
+  const pids = new Map();
+  const read = (told) => {
+    for (const [, number, pid] of String(told).matchAll(/process (\d) \(pid (\d+)\) serves/g))
+      pids.set(number, pid);
+  };
+  read(child.told());
+  child.stderr.on('data', read);
+  return {
+    url: `http://${hostname}:${port}/mcp`,
+    kill: async (turn) => process.kill(Number(pids.get(String((turn % 3) + 1))), 'SIGKILL'),
+    close: () => child.kill('SIGTERM'),
+  };
+}
 
 const seen = { calls: 0, retries: 0, kills: 0, reads: 0, tasks: 0, writes: 0, unsure: 0 };
 const faults = [];
@@ -127,7 +176,7 @@ async function tasks() {
     const call = { name: 'patient_count', arguments: { milliseconds: 1500 } };
     const { result } = await modern('tools/call', call, { [TASKS]: {} });
     if (result?.resultType !== 'task') {
-      faults.push(`no task: ${JSON.stringify(result).slice(0, 200)}`);
+      faults.push(`no task: ${JSON.stringify({ result }).slice(0, 200)}`);
       continue;
     }
     const deadline = Date.now() + 60_000;
@@ -146,10 +195,10 @@ async function writes(worker) {
   for (let n = 0; running; n += 1) {
     const title = `w${worker}-${n}`;
     const call = { name: 'create_object', arguments: { class_name: 'Item', fields: { title, rank: n } } };
-    const asked = (await modern('tools/call', call)).result;
+    const { result: asked, error } = await modern('tools/call', call);
     const [key] = Object.keys(asked?.inputRequests ?? {});
     if (!key) {
-      faults.push(`a write was not asked about: ${JSON.stringify(asked).slice(0, 200)}`);
+      faults.push(`a write was not asked about: ${JSON.stringify({ asked, error }).slice(0, 200)}`);
       continue;
     }
     const inputResponses = { [key]: { action: 'accept', content: { approve: true } } };
@@ -167,10 +216,8 @@ async function killing() {
   for (let turn = 0; running; turn += 1) {
     await pause(every * 1000);
     if (!running) return;
-    const index = turn % replicas.length;
-    replicas[index].child.kill('SIGKILL');
+    await target.kill(turn);
     seen.kills += 1;
-    replicas[index] = await startReplica(shared);
   }
 }
 
@@ -186,8 +233,8 @@ for (const [title, sure] of written) {
   if (count !== 1 && (sure || count !== 0)) faults.push(`the write ${title} happened ${count} times`);
 }
 
-proxy.close();
-for (const { child } of [...replicas, database]) child.kill('SIGKILL');
+target.close();
+database.child.kill('SIGKILL');
 await redis.close();
 console.log(JSON.stringify(seen));
 for (const fault of faults.slice(0, 20)) console.log(`FAULT ${fault}`);
