@@ -1,7 +1,8 @@
 // Loaded into each measured process: says how much CPU time the process has used, to the microsecond. The counters of /proc
 // have steps of ten milliseconds.
 'use strict';
-if (process.send) {
+// Processes that a measured one starts obey that one alone.
+if (process.send && !process.env.NODE_UNIQUE_ID) {
   process.on('message', (message) => {
     if (message !== 'cpu') return;
     const { user, system } = process.cpuUsage();

@@ -1,5 +1,6 @@
 // `npm run bench`: every target of docs/operations/performance.md with its figure of this run; also in bench-results.json.
-// `--soak <minutes>` watches memory for longer than half a minute, `--only <text>` makes only the rows that contain it.
+// `--soak <minutes>` watches memory for longer than half a minute, `--only <text>` makes only some of the rows: `beside`, `policy`,
+// `in process`, `ready`, `memory` or `two`.
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
@@ -10,6 +11,7 @@ import { MongoClient } from 'mongodb';
 import { listed } from './listing.mjs';
 import { interleaved, median, once } from './load.mjs';
 import { folderWith, root, SERVICE, start } from './processes.mjs';
+import { twoAgainstOne } from './several-processes.mjs';
 import { soak } from './soak-load.mjs';
 import {
   call,
@@ -174,6 +176,21 @@ async function memory() {
   );
 }
 
+/** Calls of a tool that computes; of a query the CPU alone, because database and client take part of the cores. */
+async function processes({ url: uri }) {
+  const { busy, query } = await twoAgainstOne(uri);
+  const calls = busy.perSecond.map(us).join(' → ');
+  const name = 'two processes against one';
+  note(
+    `${name}, calls per second of a tool that computes`,
+    `${busy.faster.toFixed(2)} (${calls})`,
+    '≥ 1.7',
+    busy.faster >= 1.7,
+  );
+  const cost = `${query.dearer.toFixed(2)} (${query.cpu.map(us).join(' → ')} µs CPU)`;
+  note(`${name}, CPU of a query_class`, cost, '', null);
+}
+
 const database = await startDatabase();
 const wanted = (name) => name.includes(values.only);
 if (wanted('beside')) {
@@ -184,9 +201,10 @@ if (wanted('beside')) {
   await service.stop();
 }
 if (wanted('policy')) await policySize(database);
-if (wanted('process')) withoutHttp();
+if (wanted('in process')) withoutHttp();
 if (wanted('ready')) await startUp(database);
 if (wanted('memory')) await memory();
+if (wanted('two')) await processes(database);
 await database.stop();
 
 const widthOf = (name) => Math.max(...rows.map((row) => row[name].length));
