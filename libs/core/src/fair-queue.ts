@@ -57,8 +57,20 @@ export class FairQueue {
    */
   async turn(key: string, signal?: AbortSignal): Promise<() => void> {
     signal?.throwIfAborted();
-    if (this.running < this.options.atOnce && this.mayRun(key)) this.begin(key);
-    else await this.queued(key, signal);
+    const now = this.turnNow(key);
+    if (now) return now;
+    await this.queued(key, signal);
+    return this.release(key);
+  }
+
+  /** Takes a slot that is free now. @returns as `turn`; null where the task has to wait */
+  turnNow(key: string): (() => void) | null {
+    if (this.running >= this.options.atOnce || !this.mayRun(key)) return null;
+    this.begin(key);
+    return this.release(key);
+  }
+
+  private release(key: string): () => void {
     let ended = false;
     return () => {
       if (ended) return;

@@ -11,9 +11,8 @@ import { SUB_AGENT_CHECK, type SubAgentOptionsCheck, SubAgents } from './agents/
 import { CallJournal } from './calls/call-journal.js';
 import { DataBudgets } from './calls/data-budgets.js';
 import { RunningCalls } from './calls/interceptors.js';
-import { ParleyToolRunner } from './calls/parley-tool-runner.js';
 import { ToolCallbacks } from './calls/tool-callbacks.js';
-import { PIPELINE_PROVIDERS } from './calls/tool-pipeline.js';
+import { ParleyToolRunner, PIPELINE_PROVIDERS } from './calls/tool-pipeline.js';
 import { InputRounds } from './client-requests/input-rounds.js';
 import { RequestStateSeal, StateKeys } from './client-requests/request-state.js';
 import { RecordsSource } from './reads/read-accounts.js';

@@ -43,7 +43,6 @@ export { CallJournal } from './calls/call-journal.js';
 export { DataBudgets, meters } from './calls/data-budgets.js';
 export { MethodExplorer, ToolExplorer, toolsOf } from './calls/explorers.js';
 export { spendCall } from './calls/guards.js';
-export { ParleyExecutionContext } from './calls/tool-execution.js';
 export {
   type AfterToolCall,
   type AnnouncedCall,
@@ -51,7 +50,7 @@ export {
   ToolCallbacks,
   type ToolCallError,
 } from './calls/tool-callbacks.js';
-export { ToolContext } from './calls/tool-context.js';
+export { ParleyExecutionContext, ToolContext } from './calls/tool-context.js';
 export {
   RecordingSchemaWriter,
   RecordingSearcher,

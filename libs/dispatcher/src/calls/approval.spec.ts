@@ -1,22 +1,11 @@
-import type { ExecutionContext } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
-import {
-  Agent,
-  askingCall,
-  type RequestContext,
-  compileAgentDefinition,
-  MASTER,
-  refusals,
-  Refused,
-} from '#core';
+import { Agent, type RequestContext, compileAgentDefinition, MASTER, refusals, Refused } from '#core';
 import { compilePolicy, Policies, readEnvironmentGates } from '#policy';
 import { type CallableMethod, MethodRegistry, type ToolHandler } from '#tools';
 import { type ApprovalDecision, type ApprovalRequest, Approver } from './approval.js';
 import { ApprovalGuard } from './guards.js';
-import { RunClock, type ToolExecution } from './tool-execution.js';
-import { ToolHost } from './tool-pipeline.js';
+import { type CallSources, ToolRun } from './tool-run.js';
 import { NO_SEARCH, SmallRecords, smallTool } from '../contracts/kernel-under-test.js';
-import { CallMeter } from './data-budgets.js';
 
 class Asked extends Approver {
   readonly requests: ApprovalRequest[] = [];
@@ -61,65 +50,34 @@ const TOOLS = {
   update_object: smallTool('update_object', { permission: 'write' }),
 };
 
-function hostOf(
-  name: keyof typeof TOOLS,
-  args: unknown,
-  handler: ToolHandler = () => null,
-): ExecutionContext {
-  const definition = TOOLS[name];
-  const call = {
-    ...context,
-    continueAsTask: () => undefined,
-    ...askingCall(undefined),
-    tool: definition,
-    records: new SmallRecords({}).for(context),
-    search: NO_SEARCH,
-    switches: compilePolicy({}).policy.switches,
-    spend: () => undefined,
-  };
-  const execution: ToolExecution = {
-    name,
-    definition,
-    args,
-    context,
-    abort: () => undefined,
-    flag: () => undefined,
-    approved: () => undefined,
-    begin: () => undefined,
-    budgeted: null,
-    meter: new CallMeter(),
-    notes: {},
-    clock: new RunClock(),
-    anotherCall: () => call,
-  };
-  return new ToolHost([args, call, execution], handler);
+const sources = {
+  policies: new Policies(compilePolicy({}).policy),
+  records: new SmallRecords({}),
+  search: { for: () => NO_SEARCH },
+} as unknown as CallSources;
+
+function runOf(name: keyof typeof TOOLS, args: unknown, handler: ToolHandler = () => null): ToolRun {
+  return new ToolRun(name, args, context, { definition: TOOLS[name], handler }, sources, null, undefined);
 }
 
 /** The tiers that were sent for approval; with `deny`, also the refusal of the call. */
 async function asked(
   tiers: string[],
-  host: ExecutionContext,
+  run: ToolRun,
   decision: ApprovalDecision = { outcome: 'approve' },
   env: Readonly<Record<string, string>> = OPEN,
 ) {
   const approver = new Asked(decision);
   const { policy } = compilePolicy({ requireApprovalFor: tiers });
-  let refused: unknown = null;
-  try {
-    await new ApprovalGuard(new Policies(policy), approver, methods, readEnvironmentGates(env)).canActivate(
-      host,
-    );
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    refused = error.refusal;
-  }
+  const guard = new ApprovalGuard(new Policies(policy), approver, methods, readEnvironmentGates(env));
+  const refused = await guard.check(run);
   return { requests: approver.requests, refused };
 }
 
 const OPEN = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true' };
 
 const callMethod = (name: string, more: object = {}, handler?: ToolHandler) =>
-  hostOf('call_method', { class_name: 'Post', method_name: name, ...more }, handler);
+  runOf('call_method', { class_name: 'Post', method_name: name, ...more }, handler);
 
 describe('approval', () => {
   it.each([
@@ -154,9 +112,9 @@ describe('approval', () => {
   });
 
   it('of other tools goes by their own tier', async () => {
-    expect((await asked(['write'], hostOf('update_object', {}))).requests).toHaveLength(1);
-    expect((await asked(['admin'], hostOf('update_object', {}))).requests).toHaveLength(0);
-    expect((await asked([], hostOf('update_object', {}))).requests).toHaveLength(0);
+    expect((await asked(['write'], runOf('update_object', {}))).requests).toHaveLength(1);
+    expect((await asked(['admin'], runOf('update_object', {}))).requests).toHaveLength(0);
+    expect((await asked([], runOf('update_object', {}))).requests).toHaveLength(0);
   });
 
   it.each(['deny', 'unavailable'] as const)('that ends in %s refuses the call', async (outcome) => {
@@ -166,11 +124,11 @@ describe('approval', () => {
 
   it('shows a dry run of a declared method, whatever the caller asked for', async () => {
     const seen: unknown[] = [];
-    const host = callMethod('archive', { arguments: { reason: 'old', dry_run: false } }, (args) => {
+    const run = callMethod('archive', { arguments: { reason: 'old', dry_run: false } }, (args) => {
       seen.push(args);
       return { would_call: 'archive' };
     });
-    const { requests } = await asked(['write'], host);
+    const { requests } = await asked(['write'], run);
     expect(seen).toEqual([]);
     expect((await requests[0]?.preview())?.shown).toEqual({ would_call: 'archive' });
     expect(seen).toEqual([
@@ -180,10 +138,10 @@ describe('approval', () => {
 
   it('shows the refusal of a preview, and no fault of ours', async () => {
     const preview = async (error: Error) => {
-      const host = callMethod('archive', {}, () => {
+      const run = callMethod('archive', {}, () => {
         throw error;
       });
-      return (await (await asked(['write'], host)).requests[0]?.preview())?.shown;
+      return (await (await asked(['write'], run)).requests[0]?.preview())?.shown;
     };
     const args = { class_name: 'Post', method_name: 'archive' };
     expect(await preview(new Refused(refusals.objectNotFound('Post', 'p1')))).toEqual({
@@ -199,12 +157,12 @@ describe('approval', () => {
   });
 
   it('shows another call as proposed, without sensitive arguments', async () => {
-    const host = hostOf('update_object', {
+    const run = runOf('update_object', {
       class_name: 'Post',
       fields: { title: 'x' },
       session_token: 'r:1',
     });
-    const { requests } = await asked(['write'], host);
+    const { requests } = await asked(['write'], run);
     expect((await requests[0]?.preview())?.shown).toEqual({
       tool: 'update_object',
       args: { class_name: 'Post', fields: { title: 'x' } },

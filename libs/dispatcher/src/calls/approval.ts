@@ -1,9 +1,8 @@
-import type { ExecutionContext } from '@nestjs/common';
 import { type RequestContext, Refused, type Tier } from '#core';
 import { auditedArgumentNames } from '#audit';
 import type { GovernedWrites, JudgedWrite, ParseRow, ProposedWrite } from '#data';
 import { fieldsOf, type ToolCall, type ToolDefinition, type ToolHandler } from '#tools';
-import { toolExecutionOf } from './tool-execution.js';
+import type { ToolRun } from './tool-run.js';
 import { canonicalJson, digestOf, isJsonObject, type JsonObject, member } from '../json-object.js';
 
 /** What an approver decides on. */
@@ -37,11 +36,13 @@ const textOf = (value: unknown): string | undefined => (typeof value === 'string
  * proposed.
  * @throws Refused for a raw write that would be refused, because it needs no approval
  */
-export async function previewOf(host: ExecutionContext, ground: DecisionGround): Promise<ApprovalPreview> {
-  const { name, args, anotherCall } = toolExecutionOf(host);
+export async function previewOf(run: ToolRun, ground: DecisionGround): Promise<ApprovalPreview> {
+  const { name, args, handler } = run;
   const given = asObject(args);
-  const call = anotherCall();
-  const { row, ...seen } = await (name === 'call_method' ? dryRun(host, given, call) : proposal(given, call));
+  const call = run.anotherCall();
+  const { row, ...seen } = await (name === 'call_method'
+    ? dryRun(handler, given, call)
+    : proposal(given, call));
   return { ...seen, shown: shownToApprover(seen.shown), holdsFor: digestOf({ name, args, ground, row }) };
 }
 
@@ -59,8 +60,7 @@ async function proposal(args: JsonObject, call: ToolCall): Promise<Seen> {
   };
 }
 
-async function dryRun(host: ExecutionContext, args: JsonObject, call: ToolCall): Promise<Seen> {
-  const handler = host.getHandler() as ToolHandler;
+async function dryRun(handler: ToolHandler, args: JsonObject, call: ToolCall): Promise<Seen> {
   const className = textOf(args['class_name']);
   const objectId = textOf(args['object_id']);
   const about = { ...(className && { className }), ...(objectId && { objectId }) };

@@ -1,6 +1,15 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { HttpException, Inject, Injectable, Logger } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
-import { type RequestContext, type DataUse, Refused, type ToolTelemetry } from '#core';
+import {
+  ClientUnreachable,
+  type DataUse,
+  type Refusal,
+  refusals,
+  Refused,
+  type RequestContext,
+  type ToolTelemetry,
+  Unauthorized,
+} from '#core';
 import {
   ArgumentDigest,
   auditedAgent,
@@ -15,8 +24,11 @@ import {
 } from '#audit';
 import { Policies } from '#policy';
 import type { ToolOutcome } from '#tools';
+import { InputRequired } from '../client-requests/client-requests.js';
+import { ProtocolFault, RPC } from '../protocol-fault.js';
+import { ContinuesAsTask } from '../tasks/task-store.js';
 import { ToolCallbacks } from './tool-callbacks.js';
-import type { CallNotes } from './tool-execution.js';
+import type { CallNotes } from './tool-run.js';
 
 export interface FinishedRun {
   readonly tool: string;
@@ -65,7 +77,7 @@ export class CallJournal {
     this.write(tool, () => events.emit(RECORDED, entry));
     if (notes.begun) this.write(tool, () => events.emit(EXECUTED, entry));
     this.write(tool, () => log.record({ tool, args, agent, ...(refusal && { refusal }) }));
-    if (refusal) callbacks.announceError(notes.error ?? new Refused(refusal), { tool, args, agent });
+    if (refusal) callbacks.announceError(notes.error, refusal, { tool, args, agent });
     return kept ?? undefined;
   }
 
@@ -87,7 +99,8 @@ export class CallJournal {
       ...(context.correlationId !== undefined && { correlation_id: context.correlationId }),
       ...(context.telemetry?.traceId !== undefined && { trace_id: context.telemetry.traceId }),
       success: outcome.ok,
-      ...(outcome.ok && resultCost(Buffer.byteLength(outcome.text), switches.tokenCostPerMillionInput)),
+      ...(outcome.ok &&
+        resultCost(notes.use?.bytes ?? Buffer.byteLength(outcome.text), switches.tokenCostPerMillionInput)),
       ...(notes.use && usedBy(notes.use)),
       ...(notes.approver !== undefined && { approver: notes.approver }),
       ...(notes.embedding && embeddingCost(notes.embedding, switches.embedCostPerMillionTokens)),
@@ -114,4 +127,65 @@ function usedBy({ rows, databaseTime }: Omit<DataUse, 'calls'>): Pick<AuditRecor
 function classOf(error: unknown): string {
   if (error === undefined) return Refused.name;
   return error instanceof Error ? error.constructor.name : typeof error;
+}
+
+export interface FailedRun {
+  readonly refusal: Refusal;
+  readonly error: unknown;
+}
+
+const isInterruption = (error: unknown): boolean =>
+  error instanceof InputRequired || error instanceof ContinuesAsTask || error instanceof ProtocolFault;
+
+/** Converts an error of a run into the refusal that the caller receives. @throws errors that the run must not answer */
+export function failedRun(error: unknown, tool: string): FailedRun {
+  if (error instanceof Refused) return { refusal: error.refusal, error };
+  // The transport answers Unauthorized; it is not a tool failure.
+  if (error instanceof Unauthorized) throw error;
+  // The run has no outcome yet: the client must act first, and the kernel answers it.
+  if (isInterruption(error)) throw error;
+  if (error instanceof ClientUnreachable) return { refusal: unanswered(error), error };
+  const refusal = refusalByApplication(error);
+  if (refusal) return { refusal, error };
+  const cause = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return { refusal: refusals.internalError(tool, cause), error };
+}
+
+function unanswered({ reason }: ClientUnreachable): Refusal {
+  return reason === 'aborted' ? refusals.cancelled() : refusals.clientUnreachable(reason);
+}
+
+/**
+ * Converts a Nest HTTP exception of an application's guards, pipes and tools into a refusal. The agent receives the
+ * message of a client error; a server error stays internal.
+ */
+function refusalByApplication(error: unknown): Refusal | null {
+  if (!(error instanceof HttpException)) return null;
+  const status = error.getStatus();
+  if (status >= 500) return null;
+  const message = messageOf(error);
+  if (status === 400 || status === 422) return refusals.invalidArgument(message, 'application');
+  return refusals.accessDenied('application', message);
+}
+
+/** A ValidationPipe lists its findings in the body. */
+function messageOf(error: HttpException): string {
+  const body = error.getResponse();
+  const message = typeof body === 'object' ? (body as { message?: unknown }).message : body;
+  const text = Array.isArray(message) ? message.join('; ') : message;
+  return (typeof text === 'string' && text !== '' ? text : error.message).slice(0, 500);
+}
+
+/**
+ * The outcome of a call that ended in a protocol error instead of a tool result, for audit records. Null for a call
+ * that has not ended: a client request, or a task that continues.
+ */
+export function refusalByProtocol(error: unknown): Refusal | null {
+  if (error instanceof Unauthorized) return refusals.identityUnresolved(error.cause ?? error.message);
+  if (!(error instanceof ProtocolFault)) return null;
+  const refusal =
+    error.code === RPC.missingCapability
+      ? refusals.notImplemented(error.message)
+      : refusals.invalidArgument(error.message);
+  return { ...refusal, gate: 'protocol' };
 }

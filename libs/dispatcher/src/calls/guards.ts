@@ -1,5 +1,5 @@
-import { type ExecutionContext, Inject, Injectable, Logger } from '@nestjs/common';
-import { type Agent, orThrow, refusals, Refused } from '#core';
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { type Agent, type AgentShape, orThrow, type Refusal, refusals, Refused } from '#core';
 import { AuditSink } from '#audit';
 import {
   envGate,
@@ -21,66 +21,77 @@ import {
 } from '#tools';
 import { Approver, type DecisionGround, previewOf } from './approval.js';
 import { DataBudgets } from './data-budgets.js';
-import { type Gate, toolExecutionOf } from './tool-execution.js';
+import type { Awaitable, Guard, ToolRun } from './tool-run.js';
 import { tasksNotDeclared } from '../client-capabilities.js';
 import { beginsTask, ContinuesAsTask } from '../tasks/task-store.js';
 
-// A guard never returns false: it throws the refusal, which keeps the reason.
-
 /** Consumes one call of the principal's rate limit. */
 @Injectable()
-export class RateLimitGuard implements Gate {
+export class RateLimitGuard implements Guard {
   readonly gate = 'rate_limit';
   private readonly logger = new Logger(RateLimitGuard.name);
 
-  async canActivate(host: ExecutionContext): Promise<true> {
-    const { agent, background } = toolExecutionOf(host).context;
+  check({ context: { agent, background } }: ToolRun): Awaitable<Refusal | null> {
     // The call was counted when it was made.
-    if (background === 'running') return true;
-    await spendCall(agent, this.logger);
-    return true;
+    return background === 'running' ? null : rateVerdict(agent, this.logger);
   }
 }
 
 /** Refuses a call when its outcome cannot be recorded. */
 @Injectable()
-export class AuditGuard implements Gate {
+export class AuditGuard implements Guard {
   readonly gate = 'audit';
 
   constructor(@Inject(AuditSink) private readonly audit: Pick<AuditSink, 'admit'>) {}
 
-  canActivate(): true {
+  check(): Refusal | null {
     const retryAfter = this.audit.admit();
-    if (retryAfter !== null) throw new Refused(refusals.auditUnavailable(retryAfter));
-    return true;
+    return retryAfter === null ? null : refusals.auditUnavailable(retryAfter);
   }
 }
 
-/** Operator filter, client-mode gates and tier. Listing uses the same decision. */
+/**
+ * The tools that an agent may call. They depend only on the agent's definition; the same array is returned until a
+ * change of the registered tools.
+ */
 @Injectable()
-export class ToolGuard implements Gate {
-  readonly gate = 'tool';
+export class ToolListings {
+  private readonly listings = new WeakMap<AgentShape, Listing>();
 
   constructor(
     private readonly registry: ToolRegistry,
     @Inject(ToolEnvironment) private readonly gates: EnvironmentGates,
   ) {}
 
-  canActivate(host: ExecutionContext): true {
-    const { name, definition, context } = toolExecutionOf(host);
-    const { agent } = context;
-    if (!definition) throw new Refused(unknownTool(name, agent, this.usable(agent)));
-    const clientSafe = () => this.usable(agent).flatMap((tool) => (tool.clientSafe ? [tool.name] : []));
-    orThrow(toolGate(agent, name, definition, clientSafe));
-    return true;
-  }
-
-  /** A tool that a gate would refuse is not listed. */
-  private usable(agent: Agent): ToolDefinition[] {
-    return this.registry
+  of(agent: Agent): readonly ToolDefinition[] {
+    const { registry, gates } = this;
+    const known = this.listings.get(agent.shape);
+    if (known?.version === registry.version) return known.tools;
+    const tools = registry
       .all()
       .map(({ definition }) => definition)
-      .filter((tool) => mayUse(agent, tool, this.gates));
+      .filter((tool) => mayUse(agent, tool, gates));
+    this.listings.set(agent.shape, { version: registry.version, tools });
+    return tools;
+  }
+}
+
+interface Listing {
+  readonly version: number;
+  readonly tools: readonly ToolDefinition[];
+}
+
+/** Operator filter, client-mode gates and tier. Listing uses the same decision. */
+@Injectable()
+export class ToolGuard implements Guard {
+  readonly gate = 'tool';
+
+  constructor(private readonly listings: ToolListings) {}
+
+  check({ name, definition, context: { agent } }: ToolRun): Refusal | null {
+    if (!definition) return unknownTool(name, agent, this.listings.of(agent));
+    const clientSafe = () => this.listings.of(agent).flatMap((tool) => (tool.clientSafe ? [tool.name] : []));
+    return toolGate(agent, name, definition, clientSafe) ?? null;
   }
 }
 
@@ -94,15 +105,13 @@ function unknownTool(name: string, agent: Agent, usable: readonly ToolDefinition
 
 /** Limits that only the process environment can lift. */
 @Injectable()
-export class EnvironmentGuard implements Gate {
+export class EnvironmentGuard implements Guard {
   readonly gate = 'env_gates';
 
   constructor(@Inject(ToolEnvironment) private readonly gates: EnvironmentGates) {}
 
-  canActivate(host: ExecutionContext): true {
-    const { name, definition, context } = toolExecutionOf(host);
-    orThrow(envGate(context.agent, name, this.gates, definition));
-    return true;
+  check({ name, definition, context }: ToolRun): Refusal | null {
+    return envGate(context.agent, name, this.gates, definition) ?? null;
   }
 }
 
@@ -111,7 +120,7 @@ export class EnvironmentGuard implements Gate {
  * a class that is hidden from the agent only the class gate answers.
  */
 @Injectable()
-export class ArgumentsGuard implements Gate {
+export class ArgumentsGuard implements Guard {
   readonly gate = 'arguments';
 
   constructor(
@@ -119,15 +128,15 @@ export class ArgumentsGuard implements Gate {
     @Inject(Policies) private readonly policies: Pick<Policies, 'of'>,
   ) {}
 
-  canActivate(host: ExecutionContext): true | Promise<true> {
-    const { name, args, context } = toolExecutionOf(host);
+  check(run: ToolRun): Awaitable<Refusal | null> {
+    const { name, args, context } = run;
     const { switches } = this.policies.of(context.agent);
-    if (switches.unknownArguments === 'ignore') return true;
+    if (switches.unknownArguments === 'ignore') return null;
     try {
       this.registry.get(name)?.refuseUnknown?.(args);
-      return true;
+      return null;
     } catch (error) {
-      return classOutOfSight(host).then((refused) => {
+      return classOutOfSight(run).then((refused) => {
         throw refused ?? error;
       });
     }
@@ -135,12 +144,11 @@ export class ArgumentsGuard implements Gate {
 }
 
 /** The result of the class gate for the class in the arguments, when it is hidden from the agent. */
-async function classOutOfSight(host: ExecutionContext): Promise<Refused | null> {
-  const { args, anotherCall } = toolExecutionOf(host);
-  const className = (args as { class_name?: unknown } | null)?.class_name;
+async function classOutOfSight(run: ToolRun): Promise<Refused | null> {
+  const className = (run.args as { class_name?: unknown } | null)?.class_name;
   if (typeof className !== 'string') return null;
   try {
-    await anotherCall().records.describe(className);
+    await run.anotherCall().records.describe(className);
     return null;
   } catch (error) {
     const kind = error instanceof Refused ? error.refusal.details?.kind : undefined;
@@ -152,22 +160,21 @@ async function classOutOfSight(host: ExecutionContext): Promise<Refused | null> 
 
 /** Refuses a call when its data budgets are used up. */
 @Injectable()
-export class BudgetGuard implements Gate {
+export class BudgetGuard implements Guard {
   readonly gate = 'budget';
 
   constructor(private readonly budgets: DataBudgets) {}
 
-  canActivate(host: ExecutionContext): true | Promise<true> {
-    const { budgeted, context } = toolExecutionOf(host);
-    if (!budgeted) return true;
+  check({ budgeted, context }: ToolRun): Awaitable<null> {
+    if (!budgeted) return null;
     // The run of a task was counted when it was called. A budget that is used up by now still refuses it.
-    return this.budgets.admit(budgeted, context.background !== 'running').then(() => true);
+    return this.budgets.admit(budgeted, context.background !== 'running').then(() => null);
   }
 }
 
 /** Tools of a listed tier run only with an approval. Without an available approver the call is refused. */
 @Injectable()
-export class ApprovalGuard implements Gate {
+export class ApprovalGuard implements Guard {
   readonly gate = 'approval';
 
   constructor(
@@ -177,63 +184,61 @@ export class ApprovalGuard implements Gate {
     @Inject(ToolEnvironment) private readonly gates: EnvironmentGates,
   ) {}
 
-  canActivate(host: ExecutionContext): true | Promise<true> {
-    const { definition, args, context } = toolExecutionOf(host);
-    // The call that began the task passed this gate.
-    if (!definition || context.background === 'running') return true;
-    const permission = effectiveTier(definition, args, this.methods);
+  check(run: ToolRun): Awaitable<Refusal | null> {
+    const { definition, args, context } = run;
+    // The call that began the task passed this guard.
+    if (!definition || context.background === 'running') return null;
     const { switches, version: policyVersion } = this.policies.of(context.agent);
-    if (!switches.requireApprovalFor.includes(permission)) return true;
+    if (switches.requireApprovalFor.length === 0) return null;
+    const permission = effectiveTier(definition, args, this.methods);
+    if (!switches.requireApprovalFor.includes(permission)) return null;
     const method = definition.name === 'call_method' ? calledMethod(args, this.methods) : undefined;
     // No approval is requested for a call that would be refused anyway or that changes nothing.
-    if (method) orThrow(methodGate(context.agent, method, this.gates));
-    if (method && asksForPreview(args)) return true;
-    return this.approved(host, definition, { permission, policyVersion });
+    const refused = method && methodGate(context.agent, method, this.gates);
+    if (refused) return refused;
+    if (method && asksForPreview(args)) return null;
+    return this.reviewed(run, definition, { permission, policyVersion });
   }
 
-  private async approved(
-    host: ExecutionContext,
+  private async reviewed(
+    run: ToolRun,
     tool: ToolDefinition,
     ground: DecisionGround,
-  ): Promise<true> {
-    const { args, context } = toolExecutionOf(host);
+  ): Promise<Refusal | null> {
+    const { args, context } = run;
     const decision = await this.approver.review({
       tool,
       args,
       context,
       effectivePermission: ground.permission,
-      preview: () => previewOf(host, ground),
+      preview: () => previewOf(run, ground),
     });
-    if (decision.by) toolExecutionOf(host).approved(decision.by.principal);
-    if (decision.outcome === 'approve') return true;
-    throw new Refused(refusals.approvalDenied(decision.reason));
+    if (decision.by) run.approver = decision.by.principal;
+    return decision.outcome === 'approve' ? null : refusals.approvalDenied(decision.reason);
   }
 }
 
 /** Checkpoint 1: a call that was cancelled before it began does nothing. */
 @Injectable()
-export class CancellationGuard implements Gate {
+export class CancellationGuard implements Guard {
   readonly gate = 'cancellation';
 
-  canActivate(host: ExecutionContext): true {
-    const { signal } = toolExecutionOf(host).context;
-    if (signal.aborted) throw new Refused(refusals.cancelled(cancelReason(signal)));
-    return true;
+  check({ isCancelled, context }: ToolRun): Refusal | null {
+    return isCancelled ? refusals.cancelled(cancelReason(context.signal)) : null;
   }
 }
 
 /** The last gate: a call that continues as a task starts the task here, after every other gate. */
 @Injectable()
-export class TaskGuard implements Gate {
+export class TaskGuard implements Guard {
   readonly gate = 'task';
 
-  canActivate(host: ExecutionContext): true {
-    const { definition, context } = toolExecutionOf(host);
-    const { background } = context;
-    if (background === 'running') return true;
-    if (definition?.task === 'required' && background === undefined) throw tasksNotDeclared();
-    if (beginsTask(toolExecutionOf(host))) throw new ContinuesAsTask();
-    return true;
+  check(run: ToolRun): null {
+    const { definition, context } = run;
+    if (context.background === 'running') return null;
+    if (definition?.task === 'required' && context.background === undefined) throw tasksNotDeclared();
+    if (beginsTask(run)) throw new ContinuesAsTask();
+    return null;
   }
 }
 
@@ -242,20 +247,22 @@ export function cancelReason(signal: AbortSignal): string | undefined {
   return typeof signal.reason === 'string' ? signal.reason : undefined;
 }
 
-/**
- * Consumes one call of the principal's rate limit. While the limiter fails, it refuses every call for a random time.
- * @throws Refused
- */
-export async function spendCall(
+/** Consumes one call of the principal's rate limit. While the limiter fails, it refuses every call for a random time. */
+async function rateVerdict(
   { shape, principal }: Agent,
   logger: { error(line: string): void },
-): Promise<void> {
+): Promise<Refusal | null> {
   let verdict;
   try {
     verdict = await shape.rateLimiter.check(principal);
   } catch (error) {
     logger.error(`the rate limiter of '${shape.name}' failed: ${String(error)}`);
-    throw new Refused(refusals.limitUncountable('rate_limit', 1 + Math.random() * 4));
+    return refusals.limitUncountable('rate_limit', 1 + Math.random() * 4);
   }
-  if (verdict) throw new Refused(refusals.rateLimited(verdict.limit, verdict.window, verdict.retryAfter));
+  return verdict && refusals.rateLimited(verdict.limit, verdict.window, verdict.retryAfter);
+}
+
+/** As the guard does, for code outside of tools. @throws Refused */
+export async function spendCall(agent: Agent, logger: { error(line: string): void }): Promise<void> {
+  orThrow(await rateVerdict(agent, logger));
 }

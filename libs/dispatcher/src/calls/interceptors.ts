@@ -1,120 +1,122 @@
-import {
-  type CallHandler,
-  type ExecutionContext,
-  Inject,
-  Injectable,
-  type NestInterceptor,
-} from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
-import { defer, finalize, map, mergeMap, Observable } from 'rxjs';
-import { type RequestContext, FairQueue, NoCapacityError, type Refusal, refusals, Refused } from '#core';
-import { PolicyCache, Policies } from '#policy';
+import { FairQueue, NoCapacityError, type Refusal, refusals, Refused, type RequestContext } from '#core';
+import { Policies, PolicyCache } from '#policy';
 import {
   compileCanaries,
   declaredNames,
   fitToSize,
   isBuiltInName,
   ToolContent,
+  type ToolDefinition,
   type ToolOutcome,
 } from '#tools';
+import { CallJournal, failedRun, refusalByProtocol } from './call-journal.js';
+import { DataBudgets } from './data-budgets.js';
 import { cancelReason } from './guards.js';
-import { secondsFor, toolExecutionOf } from './tool-execution.js';
+import { after, type Awaitable, type Interceptor, type ToolRun } from './tool-run.js';
+import { ContinuesAsTask, RUN_HANDED_OVER } from '../tasks/task-store.js';
 
-/**
- * Aborts the run and its database operation when the caller disconnects or the tool exceeds its timeout. Checkpoint 2:
- * a result that arrives later is discarded.
- */
+/** Records the outcome of every call, refusals by guards and calls that end in a protocol error included. */
 @Injectable()
-export class DeadlineInterceptor implements NestInterceptor {
-  intercept(host: ExecutionContext, next: CallHandler): Observable<unknown> {
-    const { definition, name, context, clock, abort } = toolExecutionOf(host);
-    const { signal } = context;
-    const seconds = secondsFor(definition, context);
-    return new Observable((subscriber) => {
-      const refuse = (refusal: Refusal) => {
-        subscriber.error(new Refused(refusal));
-        abort(refusal.code);
-      };
-      const gone = () => refuse(refusals.cancelled(cancelReason(signal)));
-      if (signal.aborted) return gone();
-      const late = refusals.toolTimedOut(name, seconds);
-      // A write that was sent continues.
-      const writes = (definition?.needs ?? []).length > 0;
-      clock.start(seconds * 1000, () => refuse(writes ? refusals.outcomeUnknown(late) : late));
-      signal.addEventListener('abort', gone, { once: true });
-      const running = next.handle().subscribe(subscriber);
-      return () => {
-        clock.stop();
-        signal.removeEventListener('abort', gone);
-        running.unsubscribe();
-      };
+export class AuditInterceptor implements Interceptor {
+  constructor(private readonly journal: CallJournal) {}
+
+  intercept(run: ToolRun, next: () => Awaitable<ToolOutcome>): Awaitable<ToolOutcome> {
+    return after(
+      next,
+      (outcome) => this.recorded(run, outcome),
+      (error) => this.failed(run, error),
+    );
+  }
+
+  private recorded(run: ToolRun, outcome: ToolOutcome): Awaitable<ToolOutcome> {
+    if (run.isCancelled && run.context.signal.reason === RUN_HANDED_OVER) return outcome;
+    const kept = this.record(run, outcome);
+    return kept ? onceKept(kept, run, outcome) : outcome;
+  }
+
+  /** @throws the error */
+  private failed(run: ToolRun, error: unknown): never {
+    if (error instanceof ContinuesAsTask) error.approver = run.approver;
+    const refusal = refusalByProtocol(error);
+    if (refusal) {
+      run.error = error;
+      // The error itself is the answer.
+      this.record(run, { ok: false, refusal })?.catch(() => undefined);
+    }
+    throw error;
+  }
+
+  private record(run: ToolRun, outcome: ToolOutcome): Promise<void> | undefined {
+    const { name: tool, args, context, observed } = run;
+    const milliseconds = performance.now() - run.started;
+    return this.journal.record({ tool, args, context, outcome, milliseconds, notes: run, observed });
+  }
+}
+
+/** Withholds a result that has no audit record. A call that a guard refused has no result to withhold. */
+async function onceKept(kept: Promise<void>, run: ToolRun, outcome: ToolOutcome): Promise<ToolOutcome> {
+  try {
+    await kept;
+    return outcome;
+  } catch {
+    if (!run.begun) return outcome;
+    return { ok: false, refusal: refusals.auditWithheld(run.name, mayHaveWritten(run.definition)) };
+  }
+}
+
+/** Only a tool that declares writes can change data. A tool of a higher tier may write by other means. */
+function mayHaveWritten(tool: ToolDefinition | undefined): boolean {
+  return tool?.permission !== 'readonly' || (tool.needs?.length ?? 0) > 0;
+}
+
+/** Charges the data use of a call before its answer, whatever the outcome is, so that the next call includes it. */
+@Injectable()
+export class ChargeInterceptor implements Interceptor {
+  constructor(private readonly budgets: DataBudgets) {}
+
+  intercept(run: ToolRun, next: () => Awaitable<ToolOutcome>): Awaitable<ToolOutcome> {
+    return after(
+      next,
+      (outcome) => this.charged(run, outcome),
+      (error) => this.failed(run, error),
+    );
+  }
+
+  private charged(run: ToolRun, outcome: ToolOutcome): Awaitable<ToolOutcome> {
+    const charged = this.charge(run, outcome.ok ? Buffer.byteLength(outcome.text) : 0);
+    return charged ? charged.then(() => outcome) : outcome;
+  }
+
+  /** @throws the error */
+  private failed(run: ToolRun, error: unknown): Promise<never> {
+    const charged = this.charge(run, 0);
+    if (!charged) throw error;
+    return charged.then(() => {
+      throw error;
+    });
+  }
+
+  private charge(run: ToolRun, bytes: number): Promise<void> | undefined {
+    run.use = run.meter.settle(bytes);
+    return run.budgeted ? this.budgets.charge(run.budgeted, run.use) : undefined;
+  }
+}
+
+/** Converts errors of guards, interceptors and the handler into an outcome. */
+@Injectable()
+export class OutcomeInterceptor implements Interceptor {
+  intercept(run: ToolRun, next: () => Awaitable<ToolOutcome>): Awaitable<ToolOutcome> {
+    return after(next, asItIs, (thrown) => {
+      const { refusal, error } = failedRun(thrown, run.name);
+      run.error = error;
+      return { ok: false, refusal };
     });
   }
 }
 
-/**
- * Adds the code of an application's tool error, which programs use to distinguish errors. Texts of built-in tools are
- * fixed.
- */
-const withCode = (refusal: Refusal): Refusal => ({ ...refusal, wordsOnly: false });
-
-/** Serialises the result once, within the size limit, and searches it for the operator's canaries. */
-@Injectable()
-export class ResultInterceptor implements NestInterceptor {
-  private readonly canaries = new PolicyCache(({ switches }) =>
-    compileCanaries(switches.promptInjectionCanaries),
-  );
-
-  constructor(
-    @Inject(Policies) private readonly policies: Pick<Policies, 'of'>,
-    private readonly events: EventEmitter2,
-  ) {}
-
-  intercept(host: ExecutionContext, next: CallHandler): Observable<ToolOutcome> {
-    return next.handle().pipe(map((data) => this.outcome(data, host)));
-  }
-
-  private outcome(data: unknown, host: ExecutionContext): ToolOutcome {
-    const { name, definition, context } = toolExecutionOf(host);
-    const policy = this.policies.of(context.agent);
-    // Rows of data can be left out. Content is sent whole or not at all.
-    const content = data instanceof ToolContent ? data : null;
-    const fitted = content
-      ? fitToSize('', { blocks: content.blocks, data: content.data })
-      : fitToSize(name, data, undefined, definition && declaredNames(definition.inputSchema));
-    if ('gate' in fitted) return { ok: false, refusal: isBuiltInName(name) ? fitted : withCode(fitted) };
-    const phrase = this.canaries.of(policy)(fitted.text);
-    if (phrase !== null) {
-      this.announceCanary(phrase, host);
-      if (policy.switches.canaryAction === 'refuse')
-        throw new Refused(refusals.securityBlocked('canary', `canary: ${phrase}`));
-    }
-    const declared = definition?.outputSchema !== undefined;
-    if (content) {
-      return {
-        ok: true,
-        data: content.data ?? null,
-        text: fitted.text,
-        structured: declared && content.data !== undefined,
-        blocks: content.blocks,
-      };
-    }
-    return { ok: true, data: fitted.data, text: fitted.text, structured: fitted.structured && declared };
-  }
-
-  private announceCanary(phrase: string, host: ExecutionContext): void {
-    const execution = toolExecutionOf(host);
-    const { name: tool, context, args } = execution;
-    execution.flag(phrase);
-    const className = (args as { class_name?: unknown } | null)?.class_name;
-    this.events.emit('parse.agent.prompt_injection_detected', {
-      tool,
-      phrase,
-      agent_id: context.agent.agentId,
-      ...(typeof className === 'string' && { class_name: className }),
-    });
-  }
-}
+const asItIs = <T>(value: T): T => value;
 
 /** Default number of concurrent calls of one principal. */
 const DEFAULT_RUNNING_CALLS = 20;
@@ -152,9 +154,15 @@ export class RunningCalls {
           });
   }
 
+  /** @returns a function that releases the slot, where one is free now; null where the call has to wait */
+  beginNow({ agent, background }: RequestContext): (() => void) | null {
+    if (!this.turns || agent.depth > 0 || background === 'running') return NO_SLOT;
+    return this.turns.turnNow(agent.principal);
+  }
+
   /** @returns a function that releases the slot; it may be called more than once. @throws Refused */
   async begin({ agent, signal, background }: RequestContext): Promise<() => void> {
-    if (!this.turns || agent.depth > 0 || background === 'running') return () => undefined;
+    if (!this.turns || agent.depth > 0 || background === 'running') return NO_SLOT;
     try {
       return await this.turns.turn(agent.principal, signal);
     } catch (error) {
@@ -166,18 +174,148 @@ export class RunningCalls {
   }
 }
 
+const NO_SLOT = (): void => undefined;
+
 /** Seconds, spread randomly over calls that are refused together. */
 const retryAfter = () => 1 + Math.random() * 4;
 
-/** Outermost interceptor: a call that waits for approval or that a gate refused does not count as running. */
+/** Takes a slot of the principal: a call that waits for approval or that a guard refused does not count as running. */
 @Injectable()
-export class RunningCallsInterceptor implements NestInterceptor {
+export class RunningCallsInterceptor implements Interceptor {
   constructor(private readonly running: RunningCalls) {}
 
-  intercept(host: ExecutionContext, next: CallHandler): Observable<unknown> {
-    const { context } = toolExecutionOf(host);
-    return defer(() => this.running.begin(context)).pipe(
-      mergeMap((end) => next.handle().pipe(finalize(end))),
-    );
+  intercept({ context }: ToolRun, next: () => Awaitable<ToolOutcome>): Awaitable<ToolOutcome> {
+    const end = this.running.beginNow(context);
+    return end ? within(end, next) : this.running.begin(context).then((begun) => within(begun, next));
+  }
+}
+
+function within(end: () => void, next: () => Awaitable<ToolOutcome>): Awaitable<ToolOutcome> {
+  return after(
+    next,
+    (outcome) => {
+      end();
+      return outcome;
+    },
+    (error) => {
+      end();
+      throw error;
+    },
+  );
+}
+
+/**
+ * Aborts the run and its database operation when the caller disconnects or the tool exceeds its timeout. Checkpoint 2:
+ * a result that arrives later is discarded.
+ */
+@Injectable()
+export class DeadlineInterceptor implements Interceptor {
+  intercept(run: ToolRun, next: () => Awaitable<ToolOutcome>): Awaitable<ToolOutcome> {
+    if (run.isCancelled) throw cancelled(run);
+    const outcome = next();
+    if (!(outcome instanceof Promise)) return outcome;
+    return new Promise((resolve, reject) => {
+      const { context, clock, definition } = run;
+      const { signal } = context;
+      const end = () => {
+        clock.stop();
+        signal.removeEventListener('abort', gone);
+      };
+      const refuse = (refused: Refused) => {
+        end();
+        reject(refused);
+        run.abort(refused.refusal.code);
+      };
+      const gone = () => refuse(new Refused(refusals.cancelled(cancelReason(signal))));
+      const late = () => {
+        const refusal = refusals.toolTimedOut(run.name, run.seconds);
+        // A write that was sent continues.
+        const writes = (definition?.needs ?? []).length > 0;
+        refuse(new Refused(writes ? refusals.outcomeUnknown(refusal) : refusal));
+      };
+      outcome.then(
+        (ended) => {
+          end();
+          resolve(ended);
+        },
+        (error: unknown) => {
+          end();
+          reject(error as Error);
+        },
+      );
+      if (run.isCancelled) return gone();
+      clock.start(run.seconds * 1000, late);
+      signal.addEventListener('abort', gone, { once: true });
+    });
+  }
+}
+
+/** A call that was cancelled before its handler ran. */
+function cancelled(run: ToolRun): Refused {
+  run.abort('cancelled');
+  return new Refused(refusals.cancelled(cancelReason(run.context.signal)));
+}
+
+/**
+ * Adds the code of an application's tool error, which programs use to distinguish errors. Texts of built-in tools are
+ * fixed.
+ */
+const withCode = (refusal: Refusal): Refusal => ({ ...refusal, wordsOnly: false });
+
+/** Serialises the result of the handler once, within the size limit, and searches it for the operator's canaries. */
+@Injectable()
+export class ResultInterceptor implements Interceptor<unknown> {
+  private readonly canaries = new PolicyCache(({ switches }) =>
+    compileCanaries(switches.promptInjectionCanaries),
+  );
+
+  constructor(
+    @Inject(Policies) private readonly policies: Pick<Policies, 'of'>,
+    private readonly events: EventEmitter2,
+  ) {}
+
+  intercept(run: ToolRun, next: () => Awaitable<unknown>): Awaitable<ToolOutcome> {
+    const data = next();
+    return data instanceof Promise ? data.then((held) => this.outcome(held, run)) : this.outcome(data, run);
+  }
+
+  private outcome(data: unknown, run: ToolRun): ToolOutcome {
+    const { name, definition, context } = run;
+    const policy = this.policies.of(context.agent);
+    // Rows of data can be left out. Content is sent whole or not at all.
+    const content = data instanceof ToolContent ? data : null;
+    const fitted = content
+      ? fitToSize('', { blocks: content.blocks, data: content.data })
+      : fitToSize(name, data, undefined, definition && declaredNames(definition.inputSchema));
+    if ('gate' in fitted) return { ok: false, refusal: isBuiltInName(name) ? fitted : withCode(fitted) };
+    const phrase = this.canaries.of(policy)(fitted.text);
+    if (phrase !== null) {
+      this.announceCanary(phrase, run);
+      if (policy.switches.canaryAction === 'refuse')
+        throw new Refused(refusals.securityBlocked('canary', `canary: ${phrase}`));
+    }
+    const declared = definition?.outputSchema !== undefined;
+    if (content) {
+      return {
+        ok: true,
+        data: content.data ?? null,
+        text: fitted.text,
+        structured: declared && content.data !== undefined,
+        blocks: content.blocks,
+      };
+    }
+    return { ok: true, data: fitted.data, text: fitted.text, structured: fitted.structured && declared };
+  }
+
+  private announceCanary(phrase: string, run: ToolRun): void {
+    const { name: tool, context, args } = run;
+    run.phrase = phrase;
+    const className = (args as { class_name?: unknown } | null)?.class_name;
+    this.events.emit('parse.agent.prompt_injection_detected', {
+      tool,
+      phrase,
+      agent_id: context.agent.agentId,
+      ...(typeof className === 'string' && { class_name: className }),
+    });
   }
 }

@@ -1,8 +1,8 @@
 import { Logger } from '@nestjs/common';
-import { ToolHost } from './tool-pipeline.js';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { Agent, compileAgentDefinition, Refused } from '#core';
+import { Agent, compileAgentDefinition, InternalRequest, type Refusal } from '#core';
 import { RateLimitGuard } from './guards.js';
+import { type CallSources, ToolRun } from './tool-run.js';
 
 describe('a limiter that fails', () => {
   afterEach(() => vi.restoreAllMocks());
@@ -14,10 +14,9 @@ describe('a limiter that fails', () => {
       check: () => Promise.reject(new Error('redis at 10.0.0.1 is down')),
     };
     const agent = new Agent({ shape: compileAgentDefinition('x', { rateLimiter }), principal: 'p' });
-    const host = new ToolHost([{}, {}, { context: { agent } }]);
-    const error = await new RateLimitGuard().canActivate(host).catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(Refused);
-    const { refusal } = error as Refused;
+    const sources = {} as CallSources;
+    const run = new ToolRun('x', {}, new InternalRequest(agent), undefined, sources, null, undefined);
+    const refusal = (await new RateLimitGuard().check(run)) as Refusal;
     expect(refusal).toMatchObject({
       code: 'rate_limited',
       message: expect.stringContaining('cannot be counted at the moment'),

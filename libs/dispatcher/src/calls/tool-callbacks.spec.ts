@@ -1,36 +1,17 @@
 import { Logger } from '@nestjs/common';
-import { lastValueFrom, of, throwError } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Agent, compileAgentDefinition, refusals, Refused } from '#core';
 import type { ToolOutcome } from '#tools';
 import { AfterCallInterceptor, BeforeCallGuard, ToolCallbacks } from './tool-callbacks.js';
-import { RunClock, type ToolExecution } from './tool-execution.js';
-import { ToolHost } from './tool-pipeline.js';
-import { CallMeter } from './data-budgets.js';
+import { type CallSources, ToolRun } from './tool-run.js';
 
 const agent = new Agent({ shape: compileAgentDefinition('x'), principal: 'p' });
 const call = { tool: 'query_class', args: { limit: 1 }, agent };
 const ok: ToolOutcome = { ok: true, data: 1, text: '1', structured: false };
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-const execution: ToolExecution = {
-  name: 'query_class',
-  definition: undefined,
-  args: call.args,
-  context: { agent, signal: new AbortController().signal, progress: () => undefined },
-  abort: () => undefined,
-  flag: () => undefined,
-  approved: () => undefined,
-  begin: () => undefined,
-  budgeted: null,
-  meter: new CallMeter(),
-  notes: {},
-  clock: new RunClock(),
-  anotherCall: () => {
-    throw new Error('nothing is previewed here');
-  },
-};
-const host = new ToolHost([call.args, {}, execution]);
+const context = { agent, signal: new AbortController().signal, progress: () => undefined };
+const run = new ToolRun('query_class', call.args, context, undefined, {} as CallSources, null, undefined);
 
 describe('tool callbacks', () => {
   const logged: string[] = [];
@@ -69,8 +50,8 @@ describe('tool callbacks', () => {
     const callbacks = new ToolCallbacks().beforeToolCall((announced) => {
       (announced.args as { limit: number }).limit = 1000;
     });
-    expect(new BeforeCallGuard(callbacks).canActivate(host)).toBe(true);
-    expect(execution.args).toEqual({ limit: 1 });
+    expect(new BeforeCallGuard(callbacks).check(run)).toBeNull();
+    expect(run.args).toEqual({ limit: 1 });
   });
 
   it('hear afterwards of results and of a cancellation, not of other refusals', async () => {
@@ -78,11 +59,12 @@ describe('tool callbacks', () => {
     const around = new AfterCallInterceptor(
       new ToolCallbacks().afterToolCall((_, outcome) => heard.push(outcome)),
     );
-    await lastValueFrom(around.intercept(host, { handle: () => of(ok) }));
+    await around.intercept(run, () => Promise.resolve(ok));
     for (const refusal of [refusals.cancelled('gone'), refusals.toolTimedOut('x', 1)]) {
-      const failing = around.intercept(host, { handle: () => throwError(() => new Refused(refusal)) });
-      await expect(lastValueFrom(failing)).rejects.toBeInstanceOf(Refused);
+      const failing = around.intercept(run, () => Promise.reject(new Refused(refusal)));
+      await expect(failing).rejects.toBeInstanceOf(Refused);
     }
+    await settled();
     expect(heard).toEqual([ok, { ok: false, refusal: refusals.cancelled('gone') }]);
   });
 });

@@ -1,14 +1,7 @@
-import {
-  type CallHandler,
-  type ExecutionContext,
-  Injectable,
-  Logger,
-  type NestInterceptor,
-} from '@nestjs/common';
-import { catchError, type Observable, tap, throwError } from 'rxjs';
-import { type Agent, Refused } from '#core';
+import { Injectable, Logger } from '@nestjs/common';
+import { type Agent, type Refusal, Refused } from '#core';
 import type { ToolOutcome } from '#tools';
-import { type Gate, toolExecutionOf } from './tool-execution.js';
+import { after, type Awaitable, type Guard, type Interceptor, type ToolRun } from './tool-run.js';
 import { beginsTask } from '../tasks/task-store.js';
 
 /** A call as callbacks receive it. `args` is a copy, so a callback cannot change the run. */
@@ -68,7 +61,9 @@ export class ToolCallbacks {
   }
 
   /** @internal Called by the pipeline. */
-  announceError(error: unknown, call: AnnouncedCall): void {
+  announceError(thrown: unknown, refusal: Refusal, call: AnnouncedCall): void {
+    if (this.failed.length === 0) return;
+    const error = thrown ?? new Refused(refusal);
     this.report(this.failed, call, (callback, announcedCall) => callback(error, announcedCall));
   }
 
@@ -85,44 +80,49 @@ export class ToolCallbacks {
   }
 }
 
-function announced(host: ExecutionContext): AnnouncedCall {
-  const { name, args, context } = toolExecutionOf(host);
-  return { tool: name, args, agent: context.agent };
-}
+const announced = ({ name, args, context }: ToolRun): AnnouncedCall => ({
+  tool: name,
+  args,
+  agent: context.agent,
+});
 
-/** Reports that every gate admitted the call. It refuses nothing itself. */
+/** Reports that every guard admitted the call. It refuses nothing itself. */
 @Injectable()
-export class BeforeCallGuard implements Gate {
+export class BeforeCallGuard implements Guard {
   readonly gate = 'before_callbacks';
 
   constructor(private readonly callbacks: ToolCallbacks) {}
 
-  canActivate(host: ExecutionContext): true {
+  check(run: ToolRun): null {
     // The callback runs when the task runs.
-    if (!beginsTask(toolExecutionOf(host))) this.callbacks.announceBefore(announced(host));
-    return true;
+    if (!beginsTask(run)) this.callbacks.announceBefore(announced(run));
+    return null;
   }
 }
 
-/**
- * Outermost interceptor of the handler: the call begins here. It reports the result, or a cancellation after the start.
- */
+/** The call begins here. Reports its result, or a cancellation after the start. */
 @Injectable()
-export class AfterCallInterceptor implements NestInterceptor {
+export class AfterCallInterceptor implements Interceptor {
   constructor(private readonly callbacks: ToolCallbacks) {}
 
-  intercept(host: ExecutionContext, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
-    toolExecutionOf(host).begin();
-    const announce = (outcome: ToolOutcome) => this.callbacks.announceAfter(announced(host), outcome);
-    return next.handle().pipe(
-      tap((outcome) => {
-        if (outcome.ok) announce(outcome);
-      }),
-      catchError((error: unknown) => {
-        if (error instanceof Refused && error.refusal.code === 'cancelled')
-          announce({ ok: false, refusal: error.refusal });
-        return throwError(() => error);
-      }),
+  intercept(run: ToolRun, next: () => Awaitable<ToolOutcome>): Awaitable<ToolOutcome> {
+    run.begin();
+    return after(
+      next,
+      (outcome) => this.ended(run, outcome),
+      (error) => this.failed(run, error),
     );
+  }
+
+  private ended(run: ToolRun, outcome: ToolOutcome): ToolOutcome {
+    if (outcome.ok) this.callbacks.announceAfter(announced(run), outcome);
+    return outcome;
+  }
+
+  /** @throws the error */
+  private failed(run: ToolRun, error: unknown): never {
+    if (error instanceof Refused && error.refusal.code === 'cancelled')
+      this.callbacks.announceAfter(announced(run), { ok: false, refusal: error.refusal });
+    throw error;
   }
 }

@@ -1,11 +1,53 @@
-import { Injectable } from '@nestjs/common';
+import { type ExecutionContext, Injectable } from '@nestjs/common';
 import { PIPES_METADATA } from '@nestjs/common/constants.js';
 import { ExternalContextCreator } from '@nestjs/core';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { isObservable, type Observable } from 'rxjs';
-import type { ProgressUpdate } from '#core';
-import type { ToolCall, ToolHandler } from '#tools';
-import { TOOL_CONTEXT_TYPE } from './tool-execution.js';
+import type { Agent, ProgressUpdate } from '#core';
+import type { ToolCall, ToolDefinition, ToolHandler } from '#tools';
+
+/** The type of the execution context of a tool. */
+const TOOL_CONTEXT_TYPE = 'mcp';
+
+/** The access of a guard, an interceptor, a filter or a decorator of a tool to its call. */
+export class ParleyExecutionContext {
+  private constructor(private readonly host: ExecutionContext) {}
+
+  /**
+   * Returns the call behind the context of a guard, interceptor or filter of a tool. @throws TypeError in a context
+   * that is not of a tool: check `isTool` first where both occur
+   */
+  static create(context: ExecutionContext): ParleyExecutionContext {
+    if (!ParleyExecutionContext.isTool(context))
+      throw new TypeError(`the context is of type '${context.getType()}', not of a tool`);
+    return new ParleyExecutionContext(context);
+  }
+
+  /** Whether a context belongs to a tool. */
+  static isTool(context: ExecutionContext): boolean {
+    return context.getType<string>() === TOOL_CONTEXT_TYPE;
+  }
+
+  /** The arguments after validation by the tool's schema. */
+  getArguments<T = Readonly<Record<string, unknown>>>(): T {
+    return this.host.getArgByIndex<T>(0);
+  }
+
+  /** The call, with its governed data access. */
+  getCall(): ToolCall {
+    return this.host.getArgByIndex<ToolCall>(1);
+  }
+
+  /** The calling agent. */
+  getAgent(): Agent {
+    return this.getCall().agent;
+  }
+
+  /** The tool that is called. */
+  getTool(): ToolDefinition {
+    return this.getCall().tool;
+  }
+}
 
 const ARGUMENTS = 'parley:tool-arguments';
 /**

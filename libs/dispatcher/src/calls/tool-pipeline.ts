@@ -1,7 +1,16 @@
-import type { ExecutionContext, FactoryProvider, NestInterceptor, Provider, Type } from '@nestjs/common';
-import { defer, lastValueFrom, mergeAll, type Observable } from 'rxjs';
-import type { ToolHandler, ToolOutcome } from '#tools';
-import { AuditStep, BudgetStep, OutcomeStep } from './call-accounts.js';
+import { type FactoryProvider, Inject, Injectable, type Provider } from '@nestjs/common';
+import { type Agent, type RequestContext, tierCovers, type ToolTelemetry } from '#core';
+import { GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
+import { Policies } from '#policy';
+import {
+  CallableMethods,
+  effectiveTier,
+  type ToolDefinition,
+  type ToolOutcome,
+  ToolRegistry,
+  ToolRunner,
+} from '#tools';
+import { DataBudgets } from './data-budgets.js';
 import {
   ApprovalGuard,
   ArgumentsGuard,
@@ -12,119 +21,27 @@ import {
   RateLimitGuard,
   TaskGuard,
   ToolGuard,
+  ToolListings,
 } from './guards.js';
-import { DeadlineInterceptor, ResultInterceptor, RunningCallsInterceptor } from './interceptors.js';
-import { AfterCallInterceptor, BeforeCallGuard } from './tool-callbacks.js';
 import {
-  type CallStep,
-  type Gate,
-  TOOL_CONTEXT_TYPE,
-  type ToolContextArguments,
-  type ToolExecution,
-} from './tool-execution.js';
+  AuditInterceptor,
+  ChargeInterceptor,
+  DeadlineInterceptor,
+  OutcomeInterceptor,
+  ResultInterceptor,
+  RunningCallsInterceptor,
+} from './interceptors.js';
+import { AfterCallInterceptor, BeforeCallGuard } from './tool-callbacks.js';
+import { type Awaitable, type CallSources, type Guard, type Interceptor, ToolRun } from './tool-run.js';
 
 /**
- * The order of every tool call (docs/contributing/life-of-a-call.md). These lists are what runs: the steps around
- * everything, outermost first; guards first to last; the interceptors around the handler, outermost first. Enhancers
- * that a tool declares run inside the handler.
+ * The order of every tool call (docs/contributing/life-of-a-call.md): this list is what runs. An interceptor runs around
+ * everything behind it, refusals of guards included. Enhancers that a tool declares run inside the handler, which comes last.
  */
-export abstract class ToolPipeline {
-  abstract readonly steps: readonly CallStep[];
-  abstract readonly guards: readonly Gate[];
-  abstract readonly interceptors: readonly NestInterceptor[];
-}
-
-/** The execution context of guards and interceptors of every call: of type `mcp`, without HTTP, RPC or WebSockets. */
-export class ToolHost implements ExecutionContext {
-  constructor(
-    private readonly args: readonly unknown[],
-    private readonly handler: ToolHandler = noHandler,
-  ) {}
-
-  getType<T extends string>(): T {
-    return TOOL_CONTEXT_TYPE as string as T;
-  }
-
-  getArgs<T extends unknown[]>(): T {
-    return [...this.args] as T;
-  }
-
-  getArgByIndex<T>(index: number): T {
-    return this.args[index] as T;
-  }
-
-  getHandler(): ToolHandler {
-    return this.handler;
-  }
-
-  /** Guards of every call run before the class of a tool is known. */
-  getClass<T>(): Type<T> {
-    return null as never;
-  }
-
-  switchToHttp(): never {
-    throw new TypeError('a tool call is no HTTP request');
-  }
-
-  switchToRpc(): never {
-    throw new TypeError('a tool call is no RPC message');
-  }
-
-  switchToWs(): never {
-    throw new TypeError('a tool call is no WebSocket message');
-  }
-}
-
-const noHandler: ToolHandler = () => Promise.resolve(null);
-
-/** @throws errors that the call must not answer (`failedRun`) */
-export function runThrough(
-  pipeline: ToolPipeline,
-  handler: ToolHandler,
-  execution: ToolExecution,
-): Promise<ToolOutcome> {
-  const call = () => runGuarded(pipeline, handler, execution);
-  const around = pipeline.steps.reduceRight<() => Promise<ToolOutcome>>(
-    (next, step) => () => step.around(execution, next),
-    call,
-  );
-  return around();
-}
-
-async function runGuarded(
-  pipeline: ToolPipeline,
-  handler: ToolHandler,
-  execution: ToolExecution,
-): Promise<ToolOutcome> {
-  const args: ToolContextArguments = [execution.args, execution.anotherCall(), execution];
-  const host = new ToolHost(args, handler);
-  const { observed, context } = execution;
-  const trace = observed?.trace ?? context.trace;
-  for (const guard of pipeline.guards) {
-    const passing = guard.canActivate(host);
-    // Most gates decide synchronously.
-    if (typeof passing !== 'boolean') await passing;
-    trace?.passed(guard.gate);
-  }
-  const handle = () => handler(args[0] as Record<string, unknown>, args[1]);
-  const call = () => defer(async () => (observed ? observed.within(handle) : handle()));
-  const around = pipeline.interceptors.reduceRight<() => Observable<unknown>>(
-    (next, interceptor) => () => {
-      const intercepted = interceptor.intercept(host, { handle: next });
-      return intercepted instanceof Promise ? defer(() => intercepted).pipe(mergeAll()) : intercepted;
-    },
-    call,
-  );
-  return (await lastValueFrom(around())) as ToolOutcome;
-}
-
-/**
- * Steps around every gate and the handler, outermost first: a call's data use is charged, then its outcome is recorded.
- */
-export const TOOL_STEPS = [AuditStep, BudgetStep, OutcomeStep] as const satisfies readonly Type<CallStep>[];
-
-/** The gates of every tool call in their order (docs/contributing/life-of-a-call.md). */
-export const TOOL_GUARDS = [
+export const TOOL_PIPELINE = [
+  AuditInterceptor,
+  ChargeInterceptor,
+  OutcomeInterceptor,
   RateLimitGuard,
   AuditGuard,
   ToolGuard,
@@ -135,33 +52,125 @@ export const TOOL_GUARDS = [
   BeforeCallGuard,
   CancellationGuard,
   TaskGuard,
-] as const satisfies readonly Type<Gate>[];
-
-/** Interceptors around the handler, outermost first. */
-const TOOL_INTERCEPTORS = [
   RunningCallsInterceptor,
   AfterCallInterceptor,
   DeadlineInterceptor,
   ResultInterceptor,
 ] as const;
 
+type Step = Guard | Interceptor<unknown>;
+
+/** Runs a call through the list. It waits only where a step does. */
+export class ToolPipeline {
+  /** @param steps in their order; the last interceptor makes the outcome from the result of the handler */
+  constructor(private readonly steps: readonly Step[]) {}
+
+  /** @throws errors that the call must not answer (`failedRun`) */
+  run(run: ToolRun): Awaitable<ToolOutcome> {
+    return this.from(0, run) as Awaitable<ToolOutcome>;
+  }
+
+  private from(first: number, run: ToolRun): Awaitable<unknown> {
+    const { steps } = this;
+    for (let at = first; at < steps.length; at += 1) {
+      const step = steps[at] as Step;
+      if ('intercept' in step) return step.intercept(run, () => this.from(at + 1, run));
+      const refusal = step.check(run);
+      if (refusal instanceof Promise) return refusal.then((refused) => this.behind(at, run, refused));
+      if (refusal) return { ok: false, refusal } satisfies ToolOutcome;
+      run.trace?.passed(step.gate);
+    }
+    return handle(run);
+  }
+
+  private behind(at: number, run: ToolRun, refusal: Awaited<ReturnType<Guard['check']>>): Awaitable<unknown> {
+    if (refusal) return { ok: false, refusal } satisfies ToolOutcome;
+    run.trace?.passed((this.steps[at] as Guard).gate);
+    return this.from(at + 1, run);
+  }
+}
+
+function handle(run: ToolRun): Awaitable<unknown> {
+  const { observed } = run;
+  const returned = observed ? observed.within(() => handled(run)) : handled(run);
+  // A promise of another library is waited for like any other.
+  return isThenable(returned) && !(returned instanceof Promise) ? Promise.resolve(returned) : returned;
+}
+
+const handled = ({ handler, args, call }: ToolRun): unknown => handler(args as Record<string, unknown>, call);
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+  );
+}
+
 const pipeline: FactoryProvider<ToolPipeline> = {
   provide: ToolPipeline,
-  useFactory: (...made: unknown[]): ToolPipeline => {
-    const rest = made.slice(TOOL_STEPS.length);
-    return {
-      steps: made.slice(0, TOOL_STEPS.length) as CallStep[],
-      guards: rest.slice(0, TOOL_GUARDS.length) as Gate[],
-      interceptors: rest.slice(TOOL_GUARDS.length) as NestInterceptor[],
-    };
-  },
-  inject: [...TOOL_STEPS, ...TOOL_GUARDS, ...TOOL_INTERCEPTORS],
+  useFactory: (...steps: Step[]) => new ToolPipeline(steps),
+  inject: [...TOOL_PIPELINE],
 };
 
-/** Every step, guard and interceptor, and the pipeline that runs them in this order. */
-export const PIPELINE_PROVIDERS: readonly Provider[] = [
-  ...TOOL_STEPS,
-  ...TOOL_GUARDS,
-  ...TOOL_INTERCEPTORS,
-  pipeline,
-];
+/**
+ * Runs tools through the pipeline and converts every outcome, including refusals and errors, into one value and one
+ * audit record.
+ */
+@Injectable()
+export class ParleyToolRunner extends ToolRunner {
+  private readonly sources: CallSources;
+
+  constructor(
+    @Inject(Policies) policies: Pick<Policies, 'of'>,
+    records: GovernedRecordsSource,
+    search: GovernedSearchSource,
+    writes: GovernedWritesSource,
+    private readonly registry: ToolRegistry,
+    private readonly pipeline: ToolPipeline,
+    private readonly listings: ToolListings,
+    private readonly budgets: DataBudgets,
+    private readonly methods: CallableMethods,
+  ) {
+    super();
+    this.sources = { policies, records, search, writes };
+  }
+
+  list({ agent }: Pick<RequestContext, 'agent'>): readonly ToolDefinition[] {
+    return this.listings.of(agent);
+  }
+
+  has(name: string): boolean {
+    return this.registry.get(name) !== undefined;
+  }
+
+  override permits({ agent }: { readonly agent: Agent }, name: string, args: unknown): boolean {
+    const tool = this.listings.of(agent).find((listed) => listed.name === name);
+    return tool !== undefined && tierCovers(agent.permissions, effectiveTier(tool, args, this.methods));
+  }
+
+  async run(name: string, args: unknown, context: RequestContext): Promise<ToolOutcome> {
+    const observed = context.telemetry?.tool(name);
+    if (!observed) return this.outcome(name, args, context, undefined);
+    try {
+      return await this.outcome(name, args, context, observed);
+    } finally {
+      // A run without a record has ended as well.
+      observed.ends();
+    }
+  }
+
+  private outcome(
+    name: string,
+    args: unknown,
+    context: RequestContext,
+    observed: ToolTelemetry | undefined,
+  ): Awaitable<ToolOutcome> {
+    const { registry, sources, budgets } = this;
+    const budgeted = budgets.open(context.agent);
+    return this.pipeline.run(
+      new ToolRun(name, args, context, registry.get(name), sources, budgeted, observed),
+    );
+  }
+}
+
+/** Every guard and interceptor, and the pipeline that runs them in this order. */
+export const PIPELINE_PROVIDERS: readonly Provider[] = [ToolListings, ...TOOL_PIPELINE, pipeline];

@@ -5,7 +5,7 @@ import type { AggregateOptions, FindOptions, GovernedRecords } from '#data';
 import type { ToolOutcome } from '#tools';
 import { CallJournal } from '../calls/call-journal.js';
 import { type BudgetedCall, CallMeter, DataBudgets, meters } from '../calls/data-budgets.js';
-import { refusalByProtocol } from '../calls/failed-run.js';
+import { refusalByProtocol } from '../calls/call-journal.js';
 import { spendCall } from '../calls/guards.js';
 import { RunningCalls } from '../calls/interceptors.js';
 import { InputRequired } from '../client-requests/client-requests.js';
