@@ -9,7 +9,10 @@ import { folderWith, root, start } from './processes.mjs';
 
 const key = 'bench-key';
 const headers = { 'x-mcp-api-key': key, 'content-type': 'application/json' };
-const QUERY = { name: 'query_class', arguments: { class_name: 'Listing', where: { format: 'vinyl' }, limit: 10 } };
+const QUERY = {
+  name: 'query_class',
+  arguments: { class_name: 'Listing', where: { format: 'vinyl' }, limit: 10 },
+};
 const UNKNOWN = { name: 'nothing', arguments: {} };
 const ROUNDS = 7;
 
@@ -88,14 +91,17 @@ export async function inProcess(calls = 5_000) {
     const { kernel } = captured;
     const { agent, era, version, clientCapabilities } = captured.context;
     const contextOf = (revision = version) => {
-      const aborts = new AbortController();
       return {
         agent,
         era,
         version: revision,
         clientCapabilities,
+        aborts: null,
+        aborted: false,
+        // As at the edge: created when it is first read.
         get signal() {
-          return aborts.signal;
+          this.aborts ??= new AbortController();
+          return this.aborts.signal;
         },
         progress: () => undefined,
         requestId: 1,

@@ -21,6 +21,14 @@ export interface KernelFailure {
   readonly status: number;
 }
 
+/** A failure that a handler returns instead of throwing: an expected one needs no Error with its stack. */
+export class RequestFailure implements KernelFailure {
+  constructor(
+    readonly error: RpcError,
+    readonly status: number,
+  ) {}
+}
+
 /** A notification was accepted and has no answer. */
 interface KernelAcceptance {
   readonly accepted: true;

@@ -16,6 +16,7 @@ import {
   type KernelFailure,
   type KernelReply,
   PreparedResult,
+  RequestFailure,
   ResultEnvelope,
   StreamedResult,
 } from './kernel-reply.js';
@@ -119,6 +120,7 @@ export class Kernel {
     const handled = known.handle(request);
     // A cached list is returned without another turn of the event loop.
     const result = handled instanceof Promise ? await handled : handled;
+    if (result instanceof RequestFailure) return result;
     return result instanceof PreparedResult || result instanceof StreamedResult
       ? result
       : { result: this.envelope.complete(era, result, known.cache) };

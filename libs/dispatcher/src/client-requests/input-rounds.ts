@@ -3,8 +3,7 @@ import type { OneTimeStore } from '#state';
 import { InputRound, LegacyAsks, ModernAsks, REPLAYED } from './client-requests.js';
 import type { OpenedState, RequestStateSeal, StateSubject } from './request-state.js';
 import { digestOf, isJsonObject, type JsonObject } from '../json-object.js';
-import type { PreparedResult, StreamedResult } from '../kernel-reply.js';
-import type { MethodRequest } from '../methods/method.js';
+import type { Handled, MethodHandler, MethodRequest } from '../methods/method.js';
 import { invalidParams } from '../protocol-fault.js';
 
 export interface InputRoundsOptions {
@@ -15,9 +14,6 @@ export interface InputRoundsOptions {
   readonly timeout: number;
 }
 
-type Handled = JsonObject | PreparedResult | StreamedResult;
-type Handle = (request: MethodRequest) => Handled | Promise<Handled>;
-
 /** Maximum number of rounds of one call: it ends a tool that never stops sending client requests. */
 const MAX_ROUNDS = 32;
 
@@ -26,7 +22,7 @@ export class InputRounds {
   constructor(private readonly dependencies: InputRoundsOptions) {}
 
   /** Wraps a method that sends client requests: open requests are its answer until the client answers them. */
-  asking(method: string, nameOf: (params: JsonObject) => unknown, handle: Handle): Handle {
+  asking(method: string, nameOf: (params: JsonObject) => unknown, handle: MethodHandler): MethodHandler {
     return (request) => {
       if (request.dialect.era === 'modern') return this.inRounds(method, nameOf, request, handle);
       const asks = new LegacyAsks(request.context, request.dialect, this.dependencies.timeout);
@@ -38,7 +34,7 @@ export class InputRounds {
     method: string,
     nameOf: (params: JsonObject) => unknown,
     request: MethodRequest,
-    handle: Handle,
+    handle: MethodHandler,
   ): Promise<Handled> {
     const { params, context, dialect, capabilities } = request;
     const subject = subjectOf(method, nameOf(params), request);

@@ -1,4 +1,4 @@
-import { derivedRequest, type ErrorCode, type Refusal, refusals, Refused } from '#core';
+import { derivedRequest, type ErrorCode, isAborted, type Refusal, refusals, Refused } from '#core';
 import { suggestNames } from '#policy';
 import type { ContentBlock, ToolOutcome, ToolRunner } from '#tools';
 import { declaresTasks } from '../client-capabilities.js';
@@ -6,7 +6,8 @@ import { isJsonObject, type JsonObject } from '../json-object.js';
 import type { ToolCatalogue } from './list-tools.js';
 import type { MethodRequest } from './method.js';
 import { checkParameterHeaders } from './parameter-headers.js';
-import { invalidParams, type ProtocolFault } from '../protocol-fault.js';
+import { RequestFailure } from '../kernel-reply.js';
+import { invalidParams, RPC } from '../protocol-fault.js';
 import type { Dialect } from '../protocol-versions.js';
 import { ContinuesAsTask, createdTask, type TaskStore } from '../tasks/task-store.js';
 
@@ -24,7 +25,7 @@ export class CallTool {
     private readonly taskStore: TaskStore | undefined,
   ) {}
 
-  async handle(request: MethodRequest): Promise<JsonObject> {
+  async handle(request: MethodRequest): Promise<JsonObject | RequestFailure> {
     const { params, context, dialect } = request;
     const { name } = params;
     if (typeof name !== 'string') throw invalidParams('Missing tool name');
@@ -47,27 +48,30 @@ export class CallTool {
         args,
         offered ? derivedRequest(context, { background: 'offered' }) : context,
       );
-      return toolResult(outcome, dialect, context.signal);
+      return toolResult(outcome, dialect, isAborted(context));
     } catch (signal) {
       if (!(signal instanceof ContinuesAsTask) || !this.taskStore) throw signal;
       return await this.begin(this.taskStore, name, args, request, signal.approver).catch(refusedResult);
     }
   }
 
-  /** Counted and recorded like any other call. @throws ProtocolFault unless a gate before the tool gate refuses */
-  private async unknown(name: string, { params, context, dialect }: MethodRequest): Promise<JsonObject> {
+  /** Counted and recorded like any other call: a failure, unless a guard before the tool guard refuses. */
+  private async unknown(
+    name: string,
+    { params, context, dialect }: MethodRequest,
+  ): Promise<JsonObject | RequestFailure> {
     const outcome = await this.runner.run(name, params.arguments ?? {}, context);
     if (!outcome.ok && BEFORE_THE_TOOL.has(outcome.refusal.code))
-      return toolResult(outcome, dialect, context.signal);
-    throw this.noSuchTool(name, context);
+      return toolResult(outcome, dialect, isAborted(context));
+    return this.noSuchTool(name, context);
   }
 
-  private noSuchTool(name: string, context: MethodRequest['context']): ProtocolFault {
+  private noSuchTool(name: string, context: MethodRequest['context']): RequestFailure {
     const usable = this.runner.list(context).map((tool) => tool.name);
     const near = suggestNames(name, usable).map((tool) => `'${tool}'`);
-    return invalidParams(
-      `Unknown tool: ${name.slice(0, 128)}${near.length > 0 ? `. Did you mean ${near.join(' or ')}?` : ''}`,
-    );
+    const meant = near.length > 0 ? `. Did you mean ${near.join(' or ')}?` : '';
+    const message = `Unknown tool: ${name.slice(0, 128)}${meant}`;
+    return new RequestFailure({ code: RPC.invalidParams, message }, 200);
   }
 
   /** Answers a fast call at once, and any other call with its task, which outlives this request. */
@@ -136,9 +140,9 @@ function cancelledResult(message: string): JsonObject {
  * The outcome of a call in the format of a revision.
  * @throws ProtocolFault for a refusal that must reveal nothing to the caller
  */
-export function toolResult(outcome: ToolOutcome, dialect: Dialect, signal: AbortSignal): JsonObject {
+export function toolResult(outcome: ToolOutcome, dialect: Dialect, cancelled: boolean): JsonObject {
   if (!outcome.ok && outcome.refusal.code === 'cancelled') return cancelledResult(outcome.refusal.message);
-  if (signal.aborted) return cancelledResult('Cancelled by client');
+  if (cancelled) return cancelledResult('Cancelled by client');
   if (!outcome.ok) {
     if (outcome.refusal.opaque) throw invalidParams();
     return failedResult(outcome.refusal);

@@ -1,7 +1,7 @@
 import type { RequestContext } from '#core';
 import type { InputRound } from '../client-requests/client-requests.js';
 import type { JsonObject } from '../json-object.js';
-import type { CacheHint, PreparedResult, StreamedResult } from '../kernel-reply.js';
+import type { CacheHint, PreparedResult, RequestFailure, StreamedResult } from '../kernel-reply.js';
 import { invalidParams } from '../protocol-fault.js';
 import type { Dialect, LegacyVersion } from '../protocol-versions.js';
 
@@ -16,8 +16,9 @@ export interface MethodRequest {
 }
 
 /** Returns the result without the members of the era, or a complete result. @throws ProtocolFault */
-type MethodHandler = (request: MethodRequest) => Handled | Promise<Handled>;
-type Handled = JsonObject | PreparedResult | StreamedResult;
+export type MethodHandler = (request: MethodRequest) => Handled | Promise<Handled>;
+/** What a handler returns: a result, a complete one, one that stays open, or an expected failure. */
+export type Handled = JsonObject | PreparedResult | StreamedResult | RequestFailure;
 
 /** One row of the method table. */
 export interface Method {

@@ -127,7 +127,7 @@ export class BackgroundCalls {
       const outcome = await (observed ? observed.within(running) : running());
       observed?.ends({ outcome: outcome.ok ? 'ok' : 'tool_error' });
       if (round.isOpen) return { kind: 'input', requests: round.requests(), soFar: round.soFar };
-      return { kind: 'result', result: toolResult(outcome, dialect, run.signal) };
+      return { kind: 'result', result: toolResult(outcome, dialect, run.signal.aborted) };
     } catch (error) {
       return this.ended(error, round);
     } finally {

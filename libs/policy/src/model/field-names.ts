@@ -132,28 +132,42 @@ export function isMagicName(segment: string): boolean {
   return MAGIC_NAMES.has(segment);
 }
 
+/** Candidates in the form in which they are compared: the same few hundred names are offered for every wrong one. */
+const KNOWN_NAMES = 2_000;
+const knownNames = new Map<string, string>();
+
 /** Names are compared without case and separators: `className` is `class_name`, `User` is `_User`. */
 const compared = (name: string): string => name.toLowerCase().replaceAll(/[_-]/g, '');
 
-/** The number of edits between two texts; swapped letters are one edit. */
-function distance(a: string, b: string): number {
+function comparedCandidate(name: string): string {
+  let other = knownNames.get(name);
+  if (other === undefined) {
+    if (knownNames.size >= KNOWN_NAMES) knownNames.clear();
+    knownNames.set(name, (other = compared(name)));
+  }
+  return other;
+}
+
+/** The number of edits between two texts; swapped letters are one edit. Above the limit only that it is above is exact. */
+function distance(a: string, b: string, limit: number): number {
   let before: number[] = [];
-  let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
+  let previous: number[] = [];
+  let current: number[] = [];
+  for (let j = 0; j <= b.length; j += 1) previous.push(j);
   for (let i = 1; i <= a.length; i += 1) {
-    const current = [i];
+    let least = (current[0] = i);
     for (let j = 1; j <= b.length; j += 1) {
-      const substitution = (previous[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      current.push(
-        Math.min(
-          (previous[j] as number) + 1,
-          (current[j - 1] as number) + 1,
-          substitution,
-          swapped ? (before[j - 2] as number) + 1 : Infinity,
-        ),
-      );
+      const same = a[i - 1] === b[j - 1] ? 0 : 1;
+      let edits = (previous[j - 1] as number) + same;
+      edits = Math.min(edits, (previous[j] as number) + 1, (current[j - 1] as number) + 1);
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
+        edits = Math.min(edits, (before[j - 2] as number) + 1);
+      current[j] = edits;
+      if (edits < least) least = edits;
     }
-    [before, previous] = [previous, current];
+    // A swap reaches back over one row: it adds one edit to what the row before last had.
+    if (least > limit + 1) return least;
+    [before, previous, current] = [previous, current, before];
   }
   return previous[b.length] as number;
 }
@@ -162,11 +176,14 @@ function distance(a: string, b: string): number {
 export function suggestNames(name: string, candidates: readonly string[]): string[] {
   const written = compared(name);
   const limit = Math.max(1, Math.ceil(written.length / 4));
-  return candidates
-    .map((candidate) => ({ candidate, other: compared(candidate) }))
-    .filter(({ other }) => Math.abs(other.length - written.length) <= limit)
-    .map(({ candidate, other }) => ({ candidate, edits: distance(written, other) }))
-    .filter(({ edits }) => edits <= limit)
+  const near: { readonly candidate: string; readonly edits: number }[] = [];
+  for (const candidate of candidates) {
+    const other = comparedCandidate(candidate);
+    if (Math.abs(other.length - written.length) > limit) continue;
+    const edits = distance(written, other, limit);
+    if (edits <= limit) near.push({ candidate, edits });
+  }
+  return near
     .sort((a, b) => a.edits - b.edits || (a.candidate < b.candidate ? -1 : 1))
     .slice(0, 3)
     .map(({ candidate }) => candidate);
