@@ -11,10 +11,9 @@ import {
   fieldsOf,
   type LoadedService,
   mountEdges,
-  HttpRoutes,
-  routesOf,
   ParleyInstance,
   type ReadableAgain,
+  RoutesApplication,
 } from '#instance';
 import { ConfigError, type Environment, type LoadedConfig } from '#config';
 import { NOTHING_OBSERVED, type Observability } from '#telemetry';
@@ -93,7 +92,7 @@ async function serveOverHttp(
   await instance.begin();
   const edge = app.get(McpEdge);
   const console = live && (await openedConsole(app, { ...setting, live, shared: instance.shared }));
-  const routes = new HttpRoutes(Object.values(routesOf(app)), edge.unread);
+  const routes = await RoutesApplication.open(app);
   mountEdges(server, [edge, routes, ...(console ? [console] : [])], edge.unread);
   await listen(app, loaded.config.server);
   const configuration = instance.follow();

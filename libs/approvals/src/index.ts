@@ -1,3 +1,4 @@
+export { DecisionBody } from './decision-body.js';
 export {
   type Answered,
   ApprovalOffice,

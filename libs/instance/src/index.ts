@@ -32,9 +32,9 @@ export {
   loadWithPlugins,
   toolsOfPlugins,
 } from './plugins.js';
-export { type HttpRoute, HttpRoutes, type Mounted, mountEdges } from './routes/http-routes.js';
-export { Readiness, type ReadyState } from './routes/health.js';
-export { routesOf } from './routes/routes.module.js';
+export { type Mounted, mountEdges, RoutesApplication } from './routes/routes-application.js';
+export { Readiness, type ReadyState } from './routes/readiness.js';
+export { ROUTE_PATHS } from './routes/route-paths.js';
 export {
   openSimulation,
   type RehearsalRoom,

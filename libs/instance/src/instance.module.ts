@@ -45,7 +45,7 @@ import { UNGOVERNED_NAMES, UngovernedData } from './data/ungoverned-data.js';
 import { overrideProviders } from './overrides.js';
 import { builtPage, productVersion } from './package-files.js';
 import type { PluginModule } from './plugins.js';
-import { RoutesModule } from './routes/routes.module.js';
+import { ReadinessModule } from './routes/routes.module.js';
 
 /** The parts of an instance. The code that opened a connection, the state or the queue closes it. */
 export interface InstanceOptions {
@@ -238,16 +238,7 @@ export function instanceModule(options: InstanceOptions): DynamicModule {
     exporting,
     telemetry,
   ]);
-  const routes = RoutesModule.register([
-    state,
-    stores,
-    audit,
-    auth,
-    approving,
-    dispatcher,
-    tasking,
-    streaming,
-  ]);
+  const readiness = ReadinessModule.register([state, stores, audit, tasking, streaming]);
   const forPlugins = PluginAccessModule.register(OFFERED_PROVIDERS, [
     registry,
     dispatcher,
@@ -282,7 +273,7 @@ export function instanceModule(options: InstanceOptions): DynamicModule {
       views,
       auth,
       streaming,
-      routes,
+      readiness,
     ],
     providers: [ToolContext, ToolExplorer, PromptExplorer, MethodExplorer, ...features],
   };

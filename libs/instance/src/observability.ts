@@ -16,7 +16,7 @@ import {
   type ServiceMetrics,
 } from '#telemetry';
 import { productVersion } from './package-files.js';
-import { Readiness } from './routes/health.js';
+import { Readiness } from './routes/readiness.js';
 
 /** Loads only the telemetry that the configuration enables. */
 export async function openObservability(

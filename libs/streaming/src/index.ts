@@ -2,7 +2,18 @@ export { remoteNetwork } from '#auth';
 export { type Download, type DownloadCall, Downloads } from './http/edge-dependencies.js';
 export { trustedHeaders } from './http/http-exchange.js';
 export * from './http/mcp-edge.js';
-export { NotServed, notServed, readSmallJson, UnusableBody } from './http/routes.js';
+export {
+  ClosedSignal,
+  JsonBodyInterceptor,
+  NotServed,
+  notServed,
+  readSmallJson,
+  RefusalFilter,
+  sendJson,
+  SharedStateFilter,
+  UnusableBody,
+  validated,
+} from './http/routes.js';
 export { UnreadAnswers } from './http/client-memory.js';
 export type { ChangingList } from './sessions/listening-streams.js';
 export { Wire } from './sessions/wire.js';

@@ -1,45 +1,73 @@
 import {
   type DynamicModule,
   type INestApplicationContext,
+  type InjectionToken,
   Module,
   type ModuleMetadata,
 } from '@nestjs/common';
-import { ApprovalsRoute } from './approvals-route.js';
-import { AuthorizationServerRoute, ProtectedResourceRoute } from './documents-route.js';
-import { HealthRoute, Readiness, ReadyRoute } from './health.js';
-import type { HttpRoute } from './http-routes.js';
-import { ToolsRoute } from './tools-route.js';
+import { ApprovalOffice } from '#approvals';
+import { Authenticator } from '#auth';
+import { McpEdge } from '#streaming';
+import { ToolRunner } from '#tools';
+import { CurrentDocuments } from '../auth/oauth-rules.js';
+import { ApprovalsController } from './approvals.controller.js';
+import { HealthController, ReadyController } from './health.controller.js';
+import { AuthorizationServerController, ProtectedResourceController } from './oauth-documents.controller.js';
+import { Readiness } from './readiness.js';
+import { ToolsController } from './tools.controller.js';
 
-/** The routes beside MCP that send a whole answer, by purpose. */
-export type InstanceRoutes = Readonly<
-  Record<'tools' | 'approvals' | 'health' | 'ready' | 'protectedResource' | 'authorizationServer', HttpRoute>
->;
-
-const ROUTES = [
-  ToolsRoute,
-  ApprovalsRoute,
-  HealthRoute,
-  ReadyRoute,
-  ProtectedResourceRoute,
-  AuthorizationServerRoute,
-];
-
-/** The routes beside MCP, and the readiness of the service. */
+/** Whether the service can answer calls. */
 @Module({})
-export class RoutesModule {
-  /** @param imports provide the data of the routes and every dependency of readiness */
+export class ReadinessModule {
+  /** @param imports provide every dependency of readiness */
   static register(imports: ModuleMetadata['imports']): DynamicModule {
-    return { module: RoutesModule, imports: [...(imports ?? [])], providers: [Readiness, ...ROUTES] };
+    return {
+      module: ReadinessModule,
+      imports: [...(imports ?? [])],
+      providers: [Readiness],
+      exports: [Readiness],
+    };
   }
 }
 
-export function routesOf(app: INestApplicationContext): InstanceRoutes {
-  return {
-    tools: app.get(ToolsRoute),
-    approvals: app.get(ApprovalsRoute),
-    health: app.get(HealthRoute),
-    ready: app.get(ReadyRoute),
-    protectedResource: app.get(ProtectedResourceRoute),
-    authorizationServer: app.get(AuthorizationServerRoute),
-  };
+const HOOKS = [
+  'onModuleInit',
+  'onApplicationBootstrap',
+  'onModuleDestroy',
+  'beforeApplicationShutdown',
+  'onApplicationShutdown',
+];
+
+/** Provides some providers of an instance to the application of its routes. */
+@Module({})
+export class InstanceProvidersModule {
+  /** @throws TypeError for a provider with lifecycle hooks: both containers would run them */
+  static register(instance: INestApplicationContext, tokens: readonly InjectionToken[]): DynamicModule {
+    const providers = tokens.map((provide) => {
+      const useValue = instance.get<object>(provide);
+      const hook = HOOKS.find((name) => typeof Reflect.get(useValue, name) === 'function');
+      if (hook !== undefined) throw new TypeError(`${String(provide)} has the lifecycle hook ${hook}`);
+      return { provide, useValue };
+    });
+    return { module: InstanceProvidersModule, providers, exports: [...tokens] };
+  }
+}
+
+/** The routes beside MCP that send a whole answer. */
+@Module({
+  controllers: [
+    ToolsController,
+    ApprovalsController,
+    HealthController,
+    ReadyController,
+    ProtectedResourceController,
+    AuthorizationServerController,
+  ],
+})
+export class RoutesModule {
+  /** @param instance provides the data of the routes */
+  static register(instance: INestApplicationContext): DynamicModule {
+    const tokens = [ApprovalOffice, Authenticator, CurrentDocuments, McpEdge, Readiness, ToolRunner];
+    return { module: RoutesModule, imports: [InstanceProvidersModule.register(instance, tokens)] };
+  }
 }

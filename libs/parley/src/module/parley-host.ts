@@ -156,11 +156,11 @@ export class ParleyHost
    * @throws TypeError for an invalid path. @throws ConfigError
    */
   async onApplicationBootstrap(): Promise<void> {
-    this.serve();
+    await this.serve();
     await this.dependencies.opened.begin();
   }
 
-  private serve(): void {
+  private async serve(): Promise<void> {
     const { http, opened, name, endpoints, ...mounted } = this.dependencies;
     // An application context without a server has no adapter, and a testing module has one without a server.
     const adapter = http.httpAdapter as HttpAdapterHost['httpAdapter'] | undefined;
@@ -173,7 +173,7 @@ export class ParleyHost
         `nobody is admitted to instance '${name}': give \`auth\`, AGENT_FACTORY or an Authenticator`,
       );
     const bases = basesOf(mounted, config.server.path);
-    const mountings = serveInstance(server, { name, context, config, bases, endpoints });
+    const mountings = await serveInstance(server, { name, context, config, bases, endpoints });
     followFurtherServers({ adapter, mountings, log: new Logger('Parley') });
   }
 

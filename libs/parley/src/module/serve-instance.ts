@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { type INestApplicationContext, Logger } from '@nestjs/common';
-import { type Mounted, type HttpRoute, HttpRoutes, routesOf, resourceUrlOf } from '#instance';
+import { type Mounted, resourceUrlOf, ROUTE_PATHS, RoutesApplication } from '#instance';
 import type { ParleyConfig } from '#config';
 import { McpEdge, ServedAt } from '#streaming';
 import { DEFAULT_ENDPOINTS, type ParleyEndpoints } from './parley-options.js';
@@ -28,35 +28,33 @@ function below(base: string, mounted: Pick<Mounted, 'handle'>) {
  * cannot collide with other instances or routes of the application.
  * @throws TypeError when another instance has one of the paths
  */
-export function serveInstance(
+export async function serveInstance(
   server: Server,
   { name, context, config, bases, endpoints }: ServedInstance,
-): Mountings {
+): Promise<Mountings> {
   const on = { ...DEFAULT_ENDPOINTS, ...definedOf(endpoints) };
   const { path } = config.server;
   const mcpAt = bases.map((base) => `${base}${path}`);
   const mountings = Mountings.of(server);
   mountings.name(name);
   const edge = context.get(McpEdge);
-  const routes = routesOf(context);
-  const besides: HttpRoute[] = [
-    ...(on.tools ? [routes.tools] : []),
-    ...(on.approvals ? [routes.approvals] : []),
-    ...(on.health ? [routes.health, routes.ready] : []),
+  const routes = await RoutesApplication.open(context);
+  const besides = [
+    ...(on.tools ? [ROUTE_PATHS.tools] : []),
+    ...(on.approvals ? [ROUTE_PATHS.approvals] : []),
+    ...(on.health ? [ROUTE_PATHS.health, ROUTE_PATHS.ready] : []),
   ];
-  const besideRoutes = new HttpRoutes(besides, edge.unread);
-  for (const base of bases) {
-    const endpoint = `${base}${path}`;
+  for (const endpoint of mcpAt) {
+    const base = endpoint.slice(0, endpoint.length - path.length);
     mountings.mount(endpoint, below(base, edge), { deep: true });
     for (const route of besides)
-      mountings.mount(`${endpoint}${route.path}`, below(endpoint, besideRoutes), { deep: true });
+      mountings.mount(`${endpoint}${route}`, below(endpoint, routes), { deep: true });
     if (on.exports) mountings.mount(`${endpoint}/exports`, below(endpoint, edge), { deep: true });
   }
   const [first = path] = mcpAt;
   context.get(ServedAt).settle({ endpoints: mcpAt, downloads: on.exports ? `${first}/exports` : null });
   const resource = resourceUrlOf(config);
-  if (on.documents && resource !== null)
-    mountDocuments(mountings, routes, { resource, mcpAt, unread: edge.unread });
+  if (on.documents && resource !== null) mountDocuments(mountings, routes, { resource, mcpAt });
   return mountings;
 }
 
@@ -66,16 +64,8 @@ const definedOf = (given: ParleyEndpoints = {}): ParleyEndpoints =>
 /** At the host root, with the path as a suffix, as RFC 9728 requires, independent of the application's prefix. */
 function mountDocuments(
   mountings: Mountings,
-  { protectedResource, authorizationServer }: ReturnType<typeof routesOf>,
-  {
-    resource,
-    mcpAt,
-    unread,
-  }: {
-    readonly resource: string;
-    readonly mcpAt: readonly string[];
-    readonly unread: McpEdge['unread'];
-  },
+  routes: RoutesApplication,
+  { resource, mcpAt }: { readonly resource: string; readonly mcpAt: readonly string[] },
 ): void {
   const known = new URL(resource).pathname.replace(/\/$/, '');
   if (!mcpAt.includes(known))
@@ -83,11 +73,10 @@ function mountDocuments(
       `access tokens are meant for ${resource}, and MCP is served at ${mcpAt.join(', ')}: unless a proxy stands between, ` +
         'clients do not take one for the other (server.publicUrl)',
     );
-  const documents = new HttpRoutes([protectedResource, authorizationServer], unread);
-  const serve = below('', documents);
+  const serve = below('', routes);
   for (const place of new Set([known, ...mcpAt])) {
-    mountings.mount(`${protectedResource.path}${place}`, serve, { deep: false });
+    mountings.mount(`${ROUTE_PATHS.protectedResource}${place}`, serve, { deep: false });
     // The document without a path belongs to an authorization server, which the application may be.
-    if (place !== '') mountings.mount(`${authorizationServer.path}${place}`, serve, { deep: false });
+    if (place !== '') mountings.mount(`${ROUTE_PATHS.authorizationServer}${place}`, serve, { deep: false });
   }
 }

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import type { INestApplicationContext } from '@nestjs/common';
-import { mountEdges, HttpRoutes, routesOf } from '#instance';
+import { mountEdges, RoutesApplication } from '#instance';
 import { ConfigError, type ParleyConfig, startErrors } from '#config';
 import { isTruthy } from '#policy';
 import { McpEdge } from '#streaming';
@@ -55,7 +55,7 @@ export async function openListener(
   server.requestTimeout = 60_000;
   server.maxConnections = config.server.maxConnections;
   const edge = context.get(McpEdge);
-  const routes = new HttpRoutes(Object.values(routesOf(context)), edge.unread);
+  const routes = await RoutesApplication.open(context);
   mountEdges(server, [edge, routes], edge.unread);
   await listening(server, port, host);
   const { port: opened } = server.address() as AddressInfo;

@@ -78,12 +78,17 @@ const sourcesOf = (folder: string) =>
 /** Refusals that routes of other libraries define. */
 function wordedElsewhere(): Row[] {
   const others = readdirSync(libs).filter((name) => name !== 'streaming');
-  return others
-    .flatMap((name) => sourcesOf(`${libs}${name}/src`))
+  const sources = others.flatMap((name) => sourcesOf(`${libs}${name}/src`));
+  const thrown = sources
     .flatMap(([, code]) => [
       ...code.matchAll(/new (?:NotServed|UnusableBody)\(\s*(\d{3}),\s*(?:'([^']*)'|"([^"]*)")/g),
     ])
     .map(([, status = '', single, double]): Row => [status, '', single ?? double ?? '']);
+  const ofBodies = sources
+    .filter(([file]) => file.endsWith('-body.ts'))
+    .flatMap(([, code]) => [...code.matchAll(/message: '([^']*)'/g)])
+    .map(([, words = '']): Row => ['400', '', words]);
+  return [...thrown, ...ofBodies];
 }
 
 describe('the page on refusals', () => {

@@ -188,11 +188,14 @@ export const fileRefused = (
 ): Reply => reply(status, JSON.stringify(told ?? { error: FILE_NOT_PERMITTED }), headers);
 export const ROUTE_BUSY = plain(503, 'server busy: too many requests wait on this connection', retryIn(1));
 
-/** Refusals of the checks before authentication, for routes without JSON-RPC. */
+/** Refusals of routes without JSON-RPC, of the checks before authentication too. */
 export const ROUTE_WORDS: Readonly<Record<number, string>> = {
   400: 'Bad Request',
   403: 'Host or Origin not allowed',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
   429: 'Too Many Requests',
+  500: 'Internal error',
   503: 'server busy',
 };
 

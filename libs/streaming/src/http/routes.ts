@@ -1,5 +1,21 @@
-import type { IncomingMessage } from 'node:http';
+import {
+  type ArgumentsHost,
+  type CallHandler,
+  Catch,
+  createParamDecorator,
+  type ExceptionFilter,
+  type ExecutionContext,
+  Injectable,
+  type NestInterceptor,
+  type Type,
+  ValidationPipe,
+} from '@nestjs/common';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Observable } from 'rxjs';
+import { SharedStateUnavailable } from '#state';
 import { BODY_WORDS, ROUTE_WORDS } from './refusals.js';
+
+type Headers = Readonly<Record<string, string>>;
 
 /** The refusal of a request beside MCP: HTTP status, message and headers, all of which are returned. */
 export class NotServed extends Error {
@@ -7,26 +23,101 @@ export class NotServed extends Error {
   constructor(
     readonly status: number,
     message: string,
-    readonly headers: Readonly<Record<string, string>> = {},
+    readonly headers: Headers = {},
   ) {
     super(message);
   }
 }
 
 /** A refusal of a route without JSON-RPC. */
-export function notServed(status: number, headers: Readonly<Record<string, string>> = {}): NotServed {
+export function notServed(status: number, headers: Headers = {}): NotServed {
   return new NotServed(status, ROUTE_WORDS[status] ?? String(ROUTE_WORDS[400]), headers);
 }
 
 /** The reason why a body is refused: HTTP status and message. */
-export class UnusableBody extends Error {
-  override readonly name = 'UnusableBody';
-  constructor(
-    readonly status: 400 | 413 | 415,
-    message: string,
-  ) {
-    super(message);
+export class UnusableBody extends NotServed {
+  constructor(status: 400 | 413 | 415, message: string) {
+    super(status, message);
   }
+}
+
+/** Sends a whole answer. Node sends no body in an answer to HEAD. */
+export function sendJson(
+  response: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Headers = {},
+): void {
+  const text = JSON.stringify(body);
+  response.writeHead(status, {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(text),
+    ...headers,
+  });
+  response.end(text);
+}
+
+/** Answers the errors of controllers: a refusal as it is; any other error is logged and told to nobody. */
+@Catch()
+export class RefusalFilter implements ExceptionFilter {
+  /** @param log receives the error and the path of the request */
+  constructor(private readonly log: (error: unknown, path: string) => void) {}
+
+  catch(error: unknown, host: ArgumentsHost): void {
+    const http = host.switchToHttp();
+    const response = http.getResponse<ServerResponse>();
+    const refused = error instanceof NotServed ? error : null;
+    if (!refused) this.log(error, http.getRequest<IncomingMessage>().url ?? '');
+    if (response.headersSent) response.destroy();
+    else {
+      const { status, message, headers } = refused ?? notServed(500);
+      sendJson(response, status, { error: message }, headers);
+    }
+  }
+}
+
+/** Answers that the shared state of the replicas cannot be reached. */
+@Catch(SharedStateUnavailable)
+export class SharedStateFilter implements ExceptionFilter {
+  constructor(private readonly message: string) {}
+
+  catch(_error: SharedStateUnavailable, host: ArgumentsHost): void {
+    const response = host.switchToHttp().getResponse<ServerResponse>();
+    if (response.headersSent) response.destroy();
+    else sendJson(response, 503, { error: this.message }, { 'Retry-After': '5' });
+  }
+}
+
+/** A signal that is aborted when the connection of the request closes. */
+export const ClosedSignal = createParamDecorator((_: unknown, context: ExecutionContext): AbortSignal => {
+  const gone = new AbortController();
+  context
+    .switchToHttp()
+    .getResponse<ServerResponse>()
+    .on('close', () => gone.abort());
+  return gone.signal;
+});
+
+/** Reads the body of a request as a small JSON object, for `@Body`. Guards have run before it: no caller without rights sends one. */
+@Injectable()
+export class JsonBodyInterceptor implements NestInterceptor {
+  async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
+    const request = context.switchToHttp().getRequest<IncomingMessage & { body?: unknown }>();
+    request.body = await readSmallJson(request);
+    return next.handle();
+  }
+}
+
+/** Makes an instance of the class of a body or a query. The first error is the answer, in the words of its decorator. */
+export function validated(expectedType: Type): ValidationPipe {
+  return new ValidationPipe({
+    expectedType,
+    transform: true,
+    exceptionFactory: ([first]) => {
+      const [status, otherwise] = BODY_WORDS.notObject;
+      return new UnusableBody(status, Object.values(first?.constraints ?? {})[0] ?? otherwise);
+    },
+  });
 }
 
 /** Bytes. */

@@ -1,12 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { AuditBook } from '#audit';
 import { SharedState } from '#state';
 import { MongoConnection } from '#data-mongo';
 import { ParseConnection } from '#data-parse';
 import { TaskQueue } from '#tasks';
 import { McpEdge } from '#streaming';
-import { isReading, type HttpRoute, notFound, sendJson, wrongVerb } from './http-routes.js';
 
 /** Milliseconds a dependency has to answer a readiness probe. */
 const PROBE_TIMEOUT = 1_000;
@@ -92,33 +90,4 @@ async function probe(name: string, connection: Probed | null): Promise<[string, 
     () => 'down' as const,
   );
   return [[name, state]];
-}
-
-const READING = 'GET, HEAD';
-
-/** Liveness, without credentials. It probes no dependency: a process must not be restarted because its database is down. */
-@Injectable()
-export class HealthRoute implements HttpRoute {
-  readonly path = '/health';
-
-  async answer(request: IncomingMessage, response: ServerResponse, below: string): Promise<void> {
-    if (below !== '') return notFound(response);
-    if (!isReading(request)) return wrongVerb(response, READING);
-    sendJson(response, 200, { status: 'ok', mcp_enabled: true });
-  }
-}
-
-/** Readiness, without credentials and without details. */
-@Injectable()
-export class ReadyRoute implements HttpRoute {
-  readonly path = '/ready';
-
-  constructor(@Inject(Readiness) private readonly readiness: Readiness) {}
-
-  async answer(request: IncomingMessage, response: ServerResponse, below: string): Promise<void> {
-    if (below !== '') return notFound(response);
-    if (!isReading(request)) return wrongVerb(response, READING);
-    const { ready, status, dependencies } = await this.readiness.look();
-    sendJson(response, ready ? 200 : 503, { status, dependencies }, { 'Cache-Control': 'no-store' });
-  }
 }

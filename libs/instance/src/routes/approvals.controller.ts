@@ -1,0 +1,71 @@
+import {
+  Body,
+  Controller,
+  Get,
+  HttpCode,
+  Inject,
+  Param,
+  Post,
+  UseFilters,
+  UseGuards,
+  UseInterceptors,
+} from '@nestjs/common';
+import type { Agent } from '#core';
+import { type Answered, ApprovalOffice, type ApprovalServiceRefusal, DecisionBody } from '#approvals';
+import { Authenticator } from '#auth';
+import { ClosedSignal, JsonBodyInterceptor, NotServed, SharedStateFilter, validated } from '#streaming';
+import { CallerGuard, CallerRateGuard, CurrentAgent, NoStoreGuard, scopesLacking } from './caller.guard.js';
+import { ROUTE_PATHS } from './route-paths.js';
+
+const REFUSED: Readonly<Record<ApprovalServiceRefusal, readonly [status: number, error: string]>> = {
+  forbidden: [403, 'this agent may not decide approvals'],
+  own_request: [403, "one's own request is decided by somebody else"],
+  not_found: [404, 'no such approval'],
+  decided_before: [409, 'this approval has been decided'],
+};
+
+/** Calls that wait for another person's approval, for approvers (docs/guide/approvals.md). */
+@Controller(ROUTE_PATHS.approvals)
+@UseGuards(NoStoreGuard, CallerGuard, CallerRateGuard)
+@UseFilters(new SharedStateFilter('approvals cannot be reached at the moment'))
+export class ApprovalsController {
+  constructor(
+    @Inject(Authenticator) private readonly authenticator: Authenticator,
+    @Inject(ApprovalOffice) private readonly office: ApprovalOffice,
+  ) {}
+
+  @Get()
+  async list(@CurrentAgent() agent: Agent): Promise<object> {
+    return { approvals: this.served(await this.office.list(agent), agent) };
+  }
+
+  @Get(':id')
+  async show(
+    @Param('id') id: string,
+    @CurrentAgent() agent: Agent,
+    @ClosedSignal() closed: AbortSignal,
+  ): Promise<object> {
+    return this.served(await this.office.show(id, agent, closed), agent);
+  }
+
+  @Post(':id')
+  @HttpCode(200)
+  @UseInterceptors(JsonBodyInterceptor)
+  async decide(
+    @Param('id') id: string,
+    @CurrentAgent() agent: Agent,
+    @Body(validated(DecisionBody)) { decision, reason }: DecisionBody,
+  ): Promise<object> {
+    const verdict = { approved: decision === 'approve', ...(reason !== undefined && { reason }) };
+    return this.served(await this.office.decide(id, agent, verdict), agent);
+  }
+
+  /** @throws NotServed */
+  private served<T>(answered: Answered<T>, agent: Agent): T {
+    if (answered.ok) return answered.value;
+    const lacking =
+      answered.refusal === 'forbidden' &&
+      scopesLacking(this.authenticator, agent, (shape) => this.office.isStaffedBy(shape));
+    throw lacking || new NotServed(...REFUSED[answered.refusal]);
+  }
+}

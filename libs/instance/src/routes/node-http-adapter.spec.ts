@@ -1,0 +1,149 @@
+import {
+  All,
+  Controller,
+  Get,
+  HttpCode,
+  Injectable,
+  type MiddlewareConsumer,
+  Module,
+  type NestMiddleware,
+  Param,
+  Post,
+  Query,
+} from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import fc from 'fast-check';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { RefusalFilter } from '#streaming';
+import { NodeHttpAdapter } from './node-http-adapter.js';
+
+@Controller('things')
+class ThingsController {
+  @Get()
+  list(@Query() query: object): object {
+    return { query };
+  }
+
+  @Get('first')
+  first(): object {
+    return { first: true };
+  }
+
+  @Get(':id')
+  show(@Param('id') id: string): object {
+    return { id };
+  }
+
+  @Post(':id')
+  @HttpCode(200)
+  change(): never {
+    throw new Error('a secret of the service');
+  }
+}
+
+@Controller('guarded')
+class GuardedController {
+  @Get('page')
+  page(): object {
+    return {};
+  }
+
+  @All('*rest')
+  others(@Param('rest') rest: string | undefined): object {
+    return { rest: rest ?? null };
+  }
+}
+
+@Injectable()
+class Marking implements NestMiddleware {
+  use(_request: IncomingMessage, response: ServerResponse, next: () => void): void {
+    response.setHeader('X-Marked', 'yes');
+    next();
+  }
+}
+
+@Module({ controllers: [ThingsController, GuardedController] })
+class TestModule {
+  configure(consumer: MiddlewareConsumer): void {
+    consumer.apply(Marking).forRoutes('guarded/*rest');
+  }
+}
+
+describe('the routes of controllers on plain requests', () => {
+  const adapter = new NodeHttpAdapter();
+  const logged: string[] = [];
+  let server: Server;
+  let origin: string;
+  beforeAll(async () => {
+    const app = await NestFactory.create(TestModule, adapter, { bodyParser: false, logger: ['error'] });
+    app.useGlobalFilters(new RefusalFilter((error, path) => logged.push(`${path}: ${String(error)}`)));
+    await app.init();
+    server = createServer((request, response) => {
+      void adapter.handle(request, response, (request.url ?? '').split('?')[0] ?? '');
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterAll(() => new Promise((resolve) => server.close(resolve)));
+
+  const asked = async (path: string, method = 'GET') => {
+    const response = await fetch(`${origin}${path}`, { method });
+    const text = await response.text();
+    return {
+      status: response.status,
+      body: text === '' ? null : (JSON.parse(text) as unknown),
+      headers: response.headers,
+    };
+  };
+
+  it('take the first route that was declared for a path', async () => {
+    expect(await asked('/things/first')).toMatchObject({ status: 200, body: { first: true } });
+    expect(await asked('/things/second')).toMatchObject({ status: 200, body: { id: 'second' } });
+  });
+
+  it('name the methods of a path that has others, and refuse any other path', async () => {
+    const refused = await asked('/things/one', 'DELETE');
+    expect(refused).toMatchObject({ status: 405, body: { error: 'Method Not Allowed' } });
+    expect(refused.headers.get('allow')).toBe('GET, HEAD, POST');
+    for (const path of ['/', '/thing', '/things/', '/things/a/b', '/things/a%20b', '/THINGS'])
+      expect([path, await asked(path)]).toMatchObject([path, { status: 404, body: { error: 'Not Found' } }]);
+  });
+
+  it('answer HEAD like GET, without a body', async () => {
+    const { status, body, headers } = await asked('/things/first', 'HEAD');
+    expect([status, body, headers.get('content-length')]).toEqual([200, null, '14']);
+  });
+
+  it('take the first of a repeated parameter, whatever its name', async () => {
+    const { body } = await asked('/things?a=1&a=2&__proto__=3');
+    expect(JSON.stringify(body)).toBe('{"query":{"a":"1","__proto__":"3"}}');
+  });
+
+  it('pass all other paths and methods to a route for the rest, after the middleware', async () => {
+    expect(await asked('/guarded/a/b', 'DELETE')).toMatchObject({ status: 200, body: { rest: 'a/b' } });
+    expect(await asked('/guarded')).toMatchObject({ status: 200, body: { rest: null } });
+    expect((await asked('/guarded/page')).headers.get('x-marked')).toBe('yes');
+    expect((await asked('/things')).headers.get('x-marked')).toBeNull();
+  });
+
+  it('tell nobody of an error but the log', async () => {
+    expect(await asked('/things/one', 'POST')).toMatchObject({
+      status: 500,
+      body: { error: 'Internal error' },
+    });
+    expect(logged).toEqual(['/things/one: Error: a secret of the service']);
+  });
+
+  it('never fail for a path, whatever it is', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.string({ unit: 'binary-ascii' }), async (text) => {
+        const path = `/things/${encodeURI(text.replace(/[?#\\]/g, ''))}`;
+        expect([200, 404]).toContain((await asked(path)).status);
+      }),
+      { numRuns: 100 },
+    );
+  });
+});

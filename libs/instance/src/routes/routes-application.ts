@@ -1,0 +1,111 @@
+import {
+  type DynamicModule,
+  type INestApplication,
+  type INestApplicationContext,
+  Logger,
+} from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import { McpEdge, RefusalFilter, type UnreadAnswers } from '#streaming';
+import { NodeHttpAdapter } from './node-http-adapter.js';
+import { ROUTE_PATHS } from './route-paths.js';
+import { RoutesModule } from './routes.module.js';
+
+type Unread = Pick<UnreadAnswers, 'admit' | 'wrote'>;
+
+/** A handler that receives some paths before the framework. */
+export interface Mounted {
+  /** Whether it handles a request target, even if only with 404. */
+  claims(url: string): boolean;
+  /** Never rejects. */
+  handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
+}
+
+const pathOf = (url: string) => url.split('?', 1)[0] ?? '';
+
+const isBelow = (route: string, path: string) => path === route || path.startsWith(`${route}/`);
+
+const routeOf = (path: string) => Object.values(ROUTE_PATHS).find((route) => isBelow(route, path));
+
+/**
+ * The controllers of the routes beside MCP, in a Nest application of their own that listens nowhere. Enhancers, parsers and
+ * prefixes of the application around it, or of plugins, do not apply to them.
+ */
+export class RoutesApplication implements Mounted {
+  private constructor(
+    private readonly app: INestApplication,
+    private readonly adapter: NodeHttpAdapter,
+    private readonly unread: Unread,
+  ) {}
+
+  /**
+   * @param instance provides the data of the routes
+   * @param further modules with further controllers
+   */
+  static async open(
+    instance: INestApplicationContext,
+    further: readonly DynamicModule[] = [],
+  ): Promise<RoutesApplication> {
+    const adapter = new NodeHttpAdapter();
+    const { module, imports = [] } = RoutesModule.register(instance);
+    const app = await NestFactory.create({ module, imports: [...imports, ...further] }, adapter, {
+      abortOnError: false,
+      bodyParser: false,
+    });
+    const logger = new Logger('Neighbours');
+    app.useGlobalFilters(
+      new RefusalFilter((error, url) => logger.error(`${routeOf(pathOf(url))} failed: ${String(error)}`)),
+    );
+    await app.init();
+    return new RoutesApplication(app, adapter, instance.get(McpEdge).unread);
+  }
+
+  claims(url: string): boolean {
+    return routeOf(pathOf(url)) !== undefined;
+  }
+
+  /** One trailing slash is ignored. */
+  handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    return this.serve(request, response, pathOf(request.url ?? '').replace(/\/$/, ''));
+  }
+
+  /** The routes of `further` modules at this path and below. */
+  below(route: string): Mounted {
+    return {
+      claims: (url) => isBelow(route, pathOf(url)),
+      handle: (request, response) => this.serve(request, response, pathOf(request.url ?? '')),
+    };
+  }
+
+  /** Runs the shutdown hooks of its modules. */
+  close(): Promise<void> {
+    return this.app.close();
+  }
+
+  private async serve(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
+    if (!(await this.unread.admit(request, response))) return;
+    await this.adapter.handle(request, response, path);
+    this.unread.wrote(response);
+  }
+}
+
+/**
+ * Passes each handler its paths before the framework sees the request. All other requests go through Nest as usual,
+ * with the same read timeout.
+ */
+export function mountEdges(server: Server, edges: readonly Mounted[], unread: Unread): void {
+  const others = server.listeners('request') as RequestListener[];
+  server.removeAllListeners('request');
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    const edge = edges.find((one) => one.claims(request.url ?? ''));
+    if (edge) {
+      void edge.handle(request, response);
+      return;
+    }
+    void unread.admit(request, response).then((isAdmitted) => {
+      if (!isAdmitted) return;
+      for (const listener of others) listener.call(server, request, response as never);
+      response.once('prefinish', () => unread.wrote(response));
+    });
+  });
+}

@@ -1,0 +1,20 @@
+import { Controller, Get, Inject, UseGuards } from '@nestjs/common';
+import type { Agent } from '#core';
+import { describeTool, dialectOf, LEGACY_VERSIONS } from '#dispatcher';
+import { ToolRunner } from '#tools';
+import { CallerGuard, CurrentAgent } from './caller.guard.js';
+import { ROUTE_PATHS } from './route-paths.js';
+
+const LATEST = dialectOf('legacy', LEGACY_VERSIONS[0]);
+
+/** The caller's tools as a bare list, for people and scripts. */
+@Controller(ROUTE_PATHS.tools)
+@UseGuards(CallerGuard)
+export class ToolsController {
+  constructor(@Inject(ToolRunner) private readonly runner: ToolRunner) {}
+
+  @Get()
+  list(@CurrentAgent() agent: Agent): object {
+    return this.runner.list({ agent }).map((tool) => describeTool(tool, LATEST));
+  }
+}
