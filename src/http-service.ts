@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { Logger, type Provider } from '@nestjs/common';
+import { type DynamicModule, Logger, type Provider } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Server } from 'node:http';
@@ -17,7 +17,7 @@ import {
 } from '#instance';
 import { ConfigError, type Environment, type LoadedConfig } from '#config';
 import { NOTHING_OBSERVED, type Observability } from '#telemetry';
-import type { ConsoleSetting, MountedConsole } from './console/open-console.js';
+import type { ConsoleSetting } from './console/console-module.js';
 import { openLogger } from './logging/service-logger.js';
 import type { RunningService } from './serve.js';
 
@@ -91,16 +91,16 @@ async function serveOverHttp(
   server.requestTimeout = 60_000;
   await instance.begin();
   const edge = app.get(McpEdge);
-  const console = live && (await openedConsole(app, { ...setting, live, shared: instance.shared }));
-  const routes = await RoutesApplication.open(app);
-  mountEdges(server, [edge, routes, ...(console ? [console] : [])], edge.unread);
+  const console = live && (await loadedConsole(app, { ...setting, live, shared: instance.shared }));
+  const routes = await RoutesApplication.open(app, console ? [console] : []);
+  mountEdges(server, [edge, routes, ...(console ? [routes.below('/console')] : [])], edge.unread);
   await listen(app, loaded.config.server);
   const configuration = instance.follow();
   return {
     url: endpointUrl(loaded, server),
     reload: () => configuration.reload(),
     close: async () => {
-      await Promise.all([console?.close(), instance.drain()]);
+      await Promise.all([routes.close(), instance.drain()]);
       await instance.close();
     },
   };
@@ -116,9 +116,9 @@ async function liveRecords(
   return new Live(bus);
 }
 
-async function openedConsole(app: NestExpressApplication, setting: ConsoleSetting): Promise<MountedConsole> {
-  const { openConsole } = await import('./console/open-console.js');
-  return openConsole(app, setting);
+async function loadedConsole(app: NestExpressApplication, setting: ConsoleSetting): Promise<DynamicModule> {
+  const { consoleModule } = await import('./console/console-module.js');
+  return consoleModule(app, setting);
 }
 
 async function listen(

@@ -1,3 +1,4 @@
+import type { OnModuleDestroy } from '@nestjs/common';
 import type { LoadedConfig } from '#config';
 import {
   type SimulationCatalogue,
@@ -22,7 +23,10 @@ interface Opened<Loaded> {
 /**
  * Simulated calls beside a running service: the simulation opens with the first request and runs one call at a time.
  */
-export class ConfiguredSimulations<Loaded extends LoadedConfig> extends SimulationService {
+export class ConfiguredSimulations<Loaded extends LoadedConfig>
+  extends SimulationService
+  implements OnModuleDestroy
+{
   private opened: Opened<Loaded> | null = null;
   private turn: Promise<unknown> = Promise.resolve();
   private waiting = 0;
@@ -72,6 +76,10 @@ export class ConfiguredSimulations<Loaded extends LoadedConfig> extends Simulati
       const agent = identity ? simulatedAgent(shape, { identity }) : known;
       return simulation.rehearser.rehearse(agent, tool, args);
     });
+  }
+
+  onModuleDestroy(): Promise<void> {
+    return this.close();
   }
 
   async close(): Promise<void> {

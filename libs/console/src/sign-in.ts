@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Agent, RateLimiter } from '#core';
-import { NotServed, readSmallJson, remoteNetwork, trustedHeaders } from '#streaming';
+import { NotServed, remoteNetwork, trustedHeaders } from '#streaming';
 import type { Operator, OperatorGate, OperatorNotes } from './operator-gate.js';
 import {
   type CredentialHeaders,
@@ -10,7 +10,7 @@ import {
   presentedCookie,
   setCookie,
 } from './operator-sessions.js';
-import type { Answer } from './route.js';
+import type { SignInBody } from './sign-in-body.js';
 
 export interface SignInDependencies {
   readonly gate: OperatorGate;
@@ -23,54 +23,64 @@ export interface SignInDependencies {
   readonly log: { warn(line: string): void };
 }
 
-/** Characters and length that a header may have. */
-const CREDENTIAL = /^[\x21-\x7e]{1,4096}$/;
+/** The signed-in operator, and the cookie with the session. */
+interface SignedIn {
+  readonly operator: object;
+  /** Absent when the request itself shows a credential. */
+  readonly cookie?: string;
+}
 
 /** Signs browsers in: a browser sends its credential once and then carries a sealed session. */
 export class SignIn {
   constructor(private readonly dependencies: SignInDependencies) {}
 
-  /** @throws NotServed, UnusableBody, SharedStateUnavailable */
-  async begin(request: IncomingMessage): Promise<Answer> {
+  /** Counts an attempt to sign in. @throws NotServed */
+  async spend({ socket }: IncomingMessage): Promise<void> {
+    const spent = await this.dependencies.limiter.check(remoteNetwork(socket.remoteAddress));
+    if (!spent) return;
+    const retry = String(Math.max(1, Math.ceil(spent.retryAfter)));
+    throw new NotServed(429, 'too many attempts to sign in', { 'Retry-After': retry });
+  }
+
+  /** @throws NotServed, SharedStateUnavailable */
+  async begin(request: IncomingMessage, body: SignInBody): Promise<SignedIn> {
     const { gate, sessions, notes, log } = this.dependencies;
     const network = remoteNetwork(request.socket.remoteAddress);
-    await this.spend(network);
-    const credential = credentialOf(await readSmallJson(request));
+    const credential = credentialOf(body);
     const agent = await gate.identify(request, credential).catch((error: unknown) => {
       if (error instanceof NotServed) log.warn(`a sign-in from ${network} was refused (${error.status})`);
       throw error;
     });
-    const carried = await this.carried(request, agent, sessions.begin(credential, agent.principal));
+    const signedIn = await this.carried(request, agent, sessions.begin(credential, agent.principal));
     notes.write({ agent }, 'console.sign_in', network);
-    return carried;
+    return signedIn;
   }
 
   /** Extends the session of an open page. */
-  async renew(request: IncomingMessage, { agent, session }: Operator): Promise<Answer> {
-    if (!session) return { body: this.sessionOf(agent) };
+  async renew(request: IncomingMessage, { agent, session }: Operator): Promise<SignedIn> {
+    if (!session) return { operator: this.shown(agent) };
     return this.carried(request, agent, this.dependencies.sessions.renewed(session));
   }
 
-  /** Signing out without a session is no error. */
-  async end(request: IncomingMessage): Promise<Answer> {
+  /** Signing out without a session is no error. @throws SharedStateUnavailable when copies of the session stay valid */
+  async end(request: IncomingMessage): Promise<void> {
     const { sessions } = this.dependencies;
     const headers = trustedHeaders(request);
     const cookie = presentedCookie(headers);
     const session = cookie === undefined ? 'over' : await sessions.open(cookie, headers.host ?? '');
     if (typeof session !== 'string') await sessions.end(session);
-    return { body: { signed_in: false }, headers: { 'Set-Cookie': setCookie('', 0, headers) } };
   }
 
-  private async carried(request: IncomingMessage, agent: Agent, session: OperatorSession): Promise<Answer> {
+  private async carried(request: IncomingMessage, agent: Agent, session: OperatorSession): Promise<SignedIn> {
     const headers = trustedHeaders(request);
     const sealed = await this.dependencies.sessions.seal(session, headers.host ?? '');
     if (!fitsCookie(sealed))
       throw new NotServed(400, 'this credential is too long for a browser session: send it as a header');
     const left = this.dependencies.sessions.secondsLeft(session);
-    return { body: this.sessionOf(agent), headers: { 'Set-Cookie': setCookie(sealed, left, headers) } };
+    return { operator: this.shown(agent), cookie: setCookie(sealed, left, headers) };
   }
 
-  private sessionOf({ shape, principal, tenantId }: Agent): object {
+  private shown({ shape, principal, tenantId }: Agent): object {
     return {
       signed_in: true,
       agent: shape.name,
@@ -79,27 +89,14 @@ export class SignIn {
       approver: this.dependencies.approvers.includes(shape.name),
     };
   }
-
-  private async spend(network: string): Promise<void> {
-    const spent = await this.dependencies.limiter.check(network);
-    if (!spent) return;
-    const retry = String(Math.max(1, Math.ceil(spent.retryAfter)));
-    throw new NotServed(429, 'too many attempts to sign in', { 'Retry-After': retry });
-  }
 }
 
-/** The credential headers of the request body: a key or token, a Parse session, or both. @throws NotServed */
-function credentialOf({ key, session }: Readonly<Record<string, unknown>>): CredentialHeaders {
+/** @throws NotServed */
+function credentialOf({ key, session }: SignInBody): CredentialHeaders {
   const headers = {
-    ...(key !== undefined && { authorization: `Bearer ${checked(key)}` }),
-    ...(session !== undefined && { 'x-parse-session-token': checked(session) }),
+    ...(key !== undefined && { authorization: `Bearer ${key}` }),
+    ...(session !== undefined && { 'x-parse-session-token': session }),
   };
   if (Object.keys(headers).length === 0) throw new NotServed(400, 'a key or a session is needed');
   return headers;
-}
-
-function checked(text: unknown): string {
-  if (typeof text === 'string' && CREDENTIAL.test(text)) return text;
-  // The message does not repeat the credential.
-  throw new NotServed(400, 'this cannot be a credential');
 }

@@ -35,6 +35,7 @@ export {
 export { type Mounted, mountEdges, RoutesApplication } from './routes/routes-application.js';
 export { Readiness, type ReadyState } from './routes/readiness.js';
 export { ROUTE_PATHS } from './routes/route-paths.js';
+export { InstanceProvidersModule } from './routes/routes.module.js';
 export {
   openSimulation,
   type RehearsalRoom,

@@ -2,16 +2,14 @@ export { remoteNetwork } from '#auth';
 export { type Download, type DownloadCall, Downloads } from './http/edge-dependencies.js';
 export { trustedHeaders } from './http/http-exchange.js';
 export * from './http/mcp-edge.js';
+export { NodeHttpAdapter } from './http/node-http-adapter.js';
 export {
   ClosedSignal,
   JsonBodyInterceptor,
   NotServed,
   notServed,
-  readSmallJson,
   RefusalFilter,
-  sendJson,
   SharedStateFilter,
-  UnusableBody,
   validated,
 } from './http/routes.js';
 export { UnreadAnswers } from './http/client-memory.js';

@@ -6,8 +6,7 @@ import {
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
-import { McpEdge, RefusalFilter, type UnreadAnswers } from '#streaming';
-import { NodeHttpAdapter } from './node-http-adapter.js';
+import { McpEdge, NodeHttpAdapter, RefusalFilter, type UnreadAnswers } from '#streaming';
 import { ROUTE_PATHS } from './route-paths.js';
 import { RoutesModule } from './routes.module.js';
 
@@ -69,11 +68,14 @@ export class RoutesApplication implements Mounted {
     return this.serve(request, response, pathOf(request.url ?? '').replace(/\/$/, ''));
   }
 
-  /** The routes of `further` modules at this path and below. */
+  /** The routes of `further` modules at this path and below. A trailing slash is ignored at the path itself only. */
   below(route: string): Mounted {
     return {
       claims: (url) => isBelow(route, pathOf(url)),
-      handle: (request, response) => this.serve(request, response, pathOf(request.url ?? '')),
+      handle: (request, response) => {
+        const path = pathOf(request.url ?? '');
+        return this.serve(request, response, path === `${route}/` ? route : path);
+      },
     };
   }
 

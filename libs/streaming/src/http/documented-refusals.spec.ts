@@ -80,12 +80,10 @@ function wordedElsewhere(): Row[] {
   const others = readdirSync(libs).filter((name) => name !== 'streaming');
   const sources = others.flatMap((name) => sourcesOf(`${libs}${name}/src`));
   const thrown = sources
-    .flatMap(([, code]) => [
-      ...code.matchAll(/new (?:NotServed|UnusableBody)\(\s*(\d{3}),\s*(?:'([^']*)'|"([^"]*)")/g),
-    ])
+    .flatMap(([, code]) => [...code.matchAll(/new NotServed\(\s*(\d{3}),\s*(?:'([^']*)'|"([^"]*)")/g)])
     .map(([, status = '', single, double]): Row => [status, '', single ?? double ?? '']);
   const ofBodies = sources
-    .filter(([file]) => file.endsWith('-body.ts'))
+    .filter(([file]) => /-(?:body|query)\.ts$/.test(file))
     .flatMap(([, code]) => [...code.matchAll(/message: '([^']*)'/g)])
     .map(([, words = '']): Row => ['400', '', words]);
   return [...thrown, ...ofBodies];
@@ -113,8 +111,7 @@ describe('the page on refusals', () => {
   });
 
   it('misses none, because no other file of this library words one', () => {
-    const wording =
-      /\berrorReply\((?!\s*$)|\breply\(\s*[45]\d\d|new (?:NotServed|UnusableBody)\(\s*\d|\bmessage: ['"`]/;
+    const wording = /\berrorReply\((?!\s*$)|\breply\(\s*[45]\d\d|new NotServed\(\s*\d|\bmessage: ['"`]/;
     const files = sourcesOf(`${libs}streaming/src`).filter(([, code]) =>
       wording.test(code.replace(/export function errorReply\(/, '').replaceAll('message: `running for', '')),
     );

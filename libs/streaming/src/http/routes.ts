@@ -34,13 +34,6 @@ export function notServed(status: number, headers: Headers = {}): NotServed {
   return new NotServed(status, ROUTE_WORDS[status] ?? String(ROUTE_WORDS[400]), headers);
 }
 
-/** The reason why a body is refused: HTTP status and message. */
-export class UnusableBody extends NotServed {
-  constructor(status: 400 | 413 | 415, message: string) {
-    super(status, message);
-  }
-}
-
 /** Sends a whole answer. Node sends no body in an answer to HEAD. */
 export function sendJson(
   response: ServerResponse,
@@ -115,7 +108,7 @@ export function validated(expectedType: Type): ValidationPipe {
     transform: true,
     exceptionFactory: ([first]) => {
       const [status, otherwise] = BODY_WORDS.notObject;
-      return new UnusableBody(status, Object.values(first?.constraints ?? {})[0] ?? otherwise);
+      return new NotServed(status, Object.values(first?.constraints ?? {})[0] ?? otherwise);
     },
   });
 }
@@ -127,29 +120,29 @@ const JSON_TYPE = /^application\/json\s*(;|$)/i;
 /**
  * Reads a small JSON object. Only the JSON content type is accepted: a form of another site cannot send it without a
  * preflight request.
- * @throws UnusableBody
+ * @throws NotServed
  */
-export async function readSmallJson(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
-  if (!JSON_TYPE.test(request.headers['content-type'] ?? '')) throw new UnusableBody(...BODY_WORDS.notJson);
+async function readSmallJson(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
+  if (!JSON_TYPE.test(request.headers['content-type'] ?? '')) throw new NotServed(...BODY_WORDS.notJson);
   const value = parsed(await readText(request));
   if (value === null || typeof value !== 'object' || Array.isArray(value))
-    throw new UnusableBody(...BODY_WORDS.notObject);
+    throw new NotServed(...BODY_WORDS.notObject);
   return value as Record<string, unknown>;
 }
 
-/** @throws UnusableBody for a body that is too large, and for one whose sender left in the middle of it */
+/** @throws NotServed for a body that is too large, and for one whose sender left in the middle of it */
 async function readText(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   try {
     for await (const chunk of request as AsyncIterable<Buffer>) {
       size += chunk.length;
-      if (size > MAX_BODY) throw new UnusableBody(...BODY_WORDS.tooLarge);
+      if (size > MAX_BODY) throw new NotServed(...BODY_WORDS.tooLarge);
       chunks.push(chunk);
     }
   } catch (error) {
-    if (error instanceof UnusableBody) throw error;
-    throw new UnusableBody(...BODY_WORDS.notObject);
+    if (error instanceof NotServed) throw error;
+    throw new NotServed(...BODY_WORDS.notObject);
   }
   return Buffer.concat(chunks).toString('utf8');
 }
@@ -158,6 +151,6 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new UnusableBody(...BODY_WORDS.notObject);
+    throw new NotServed(...BODY_WORDS.notObject);
   }
 }

@@ -1,12 +1,9 @@
-import type { AuditedMetadata, MetadataAudit } from '#dispatcher';
-import type { ClassPolicy, Policy } from '#policy';
-import { limitOf, type Route } from '../route.js';
-
-export interface PolicyRoutesDependencies {
-  /** The current policy. */
-  readonly policy: () => Policy;
-  readonly metadata: Pick<MetadataAudit, 'run'>;
-}
+import { Get, Inject, Query } from '@nestjs/common';
+import { type AuditedMetadata, MetadataAudit } from '#dispatcher';
+import { type ClassPolicy, Policies } from '#policy';
+import { validated } from '#streaming';
+import { OperatorController } from '../console.guards.js';
+import { PageQuery } from './page-query.js';
 
 /** The policy of a class; of its filter only the field names. */
 interface ShownClass {
@@ -23,33 +20,31 @@ interface ShownClass {
 }
 
 /** The classes of the policy in pages, and the gaps in their descriptions. */
-export function policyRoutes({ policy, metadata }: PolicyRoutesDependencies): readonly Route[] {
-  return [
-    {
-      verb: 'GET',
-      path: '/console/api/policy',
-      answer: async ({ query }) => {
-        const { classes, version, switches } = policy();
-        const after = query.get('after') ?? '';
-        const names = [...classes.keys()].filter((name) => name > after).sort();
-        const page = names.slice(0, limitOf(query));
-        return {
-          body: {
-            version,
-            switches,
-            total: classes.size,
-            classes: page.map((name) => shownClass(classes.get(name) as ClassPolicy)),
-            next: page.length < names.length ? page.at(-1) : null,
-          },
-        };
-      },
-    },
-    {
-      verb: 'GET',
-      path: '/console/api/metadata',
-      answer: async () => ({ body: bounded(await metadata.run()) }),
-    },
-  ];
+@OperatorController('console/api')
+export class PolicyController {
+  constructor(
+    @Inject(Policies) private readonly policies: Policies,
+    @Inject(MetadataAudit) private readonly metadata: MetadataAudit,
+  ) {}
+
+  @Get('policy')
+  classes(@Query(validated(PageQuery)) { after, limit }: PageQuery): object {
+    const { classes, version, switches } = this.policies.current;
+    const names = [...classes.keys()].filter((name) => name > after).sort();
+    const page = names.slice(0, limit);
+    return {
+      version,
+      switches,
+      total: classes.size,
+      classes: page.map((name) => shownClass(classes.get(name) as ClassPolicy)),
+      next: page.length < names.length ? page.at(-1) : null,
+    };
+  }
+
+  @Get('metadata')
+  async gaps(): Promise<object> {
+    return bounded(await this.metadata.run());
+  }
 }
 
 function shownClass(known: ClassPolicy): ShownClass {

@@ -17,8 +17,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { RefusalFilter } from '#streaming';
 import { NodeHttpAdapter } from './node-http-adapter.js';
+import { RefusalFilter } from './routes.js';
 
 @Controller('things')
 class ThingsController {

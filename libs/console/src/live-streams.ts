@@ -1,8 +1,8 @@
+import type { OnModuleDestroy } from '@nestjs/common';
 import type { ServerResponse } from 'node:http';
 import { EventStream, NotServed, type UnreadAnswers } from '#streaming';
-import type { LiveRecords } from '../live-records.js';
-import type { Operator } from '../operator-gate.js';
-import type { Route } from '../route.js';
+import type { LiveRecords } from './live-records.js';
+import type { Operator } from './operator-gate.js';
 
 interface LiveStreamSettings {
   /** Maximum number of streams of this process. Default 50. */
@@ -26,7 +26,7 @@ const DEFAULTS: LiveStreamSettings = {
  * Event streams to browsers. Their number is bounded, and each ends when its operator's credential is no longer
  * valid.
  */
-export class LiveStreams {
+export class LiveStreams implements OnModuleDestroy {
   private readonly settings: LiveStreamSettings;
   private readonly open = new Map<EventStream, { readonly principal: string; readonly end: () => void }>();
 
@@ -76,6 +76,11 @@ export class LiveStreams {
     for (const { end } of this.open.values()) end();
   }
 
+  onModuleDestroy(): void {
+    this.close();
+    this.records.close();
+  }
+
   private admit(principal: string): void {
     const own = [...this.open.values()].filter((known) => known.principal === principal).length;
     if (own >= this.settings.maxPerOperator)
@@ -83,18 +88,4 @@ export class LiveStreams {
     if (this.open.size >= this.settings.maxStreams)
       throw new NotServed(503, 'too many pages watch already', { 'Retry-After': '30' });
   }
-}
-
-/** Streams calls, refusals and decisions of every replica as they are recorded. */
-export function liveRoutes(streams: LiveStreams): readonly Route[] {
-  return [
-    {
-      verb: 'GET',
-      path: '/console/api/live',
-      answer: async ({ operator, response }) => {
-        streams.serve(operator, response);
-        return 'taken';
-      },
-    },
-  ];
 }

@@ -1,6 +1,6 @@
 import { AbstractHttpAdapter } from '@nestjs/core';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type NotServed, notServed, sendJson } from '#streaming';
+import { type NotServed, notServed, sendJson } from './routes.js';
 
 /** A request with what Nest's parameter decorators read. */
 type RoutedRequest = IncomingMessage & {
@@ -39,6 +39,7 @@ class RouteTable {
 
   readonly get = (path: string, handler: Handler) => this.add(['GET', 'HEAD'], path, handler);
   readonly post = (path: string, handler: Handler) => this.add(['POST'], path, handler);
+  readonly head = (path: string, handler: Handler) => this.add(['HEAD'], path, handler);
   readonly delete = (path: string, handler: Handler) => this.add(['DELETE'], path, handler);
   readonly options = (path: string, handler: Handler) => this.add(['OPTIONS'], path, handler);
   readonly all = (path: string, handler: Handler) => this.add(null, path, handler);

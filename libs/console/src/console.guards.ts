@@ -1,0 +1,124 @@
+import {
+  applyDecorators,
+  type CanActivate,
+  Controller,
+  createParamDecorator,
+  type ExecutionContext,
+  Inject,
+  Injectable,
+  Logger,
+  type NestMiddleware,
+  type Type,
+  UseFilters,
+  UseGuards,
+} from '@nestjs/common';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { McpEdge, NotServed, RefusalFilter, SharedStateFilter, trustedHeaders } from '#streaming';
+import { type Operator, OperatorGate } from './operator-gate.js';
+import { crossSiteRefusal } from './same-site.js';
+
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self' data:",
+  "base-uri 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  // Text of a row must not become script even by a mistake of the page, which never makes markup from text.
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ');
+
+/** Sent with every response of the console. */
+const SECURITY_HEADERS = new Map([
+  ['Content-Security-Policy', CONTENT_SECURITY_POLICY],
+  ['X-Content-Type-Options', 'nosniff'],
+  ['X-Frame-Options', 'DENY'],
+  ['Referrer-Policy', 'no-referrer'],
+  ['Cross-Origin-Opener-Policy', 'same-origin'],
+  ['Cross-Origin-Resource-Policy', 'same-origin'],
+  ['Permissions-Policy', 'camera=(), microphone=(), geolocation=()'],
+  ['Cache-Control', 'no-store'],
+]);
+
+/** Sets the headers that keep a browser to the console. */
+@Injectable()
+export class SecurityHeadersMiddleware implements NestMiddleware {
+  use(_request: IncomingMessage, response: ServerResponse, next: () => void): void {
+    response.setHeaders(SECURITY_HEADERS);
+    next();
+  }
+}
+
+/** The checks of the MCP endpoint before authentication: host, rate limit, origin. */
+@Injectable()
+export class ArrivalGuard implements CanActivate {
+  constructor(@Inject(McpEdge) private readonly edge: McpEdge) {}
+
+  /** @throws NotServed */
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    const http = context.switchToHttp();
+    const refused = await this.edge.refusalFor(http.getRequest(), http.getResponse());
+    if (refused) throw refused;
+    return true;
+  }
+}
+
+/** Refuses what a browser sends for another site's page. */
+@Injectable()
+export class SameSiteGuard implements CanActivate {
+  /** @throws NotServed */
+  canActivate(context: ExecutionContext): boolean {
+    const request = context.switchToHttp().getRequest<IncomingMessage>();
+    const refusal = crossSiteRefusal(trustedHeaders(request), request.method ?? '');
+    if (refusal !== null) throw new NotServed(403, refusal);
+    return true;
+  }
+}
+
+type RequestOfOperator = IncomingMessage & { operator?: Operator };
+
+/** Admits operators. */
+@Injectable()
+export class OperatorGuard implements CanActivate {
+  constructor(
+    @Inject(OperatorGate) private readonly gate: OperatorGate,
+    @Inject(McpEdge) private readonly edge: McpEdge,
+  ) {}
+
+  /** @throws NotServed */
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    const http = context.switchToHttp();
+    const request = http.getRequest<RequestOfOperator>();
+    request.operator = await this.gate.admit(request);
+    this.edge.unread.own(http.getResponse<ServerResponse>(), request.operator.agent.principal);
+    return true;
+  }
+}
+
+/** The operator, behind `OperatorGuard`. */
+export const CurrentOperator = createParamDecorator((_: unknown, context: ExecutionContext): Operator => {
+  const { operator } = context.switchToHttp().getRequest<RequestOfOperator>();
+  if (!operator) throw new TypeError('nobody was authenticated: the route has no OperatorGuard');
+  return operator;
+});
+
+const logger = new Logger('Console');
+
+/** A controller of the console, with the answers to its errors. */
+export function ConsoleController(path: string, ...guards: readonly Type<CanActivate>[]) {
+  return applyDecorators(
+    Controller(path),
+    UseGuards(...guards),
+    UseFilters(
+      new RefusalFilter((error) => logger.error(`a console request failed: ${String(error)}`)),
+      new SharedStateFilter('shared state cannot be reached at the moment'),
+    ),
+  );
+}
+
+/** A controller of the console API, for operators alone. */
+export const OperatorController = (path: string) =>
+  ConsoleController(path, ArrivalGuard, SameSiteGuard, OperatorGuard);

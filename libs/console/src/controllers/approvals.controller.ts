@@ -1,0 +1,55 @@
+import { Body, Get, HttpCode, Inject, Param, Post, UseInterceptors } from '@nestjs/common';
+import { type Answered, ApprovalOffice, type ApprovalServiceRefusal, DecisionBody } from '#approvals';
+import { ClosedSignal, JsonBodyInterceptor, NotServed, validated } from '#streaming';
+import { CurrentOperator, OperatorController } from '../console.guards.js';
+import { type Operator, OperatorNotes } from '../operator-gate.js';
+
+const REFUSED: Readonly<Record<ApprovalServiceRefusal, readonly [status: number, error: string]>> = {
+  forbidden: [403, 'this operator may not decide approvals'],
+  own_request: [403, "one's own request is decided by somebody else"],
+  not_found: [404, 'no such approval'],
+  decided_before: [409, 'this approval has been decided'],
+};
+
+/** Pending approvals. The approval service checks on its own whether an operator may see and decide them. */
+@OperatorController('console/api/approvals')
+export class ApprovalsController {
+  constructor(
+    @Inject(ApprovalOffice) private readonly approvals: ApprovalOffice,
+    @Inject(OperatorNotes) private readonly notes: OperatorNotes,
+  ) {}
+
+  @Get()
+  async list(@CurrentOperator() { agent }: Operator): Promise<object> {
+    return { approvals: served(await this.approvals.list(agent)) };
+  }
+
+  @Get(':id')
+  async show(
+    @Param('id') id: string,
+    @CurrentOperator() { agent }: Operator,
+    @ClosedSignal() closed: AbortSignal,
+  ): Promise<object> {
+    return served(await this.approvals.show(id, agent, closed));
+  }
+
+  @Post(':id')
+  @HttpCode(200)
+  @UseInterceptors(JsonBodyInterceptor)
+  async decide(
+    @Param('id') id: string,
+    @CurrentOperator() operator: Operator,
+    @Body(validated(DecisionBody)) { decision, reason }: DecisionBody,
+  ): Promise<object> {
+    const verdict = { approved: decision === 'approve', ...(reason !== undefined && { reason }) };
+    const decided = served(await this.approvals.decide(id, operator.agent, verdict));
+    this.notes.write(operator, verdict.approved ? 'console.approve' : 'console.deny', id);
+    return decided;
+  }
+}
+
+/** @throws NotServed */
+function served<T>(answered: Answered<T>): T {
+  if (!answered.ok) throw new NotServed(...REFUSED[answered.refusal]);
+  return answered.value;
+}

@@ -1,0 +1,39 @@
+import { Body, Get, HttpCode, Inject, Post, UseInterceptors } from '@nestjs/common';
+import type { Rehearsal } from '#dispatcher';
+import { JsonBodyInterceptor, NotServed, validated } from '#streaming';
+import { CurrentOperator, OperatorController } from '../console.guards.js';
+import { type Operator, OperatorNotes } from '../operator-gate.js';
+import { type SimulationCatalogue, SimulationsBusy, SimulationService } from '../simulation-service.js';
+import { ExplainBody } from './explain-body.js';
+
+/** Explains what an agent may do by simulating a call. Nothing is executed and nothing is sent to the database. */
+@OperatorController('console/api')
+export class ExplainController {
+  constructor(
+    @Inject(SimulationService) private readonly simulations: SimulationService,
+    @Inject(OperatorNotes) private readonly notes: OperatorNotes,
+  ) {}
+
+  @Get('agents')
+  catalogue(): Promise<SimulationCatalogue> {
+    return this.simulations.catalogue();
+  }
+
+  @Post('explain')
+  @HttpCode(200)
+  @UseInterceptors(JsonBodyInterceptor)
+  async explain(
+    @CurrentOperator() operator: Operator,
+    @Body(validated(ExplainBody)) { agent, tool, args, user }: ExplainBody,
+  ): Promise<Rehearsal> {
+    const order = { agent, tool, args, ...(user !== undefined && user !== '' && { user }) };
+    const simulation = await this.simulations.rehearse(order).catch((error: unknown) => {
+      if (error instanceof SimulationsBusy)
+        throw new NotServed(503, 'too many questions wait already', { 'Retry-After': '2' });
+      throw error;
+    });
+    if (!simulation) throw new NotServed(404, 'no such agent');
+    this.notes.write(operator, 'console.explain', `${agent} ${tool}`);
+    return simulation;
+  }
+}

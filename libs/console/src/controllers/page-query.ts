@@ -1,0 +1,22 @@
+import { Transform } from 'class-transformer';
+import { IsInt, IsString } from 'class-validator';
+
+const MOST = 200;
+const USUAL = 50;
+
+/** The `limit` of a query: 50 by default, at most 200. */
+export function limitOf(value: unknown): number {
+  const asked = Number(value);
+  return Number.isSafeInteger(asked) && asked > 0 ? Math.min(asked, MOST) : USUAL;
+}
+
+/** The part of a list that a query asks for. */
+export class PageQuery {
+  @Transform(({ value }) => limitOf(value))
+  @IsInt()
+  limit = USUAL;
+
+  /** The last entry before the page. */
+  @IsString()
+  after = '';
+}

@@ -1,0 +1,124 @@
+import { type DynamicModule, type INestApplicationContext } from '@nestjs/common';
+import { randomUUID } from 'node:crypto';
+import type { SharedState } from '#state';
+import { ConfigVersions } from '#config';
+import {
+  CONSOLE_IMPORTS,
+  ConsoleModule,
+  LiveRecords,
+  LiveStreams,
+  type ServiceReport,
+  ServiceStatus,
+  SimulationService,
+} from '#console';
+import type { MongoConnection } from '#data-mongo';
+import {
+  builtPage,
+  InstanceProvidersModule,
+  type LoadedWithPlugins,
+  productVersion,
+  Readiness,
+} from '#instance';
+import { McpEdge } from '#streaming';
+import { openConfiguredSimulation } from '../cli/simulation.js';
+import { ConfiguredSimulations } from './configured-simulations.js';
+
+export interface ConsoleSetting {
+  readonly shared: SharedState;
+  readonly connection: MongoConnection | null;
+  readonly plugins: LoadedWithPlugins['plugins'];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Receives all records of this process. */
+  readonly live: LiveRecords;
+}
+
+/** The console beside a running service. */
+export function consoleModule(
+  app: INestApplicationContext,
+  { shared, connection, plugins, env, live }: ConsoleSetting,
+): DynamicModule {
+  const versions = app.get(ConfigVersions);
+  // Schema and roles are read over the connection of the service; the other ports of a simulation have no backend.
+  const simulations = new ConfiguredSimulations(
+    () => versions.current,
+    (version) => openConfiguredSimulation({ ...version, plugins }, env, { connection, quiet: false }),
+  );
+  return ConsoleModule.register(
+    {
+      operators: () => versions.current.config.console.operators ?? [],
+      approvers: versions.current.config.approvals.approvers,
+      folder: builtPage('console'),
+      providers: [
+        { provide: LiveRecords, useValue: live },
+        { provide: SimulationService, useValue: simulations },
+        {
+          provide: ServiceStatus,
+          useFactory: (consoleStreams: LiveStreams) =>
+            new ReplicaStatus({
+              versions,
+              readiness: app.get(Readiness),
+              edge: app.get(McpEdge),
+              consoleStreams,
+              reach: shared.reach,
+            }),
+          inject: [LiveStreams],
+        },
+      ],
+    },
+    [InstanceProvidersModule.register(app, CONSOLE_IMPORTS)],
+  );
+}
+
+interface StatusDependencies {
+  readonly versions: Pick<ConfigVersions, 'current' | 'refused'>;
+  readonly readiness: Pick<Readiness, 'look'>;
+  readonly edge: Pick<McpEdge, 'activeDispatcherCount' | 'activeListeningStreamCount'>;
+  readonly consoleStreams: { readonly size: number };
+  readonly reach: 'process' | 'replicas';
+}
+
+/** The status of this process. */
+class ReplicaStatus extends ServiceStatus {
+  private readonly version = productVersion();
+  private readonly replica = randomUUID().slice(0, 8);
+  private readonly startedAt = new Date(Date.now() - process.uptime() * 1000).toISOString();
+
+  constructor(private readonly options: StatusDependencies) {
+    super();
+  }
+
+  async read(): Promise<ServiceReport> {
+    const { versions, readiness, edge, consoleStreams, reach } = this.options;
+    const { policy, agents, number, loadedAt } = versions.current;
+    return {
+      version: this.version,
+      node: process.version,
+      started_at: this.startedAt,
+      replica: this.replica,
+      shared_state: reach,
+      memory_bytes: process.memoryUsage.rss(),
+      policy: {
+        version: policy.version,
+        classes: policy.classes.size,
+        agents: agents.size,
+        edition: number,
+        loaded_at: loadedAt.toISOString(),
+        last_refused: refusedOf(versions),
+      },
+      dependencies: (await readiness.look()).dependencies,
+      streams: {
+        calls: edge.activeDispatcherCount,
+        listening: edge.activeListeningStreamCount,
+        console: consoleStreams.size,
+      },
+    };
+  }
+}
+
+function refusedOf({ refused }: Pick<ConfigVersions, 'refused'>): ServiceReport['policy']['last_refused'] {
+  if (!refused) return null;
+  return {
+    at: refused.at.toISOString(),
+    faults: refused.faults.slice(0, 20).map(({ path, message }) => `${path}: ${message}`),
+  };
+}
