@@ -70,13 +70,14 @@ export class SessionController {
     return operator;
   }
 
+  /** The browser forgets its session even when the sign-out cannot be remembered for copies of it. */
   @Delete()
   async end(
     @Req() request: IncomingMessage,
     @Res({ passthrough: true }) response: ServerResponse,
   ): Promise<object> {
-    await this.signIn.end(request);
     response.setHeader('Set-Cookie', setCookie('', 0, trustedHeaders(request)));
+    await this.signIn.end(request);
     return { signed_in: false };
   }
 }

@@ -1,0 +1,100 @@
+import { Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ApiKeyRule, RuleAuthenticator } from '#auth';
+import { compileAgentDefinition, MASTER, ProcessRateLimiters } from '#core';
+import { processSecret, SealedText } from '#dispatcher';
+import { ProcessVersionedStore } from '#state';
+import { McpEdge, NodeHttpAdapter } from '#streaming';
+import { OperatorGate, OperatorNotes } from '../operator-gate.js';
+import { OperatorSessions } from '../operator-sessions.js';
+import { SignIn } from '../sign-in.js';
+import { SessionController } from './session.controller.js';
+
+/** Ended sessions that are remembered for one principal. */
+const SHARE = 2;
+
+function signIn() {
+  const limiters = new ProcessRateLimiters();
+  const sessions = new OperatorSessions({
+    sealed: new SealedText(processSecret(), 'parley operator session'),
+    ended: new ProcessVersionedStore(undefined, undefined, undefined, { entries: SHARE }),
+  });
+  const gate = new OperatorGate({
+    authenticator: new RuleAuthenticator([
+      new ApiKeyRule('key-of-chief', compileAgentDefinition('chief'), MASTER),
+    ]),
+    sessions,
+    operators: () => ['chief'],
+    limiter: limiters.limiter('console', { limit: 100, window: 60 }),
+  });
+  const log = { warn: () => undefined, error: () => undefined };
+  const notes = new OperatorNotes({ recordEvent: () => undefined }, log);
+  const limiter = limiters.limiter('sign-in', { limit: 100, window: 60 });
+  return { gate, signIn: new SignIn({ gate, sessions, limiter, approvers: [], notes, log }) };
+}
+
+describe('a sign-out', () => {
+  const adapter = new NodeHttpAdapter();
+  let server: Server;
+  let url: string;
+  beforeAll(async () => {
+    const parts = signIn();
+    const edge = { refusalFor: () => Promise.resolve(null), unread: { own: () => undefined } };
+    class TestModule {}
+    Module({
+      controllers: [SessionController],
+      providers: [
+        { provide: SignIn, useValue: parts.signIn },
+        { provide: OperatorGate, useValue: parts.gate },
+        { provide: McpEdge, useValue: edge },
+      ],
+    })(TestModule);
+    const app = await NestFactory.create(TestModule, adapter, { bodyParser: false, logger: ['error'] });
+    await app.init();
+    server = createServer((request, response) => {
+      void adapter.handle(request, response, request.url ?? '');
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/console/session`;
+  });
+  afterAll(() => new Promise((resolve) => server.close(resolve)));
+
+  const asked = async (method: string, headers: Record<string, string> = {}, body?: string) => {
+    const changing = { 'X-Parley-Console': '1', 'Content-Type': 'application/json', ...headers };
+    const response = await fetch(url, { method, headers: changing, ...(body !== undefined && { body }) });
+    return {
+      status: response.status,
+      cookie: response.headers.get('set-cookie') ?? '',
+      body: await response.json(),
+    };
+  };
+  const signedIn = async () => {
+    const { status, cookie } = await asked('POST', {}, '{"key":"key-of-chief"}');
+    expect(status).toBe(200);
+    return cookie.split(';')[0] ?? '';
+  };
+
+  it('ends the session for every copy of its cookie', async () => {
+    const cookie = await signedIn();
+    expect(await asked('GET', { Cookie: cookie })).toMatchObject({ status: 200, body: { agent: 'chief' } });
+    const out = await asked('DELETE', { Cookie: cookie });
+    expect(out).toMatchObject({ status: 200, body: { signed_in: false } });
+    expect(out.cookie).toMatch(/^parley-console=;.*Max-Age=0/);
+    expect(await asked('GET', { Cookie: cookie })).toMatchObject({
+      status: 401,
+      body: { error: 'sign in again' },
+    });
+  });
+
+  it('that cannot be remembered any more is refused, and the browser forgets its session all the same', async () => {
+    for (let at = 1; at < SHARE; at += 1) await asked('DELETE', { Cookie: await signedIn() });
+    const out = await asked('DELETE', { Cookie: await signedIn() });
+    expect(out.status).toBe(503);
+    expect(out.body).toEqual({ error: 'shared state cannot be reached at the moment' });
+    expect(out.cookie).toMatch(/^parley-console=;.*Max-Age=0/);
+  });
+});
