@@ -1,6 +1,4 @@
-import { canonicalClassName } from '#core';
 import { isInternalField } from '../model/field-names.js';
-import { isPlainObject } from '../model/where.js';
 
 /** Deeper than Parse can store. Anything deeper is dropped rather than returned unchecked. */
 const MAX_REDACTED_DEPTH = 64;

@@ -12,7 +12,7 @@ import { PendingBodies, UnreadAnswers } from './client-memory.js';
 import { EdgeSettings } from './edge-options.js';
 
 /** The current load of an edge, and its errors since the start. */
-export class EdgeCounts {
+class EdgeCounts {
   /** Calls whose client receives a stream; one whose client left counts until it ends. */
   dispatchers = 0;
   /** Listening streams that are open. */

@@ -77,7 +77,7 @@ export function replicaState(): SharedState {
 }
 
 /** The signals of one replica over a shared state. */
-export function wireOf(state: SharedState, log: WarningLog): Wire {
+function wireOf(state: SharedState, log: WarningLog): Wire {
   const signals = new ReplicaSignals(state.bus, log);
   const listening = new ListeningStreams(signals, state);
   const clientRequests = new ClientRequests(state.oneTime, signals, listening);
