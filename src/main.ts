@@ -1,10 +1,3 @@
-import { ConfigError, dotEnv } from '#config';
-import { serve } from './serve.js';
+import { launch } from './launch/launch.js';
 
-try {
-  Object.assign(process.env, dotEnv(process.env, process.cwd()));
-  await serve(process.env, process.cwd());
-} catch (error) {
-  process.stderr.write(`${error instanceof ConfigError ? error.message : String((error as Error).stack)}\n`);
-  process.exitCode = 1;
-}
+await launch('service');

@@ -15,6 +15,8 @@ const SOURCES = [
   'tsconfig.build.json',
   'tools/build.mjs',
   'tools/bundle.mjs',
+  'tools/demo-data.mjs',
+  'demo/seed.json',
   'tools/pages.mjs',
 ];
 /** What builds make; it is newer than what it is made of. */
@@ -50,7 +52,8 @@ export function build({ ifNeeded = false } = {}) {
     ) ||
     run('node_modules/typescript-native/bin/tsc', '-p', 'tsconfig.build.json') ||
     run('tools/bundle.mjs') ||
-    run('tools/pages.mjs');
+    run('tools/pages.mjs') ||
+    run('tools/demo-data.mjs');
   if (status === 0) writeFileSync(stamp, '');
   return status;
 }

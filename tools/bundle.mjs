@@ -6,12 +6,13 @@ import { rolldown } from 'rolldown';
 
 const dist = fileURLToPath(new URL('../dist', import.meta.url));
 const embeddedMongo = fileURLToPath(new URL('../libs/embedded-mongo/dist', import.meta.url));
+const databaseThread = join(embeddedMongo, 'worker/server-worker.js');
 
-async function bundle(input, dir) {
+/** Modules with packages outside: plugins and applications must meet the same NestJS. */
+async function bundleModules(input, dir) {
   const bundled = await rolldown({
     input,
     platform: 'node',
-    // Packages stay outside: plugins and applications must meet the same NestJS.
     external: (id) => !/^[.#/]|^@parley\/embedded-mongo$/.test(id) && !/^[A-Za-z]:[\\/]/.test(id),
     // Classes register themselves with decorators.
     treeshake: false,
@@ -31,17 +32,103 @@ async function bundle(input, dir) {
   await bundled.close();
 }
 
-/** One module of everything that a package holds. */
-export const bundlePackage = (entry, dir) => bundle({ index: entry }, dir);
+/** Packages that only some configurations need, and what NestJS looks for without needing it: they are loaded where they are installed. */
+const OUTSIDE = [
+  ...['bullmq', 'ioredis', 'prom-client', '@opentelemetry/'],
+  ...['@nestjs/microservices', '@nestjs/websockets'],
+  // Of Node, and slow to load: one command needs it.
+  'node:repl',
+];
 
-if (process.argv[1] === fileURLToPath(import.meta.url))
-  await bundle(
+/** Each is a module of its own in the bundle: a bundler loads what is external at the start, whoever imports it. */
+const outside = {
+  name: 'outside',
+  resolveId(source, importer) {
+    if (!OUTSIDE.some((name) => source.startsWith(name))) return null;
+    return importer?.startsWith('outside:') ? { id: source, external: true } : { id: `outside:${source}` };
+  },
+  load: (id) =>
+    id.startsWith('outside:')
+      ? { code: `module.exports = require('${id.slice('outside:'.length)}');`, moduleType: 'js' }
+      : null,
+};
+
+/** `createRequire` hides from a bundler what is loaded: each such call becomes one that it sees. */
+const visibleRequires = {
+  name: 'visible-requires',
+  transform(code, id) {
+    if (!id.startsWith(join(dist, 'libs')) || !code.includes('createRequire')) return null;
+    return code
+      .replace(/\bpart\('([\w/]+)'\)/g, "require('class-validator/cjs/$1.js')")
+      .replace(/\b(?:createRequire\(import\.meta\.url\)|load)\('([^']+)'\)/g, "require('$1')")
+      .replace(/\bcreateRequire\(import\.meta\.url\)\(\n?\s*'([^']+)'\)/g, "require('$1')");
+  },
+};
+
+/** class-validator loads tables of phone numbers, half a megabyte, for a check that no option and no argument of ours uses. */
+const noPhoneNumbers = {
+  name: 'no-phone-numbers',
+  load: (id) =>
+    /node_modules\/libphonenumber-js\//.test(id) ? { code: 'module.exports = {};', moduleType: 'js' } : null,
+};
+
+/** A program in one file with all of its packages, for a start with V8's code cache (src/launch). */
+async function bundleWhole(input, file) {
+  const bundled = await rolldown({
+    input,
+    platform: 'node',
+    plugins: [outside, visibleRequires, noPhoneNumbers],
+    treeshake: false,
+    logLevel: 'warn',
+  });
+  await bundled.write({
+    file,
+    format: 'cjs',
+    keepNames: true,
+    codeSplitting: false,
+    minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
+    plugins: [cacheable],
+  });
+  await bundled.close();
+}
+
+/** What src/launch/code-cache.ts needs of the code of a file. */
+const cacheable = {
+  name: 'cacheable',
+  generateBundle(_options, chunks) {
+    for (const chunk of Object.values(chunks)) {
+      // Text beyond Latin-1 would double the memory of the source.
+      if (/\\[^\x00-\x7f]/.test(chunk.code))
+        throw new Error(`${chunk.fileName}: an escaped character is not ASCII`);
+      const ascii = chunk.code.replace(
+        /[^\x00-\x7f]/g,
+        (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+      );
+      // A script has no `import()` of its own.
+      chunk.code = ascii.replace(/\bawait import\(/g, 'await importOutside(');
+      // What is left are methods of that name.
+      const [found] = /.{40}(?:=>|[=(,:?|&]|\breturn )\s*import\(.{20}/.exec(chunk.code) ?? [];
+      if (found !== undefined)
+        throw new Error(`${chunk.fileName}: an import() that is not awaited: ${found}`);
+    }
+  },
+};
+
+/** One module of everything that a package holds. */
+export const bundlePackage = (entry, dir) => bundleModules({ index: entry }, dir);
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const bundle = join(dist, 'bundle');
+  await bundleModules(
     {
       main: join(dist, 'src/main.js'),
       cli: join(dist, 'src/cli/main.js'),
       parley: join(dist, 'libs/parley/src/index.js'),
       // A thread of its own, started by its file name.
-      'server-worker': join(embeddedMongo, 'worker/server-worker.js'),
+      'server-worker': join(dist, 'src/launch/database-thread.js'),
     },
-    join(dist, 'bundle'),
+    bundle,
   );
+  await bundleWhole(join(dist, 'src/programs.js'), join(bundle, 'programs.cjs'));
+  await bundleWhole(databaseThread, join(bundle, 'database.cjs'));
+}

@@ -108,6 +108,7 @@ export const packages = [
     files: {
       'dist/bundle': 'dist/bundle',
       'dist/pages': 'dist/pages',
+      'dist/seeds': 'dist/seeds',
       'parley.yaml': 'parley.yaml',
       'demo/seed.json': 'demo/seed.json',
       docs: 'docs',

@@ -13,6 +13,8 @@ export interface EmbeddedMongoOptions {
   readonly replSet?: string | false;
   /** File to keep the data in; without it everything is gone at the end. */
   readonly dataFile?: string;
+  /** A data file of another server: this one starts with its content, in memory, and leaves the file as it is. */
+  readonly initialData?: string;
   /**
    * When changes are on disk. `interval`, the default: at the latest 100 ms after they were answered, so that a process that is
    * killed may lose the last of them. `always`: before they are answered; each write waits for the disk.
@@ -50,6 +52,7 @@ export class EmbeddedMongo {
       path: options.path,
       replSet: options.replSet === false ? undefined : (options.replSet ?? 'rs0'),
       dataFile: options.dataFile,
+      initialData: options.initialData,
       fsync: options.fsync ?? 'interval',
       maxConnections: options.maxConnections ?? 1_000,
       search: options.search ?? true,

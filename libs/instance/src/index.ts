@@ -26,6 +26,7 @@ export { fieldsOf } from './observability.js';
 export { builtPage, productVersion } from './package-files.js';
 export { ParleyInstance } from './parley-instance.js';
 export {
+  beforePlugins,
   type LoadedService,
   type LoadedWithPlugins,
   type LoadOptions,

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
@@ -23,4 +24,16 @@ export function builtPage(name: string): string {
     fileURLToPath(new URL(`${path}${name}/`, import.meta.url)),
   );
   return folders.find((folder) => existsSync(folder)) ?? folders[0] ?? '';
+}
+
+/**
+ * The data file that the build made of a seed, for the embedded database to start with: parsing the seed and sending its rows takes
+ * longer than the rest of a start. It is found by the content of the seed and the name of the database. Undefined: there is none,
+ * which is the case for every seed but the demo's.
+ */
+export function builtSeed(content: Buffer, database: string): string | undefined {
+  const name = `${createHash('sha256').update(content).digest('hex')}-${database}.data`;
+  return ['../seeds/', '../../../seeds/']
+    .map((path) => fileURLToPath(new URL(`${path}${encodeURIComponent(name)}`, import.meta.url)))
+    .find((file) => existsSync(file));
 }

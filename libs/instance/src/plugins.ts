@@ -177,6 +177,16 @@ function pathsOf(path: string, env: Environment): readonly string[] {
   return Array.isArray(listed) ? listed.filter((entry): entry is string => typeof entry === 'string') : [];
 }
 
+let beforeImport: (() => Promise<void>) | null = null;
+
+/**
+ * Sets what runs before the first plugin is imported. A bundle that holds a NestJS of its own hands over to the installed one,
+ * because a plugin and Parley must use the same.
+ */
+export function beforePlugins(run: () => Promise<void>): void {
+  beforeImport = run;
+}
+
 async function importPlugins(
   paths: readonly string[],
   base: string,
@@ -190,6 +200,7 @@ async function importPlugins(
       addError('no such file');
       continue;
     }
+    await beforeImport?.();
     try {
       const { default: exported } = (await import(pathToFileURL(file).href)) as { default?: unknown };
       if (isPluginModule(exported)) modules.push(exported);

@@ -2,7 +2,7 @@ import { chmodSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { EvaluationOrder } from '../query/evaluation-order.js';
-import { type FsyncMode, openJournal } from '../storage/journal.js';
+import { catalogOf, type FsyncMode, openJournal } from '../storage/journal.js';
 import { Store } from '../storage/store.js';
 import { removeExpired } from '../storage/expiry.js';
 import { removeAbandonedSocket } from './abandoned-socket.js';
@@ -24,6 +24,8 @@ export interface WireServerOptions {
   readonly replSet: string | undefined;
   /** File the data is kept in; undefined keeps it in memory only. */
   readonly dataFile: string | undefined;
+  /** A data file whose content a server in memory starts with; undefined starts empty. */
+  readonly initialData: string | undefined;
   /** When changes go to the data file's disk. */
   readonly fsync: FsyncMode;
   readonly maxConnections: number;
@@ -62,10 +64,13 @@ export class WireServer {
     if (options.path === undefined && !loopback.has(options.host)) {
       throw new TypeError(`the embedded database listens on loopback only, not on ${options.host}`);
     }
+    if (options.dataFile !== undefined && options.initialData !== undefined)
+      throw new TypeError('initialData is for a server in memory, dataFile for one that keeps its data');
     const opened =
       options.dataFile === undefined ? undefined : await openJournal(options.dataFile, options.fsync);
+    const initial = options.initialData === undefined ? undefined : catalogOf(options.initialData);
     const state = new ServerState(
-      new Store(opened?.journal, opened?.catalog),
+      new Store(opened?.journal, opened?.catalog ?? initial),
       options.replSet,
       options.maxConnections,
       options.search,

@@ -110,7 +110,7 @@ export async function openJournal(
   takeLock(file);
   try {
     const catalog = new Catalog();
-    const size = existsSync(file) ? replay(file, catalog) : 0;
+    const size = existsSync(file) ? replay(file, catalog, truncateSync) : 0;
     if (size > COMPACT_BYTES && size > liveBytes(catalog) * COMPACT_RATIO) rewrite(file, catalog);
     return { journal: new Journal(file, openSync(file, 'a', 0o600), fsync), catalog };
   } catch (error) {
@@ -119,7 +119,17 @@ export async function openJournal(
   }
 }
 
-function replay(file: string, catalog: Catalog): number {
+/** The data of a file that stays as it is. Errors: when it cannot be read or is damaged. */
+export function catalogOf(file: string): Catalog {
+  const catalog = new Catalog();
+  replay(file, catalog, (_, at) => {
+    throw new Error(`the data file ${file} is damaged at byte ${at}`);
+  });
+  return catalog;
+}
+
+/** @param cut called with the start of a torn last frame */
+function replay(file: string, catalog: Catalog, cut: (file: string, at: number) => void): number {
   const bytes = readFileSync(file);
   let at = 0;
   while (at < bytes.length) {
@@ -129,7 +139,7 @@ function replay(file: string, catalog: Catalog): number {
     const content = whole ? bytes.subarray(head, end) : undefined;
     if (content === undefined || crc32(content) !== bytes.readUInt32LE(at + 4)) {
       if (whole && end < bytes.length) throw new Error(`the data file ${file} is damaged at byte ${at}`);
-      truncateSync(file, at);
+      cut(file, at);
       return at;
     }
     applyRecord(catalog, content);

@@ -12,13 +12,11 @@ if (port) {
       message: error instanceof Error ? error.message : String(error),
       typeError: error instanceof TypeError,
     });
-  try {
-    const { server, address } = await WireServer.listen(workerData as WireServerOptions);
+  const started = WireServer.listen(workerData as WireServerOptions).then(({ server, address }) => {
     port.on('message', (message: ToWorker) => {
       if (message.kind === 'close') server.close().then(() => tell({ kind: 'closed' }), fail);
     });
     tell({ kind: 'listening', address });
-  } catch (error) {
-    fail(error);
-  }
+  });
+  started.catch(fail);
 }

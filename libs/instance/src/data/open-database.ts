@@ -12,6 +12,7 @@ import {
   SeedError,
 } from '#data-mongo';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
+import { builtSeed } from '../package-files.js';
 
 export interface OpenDatabase {
   /** Null: none is configured. */
@@ -24,14 +25,20 @@ export interface OpenDatabase {
 
 /** @throws ConfigError listing every error of the seed file */
 export function readSeedFile(path: string): Seed {
-  let text: string;
+  return seedOf(contentOf(path), path);
+}
+
+function contentOf(path: string): Buffer {
   try {
-    text = readFileSync(path, 'utf8');
+    return readFileSync(path);
   } catch {
     throw new ConfigError(path, [{ path: '', message: `the seed file ${path} cannot be read` }]);
   }
+}
+
+function seedOf(content: Buffer, path: string): Seed {
   try {
-    return parseSeed(JSON.parse(text));
+    return parseSeed(JSON.parse(content.toString('utf8')));
   } catch (error) {
     if (error instanceof SyntaxError)
       throw new ConfigError(path, [{ path: '', message: 'the seed file is not JSON' }]);
@@ -55,8 +62,11 @@ export async function openDatabase({ uri, name, seed }: DatabaseConfig): Promise
     const connection = new MongoConnection({ uri, database: name });
     return { connection, kind: 'mongodb', uri, close: () => connection.close() };
   }
-  const parsed = seed === null ? null : readSeedFile(seed);
-  const server = await EmbeddedMongo.start({});
+  const content = seed === null ? null : contentOf(seed);
+  const initialData = content === null ? undefined : builtSeed(content, name);
+  const parsed =
+    seed === null || content === null || initialData !== undefined ? null : seedOf(content, seed);
+  const server = await EmbeddedMongo.start({ ...(initialData !== undefined && { initialData }) });
   const connection = new MongoConnection({ uri: server.uri, database: name });
   const close = async () => {
     await connection.close();

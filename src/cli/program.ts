@@ -1,0 +1,274 @@
+import 'reflect-metadata';
+import { Command, CommanderError } from 'commander';
+import { oneLine } from '#audit';
+import { StoreError } from '#data';
+import { productVersion } from '#instance';
+import { ConfigError, dotEnv } from '#config';
+import type { SearchOptions, VerifyOptions } from './audit.js';
+import { runEmbedded } from './embedded.js';
+import { demoConfig } from './demo.js';
+import type { DoctorOptions } from './doctor.js';
+import type { ChatOptions } from './chat.js';
+import type { ConsoleOptions } from './console.js';
+import type { ExplainOptions } from './explain.js';
+import type { CheckOptions } from './policy-check.js';
+import type { DiffOptions } from './policy-diff.js';
+import type { PolicyTestOptions } from './policy-test.js';
+import type { RevokeOptions } from './revoke.js';
+import { type StartOptions, UsageError, withStartOptions } from './command-options.js';
+import { runSeed } from './seed.js';
+import type { ToolOptions } from './tool.js';
+
+/** Commands that serve data; the others check an existing configuration, or take none. */
+const SHOWS_THE_DEMO = ['serve', 'stdio', 'explain', 'chat', 'console', 'tool'];
+
+const program = new Command('parley')
+  .description('Serve Parse / MongoDB data to AI agents under a policy.')
+  .version(productVersion(), '-v, --version', 'tell the version')
+  .showHelpAfterError('(parley COMMAND --help tells what it takes)')
+  .exitOverride()
+  .hook('preAction', (_program, command) => {
+    Object.assign(process.env, dotEnv(process.env, process.cwd()));
+    const named = command.opts<{ config?: string }>().config !== undefined;
+    if (named || !SHOWS_THE_DEMO.includes(command.name())) return;
+    const demo = demoConfig(process.env, process.cwd());
+    if (demo === null) return;
+    process.env['PARLEY_CONFIG'] = demo;
+    process.stderr.write('There is no parley.yaml here: this is the demo.\n');
+  });
+
+const CONFIG = ['--config <file>', 'configuration file (default: PARLEY_CONFIG, else parley.yaml)'] as const;
+const JSON_OUTPUT = ['--json', 'write JSON instead of text'] as const;
+
+program
+  .command('serve')
+  .option(...CONFIG)
+  .option('--port <number>', 'in the place of server.port; 0: a free one')
+  .description(
+    'serve MCP over HTTP (configuration: PARLEY_CONFIG, else parley.yaml, else the demo); without a command, this one runs',
+  )
+  .action(async (options: StartOptions) => {
+    const env = withStartOptions(options);
+    // Loaded only here, so that the other commands start fast.
+    const { serve } = await import('../serve.js');
+    await serve(env, process.cwd());
+  });
+
+program
+  .command('stdio')
+  .option(...CONFIG)
+  .option('--port <number>', 'as of serve; a pipe listens nowhere')
+  .description('serve MCP on standard input and output, for the one client that started this process')
+  .action(async (options: StartOptions) => {
+    const { runStdio } = await import('./stdio.js');
+    await runStdio(withStartOptions(options), process.cwd());
+  });
+
+program
+  .command('embedded')
+  .description('run the development database alone, seeded if told')
+  .option('--port <number>', 'port on 127.0.0.1 (0: a free one)', '27017')
+  .option('--seed <file>', 'seed file to load at start')
+  .option('--database <name>', 'database that the seed goes into', 'parley')
+  .option('--data <file>', 'keep the data in this journal file (default: memory only)')
+  .option(
+    '--fsync <when>',
+    'write changes to disk before they are answered (always) or up to 100 ms after (interval)',
+    'interval',
+  )
+  .action(runEmbedded);
+
+program
+  .command('seed')
+  .argument('<file>', 'seed file')
+  .description('load a seed into an empty database (MONGODB_URI, or database.uri of the configuration)')
+  .action(runSeed);
+
+program
+  .command('hash-key')
+  .option('--generate', 'make a new key, and write it beside its hash')
+  .description(
+    'write the hash of an API key for the configuration (apiKeyHash); the key is read from standard input',
+  )
+  .action(async (options: { generate?: boolean }) => {
+    const { runHashKey } = await import('./hash-key.js');
+    await runHashKey(options);
+  });
+
+program
+  .command('explain')
+  .argument('<tool>', 'name of a tool')
+  .argument('<json>', 'its arguments, a JSON object')
+  .requiredOption('--as <agent>', 'name of an agent of the configuration')
+  .option('--user <id>', "whose session it is, for an agent that reads with its caller's (default: nobody's)")
+  .option(...CONFIG)
+  .option(...JSON_OUTPUT)
+  .description(
+    'tell what would come of a call, gate by gate, and touch nothing; exit code 1 when it would be refused',
+  )
+  .action(async (tool: string, text: string, options: ExplainOptions) => {
+    const { runExplain } = await import('./explain.js');
+    await runExplain(tool, text, options);
+  });
+
+program
+  .command('doctor')
+  .option(...CONFIG)
+  .option(...JSON_OUTPUT)
+  .option('--all', 'also every option in force, with where its value comes from')
+  .description('look at configuration, files, databases and limits; exit code 1 when something fails')
+  .action(async (options: DoctorOptions) => {
+    const { runDoctor } = await import('./doctor.js');
+    await runDoctor(options);
+  });
+
+const AGENT = ['--agent <name>', 'agent of the configuration (default: the only one)'] as const;
+
+program
+  .command('chat')
+  .option(...AGENT)
+  .option(...CONFIG)
+  .description('ask questions in plain words; a language model answers them with the tools of an agent')
+  .action(async (options: ChatOptions) => {
+    const { runChat } = await import('./chat.js');
+    await runChat(options);
+  });
+
+program
+  .command('console')
+  .option(...AGENT)
+  .option(...CONFIG)
+  .description('a JavaScript prompt with the tools of an agent')
+  .action(async (options: ConsoleOptions) => {
+    const { runConsole } = await import('./console.js');
+    await runConsole(options);
+  });
+
+program
+  .command('tool')
+  .argument('[name]', 'name of a tool')
+  .argument('[json]', 'its arguments, a JSON object (default: {})')
+  .option(...AGENT)
+  .option(...CONFIG)
+  .description(
+    'call one tool; its result is JSON on stdout. Exit codes: 0 done, 1 refused or failed, 2 wrong usage',
+  )
+  .action(async (name: string | undefined, json: string | undefined, options: ToolOptions) => {
+    const { runTool } = await import('./tool.js');
+    await runTool(name, json, options);
+  });
+
+program
+  .command('revoke')
+  .requiredOption('--issuer <url>', 'issuer of the tokens, as configured')
+  .option('--subject <sub>', 'take back every token of this subject that was issued until now')
+  .option('--client <id>', 'those that this client got')
+  .option('--token <jti>', 'one token, by its id')
+  .option('--for <seconds>', 'how long it is remembered: at least as long as a token lives', '86400')
+  .option(...CONFIG)
+  .description('take access tokens back on all replicas (revocationList)')
+  .action(async (options: RevokeOptions) => {
+    const { runRevoke } = await import('./revoke.js');
+    await runRevoke(options);
+  });
+
+const policy = program.command('policy').description('check, test and compare policies');
+
+policy
+  .command('check')
+  .option(...CONFIG)
+  .option(...JSON_OUTPUT)
+  .description('list every fault (exit code 1) and every warning of a configuration')
+  .action(async (options: CheckOptions) => {
+    const { runPolicyCheck } = await import('./policy-check.js');
+    await runPolicyCheck(options);
+  });
+
+policy
+  .command('test')
+  .argument('<files...>', 'policy cases, YAML or JSON')
+  .option(...CONFIG)
+  .option(...JSON_OUTPUT)
+  .description('run policy cases; exit code 1 when one does not hold')
+  .action(async (files: string[], options: PolicyTestOptions) => {
+    const { runPolicyTest } = await import('./policy-test.js');
+    await runPolicyTest(files, options);
+  });
+
+policy
+  .command('diff')
+  .argument('<old>', 'configuration file')
+  .argument('<new>', 'configuration file')
+  .option(...JSON_OUTPUT)
+  .option('--fail-on-widening', 'exit code 1 when an agent gains anything')
+  .description('tell which agent gains or loses which tool, class, operation, field and row limit')
+  .action(async (before: string, after: string, options: DiffOptions) => {
+    const { runPolicyDiff } = await import('./policy-diff.js');
+    await runPolicyDiff(before, after, options);
+  });
+
+const audit = program.command('audit').description('verify and search audit records');
+const AUDIT_FILES = ['[files...]', 'audit files (default: the sinks of the configuration)'] as const;
+
+audit
+  .command('verify')
+  .argument(...AUDIT_FILES)
+  .option(...CONFIG)
+  .option('--mongo', 'the mongodb sinks of the configuration as well')
+  .option('--head <head...>', 'a head that was kept elsewhere: chain:sequence:hash')
+  .option('--partial', 'what is not there at all is told and is no fault')
+  .option(...JSON_OUTPUT)
+  .description('name the first record that was altered, removed or moved; exit code 1 when there is one')
+  .action(async (files: string[], options: VerifyOptions) => {
+    const { runAuditVerify } = await import('./audit.js');
+    await runAuditVerify(files, options);
+  });
+
+audit
+  .command('search')
+  .argument(...AUDIT_FILES)
+  .option(...CONFIG)
+  .option('--from <time>', 'ISO 8601, included')
+  .option('--to <time>', 'ISO 8601, not included')
+  .option('--type <type>', 'tool_call, approval, authentication, …')
+  .option('--agent <name>')
+  .option('--tool <name>')
+  .option('--principal <name>')
+  .option('--tenant <id>')
+  .option('--outcome <outcome>', 'success or failure')
+  .option('--gate <name>', 'the gate that refused')
+  .option('--code <code>', 'code of a refusal')
+  .option('--correlation-id <id>')
+  .option('--trace-id <id>')
+  .option('--limit <number>', 'entries of a page, at most 200', '50')
+  .option('--cursor <cursor>', 'of the page before')
+  .option(...JSON_OUTPUT)
+  .description('find audit records, newest first')
+  .action(async (files: string[], options: SearchOptions) => {
+    const { runAuditSearch } = await import('./audit.js');
+    await runAuditSearch(files, options);
+  });
+
+/** The program of the `parley` command. */
+export async function runCommandLine(): Promise<void> {
+  try {
+    // Not a default command of commander, so that a mistyped command is reported.
+    const args = process.argv.slice(2);
+    await program.parseAsync(args.length > 0 ? args : ['serve'], { from: 'user' });
+  } catch (error) {
+    process.exitCode = exitCodeOf(error);
+    // Commander has written the message already.
+    if (!(error instanceof CommanderError)) process.stderr.write(`${told(error)}\n`);
+  }
+}
+
+/** 0 success, 1 a finding, refusal or failure, 2 wrong usage (docs/reference/configuration.md#commands). */
+function exitCodeOf(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  return error instanceof UsageError ? 2 : 1;
+}
+
+function told(error: unknown): string {
+  if (error instanceof StoreError) return `the database could not be read (${error.code})`;
+  return error instanceof ConfigError ? error.message : oneLine((error as Error).message);
+}
