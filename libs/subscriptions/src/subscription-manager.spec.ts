@@ -41,7 +41,7 @@ async function subscribed(
 }
 
 describe('a subscription', () => {
-  it('tells of rows that come, change and go, and nothing but the address', async () => {
+  it('reports rows that are created, changed and deleted, by the address alone', async () => {
     await subscribed('s', admin());
     const id = await subscriptionsUnderTest.create('Post', { title: 'one' });
     await expectUpdates('s', 1);
@@ -55,7 +55,7 @@ describe('a subscription', () => {
     });
   });
 
-  it('is one however often it is asked for', async () => {
+  it('exists once, however often it is requested', async () => {
     await subscribed('s', admin());
     expect(await here.subscribe('s', POSTS, admin())).toBe(true);
     await subscriptionsUnderTest.create('Post', {});
@@ -85,7 +85,7 @@ describe('a subscription', () => {
     expect(await subscriptionsUnderTest.store.of('s')).toEqual([]);
   });
 
-  it('asked for before there is a stream begins with it', async () => {
+  it('that was requested before there is a stream begins with the stream', async () => {
     expect(await here.subscribe('s', POSTS, admin())).toBe(true);
     subscriptionsUnderTest.streams.listen('s', admin());
     await vi.waitFor(async () => {
@@ -94,7 +94,7 @@ describe('a subscription', () => {
     }, SOON);
   });
 
-  it('is not told as made when the session ended while it was', async () => {
+  it('is not confirmed when the session ended meanwhile', async () => {
     subscriptionsUnderTest.streams.listen('s', admin());
     const asking = here.subscribe('s', POSTS, admin());
     const add = subscriptionsUnderTest.store.add.bind(subscriptionsUnderTest.store);
@@ -107,7 +107,7 @@ describe('a subscription', () => {
     expect(await subscriptionsUnderTest.store.of('s')).toEqual([]);
   });
 
-  it('gathers what happens within the interval in one update', async () => {
+  it('combines the changes within the interval in one update', async () => {
     here = await subscriptionsUnderTest.replica({ debounce: 0.25 });
     subscriptionsUnderTest.streams.listen('d', admin(), 1);
     await here.subscribe('d', POSTS, admin());
@@ -181,7 +181,7 @@ describe('who may subscribe', () => {
     expect(await here.subscribe('t', POSTS, admin())).toBe(true);
   });
 
-  it('leaves no residue of an attempt that failed', async () => {
+  it('leaves nothing behind after an attempt that failed', async () => {
     here = await subscriptionsUnderTest.replica({ maxSessions: 1 });
     await expect(here.subscribe('s', 'parse://Secret/count', admin())).rejects.toMatchObject({
       refusal: { code: 'access_denied' },
@@ -213,7 +213,7 @@ describe('a row that an agent may not read', () => {
     expect(updates(session)).toHaveLength(1);
   };
 
-  it('of another tenant never shows, whatever happens to it', async () => {
+  it('of another tenant is never reported, whatever happens to it', async () => {
     await subscribed('s', tenant('acme'));
     let foreign = '';
     await expectSilence(
@@ -227,7 +227,7 @@ describe('a row that an agent may not read', () => {
     );
   });
 
-  it('by the canonical filter never shows, not even to the master key', async () => {
+  it('by the canonical filter is never reported, not even to the master key', async () => {
     await subscribed('s', admin());
     for (let made = 0; made < 10; made += 1) {
       await subscriptionsUnderTest.delete(
@@ -241,7 +241,7 @@ describe('a row that an agent may not read', () => {
     await expectUpdates('s', 2);
   });
 
-  it('by its own rights never shows', async () => {
+  it('by its own rights is never reported', async () => {
     await subscribed('s', signedIn('bob'));
     let private_ = '';
     await expectSilence(
@@ -257,7 +257,7 @@ describe('a row that an agent may not read', () => {
     );
   });
 
-  it('that names somebody else in the field class permissions ask for never shows', async () => {
+  it('that names another user in the field of class permissions is never reported', async () => {
     const owner = (objectId: string) => ({ owner: { __type: 'Pointer', className: '_User', objectId } });
     await subscribed('s', signedIn('bob'), 'parse://Diary/samples');
     await subscribed('w', admin(), 'parse://Diary/samples');
@@ -270,7 +270,7 @@ describe('a row that an agent may not read', () => {
     await expectUpdates('s', 1);
   });
 
-  it('shows when its rights make it visible, and when they take it away', async () => {
+  it('is reported when its rights make it visible, and when they hide it', async () => {
     await subscribed('s', signedIn('bob'));
     const id = await subscriptionsUnderTest.create('Post', { ACL: { ada: { read: true } } });
     await subscriptionsUnderTest.update('Post', id, { ACL: { bob: { read: true } } });
@@ -279,7 +279,7 @@ describe('a row that an agent may not read', () => {
     await expectUpdates('s', 2);
   });
 
-  it('shows when a row that could be read is deleted', async () => {
+  it('is reported when a row that could be read is deleted', async () => {
     const id = await subscriptionsUnderTest.create('Post', { org: 'acme' });
     await subscribed('s', tenant('acme'));
     await subscriptionsUnderTest.delete('Post', id);
@@ -288,7 +288,7 @@ describe('a row that an agent may not read', () => {
 });
 
 describe('rights', () => {
-  it('are asked anew before anything is told: a session that has ended hears nothing more', async () => {
+  it('are checked again before each update: a session that has ended receives nothing more', async () => {
     await subscribed('s', signedIn('bob'));
     await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('s', 1);
@@ -322,7 +322,7 @@ describe('a session whose stream a weaker agent of the same person holds', () =>
 });
 
 describe('replicas', () => {
-  it('watch where the stream is, whichever of them is asked', async () => {
+  it('watch where the stream is, whichever replica receives the request', async () => {
     const there = await subscriptionsUnderTest.replica();
     subscriptionsUnderTest.streams.listen('s', admin(), 1);
     await vi.waitFor(async () => expect(await subscriptionsUnderTest.store.holder('s')).toBeDefined(), SOON);
@@ -367,7 +367,7 @@ describe('replicas', () => {
     expect(updates('s').at(-1)).toBe(SAMPLES);
   });
 
-  it('carry on for one that died, and tell that something may have been missed', async () => {
+  it('continue for one that died, and report that changes may have been missed', async () => {
     subscriptionsUnderTest.streams.listen('s', admin());
     await here.subscribe('s', POSTS, admin());
     here.manager.close();
@@ -378,7 +378,7 @@ describe('replicas', () => {
     await expectUpdates('s', 2);
   });
 
-  it('leave a session to the one where its newer stream is', async () => {
+  it('leave a session to the replica that holds its newer stream', async () => {
     subscriptionsUnderTest.streams.listen('s', admin());
     await here.subscribe('s', POSTS, admin());
     await subscriptionsUnderTest.replica();
@@ -398,7 +398,7 @@ describe('listening', () => {
     return { events, subscription };
   };
 
-  it('says first what is watched of what was asked, and then what changed of it', async () => {
+  it('sends first which of the requested resources are watched, and then which of them changed', async () => {
     const { events, subscription } = listen(
       tenant('acme'),
       POSTS,
@@ -440,7 +440,7 @@ describe('an agent that changes while it is subscribed', () => {
     expect(await here.subscribe(session, POSTS, agent)).toBe(true);
   }
 
-  it('is told what it may know as it is now', async () => {
+  it('receives updates by its current rights', async () => {
     await subscribedThere('s', tenant('acme'));
     await subscribedThere('witness', admin());
     await subscriptionsUnderTest.create('Post', { org: 'acme' });
@@ -457,7 +457,7 @@ describe('an agent that changes while it is subscribed', () => {
     await expectUpdates('s', 3);
   });
 
-  it('hears nothing more once it is nobody, and is subscribed to nothing', async () => {
+  it('receives nothing more once it is no longer configured, and loses its subscriptions', async () => {
     await subscribedThere('s', admin('s'));
     await subscribedThere('witness', admin('witness'));
     asNow = (agent) => (agent.principal === 's' ? null : agent);
@@ -470,7 +470,7 @@ describe('an agent that changes while it is subscribed', () => {
 });
 
 describe('a session whose stream was ended on this side', () => {
-  it('finds its subscriptions again when its client comes back, and is told that it may have missed something', async () => {
+  it('keeps its subscriptions when its client reconnects, and is notified of changes it may have missed', async () => {
     await subscribed('s', admin());
     await subscribed('witness', admin());
     subscriptionsUnderTest.streams.sendBack('s');

@@ -6,7 +6,7 @@ import { ChangedRows, ConcurrencyLimit, ViewWatch } from './view-watch.js';
 const change = fc.record({ objectId: fc.constantFrom('a', 'b', 'c', 'd'), created: fc.boolean() });
 
 describe('the changes of a class', () => {
-  it('are the ones since the number, as far as they are remembered, each row once', () => {
+  it('are those after the number, as far as they are stored, each row once', () => {
     fc.assert(
       fc.property(
         fc.array(fc.option(change), { maxLength: 30 }),
@@ -69,7 +69,7 @@ const id = fc.constantFrom('a', 'b', 'c', 'd', 'e');
 const step = fc.oneof(fc.record({ set: id, mine: fc.boolean() }), fc.record({ remove: id }));
 
 describe('a view of a class', () => {
-  it('never shows a change to a row that is outside it before and after, and always one that is not', async () => {
+  it('never reports a change to a row that is outside it before and after, and always one that is not', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.array(step, { maxLength: 6 }), { maxLength: 12 }), async (batches) => {
         const rows = new Rows();
@@ -100,7 +100,7 @@ describe('a view of a class', () => {
     );
   });
 
-  it('shows nothing that the database cannot judge, and judges it at the next occasion', async () => {
+  it('reports nothing that the database cannot determine, and checks it again later', async () => {
     const rows = new Rows();
     const watch = new ViewWatch(rows.changes, new ConcurrencyLimit(1), 0);
     await watch.measure(rows.view);
@@ -110,7 +110,7 @@ describe('a view of a class', () => {
     expect(await watch.shows(rows.view, 0)).toEqual({ shown: true, judged: 1 });
   });
 
-  it('tells after a gap, whatever happened', async () => {
+  it('reports a change after a gap, whatever happened', async () => {
     const rows = new Rows();
     const watch = new ViewWatch(rows.changes, new ConcurrencyLimit(1), 0);
     await watch.measure(rows.view);
@@ -118,7 +118,7 @@ describe('a view of a class', () => {
     expect(await watch.shows(rows.view, 0)).toMatchObject({ shown: true });
   });
 
-  it('asks nothing twice for those who share it', async () => {
+  it('runs each query once for all watchers that share it', async () => {
     const rows = new Rows();
     const watch = new ViewWatch(rows.changes, new ConcurrencyLimit(1), 0);
     await watch.measure(rows.view);

@@ -22,7 +22,7 @@ describe('a debouncer', () => {
     expect(fired).toEqual(['a']);
   });
 
-  it('is armed anew by the first touch after it fired', () => {
+  it('starts again with the first touch after it fired', () => {
     const one = debouncer();
     one.touch('a');
     vi.advanceTimersByTime(250);

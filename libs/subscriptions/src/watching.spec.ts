@@ -22,7 +22,7 @@ describe('a resource that its provider watches', () => {
     vi.useRealTimers();
   });
 
-  it('tells many changes within the interval once, at its end', () => {
+  it('reports many changes within the interval once, at its end', () => {
     const { changes, reported } = watched(250);
     for (let n = 0; n < 100; n += 1) changes.next();
     vi.advanceTimersByTime(249);
@@ -33,14 +33,14 @@ describe('a resource that its provider watches', () => {
     expect(reported).toHaveLength(1);
   });
 
-  it('tells each change without an interval', () => {
+  it('reports each change without an interval', () => {
     const { changes, reported } = watched(0);
     changes.next();
     changes.next();
     expect(reported).toHaveLength(2);
   });
 
-  it('tells nothing more once it is closed, a change that waits included', () => {
+  it('reports nothing more once it is closed, a waiting change included', () => {
     const { changes, reported, watch } = watched(250);
     changes.next();
     watch.close();
@@ -59,8 +59,8 @@ describe('a resource that its provider watches', () => {
   });
 });
 
-describe('a resource that is asked for anew', () => {
-  it('tells what its provider tells since, and of what was before no more', () => {
+describe('a resource whose changes are subscribed to again', () => {
+  it('reports only what its provider reports since then', () => {
     const [first, second, renewals] = [new Subject<string>(), new Subject<string>(), new Subject<void>()];
     const reported: unknown[] = [];
     renewed(first, renewals, () => second).subscribe((change) => reported.push(change));
@@ -87,7 +87,7 @@ describe('a resource that is asked for anew', () => {
     expect(renewals.observed).toBe(false);
   });
 
-  it('ends when it cannot be asked for any more', () => {
+  it('ends when it cannot be subscribed to again', () => {
     const renewals = new Subject<void>();
     let error: unknown;
     renewed(new Subject(), renewals, () => {

@@ -81,7 +81,7 @@ describe('a task whose agent is no longer configured', () => {
       0,
     );
 
-  it('fails without running, and leaves one record that names whose it was and no value', async () => {
+  it('fails without running, and leaves one record that names its owner and no value', async () => {
     const { taskId } = await begin();
     configured.clear();
     queue.work((job) => worker.handle(job));
@@ -118,7 +118,7 @@ describe('a task whose agent is no longer configured', () => {
     expect(runner.ran).toBe(0);
   });
 
-  it('is not begun by a worker that closes already', async () => {
+  it('is not started by a worker that is closing', async () => {
     const { taskId } = await begin();
     worker.close();
     await expect(worker.handle({ taskId, run: 1 })).rejects.toMatchObject({ name: 'HandedOver' });

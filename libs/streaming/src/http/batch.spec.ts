@@ -32,7 +32,7 @@ describe('several messages in one body', () => {
     ]);
   });
 
-  it('are taken with 202 when none is a request', async () => {
+  it('are accepted with 202 when none is a request', async () => {
     const answer = await batch([cancel(1), { jsonrpc: '2.0', id: 'x', result: {} }]);
     expect([answer.status, answer.text]).toEqual([202, '']);
   });
@@ -53,7 +53,7 @@ describe('several messages in one body', () => {
     ['a scalar', [ping(1), 5]],
     ['an object as id', [ping({})]],
     ['a message of 2026-07-28', [modern('tools/list').body]],
-  ])('are refused altogether, before anybody is authenticated: %s', async (_, body) => {
+  ])('are refused as a whole, before authentication: %s', async (_, body) => {
     const before = edge.authenticator.seen.length;
     const answer = await batch(body);
     expect([answer.status, answer.json()]).toEqual([400, refused]);
@@ -79,7 +79,7 @@ describe('the answers to one batch', () => {
   const MIB = 1024 * 1024;
   type Answered = { id: number; result?: unknown; error?: { code: number; message: string } }[];
 
-  it('are bounded together: what does not fit says so, and what had not begun is not begun', async () => {
+  it('are bounded together: an answer that does not fit is replaced by an error, and further messages are not run', async () => {
     const wide = await edgeUnderTest({ maxBatchSize: 50 });
     try {
       wide.tools.work = () => ({ text: 'x'.repeat(3 * MIB) });
@@ -102,7 +102,7 @@ describe('the answers to one batch', () => {
     }
   });
 
-  it('are one answer at least, however large it is alone', async () => {
+  it('contain at least one answer, however large it is', async () => {
     let calls = 0;
     edge.tools.work = () => ({ text: 'x'.repeat((calls += 1) === 1 ? 9 * MIB : 1) });
     const answers = (await batch([call('work', 1), call('work', 2)])).json() as unknown as Answered;

@@ -64,7 +64,7 @@ describe('requests that are sent on one connection without waiting', () => {
     socket.destroy();
   });
 
-  it('are not worked on while the answer to an earlier one is not taken', async () => {
+  it('are not processed while the answer to an earlier one is not read', async () => {
     const { begun, served, client } = await route(32 * MIB);
     const deaf = client().pause();
     deaf.write(requests(400));
@@ -93,7 +93,7 @@ describe('requests that are sent on one connection without waiting', () => {
     socket.destroy();
   });
 
-  it('are given up, unanswered, when their connection is closed', async () => {
+  it('are not answered when their connection is closed', async () => {
     const { begun, served, client } = await route(32 * MIB);
     const deaf = client().pause();
     deaf.write(requests(20));
@@ -248,7 +248,7 @@ describe('messages that are sent on one connection without waiting', () => {
     return { socket, received };
   };
 
-  it('are worked on one after another, and cancelled at once', async () => {
+  it('are processed one after another, and cancelled at once', async () => {
     const edge = await serving();
     const session = await sessionOf(edge);
     const { socket, received } = client(edge);
@@ -283,7 +283,7 @@ describe('messages that are sent on one connection without waiting', () => {
     socket.destroy();
   });
 
-  it('are not worked on while the answer to an earlier one is not taken', async () => {
+  it('are not processed while the answer to an earlier one is not read', async () => {
     const edge = await serving();
     edge.tools.work = () => ({ text: 'x'.repeat(16 * MIB) });
     const deaf = connect({ port: edge.port, host: '127.0.0.1' })
@@ -298,7 +298,7 @@ describe('messages that are sent on one connection without waiting', () => {
     expect(edge.tools.contexts).toHaveLength(1);
   });
 
-  it('hold nothing once their connection is closed: bodies, streams and calls', async () => {
+  it('hold no body, stream or call once their connection is closed', async () => {
     const edge = await serving({ maxConcurrentDispatchers: 3 });
     const session = await sessionOf(edge, '2025-11-25');
     const large = posted({ ...call('echo', 'large'), filler: 'x'.repeat(900_000) }, session);

@@ -8,12 +8,12 @@ const page = readFileSync(
 );
 
 describe('the page on the life of a call', () => {
-  it('tells the rungs of the edge in the order in which they run', () => {
+  it('lists the request checks in the order in which they run', () => {
     const [, chapter = ''] = page.split(/^## 1\. .*$/m);
     const rows = (chapter.split(/^## /m)[0] ?? '').matchAll(/^\| (`[^|]+)\|/gm);
-    const told = [...rows].flatMap(([, cell = '']) =>
+    const listed = [...rows].flatMap(([, cell = '']) =>
       [...cell.matchAll(/`([\w-]+)`/g)].map(([, name]) => name),
     );
-    expect(told).toEqual(REQUEST_CHECKS.map(({ name }) => name));
+    expect(listed).toEqual(REQUEST_CHECKS.map(({ name }) => name));
   });
 });

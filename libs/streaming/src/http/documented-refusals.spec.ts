@@ -110,7 +110,7 @@ describe('the page on refusals', () => {
     );
   });
 
-  it('misses none, because no other file of this library words one', () => {
+  it('misses none, because no other file of this library contains the text of one', () => {
     const wording = /\berrorReply\((?!\s*$)|\breply\(\s*[45]\d\d|new NotServed\(\s*\d|\bmessage: ['"`]/;
     const files = sourcesOf(`${libs}streaming/src`).filter(([, code]) =>
       wording.test(code.replace(/export function errorReply\(/, '').replaceAll('message: `running for', '')),

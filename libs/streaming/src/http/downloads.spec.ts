@@ -73,7 +73,7 @@ async function setUp(pieces: Pieces = three, options: McpEdgeOptions = {}) {
 }
 
 describe('a file', () => {
-  it('is sent whole, under a safe name, and kept by nobody on the way', async () => {
+  it('is sent whole, under a safe name, and may not be cached', async () => {
     const { files, edge, asked } = await setUp();
     const answer = await edge.ask(asked('/exports/file', { 'Mcp-Session-Id': 'label' }));
     expect(answer).toMatchObject({
@@ -109,7 +109,7 @@ describe('a file', () => {
     expect(files.opened).toEqual([]);
   });
 
-  it('is not told from one that never was', async () => {
+  it('cannot be distinguished from one that never existed', async () => {
     const { edge, asked } = await setUp();
     const foreign = await edge.ask(asked('/exports/file', { 'X-MCP-API-Key': 'bob' }));
     for (const path of [
@@ -124,7 +124,7 @@ describe('a file', () => {
     }
   });
 
-  it('is taken back by DELETE, and takes no other verb', async () => {
+  it('is revoked by DELETE, and any other method is refused', async () => {
     const { edge, asked } = await setUp();
     expect((await edge.ask(asked('/exports/file', {}, 'DELETE'))).status).toBe(204);
     for (const verb of ['POST', 'PUT', 'HEAD', 'OPTIONS'])
@@ -157,7 +157,7 @@ describe('a file', () => {
     expect(answer.text).not.toMatch(/internal\b.*|ECONNREFUSED|canary/);
   });
 
-  it('that fails in the middle is broken off: no reader takes it for whole', async () => {
+  it('that fails in the middle breaks the connection, so no reader treats a part as the whole', async () => {
     const { edge, asked } = await setUp(failing(new Error('lost'), 'a\n'));
     await expect(fetch(`http://127.0.0.1:${edge.port}${asked().path}`).then((r) => r.text())).rejects.toThrow(
       /terminated|fetch failed/,
@@ -165,7 +165,7 @@ describe('a file', () => {
     expect(edge.warnings.join()).toContain('broken off');
   });
 
-  it('is made no faster than it is read, and ends with its reader', async () => {
+  it('is created no faster than it is read, and ends when its reader leaves', async () => {
     const { files, edge, asked } = await setUp(endless);
     const reader = await edge.open(asked());
     reader.pause();
@@ -185,7 +185,7 @@ describe('a file', () => {
     expect(files.opened[0]?.signal.aborted).toBe(true);
   });
 
-  it('is broken off when its reader takes nothing for too long', async () => {
+  it('is aborted when its reader accepts nothing for too long', async () => {
     const { files, edge, asked } = await setUp(endless, { downloadTimeout: 200 });
     const reader = await edge.open(asked());
     reader.pause();
@@ -209,7 +209,7 @@ describe('a file', () => {
     await vi.waitFor(() => expect(files.ended).toBe(4), { timeout: 20_000 });
   });
 
-  it('is begun when the answers before it on its connection have left, and not after the connection', async () => {
+  it('begins when the earlier answers of its connection were sent, and never after the connection was closed', async () => {
     const { files, edge } = await setUp(endless);
     const socket = connect({ port: edge.port, host: '127.0.0.1' });
     socket.on('error', () => undefined).pause();
@@ -221,7 +221,7 @@ describe('a file', () => {
     expect([files.opened.length, files.ended]).toEqual([1, 1]);
   });
 
-  it('waits for its turn when as many are sent as may be', async () => {
+  it('is refused while the maximum number of files is being sent', async () => {
     const { files, edge, asked } = await setUp(endless, { maxConcurrentDispatchers: 1 });
     const reader = await edge.open(asked());
     reader.pause();
@@ -230,7 +230,7 @@ describe('a file', () => {
     await vi.waitFor(() => expect(files.ended).toBe(1), { timeout: 20_000 });
   });
 
-  it('is broken off when the service closes', async () => {
+  it('is aborted when the service closes', async () => {
     const { files, edge, asked } = await setUp(endless);
     const reader = await edge.open(asked());
     await edge.edge.close();

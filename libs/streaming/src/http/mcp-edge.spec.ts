@@ -42,19 +42,19 @@ describe('McpEdge', () => {
     for (const url of ['/', '/mcpx', '/MCP', '/health/x', '']) expect(edge.claims(url)).toBe(false);
   });
 
-  it('lends what stands before authentication to neighbouring routes', async () => {
+  it('runs its checks before authentication for routes beside MCP as well', async () => {
     let left = 8;
     const preAuthRateLimiter = {
       check: () => Promise.resolve(left-- > 0 ? null : { limit: 8, window: 60, retryAfter: 6.5 }),
     };
     const { edge } = await serving({ preAuthRateLimiter });
-    const neighbour = createServer((request, response) => {
+    const beside = createServer((request, response) => {
       void edge.refusalFor(request, response).then((refused) => {
         response.writeHead(refused?.status ?? 200, { Connection: 'close', ...refused?.headers }).end();
       });
     });
-    await new Promise<void>((resolve) => neighbour.listen(0, '127.0.0.1', resolve));
-    const { port } = neighbour.address() as AddressInfo;
+    await new Promise<void>((resolve) => beside.listen(0, '127.0.0.1', resolve));
+    const { port } = beside.address() as AddressInfo;
     const asked = async (...headers: string[]) => {
       const head = ['GET /tools HTTP/1.1', ...headers, '', ''].join('\r\n');
       return (await exchangeBytes(port, [head])).split('\r\n');
@@ -70,7 +70,7 @@ describe('McpEdge', () => {
     expect(limited).toContain('Retry-After: 7');
     await edge.close();
     expect((await asked('Host: localhost'))[0]).toContain('503');
-    await new Promise((resolve) => neighbour.close(resolve));
+    await new Promise((resolve) => beside.close(resolve));
   });
 
   it('shows an authenticator no header whose name has an underscore', async () => {
@@ -90,7 +90,7 @@ describe('McpEdge', () => {
     expect(answer.text).toBe('{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Unauthorized"}}');
   });
 
-  it('sends nothing rather than half an answer, and goes on serving', async () => {
+  it('sends no part of an answer that cannot be sent whole, and continues to serve', async () => {
     const { ask, authenticator, warnings } = await serving();
     authenticator.challenge = 'Bearer realm="a\nb"';
     await expect(ask({ headers: { 'X-MCP-API-Key': 'wrong' }, body: ping() })).rejects.toThrow(
@@ -100,7 +100,7 @@ describe('McpEdge', () => {
     expect((await ask({ body: ping() })).status).toBe(200);
   });
 
-  it('tells the log, not the caller, why an authenticator failed', async () => {
+  it('logs why an authenticator failed, and does not return it to the caller', async () => {
     const { ask, warnings } = await serving();
     const answer = await ask({ headers: { 'X-MCP-API-Key': 'broken' }, body: ping() });
     expect(answer.text).not.toContain('db.internal');
@@ -128,7 +128,7 @@ describe('McpEdge', () => {
     expect(signal?.reason).toBe('client_disconnect');
   });
 
-  it('forgets a client that goes away in the middle of its body, without asking who it was', async () => {
+  it('does not authenticate a client that disconnects in the middle of its body', async () => {
     const { edge, authenticator, port, warnings } = await serving();
     const socket = connect(port, '127.0.0.1');
     socket.write(
@@ -170,7 +170,7 @@ describe('McpEdge', () => {
     expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 413', 'HTTP/1.1 200']);
   });
 
-  it('takes several bodies in one packet', async () => {
+  it('accepts several bodies in one packet', async () => {
     const { port } = await serving();
     const one = (more = '') => {
       const body = JSON.stringify(ping());
@@ -208,7 +208,7 @@ describe('McpEdge', () => {
     });
   });
 
-  it('never lets a fault of its own parts reach the wire', async () => {
+  it('never returns the text of an internal error', async () => {
     const { ask, sessions, warnings } = await serving();
     sessions.find = () => Promise.reject(new Error('redis at 10.0.0.7 refused'));
     const answer = await ask({ headers: { 'Mcp-Session-Id': 'x' }, body: ping(4) });

@@ -74,10 +74,10 @@ describe('the official clients', () => {
   });
 });
 
-describe('a slow tool that says nothing', () => {
-  const PATIENCE = 1_000;
+describe('a slow tool that reports nothing', () => {
+  const TIMEOUT = 1_000;
   const slow = async () => {
-    await new Promise((resolve) => setTimeout(resolve, 2.5 * PATIENCE));
+    await new Promise((resolve) => setTimeout(resolve, 2.5 * TIMEOUT));
     return { done: true };
   };
 
@@ -91,20 +91,20 @@ describe('a slow tool that says nothing', () => {
         ...(mode === 'legacy' && { supportedProtocolVersions: [version] }),
       });
       await client.connect(new StreamableHTTPClientTransport(new URL(lively.url)));
-      const told: { progress: number; message?: string | undefined }[] = [];
+      const received: { progress: number; message?: string | undefined }[] = [];
       const result = await client.callTool(
         { name: 'work', arguments: {} },
         {
-          timeout: PATIENCE,
+          timeout: TIMEOUT,
           resetTimeoutOnProgress: true,
-          onprogress: (progress) => void told.push(progress),
+          onprogress: (progress) => void received.push(progress),
         },
       );
       expect(result).toMatchObject({
         content: [{ text: expect.stringContaining('"done": true') as string }],
       });
-      expect(told.length).toBeGreaterThan(3);
-      expect(Math.max(...told.map(({ progress }) => progress))).toBeLessThan(0.00001);
+      expect(received.length).toBeGreaterThan(3);
+      expect(Math.max(...received.map(({ progress }) => progress))).toBeLessThan(0.00001);
       await client.close();
     },
   );
@@ -114,7 +114,7 @@ describe('a slow tool that says nothing', () => {
     const client = new FirstClient(info);
     await client.connect(new FirstTransport(new URL(lively.url)));
     const result = await client.callTool({ name: 'work', arguments: {} }, undefined, {
-      timeout: PATIENCE,
+      timeout: TIMEOUT,
       resetTimeoutOnProgress: true,
       onprogress: () => undefined,
     });

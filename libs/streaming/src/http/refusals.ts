@@ -183,9 +183,9 @@ const FILE_NOT_PERMITTED = 'Not permitted';
 /** A refusal of a file's own gates; `null`: an opaque one. */
 export const fileRefused = (
   status: number,
-  told: { readonly error: string; readonly error_code: string } | null,
+  shown: { readonly error: string; readonly error_code: string } | null,
   headers?: Headers,
-): Reply => reply(status, JSON.stringify(told ?? { error: FILE_NOT_PERMITTED }), headers);
+): Reply => reply(status, JSON.stringify(shown ?? { error: FILE_NOT_PERMITTED }), headers);
 export const ROUTE_BUSY = plain(503, 'server busy: too many requests wait on this connection', retryIn(1));
 
 /** Refusals of routes without JSON-RPC, of the checks before authentication too. */

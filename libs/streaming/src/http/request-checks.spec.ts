@@ -29,9 +29,9 @@ afterAll(async () => {
   await Promise.all(running.map((edge) => edge.stop()));
 });
 
-describe('the ladder', () => {
+describe('the list of request checks', () => {
   it.each(REFUSALS)(
-    '$rung answers when: $when',
+    '$requestCheck answers when: $when',
     async ({ requestCheck, asked, options, status, code, message, id, data, headers }) => {
       const { ask, authenticator } = options ? await serving(options) : usual;
       const before = authenticator.seen.length;
@@ -48,12 +48,12 @@ describe('the ladder', () => {
     },
   );
 
-  it('has a row for every rung that refuses', () => {
+  it('has a row for every check that refuses', () => {
     const covered = new Set([...REFUSALS.map(({ requestCheck }) => requestCheck), ...WITHOUT_A_ROW]);
     expect(REQUEST_CHECKS.map(({ name }) => name).filter((name) => !covered.has(name))).toEqual([]);
   });
 
-  it('lets the first of several faults answer, in the order of the list', async () => {
+  it('lets the first of several failing checks answer, in the order of the list', async () => {
     const order = REQUEST_CHECKS.map(({ name }) => name);
     const rows = REFUSALS.filter(({ options, asked }) => !options && asked.method === undefined);
     for (const first of rows) {
@@ -72,7 +72,7 @@ describe('the ladder', () => {
   });
 });
 
-describe('what passes the ladder', () => {
+describe('what passes the list of request checks', () => {
   it.each(['/mcp', '/mcp/', '/mcp?x=1'])('serves %s', async (path) => {
     expect((await usual.ask({ path, body: ping() })).json()).toEqual({ jsonrpc: '2.0', id: 1, result: {} });
   });

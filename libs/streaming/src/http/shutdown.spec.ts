@@ -42,8 +42,8 @@ describe('closing', () => {
   });
 });
 
-describe('streams that are sent back', () => {
-  it('end for the agents that were named, while their calls and the streams of others go on', async () => {
+describe('streams that are ended on this side', () => {
+  it('end for the named agents, while their calls and the streams of others continue', async () => {
     const edge = await serving();
     const [ada, bob] = [await sessionOf(edge), await sessionOf(edge, '2025-06-18', 'bob')];
     const returning: string[] = [];
@@ -68,7 +68,7 @@ describe('streams that are sent back', () => {
   });
 });
 
-describe('streams whose credentials do not hold any more', () => {
+describe('streams whose credentials are no longer valid', () => {
   const opened = async (edge: EdgeUnderTest) => {
     const [ada, bob] = [await sessionOf(edge), await sessionOf(edge, '2025-06-18', 'bob')];
     const [hers, his] = [await listening(edge, ada), await listening(edge, bob)];
@@ -79,7 +79,7 @@ describe('streams whose credentials do not hold any more', () => {
     return { ada, hers, his, modernOne };
   };
 
-  it('end, of both eras, while running calls and the streams of others go on', async () => {
+  it('end, of both eras, while running calls and the streams of others continue', async () => {
     const edge = await serving({ credentialsInterval: 20 });
     const { ada, hers, his, modernOne } = await opened(edge);
     const slow = await edge.open({ headers: { ...ada, ...EVENTS }, body: call('wait') });
@@ -96,7 +96,7 @@ describe('streams whose credentials do not hold any more', () => {
     his.leave();
   });
 
-  it('end as well while nobody can tell whether they hold', async () => {
+  it('end as well while the credentials cannot be verified', async () => {
     const edge = await serving({ credentialsInterval: 20 });
     const { hers, his, modernOne } = await opened(edge);
     edge.authenticator.away = true;

@@ -49,7 +49,7 @@ describe.each([
     ['the same digits as text', {}, '5'],
     ['another request', {}, 6],
     ['no request', {}, undefined],
-  ])('is taken and does nothing when it names %s', async (_what, changed, requestId) => {
+  ])('is accepted without effect when it names %s', async (_what, changed, requestId) => {
     const session = await sessionOf(edge);
     const answering = edge.ask({ headers: session, body: call('wait', 5) });
     await running();
@@ -76,7 +76,7 @@ describe('a client that goes away', () => {
   it.each([
     ['streamed', EVENTS, 1],
     ['JSON', {}, 1],
-  ])('ends its %s call, and that is told once', async (_form, accept, abandoned) => {
+  ])('ends its %s call, and that is reported once', async (_form, accept, abandoned) => {
     const before = edge.edge.abandonedDispatcherCount;
     const controller = new AbortController();
     const body = JSON.stringify(call('wait', 'x'));

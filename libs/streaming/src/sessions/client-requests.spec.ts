@@ -45,7 +45,7 @@ async function asked(edge: EdgeUnderTest, session: Record<string, string>) {
   return { answer, question: answer.messages()[0] as ClientRequest };
 }
 
-describe('a question to the client', () => {
+describe('a request to the client', () => {
   it.each([
     ['the replica that asked', here],
     ['another replica', there],
@@ -60,7 +60,7 @@ describe('a question to the client', () => {
     expect(answer.messages()).toHaveLength(2);
   });
 
-  it('hands on an error as an error', async () => {
+  it('returns an error as an error', async () => {
     const session = await sessionOf(here);
     const { question } = await asked(here, session);
     await here.ask({ headers: session, body: reply(question.id, { error: { code: 1, message: 'no' } }) });
@@ -71,7 +71,7 @@ describe('a question to the client', () => {
     ['another principal', { 'X-MCP-API-Key': 'eve' }],
     ['the same one with a weaker token', { 'X-MCP-API-Key': 'ada as weak' }],
     ['another session', { 'Mcp-Session-Id': 'elsewhere' }],
-  ])('is never answered by %s, who is told 202 as well', async (_, changed) => {
+  ])('is never answered by %s, who receives 202 as well', async (_, changed) => {
     const session = await sessionOf(here);
     const { question } = await asked(here, session);
     const forged = { headers: { ...session, ...changed }, body: reply(question.id, { result: 'forged' }) };
@@ -108,7 +108,7 @@ describe('a question to the client', () => {
   });
 });
 
-describe('a client that cannot be asked', () => {
+describe('a client that cannot receive requests', () => {
   it('is one without a session, even under a label of somebody else’s', async () => {
     const session = await sessionOf(here);
     const stream = await listening(here, session);
@@ -133,7 +133,7 @@ describe('a client that cannot be asked', () => {
   it.each([
     ['at the replica of the call', here],
     ['at another replica', there],
-  ])('is one whose session is listened to by a weaker agent of the same person %s', async (_, at) => {
+  ])('is one whose listening stream belongs to a weaker agent of the same person %s', async (_, at) => {
     const session = await sessionOf(here);
     const stream = await listening(at, { ...session, 'X-MCP-API-Key': 'ada as weak' });
     here.tools.work = ask();
@@ -155,7 +155,7 @@ describe('a client that cannot be asked', () => {
     expect(await outcome()).toEqual([{ unreachable: 'timed-out' }]);
   });
 
-  it('is every one while the shared state is away', async () => {
+  it('is every client while the shared state is unavailable', async () => {
     const broken = replicaState();
     broken.oneTime.keep = () => Promise.reject(new SharedStateUnavailable());
     const edge = await edgeUnderTest({}, broken);
@@ -206,7 +206,7 @@ describe('waiting for a reply ends at once', () => {
   it.each([
     ['here', here],
     ['there', there],
-  ])('when the listening stream that carried the question closes %s', async (_, at) => {
+  ])('when the listening stream that carried the request closes %s', async (_, at) => {
     const session = await sessionOf(here);
     const stream = await listening(at, session);
     here.tools.work = ask();

@@ -75,7 +75,7 @@ describe('opening a listening stream', () => {
     }
   });
 
-  it('gives a session that nobody has to whoever comes first, and to nobody after that', async () => {
+  it('assigns an unknown session to the first caller, and to no other', async () => {
     const label = { 'Mcp-Session-Id': 'first-come' };
     const stream = await listening(here, label);
     expect((await there.ask(listenAs({ ...label, 'X-MCP-API-Key': 'eve' }))).status).toBe(403);
@@ -125,7 +125,7 @@ describe.each([
     foreign.leave();
   });
 
-  it('is not taken when nobody listens', async () => {
+  it('is not delivered when there is no listening stream', async () => {
     const session = await sessionOf(here);
     expect(await at.edge.notify(session['Mcp-Session-Id'] as string, notice)).toBe(false);
     const stream = await listening(here, session);
@@ -160,7 +160,7 @@ describe.each([
     await until(() => here.edge.activeListeningStreamCount === 0);
   });
 
-  it('tells of changed lists on every listening stream of every replica', async () => {
+  it('announces changed lists on every listening stream of every replica', async () => {
     const streams = [
       await listening(here, await sessionOf(here)),
       await listening(there, await sessionOf(there)),

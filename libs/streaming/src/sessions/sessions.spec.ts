@@ -59,7 +59,7 @@ describe('opening a session', () => {
 });
 
 describe('using a session', () => {
-  it('speaks the version that was negotiated, unless a header names one', async () => {
+  it('uses the negotiated version, unless a header names one', async () => {
     const list = async (headers: Record<string, string>) => {
       const answer = await usual.ask({ headers, body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } });
       return (answer.json() as { result: { tools: Record<string, unknown>[] } }).result.tools[0];
@@ -72,12 +72,12 @@ describe('using a session', () => {
     expect(await list(as('ada'))).toHaveProperty('outputSchema');
   });
 
-  it('threads the id through the call', async () => {
+  it('passes the id to the call', async () => {
     expect(await whoami(usual, as('ada', 'label-1'))).toEqual({ principal: 'ada', correlationId: 'label-1' });
     expect(await whoami(usual, as('ada', 'not a label'))).toEqual({ principal: 'ada' });
   });
 
-  it('gives another principal a label without power', async () => {
+  it('treats the id as a mere label for another principal', async () => {
     const old = await open(usual, 'ada', '2025-03-26');
     const body = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
     const { result } = (await usual.ask({ headers: as('eve', old), body })).json() as {
@@ -108,7 +108,7 @@ describe('ending a session', () => {
     }
   });
 
-  it('makes later use of the session not found, which tells a client to begin anew', async () => {
+  it('answers later use of the session with not found, so that its client opens a new one', async () => {
     const id = await open(usual);
     await end(usual, id);
     const answer = await usual.ask({ headers: as('ada', id), body: ping(9) });
@@ -129,7 +129,7 @@ describe('ending a session', () => {
     expect((await usual.sessions.find(id))?.terminated).toBe(true);
   });
 
-  it('ends nobody’s calls but the caller’s own, under whichever id they run', async () => {
+  it('ends only calls of the caller, whatever their session id', async () => {
     const id = await open(usual);
     const running = (key: string, label: string) => {
       const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'wait', arguments: {} } };
@@ -151,7 +151,7 @@ describe('ending a session', () => {
     await Promise.all(calls);
   });
 
-  it('stands behind the checks of pages and of the custom header', async () => {
+  it('runs after the checks of the origin and of the custom header', async () => {
     const careful = await edgeUnderTest({
       allowedOrigins: ['https://app.example'],
       requireCustomHeader: 'X-Parley',
@@ -183,7 +183,7 @@ describe('messages without an answer', () => {
     expect((await usual.ask({ headers: as('wrong'), body })).status).toBe(401);
   });
 
-  it('takes a notification of the stateless era', async () => {
+  it('accepts a notification of the stateless era', async () => {
     const { status, text } = await usual.ask({
       headers: { 'MCP-Protocol-Version': '2026-07-28' },
       body: { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } },

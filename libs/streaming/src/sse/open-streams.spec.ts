@@ -21,7 +21,7 @@ const listen = (accept: Record<string, string> = EVENTS) => {
 const SUBSCRIPTION = { 'io.modelcontextprotocol/subscriptionId': 7 };
 
 describe('an answer that stays open', () => {
-  it('is a stream that says first what it will tell, then tells it', async () => {
+  it('is a stream that first acknowledges what it will send, and then sends it', async () => {
     const state = replicaState();
     const [edge, other] = [await serving({}, state), await serving({}, state)];
     const stream = await edge.open(listen());
@@ -71,7 +71,7 @@ describe('an answer that stays open', () => {
     });
   });
 
-  it('is refused to a client that takes no stream', async () => {
+  it('is refused to a client that accepts no stream', async () => {
     const edge = await serving();
     const answer = await edge.ask(listen({ Accept: 'application/json' }));
     expect([answer.status, answer.json()]).toMatchObject([406, { id: 7, error: { code: -32600 } }]);

@@ -20,7 +20,7 @@ const answered = async (arriving: Arriving) => {
 };
 
 describe('an answer as a stream, up to 2025-06-18', () => {
-  it('has the headers that keep proxies from holding it back', async () => {
+  it('has the headers that prevent buffering by proxies', async () => {
     const arriving = await edge.open({ headers: EVENTS, body: call('echo') });
     expect(arriving.status).toBe(200);
     expect(arriving.headers).toMatchObject({
@@ -56,14 +56,14 @@ describe('an answer as a stream, up to 2025-06-18', () => {
     ]);
   });
 
-  it('is JSON for whatever is refused before the call, and for notifications', async () => {
+  it('is JSON for requests that are refused before the call, and for notifications', async () => {
     const refused = await edge.ask({ headers: { ...EVENTS, 'X-MCP-API-Key': 'wrong' }, body: ping() });
     expect([refused.status, refused.headers['content-type']]).toEqual([401, 'application/json']);
-    const told = await edge.ask({ headers: EVENTS, body: { jsonrpc: '2.0', method: 'notifications/x' } });
-    expect([told.status, told.text, told.headers['content-type']]).toEqual([202, '', 'application/json']);
+    const sent = await edge.ask({ headers: EVENTS, body: { jsonrpc: '2.0', method: 'notifications/x' } });
+    expect([sent.status, sent.text, sent.headers['content-type']]).toEqual([202, '', 'application/json']);
   });
 
-  it('tells progress under the token of the request, and the answer last', async () => {
+  it('sends progress under the token of the request, and the answer last', async () => {
     edge.tools.work = ({ progress }) => {
       progress({ progress: 1, total: 2, message: 'half' });
       progress({ progress: 2 });
@@ -81,7 +81,7 @@ describe('an answer as a stream, up to 2025-06-18', () => {
     ]);
   });
 
-  it('makes a token of its own for a request without one, always the same', async () => {
+  it('generates one token for a request without one', async () => {
     edge.tools.work = ({ progress }) => [1, 2].forEach((step) => progress({ progress: step }));
     const [one, two] = (await answered(await edge.open({ headers: EVENTS, body: call('work') }))) as {
       params: { progressToken: string };
@@ -93,16 +93,16 @@ describe('an answer as a stream, up to 2025-06-18', () => {
   it.each([
     ['2025-06-18', [1, 3]],
     ['2024-11-05', [1, 3, 3, 2]],
-  ])('lets progress only rise from 2025-03-26 on: %s', async (version, told) => {
+  ])('sends only increasing progress from 2025-03-26 on: %s', async (version, sent) => {
     edge.tools.work = ({ progress }) => [1, 3, 3, 2].forEach((step) => progress({ progress: step }));
     const headers = { ...EVENTS, 'MCP-Protocol-Version': version };
     const messages = await answered(await edge.open({ headers, body: call('work') }));
     expect(messages.slice(0, -1).map(({ params }) => (params as { progress: number }).progress)).toEqual(
-      told,
+      sent,
     );
   });
 
-  it('passes over progress that is no number, and what of it is null', async () => {
+  it('ignores progress that is no number, and members of it that are null', async () => {
     const reports: unknown[] = [
       { progress: Number.NaN },
       { progress: '1' },
@@ -173,7 +173,7 @@ describe('an answer as a stream, up to 2025-06-18', () => {
     },
   );
 
-  it('tells of changed lists while the call runs', async () => {
+  it('announces changed lists while the call runs', async () => {
     edge.tools.work = async () => {
       edge.listChanges.next('tools');
       edge.listChanges.next('prompts');
@@ -185,7 +185,7 @@ describe('an answer as a stream, up to 2025-06-18', () => {
     ]);
   });
 
-  it('answers busy, with the id, when as many streams as permitted are worked on; JSON goes on', async () => {
+  it('answers busy, with the id, when the maximum number of streams is open; JSON answers continue', async () => {
     const first = await small.open({ headers: EVENTS, body: call('wait') });
     await until(() => small.edge.activeDispatcherCount === 1);
     const second = await small.ask({ headers: EVENTS, body: call('echo', 'b') });
@@ -228,7 +228,7 @@ describe('an answer of 2025-11-25', () => {
     expect(await levels()).toEqual([['notifications/message', 'error']]);
   });
 
-  it('tells progress only where it was asked for, and lives by comments', async () => {
+  it('sends progress only where it was requested, and comments as keep-alives', async () => {
     const headers = { ...(await sessionOf(lively, '2025-11-25')), ...EVENTS };
     let arriving: Arriving | undefined;
     lively.tools.work = async ({ progress }) => {
@@ -246,13 +246,13 @@ describe('an answer of 2026-07-28', () => {
     return { ...request, headers: { ...request.headers, ...EVENTS } };
   };
 
-  it('is one JSON body when nothing is said before it', async () => {
+  it('is one JSON body when no message precedes it', async () => {
     const answer = await edge.ask(asked());
     expect(answer.headers['content-type']).toBe('application/json');
     expect(answer.json()).toMatchObject({ id: 7, result: { resultType: 'complete' } });
   });
 
-  it('becomes a stream without ids at the first word, the answer last', async () => {
+  it('becomes a stream without ids at the first message, the answer last', async () => {
     edge.tools.work = ({ progress }) => progress({ progress: 1 });
     const arriving = await edge.open(asked({ progressToken: 'p' }));
     expect(arriving.headers).toMatchObject({
@@ -269,7 +269,7 @@ describe('an answer of 2026-07-28', () => {
     expect(arriving.text()).not.toContain('id: ');
   });
 
-  it('says nothing unasked: no progress without a token, no log line without a level', async () => {
+  it('contains nothing that was not requested: no progress without a token, no log line without a level', async () => {
     edge.tools.work = ({ progress, log }) => {
       progress({ progress: 1 });
       log?.({ level: 'emergency', data: 'x' });
@@ -286,7 +286,7 @@ describe('an answer of 2026-07-28', () => {
     ]);
   });
 
-  it('drops what is said beside it for a client that takes no stream', async () => {
+  it('drops messages beside it for a client that accepts no stream', async () => {
     edge.tools.work = ({ progress }) => progress({ progress: 1 });
     const request = asked({ progressToken: 'p' });
     const answer = await edge.ask({

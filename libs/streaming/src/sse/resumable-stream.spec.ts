@@ -106,7 +106,7 @@ describe.each([
   ['the same replica', here],
   ['another replica', there],
 ])('a client that comes back to %s', (_, at) => {
-  it('gets what it missed and what follows, in order, once', async () => {
+  it('receives what it missed and what follows, in order, once', async () => {
     const tells = teller(here);
     const session = await sessionOf(here, '2025-11-25');
     const first = await begin(session);
@@ -126,7 +126,7 @@ describe.each([
     expect(here.abandoned).toEqual([]);
   });
 
-  it('gets the answer that came while it was away', async () => {
+  it('receives the answer that was sent while it was disconnected', async () => {
     const tells = teller(here);
     const session = await sessionOf(here, '2025-11-25');
     const first = await begin(session);
@@ -153,7 +153,7 @@ describe.each([
     expect(second.messages()).toMatchObject([progressed(7), { id: 'r' }]);
   });
 
-  it('comes back for a stream that its tool ended early', async () => {
+  it('resumes a stream that its tool ended early', async () => {
     const tells = teller(here);
     const session = await sessionOf(here, '2025-11-25');
     const first = await begin(session);
@@ -165,7 +165,7 @@ describe.each([
     expect(second.messages()).toMatchObject([{ id: 'r', result: { isError: false } }]);
   });
 
-  it('gets no answer of a call that was cancelled meanwhile: the stream ends', async () => {
+  it('receives no answer of a call that was cancelled meanwhile: the stream ends', async () => {
     teller(here);
     const session = await sessionOf(here, '2025-11-25');
     const first = await begin(session);

@@ -33,7 +33,7 @@ describe('a client that does not read', () => {
     stream.leave();
   });
 
-  it('has its call ended, whatever the tool still has to say', async () => {
+  it('has its call ended, whatever the tool still sends', async () => {
     edge.tools.work = async ({ progress, signal }) => {
       for (let step = 1; !signal.aborted; step += 1) {
         progress({ progress: step, message: 'x'.repeat(100_000) });
@@ -49,7 +49,7 @@ describe('a client that does not read', () => {
 });
 
 describe('a request that names two hosts', () => {
-  it('is refused, since nobody knows which one was checked', async () => {
+  it('is refused, because a proxy may have checked the other one', async () => {
     for (const hosts of ['Host: localhost\r\nHost: evil.example', 'Host: localhost\r\nhOST: localhost']) {
       const socket = connect({ port: edge.port, host: '127.0.0.1' });
       let received = '';

@@ -17,7 +17,7 @@ export function taskQueueContract(name: string, make: MakeQueues): void {
       return made;
     };
 
-    it('gives each job to one of its workers', async () => {
+    it('assigns each job to one of its workers', async () => {
       const replicas = await queues();
       const seen: string[] = [];
       for (const replica of replicas)
@@ -30,7 +30,7 @@ export function taskQueueContract(name: string, make: MakeQueues): void {
       await vi.waitFor(() => expect([...seen].sort()).toEqual([...ids].sort()), 20_000);
     });
 
-    it('keeps jobs that come before a worker', async () => {
+    it('keeps jobs that are added before there is a worker', async () => {
       const [queue] = await queues();
       await queue?.push({ taskId: 'early', run: 1 });
       const seen: TaskJob[] = [];
@@ -59,7 +59,7 @@ export function taskQueueContract(name: string, make: MakeQueues): void {
       await vi.waitFor(() => expect(runs).toBe(2), 20_000);
     });
 
-    it('goes on with others when a handler fails', async () => {
+    it('continues with other jobs when a handler fails', async () => {
       const [queue] = await queues();
       const seen: string[] = [];
       queue?.work(({ taskId }) => {
