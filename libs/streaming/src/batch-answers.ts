@@ -20,7 +20,7 @@ export class BatchAnswers {
    * @returns the results, in no particular order
    */
   async run<T, O extends Reply | StreamedResult | null>(
-    asked: readonly T[],
+    messages: readonly T[],
     messageOf: (one: T) => Message,
     answer: (one: T) => Promise<O>,
   ): Promise<(readonly [T, O | Reply])[]> {
@@ -29,7 +29,7 @@ export class BatchAnswers {
       const outcome = this.isFull ? batchMessageNotRun(id) : this.kept(await answer(one), id);
       return [one, outcome] as const;
     };
-    return lastValueFrom(of(...asked).pipe(mergeMap(run, CONCURRENCY), toArray()));
+    return lastValueFrom(of(...messages).pipe(mergeMap(run, CONCURRENCY), toArray()));
   }
 
   /** The first answer is always kept: alone it is no larger than an answer outside of a batch. */

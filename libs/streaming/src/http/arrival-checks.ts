@@ -71,9 +71,9 @@ const UNCOUNTABLE = 5;
 /** Only the exact path, with or without one trailing slash, is MCP. */
 export const path: RequestCheck = {
   name: 'path',
-  check: ({ path: asked, verb, edge: { settings } }) => {
-    const served = asked === settings.path || asked === `${settings.path}/`;
-    return served || (verb === 'GET' && asked === settings.healthPath) ? null : NOT_FOUND;
+  check: ({ path: requested, verb, edge: { settings } }) => {
+    const served = requested === settings.path || requested === `${settings.path}/`;
+    return served || (verb === 'GET' && requested === settings.healthPath) ? null : NOT_FOUND;
   },
 };
 
@@ -91,8 +91,8 @@ export const host: RequestCheck = {
 /** Reports to a load balancer that the process answers, and nothing else. */
 export const health: RequestCheck = {
   name: 'health',
-  check: ({ path: asked, verb, edge: { settings } }) =>
-    verb === 'GET' && asked === settings.healthPath ? HEALTHY : null,
+  check: ({ path: requested, verb, edge: { settings } }) =>
+    verb === 'GET' && requested === settings.healthPath ? HEALTHY : null,
 };
 
 export const accepting: RequestCheck = {
@@ -369,8 +369,8 @@ export const legacyVersion: RequestCheck = {
   name: 'legacy-version',
   check: (exchange) => {
     if (exchange.era !== 'legacy' || needsNoVersion(exchange)) return null;
-    const asked = headerText(exchange.headers, VERSION_HEADER);
-    if (asked === undefined || isLegacyVersion(asked)) return null;
-    return unsupportedLegacyVersion(asked, exchange.message.id);
+    const requested = headerText(exchange.headers, VERSION_HEADER);
+    if (requested === undefined || isLegacyVersion(requested)) return null;
+    return unsupportedLegacyVersion(requested, exchange.message.id);
   },
 };

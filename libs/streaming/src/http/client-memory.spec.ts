@@ -1,5 +1,7 @@
+import { EventEmitter } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { call, cancel, sessionOf, until } from '../testing/calls.js';
 import { edgeUnderTest, type EdgeUnderTest } from '../testing/edge-under-test.js';
@@ -150,7 +152,7 @@ describe('answers that nobody reads', () => {
     };
     const pass = (milliseconds: number) => {
       now += milliseconds;
-      unread.look();
+      unread.closeIdle();
     };
     const closed = (clients: readonly Client[]) => clients.map(({ isClosed }) => isClosed());
     return { unread, client, whole, pass, closed };
@@ -222,6 +224,94 @@ describe('answers that nobody reads', () => {
       await until(() => answer.writableLength === 0);
     }
     expect(closed(clients)).toEqual([false, false, false]);
+  });
+});
+
+/** One connection with one answer, as Node shows it; a test says what is written and accepted. */
+class StagedConnection extends EventEmitter {
+  waiting = 0;
+  /** The step in which bytes began to wait. */
+  since = 0;
+  readonly socket = Object.assign(new EventEmitter(), {
+    destroyed: false,
+    writableLength: 0,
+    bytesWritten: 0,
+    destroy: () => this.close(),
+  });
+  readonly request = { socket: this.socket } as unknown as IncomingMessage;
+  readonly answer = this as unknown as ServerResponse;
+  readonly req = this.request;
+
+  constructor(readonly owner: string) {
+    super();
+  }
+
+  get writableLength(): number {
+    return this.waiting;
+  }
+
+  get destroyed(): boolean {
+    return this.socket.destroyed;
+  }
+
+  private close(): void {
+    this.socket.destroyed = true;
+    this.socket.emit('close');
+    this.emit('close');
+  }
+}
+
+describe('the limits of unread answers', () => {
+  const LIMITS = { perCaller: 100, total: 250 };
+  const write = fc.record({
+    kind: fc.constant('write' as const),
+    at: fc.nat(11),
+    bytes: fc.integer({ min: 1, max: 60 }),
+  });
+  const accept = fc.record({ kind: fc.constant('accept' as const), at: fc.nat(11), bytes: fc.nat(80) });
+
+  it('are never exceeded, close nothing while they are kept, and close what is silent for longest', () => {
+    fc.assert(
+      fc.property(fc.array(fc.oneof(write, accept), { maxLength: 120 }), (steps) => {
+        let now = 0;
+        const unread = new UnreadAnswers(LIMITS, () => now);
+        const connections = Array.from({ length: 12 }, (_, at) => new StagedConnection(`owner ${at % 4}`));
+        for (const { request, answer, owner } of connections) {
+          unread.watch(request);
+          unread.own(answer, owner);
+        }
+        const waitingOf = (owner?: string) =>
+          connections.filter(
+            (one) => !one.destroyed && one.waiting > 0 && (owner === undefined || one.owner === owner),
+          );
+        const sum = (some: readonly StagedConnection[]) =>
+          some.reduce((bytes, { waiting }) => bytes + waiting, 0);
+        const isKept = (owner: string) =>
+          sum(waitingOf()) <= LIMITS.total &&
+          (sum(waitingOf(owner)) <= LIMITS.perCaller || waitingOf(owner).length <= 1);
+        for (const { kind, at, bytes } of steps) {
+          const one = connections[at] as StagedConnection;
+          if (one.destroyed) continue;
+          now += 1;
+          if (kind === 'accept') {
+            one.waiting = Math.max(0, one.waiting - bytes);
+            unread.wrote(one.answer);
+            continue;
+          }
+          if (one.waiting === 0) one.since = now;
+          one.waiting += bytes;
+          const wasKept = isKept(one.owner);
+          const before = waitingOf();
+          unread.wrote(one.answer);
+          const closed = before.filter(({ destroyed }) => destroyed);
+          expect(isKept(one.owner)).toBe(true);
+          if (wasKept) expect(closed).toEqual([]);
+          for (const { owner, since } of closed)
+            for (const left of waitingOf(owner)) expect(left.since).toBeGreaterThan(since);
+        }
+        for (const { socket } of connections) if (!socket.destroyed) socket.destroy();
+      }),
+    );
   });
 });
 

@@ -227,7 +227,7 @@ export class UnreadAnswers {
     if (this.readers.has(socket) || socket.destroyed) return;
     this.readers.set(socket, { taken: takenOf(socket), since: this.now(), answers: new Set() });
     socket.once('close', () => this.forget(socket));
-    this.timer ??= setInterval(() => this.look(), this.limits.timeout / 6).unref();
+    this.timer ??= setInterval(() => this.closeIdle(), this.limits.timeout / 6).unref();
   }
 
   /**
@@ -264,7 +264,7 @@ export class UnreadAnswers {
   }
 
   /** Closes the connections whose readers accept nothing. */
-  look(): void {
+  closeIdle(): void {
     const now = this.now();
     for (const [socket, reader] of this.readers) {
       const taken = takenOf(socket);

@@ -69,13 +69,13 @@ export class McpEdge {
 
   /** Whether this edge answers a request target, even if only with 404. */
   claims(url: string): boolean {
-    const asked = pathOf(url);
+    const requested = pathOf(url);
     const { path, healthPath } = this.edge.settings;
     return (
-      asked === path ||
-      asked.startsWith(`${path}/`) ||
-      asked === healthPath ||
-      (this.edge.downloads !== undefined && asked.startsWith(DOWNLOADS))
+      requested === path ||
+      requested.startsWith(`${path}/`) ||
+      requested === healthPath ||
+      (this.edge.downloads !== undefined && requested.startsWith(DOWNLOADS))
     );
   }
 
@@ -184,10 +184,10 @@ export class McpEdge {
     exchange.observed = telemetry.request({ verb, route, headers, httpVersion: request.httpVersion });
   }
 
-  private checksOf({ path: asked }: HttpExchange): readonly RequestCheck[] {
+  private checksOf({ path: requested }: HttpExchange): readonly RequestCheck[] {
     const { downloads, settings } = this.edge;
-    const isMcp = asked === settings.path || asked.startsWith(`${settings.path}/`);
-    return downloads && !isMcp && asked.startsWith(DOWNLOADS) ? DOWNLOAD_CHECKS : REQUEST_CHECKS;
+    const isMcp = requested === settings.path || requested.startsWith(`${settings.path}/`);
+    return downloads && !isMcp && requested.startsWith(DOWNLOADS) ? DOWNLOAD_CHECKS : REQUEST_CHECKS;
   }
 
   private async runChecks(exchange: HttpExchange): Promise<CheckVerdict> {

@@ -82,8 +82,8 @@ export const unsupportedVersion = (requested: string, id: unknown): Reply =>
     },
     id,
   );
-export const unsupportedLegacyVersion = (asked: string, id: unknown): Reply =>
-  refusal(400, RPC.invalidRequest, `Unsupported MCP-Protocol-Version: ${asked}`, id);
+export const unsupportedLegacyVersion = (requested: string, id: unknown): Reply =>
+  refusal(400, RPC.invalidRequest, `Unsupported MCP-Protocol-Version: ${requested}`, id);
 /** A refusal of the kernel, unchanged. */
 export const refusedByKernel = (status: number, error: ErrorFrame, id: unknown): Reply =>
   errorReply(status, error, id);

@@ -39,7 +39,7 @@ const AT_ONCE = 16;
 export class OpenStreams {
   private readonly owners = new Map<OpenStream, StreamOwner>();
   private timer: NodeJS.Timeout | undefined;
-  private looking = false;
+  private checking = false;
 
   /** @param interval milliseconds between two checks of the credentials */
   constructor(
@@ -50,7 +50,7 @@ export class OpenStreams {
 
   add(stream: OpenStream, owner: StreamOwner): void {
     this.owners.set(stream, owner);
-    this.timer ??= setInterval(() => void this.look(), this.interval).unref();
+    this.timer ??= setInterval(() => void this.checkAll(), this.interval).unref();
   }
 
   remove(stream: OpenStream): void {
@@ -65,19 +65,19 @@ export class OpenStreams {
   }
 
   /** One check at a time: a slow authenticator delays the next. */
-  private async look(): Promise<void> {
-    if (this.looking) return;
-    this.looking = true;
+  private async checkAll(): Promise<void> {
+    if (this.checking) return;
+    this.checking = true;
     try {
       const due = [...this.owners].filter(([{ finite }]) => !finite);
       for (let at = 0; at < due.length; at += AT_ONCE)
-        await Promise.all(due.slice(at, at + AT_ONCE).map((entry) => this.judge(...entry)));
+        await Promise.all(due.slice(at, at + AT_ONCE).map((entry) => this.check(...entry)));
     } finally {
-      this.looking = false;
+      this.checking = false;
     }
   }
 
-  private async judge(stream: OpenStream, { agent, credentials }: StreamOwner): Promise<void> {
+  private async check(stream: OpenStream, { agent, credentials }: StreamOwner): Promise<void> {
     try {
       const { principal } = await this.authenticator.authenticate(credentials);
       if (principal === agent.principal) return;
