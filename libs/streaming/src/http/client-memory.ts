@@ -325,7 +325,8 @@ export class UnreadAnswers {
     if (this.followed.has(response)) return;
     this.followed.add(response);
     const count = () => void this.count(response);
-    response.on('drain', count).once('finish', count);
+    response.on('drain', count);
+    // A sent answer is closed at once.
     onceClosed(response.req, response, count);
   }
 
