@@ -9,7 +9,7 @@ COPY package.json package-lock.json ./
 COPY libs/embedded-mongo/package.json libs/embedded-mongo/
 RUN npm ci --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
-COPY tools/build.mjs tools/bundle.mjs tools/code-cache.mjs tools/demo-data.mjs tools/pages.mjs tools/
+COPY tools/build.mjs tools/bundle.mjs tools/bundle-lines.mjs tools/code-cache.mjs tools/demo-data.mjs tools/pages.mjs tools/
 COPY demo demo
 COPY src src
 COPY libs libs

@@ -15,6 +15,7 @@ const SOURCES = [
   'tsconfig.build.json',
   'tools/build.mjs',
   'tools/bundle.mjs',
+  'tools/bundle-lines.mjs',
   'tools/demo-data.mjs',
   'demo/seed.json',
   'tools/pages.mjs',

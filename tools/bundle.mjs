@@ -1,11 +1,14 @@
 // Joins what tsc built into few files, dist/bundle: reading hundreds of small modules is most of a start. dist/{src,libs} stay
 // what the import table is checked on.
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
+import { linesOf } from './bundle-lines.mjs';
 
-const dist = fileURLToPath(new URL('../dist', import.meta.url));
-const embeddedMongo = fileURLToPath(new URL('../libs/embedded-mongo/dist', import.meta.url));
+const root = fileURLToPath(new URL('..', import.meta.url));
+const dist = join(root, 'dist');
+const embeddedMongo = join(root, 'libs/embedded-mongo/dist');
 const databaseThread = join(embeddedMongo, 'worker/server-worker.js');
 
 /** Modules with packages outside: plugins and applications must meet the same NestJS. */
@@ -58,10 +61,11 @@ const visibleRequires = {
   name: 'visible-requires',
   transform(code, id) {
     if (!id.startsWith(join(dist, 'libs')) || !code.includes('createRequire')) return null;
-    return code
+    const visible = code
       .replace(/\bpart\('([\w/]+)'\)/g, "require('class-validator/cjs/$1.js')")
       .replace(/\b(?:createRequire\(import\.meta\.url\)|load)\('([^']+)'\)/g, "require('$1')")
       .replace(/\bcreateRequire\(import\.meta\.url\)\(\n?\s*'([^']+)'\)/g, "require('$1')");
+    return { code: visible, map: null };
   },
 };
 
@@ -80,23 +84,45 @@ async function bundleWhole(input, file) {
     plugins: [outside, visibleRequires, noPhoneNumbers],
     treeshake: false,
     logLevel: 'warn',
+    checks: { pluginTimings: false },
   });
-  await bundled.write({
+  const { output } = await bundled.write({
     file,
     format: 'cjs',
     keepNames: true,
     codeSplitting: false,
-    minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
+    comments: false,
+    sourcemap: 'hidden',
+    sourcemapExcludeSources: true,
     plugins: [cacheable],
   });
   await bundled.close();
+  const [{ modules }] = output;
+  writeFileSync(`${file}.licences.txt`, licencesOf(Object.keys(modules)));
+  writeFileSync(`${file}.lines.json`, JSON.stringify(linesOf(file, root)));
+  rmSync(`${file}.map`);
+}
+
+/** The names, versions and licences of the packages whose modules are part of a bundle, as these licences demand. */
+function licencesOf(modules) {
+  const folders = modules.flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []);
+  return [...new Set(folders)]
+    .sort()
+    .map((folder) => {
+      const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+      const texts = readdirSync(folder)
+        .filter((file) => /^(licen[cs]e|notice|copying)/i.test(file))
+        .map((file) => readFileSync(join(folder, file), 'utf8').trim());
+      return [`${name} ${version} (${license})`, ...texts].join('\n\n');
+    })
+    .join(`\n\n${'-'.repeat(80)}\n\n`);
 }
 
 /** What src/launch/code-cache.ts needs of the code of a file. */
 const cacheable = {
   name: 'cacheable',
   generateBundle(_options, chunks) {
-    for (const chunk of Object.values(chunks)) {
+    for (const chunk of Object.values(chunks).filter(({ type }) => type === 'chunk')) {
       // Text beyond Latin-1 would double the memory of the source.
       if (/\\[^\x00-\x7f]/.test(chunk.code))
         throw new Error(`${chunk.fileName}: an escaped character is not ASCII`);

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { LogLine } from './log-lines.js';
 import { Redaction, secretsIn } from './redaction.js';
-import { ServiceLogger } from './service-logger.js';
+import { type LogLine, ServiceLogger } from './service-logger.js';
 
 const redaction = new Redaction();
 

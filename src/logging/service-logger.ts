@@ -1,8 +1,99 @@
 import { ConsoleLogger, type LogLevel } from '@nestjs/common';
+import type { DestinationStream, pino as Pino } from 'pino';
 import { oneLine } from '#audit';
 import type { LoggingConfig } from '#config';
-import { gatheredLines, type LineWriter, plainLines } from './log-lines.js';
+import { sourceStack } from '../launch/source-stack.js';
 import { Redaction, secretsIn } from './redaction.js';
+
+/** One log line, without credentials, and safe for a terminal. */
+export interface LogLine {
+  readonly level: LogLevel;
+  readonly context: string;
+  readonly message: string;
+  readonly stack?: string;
+  /** Context of the line: trace, correlation. */
+  readonly fields: Readonly<Record<string, string>>;
+}
+
+/** Writes lines in one format. */
+export type LineWriter = (line: LogLine) => void;
+
+/** Lines for people: time, level, source, message and context. */
+export function plainLines(write: (text: string) => void): LineWriter {
+  return ({ level, context, message, stack, fields }) => {
+    const members = Object.entries(fields).map(([name, value]) => ` ${name}=${value}`);
+    const where = context === '' ? '' : `[${context}] `;
+    const name = level === 'log' ? 'INFO' : level.toUpperCase();
+    const after = stack === undefined ? '' : ` | ${stack}`;
+    write(`${new Date().toISOString()} ${name.padStart(5)} ${where}${message}${members.join('')}${after}\n`);
+  };
+}
+
+/** Milliseconds that a line about a call waits for others. */
+const GATHERING = 10;
+/** Maximum characters that wait. */
+const MOST = 65_536;
+
+/**
+ * Batches the lines of calls, because a write costs a considerable part of a call. Other lines and warnings are written
+ * at once, after the waiting lines. The end of the process writes the waiting lines too.
+ */
+export function gatheredLines(
+  form: (destination: DestinationStream) => LineWriter,
+  destination: DestinationStream,
+): LineWriter {
+  let held = '';
+  let timer: NodeJS.Timeout | undefined;
+  const flush = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    const lines = held;
+    held = '';
+    if (lines !== '') destination.write(lines);
+  };
+  const write = form({ write: (text) => (held += text) });
+  process.once('exit', flush);
+  return (line) => {
+    write(line);
+    const waits = line.context === 'Audit' && line.level === 'log' && held.length < MOST;
+    if (waits) timer ??= setTimeout(flush, GATHERING).unref();
+    else flush();
+  };
+}
+
+const LEVELS = {
+  verbose: 'trace',
+  debug: 'debug',
+  log: 'info',
+  warn: 'warn',
+  error: 'error',
+  fatal: 'fatal',
+} as const satisfies Record<LogLevel, string>;
+
+/** One JSON object per line, for log collectors. */
+const jsonLines =
+  (pino: typeof Pino) =>
+  (destination: DestinationStream): LineWriter => {
+    const log = pino(
+      {
+        // The level is checked before a line is created.
+        level: 'trace',
+        base: { pid: process.pid },
+        messageKey: 'message',
+        timestamp: () => `,"time":"${new Date().toISOString()}"`,
+        formatters: { level: (level) => ({ level }) },
+      },
+      destination,
+    );
+    return ({ level, context, message, stack, fields }) => {
+      const members = {
+        ...(context !== '' && { context }),
+        ...fields,
+        ...(stack !== undefined && { stack }),
+      };
+      log[LEVELS[level]](members, message);
+    };
+  };
 
 /** Contexts whose lines at log level are shown; those of the framework only report its start. */
 const SHOWN_CONTEXTS = new Set<unknown>(['Audit', 'Parley']);
@@ -49,7 +140,7 @@ export class ServiceLogger extends ConsoleLogger {
         context: oneLine(context),
         message: oneLine(typeof safe === 'string' ? safe : (JSON.stringify(safe) ?? String(safe))),
         fields: this.fieldsNow(),
-        ...(typeof stack === 'string' && { stack: oneLine(this.redaction.text(stack)) }),
+        ...(typeof stack === 'string' && { stack: oneLine(this.redaction.text(sourceStack(stack))) }),
       });
     }
   }
@@ -68,8 +159,8 @@ function levelsDownTo(level: LoggingConfig['level']): LogLevel[] {
 
 /** Written synchronously, so that the lines before a crash are kept. */
 async function jsonOnStderr(): Promise<LineWriter> {
-  const [{ jsonLines }, { pino }] = await Promise.all([import('./json-lines.js'), import('pino')]);
-  return gatheredLines(jsonLines, pino.destination({ fd: process.stderr.fd, sync: true }));
+  const { pino } = await import('pino');
+  return gatheredLines(jsonLines(pino), pino.destination({ fd: process.stderr.fd, sync: true }));
 }
 
 export interface LoggerParts {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { gatheredLines, type LineWriter, type LogLine } from './log-lines.js';
+import { gatheredLines, type LineWriter, type LogLine } from './service-logger.js';
 
 function writing(): { write: LineWriter; written: string[] } {
   const written: string[] = [];
