@@ -37,8 +37,12 @@ async function bundleModules(input, dir) {
 
 /** Packages that only some configurations need, and what NestJS looks for without needing it: they are loaded where they are installed. */
 const OUTSIDE = [
-  ...['bullmq', 'ioredis', 'prom-client', '@opentelemetry/'],
-  ...['@nestjs/microservices', '@nestjs/websockets'],
+  'bullmq',
+  'ioredis',
+  'prom-client',
+  '@opentelemetry/',
+  '@nestjs/microservices',
+  '@nestjs/websockets',
   // Of Node, and slow to load: one command needs it.
   'node:repl',
 ];
@@ -107,7 +111,7 @@ async function bundleWhole(input, file) {
 function licencesOf(modules) {
   const folders = modules.flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []);
   return [...new Set(folders)]
-    .sort()
+    .sort((one, other) => one.localeCompare(other))
     .map((folder) => {
       const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
       const texts = readdirSync(folder)

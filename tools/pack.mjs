@@ -2,7 +2,7 @@
 // together beside the archives first, in dist/packages/node_modules, where one package also finds the other.
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { declarationsOf, extractApi } from './api.mjs';
 import { build } from './build.mjs';
@@ -25,7 +25,11 @@ async function packed(one) {
   mkdirSync(join(folder, 'dist'), { recursive: true });
   if (one.bundle) await bundlePackage(join(root, 'dist', `${one.entry}.js`), join(folder, 'dist'));
   for (const [from, to] of Object.entries(one.files))
-    cpSync(join(root, from), join(folder, to), { recursive: true });
+    cpSync(join(root, from), join(folder, to), {
+      recursive: true,
+      // It fits the Node that made it.
+      filter: (path) => basename(path) !== '.code-cache',
+    });
   cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
   // A build begins with an empty dist: what is there was made of this one.
   const declarations = declarationsOf(one);

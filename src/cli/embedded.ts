@@ -29,8 +29,8 @@ export async function runEmbedded({ port, database, seed, data, fsync }: Embedde
       await connection.close();
     }
   }
-  process.stderr.write(`Embedded database listening on ${server.uri}\n`);
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.once(signal, () => void server.close().then(() => process.exit(0)));
   }
+  process.stderr.write(`Embedded database listening on ${server.uri}\n`);
 }

@@ -19,7 +19,7 @@ export interface LogLine {
 export type LineWriter = (line: LogLine) => void;
 
 /** Lines for people: time, level, source, message and context. */
-export function plainLines(write: (text: string) => void): LineWriter {
+function plainLines(write: (text: string) => void): LineWriter {
   return ({ level, context, message, stack, fields }) => {
     const members = Object.entries(fields).map(([name, value]) => ` ${name}=${value}`);
     const where = context === '' ? '' : `[${context}] `;
