@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -433,8 +433,9 @@ describe('a start of the service', () => {
       for (const [, name = ''] of readFileSync(file, 'utf8').matchAll(/(?:from|^import)\s*"(\.\/[^"]+)"/gm))
         visit(join(bundle, name));
     };
-    visit(join(bundle, 'main.js'));
-    expect(reached.size).toBeGreaterThan(0);
+    const programs = readdirSync(bundle).filter((name) => /^(main|service-program-.*)\.js$/.test(name));
+    expect(programs).toHaveLength(2);
+    for (const program of programs) visit(join(bundle, program));
     for (const file of reached) expect(readFileSync(file, 'utf8')).not.toContain('class AnswerLoop');
   });
 });
