@@ -206,7 +206,11 @@ describe('compiled checks', () => {
           return;
         }
         const values = (one: unknown) => names.map((name) => (one as Record<string, unknown>)[name]);
-        expect(values(Reflect.get(compiled, 'value'))).toEqual(values(whole));
+        // Where class-transformer writes undefined over a default, a compiled reader keeps the default.
+        const defaults = values(new reader.type());
+        expect(values(Reflect.get(compiled, 'value'))).toEqual(
+          values(whole).map((one, index) => one ?? defaults[index]),
+        );
       }),
       { numRuns: 200 },
     );
