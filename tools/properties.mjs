@@ -7,7 +7,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const [worlds = '200', seed] = process.argv.slice(2);
 const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
 const specs = ['nothing-shows', 'permitted-answers', 'listing-agrees'].map(
-  (name) => `test/${name}.e2e-spec.ts`,
+  (name) => `test/e2e/policy/${name}.e2e-spec.ts`,
 );
 const run = spawnSync(process.execPath, [vitest, 'run', '--project', 'scenarios', ...specs], {
   cwd: root,
