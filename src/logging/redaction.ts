@@ -32,10 +32,15 @@ const SHORTEST_SECRET = 8;
 /** Maximum characters of one line; a longer line is cut before any pattern runs. */
 const LONGEST_LINE = 65_536;
 const DEEPEST = 6;
+/** Characters of a line that is remembered as clean, and the number of such lines. */
+const LONGEST_CLEAN = 80;
+const MOST_CLEAN = 200;
 
 /** Removes credentials from log output: by member name, by pattern, and the known values of the configuration. */
 export class Redaction {
   private readonly secrets: readonly string[];
+  /** Short lines in which nothing was found: the same few are written with every call. */
+  private readonly clean = new Set<string>();
 
   /** @param secrets known values; short ones are not searched */
   constructor(secrets: Iterable<string> = []) {
@@ -45,9 +50,14 @@ export class Redaction {
   }
 
   text(line: string): string {
+    if (this.clean.has(line)) return line;
     let safe = line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line;
     for (const secret of this.secrets) if (safe.includes(secret)) safe = safe.replaceAll(secret, HIDDEN);
     for (const [pattern, replacement] of PATTERNS) safe = safe.replace(pattern, replacement);
+    if (safe === line && line.length <= LONGEST_CLEAN) {
+      if (this.clean.size >= MOST_CLEAN) this.clean.clear();
+      this.clean.add(line);
+    }
     return safe;
   }
 

@@ -1,5 +1,4 @@
-import type { DenialKind, ErrorCode, Refusal, Tier } from '#core';
-import type { AuditedAgent } from './audited-agent.js';
+import type { AuthType, DenialKind, ErrorCode, Tier } from '#core';
 
 interface EventBase {
   /** ISO 8601. */
@@ -83,6 +82,55 @@ export interface ChainHead {
 /** All records except those of calls and approvals. */
 export type AuditEvent = AuthenticationEvent | TaskEndEvent | OperatorEvent | OutageEvent | ChainEvent;
 
+/** The agent of a call and its limits. Names only, never a value of a filter. */
+export interface AuditedAgent extends AuditedLimits {
+  /** What kind of identity it has. */
+  readonly auth_type: AuthType;
+  /** Whether rights of users and roles did not apply. */
+  readonly using_master_key: boolean;
+  /** Its tier. */
+  readonly permissions: Tier;
+  /** Random: of the agent of this request. */
+  readonly agent_id: string;
+  /** 0 for the agent of a request. */
+  readonly agent_depth: number;
+  /** Of the configuration. */
+  readonly agent_name: string;
+  /** Who: the key of limits, sessions and tasks. Never a credential. */
+  readonly principal: string;
+  /** The user or role that the agent acts as without its being verified. */
+  readonly identity?: string;
+  /** What the operator calls whoever is behind the identity. */
+  readonly impersonation_label?: string;
+  /** The user whose session the operator, not the caller, chose. */
+  readonly impersonated_user_id?: string;
+  /** Of the agent that delegated. */
+  readonly parent_agent_id?: string;
+  /** Of the agent. */
+  readonly tenant_id?: string | number;
+}
+
+/**
+ * The lists of an agent's filters; a list is present when its filter is set. Those of a sub-agent include its
+ * parents'.
+ */
+export interface AuditedLimits {
+  /** `classes.only` of the agent. */
+  readonly classes_only?: readonly string[];
+  /** `classes.except` of the agent. */
+  readonly classes_except?: readonly string[];
+  /** `tools.only` of the agent. */
+  readonly tools_only?: readonly string[];
+  /** `tools.except` of the agent. */
+  readonly tools_except?: readonly string[];
+  /** `methods.only` of the agent. */
+  readonly methods_only?: readonly string[];
+  /** `methods.except` of the agent. */
+  readonly methods_except?: readonly string[];
+  /** Class, or `default`, to the names of the constrained fields. */
+  readonly filters?: Readonly<Record<string, readonly string[]>>;
+}
+
 /** Requests to the embeddings endpoint that a call caused. */
 export interface EmbeddingSpend {
   readonly calls: number;
@@ -146,21 +194,6 @@ export interface AuditRecord extends AuditedAgent {
   readonly cause?: string;
 }
 
-/** The members of a record that describe the cost of reading a result of that size. */
-export function resultCost(
-  bytes: number,
-  costPerMillionTokens: number | null,
-): Pick<AuditRecord, 'result_size' | 'est_input_tokens' | 'est_cost_usd'> {
-  const tokens = Math.floor(bytes / 4);
-  return {
-    result_size: bytes,
-    est_input_tokens: tokens,
-    ...(costPerMillionTokens !== null && {
-      est_cost_usd: Math.round(tokens * costPerMillionTokens) / 1_000_000,
-    }),
-  };
-}
-
 /** The record of one approval decision, also when nobody could decide. It holds no values. */
 export interface ApprovalRecord {
   /** ISO 8601. */
@@ -193,21 +226,6 @@ export interface ApprovalRecord {
   readonly duration_ms: number;
 }
 
-/** The members of a record that describe the cost of embeddings; empty when there were none. */
-export function embeddingCost(
-  { calls, tokens }: EmbeddingSpend,
-  costPerMillionTokens: number | null,
-): Pick<AuditRecord, 'embed_calls' | 'embed_tokens' | 'embed_cost_usd'> {
-  if (calls === 0) return {};
-  return {
-    embed_calls: calls,
-    embed_tokens: tokens,
-    ...(costPerMillionTokens !== null && {
-      embed_cost_usd: Math.round(tokens * costPerMillionTokens) / 1_000_000,
-    }),
-  };
-}
-
 /** Receives audit records. A sink must not change the outcome of the call that it records. */
 export abstract class AuditSink {
   /**
@@ -229,49 +247,4 @@ export abstract class AuditSink {
 
   /** Records any other event. Default: ignored. */
   recordEvent(_event: AuditEvent): void {}
-}
-
-const SENSITIVE_ARGUMENTS = new Set([
-  'where',
-  'filter',
-  'vector_filter',
-  'pipeline',
-  'session_token',
-  'password',
-  'secret',
-  'token',
-  'auth_data',
-  'authData',
-  'recovery_codes',
-  'api_key',
-  'master_key',
-  'acl_user',
-  'acl_role',
-  'ids',
-  'keys',
-  'include',
-  'arguments',
-]);
-
-export function auditedArgumentNames(args: unknown): string[] {
-  if (args === null || typeof args !== 'object' || Array.isArray(args)) return [];
-  return Object.keys(args)
-    .filter((name) => !SENSITIVE_ARGUMENTS.has(name))
-    .slice(0, 64)
-    .map((name) => name.slice(0, 128));
-}
-
-/** @param errorClass class of the thrown error; a returned refusal has the class of a thrown one */
-export function auditedRefusal(
-  { code, gate, details, cause }: Refusal,
-  errorClass: string,
-): Pick<AuditRecord, 'error_code' | 'error_class' | 'gate' | 'denial_kind' | 'outcome' | 'cause'> {
-  return {
-    error_code: code,
-    error_class: errorClass,
-    gate,
-    ...(details?.kind && { denial_kind: details.kind }),
-    ...(details?.outcome && { outcome: details.outcome }),
-    ...(cause !== undefined && { cause }),
-  };
 }

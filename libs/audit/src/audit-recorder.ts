@@ -89,18 +89,24 @@ export class AuditBook extends AuditSink {
   }
 
   record(record: AuditRecord): Promise<void> | undefined {
-    this.notifyListeners((listener) => listener.record(record));
-    return this.enter({ type: record.tool === 'export_read' ? 'export_read' : 'tool_call', ...record });
+    for (const listener of this.options.listeners) {
+      try {
+        void listener.record(record);
+      } catch (error) {
+        this.listenerFailed(error);
+      }
+    }
+    return this.enter(record.tool === 'export_read' ? 'export_read' : 'tool_call', record);
   }
 
   override recordApproval(record: ApprovalRecord): void {
     this.notifyListeners((listener) => listener.recordApproval(record));
-    this.enterUnawaited({ type: 'approval', success: record.outcome === 'approve', ...record });
+    this.enterUnawaited('approval', { success: record.outcome === 'approve', ...record });
   }
 
   override recordEvent(event: AuditEvent): void {
     this.notifyListeners((listener) => listener.recordEvent(event));
-    this.enterUnawaited(event);
+    this.enterUnawaited(event.type, event);
   }
 
   private get isDown(): boolean {
@@ -112,9 +118,13 @@ export class AuditBook extends AuditSink {
       try {
         notify(listener);
       } catch (error) {
-        this.options.log.warn(`an audit listener failed: ${String(error)}`);
+        this.listenerFailed(error);
       }
     }
+  }
+
+  private listenerFailed(error: unknown): void {
+    this.options.log.warn(`an audit listener failed: ${String(error)}`);
   }
 
   private recordChainEvent(
@@ -122,34 +132,33 @@ export class AuditBook extends AuditSink {
     heads: readonly ChainHead[],
   ): void {
     const at = new Date().toISOString();
-    this.enterUnawaited({ type, at, success: true, replica: this.options.replica, heads });
+    this.enterUnawaited(type, { at, success: true, replica: this.options.replica, heads });
   }
 
   /** Adds a record that no answer depends on. */
-  private enterUnawaited(content: UnchainedRecord): void {
-    this.enter(content)?.catch(() => undefined);
+  private enterUnawaited(type: RecordType, content: RecordContent): void {
+    this.enter(type, content)?.catch(() => undefined);
   }
 
-  private enter(content: UnchainedRecord): Promise<void> | undefined {
+  private enter(type: RecordType, content: RecordContent): Promise<void> | undefined {
     const { keepers } = this.options;
+    // Nothing is sealed or waits where no sink keeps records.
+    if (keepers.length === 0) {
+      this.options.recent.rememberUnsealed(type, withoutPrivateText({ ...content }));
+      return undefined;
+    }
     if (keepers.some(({ isFull }) => isFull)) {
       this.outage.dropped();
       return Promise.reject(new RecordNotKept('too much waits'));
     }
     const before = this.outage.isOn && !this.isDown ? this.outage.ended() : null;
-    if (before) this.append(before)?.catch(() => undefined);
-    return this.append(content);
+    if (before) this.append(before.type, before)?.catch(() => undefined);
+    return this.append(type, content);
   }
 
-  private append(content: UnchainedRecord): Promise<void> | undefined {
+  private append(type: RecordType, content: RecordContent): Promise<void> | undefined {
     const { keepers, recent } = this.options;
-    const kept = { ...storedContent(content) };
-    // A seal detects changes in a sink. Records that stay in this process need none.
-    if (keepers.length === 0) {
-      recent.remember(this.chain.place(kept) as unknown as AuditEntry);
-      return undefined;
-    }
-    const sealed = this.chain.append(kept);
+    const sealed = this.chain.append(withoutPrivateText({ type, ...content }));
     recent.remember(sealed.record as unknown as AuditEntry);
     const waits: Promise<void>[] = [];
     for (const writer of keepers) {
@@ -161,24 +170,23 @@ export class AuditBook extends AuditSink {
   }
 }
 
-type UnchainedRecord =
-  | ({ readonly type: 'tool_call' | 'export_read' } & AuditRecord)
-  | ({ readonly type: 'approval'; readonly success: boolean } & ApprovalRecord)
-  | AuditEvent;
+type RecordType = AuditEntry['type'];
+type WithoutType<Event> = Event extends unknown ? Omit<Event, 'type'> : never;
+type RecordContent = AuditRecord | (ApprovalRecord & { readonly success: boolean }) | WithoutType<AuditEvent>;
 
 const MAX_TEXT = 500;
 /** Members with text of our rules or of a person. Text of an error may quote values, and is removed instead. */
 const FREE_TEXT = ['cause', 'reason', 'target', 'action'] as const;
 
-/** The stored form of a record: long private text is cut, and causes of internal errors are removed. */
-function storedContent(content: UnchainedRecord): UnchainedRecord {
-  const kept: Record<string, unknown> = { ...content };
+/** The stored form, made of a copy: long private text is cut, and causes of internal errors are removed. */
+function withoutPrivateText<Copy extends object>(copy: Copy): Copy {
+  const kept = copy as Record<string, unknown>;
   if (kept['error_code'] === 'internal_error' || kept['error_code'] === 'parse_error') delete kept['cause'];
   for (const name of FREE_TEXT) {
     const text = kept[name];
     if (typeof text === 'string' && text.length > MAX_TEXT) kept[name] = `${text.slice(0, MAX_TEXT)}…`;
   }
-  return kept as unknown as UnchainedRecord;
+  return copy;
 }
 
 /** A time in which records could not be kept. It is recorded once records can be kept again. */

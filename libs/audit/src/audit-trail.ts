@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { ApprovalRecord, AuditEvent, AuditRecord } from './audit-record.js';
 
 /** Position of an entry in the chain of its process, starting at 0. */
@@ -161,11 +162,21 @@ export function pageOf(found: readonly AuditEntry[], limit: number): AuditPage {
 
 const DEFAULT_SIZE = 2000;
 
+/** A record as it was made. Its entry is composed when it is searched. */
+interface UnsealedRecord {
+  readonly type: AuditEntryType;
+  readonly content: object;
+  readonly seq: number;
+}
+
 /** The latest entries of this process; a full trail drops the oldest. Used where no sink can be searched. */
 export class RecentAuditTrail extends AuditTrail {
   readonly reach = 'recent';
-  private readonly entries: AuditEntry[] = [];
+  /** The chain of unsealed records. */
+  private readonly chain = randomBytes(12).toString('hex');
+  private readonly entries: (AuditEntry | UnsealedRecord)[] = [];
   private next = 0;
+  private unsealed = 0;
 
   /** @param size maximum number of entries. Default 2000 */
   constructor(private readonly size = DEFAULT_SIZE) {
@@ -173,14 +184,36 @@ export class RecentAuditTrail extends AuditTrail {
   }
 
   remember(entry: AuditEntry): void {
+    this.put(entry);
+  }
+
+  /** A record that stays in this process: a seal would detect changes in a sink. Its number tells its place. */
+  rememberUnsealed(type: AuditEntryType, content: object): void {
+    this.put({ type, content, seq: this.unsealed });
+    this.unsealed += 1;
+  }
+
+  private put(entry: AuditEntry | UnsealedRecord): void {
     this.entries[this.next] = entry;
     this.next = (this.next + 1) % this.size;
+  }
+
+  private entryOf(one: AuditEntry | UnsealedRecord): AuditEntry {
+    if (!('content' in one)) return one;
+    const { type, content, seq } = one;
+    return { type, ...content, chain: this.chain, seq } as unknown as AuditEntry;
   }
 
   search(query: AuditQuery): Promise<AuditPage> {
     return Promise.resolve().then(() => {
       const limit = limitOf(query);
-      return pageOf(this.entries.filter(matching(query)).sort(newestFirst), limit);
+      return pageOf(
+        this.entries
+          .map((one) => this.entryOf(one))
+          .filter(matching(query))
+          .sort(newestFirst),
+        limit,
+      );
     });
   }
 }

@@ -1,18 +1,21 @@
 export { AuditBook } from './audit-recorder.js';
 export {
   type ApprovalRecord,
-  auditedArgumentNames,
-  auditedRefusal,
   type AuditEvent,
   type AuditRecord,
   AuditSink,
   type ChainHead,
-  embeddingCost,
   type EmbeddingSpend,
-  resultCost,
   type TaskEndEvent,
 } from './audit-record.js';
-export { auditedAgent, filteredFields } from './audited-agent.js';
+export {
+  auditedAgent,
+  auditedArgumentNames,
+  auditedRefusal,
+  callRecord,
+  filteredFields,
+  resultCost,
+} from './call-record.js';
 export { type OperationEntry, OperationLog } from './operation-log.js';
 export { oneLine, terminalText, wellFormed } from './terminal-text.js';
 export { ArgumentDigest } from './chain/canonical-json.js';

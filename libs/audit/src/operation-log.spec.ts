@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentDefinition, deriveAgent, refusals, sessionIdentity } from '#core';
-import { resultCost } from './audit-record.js';
-import { auditedAgent } from './audited-agent.js';
+import { auditedAgent, resultCost } from './call-record.js';
 import { OperationLog } from './operation-log.js';
 
 const shape = compileAgentDefinition('analyst', {

@@ -8,7 +8,7 @@ import {
   type Tier,
 } from '#core';
 import { ExpiringMap, processClock } from '#state';
-import { auditedArgumentNames } from './audit-record.js';
+import { auditedArgumentNames } from './call-record.js';
 
 interface Operation {
   readonly tool: string;
@@ -61,9 +61,15 @@ const DEFAULT_SIZE = 1000;
 const MAX_TEXT = 256;
 const MAX_ARGUMENTS = 32;
 
+/** An entry whose time is written when the log is read. */
+type Untimed =
+  Omit<SuccessEntry, 'timestamp'> | Omit<FailureEntry, 'timestamp'> | Omit<SecurityEntry, 'timestamp'>;
+
 interface Logged {
   readonly owner: string;
-  readonly entry: OperationEntry;
+  /** Milliseconds since 1970. */
+  readonly at: number;
+  readonly entry: Untimed;
 }
 
 /**
@@ -91,12 +97,15 @@ export class OperationLog {
 
   /** Adds a call. A full log drops the oldest call of the principal that has most entries. */
   record(call: FinishedCall): void {
-    this.keep({ owner: `principal:${call.agent.principal}`, entry: entryOf(call) });
+    this.keep({ owner: `principal:${call.agent.principal}`, at: Date.now(), entry: entryOf(call) });
   }
 
   /** Oldest first. */
   all(): readonly OperationEntry[] {
-    return this.logged().map(({ entry }) => entry);
+    return this.logged().map(({ at, entry: { tool, ...others } }) => {
+      const entry = { tool, timestamp: new Date(at).toISOString(), ...others };
+      return entry as OperationEntry;
+    });
   }
 
   /** Forgets every call. */
@@ -123,18 +132,17 @@ function emptyLog(maxLogSize: number): ExpiringMap<Logged> {
   return new ExpiringMap(maxLogSize, processClock);
 }
 
-function entryOf({ tool, args, agent, refusal }: FinishedCall): OperationEntry {
-  const operation: Operation = {
-    tool: tool.slice(0, 128),
-    timestamp: new Date().toISOString(),
-    agent_id: agent.agentId,
-    auth_type: authType(agent.identity),
-    permissions: agent.permissions,
-  };
+function entryOf({ tool: written, args, agent, refusal }: FinishedCall): Untimed {
+  const tool = written.slice(0, 128);
+  const auth_type = authType(agent.identity);
+  const { agentId: agent_id, permissions } = agent;
   if (!refusal) {
     const identity = agent.identity.kind === 'sessionToken' ? agent.principal : assumedName(agent.identity);
     return {
-      ...operation,
+      tool,
+      agent_id,
+      auth_type,
+      permissions,
       success: true,
       using_master_key: agent.usesMasterKey,
       args: shownArguments(args),
@@ -142,9 +150,13 @@ function entryOf({ tool, args, agent, refusal }: FinishedCall): OperationEntry {
     };
   }
   const { code, message, cause } = refusal;
-  if (!refusal.opaque) return { ...operation, success: false, error: message, error_code: code };
+  if (!refusal.opaque)
+    return { tool, agent_id, auth_type, permissions, success: false, error: message, error_code: code };
   return {
-    ...operation,
+    tool,
+    agent_id,
+    auth_type,
+    permissions,
     type: 'security_violation',
     success: false,
     error_class: 'Refused',

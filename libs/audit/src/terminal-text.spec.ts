@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { oneLine, terminalText } from './terminal-text.js';
 
@@ -12,6 +13,27 @@ describe('text of others at a terminal', () => {
     ['words in tags', 'ok\u{E0068}\u{E0069}', 'ok\\udb40\\udc68\\udb40\\udc69'],
   ])('has %s written out', (_, text, shown) => {
     expect(oneLine(text)).toBe(shown);
+  });
+
+  it('never has a control character, a line end or text without width, wherever it stands', () => {
+    const unsafe = fc.constantFrom(
+      '\u0000',
+      '\n',
+      '\r',
+      '\u001b',
+      '\u007f',
+      '\u0085',
+      '\u202e',
+      '\u2066',
+      '\u{e0041}',
+    );
+    fc.assert(
+      fc.property(fc.string(), unsafe, fc.string({ unit: 'binary' }), (before, character, after) => {
+        const shown = oneLine(before + character + after);
+        expect(shown).not.toContain(character);
+        expect(oneLine(shown)).toBe(shown);
+      }),
+    );
   });
 
   it('keeps words of any script, and pictures', () => {

@@ -1,4 +1,4 @@
-import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { ChainHead } from '../audit-record.js';
 import { canonicalLine } from './canonical-json.js';
 
@@ -34,30 +34,27 @@ export class RecordSeal {
 
   seal(record: Omit<Sealed, 'hash'>): SealedLine {
     const text = canonicalLine(record);
-    const hash = this.hashOf(text);
-    return {
-      record: { ...record, hash } as Sealed,
-      line: lineOf(text, hash),
-    };
+    const sealed = this.hashOf(text);
+    return { record: { ...record, hash: sealed } as Sealed, line: lineOf(text, sealed) };
   }
 
   /** @param line the text as it was read: the same value could be written in another way */
-  holds({ hash, ...record }: Sealed, line?: string): boolean {
+  holds({ hash: sealed, ...record }: Sealed, line?: string): boolean {
     const text = canonicalLine(record);
     const expected = Buffer.from(this.hashOf(text));
-    const given = Buffer.from(hash);
+    const given = Buffer.from(sealed);
     if (expected.length !== given.length || !timingSafeEqual(expected, given)) return false;
-    return line === undefined || line === lineOf(text, hash);
+    return line === undefined || line === lineOf(text, sealed);
   }
 
   private hashOf(text: string): string {
-    const hash = this.key === null ? createHash('sha256') : createHmac('sha256', this.key);
-    return hash.update(text).digest('hex');
+    if (this.key === null) return hash('sha256', text);
+    return createHmac('sha256', this.key).update(text).digest('hex');
   }
 }
 
-function lineOf(text: string, hash: string): string {
-  return `${text.slice(0, -1)},"hash":"${hash}"}`;
+function lineOf(text: string, sealed: string): string {
+  return `${text.slice(0, -1)},"hash":"${sealed}"}`;
 }
 
 /** @returns null for a value that is not a sealed record */
@@ -85,15 +82,6 @@ export class AuditChain {
   private last = NOTHING_BEFORE;
 
   constructor(private readonly seal: RecordSeal) {}
-
-  /** Numbers a record without sealing it. A chain holds either sealed or unsealed records. */
-  place<Content extends object>(
-    content: Content,
-  ): Content & { readonly chain: string; readonly seq: number } {
-    const placed = { ...content, chain: this.id, seq: this.next };
-    this.next += 1;
-    return placed;
-  }
 
   append(
     content: Readonly<Record<string, unknown>> & { readonly at: string; readonly type: string },

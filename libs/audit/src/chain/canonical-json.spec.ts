@@ -19,6 +19,26 @@ describe('the one text of a record', () => {
     );
   });
 
+  it('is the text that a sorting replacer gives, whatever names and dates are in it', () => {
+    const names = fc.constantFrom('a', 'b', 'B', '2', '10', '__proto__', 'toString', 'ü');
+    const { value } = fc.letrec((tie) => ({
+      value: fc.oneof(
+        fc.constantFrom<unknown>(undefined, null, true, 1.5, 'text', new Date(0)),
+        fc.array(tie('value'), { maxLength: 3 }),
+        fc.dictionary(names, tie('value'), { maxKeys: 5 }),
+      ),
+    }));
+    const inOrder = (_: string, held: unknown): unknown =>
+      typeof held === 'object' && held !== null && !Array.isArray(held)
+        ? Object.fromEntries(Object.entries(held).sort(([one], [other]) => (one < other ? -1 : 1)))
+        : held;
+    fc.assert(
+      fc.property(fc.record({ b: value, a: value }), (record) => {
+        expect(canonicalLine(record)).toBe(JSON.stringify(record, inOrder));
+      }),
+    );
+  });
+
   it('is what JSON writes of a value that is in order already', () => {
     expect(canonicalLine({ a: [1, { b: null, c: 'x' }], d: { e: true } })).toBe(
       '{"a":[1,{"b":null,"c":"x"}],"d":{"e":true}}',

@@ -10,20 +10,53 @@ const HALF_A_CHARACTER = /\\ud[89a-f][0-9a-f]{2}/;
  * record read from a file or a database has the same text.
  */
 export function canonicalLine(value: unknown): string {
-  // A replacer function costs several times the serialisation.
-  const line = isInOrder(value) ? JSON.stringify(value) : JSON.stringify(value, inOrder);
+  const sorted = sortedMembers(value);
+  // A replacer function costs several times the serialisation; only a value with `toJSON` needs one.
+  const line = sorted === HAS_OWN_JSON ? JSON.stringify(value, inOrder) : JSON.stringify(sorted);
   // JSON can hold a lone surrogate, and databases cannot store it.
-  if (HALF_A_CHARACTER.test(line)) return canonicalLine(wellFormed(value));
+  if (line.includes('\\ud') && HALF_A_CHARACTER.test(line)) return canonicalLine(wellFormed(value));
   return line.replace(UNSAFE, written);
 }
 
-/** Whether JSON.stringify yields the canonical order: all members are sorted and no object has `toJSON`. */
-function isInOrder(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return true;
-  if (Array.isArray(value)) return value.every(isInOrder);
-  if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return false;
-  const names = Object.keys(value);
-  return isSorted(names) && names.every((name) => isInOrder((value as Record<string, unknown>)[name]));
+/** Stands for a value in which an object says itself how it is written. */
+const HAS_OWN_JSON = Symbol('toJSON');
+
+/** The value with the members of every object sorted by name: itself where they are. */
+function sortedMembers(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return sortedElements(value);
+  const members = value as Readonly<Record<string, unknown>>;
+  if (typeof members['toJSON'] === 'function') return HAS_OWN_JSON;
+  const names = Object.keys(members);
+  const wasSorted = isSorted(names);
+  let copy: Record<string, unknown> | undefined;
+  if (!wasSorted) {
+    names.sort();
+    copy = {};
+  }
+  for (const name of names) {
+    const held = members[name];
+    const sorted = sortedMembers(held);
+    if (sorted === HAS_OWN_JSON) return HAS_OWN_JSON;
+    if (sorted !== held) copy ??= { ...members };
+    if (copy && (!wasSorted || sorted !== held)) setMember(copy, name, sorted);
+  }
+  return copy ?? value;
+}
+
+function sortedElements(values: readonly unknown[]): unknown {
+  let copy: unknown[] | undefined;
+  for (const [index, held] of values.entries()) {
+    const sorted = sortedMembers(held);
+    if (sorted === HAS_OWN_JSON) return HAS_OWN_JSON;
+    if (sorted !== held) (copy ??= [...values])[index] = sorted;
+  }
+  return copy ?? values;
+}
+
+function setMember(members: Record<string, unknown>, name: string, value: unknown): void {
+  if (name !== '__proto__') members[name] = value;
+  else Object.defineProperty(members, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
 function inOrder(_name: string, held: unknown): unknown {

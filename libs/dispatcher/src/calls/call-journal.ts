@@ -2,7 +2,6 @@ import { HttpException, Inject, Injectable, Logger } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import {
   ClientUnreachable,
-  type DataUse,
   type Refusal,
   refusals,
   Refused,
@@ -12,14 +11,10 @@ import {
 } from '#core';
 import {
   ArgumentDigest,
-  auditedAgent,
-  auditedArgumentNames,
-  auditedRefusal,
   type AuditRecord,
   AuditSink,
-  embeddingCost,
+  callRecord,
   OperationLog,
-  resultCost,
   type TaskEndEvent,
 } from '#audit';
 import { Policies } from '#policy';
@@ -88,26 +83,28 @@ export class CallJournal {
 
   private entryOf({ tool, args, context, outcome, milliseconds, notes }: FinishedRun): AuditRecord {
     const { version, switches } = this.policies.of(context.agent);
-    const refusal = outcome.ok ? undefined : outcome.refusal;
-    return {
-      at: new Date().toISOString(),
-      tool: tool.slice(0, 128),
-      args_keys: auditedArgumentNames(args),
-      ...(this.digest && { args_digest: this.digest.of(tool, args) }),
-      ...auditedAgent(context.agent),
-      policy_version: version,
-      ...(context.correlationId !== undefined && { correlation_id: context.correlationId }),
-      ...(context.telemetry?.traceId !== undefined && { trace_id: context.telemetry.traceId }),
-      success: outcome.ok,
-      ...(outcome.ok &&
-        resultCost(notes.use?.bytes ?? Buffer.byteLength(outcome.text), switches.tokenCostPerMillionInput)),
-      ...(notes.use && usedBy(notes.use)),
-      ...(notes.approver !== undefined && { approver: notes.approver }),
-      ...(notes.embedding && embeddingCost(notes.embedding, switches.embedCostPerMillionTokens)),
-      ...(notes.phrase !== undefined && { prompt_injection_phrase: notes.phrase }),
-      duration_ms: Math.round(milliseconds * 100) / 100,
-      ...(refusal && auditedRefusal(refusal, classOf(notes.error))),
-    };
+    const { correlationId, telemetry } = context;
+    return callRecord({
+      tool,
+      args,
+      digest: this.digest,
+      agent: context.agent,
+      policyVersion: version,
+      prices: {
+        input: switches.tokenCostPerMillionInput,
+        embedding: switches.embedCostPerMillionTokens,
+      },
+      correlationId,
+      traceId: telemetry?.traceId,
+      resultBytes: outcome.ok ? Buffer.byteLength(outcome.text) : null,
+      use: notes.use,
+      approver: notes.approver,
+      embedding: notes.embedding,
+      phrase: notes.phrase,
+      milliseconds,
+      refusal: outcome.ok ? undefined : outcome.refusal,
+      errorClass: classOf(notes.error),
+    });
   }
 
   private write(tool: string, work: () => unknown): void {
@@ -117,10 +114,6 @@ export class CallJournal {
       this.logger.error(`a listener to the record of '${tool}' failed: ${String(error)}`);
     }
   }
-}
-
-function usedBy({ rows, databaseTime }: Omit<DataUse, 'calls'>): Pick<AuditRecord, 'rows' | 'database_ms'> {
-  return { rows, database_ms: Math.round(databaseTime * 100) / 100 };
 }
 
 /** A returned refusal counts like a thrown one. */

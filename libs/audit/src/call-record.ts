@@ -1,0 +1,213 @@
+import { type Agent, type AgentShape, assumedName, authType, type NameFilter, type Refusal } from '#core';
+import type { AuditedAgent, AuditedLimits, AuditRecord, EmbeddingSpend } from './audit-record.js';
+import type { ArgumentDigest } from './chain/canonical-json.js';
+
+/** A record in the making: its members are set in the order in which sinks write them. */
+type Draft<Record> = { -readonly [Member in keyof Record]?: Record[Member] };
+
+/** A call with its outcome, as far as its record describes them. */
+export interface RecordedCall {
+  readonly tool: string;
+  readonly args: unknown;
+  /** Null: the record has no digest of the arguments. */
+  readonly digest: ArgumentDigest | null;
+  readonly agent: Agent;
+  readonly policyVersion: string;
+  /** Currency per million tokens; null: no costs are recorded. */
+  readonly prices: { readonly input: number | null; readonly embedding: number | null };
+  readonly correlationId?: string | undefined;
+  readonly traceId?: string | undefined;
+  /** Of the result text; null: refused or failed. */
+  readonly resultBytes: number | null;
+  /** What it used of the database. Absent: it did not reach it. */
+  readonly use?: { readonly rows: number; readonly databaseTime: number } | undefined;
+  readonly approver?: string | undefined;
+  readonly embedding?: EmbeddingSpend | undefined;
+  /** The operator's phrase that was found in the result. */
+  readonly phrase?: string | undefined;
+  readonly milliseconds: number;
+  readonly refusal?: Refusal | undefined;
+  /** Class of the thrown error. */
+  readonly errorClass: string;
+}
+
+/** The record of one call. It is one object, made once and given to every listener. */
+export function callRecord(call: RecordedCall): AuditRecord {
+  const { tool, args, digest, prices, resultBytes, use, refusal } = call;
+  const record: Draft<AuditRecord> = {
+    at: new Date().toISOString(),
+    tool: tool.slice(0, 128),
+    args_keys: auditedArgumentNames(args),
+  };
+  if (digest) record.args_digest = digest.of(tool, args);
+  describeAgent(record, call.agent);
+  record.policy_version = call.policyVersion;
+  if (call.correlationId !== undefined) record.correlation_id = call.correlationId;
+  if (call.traceId !== undefined) record.trace_id = call.traceId;
+  record.success = resultBytes !== null;
+  if (resultBytes !== null) Object.assign(record, resultCost(resultBytes, prices.input));
+  if (use) {
+    record.rows = use.rows;
+    record.database_ms = hundredths(use.databaseTime);
+  }
+  if (call.approver !== undefined) record.approver = call.approver;
+  if (call.embedding) Object.assign(record, embeddingCost(call.embedding, prices.embedding));
+  if (call.phrase !== undefined) record.prompt_injection_phrase = call.phrase;
+  record.duration_ms = hundredths(call.milliseconds);
+  if (refusal) Object.assign(record, auditedRefusal(refusal, call.errorClass));
+  return record as AuditRecord;
+}
+
+function hundredths(milliseconds: number): number {
+  return Math.round(milliseconds * 100) / 100;
+}
+
+/** The members of a record that describe the cost of reading a result of that size. */
+export function resultCost(
+  bytes: number,
+  costPerMillionTokens: number | null,
+): Pick<AuditRecord, 'result_size' | 'est_input_tokens' | 'est_cost_usd'> {
+  const tokens = Math.floor(bytes / 4);
+  return {
+    result_size: bytes,
+    est_input_tokens: tokens,
+    ...(costPerMillionTokens !== null && {
+      est_cost_usd: Math.round(tokens * costPerMillionTokens) / 1_000_000,
+    }),
+  };
+}
+
+/** The members of a record that describe the cost of embeddings; empty when there were none. */
+export function embeddingCost(
+  { calls, tokens }: EmbeddingSpend,
+  costPerMillionTokens: number | null,
+): Pick<AuditRecord, 'embed_calls' | 'embed_tokens' | 'embed_cost_usd'> {
+  if (calls === 0) return {};
+  return {
+    embed_calls: calls,
+    embed_tokens: tokens,
+    ...(costPerMillionTokens !== null && {
+      embed_cost_usd: Math.round(tokens * costPerMillionTokens) / 1_000_000,
+    }),
+  };
+}
+
+/** @param errorClass class of the thrown error; a returned refusal has the class of a thrown one */
+export function auditedRefusal(
+  { code, gate, details, cause }: Refusal,
+  errorClass: string,
+): Pick<AuditRecord, 'error_code' | 'error_class' | 'gate' | 'denial_kind' | 'outcome' | 'cause'> {
+  return {
+    error_code: code,
+    error_class: errorClass,
+    gate,
+    ...(details?.kind && { denial_kind: details.kind }),
+    ...(details?.outcome && { outcome: details.outcome }),
+    ...(cause !== undefined && { cause }),
+  };
+}
+
+const SENSITIVE_ARGUMENTS = new Set([
+  'where',
+  'filter',
+  'vector_filter',
+  'pipeline',
+  'session_token',
+  'password',
+  'secret',
+  'token',
+  'auth_data',
+  'authData',
+  'recovery_codes',
+  'api_key',
+  'master_key',
+  'acl_user',
+  'acl_role',
+  'ids',
+  'keys',
+  'include',
+  'arguments',
+]);
+
+const MAX_NAMES = 64;
+const MAX_NAME = 128;
+
+/** The names of the arguments that a record may show. */
+export function auditedArgumentNames(args: unknown): string[] {
+  if (args === null || typeof args !== 'object' || Array.isArray(args)) return [];
+  const names: string[] = [];
+  for (const name of Object.keys(args)) {
+    if (SENSITIVE_ARGUMENTS.has(name)) continue;
+    names.push(name.slice(0, MAX_NAME));
+    if (names.length === MAX_NAMES) break;
+  }
+  return names;
+}
+
+/** Replaces the field names of a filter that is a function: they are known only per call. */
+const ASKED_PER_CALL = '(function)';
+
+const known = new WeakMap<AgentShape, AuditedLimits>();
+
+export function auditedAgent(agent: Agent): AuditedAgent {
+  const described: Draft<AuditedAgent> = {};
+  describeAgent(described, agent);
+  return described as AuditedAgent;
+}
+
+/** Sets the members in the order in which sinks write them. */
+function describeAgent(record: Draft<AuditedAgent>, agent: Agent): void {
+  const { identity, shape, impersonationLabel, impersonatedUserId, parent, tenantId } = agent;
+  const assumed = assumedName(identity);
+  record.auth_type = authType(identity);
+  record.using_master_key = agent.usesMasterKey;
+  record.permissions = agent.permissions;
+  record.agent_id = agent.agentId;
+  record.agent_depth = agent.depth;
+  record.agent_name = shape.name;
+  record.principal = agent.principal;
+  if (assumed !== null) record.identity = assumed;
+  if (impersonationLabel !== null) record.impersonation_label = impersonationLabel;
+  if (impersonatedUserId !== null) record.impersonated_user_id = impersonatedUserId;
+  if (parent) record.parent_agent_id = parent.agentId;
+  if (tenantId !== null) record.tenant_id = tenantId;
+  Object.assign(record, auditedLimits(shape));
+}
+
+function auditedLimits(shape: AgentShape): AuditedLimits {
+  let limits = known.get(shape);
+  if (!limits) known.set(shape, (limits = Object.freeze(limitsOf(shape))));
+  return limits;
+}
+
+function limitsOf(shape: AgentShape): AuditedLimits {
+  const filters = filteredFields(shape);
+  return {
+    ...lists('classes', shape.classes),
+    ...lists('tools', shape.tools),
+    ...lists('methods', shape.methods),
+    ...(filters && { filters }),
+  };
+}
+
+function lists(option: string, { only, except }: NameFilter): Record<string, readonly string[]> {
+  return {
+    ...(only && { [`${option}_only`]: [...only].sort() }),
+    ...(except && { [`${option}_except`]: [...except].sort() }),
+  };
+}
+
+/** The fields that an agent's row filters constrain, by class; null without filters. */
+export function filteredFields(shape: AgentShape): Readonly<Record<string, readonly string[]>> | null {
+  const fields = new Map<string, Set<string>>();
+  for (let level: AgentShape | null = shape; level; level = level.outer) {
+    for (const [className, entry] of level.filters) {
+      const names = fields.get(className) ?? new Set<string>();
+      for (const name of typeof entry === 'function' ? [ASKED_PER_CALL] : Object.keys(entry)) names.add(name);
+      fields.set(className, names);
+    }
+  }
+  if (fields.size === 0) return null;
+  const sorted = [...fields].sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(sorted.map(([className, names]) => [className, [...names].sort()]));
+}
