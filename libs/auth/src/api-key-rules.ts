@@ -1,9 +1,8 @@
 import { createHash, hash, timingSafeEqual } from 'node:crypto';
 import { Agent, type AgentShape, type Identity } from '#core';
-import { type Credentials, presentedKey } from './credentials.js';
+import { AuthRule } from './authenticator.js';
+import { type Credentials, presentedKey, remoteNetwork } from './credentials.js';
 import { isKeyOf, type KeyHash, parseKeyHash, slowComparisons } from './key-hash.js';
-import { remoteNetwork } from './networks.js';
-import { AuthRule } from './rule-authenticator.js';
 
 const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
 

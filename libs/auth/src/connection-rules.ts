@@ -1,7 +1,12 @@
 import { Agent, type AgentShape, type Identity } from '#core';
-import { type Credentials, headerOf, isDirectLoopback, presentsCredential } from './credentials.js';
-import { TrustedNetworks } from './networks.js';
-import { AuthRule } from './rule-authenticator.js';
+import { AuthRule } from './authenticator.js';
+import {
+  type Credentials,
+  headerOf,
+  isDirectLoopback,
+  presentsCredential,
+  TrustedNetworks,
+} from './credentials.js';
 
 /** Accepts callers of this machine without a credential. A wrong credential is refused, not ignored. */
 export class AnonymousRule extends AuthRule {

@@ -1,15 +1,16 @@
 export { AnonymousRule, ClientCertificateRule } from './connection-rules.js';
 export { ApiKeyRule, HashedKeyRule } from './api-key-rules.js';
-export { AuthRule, RuleAuthenticator } from './rule-authenticator.js';
 export * from './errors.js';
 export {
   Authenticator,
+  AuthRule,
   DelegatingAuthenticator,
   RecordedAuthenticator,
+  RuleAuthenticator,
   type StepUp,
 } from './authenticator.js';
 export { BearerChallenge, metadataUrlOf, ResourceDocuments } from './oauth/resource-metadata.js';
-export type { CredentialSource } from './credentials.js';
+export { type CredentialSource, remoteNetwork, TrustedNetworks } from './credentials.js';
 export {
   actingAs,
   CallerSessionRule,
@@ -34,4 +35,3 @@ export { DEFAULT_ISSUER, type IssuerTrust, issuerTrust, oauthRule, OAuthRule } f
 export { IssuerDocuments } from './oauth/issuer-metadata.js';
 export { RevocationList, revocationName, RevocationStore, type RevokedBy } from './oauth/revocations.js';
 export { type Algorithm, ALGORITHMS } from './oauth/token-verifier.js';
-export { remoteNetwork, TrustedNetworks } from './networks.js';

@@ -4,8 +4,8 @@ import { compileAgentDefinition, MASTER } from '#core';
 import { ApiKeyRule, HashedKeyRule } from './api-key-rules.js';
 import { AnonymousRule, ClientCertificateRule } from './connection-rules.js';
 import { newKey, parseKeyHash, slowHashOf } from './key-hash.js';
-import { TrustedNetworks } from './networks.js';
-import { RuleAuthenticator } from './rule-authenticator.js';
+import { TrustedNetworks } from './credentials.js';
+import { RuleAuthenticator } from './authenticator.js';
 
 const shape = compileAgentDefinition('reports');
 const from = (headers: Record<string, string>, remoteAddress = '10.1.2.3') => ({ headers, remoteAddress });

@@ -3,7 +3,7 @@ import { compileAgentDefinition, MASTER } from '#core';
 import { ApiKeyRule, HashedKeyRule } from './api-key-rules.js';
 import { AuthenticationUnavailable } from './errors.js';
 import { newKey, SlowComparisons, slowHashOf } from './key-hash.js';
-import { type AuthRule, RuleAuthenticator } from './rule-authenticator.js';
+import { type AuthRule, RuleAuthenticator } from './authenticator.js';
 import { ParseSessionRule, SessionOwners } from './session-rules.js';
 
 const shapes = Object.fromEntries(

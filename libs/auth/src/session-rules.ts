@@ -1,6 +1,6 @@
 import { Agent, type AgentShape, type ImpersonationOrder, sessionIdentity, Unauthorized } from '#core';
 import { type Credentials, presentedSession } from './credentials.js';
-import { AuthRule } from './rule-authenticator.js';
+import { AuthRule } from './authenticator.js';
 
 /** Looks up the user of a session token. */
 export abstract class SessionOwners {

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { compileAgentDefinition, MASTER, Unauthorized } from '#core';
 import { AUDIENCE, outage, type SmallIssuer, startIssuer } from '../contracts/index.js';
 import { AuthenticationUnavailable, InsufficientScope, InvalidToken } from '../errors.js';
-import { type AuthRule, RuleAuthenticator } from '../rule-authenticator.js';
+import { type AuthRule, RuleAuthenticator } from '../authenticator.js';
 import { principalOf } from './claims.js';
 import {
   ClaimedUsers,

@@ -1,8 +1,7 @@
 import type { Agent } from '#core';
-import type { StepUp } from '../authenticator.js';
+import { AuthRule, type StepUp } from '../authenticator.js';
 import { bearerToken, type Credentials } from '../credentials.js';
 import { InsufficientScope, InvalidToken } from '../errors.js';
-import { AuthRule } from '../rule-authenticator.js';
 import { isSomebodysSession, type SessionOwners } from '../session-rules.js';
 import { type ClaimPath, principalOf, scopesOf } from './claims.js';
 import { ScopedGrants, type ScopedGrantsOptions } from './grants.js';

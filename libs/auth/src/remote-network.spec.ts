@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { remoteNetwork } from './networks.js';
+import { remoteNetwork } from './credentials.js';
 
 describe('the network of a remote address', () => {
   it.each([
