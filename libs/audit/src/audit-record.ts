@@ -20,7 +20,7 @@ interface EventBase {
 /** A request with invalid or insufficient credentials. */
 interface AuthenticationEvent extends EventBase {
   readonly type: 'authentication';
-  /** Whence the connection came: a proxy's address behind one. */
+  /** Address of the peer: behind a proxy that of the proxy. */
   readonly remote_address?: string;
   /** For the operator alone: never a credential. */
   readonly cause?: string;
@@ -182,7 +182,7 @@ export interface AuditRecord extends AuditedAgent {
   readonly duration_ms: number;
   /** How it was refused or failed. */
   readonly error_code?: ErrorCode;
-  /** The class of what was thrown: `Refused` for a rule that said no, anything else for a fault. */
+  /** The class of what was thrown: `Refused` for a refusal by a rule, anything else for an internal error. */
   readonly error_class?: string;
   /** The gate that refused. */
   readonly gate?: string;
@@ -208,9 +208,9 @@ export interface ApprovalRecord {
   readonly reason?: string;
   /** The principal who decided; absent when nobody did. */
   readonly approver?: string;
-  /** `client`: whoever sits at the calling client. `desk`: another person. */
+  /** `client`: the person at the calling client. `desk`: another person. */
   readonly via?: 'client' | 'desk';
-  /** Of the desk. */
+  /** Of the approval that another person decided. */
   readonly approval_id?: string;
   /** Who asked. */
   readonly principal: string;

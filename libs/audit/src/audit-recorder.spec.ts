@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { ProcessVersionedStore } from '#state';
 import type { AuditRecord } from './audit-record.js';
-import { AuditBook, type AuditRecorderOptions } from './audit-recorder.js';
+import { AuditRecorder, type AuditRecorderOptions } from './audit-recorder.js';
 import { RecentAuditTrail } from './audit-trail.js';
 import { RecordSeal } from './chain/audit-chain.js';
 import { SharedChainAnchorStore } from './chain/chain-anchors.js';
@@ -11,7 +11,7 @@ import { RefusingSinkWriter } from './delivery/sink-writers.js';
 import type { RecordSource } from './verify/record-source.js';
 import { verifyRecords } from './verify/verify-records.js';
 
-const PATIENCE = { timeout: 20_000, interval: 10 };
+const WAITING = { timeout: 20_000, interval: 10 };
 const SEAL = new RecordSeal('a key of at least thirty-two characters');
 
 const call = (options: Partial<AuditRecord> = {}): AuditRecord => ({
@@ -34,18 +34,18 @@ const call = (options: Partial<AuditRecord> = {}): AuditRecord => ({
 function recorderOver(place: SwitchableDelivery, options: Partial<AuditRecorderOptions> = {}) {
   const log = new RecordingLog();
   const recent = new RecentAuditTrail();
-  const book = new AuditBook({
+  const recorder = new AuditRecorder({
     listeners: [],
     recent,
-    keepers: [new RefusingSinkWriter(place, 1_000, log)],
+    writers: [new RefusingSinkWriter(place, 1_000, log)],
     seal: SEAL,
-    register: null,
+    anchors: null,
     replica: 'one',
     anchorInterval: 60_000,
     log,
     ...options,
   });
-  return { book, log, recent };
+  return { recorder, log, recent };
 }
 
 const sourceOf = (name: string, place: SwitchableDelivery): RecordSource => ({
@@ -56,7 +56,7 @@ const sourceOf = (name: string, place: SwitchableDelivery): RecordSource => ({
       yield await Promise.resolve({ line: index + 1, value: JSON.parse(line) as unknown, text: line });
   },
 });
-const faultsOf = async (...places: SwitchableDelivery[]) =>
+const issuesOf = async (...places: SwitchableDelivery[]) =>
   (
     await verifyRecords(
       places.map((place, index) => sourceOf(String(index), place)),
@@ -65,14 +65,14 @@ const faultsOf = async (...places: SwitchableDelivery[]) =>
   ).faults;
 const typesOf = (place: SwitchableDelivery) => place.taken.map(({ record }) => record.type);
 
-describe('the book of everything that is recorded', () => {
+describe('the recorder of everything that happens', () => {
   it('begins a chain, puts every kind of record into it and ends it', async () => {
     const place = new SwitchableDelivery();
-    const { book, recent } = recorderOver(place);
-    await book.open();
-    await book.record(call());
-    await book.record(call({ tool: 'export_read' }));
-    book.recordApproval({
+    const { recorder, recent } = recorderOver(place);
+    await recorder.open();
+    await recorder.record(call());
+    await recorder.record(call({ tool: 'export_read' }));
+    recorder.recordApproval({
       at: '2026-01-01T00:00:00.000Z',
       tool: 'delete_object',
       effective_permission: 'write',
@@ -81,13 +81,13 @@ describe('the book of everything that is recorded', () => {
       agent_name: 'writer',
       duration_ms: 5,
     });
-    book.recordEvent({
+    recorder.recordEvent({
       type: 'operator_action',
       at: '2026-01-01T00:00:00.000Z',
       success: true,
       action: 'reload',
     });
-    await book.close();
+    await recorder.close();
     expect(typesOf(place)).toEqual([
       'chain_begin',
       'tool_call',
@@ -96,39 +96,39 @@ describe('the book of everything that is recorded', () => {
       'operator_action',
       'chain_end',
     ]);
-    expect(await faultsOf(place)).toEqual([]);
+    expect(await issuesOf(place)).toEqual([]);
     expect((await recent.search({ outcome: 'failure' })).entries).toMatchObject([{ type: 'approval' }]);
     expect(place.closed).toBe(true);
   });
 
   it('seals nothing where nothing is kept, and still tells which record came before which', async () => {
-    const { book, recent } = recorderOver(new SwitchableDelivery(), { keepers: [] });
-    await book.open();
-    expect(book.record(call({ tool: 'first' }))).toBeUndefined();
-    expect(book.record(call({ tool: 'second' }))).toBeUndefined();
+    const { recorder, recent } = recorderOver(new SwitchableDelivery(), { writers: [] });
+    await recorder.open();
+    expect(recorder.record(call({ tool: 'first' }))).toBeUndefined();
+    expect(recorder.record(call({ tool: 'second' }))).toBeUndefined();
     const { entries } = await recent.search({});
     expect(entries.map(({ seq }) => seq)).toEqual([1, 0]);
     expect(entries.every(({ hash, prev }) => hash === undefined && prev === undefined)).toBe(true);
     expect(new Set(entries.map(({ chain }) => chain)).size).toBe(1);
-    await book.close();
+    await recorder.close();
   });
 
   it('lets no call run while records cannot be kept, and tells afterwards how many it refused', async () => {
     const place = new SwitchableDelivery();
-    const { book } = recorderOver(place);
-    await book.open();
-    expect(book.admit()).toBeNull();
+    const { recorder } = recorderOver(place);
+    await recorder.open();
+    expect(recorder.admit()).toBeNull();
     place.isUp = false;
-    await expect(book.record(call())).rejects.toThrow('place');
-    expect([book.admit(), book.admit()]).toEqual([5, 5]);
+    await expect(recorder.record(call())).rejects.toThrow('place');
+    expect([recorder.admit(), recorder.admit()]).toEqual([5, 5]);
     place.isUp = true;
-    await vi.waitFor(() => expect([...book.states.values()]).toEqual(['up']), PATIENCE);
-    expect(book.admit()).toBeNull();
-    await book.record(call());
+    await vi.waitFor(() => expect([...recorder.states.values()]).toEqual(['up']), WAITING);
+    expect(recorder.admit()).toBeNull();
+    await recorder.record(call());
     expect(typesOf(place)).toEqual(['chain_begin', 'tool_call', 'outage', 'tool_call']);
     expect(place.taken[2]?.record).toMatchObject({ refused: 2, dropped: 0, success: false });
-    expect(await faultsOf(place)).toEqual([]);
-    await book.close();
+    expect(await issuesOf(place)).toEqual([]);
+    await recorder.close();
   });
 
   it('hears nothing of a listener that fails', async () => {
@@ -138,33 +138,35 @@ describe('the book of everything that is recorded', () => {
         throw new Error('listener');
       },
     } as never;
-    const { book, log } = recorderOver(place, { listeners: [broken] });
-    await book.open();
-    await book.record(call());
+    const { recorder, log } = recorderOver(place, { listeners: [broken] });
+    await recorder.open();
+    await recorder.record(call());
     expect(typesOf(place)).toEqual(['chain_begin', 'tool_call']);
     expect(log.lines.join()).toContain('an audit listener failed');
-    await book.close();
+    await recorder.close();
   });
 
   it('keeps private text short, and none of a fault: that may quote a value', async () => {
     const place = new SwitchableDelivery();
-    const { book } = recorderOver(place);
-    await book.open();
-    await book.record(call({ success: false, error_code: 'access_denied', cause: 'x'.repeat(9_000) }));
-    await book.record(call({ success: false, error_code: 'internal_error', cause: 'dup key { ssn: 1 }' }));
+    const { recorder } = recorderOver(place);
+    await recorder.open();
+    await recorder.record(call({ success: false, error_code: 'access_denied', cause: 'x'.repeat(9_000) }));
+    await recorder.record(
+      call({ success: false, error_code: 'internal_error', cause: 'dup key { ssn: 1 }' }),
+    );
     const [, denied, failed] = place.taken.map(({ record }) => record);
     expect(denied?.['cause']).toHaveLength(501);
     expect(failed).not.toHaveProperty('cause');
-    await book.close();
+    await recorder.close();
   });
 
   it('writes one line a record that drives no terminal, whatever a name holds', async () => {
     const place = new SwitchableDelivery();
-    const { book } = recorderOver(place);
-    await book.open();
+    const { recorder } = recorderOver(place);
+    await recorder.open();
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: 'binary' }), async (text) => {
-        await book.record(call({ tool: `a\r\n\u001b[2J\u202e\u2028${text}`, tenant_id: text }));
+        await recorder.record(call({ tool: `a\r\n\u001b[2J\u202e\u2028${text}`, tenant_id: text }));
         const { line, record } = place.taken.at(-1)!;
         // eslint-disable-next-line no-control-regex
         expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2028\u2029]/);
@@ -175,53 +177,53 @@ describe('the book of everything that is recorded', () => {
       }),
       { numRuns: 200 },
     );
-    await book.close();
+    await recorder.close();
   });
 });
 
-describe('processes that share a register', () => {
+describe('processes that share a store of anchors', () => {
   it('name each other, so that what is cut off one is missed by the other', async () => {
-    const register = new SharedChainAnchorStore(new ProcessVersionedStore());
+    const anchors = new SharedChainAnchorStore(new ProcessVersionedStore());
     const places = [new SwitchableDelivery(), new SwitchableDelivery()] as const;
     const [one, two] = places.map((place, index) =>
-      recorderOver(place, { register, replica: String(index), anchorInterval: 15 }),
+      recorderOver(place, { anchors, replica: String(index), anchorInterval: 15 }),
     );
-    await one!.book.open();
-    await two!.book.open();
-    for (let index = 0; index < 5; index += 1) await one!.book.record(call());
+    await one!.recorder.open();
+    await two!.recorder.open();
+    for (let index = 0; index < 5; index += 1) await one!.recorder.record(call());
     await vi.waitFor(
       () =>
         expect(JSON.stringify(places[1].taken.map(({ record }) => record['heads'] ?? []))).toContain(
           places[0].taken.at(-1)!.record.hash,
         ),
-      PATIENCE,
+      WAITING,
     );
-    expect(await faultsOf(...places)).toEqual([]);
+    expect(await issuesOf(...places)).toEqual([]);
     const cut = new SwitchableDelivery();
     cut.taken.push(...places[0].taken.slice(0, 3));
-    expect((await faultsOf(cut, places[1]))[0]).toMatchObject({ kind: 'missing', seq: 3, source: '0' });
-    await one!.book.close();
-    await two!.book.close();
+    expect((await issuesOf(cut, places[1]))[0]).toMatchObject({ kind: 'missing', seq: 3, source: '0' });
+    await one!.recorder.close();
+    await two!.recorder.close();
     const ended = places.map(({ taken }) => taken.length);
-    expect(await faultsOf(...places)).toEqual([]);
-    // Told what the other said, neither goes on telling for ever.
+    expect(await issuesOf(...places)).toEqual([]);
+    // A record of the head of the other is no reason to announce one's own again.
     expect(Math.max(...ended)).toBeLessThan(40);
   });
 
   it('and one that comes after names the one before, which ended without a word', async () => {
-    const register = new SharedChainAnchorStore(new ProcessVersionedStore());
+    const anchors = new SharedChainAnchorStore(new ProcessVersionedStore());
     const before = new SwitchableDelivery();
-    const crashed = recorderOver(before, { register, anchorInterval: 10 });
-    await crashed.book.open();
-    await crashed.book.record(call());
-    await vi.waitFor(async () => expect((await register.heads())[0]).toMatchObject({ seq: 1 }), PATIENCE);
+    const crashed = recorderOver(before, { anchors, anchorInterval: 10 });
+    await crashed.recorder.open();
+    await crashed.recorder.record(call());
+    await vi.waitFor(async () => expect((await anchors.heads())[0]).toMatchObject({ seq: 1 }), WAITING);
     const after = new SwitchableDelivery();
-    const next = recorderOver(after, { register });
-    await next.book.open();
-    await next.book.record(call());
+    const next = recorderOver(after, { anchors });
+    await next.recorder.open();
+    await next.recorder.record(call());
     expect(after.taken[0]?.record['heads']).toMatchObject([{ chain: before.taken[0]?.record.chain, seq: 1 }]);
-    expect((await faultsOf(after))[0]).toMatchObject({ kind: 'incomplete' });
-    await next.book.close();
-    await crashed.book.close();
+    expect((await issuesOf(after))[0]).toMatchObject({ kind: 'incomplete' });
+    await next.recorder.close();
+    await crashed.recorder.close();
   });
 });

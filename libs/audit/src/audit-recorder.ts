@@ -20,10 +20,10 @@ export interface AuditRecorderOptions {
   /** Receive every record as it was made; their failures are ignored. */
   readonly listeners: readonly AuditSink[];
   readonly recent: RecentAuditTrail;
-  readonly keepers: readonly SinkWriter[];
+  readonly writers: readonly SinkWriter[];
   readonly seal: RecordSeal;
   /** Null: other processes have no part in this chain. */
-  readonly register: ChainAnchorStore | null;
+  readonly anchors: ChainAnchorStore | null;
   /** Name of this process in the records. */
   readonly replica: string;
   /** Milliseconds between two checks of other chains. */
@@ -40,7 +40,7 @@ const SHUTDOWN_TIMEOUT = 5_000;
  * The entry point of all audit records. It adds each record to the chain of this process and passes it to every sink
  * writer.
  */
-export class AuditBook extends AuditSink {
+export class AuditRecorder extends AuditSink {
   private readonly chain: AuditChain;
   private readonly anchor: ChainAnchor;
   private readonly outage = new Outage();
@@ -50,7 +50,7 @@ export class AuditBook extends AuditSink {
     super();
     this.chain = new AuditChain(options.seal);
     this.anchor = new ChainAnchor({
-      register: options.register,
+      anchors: options.anchors,
       head: () => this.chain.head,
       recordHeads: (heads) => this.recordChainEvent('chain_anchor', heads),
       log: options.log,
@@ -59,9 +59,9 @@ export class AuditBook extends AuditSink {
 
   /** Starts the chain. A sink that cannot be reached does not stop the start. */
   async open(): Promise<void> {
-    const { keepers, anchorInterval } = this.options;
-    if (keepers.length === 0) return;
-    const found = await Promise.all(keepers.map((writer) => writer.open()));
+    const { writers, anchorInterval } = this.options;
+    if (writers.length === 0) return;
+    const found = await Promise.all(writers.map((writer) => writer.open()));
     const heads = await this.anchor.before(found.filter((head) => head !== null));
     this.recordChainEvent('chain_begin', heads);
     this.looking = setInterval(() => void this.anchor.look(), anchorInterval).unref();
@@ -70,16 +70,16 @@ export class AuditBook extends AuditSink {
   /** Ends the chain and delivers the remaining records, for at most five seconds. */
   async close(): Promise<void> {
     clearInterval(this.looking);
-    const { keepers } = this.options;
-    if (keepers.length === 0) return;
+    const { writers } = this.options;
+    if (writers.length === 0) return;
     this.recordChainEvent('chain_end', []);
     await this.anchor.announce();
-    await Promise.all(keepers.map((writer) => writer.close(SHUTDOWN_TIMEOUT)));
+    await Promise.all(writers.map((writer) => writer.close(SHUTDOWN_TIMEOUT)));
   }
 
   /** States of the sinks by name. */
   get states(): ReadonlyMap<string, SinkState> {
-    return new Map(this.options.keepers.map(({ name, state }) => [name, state]));
+    return new Map(this.options.writers.map(({ name, state }) => [name, state]));
   }
 
   override admit(): number | null {
@@ -110,7 +110,7 @@ export class AuditBook extends AuditSink {
   }
 
   private get isDown(): boolean {
-    return this.options.keepers.some(({ state }) => state === 'down');
+    return this.options.writers.some(({ state }) => state === 'down');
   }
 
   private notifyListeners(notify: (listener: AuditSink) => unknown): void {
@@ -141,13 +141,13 @@ export class AuditBook extends AuditSink {
   }
 
   private enter(type: RecordType, content: RecordContent): Promise<void> | undefined {
-    const { keepers } = this.options;
+    const { writers } = this.options;
     // Nothing is sealed or waits where no sink keeps records.
-    if (keepers.length === 0) {
+    if (writers.length === 0) {
       this.options.recent.rememberUnsealed(type, withoutPrivateText({ ...content }));
       return undefined;
     }
-    if (keepers.some(({ isFull }) => isFull)) {
+    if (writers.some(({ isFull }) => isFull)) {
       this.outage.dropped();
       return Promise.reject(new RecordNotKept('too much waits'));
     }
@@ -157,11 +157,11 @@ export class AuditBook extends AuditSink {
   }
 
   private append(type: RecordType, content: RecordContent): Promise<void> | undefined {
-    const { keepers, recent } = this.options;
+    const { writers, recent } = this.options;
     const sealed = this.chain.append(withoutPrivateText({ type, ...content }));
     recent.remember(sealed.record as unknown as AuditEntry);
     const waits: Promise<void>[] = [];
-    for (const writer of keepers) {
+    for (const writer of writers) {
       const kept = writer.keep(sealed);
       if (kept) waits.push(kept);
     }

@@ -11,7 +11,7 @@ import {
   type OnApplicationShutdown,
 } from '@nestjs/common';
 import { SharedState } from '#state';
-import { AuditBook } from './audit-recorder.js';
+import { AuditRecorder } from './audit-recorder.js';
 import { AuditSink } from './audit-record.js';
 import { ArgumentDigest } from './chain/canonical-json.js';
 import { SharedChainAnchorStore } from './chain/chain-anchors.js';
@@ -68,14 +68,14 @@ export interface AuditModuleOptions {
 /** Closes the records after everything that is recorded. */
 @Injectable()
 class AuditShutdown implements OnApplicationShutdown {
-  constructor(private readonly book: AuditBook) {}
+  constructor(private readonly recorder: AuditRecorder) {}
 
   async onApplicationShutdown(): Promise<void> {
-    await this.book.close();
+    await this.recorder.close();
   }
 }
 
-/** Where everything that is decided is recorded, and where it is found again. */
+/** The records of all decisions: written to every sink, and searched. */
 @Module({})
 export class AuditModule {
   /** @param imports provide the shared state */
@@ -86,11 +86,12 @@ export class AuditModule {
       providers: [
         RecentAuditTrail,
         {
-          provide: AuditBook,
-          useFactory: (recent: RecentAuditTrail, shared: SharedState) => openBook(options, recent, shared),
+          provide: AuditRecorder,
+          useFactory: (recent: RecentAuditTrail, shared: SharedState) =>
+            openRecorder(options, recent, shared),
           inject: [RecentAuditTrail, SharedState],
         },
-        { provide: AuditSink, useExisting: AuditBook },
+        { provide: AuditSink, useExisting: AuditRecorder },
         AuditShutdown,
         {
           provide: AuditTrail,
@@ -104,31 +105,31 @@ export class AuditModule {
           inject: [SharedState],
         },
       ],
-      exports: [AuditBook, AuditSink, AuditTrail, ArgumentDigest],
+      exports: [AuditRecorder, AuditSink, AuditTrail, ArgumentDigest],
     };
   }
 }
 
-async function openBook(
+async function openRecorder(
   options: AuditModuleOptions,
   recent: RecentAuditTrail,
   shared: SharedState,
-): Promise<AuditBook> {
+): Promise<AuditRecorder> {
   const log = new Logger('Audit');
-  const book = new AuditBook({
+  const recorder = new AuditRecorder({
     listeners: [...(options.log ? [new LoggerAuditSink()] : []), ...options.listeners],
     recent,
-    keepers: options.sinks.map((sink) => keeperOf(sink, options, log)),
+    writers: options.sinks.map((sink) => writerOf(sink, options, log)),
     seal: new RecordSeal(options.chainKey),
-    register: shared.reach === 'replicas' ? new SharedChainAnchorStore(shared.auditChains) : null,
+    anchors: shared.reach === 'replicas' ? new SharedChainAnchorStore(shared.auditChains) : null,
     replica: options.replica ?? hostname(),
     anchorInterval: options.anchorInterval * 1000,
     log,
   });
   if (options.sinks.some(({ onFailure }) => onFailure === 'buffer'))
     await mkdir(options.bufferFolder, { recursive: true, mode: 0o700 });
-  await book.open();
-  return book;
+  await recorder.open();
+  return recorder;
 }
 
 /** Records are searched where they can be: in the first collection, else among the recent ones. */
@@ -148,7 +149,7 @@ function deliveryOf(sink: AuditSinkOptions, timeout: number, log: Logger): Recor
   }
 }
 
-function keeperOf(
+function writerOf(
   sink: AuditSinkOptions,
   { timeout, bufferFolder, bufferSize }: AuditModuleOptions,
   log: Logger,

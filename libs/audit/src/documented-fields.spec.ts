@@ -82,15 +82,15 @@ describe('the pages on audit', () => {
     expect(names.filter((name) => !(name in HELD_BY))).toEqual([]);
   });
 
-  it('tell every type of record, and no other', () => {
+  it('list every type of record, and no other', () => {
     const code = [text('./audit-trail.ts'), text('./audit-record.ts')].join('\n');
     const types = [...code.matchAll(/readonly type: ([^;}]+?)[;}]/g)].flatMap(([, values = '']) =>
       [...values.matchAll(/'(\w+)'/g)].map(([, type]) => type),
     );
     const [, table = ''] = text('../../../docs/operations/audit.md').split('| `type` ');
-    const told = [...(table.split('\n\n')[0] ?? '').matchAll(/^\| (`[^|]+)/gm)].flatMap(([, cell = '']) =>
-      [...cell.matchAll(/`(\w+)`/g)].map(([, type]) => type),
+    const documented = [...(table.split('\n\n')[0] ?? '').matchAll(/^\| (`[^|]+)/gm)].flatMap(
+      ([, cell = '']) => [...cell.matchAll(/`(\w+)`/g)].map(([, type]) => type),
     );
-    expect(new Set(told)).toEqual(new Set(types));
+    expect(new Set(documented)).toEqual(new Set(types));
   });
 });

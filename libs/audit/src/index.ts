@@ -1,4 +1,4 @@
-export { AuditBook } from './audit-recorder.js';
+export { AuditRecorder } from './audit-recorder.js';
 export {
   type ApprovalRecord,
   type AuditEvent,

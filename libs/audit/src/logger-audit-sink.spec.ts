@@ -5,7 +5,7 @@ import { LoggerAuditSink } from './logger-audit-sink.js';
 
 const lines: string[] = [];
 
-const entry = (parts: Partial<AuditRecord>): AuditRecord => ({
+const entry = (members: Partial<AuditRecord>): AuditRecord => ({
   at: '2026-01-01T00:00:00.000Z',
   tool: 'query_class',
   args_keys: [],
@@ -19,7 +19,7 @@ const entry = (parts: Partial<AuditRecord>): AuditRecord => ({
   policy_version: 'v',
   success: true,
   duration_ms: 1,
-  ...parts,
+  ...members,
 });
 
 describe('audit lines', () => {
@@ -41,8 +41,8 @@ describe('audit lines', () => {
     [{ auth_type: 'session_token' }, []],
     [{ auth_type: 'master_key', success: false }, []],
     [{ auth_type: 'acl_role', identity: 'a\nb' }, ['log query_class role=a\\nb']],
-  ])('name the posture of a successful run: %j', (parts, expected) => {
-    new LoggerAuditSink().record(entry(parts));
+  ])('name the authentication mode of a successful run: %j', (members, expected) => {
+    new LoggerAuditSink().record(entry(members));
     expect(lines.filter((line) => line.startsWith('log '))).toEqual(expected);
   });
 

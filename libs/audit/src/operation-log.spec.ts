@@ -19,7 +19,7 @@ describe('the operation log', () => {
     expect(log.all()).toEqual([]);
   });
 
-  it('keeps a thousand unless told otherwise', () => {
+  it('keeps a thousand by default', () => {
     const log = new OperationLog();
     for (let call = 0; call < 1005; call += 1) log.record({ tool: `t${call}`, args: {}, agent });
     expect(log.all()).toHaveLength(1000);
@@ -53,7 +53,7 @@ describe('the operation log', () => {
     expect(() => new OperationLog(size)).toThrow('maxLogSize');
   });
 
-  it('tells arguments without the sensitive ones, and neither long text nor what lists and objects hold', () => {
+  it('shows arguments without the sensitive ones, and neither long text nor what lists and objects hold', () => {
     const log = new OperationLog();
     const args = {
       class_name: 'Post',
@@ -75,7 +75,7 @@ describe('the operation log', () => {
     expect(JSON.stringify(entry)).not.toContain('secret');
   });
 
-  it('tells a refusal by its code, and a security refusal with its private reason', () => {
+  it('shows a refusal by its code, and a security refusal with its private reason', () => {
     const log = new OperationLog();
     log.record({ tool: 'x', args: {}, agent, refusal: refusals.hiddenClass('Vault') });
     log.record({ tool: 'x', args: {}, agent, refusal: refusals.securityBlocked('where', 'code_execution') });
@@ -95,7 +95,7 @@ describe('the operation log', () => {
   });
 });
 
-describe('what a record tells of an agent', () => {
+describe('what a record says of an agent', () => {
   it('are its filters by name, sorted, and no value of them', () => {
     const record = auditedAgent(agent);
     expect(record).toMatchObject({

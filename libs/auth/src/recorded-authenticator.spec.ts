@@ -54,7 +54,7 @@ describe('who is not let in', () => {
     expect(JSON.stringify(events)).not.toContain('secret-guess');
   });
 
-  it('is nobody who is let in, and no fault of ours', async () => {
+  it('is refused, and is no internal error', async () => {
     const { events, ask, authenticator } = recorded();
     expect(await ask('right')).toBe(agent);
     expect(await ask('broken')).toBeInstanceOf(Error);

@@ -70,7 +70,7 @@ describe('slow comparisons', () => {
   } as const;
   const unknown = { network: '203.0.113.7', recognisedElsewhere: false };
 
-  /** Compares with the key `right`, when told to. */
+  /** Compares with the key `right`, when asked to. */
   function held() {
     const compared: string[] = [];
     const waiting: (() => void)[] = [];

@@ -261,7 +261,7 @@ function policyOf(
 ): Policy {
   const given = (config as Partial<ParleyConfig>).policy ?? {};
   const strict = env['PARSE_STRICT_POINTER_SHAPES'];
-  const { policy, faults: found } = compilePolicy(withDeclaredClasses(given, declared, errors), {
+  const { policy, issues: found } = compilePolicy(withDeclaredClasses(given, declared, errors), {
     strictPointerShapes: strict === undefined || isTruthy(strict),
   });
   errors.push(...found);

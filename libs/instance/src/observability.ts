@@ -1,6 +1,6 @@
 import type { INestApplicationContext, Logger } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
-import { AuditBook, SINK_STATES } from '#audit';
+import { AuditRecorder, SINK_STATES } from '#audit';
 import { SharedState } from '#state';
 import { type ParleyConfig, ConfigError, ConfigVersions, type Environment, processNumber } from '#config';
 import { TaskQueue, TaskWorker } from '#tasks';
@@ -68,7 +68,7 @@ function readFrom(app: INestApplicationContext, metrics: ServiceMetrics): void {
   const queue = app.get(TaskQueue);
   const readiness = app.get(Readiness);
   const versions = app.get(ConfigVersions);
-  const recorder = app.get(AuditBook);
+  const recorder = app.get(AuditRecorder);
   metrics.read('parley_streamed_answers', () => edge.activeDispatcherCount);
   metrics.read('parley_open_streams', () => edge.activeListeningStreamCount);
   metrics.read('parley_abandoned_calls_total', () => edge.abandonedDispatcherCount);

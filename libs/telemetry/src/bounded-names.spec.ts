@@ -7,9 +7,9 @@ describe('bounded names', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: 'binary' })), fc.integer({ min: 1, max: 5 }), (names, limit) => {
         const bounded = new BoundedNames(limit);
-        const told = new Set(names.map((name) => bounded.of(name)));
-        told.delete(OTHER_NAME);
-        expect(told.size).toBeLessThanOrEqual(limit);
+        const shownNames = new Set(names.map((name) => bounded.of(name)));
+        shownNames.delete(OTHER_NAME);
+        expect(shownNames.size).toBeLessThanOrEqual(limit);
       }),
     );
   });

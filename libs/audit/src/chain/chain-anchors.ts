@@ -54,7 +54,7 @@ export function isHead(value: unknown): value is ChainHead {
 
 interface ChainAnchorOptions {
   /** Null: heads are not shared with other processes. */
-  readonly register: ChainAnchorStore | null;
+  readonly anchors: ChainAnchorStore | null;
   /** The head of this process's chain. */
   head(): ChainHead | null;
   /** Records the heads of other chains in this one. */
@@ -77,9 +77,9 @@ export class ChainAnchor {
 
   /** The heads of earlier chains: those in the store and those found in the sinks. */
   async before(found: readonly ChainHead[]): Promise<ChainHead[]> {
-    const registered = await this.registered();
+    const anchoredHeads = await this.anchoredHeads();
     const latest = new Map<string, ChainHead>();
-    for (const head of [...registered, ...found]) {
+    for (const head of [...anchoredHeads, ...found]) {
       const known = latest.get(head.chain);
       if (!known || known.seq < head.seq) latest.set(head.chain, head);
     }
@@ -91,7 +91,7 @@ export class ChainAnchor {
   /** Runs periodically. Never throws. */
   async look(): Promise<void> {
     await this.announce();
-    const news = (await this.registered()).filter(({ chain, hash }) => this.seen.get(chain) !== hash);
+    const news = (await this.anchoredHeads()).filter(({ chain, hash }) => this.seen.get(chain) !== hash);
     if (news.length === 0) return;
     this.remember(news);
     this.options.recordHeads(news.slice(-MAX_NAMED));
@@ -103,21 +103,21 @@ export class ChainAnchor {
   async announce(): Promise<void> {
     const head = this.options.head();
     if (!head || head.hash === this.announced) return;
-    const { register, log } = this.options;
+    const { anchors, log } = this.options;
     log.log(`the head of audit chain ${head.chain} is record ${head.seq} with hash ${head.hash}`);
     this.announced = head.hash;
     this.seen.set(head.chain, head.hash);
     try {
-      await register?.announce(head);
+      await anchors?.announce(head);
     } catch (error) {
       this.announced = null;
       log.warn(`the audit chain could not be announced (${errorName(error)})`);
     }
   }
 
-  private async registered(): Promise<readonly ChainHead[]> {
+  private async anchoredHeads(): Promise<readonly ChainHead[]> {
     try {
-      return (await this.options.register?.heads()) ?? [];
+      return (await this.options.anchors?.heads()) ?? [];
     } catch (error) {
       this.options.log.warn(`the heads of other audit chains could not be read (${errorName(error)})`);
       return [];

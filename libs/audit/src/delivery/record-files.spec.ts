@@ -153,7 +153,7 @@ describe('what lies at the place of the file', () => {
 });
 
 describe.runIf(existsSync('/dev/full'))('a disk that is full', () => {
-  it('is told as a failure', async () => {
+  it('is reported as a failure', async () => {
     const { appendWhole } = await import('./record-files.js');
     const { open } = await import('node:fs/promises');
     const handle = await open('/dev/full', 'a');

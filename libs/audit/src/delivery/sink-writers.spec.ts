@@ -6,7 +6,7 @@ import { RecordNotKept } from './record-delivery.js';
 import { SpoolFile } from './record-files.js';
 import { BufferingSinkWriter, RefusingSinkWriter } from './sink-writers.js';
 
-const PATIENCE = { timeout: 20_000, interval: 10 };
+const WAITING = { timeout: 20_000, interval: 10 };
 const lines = (records: readonly { line: string }[]) => records.map(({ line }) => line);
 
 let folder: ReturnType<typeof temporaryFolder>;
@@ -40,7 +40,7 @@ describe('a place that refuses', () => {
     expect(writer.state).toBe('down');
     await expect(writer.keep(recordsOf(1)[0]!)).rejects.toBeInstanceOf(RecordNotKept);
     place.isUp = true;
-    await vi.waitFor(() => expect(writer.state).toBe('up'), PATIENCE);
+    await vi.waitFor(() => expect(writer.state).toBe('up'), WAITING);
     expect(place.taken).toHaveLength(6);
     expect(place.taken.slice(0, 5)).toEqual(records);
     expect(log.lines).toHaveLength(2);
@@ -56,7 +56,7 @@ describe('a place that refuses', () => {
     await expect(writer.keep(record!)).rejects.toBeInstanceOf(RecordNotKept);
     expect(writer.state).toBe('down');
     release();
-    await vi.waitFor(() => expect(writer.state).toBe('up'), PATIENCE);
+    await vi.waitFor(() => expect(writer.state).toBe('up'), WAITING);
     expect(place.taken).toEqual([record]);
     await writer.close(1_000);
   });
@@ -68,7 +68,7 @@ describe('a place that refuses', () => {
     expect(await writer.open()).toBeNull();
     expect(writer.state).toBe('down');
     place.isUp = true;
-    await vi.waitFor(() => expect(writer.state).toBe('up'), PATIENCE);
+    await vi.waitFor(() => expect(writer.state).toBe('up'), WAITING);
     await writer.close(1_000);
   });
 });
@@ -83,7 +83,7 @@ describe('a place that buffers', () => {
     await writer.open();
     const records = recordsOf(8);
     expect(records.map((record) => writer.keep(record))).toEqual(Array(8).fill(undefined));
-    await vi.waitFor(() => expect(place.taken).toEqual(records), PATIENCE);
+    await vi.waitFor(() => expect(place.taken).toEqual(records), WAITING);
     await writer.close(1_000);
   });
 
@@ -94,11 +94,11 @@ describe('a place that buffers', () => {
     place.isUp = false;
     const records = recordsOf(20);
     for (const record of records.slice(0, 10)) void writer.keep(record);
-    await vi.waitFor(() => expect(writer.state).toBe('buffering'), PATIENCE);
+    await vi.waitFor(() => expect(writer.state).toBe('buffering'), WAITING);
     for (const record of records.slice(10)) await writer.keep(record);
     expect(readFileSync(folder.at('spool.jsonl'), 'utf8').split('\n').slice(0, -1)).toEqual(lines(records));
     place.isUp = true;
-    await vi.waitFor(() => expect(writer.state).toBe('up'), PATIENCE);
+    await vi.waitFor(() => expect(writer.state).toBe('up'), WAITING);
     expect(lines(place.taken)).toEqual(lines(records));
     expect(readFileSync(folder.at('spool.jsonl'), 'utf8')).toBe('');
     await writer.close(1_000);
@@ -117,7 +117,7 @@ describe('a place that buffers', () => {
     const after = writerOf(place, log);
     await after.open();
     for (const record of records.slice(4)) await after.keep(record);
-    await vi.waitFor(() => expect(lines(place.taken)).toEqual(lines(records)), PATIENCE);
+    await vi.waitFor(() => expect(lines(place.taken)).toEqual(lines(records)), WAITING);
     expect(log.lines[0]).toContain('delivered first');
     await after.close(1_000);
   });
@@ -129,7 +129,7 @@ describe('a place that buffers', () => {
     const log = new RecordingLog();
     const writer = writerOf(place, log);
     await writer.open();
-    await vi.waitFor(() => expect(lines(place.taken)).toEqual(lines(records)), PATIENCE);
+    await vi.waitFor(() => expect(lines(place.taken)).toEqual(lines(records)), WAITING);
     expect(log.lines.join()).toContain('1 lines of the buffer are not records');
     await writer.close(1_000);
   });
@@ -166,7 +166,7 @@ describe('a place that buffers', () => {
           if (index % 3 === 0) await new Promise((resolve) => setImmediate(resolve));
         }
         place.isUp = true;
-        await vi.waitFor(() => expect(lines(place.taken)).toEqual(lines(records)), PATIENCE);
+        await vi.waitFor(() => expect(lines(place.taken)).toEqual(lines(records)), WAITING);
         await writer.close(1_000);
         own.remove();
       }),

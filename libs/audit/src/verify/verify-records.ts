@@ -145,6 +145,7 @@ export interface VerifyOptions {
   readonly partial?: boolean;
 }
 
+/** Printed by `parley audit verify --json`: the names of its members are public. */
 export interface Verification {
   /** The first issue is where the history breaks. Empty when everything holds. */
   readonly faults: readonly ChainIssue[];

@@ -88,7 +88,7 @@ describe('the keys of an issuer', () => {
       .poll(() =>
         verifier.verify(token).then(
           () => 'accepted',
-          (fault: Error) => fault.constructor,
+          (error: Error) => error.constructor,
         ),
       )
       .toBe(InvalidToken);

@@ -99,12 +99,12 @@ describe('the scopes of a token', () => {
 
   it('that are required are named to whoever lacks one, all of them', async () => {
     const rule = ruleOf({ required: ['data:read', 'data:use'] });
-    const fault = await rule.recognise(await shown({ scope: 'data:read data:admin' })).catch((one) => one);
-    expect(fault).toBeInstanceOf(InsufficientScope);
-    expect((fault as InsufficientScope).scopes).toEqual(['data:read', 'data:use']);
+    const error = await rule.recognise(await shown({ scope: 'data:read data:admin' })).catch((one) => one);
+    expect(error).toBeInstanceOf(InsufficientScope);
+    expect((error as InsufficientScope).scopes).toEqual(['data:read', 'data:use']);
   });
 
-  it('that would lead further are told with those already held', async () => {
+  it('that would lead further are named with those already held', async () => {
     const rule = ruleOf({ required: ['data:read'] });
     const above = async (scope: string) => {
       const agent = await rule.recognise(await shown({ scope }));
@@ -181,7 +181,7 @@ describe('the user', () => {
 });
 
 describe('several issuers', () => {
-  it('are told apart by their own keys, and their subjects are different callers', async () => {
+  it('are distinguished by their own keys, and their subjects are different callers', async () => {
     const other = await startIssuer();
     try {
       const grants = { grants: GRANTS };

@@ -177,7 +177,7 @@ describe('a token is refused', () => {
         () =>
           rule.recognise(bearer(token)).then(
             () => 'accepted',
-            (fault: Error) => fault.constructor,
+            (error: Error) => error.constructor,
           ),
         {
           timeout: 20_000,

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { AuditBook } from '#audit';
+import { AuditRecorder } from '#audit';
 import { SharedState } from '#state';
 import { MongoConnection } from '#data-mongo';
 import { ParseConnection } from '#data-parse';
@@ -37,7 +37,7 @@ export class Readiness {
     @Inject(SharedState) private readonly shared: SharedState,
     @Inject(TaskQueue) private readonly queue: TaskQueue,
     @Inject(McpEdge) private readonly edge: McpEdge,
-    @Inject(AuditBook) private readonly audit: AuditBook,
+    @Inject(AuditRecorder) private readonly audit: AuditRecorder,
   ) {}
 
   async look(): Promise<ReadyState> {

@@ -11,11 +11,11 @@ const CARD = schemaOf('Card', 'SSN', 'ssn', 'full_text', 'fullText', 'created_on
 const OTHER = schemaOf('Other', 'is_open');
 
 function errorsOf(config: ClassConfig, agent: AgentShapeOptions = {}): string[] {
-  const { policy, faults } = compilePolicy({
+  const { policy, issues } = compilePolicy({
     maskingKey: 'a-secret-of-at-least-32-characters!!',
     classes: { Card: config },
   });
-  expect(faults).toEqual([]);
+  expect(issues).toEqual([]);
   const { errors } = bindPolicy(policy, schemasOf(CARD, OTHER), [compileAgentDefinition('analyst', agent)]);
   return errors.map(({ path, message }) => `${path}: ${message}`);
 }

@@ -79,7 +79,7 @@ export function constraintIssue(
 export interface CompiledPolicy {
   readonly policy: Policy;
   /** All issues; a policy with any must not be served. */
-  readonly faults: readonly PolicyIssue[];
+  readonly issues: readonly PolicyIssue[];
 }
 
 function compileTenantBudget(options: PolicyConfig['tenantBudget'], issues: PolicyIssue[]) {
@@ -161,7 +161,7 @@ export function compilePolicy(
     hasTenantScopes: all.some((one) => one.tenantScope !== null),
     pseudonyms,
   });
-  return { policy, faults: issues };
+  return { policy, issues };
 }
 
 /** Classes that are hidden unless the operator declares otherwise. */

@@ -79,9 +79,9 @@ describe('rules of code and file', () => {
   });
 
   it('cannot scope one class by two tenants', () => {
-    const faults: PolicyIssue[] = [];
+    const issues: PolicyIssue[] = [];
     const code = { className: 'Post', config: { tenantScope: { field: 'teamId' } } };
-    withDeclaredClasses({ classes: { Post: { tenantScope: { field: 'orgId' } } } }, [code], faults);
-    expect(faults.map(({ path }) => path)).toEqual(['policy.classes.Post.tenantScope']);
+    withDeclaredClasses({ classes: { Post: { tenantScope: { field: 'orgId' } } } }, [code], issues);
+    expect(issues.map(({ path }) => path)).toEqual(['policy.classes.Post.tenantScope']);
   });
 });

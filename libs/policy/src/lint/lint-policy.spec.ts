@@ -22,8 +22,8 @@ function warnings(
   agent: Parameters<typeof compileAgentDefinition>[1] = { tenantId: 'acme' },
   schemas: SchemaSnapshot | null = SCHEMAS,
 ): string[] {
-  const { policy, faults } = compilePolicy({ classes });
-  expect(faults).toEqual([]);
+  const { policy, issues } = compilePolicy({ classes });
+  expect(issues).toEqual([]);
   const shapes = [compileAgentDefinition('analyst', agent)];
   return lintPolicy(policy, shapes, new Set(['query_class']), schemas).map(
     ({ path, message }) => `${path}: ${message}`,

@@ -93,20 +93,20 @@ function accessWith(masks: MasksConfig, listed: readonly string[] | null): Class
   return { className: 'Card', schema: undefined, names, ...columns };
 }
 
-const told = ({ masks }: ClassAccess) => Object.fromEntries(masks ? disclosedMasks(masks) : []);
+const disclosed = ({ masks }: ClassAccess) => Object.fromEntries(masks ? disclosedMasks(masks) : []);
 const kindOf = (name: string, access: ClassAccess) =>
   columnRefusal('where', name, name, access)?.details?.kind;
 
-describe('what an agent is told of masks', () => {
+describe('what an agent may know of masks', () => {
   const masks: MasksConfig = { pin: 'deny', card: 'hash', name: 'mask' };
 
   it('is each form but drop', () => {
-    expect(told(accessWith({ ...masks, name: 'drop' }, null))).toEqual({ pin: 'deny', card: 'hash' });
+    expect(disclosed(accessWith({ ...masks, name: 'drop' }, null))).toEqual({ pin: 'deny', card: 'hash' });
   });
 
   it('is none of a field outside the allowlist, which is refused as one that does not exist', () => {
     const access = accessWith(masks, ['objectId', 'name']);
-    expect(told(access)).toEqual({ name: 'mask' });
+    expect(disclosed(access)).toEqual({ name: 'mask' });
     expect(['pin', 'card', 'nowhere', 'name'].map((name) => kindOf(name, access))).toEqual([
       'field_denied',
       'field_denied',
@@ -119,6 +119,9 @@ describe('what an agent is told of masks', () => {
   it.each([true, false])('is none of a field that permissions hide as well (on some rows: %s)', (perRow) => {
     const access = accessWith(masks, null);
     const hidden = access.masks && withoutColumns(access.masks, { hidden: new Set(['pin']), perRow });
-    expect(told({ ...access, ...(hidden && { masks: hidden }) })).toEqual({ card: 'hash', name: 'mask' });
+    expect(disclosed({ ...access, ...(hidden && { masks: hidden }) })).toEqual({
+      card: 'hash',
+      name: 'mask',
+    });
   });
 });

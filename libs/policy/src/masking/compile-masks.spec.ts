@@ -4,7 +4,7 @@ import type { MasksConfig } from './compile-masks.js';
 
 const KEY = 'a-secret-of-at-least-32-characters!!';
 const issuesOf = (masks: MasksConfig, maskingKey: string | null = KEY) =>
-  compilePolicy({ maskingKey, classes: { Card: { masks } } }).faults.map(({ path }) => path);
+  compilePolicy({ maskingKey, classes: { Card: { masks } } }).issues.map(({ path }) => path);
 const kinds = (masks: MasksConfig) =>
   [
     ...(compilePolicy({ maskingKey: KEY, classes: { Card: { masks } } }).policy.classes.get('Card')?.masks ??
@@ -42,10 +42,10 @@ describe('masks of a policy', () => {
 
   it('want to know what a vector stands for, where the class has one', () => {
     const masks: MasksConfig = { pin: 'mask' };
-    const faults = (searchable: { field: string; textFields?: string[] }) =>
-      compilePolicy({ classes: { Card: { masks, searchable } } }).faults.map(({ path }) => path);
-    expect(faults({ field: 'vector' })).toEqual(['policy.classes.Card.searchable.textFields']);
-    expect(faults({ field: 'vector', textFields: ['title'] })).toEqual([]);
+    const issues = (searchable: { field: string; textFields?: string[] }) =>
+      compilePolicy({ classes: { Card: { masks, searchable } } }).issues.map(({ path }) => path);
+    expect(issues({ field: 'vector' })).toEqual(['policy.classes.Card.searchable.textFields']);
+    expect(issues({ field: 'vector', textFields: ['title'] })).toEqual([]);
   });
 
   it('change with the key, and show it nowhere', () => {

@@ -18,7 +18,7 @@ describe('redaction', () => {
     expect(hide(row)).toEqual(shown);
   });
 
-  it('drops internal columns and ACL maps at any depth, in every posture', () => {
+  it('drops internal columns and ACL maps at any depth, in every authentication mode', () => {
     expect(
       hide({ a: [{ b: { _hashed_password: 'h', _rperm: [], ACL: {}, _auth_data_x: {}, keep: 1 } }] }),
     ).toEqual({

@@ -83,7 +83,7 @@ describe('a path into a column that may hold objects of a withheld class', () =>
       expect(() => parseOrder(order, access)).toThrow('order cannot use it; aggregate can');
   });
 
-  it('is filtered as stored only where that cannot be told from what is seen', () => {
+  it('is filtered as stored only where that cannot be distinguished from what is seen', () => {
     const inexact = (match: object) => [...inexactColumns(match, access)];
     for (const exact of [3, 'x', { $in: ['x'] }, { $gt: 3 }, { $exists: false }, { $not: { $size: 2 } }])
       expect(inexact({ $or: [{ 'terms.a': exact }] })).toEqual([]);

@@ -129,7 +129,7 @@ describe('walkPipeline: columns outside the allowlist', () => {
     expect(deniedIn(pipeline)).toEqual(denied('royalty'));
   });
 
-  it('refuses a spelling of it, which is told as it was written', () => {
+  it('refuses a spelling of it, and names it as it was written', () => {
     expect(deniedIn([{ $project: { x: '$Royalty' } }])).toEqual(denied('Royalty'));
   });
 

@@ -89,9 +89,9 @@ describe('a governed pipeline', { timeout: 60_000 }, () => {
       fc.property(pipelines(['Song', 'Artist', 'Note', 'User'], anyNames), (pipeline) => {
         let governed: GovernedPipeline = [];
         if (refusalOf(() => (governed = govern(pipeline)))) return;
-        const told = answer(one, governed);
-        expect(told).toBe(answer(other, governed));
-        if (told.startsWith('[{')) answered += 1;
+        const output = answer(one, governed);
+        expect(output).toBe(answer(other, governed));
+        if (output.startsWith('[{')) answered += 1;
       }),
       { numRuns: 500 },
     );
@@ -169,10 +169,10 @@ describe('a governed pipeline', { timeout: 60_000 }, () => {
     ['uncovers a column by setting below it', [{ $addFields: { 'royalty.x': 1, fee: { x: 1 } } }]],
   ])('keeps its secrets when a caller %s', (_, pipeline) => {
     const governed = govern(pipeline);
-    const told = answer(shop('SECRET-1'), governed);
-    expect(told).toMatch(/^\[/);
-    expect(told).not.toMatch(/SECRET|theirs/);
-    expect(told).toBe(answer(shop('OTHER-22'), governed));
+    const output = answer(shop('SECRET-1'), governed);
+    expect(output).toMatch(/^\[/);
+    expect(output).not.toMatch(/SECRET|theirs/);
+    expect(output).toBe(answer(shop('OTHER-22'), governed));
   });
 });
 
@@ -206,7 +206,7 @@ describe('a pipeline over pointers into a withheld class', { timeout: 60_000 }, 
       scopes[className] as JoinScope,
       (name) => scopes[name] ?? refusals.hiddenClass(name),
     );
-  const told = (data: Shop, className: string, pipeline: GovernedPipeline) =>
+  const output = (data: Shop, className: string, pipeline: GovernedPipeline) =>
     answer(data, pipeline, className);
 
   const all = { $group: { _id: null, all: { $push: '$$ROOT' } } };
@@ -245,10 +245,10 @@ describe('a pipeline over pointers into a withheld class', { timeout: 60_000 }, 
       ],
     ])('shows one placeholder for all of them in %s', (_, pipeline) => {
       const governed = over(className, pipeline);
-      const shown = told(shop('SECRET-1'), className, governed);
+      const shown = output(shop('SECRET-1'), className, governed);
       expect(shown).toContain('__redacted');
       expect(shown).not.toContain('SECRET');
-      expect(shown).toBe(told(shop('OTHER-22'), className, governed));
+      expect(shown).toBe(output(shop('OTHER-22'), className, governed));
     });
   });
 
@@ -284,8 +284,8 @@ describe('a pipeline over pointers into a withheld class', { timeout: 60_000 }, 
         (className, pipeline) => {
           let governed: GovernedPipeline = [];
           if (refusalOf(() => (governed = over(className, pipeline)))) return;
-          const one = told(shop('SECRET-1'), className, governed);
-          expect(one).toBe(told(shop('OTHER-22'), className, governed));
+          const one = output(shop('SECRET-1'), className, governed);
+          expect(one).toBe(output(shop('OTHER-22'), className, governed));
           if (one.includes('__redacted')) shown += 1;
         },
       ),

@@ -31,9 +31,9 @@ describe('the operators of filters', () => {
     ['numbers', 3],
     ['shape', 4],
   ])('stand in the documentation as in the code: with %s', (fit, row) => {
-    const told = [...(rows[row]?.split('|')[2] ?? '').matchAll(/`(\$\w+)`/g)].map(([, name]) => name);
+    const documented = [...(rows[row]?.split('|')[2] ?? '').matchAll(/`(\$\w+)`/g)].map(([, name]) => name);
     const inCode = Object.entries(FILTER_OPERATORS).filter(([, operands]) => operands === fit);
-    expect(told).toEqual(inCode.map(([operator]) => operator));
+    expect(documented).toEqual(inCode.map(([operator]) => operator));
   });
 
   it('hold whatever a where may say of a column', () => {
@@ -75,8 +75,8 @@ describe('a refusal of an expression in a filter', () => {
     ['says what $switch needs', { $switch: { branches: [{ case: true, then: 1 }] } }, /needs a default/],
     ['lists what there is', { $frobnicate: 1 }, /no operator that may stand.*\$eq \$ne/],
     ['cuts a long name', { [`$${'x'.repeat(500)}`]: 1 }, /^'\$x{63}' is/],
-  ])('%s', (_, expression, told) => {
-    expect(refusalOf(expression)).toMatch(told);
+  ])('%s', (_, expression, message) => {
+    expect(refusalOf(expression)).toMatch(message);
   });
 
   it.each(Object.keys(REFUSED_IN_FILTERS))('names %s', (operator) => {

@@ -174,7 +174,7 @@ describe('protected fields', () => {
     expect(hidden(declared, principals)).toEqual(expected);
   });
 
-  it('hide the address of users, as Parse Server does without being told', () => {
+  it('hide the address of users, as Parse Server does without a rule', () => {
     expect(hidden(undefined, everyone, '_User')).toEqual(['email']);
     expect(hidden({ '*': ['phone'] }, everyone, '_User')).toEqual(['email', 'phone']);
     expect(hidden({ ada: [] }, ada, '_User')).toEqual([]);

@@ -25,12 +25,12 @@ const WITHOUT = schemasOf(schemaOf('Card', 'title', 'number'), NOTE);
 const MASKED: PolicyConfig = { classes: { Card: { masks: { social_no: 'drop' } } } };
 
 function scopeOf(config: PolicyConfig, options: AgentShapeOptions = {}) {
-  const told: string[][] = [];
+  const reported: string[][] = [];
   const policies = new Policies(compilePolicy(config).policy);
-  const scopes = new AgentScopes(policies, (faults) => told.push(faults.map(({ path }) => path)));
+  const scopes = new AgentScopes(policies, (issues) => reported.push(issues.map(({ path }) => path)));
   const agent = new Agent({ shape: compileAgentDefinition('x', options), principal: 'p' });
   const at = (schemas: SchemaSnapshot, who = agent) => scopes.of(schemas, who, MASTER_PRINCIPALS);
-  return { agent, at, told };
+  return { agent, at, reported };
 }
 
 describe('a class whose rules name fields that it does not have', () => {
@@ -43,8 +43,8 @@ describe('a class whose rules name fields that it does not have', () => {
       details: { kind: 'misconfigured_class' },
       cause: expect.stringContaining("'social_no'"),
     });
-    const { cause: _, ...told } = answer as { cause: string };
-    expect(JSON.stringify(told)).not.toContain('social');
+    const { cause: _, ...answered } = answer as { cause: string };
+    expect(JSON.stringify(answered)).not.toContain('social');
   });
 
   it.each<ReachSite>(['include', 'pipeline', 'constraint', 'owner', 'pointer'])(
@@ -67,7 +67,7 @@ describe('a class whose rules name fields that it does not have', () => {
     expect([...(scope.access('Card').readable ?? [])]).toEqual(['objectId', 'createdAt', 'updatedAt']);
   });
 
-  it('is told as a hidden one where hidden ones are concealed', () => {
+  it('is refused like a hidden one where hidden ones are concealed', () => {
     const { agent, at } = scopeOf({ ...MASKED, concealHidden: true });
     expect(at(WITHOUT).enter(agent, 'Card')).toMatchObject({
       message: "Class 'Card' is not accessible to this agent",
@@ -76,10 +76,10 @@ describe('a class whose rules name fields that it does not have', () => {
   });
 
   it('is open again, once it has them', () => {
-    const { agent, at, told } = scopeOf(MASKED);
+    const { agent, at, reported } = scopeOf(MASKED);
     expect(isRefusal(at(WITHOUT).enter(agent, 'Card'))).toBe(true);
     expect(isRefusal(at(WITH).enter(agent, 'Card'))).toBe(false);
-    expect(told).toEqual([['policy.classes.Card.masks.social_no'], []]);
+    expect(reported).toEqual([['policy.classes.Card.masks.social_no'], []]);
   });
 
   it('is refused to the agents alone whose filters name them, and to those below', () => {

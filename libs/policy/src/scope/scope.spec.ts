@@ -96,9 +96,9 @@ describe('a tenant that is not the tenantId of the agent', () => {
     ['from', { from: { claim: 'a', other: 1 } }],
     ['bypass', { bypass: 'admin' }],
   ])('is refused as configuration where %s is %j', (member, scope) => {
-    const faults: PolicyIssue[] = [];
-    compileClass('Post', { tenantScope: { field: 'orgId', ...scope } }, faults);
-    expect(faults).toEqual([
+    const issues: PolicyIssue[] = [];
+    compileClass('Post', { tenantScope: { field: 'orgId', ...scope } }, issues);
+    expect(issues).toEqual([
       { path: `policy.classes.Post.tenantScope.${member}`, message: expect.stringContaining('expected') },
     ]);
   });
@@ -151,11 +151,11 @@ describe('tenant scope', () => {
   });
 
   it('says of a foreign id what it says of a missing one, and to the audit alone which it was', () => {
-    const [{ cause: foreign, ...told }, { cause: missing, ...other }] = [
+    const [{ cause: foreign, ...answered }, { cause: missing, ...other }] = [
       refusals.notTenantsRows('Post', ['x'], 'foreign'),
       refusals.notTenantsRows('Post', ['x'], 'missing'),
     ];
-    expect(told).toEqual(other);
+    expect(answered).toEqual(other);
     expect([foreign, missing]).toEqual(['foreign', 'missing']);
     expect(refusals.notTenantsRows('Post', ['x', 'y']).message).toContain("under the id: 'x', 'y'");
   });

@@ -336,7 +336,7 @@ describe('what a search looks through', () => {
     expect(codeOf(() => searchedField(name, access(null), 'fields'))).toBe(code);
   });
 
-  it('tells a denied field from a protected one', () => {
+  it('distinguishes a denied field from a protected one', () => {
     expect(codeOf(() => searchedField('secret', access(['title']), 'fields'))).toBe('field_denied');
     expect(codeOf(() => searchedField('secret', access(['title', 'secret'], ['secret']), 'fields'))).toBe(
       'protected_field_ref',
