@@ -7,7 +7,7 @@ import http from 'node:http';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { compare } from './load.mjs';
+import { interleaved, median } from './load.mjs';
 import { Conversation } from './peers/conversation.mjs';
 import { folderWith, residentMegabytes, root, start } from './processes.mjs';
 
@@ -20,7 +20,8 @@ if (!existsSync(join(folder, 'node_modules/.package-lock.json'))) {
 const { SERVERS } = await import('./peers/servers.mjs');
 
 const STARTS = 3;
-const COUNT = Number(process.argv[2] ?? 500);
+const COUNT = Number(process.argv[2] ?? 100);
+const ROUNDS = 15;
 /** Of a database that is there already; it must be empty, and keeps the rows. */
 const DATABASE = 'parley_bench';
 const cli = join(root, 'dist/bundle/cli.js');
@@ -39,8 +40,6 @@ async function openDatabase() {
   if (seeded.status !== 0) console.error(`rows were there before: ${seeded.stderr.trim()}`);
   return { uri: database.url, database: DATABASE, stop: database.stop };
 }
-
-const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
 
 /** Starts everything once for each round, so that noise falls on all alike; those of the last round stay. */
 async function startAll(database) {
@@ -66,8 +65,11 @@ async function prove(server, database) {
   const { content } = await talk.result('tools/call', calls.find);
   const found = JSON.stringify(content).match(/vinyl/g)?.length ?? 0;
   const counted = JSON.stringify(await talk.result('tools/call', calls.count));
+  const grouped = JSON.stringify(await talk.result('tools/call', calls.group));
   const listed = Buffer.byteLength(JSON.stringify(await talk.result('tools/list')));
-  if (found < 10 || !/\d/.test(counted)) throw new Error(`${server.name} does not do the work: ${counted}`);
+  const groups = grouped.match(/_id/g)?.length ?? 0;
+  if (found < 10 || !/\d/.test(counted) || groups < 10)
+    throw new Error(`${server.name} does not do the work: ${counted} ${grouped}`);
   return { talk, calls, listed };
 }
 
@@ -93,17 +95,26 @@ const works = {
   'initialize, initialized, tools/list, end': servers.map((server) => opening(server)),
   'find of ten rows': servers.map((server, at) => calling(server, proven[at].talk, proven[at].calls.find)),
   count: servers.map((server, at) => calling(server, proven[at].talk, proven[at].calls.count)),
+  'ten groups': servers.map((server, at) => calling(server, proven[at].talk, proven[at].calls.group)),
 };
 const rows = [];
-for (const [name, each] of Object.entries(works)) {
-  const figures = await compare(
-    servers.map((server, at) => ({ cpuSeconds: server.cpuSeconds, work: each[at] })),
-    { count: COUNT },
-  );
-  rows.push([
-    `${name}: ms CPU (per second)`,
-    ...figures.map(({ cpu, perSecond }) => `${(cpu / 1000).toFixed(2)} (${perSecond.toFixed(0)})`),
-  ]);
+const pairs = Object.values(works).map((each) => ({
+  count: COUNT,
+  candidates: servers.map(({ cpuSeconds }, at) => ({ cpuSeconds, work: each[at] })),
+}));
+const figures = await interleaved(pairs, { rounds: ROUNDS, warmUp: 5 });
+const target = { '@rekog/mcp-nest': [4, 2, 2, 2], 'mongodb-mcp-server': [14, 4, 3, 3] };
+for (const [at, name] of Object.keys(works).entries()) {
+  const own = figures[at].at(-1);
+  rows.push([`${name}: ms CPU`, ...figures[at].map((cpu) => (median(cpu) / 1000).toFixed(2))]);
+  // How much dearer each of the others is in the same round.
+  const dearer = figures[at].map((cpu, server) => {
+    if (cpu === own) return '';
+    const ratio = median(cpu.map((value, round) => value / own[round]));
+    const wanted = target[servers[server].name.split(' ')[0]]?.[at];
+    return `${ratio.toFixed(2)} ×${wanted ? ` (≥ ${wanted} ×: ${ratio >= wanted ? 'met' : 'MISSED'})` : ''}`;
+  });
+  rows.push(['  against Parley', ...dearer]);
 }
 rows.push(['memory after that, MB', ...servers.map(({ pid }) => residentMegabytes(pid).toFixed(0))]);
 rows.push(['ready after, s', ...servers.map(({ ready }) => (ready / 1000).toFixed(1))]);

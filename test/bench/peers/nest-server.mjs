@@ -4,8 +4,8 @@ import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Payload } from '@nestjs/microservices';
 import { McpController, McpStrategy, StreamableHttpTransport, Tool } from '@rekog/mcp-nest';
-import { countRows, findRows, openRows } from './rows.mjs';
-import { COUNT, FIND } from './tool-texts.mjs';
+import { countRows, findRows, groupRows, openRows } from './rows.mjs';
+import { COUNT, FIND, GROUP } from './tool-texts.mjs';
 
 const rows = await openRows();
 const text = (value) => ({ content: [{ type: 'text', text: JSON.stringify(value) }] });
@@ -18,10 +18,15 @@ class RowsController {
   async count(args) {
     return text(await countRows(rows, args));
   }
+
+  async group(args) {
+    return text(await groupRows(rows, args));
+  }
 }
 for (const [name, { description, inputSchema }] of [
   ['find', FIND],
   ['count', COUNT],
+  ['group', GROUP],
 ]) {
   const method = Object.getOwnPropertyDescriptor(RowsController.prototype, name);
   Reflect.defineMetadata('design:paramtypes', [Object], RowsController.prototype, name);

@@ -6,8 +6,8 @@ import {
   toNodeHandler,
 } from '@modelcontextprotocol/node';
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
-import { countRows, findRows, openRows } from './rows.mjs';
-import { COUNT, FIND } from './tool-texts.mjs';
+import { countRows, findRows, groupRows, openRows } from './rows.mjs';
+import { COUNT, FIND, GROUP } from './tool-texts.mjs';
 
 const rows = await openRows();
 const text = (value) => ({ content: [{ type: 'text', text: JSON.stringify(value) }] });
@@ -16,6 +16,7 @@ const handler = createMcpHandler(() => {
   const server = new McpServer({ name: 'plain', version: '1.0.0' });
   server.registerTool('find', FIND, async (args) => text(await findRows(rows, args)));
   server.registerTool('count', COUNT, async (args) => text(await countRows(rows, args)));
+  server.registerTool('group', GROUP, async (args) => text(await groupRows(rows, args)));
   return server;
 });
 const answer = toNodeHandler(handler);

@@ -16,6 +16,10 @@ export function findRows(database, { collection, filter, limit }) {
     .toArray();
 }
 
+export function groupRows(database, { collection, pipeline }) {
+  return database.collection(collection).aggregate(pipeline, LIMIT).toArray();
+}
+
 export function countRows(database, { collection, query }) {
   return database.collection(collection).countDocuments(query, LIMIT);
 }

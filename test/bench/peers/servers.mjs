@@ -11,7 +11,12 @@ const KEY = 'bench-key';
 const TENANT = 'northside';
 const filter = { format: 'vinyl', orgId: TENANT };
 
+/** Ten groups. */
+const groups = [{ $group: { _id: '$stock', n: { $sum: 1 } } }, { $sort: { _id: 1 } }, { $limit: 10 }];
+const pipeline = [{ $match: { orgId: TENANT } }, ...groups];
+
 const ofCollection = {
+  group: { name: 'group', arguments: { collection: 'Listing', pipeline } },
   find: { name: 'find', arguments: { collection: 'Listing', filter, limit: 10 } },
   count: { name: 'count', arguments: { collection: 'Listing', query: filter } },
 };
@@ -57,14 +62,14 @@ export const SERVERS = [
     name: 'SDK on node:http',
     start: built('plain-sdk.mjs'),
     calls: () => ofCollection,
-    notes: 'two tools over the driver; no callers, policy, audit or limits',
+    notes: 'three tools over the driver; no callers, policy, audit or limits',
   },
   {
     name: '@rekog/mcp-nest 2.0.5',
     start: built('nest-server.mjs'),
     calls: () => ofCollection,
     notes:
-      'the same two tools; no callers, policy, audit or limits, unless guards of the application add them',
+      'the same three tools; no callers, policy, audit or limits, unless guards of the application add them',
   },
   {
     name: 'mongodb-mcp-server 3.0.4',
@@ -74,6 +79,7 @@ export const SERVERS = [
       return {
         find: { name: 'find', arguments: { ...where, filter, limit: 10 } },
         count: { name: 'count', arguments: { ...where, query: filter } },
+        group: { name: 'aggregate', arguments: { ...where, pipeline } },
       };
     },
     notes:
@@ -88,6 +94,7 @@ export const SERVERS = [
         name: 'query_class',
         arguments: { class_name: 'Listing', where: { format: 'vinyl' }, limit: 10 },
       },
+      group: { name: 'aggregate', arguments: { class_name: 'Listing', pipeline: groups } },
       count: { name: 'count_objects', arguments: { class_name: 'Listing', where: { format: 'vinyl' } } },
     }),
     notes: 'API key, tenant and field policy, rate limit, audit record and log line for each call',

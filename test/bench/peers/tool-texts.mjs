@@ -1,4 +1,4 @@
-// The two tools of the servers that bring none.
+// The tools of the servers that bring none.
 import { z } from 'zod';
 
 const filter = z.record(z.string(), z.unknown());
@@ -6,6 +6,10 @@ const filter = z.record(z.string(), z.unknown());
 export const FIND = {
   description: 'Finds documents of a collection',
   inputSchema: z.object({ collection: z.string(), filter, limit: z.number().int().min(1).max(1000) }),
+};
+export const GROUP = {
+  description: 'Runs an aggregation over a collection',
+  inputSchema: z.object({ collection: z.string(), pipeline: z.array(filter).max(20) }),
 };
 export const COUNT = {
   description: 'Counts documents of a collection',
