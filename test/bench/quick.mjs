@@ -1,5 +1,6 @@
 // `npm run bench -- --quick`: what a call costs against a bare handler in the same run, compared with the ratios that were
-// recorded last (recorded.json). Fails when one fell by more than 20 %, or all together by more than 15 %.
+// recorded last (recorded.json). Fails when one fell by more than 20 %, or all together by more than 15 %; on a busy machine only
+// when all together fell by more than 18 %.
 // `--record` writes the ratios of this run down; `--slowed 0.3` makes the service that much slower, to see that it is noticed.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
@@ -15,17 +16,20 @@ const { values } = parseArgs({
 /** What may be lost of one ratio, and of all of them together: noise falls on one, a slower path of calls on all. */
 const FALL = 0.8;
 const FALL_OF_ALL = 0.85;
+/** With more than twice as much to do as it has cores, the machine makes single ratios worse: then only all together decide. */
+const BUSY = 2 * cpus().length;
+const FALL_WHEN_BUSY = 0.82;
 /** From here on the record says too little about what there is to lose. */
 const GAIN = 1.25;
 const ROUNDS = 16;
 const COUNT = 100;
-const SECONDS = 25;
+const SECONDS = 20;
 
 const file = join(root, 'test/bench/recorded.json');
 const recorded = JSON.parse(readFileSync(file, 'utf8'));
 const WORK = [
   ...WORKS.map((work) => ({ ...work, count: COUNT * (work.count ?? 1) })),
-  { ...THOUSAND, count: 8 },
+  { ...THOUSAND, count: 16 },
 ];
 
 async function startSides(uri) {
@@ -53,15 +57,23 @@ async function measured(uri) {
   return figures.map(([own, base]) => base.map((cpu, round) => cpu / own[round]));
 }
 
+/** What the median is at most, with a probability of 97 %: a few rounds on a busy machine say little about one work. */
+function atMost(rounds) {
+  const sorted = rounds.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length / 2 + Math.sqrt(sorted.length)))];
+}
+
 /** Each work against its record, and all together. */
 function judged(ratios) {
   const lines = WORK.map(({ name }, at) => {
     const ratio = median(ratios[at]);
-    const before = recorded.ratios[name];
-    return { name, ratio, before, kept: before === undefined ? 1 : ratio / before };
+    const before = recorded.ratios[name] ?? ratio;
+    return { name, ratio, before, kept: ratio / before, atBest: atMost(ratios[at]) / before };
   });
   const kept = Math.exp(lines.reduce((sum, line) => sum + Math.log(line.kept), 0) / lines.length);
-  return { lines, kept, fell: kept < FALL_OF_ALL || lines.some((line) => line.kept < FALL) };
+  const busy = loadavg()[0] > BUSY;
+  const fell = busy ? kept < FALL_WHEN_BUSY : kept < FALL_OF_ALL || lines.some(({ atBest }) => atBest < FALL);
+  return { lines, kept, fell, limit: busy ? FALL_WHEN_BUSY : FALL_OF_ALL };
 }
 
 const began = performance.now();
@@ -77,10 +89,11 @@ if (result.fell && !values.record) {
 await database.stop();
 
 const width = Math.max(...WORK.map(({ name }) => name.length));
-for (const { name, ratio, before, kept } of result.lines) {
-  const said = kept < FALL ? 'FELL' : kept > GAIN ? 'better: record it with --record' : 'held';
-  const against = before === undefined ? 'not recorded' : `recorded ${before.toFixed(3)}  ${kept.toFixed(2)}`;
-  console.log(`${name.padEnd(width)}  ${ratio.toFixed(3)} of bare  ${against}  ${said}`);
+for (const { name, ratio, before, kept, atBest } of result.lines) {
+  const said = atBest < FALL ? 'FELL' : kept > GAIN ? 'better: record it with --record' : 'held';
+  console.log(
+    `${name.padEnd(width)}  ${ratio.toFixed(3)} of bare  recorded ${before.toFixed(3)}  ${kept.toFixed(2)}  ${said}`,
+  );
 }
 console.log(
   `all together ${result.kept.toFixed(2)} of what was recorded; ${((performance.now() - began) / 1000).toFixed(0)} s, ` +
@@ -92,7 +105,7 @@ if (values.record) {
   writeFileSync(file, `${JSON.stringify({ node, ratios: kept }, null, 2)}\n`);
 } else if (result.fell) {
   console.log(
-    `FELL: one by more than ${percent(FALL)}, or all together by more than ${percent(FALL_OF_ALL)}`,
+    `FELL: one by more than ${percent(FALL)}, or all together by more than ${percent(result.limit)}`,
   );
   process.exitCode = 1;
 }
