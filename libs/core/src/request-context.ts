@@ -17,6 +17,11 @@ export interface RequestContext {
   readonly signal: AbortSignal;
   /** Whether `signal` has aborted, for a request that makes its signal when it is first read. Default: ask the signal. */
   readonly aborted?: boolean;
+  /**
+   * Calls the listener once when the request ends. Default: an event of the signal.
+   * @returns removes the listener
+   */
+  readonly onAbort?: (listener: () => void) => () => void;
   /** `[A-Za-z0-9._-]{1,128}`; connects audit records and database comments. Never an identity. */
   readonly correlationId?: string | undefined;
   /** Receives the decisions of the gates. Default none. */
@@ -65,6 +70,14 @@ export interface RequestContext {
 /** Whether the request has ended. A signal that nobody listens to is not made for the question. */
 export function isAborted(context: RequestContext): boolean {
   return context.aborted ?? context.signal.aborted;
+}
+
+/** Calls the listener once when the request ends. @returns removes the listener */
+export function whenAborted(context: RequestContext, listener: () => void): () => void {
+  if (context.onAbort) return context.onAbort(listener);
+  const { signal } = context;
+  signal.addEventListener('abort', listener, { once: true });
+  return () => signal.removeEventListener('abort', listener);
 }
 
 /** What a derived request has of its own. */
@@ -130,6 +143,10 @@ class DerivedRequest implements RequestContext {
 
   get aborted(): boolean {
     return isAborted(this.request);
+  }
+
+  onAbort(listener: () => void): () => void {
+    return whenAborted(this.request, listener);
   }
 
   /** Also where it is taken out of the object. */

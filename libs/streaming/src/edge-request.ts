@@ -57,6 +57,7 @@ export class EdgeRequest implements RequestContext, ClientLink {
   /** Created when the signal is first read: most calls need none. */
   private controller: AbortController | null = null;
   private reason: string | null = null;
+  private listeners: Set<() => void> | null = null;
   /** Created by the first report. */
   private updates: Subject<CallUpdate> | null = null;
   private unsent: { readonly error: unknown } | null = null;
@@ -101,6 +102,15 @@ export class EdgeRequest implements RequestContext, ClientLink {
     if (this.reason !== null) return;
     this.reason = reason;
     this.controller?.abort(reason);
+    const listeners = [...(this.listeners ?? [])];
+    this.listeners = null;
+    for (const listener of listeners) listener();
+  }
+
+  onAbort(listener: () => void): () => void {
+    this.listeners ??= new Set();
+    this.listeners.add(listener);
+    return () => this.listeners?.delete(listener);
   }
 
   get trace() {

@@ -1,6 +1,14 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
-import { FairQueue, NoCapacityError, type Refusal, refusals, Refused, type RequestContext } from '#core';
+import {
+  FairQueue,
+  NoCapacityError,
+  type Refusal,
+  refusals,
+  Refused,
+  type RequestContext,
+  whenAborted,
+} from '#core';
 import { Policies, PolicyCache } from '#policy';
 import {
   compileCanaries,
@@ -216,23 +224,23 @@ export class DeadlineInterceptor implements Interceptor {
     if (!(outcome instanceof Promise)) return outcome;
     return new Promise((resolve, reject) => {
       const { context, clock, definition } = run;
-      const { signal } = context;
       const end = () => {
         clock.stop();
-        signal.removeEventListener('abort', gone);
+        removeListener();
       };
       const refuse = (refused: Refused) => {
         end();
         reject(refused);
         run.abort(refused.refusal.code);
       };
-      const gone = () => refuse(new Refused(refusals.cancelled(cancelReason(signal))));
+      const gone = () => refuse(new Refused(refusals.cancelled(cancelReason(context.signal))));
       const late = () => {
         const refusal = refusals.toolTimedOut(run.name, run.seconds);
         // A write that was sent continues.
         const writes = (definition?.needs ?? []).length > 0;
         refuse(new Refused(writes ? refusals.outcomeUnknown(refusal) : refusal));
       };
+      const removeListener = whenAborted(context, gone);
       outcome.then(
         (ended) => {
           end();
@@ -245,7 +253,6 @@ export class DeadlineInterceptor implements Interceptor {
       );
       if (run.isCancelled) return gone();
       clock.start(run.seconds * 1000, late);
-      signal.addEventListener('abort', gone, { once: true });
     });
   }
 }

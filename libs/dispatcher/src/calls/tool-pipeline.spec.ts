@@ -1,0 +1,198 @@
+import fc from 'fast-check';
+import { describe, expect, it, vi } from 'vitest';
+import {
+  Agent,
+  compileAgentDefinition,
+  InternalRequest,
+  refusals,
+  Refused,
+  type RequestContext,
+} from '#core';
+import type { ToolHandler, ToolOutcome } from '#tools';
+import { NO_SEARCH, SmallRecords, smallTool } from '../contracts/kernel-under-test.js';
+import { compilePolicy, Policies } from '#policy';
+import { DeadlineInterceptor, OutcomeInterceptor, ResultInterceptor } from './interceptors.js';
+import { ToolPipeline } from './tool-pipeline.js';
+import { after, type CallSources, type Guard, type Interceptor, ToolRun } from './tool-run.js';
+
+const agent = new Agent({ shape: compileAgentDefinition('a', {}), principal: 'p' });
+const policies = new Policies(compilePolicy({}).policy);
+const sources = {
+  policies,
+  records: new SmallRecords({}),
+  search: { for: () => NO_SEARCH },
+} as unknown as CallSources;
+const DONE: ToolOutcome = { ok: true, data: 1, text: '1', structured: false };
+
+function runOf(handler: ToolHandler, context: RequestContext = new InternalRequest(agent), timeout = 30) {
+  const definition = smallTool('query_class', { timeout });
+  return new ToolRun('query_class', {}, context, { definition, handler }, sources, null, undefined);
+}
+
+type Verdict = 'passes' | 'refuses' | 'throws';
+interface Step {
+  readonly kind: 'guard' | 'interceptor';
+  readonly verdict: Verdict;
+  readonly later: boolean;
+}
+
+const steps = fc.array(
+  fc.record({
+    kind: fc.constantFrom('guard' as const, 'interceptor' as const),
+    verdict: fc.constantFrom<Verdict>('passes', 'passes', 'passes', 'refuses', 'throws'),
+    later: fc.boolean(),
+  }),
+  { maxLength: 8 },
+);
+
+const refusal = (at: number) => refusals.cancelled(`step ${at}`);
+
+function guardOf({ verdict, later }: Step, at: number, seen: string[]): Guard {
+  const answer = () => {
+    seen.push(`guard ${at}`);
+    if (verdict === 'throws') throw new Refused(refusal(at));
+    return verdict === 'refuses' ? refusal(at) : null;
+  };
+  return { gate: `g${at}`, check: () => (later ? Promise.resolve().then(answer) : answer()) };
+}
+
+function interceptorOf({ later }: Step, at: number, seen: string[]): Interceptor<unknown> {
+  const leaves = (word: string) => seen.push(`${word} ${at}`);
+  return {
+    intercept: (_run, next) => {
+      leaves('enters');
+      return after(
+        () => (later ? behind(next) : next()),
+        (outcome) => {
+          leaves('leaves');
+          return outcome as ToolOutcome;
+        },
+        (error) => {
+          leaves('fails');
+          throw error;
+        },
+      );
+    },
+  };
+}
+
+async function behind(next: () => unknown): Promise<unknown> {
+  await Promise.resolve();
+  return next();
+}
+
+/** What happens, said plainly: in order, and back through the interceptors that were entered. */
+function expected(list: readonly Step[]): { readonly seen: string[]; readonly ends: unknown } {
+  const seen: string[] = [];
+  const entered: number[] = [];
+  const back = (word: string) => {
+    for (const at of entered.toReversed()) seen.push(`${word} ${at}`);
+  };
+  for (const [at, { kind, verdict }] of list.entries()) {
+    if (kind === 'interceptor') {
+      seen.push(`enters ${at}`);
+      entered.push(at);
+      continue;
+    }
+    seen.push(`guard ${at}`);
+    if (verdict === 'passes') continue;
+    back(verdict === 'throws' ? 'fails' : 'leaves');
+    return { seen, ends: { ok: false, refusal: refusal(at) } };
+  }
+  seen.push('handler');
+  back('leaves');
+  return { seen, ends: DONE };
+}
+
+describe('the pipeline of a call', () => {
+  it('runs its list in order, whichever steps wait: a refusal never reaches what is behind it', async () => {
+    await fc.assert(
+      fc.asyncProperty(steps, async (list) => {
+        const seen: string[] = [];
+        const made = list.map((step, at) =>
+          step.kind === 'guard' ? guardOf(step, at, seen) : interceptorOf(step, at, seen),
+        );
+        const run = runOf(() => {
+          seen.push('handler');
+          return DONE;
+        });
+        const pipeline = new ToolPipeline([new OutcomeInterceptor(), ...made]);
+        expect({ ends: await pipeline.run(run), seen }).toEqual(expected(list));
+      }),
+    );
+  });
+
+  it('waits for nothing where no step waits', () => {
+    const quick: Step = { kind: 'guard', verdict: 'passes', later: false };
+    const made = [0, 1, 2].map((at) => guardOf(quick, at, []));
+    expect(new ToolPipeline([new OutcomeInterceptor(), ...made]).run(runOf(() => DONE))).toBe(DONE);
+  });
+
+  it('makes neither a call nor a signal for what a guard refuses', () => {
+    const run = runOf(() => DONE);
+    const made = vi.spyOn(globalThis, 'AbortController');
+    const guard = guardOf({ kind: 'guard', verdict: 'refuses', later: false }, 0, []);
+    expect(new ToolPipeline([new OutcomeInterceptor(), guard]).run(run)).toMatchObject({ ok: false });
+    expect(made).not.toHaveBeenCalled();
+    made.mockRestore();
+  });
+
+  it('waits for a promise of another library', async () => {
+    const events = { emit: () => true } as never;
+    const pipeline = new ToolPipeline([new ResultInterceptor(policies, events)]);
+    // oxlint-disable-next-line unicorn/no-thenable
+    const thenable = { then: (resolve: (value: unknown) => void) => resolve({ held: 1 }) };
+    expect(await pipeline.run(runOf(() => thenable))).toMatchObject({ ok: true, data: { held: 1 } });
+  });
+});
+
+describe('the deadline of a run', () => {
+  const pipeline = new ToolPipeline([new OutcomeInterceptor(), new DeadlineInterceptor()]);
+
+  it('ends the run at its time-out, and aborts what it started', async () => {
+    let signal: AbortSignal | undefined;
+    const run = runOf(
+      (_args, call) => {
+        signal = call.signal;
+        return new Promise(() => undefined);
+      },
+      undefined,
+      0.01,
+    );
+    expect(await pipeline.run(run)).toMatchObject({ ok: false, refusal: { code: 'timeout' } });
+    expect(signal).toMatchObject({ aborted: true, reason: 'timeout' });
+  });
+
+  it('ends the run with its request, before or while its handler runs', async () => {
+    const ends = new AbortController();
+    const context = { agent, signal: ends.signal, progress: () => undefined };
+    const running = pipeline.run(runOf(() => new Promise(() => undefined), context));
+    ends.abort('client_disconnect');
+    const cancelled = { ok: false, refusal: { code: 'cancelled' } };
+    expect(await running).toMatchObject(cancelled);
+    const handler = vi.fn<ToolHandler>();
+    expect(await pipeline.run(runOf(handler, context))).toMatchObject(cancelled);
+    expect(handler).not.toHaveBeenCalled();
+  });
+
+  it('lets the run pass that was in time, and leaves no listener behind', async () => {
+    const listeners = new Set<() => void>();
+    const context: RequestContext = {
+      agent,
+      signal: new AbortController().signal,
+      aborted: false,
+      onAbort: (listener) => {
+        listeners.add(listener);
+        return () => listeners.delete(listener);
+      },
+      progress: () => undefined,
+    };
+    const run = runOf(async () => {
+      await Promise.resolve();
+      expect(listeners.size).toBe(1);
+      return DONE;
+    }, context);
+    expect(await pipeline.run(run)).toBe(DONE);
+    expect(listeners.size).toBe(0);
+  });
+});
