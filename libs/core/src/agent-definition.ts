@@ -5,8 +5,8 @@ import {
   type NameFilterOptions,
   parseClassFilters,
   parseNameFilter,
+  canonicalClassName,
 } from './filters.js';
-import { canonicalClassName } from './class-names.js';
 import { impersonationLabel, isTier, type Tier } from './identity.js';
 import { type BudgetOptions, compileBudget, type DataBudget } from './data-budget.js';
 import {

@@ -1,4 +1,4 @@
-import { canonicalClassName } from './class-names.js';
+import { canonicalClassName } from './filters.js';
 
 /** The identity under which data is read. Exactly one per agent; never taken from tool arguments. */
 export type Identity =

@@ -1,7 +1,6 @@
 export * from './agent.js';
 export * from './agent-definition.js';
 export * from './request-context.js';
-export * from './class-names.js';
 export * from './client-requests.js';
 export * from './current-agents.js';
 export * from './data-budget.js';

@@ -1,4 +1,3 @@
-export * from './client-capabilities.js';
 export {
   AgentIntrospection,
   type DescribedAgent,
@@ -9,7 +8,7 @@ export {
 export { FilterNames } from './agents/filter-names.js';
 export { MetadataAudit, type AuditedMetadata } from './agents/metadata-audit.js';
 export { SubAgents } from './agents/sub-agents.js';
-export * from './json-object.js';
+export * from './json-rpc.js';
 export type { WireRequest } from './client-requests/question-wire.js';
 export { type AskedSoFar, processSecret, SealedText, StateKeys } from './client-requests/request-state.js';
 export * from './dispatcher.module.js';
@@ -17,7 +16,6 @@ export * from './protocol-versions.js';
 export * from './methods/parameter-headers.js';
 export * from './kernel.js';
 export * from './methods/subscription-methods.js';
-export * from './kernel-reply.js';
 export * from './prompts/prompt.js';
 export {
   Prompt as PromptMethod,
@@ -27,7 +25,6 @@ export {
   promptsOf,
 } from './prompts/prompt-registry.js';
 export * from './prompts/built-in-prompts.js';
-export * from './protocol-fault.js';
 export * from './resources/resource-registry.js';
 export { RecordsSource } from './reads/read-accounts.js';
 export * from './tasks/background-calls.js';
@@ -51,6 +48,7 @@ export {
   type ToolCallError,
 } from './calls/tool-callbacks.js';
 export { ParleyExecutionContext, ToolContext } from './calls/tool-context.js';
+export { RUN_HANDED_OVER } from './calls/tool-run.js';
 export {
   RecordingSchemaWriter,
   RecordingSearcher,

@@ -9,26 +9,33 @@ import {
 } from '#core';
 import type { ToolRunner } from '#tools';
 import type { InputRounds } from './client-requests/input-rounds.js';
-import { faultLine, type WarningLog } from './protocol-fault.js';
 import type { RecordsSource } from './reads/read-accounts.js';
-import { isJsonObject, type JsonObject, member } from './json-object.js';
+import { methodTable } from './method-table.js';
+import type { Method } from './methods/method.js';
+import type { ListChanges, ResourceSubscriptions } from './methods/subscription-methods.js';
+import type { PromptRegistry } from './prompts/prompt-registry.js';
+import { type Dialect, dialectOf, FALLBACK_VERSION } from './protocol-versions.js';
+import type { ReadAccounts } from './reads/read-accounts.js';
+import { ResourceRegistry } from './resources/resource-registry.js';
+import type { TaskStore } from './tasks/task-store.js';
 import {
+  faultLine,
+  type WarningLog,
+  isJsonObject,
+  type JsonObject,
+  member,
   type KernelFailure,
   type KernelReply,
   PreparedResult,
   RequestFailure,
   ResultEnvelope,
   StreamedResult,
-} from './kernel-reply.js';
-import { methodTable } from './method-table.js';
-import { existsIn, type Method } from './methods/method.js';
-import type { ListChanges, ResourceSubscriptions } from './methods/subscription-methods.js';
-import type { PromptRegistry } from './prompts/prompt-registry.js';
-import { invalidParams, methodNotFound, ProtocolFault, RPC } from './protocol-fault.js';
-import { dialectOf, FALLBACK_VERSION, LOG_LEVEL_KEY } from './protocol-versions.js';
-import type { ReadAccounts } from './reads/read-accounts.js';
-import { ResourceRegistry } from './resources/resource-registry.js';
-import type { TaskStore } from './tasks/task-store.js';
+  invalidParams,
+  methodNotFound,
+  ProtocolFault,
+  RPC,
+  LOG_LEVEL_KEY,
+} from './json-rpc.js';
 
 export interface KernelOptions {
   readonly tools: ToolRunner;
@@ -171,4 +178,10 @@ export class Kernel {
 /** Refusals outside a tool that the caller caused, as opposed to internal or database errors. */
 function refusedByCaller({ code }: Refusal): boolean {
   return code !== 'internal_error' && code !== 'parse_error' && code !== 'timeout';
+}
+
+/** Whether a revision has the method. */
+function existsIn(method: Method, dialect: Dialect): boolean {
+  if (dialect.era === 'modern') return method.modern;
+  return method.legacySince !== null && dialect.version >= method.legacySince;
 }

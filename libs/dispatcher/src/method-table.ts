@@ -1,7 +1,6 @@
 import type { ToolRunner } from '#tools';
 import type { InputRounds } from './client-requests/input-rounds.js';
 import type { RecordsSource } from './reads/read-accounts.js';
-import type { CacheHint, ResultEnvelope, ServerInfo } from './kernel-reply.js';
 import { CallTool } from './methods/call-tool.js';
 import { Handshake, setLogLevel } from './methods/handshake.js';
 import { ListTools, ToolCatalogue } from './methods/list-tools.js';
@@ -18,6 +17,7 @@ import type { PromptRegistry } from './prompts/prompt-registry.js';
 import type { ReadAccounts } from './reads/read-accounts.js';
 import type { ResourceRegistry } from './resources/resource-registry.js';
 import { type TaskStore, TaskMethods } from './tasks/task-store.js';
+import type { CacheHint, ResultEnvelope, ServerInfo } from './json-rpc.js';
 
 export interface MethodDependencies {
   readonly tools: ToolRunner;

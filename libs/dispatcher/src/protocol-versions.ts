@@ -1,4 +1,5 @@
 import type { Era } from '#core';
+import { isJsonObject, type JsonObject, member, ProtocolFault, RPC } from './json-rpc.js';
 
 export const MODERN_VERSIONS = ['2026-07-28'] as const;
 export const LEGACY_VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const;
@@ -69,9 +70,60 @@ export function dialectOf(era: Era, version: string): Dialect {
   );
 }
 
-/** Names that the stateless revisions reserve inside `_meta`. */
-export const PROTOCOL_VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
-export const CLIENT_CAPABILITIES_KEY = 'io.modelcontextprotocol/clientCapabilities';
-export const LOG_LEVEL_KEY = 'io.modelcontextprotocol/logLevel';
-export const SERVER_INFO_KEY = 'io.modelcontextprotocol/serverInfo';
-export const SUBSCRIPTION_ID_KEY = 'io.modelcontextprotocol/subscriptionId';
+const DECLARED: JsonObject = Object.freeze({});
+
+/** The declared members, each as an empty object: their content is never read. */
+function declared(value: unknown, names: readonly string[]): JsonObject {
+  return Object.fromEntries(
+    names.filter((name) => isJsonObject(member(value, name))).map((name) => [name, DECLARED]),
+  );
+}
+
+/**
+ * An empty object means forms, so the result must not be empty when the client declares other modes; `form: false`
+ * counts as another mode.
+ */
+function elicitation(value: unknown): unknown {
+  if (!isJsonObject(value)) return true;
+  const modes = declared(value, ['form', 'url']);
+  return Object.keys(modes).length > 0 || Object.keys(value).length === 0 ? modes : { form: false };
+}
+
+/**
+ * The client capabilities that the server uses, without the rest: a few dozen bytes, whatever the client sent. They are
+ * stored with sessions and tasks.
+ */
+export function knownCapabilities(given: unknown): JsonObject {
+  if (!isJsonObject(given)) return {};
+  const extensions = declared(given.extensions, [TASKS_EXTENSION, VIEWS_EXTENSION]);
+  return {
+    ...declared(given, ['roots']),
+    ...(isJsonObject(given.sampling) && { sampling: declared(given.sampling, ['tools']) }),
+    ...(Boolean(given.elicitation) && { elicitation: elicitation(given.elicitation) }),
+    ...(Object.keys(extensions).length > 0 && { extensions }),
+  };
+}
+
+/** Name of the extension in capabilities (MCP Apps 2026-01-26). */
+export const VIEWS_EXTENSION = 'io.modelcontextprotocol/ui';
+
+/**
+ * Whether the client declares that it shows the views of tools. Revisions up to 2025-06-18 are frozen without
+ * extensions.
+ */
+export function showsViews(capabilities: JsonObject, { additions }: Dialect): boolean {
+  return additions && isJsonObject(member(member(capabilities, 'extensions'), VIEWS_EXTENSION));
+}
+
+/** Name of the extension in capabilities (MCP 2026-07-28, extensions/tasks). */
+export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
+
+/** Whether the client of this request declares support for tasks. */
+export function declaresTasks(capabilities: JsonObject, { era }: Dialect): boolean {
+  return era === 'modern' && isJsonObject(member(member(capabilities, 'extensions'), TASKS_EXTENSION));
+}
+
+export function tasksNotDeclared(): ProtocolFault {
+  const data = { requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } } };
+  return new ProtocolFault(RPC.missingCapability, 'Missing required client capability', data, 400);
+}

@@ -20,10 +20,9 @@ import {
 import { Policies } from '#policy';
 import type { ToolOutcome } from '#tools';
 import { InputRequired } from '../client-requests/client-requests.js';
-import { ProtocolFault, RPC } from '../protocol-fault.js';
-import { ContinuesAsTask } from '../tasks/task-store.js';
 import { ToolCallbacks } from './tool-callbacks.js';
-import type { CallNotes } from './tool-run.js';
+import { type CallNotes, ContinuesAsTask } from './tool-run.js';
+import { ProtocolFault, RPC } from '../json-rpc.js';
 
 export interface FinishedRun {
   readonly tool: string;
@@ -96,7 +95,7 @@ export class CallJournal {
       },
       correlationId,
       traceId: telemetry?.traceId,
-      resultBytes: outcome.ok ? Buffer.byteLength(outcome.text) : null,
+      resultBytes: outcome.ok ? (notes.use?.bytes ?? Buffer.byteLength(outcome.text)) : null,
       use: notes.use,
       approver: notes.approver,
       embedding: notes.embedding,

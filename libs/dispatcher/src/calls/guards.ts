@@ -21,9 +21,8 @@ import {
 } from '#tools';
 import { Approver, type DecisionGround, previewOf } from './approval.js';
 import { DataBudgets } from './data-budgets.js';
-import type { Awaitable, Guard, ToolRun } from './tool-run.js';
-import { tasksNotDeclared } from '../client-capabilities.js';
-import { beginsTask, ContinuesAsTask } from '../tasks/task-store.js';
+import { type Awaitable, type Guard, type ToolRun, beginsTask, ContinuesAsTask } from './tool-run.js';
+import { tasksNotDeclared } from '../protocol-versions.js';
 
 /** Consumes one call of the principal's rate limit. */
 @Injectable()

@@ -22,8 +22,14 @@ import {
 import { CallJournal, failedRun, refusalByProtocol } from './call-journal.js';
 import { DataBudgets } from './data-budgets.js';
 import { cancelReason } from './guards.js';
-import { after, type Awaitable, type Interceptor, type ToolRun } from './tool-run.js';
-import { ContinuesAsTask, RUN_HANDED_OVER } from '../tasks/task-store.js';
+import {
+  after,
+  type Awaitable,
+  type Interceptor,
+  type ToolRun,
+  ContinuesAsTask,
+  RUN_HANDED_OVER,
+} from './tool-run.js';
 
 /** Records the outcome of every call, refusals by guards and calls that end in a protocol error included. */
 @Injectable()

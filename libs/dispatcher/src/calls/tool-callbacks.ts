@@ -1,8 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { type Agent, type Refusal, Refused } from '#core';
 import type { ToolOutcome } from '#tools';
-import { after, type Awaitable, type Guard, type Interceptor, type ToolRun } from './tool-run.js';
-import { beginsTask } from '../tasks/task-store.js';
+import { after, type Awaitable, type Guard, type Interceptor, type ToolRun, beginsTask } from './tool-run.js';
 
 /** A call as callbacks receive it. `args` is a copy, so a callback cannot change the run. */
 export interface AnnouncedCall {

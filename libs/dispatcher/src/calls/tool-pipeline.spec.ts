@@ -9,8 +9,8 @@ import {
   type RequestContext,
 } from '#core';
 import type { ToolHandler, ToolOutcome } from '#tools';
-import { NO_SEARCH, SmallRecords, smallTool } from '../contracts/kernel-under-test.js';
 import { compilePolicy, Policies } from '#policy';
+import { NO_SEARCH, SmallRecords, smallTool } from '../contracts/kernel-under-test.js';
 import { DeadlineInterceptor, OutcomeInterceptor, ResultInterceptor } from './interceptors.js';
 import { ToolPipeline } from './tool-pipeline.js';
 import { after, type CallSources, type Guard, type Interceptor, ToolRun } from './tool-run.js';

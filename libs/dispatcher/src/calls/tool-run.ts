@@ -32,7 +32,6 @@ import type {
   ToolSwitches,
 } from '#tools';
 import { type BudgetedCall, CallMeter, meters } from './data-budgets.js';
-import { ContinuesAsTask } from '../tasks/task-store.js';
 
 /** A value that is there already, or arrives later. A call waits only where something arrives later. */
 export type Awaitable<T> = T | Promise<T>;
@@ -314,3 +313,29 @@ class RunClock {
     this.remaining = Math.max(0, this.remaining - (performance.now() - this.since));
   }
 }
+
+/** Ends a run that continues as a task. It is not a failure: the kernel converts it into the answer. */
+export class ContinuesAsTask extends Error {
+  override readonly name = 'ContinuesAsTask';
+  /** Who approved the call, if approval was required: for the records of its later runs. */
+  approver: string | undefined;
+
+  constructor() {
+    super('the call goes on as a task');
+  }
+}
+
+/** Whether the call continues as a task before its handler runs. */
+export function beginsTask({
+  definition,
+  context,
+}: {
+  readonly definition: Pick<ToolDefinition, 'task'> | undefined;
+  readonly context: Pick<RequestContext, 'background'>;
+}): boolean {
+  const always = definition?.task === 'required' || definition?.task === 'optional';
+  return always && context.background === 'offered';
+}
+
+/** Why a run ended that another worker continues: that worker records the outcome. */
+export const RUN_HANDED_OVER = 'run_handed_over';

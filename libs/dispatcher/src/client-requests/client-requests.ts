@@ -20,9 +20,8 @@ import {
   type WireRequest,
 } from './question-wire.js';
 import type { AskedSoFar, OpenedState } from './request-state.js';
-import { digestOf, type JsonObject, member } from '../json-object.js';
-import { invalidParams, ProtocolFault, RPC } from '../protocol-fault.js';
 import type { Dialect } from '../protocol-versions.js';
+import { digestOf, type JsonObject, member, invalidParams, ProtocolFault, RPC } from '../json-rpc.js';
 
 /**
  * Ends a run whose client requests must be answered first. It is not a failure and is not logged: the kernel converts

@@ -2,9 +2,8 @@ import { derivedRequest } from '#core';
 import type { OneTimeStore } from '#state';
 import { InputRound, LegacyAsks, ModernAsks, REPLAYED } from './client-requests.js';
 import type { OpenedState, RequestStateSeal, StateSubject } from './request-state.js';
-import { digestOf, isJsonObject, type JsonObject } from '../json-object.js';
 import type { Handled, MethodHandler, MethodRequest } from '../methods/method.js';
-import { invalidParams } from '../protocol-fault.js';
+import { digestOf, isJsonObject, type JsonObject, invalidParams } from '../json-rpc.js';
 
 export interface InputRoundsOptions {
   readonly seal: RequestStateSeal;

@@ -10,8 +10,8 @@ import {
 } from '#core';
 import { LegacyAsks } from './client-requests.js';
 import { smallAgent } from '../contracts/kernel-under-test.js';
-import { isJsonObject, type JsonObject } from '../json-object.js';
 import { dialectOf } from '../protocol-versions.js';
+import { isJsonObject, type JsonObject } from '../json-rpc.js';
 
 /** A client link in the same process that answers with the values of a test. */
 class LinkInProcess implements ClientLink {

@@ -2,8 +2,8 @@ import type * as AjvPackage from 'ajv';
 import type { Ajv, ValidateFunction } from 'ajv';
 import { createRequire } from 'node:module';
 import type { ClientAnswerTo, ClientQuestion, FormAnswer } from '#core';
-import { isJsonObject, type JsonObject, member } from '../json-object.js';
 import type { Dialect } from '../protocol-versions.js';
+import { isJsonObject, type JsonObject, member } from '../json-rpc.js';
 
 /** A question as a JSON-RPC request without its envelope. */
 export interface WireRequest {

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes, randomUUID } from 'node:crypto';
 import { steadyClock } from '#state';
-import { canonicalJson, isJsonObject } from '../json-object.js';
+import { canonicalJson, isJsonObject } from '../json-rpc.js';
 
 /** The call that a state belongs to. A state sealed for any other value cannot be opened. */
 export interface StateSubject {

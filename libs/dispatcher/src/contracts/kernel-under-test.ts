@@ -14,12 +14,11 @@ import type { GovernedClass, GovernedRecords, GovernedSearch } from '#data';
 import { FieldNames, type FieldSchema, type ReadOperation } from '#policy';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 import { RecordsSource } from '../reads/read-accounts.js';
-import type { KernelReply } from '../kernel-reply.js';
 import { Kernel, type KernelOptions } from '../kernel.js';
 import { type ListenEvent, ResourceSubscriptions } from '../methods/subscription-methods.js';
 import { PromptRegistry } from '../prompts/prompt-registry.js';
-import { invalidParams } from '../protocol-fault.js';
 import { ResourceRegistry } from '../resources/resource-registry.js';
+import { type KernelReply, invalidParams } from '../json-rpc.js';
 
 export interface SmallClass {
   readonly fields: Readonly<Record<string, FieldSchema>>;

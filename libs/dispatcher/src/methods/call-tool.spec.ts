@@ -1,5 +1,5 @@
-import type { RequestContext } from '#core';
 import { describe, expect, it } from 'vitest';
+import type { RequestContext } from '#core';
 import { kernelUnderTest, MODERN, NOVEMBER, resultOf } from '../contracts/kernel-under-test.js';
 
 const { ask } = kernelUnderTest();

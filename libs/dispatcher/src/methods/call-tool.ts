@@ -1,15 +1,13 @@
 import { derivedRequest, type ErrorCode, isAborted, type Refusal, refusals, Refused } from '#core';
 import { suggestNames } from '#policy';
 import type { ContentBlock, ToolOutcome, ToolRunner } from '#tools';
-import { declaresTasks } from '../client-capabilities.js';
-import { isJsonObject, type JsonObject } from '../json-object.js';
 import type { ToolCatalogue } from './list-tools.js';
 import type { MethodRequest } from './method.js';
 import { checkParameterHeaders } from './parameter-headers.js';
-import { RequestFailure } from '../kernel-reply.js';
-import { invalidParams, RPC } from '../protocol-fault.js';
-import type { Dialect } from '../protocol-versions.js';
-import { ContinuesAsTask, createdTask, type TaskStore } from '../tasks/task-store.js';
+import { type Dialect, declaresTasks } from '../protocol-versions.js';
+import { createdTask, type TaskStore } from '../tasks/task-store.js';
+import { isJsonObject, type JsonObject, RequestFailure, invalidParams, RPC } from '../json-rpc.js';
+import { ContinuesAsTask } from '../calls/tool-run.js';
 
 /** Refusals of gates that do not depend on the tool: a caller over its limit receives this refusal for any tool. */
 const BEFORE_THE_TOOL: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'audit_unavailable']);

@@ -1,13 +1,17 @@
 import { isLogLevel } from '#core';
-import { TASKS_EXTENSION, VIEWS_EXTENSION } from '../client-capabilities.js';
-import type { JsonObject } from '../json-object.js';
-import type { ServerInfo } from '../kernel-reply.js';
 import type { MethodRequest } from './method.js';
 import type { ListChanges, ResourceSubscriptions } from './subscription-methods.js';
-import { invalidParams } from '../protocol-fault.js';
-import { dialectOf, FALLBACK_VERSION, isLegacyVersion, MODERN_VERSIONS } from '../protocol-versions.js';
+import {
+  dialectOf,
+  FALLBACK_VERSION,
+  isLegacyVersion,
+  MODERN_VERSIONS,
+  TASKS_EXTENSION,
+  VIEWS_EXTENSION,
+} from '../protocol-versions.js';
 import type { ResourceRegistry } from '../resources/resource-registry.js';
 import type { TaskStore } from '../tasks/task-store.js';
+import { type JsonObject, type ServerInfo, invalidParams } from '../json-rpc.js';
 
 export interface HandshakeParts {
   readonly serverInfo: ServerInfo;

@@ -1,11 +1,14 @@
 import type { AgentShape, RequestContext } from '#core';
 import type { ToolDefinition, ToolRunner } from '#tools';
-import { showsViews } from '../client-capabilities.js';
-import type { JsonObject } from '../json-object.js';
-import { type CacheHint, PreparedResult, type ResultEnvelope } from '../kernel-reply.js';
 import { type MethodRequest, pageOf } from './method.js';
-import { invalidParams } from '../protocol-fault.js';
-import type { Dialect } from '../protocol-versions.js';
+import { type Dialect, showsViews } from '../protocol-versions.js';
+import {
+  type JsonObject,
+  type CacheHint,
+  PreparedResult,
+  type ResultEnvelope,
+  invalidParams,
+} from '../json-rpc.js';
 
 /** `tools/list`: the tools that this agent may call, and no others. */
 export class ListTools {

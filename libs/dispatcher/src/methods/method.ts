@@ -1,9 +1,14 @@
 import type { RequestContext } from '#core';
 import type { InputRound } from '../client-requests/client-requests.js';
-import type { JsonObject } from '../json-object.js';
-import type { CacheHint, PreparedResult, RequestFailure, StreamedResult } from '../kernel-reply.js';
-import { invalidParams } from '../protocol-fault.js';
 import type { Dialect, LegacyVersion } from '../protocol-versions.js';
+import {
+  type JsonObject,
+  type CacheHint,
+  type PreparedResult,
+  type RequestFailure,
+  type StreamedResult,
+  invalidParams,
+} from '../json-rpc.js';
 
 export interface MethodRequest {
   readonly params: JsonObject;
@@ -27,11 +32,6 @@ export interface Method {
   readonly modern: boolean;
   readonly cache?: CacheHint;
   readonly handle: MethodHandler;
-}
-
-export function existsIn(method: Method, dialect: Dialect): boolean {
-  if (dialect.era === 'modern') return method.modern;
-  return method.legacySince !== null && dialect.version >= method.legacySince;
 }
 
 /** Entries per page of a list; a smaller catalogue is sent whole. */

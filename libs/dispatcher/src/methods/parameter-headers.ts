@@ -1,7 +1,6 @@
 import type { RequestContext } from '#core';
 import type { ToolDefinition } from '#tools';
-import { isJsonObject, type JsonObject, member } from '../json-object.js';
-import { headerMismatch } from '../protocol-fault.js';
+import { isJsonObject, type JsonObject, member, headerMismatch } from '../json-rpc.js';
 
 /** A parameter whose schema requires a `Mcp-Param-<header>` copy, by `x-mcp-header`. */
 interface MirroredParameter {

@@ -2,8 +2,6 @@ import { askingCall, Refused } from '#core';
 import type { GovernedRecords } from '#data';
 import type { ContentBlock } from '#tools';
 import type { RecordsSource } from '../reads/read-accounts.js';
-import { isJsonObject, type JsonObject, member } from '../json-object.js';
-import { exceedsResponseLimit, MAX_RESPONSE_BYTES } from '../kernel-reply.js';
 import { blockIn } from './call-tool.js';
 import { type MethodRequest, pageOf } from './method.js';
 import type { PromptRegistry } from '../prompts/prompt-registry.js';
@@ -14,8 +12,15 @@ import {
   readPromptArguments,
   type RenderedPrompt,
 } from '../prompts/prompt.js';
-import { invalidParams } from '../protocol-fault.js';
 import type { ReadAccounts } from '../reads/read-accounts.js';
+import {
+  isJsonObject,
+  type JsonObject,
+  member,
+  exceedsResponseLimit,
+  MAX_RESPONSE_BYTES,
+  invalidParams,
+} from '../json-rpc.js';
 
 function describe(prompt: Prompt): JsonObject {
   return {

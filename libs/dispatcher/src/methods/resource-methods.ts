@@ -10,14 +10,20 @@ import type { GovernedClass, GovernedRecords } from '#data';
 import type { ReadOperation } from '#policy';
 import type { EmbeddedResource, ToolRunner } from '#tools';
 import type { RecordsSource } from '../reads/read-accounts.js';
-import { type JsonObject, member } from '../json-object.js';
-import { exceedsResponseLimit, MAX_RESPONSE_BYTES } from '../kernel-reply.js';
 import type { CatalogueEntry, ToolCatalogue } from './list-tools.js';
 import { type MethodRequest, pageOf } from './method.js';
-import { invalidParams, ProtocolFault, RPC } from '../protocol-fault.js';
 import type { Dialect } from '../protocol-versions.js';
 import type { ReadAccounts } from '../reads/read-accounts.js';
 import type { ResourceCall, ResourceRegistry, ResourceTemplate } from '../resources/resource-registry.js';
+import {
+  type JsonObject,
+  member,
+  exceedsResponseLimit,
+  MAX_RESPONSE_BYTES,
+  invalidParams,
+  ProtocolFault,
+  RPC,
+} from '../json-rpc.js';
 
 const MIME_TYPE = 'application/json';
 

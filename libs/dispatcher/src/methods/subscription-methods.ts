@@ -1,11 +1,18 @@
 import { concat, EMPTY, filter, map, mergeMap, NEVER, type Observable, of } from 'rxjs';
 import { Refused, type RequestContext } from '#core';
-import { isJsonObject, type JsonObject, member } from '../json-object.js';
-import { type Notification, StreamedResult } from '../kernel-reply.js';
 import type { Method, MethodRequest } from './method.js';
 import { refusedResource } from './resource-methods.js';
-import { invalidParams, ProtocolFault, RPC } from '../protocol-fault.js';
-import { SUBSCRIPTION_ID_KEY } from '../protocol-versions.js';
+import {
+  isJsonObject,
+  type JsonObject,
+  member,
+  type Notification,
+  StreamedResult,
+  invalidParams,
+  ProtocolFault,
+  RPC,
+  SUBSCRIPTION_ID_KEY,
+} from '../json-rpc.js';
 
 export interface ListenParts {
   readonly subscriptions: ResourceSubscriptions | undefined;

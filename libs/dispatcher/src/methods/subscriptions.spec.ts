@@ -8,8 +8,8 @@ import {
   resultOf,
   SmallSubscriptions,
 } from '../contracts/kernel-under-test.js';
-import { type Notification, StreamedResult } from '../kernel-reply.js';
 import { ListChanges, type ListKind } from './subscription-methods.js';
+import { type Notification, StreamedResult } from '../json-rpc.js';
 
 class Lists extends ListChanges {
   readonly kinds = new Set<ListKind>(['tools']);

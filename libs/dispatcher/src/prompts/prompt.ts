@@ -1,7 +1,7 @@
 import type { AskingCall } from '#core';
 import type { GovernedRecords } from '#data';
 import type { ContentBlock } from '#tools';
-import { invalidParams } from '../protocol-fault.js';
+import { invalidParams } from '../json-rpc.js';
 
 /** The completions of an argument. */
 export type ArgumentCompletion =

@@ -1,6 +1,6 @@
-import type { RequestContext } from '#core';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { RequestContext } from '#core';
 import { kernelUnderTest, resultOf, smallAgent } from '../contracts/kernel-under-test.js';
 
 const CATALOGUE = [

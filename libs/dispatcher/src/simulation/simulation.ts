@@ -9,7 +9,6 @@ import {
 } from '#core';
 import type { ToolRunner } from '#tools';
 import { type ApprovalDecision, type ApprovalRequest, Approver } from '../calls/approval.js';
-import { isJsonObject, member } from '../json-object.js';
 import {
   GateTrace,
   type InjectedLimit,
@@ -18,6 +17,7 @@ import {
   type RecordingStore,
   type StoreCommand,
 } from './recording-store.js';
+import { isJsonObject, member } from '../json-rpc.js';
 
 /** The outcome that a call would have, and the decisions behind it. */
 export interface Rehearsal {

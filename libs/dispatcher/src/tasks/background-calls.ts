@@ -12,13 +12,17 @@ import type { CallJournal } from '../calls/call-journal.js';
 import { InputRound, ModernAsks, type UseOnce } from '../client-requests/client-requests.js';
 import type { WireRequest } from '../client-requests/question-wire.js';
 import type { AskedSoFar } from '../client-requests/request-state.js';
-import { faultLine, type WarningLog } from '../protocol-fault.js';
-import type { JsonObject } from '../json-object.js';
-import type { RpcError } from '../kernel-reply.js';
 import { toolResult } from '../methods/call-tool.js';
-import { ProtocolFault, RPC } from '../protocol-fault.js';
 import { dialectOf } from '../protocol-versions.js';
 import type { TaskOwner } from './task-store.js';
+import {
+  faultLine,
+  type WarningLog,
+  type JsonObject,
+  type RpcError,
+  ProtocolFault,
+  RPC,
+} from '../json-rpc.js';
 
 /** One run of a call that continues as a task. */
 export interface BackgroundRun {

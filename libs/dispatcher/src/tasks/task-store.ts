@@ -1,12 +1,17 @@
-import type { Agent, RequestContext } from '#core';
-import type { ToolDefinition } from '#tools';
-import { declaresTasks, tasksNotDeclared } from '../client-capabilities.js';
+import type { Agent } from '#core';
 import { questionOf, readAnswer, type WireRequest } from '../client-requests/question-wire.js';
 import type { AskedSoFar } from '../client-requests/request-state.js';
-import { isJsonObject, type JsonObject, member } from '../json-object.js';
-import type { RpcError } from '../kernel-reply.js';
 import type { MethodRequest } from '../methods/method.js';
-import { invalidParams, methodNotFound, type ProtocolFault } from '../protocol-fault.js';
+import { declaresTasks, tasksNotDeclared } from '../protocol-versions.js';
+import {
+  isJsonObject,
+  type JsonObject,
+  member,
+  type RpcError,
+  invalidParams,
+  methodNotFound,
+  type ProtocolFault,
+} from '../json-rpc.js';
 
 /** The owner of a task: the task does not exist for any other caller. */
 export interface TaskOwner {
@@ -97,32 +102,6 @@ export function fittingResponses(
   }
   return fitting;
 }
-
-/** Ends a run that continues as a task. It is not a failure: the kernel converts it into the answer. */
-export class ContinuesAsTask extends Error {
-  override readonly name = 'ContinuesAsTask';
-  /** Who approved the call, if approval was required: for the records of its later runs. */
-  approver: string | undefined;
-
-  constructor() {
-    super('the call goes on as a task');
-  }
-}
-
-/** Whether the call continues as a task before its handler runs. */
-export function beginsTask({
-  definition,
-  context,
-}: {
-  readonly definition: Pick<ToolDefinition, 'task'> | undefined;
-  readonly context: Pick<RequestContext, 'background'>;
-}): boolean {
-  const always = definition?.task === 'required' || definition?.task === 'optional';
-  return always && context.background === 'offered';
-}
-
-/** Why a run ended that another worker continues: that worker records the outcome. */
-export const RUN_HANDED_OVER = 'run_handed_over';
 
 /** The same error for an unknown task, an expired task and a task of another owner. */
 const unknownTask = (): ProtocolFault => invalidParams('Unknown task');

@@ -1,4 +1,14 @@
-import type { EdgeRequest } from '../edge-request.js';
+import type { Agent } from '#core';
+import type { Message } from '../message.js';
+
+/** A request in progress that can be aborted from outside. */
+export interface RunningCall {
+  readonly agent: Agent;
+  readonly message: Pick<Message, 'id'>;
+  /** The session it came in, or a mere label that names none. */
+  readonly label: string | undefined;
+  abort(reason: string): void;
+}
 
 /** The key of a call for its cancellation: the principal, its session and the JSON value of its request id. */
 export interface CallName {
@@ -13,19 +23,19 @@ function keyOf({ owner, session, requestId }: CallName): string {
 
 /** The calls that run in this process. */
 export class RunningCalls {
-  private readonly running = new Set<EdgeRequest>();
-  private readonly named = new Map<string, EdgeRequest>();
+  private readonly running = new Set<RunningCall>();
+  private readonly named = new Map<string, RunningCall>();
 
   /**
    * Called before the work starts, so that an early cancellation is not missed. A later call with the same key replaces it.
    */
-  begin(call: EdgeRequest): void {
+  begin(call: RunningCall): void {
     this.running.add(call);
     const key = this.keyOfCall(call);
     if (key !== null) this.named.set(key, call);
   }
 
-  end(call: EdgeRequest): void {
+  end(call: RunningCall): void {
     this.running.delete(call);
     const key = this.keyOfCall(call);
     if (key !== null && this.named.get(key) === call) this.named.delete(key);
@@ -56,7 +66,7 @@ export class RunningCalls {
     for (const call of this.running) call.abort(reason);
   }
 
-  private keyOfCall({ label, message: { id }, agent }: EdgeRequest): string | null {
+  private keyOfCall({ label, message: { id }, agent }: RunningCall): string | null {
     if (label === undefined || id === undefined || id === null) return null;
     return keyOf({ owner: agent.principal, session: label, requestId: id });
   }

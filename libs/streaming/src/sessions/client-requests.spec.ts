@@ -1,5 +1,5 @@
-import type { RequestContext } from '#core';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import type { RequestContext } from '#core';
 import { SharedStateUnavailable } from '#state';
 import { call, cancel, EVENTS, listening, sessionOf, until } from '../testing/calls.js';
 import { edgeUnderTest, type EdgeUnderTest, replicaState } from '../testing/edge-under-test.js';

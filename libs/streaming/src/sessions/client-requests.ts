@@ -2,9 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { merge } from 'rxjs';
 import { OneTimeStore } from '#state';
-import { type ClientReply, ClientUnreachable } from '#core';
+import { type Agent, type ClientReply, ClientUnreachable } from '#core';
 import { isJsonObject, type JsonObject } from '#dispatcher';
-import type { EdgeRequest } from '../edge-request.js';
 import type { Message } from '../message.js';
 import { ListeningStreams } from './listening-streams.js';
 import { ReplicaSignals, text } from './replica-signals.js';
@@ -21,7 +20,13 @@ export interface ClientRequest extends Asked {
   readonly params: JsonObject;
   /** Milliseconds. */
   readonly timeout: number;
-  readonly call: EdgeRequest;
+  /** The call that waits for the reply. */
+  readonly call: {
+    readonly agent: Agent;
+    readonly signal: AbortSignal;
+    /** Null: it was not aborted. */
+    readonly abortedBecause: string | null;
+  };
   /** Sends on the stream of the call itself; false when that cannot carry it. */
   readonly onOwnStream: (request: JsonObject) => boolean;
 }

@@ -1,0 +1,201 @@
+import { IntrinsicException } from '@nestjs/common';
+import { createHash } from 'node:crypto';
+import type { Observable } from 'rxjs';
+import type { Era } from '#core';
+import { oneLine } from '#audit';
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
+}
+
+/** Reads an own member of an object: `constructor` and the like are not found. */
+export function member(object: unknown, name: string): unknown {
+  return isJsonObject(object) && Object.hasOwn(object, name) ? object[name] : undefined;
+}
+
+/** JSON with sorted object members: equal values give equal text. */
+export function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_, held: unknown) =>
+    isJsonObject(held)
+      ? Object.fromEntries(Object.entries(held).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
+      : held,
+  );
+}
+
+/** Identifies a value without its content. */
+export function digestOf(value: unknown): string {
+  return createHash('sha256').update(canonicalJson(value)).digest('base64url');
+}
+
+/** JSON-RPC error codes of answers. */
+export const RPC = {
+  parseError: -32700,
+  invalidRequest: -32600,
+  methodNotFound: -32601,
+  invalidParams: -32602,
+  internalError: -32603,
+  /** Busy, too many requests. */
+  busy: -32000,
+  unauthorized: -32001,
+  /** Revisions up to 2025-11-25 only. */
+  resourceNotFound: -32002,
+  headerMismatch: -32020,
+  /** The client did not declare a capability that the answer to the call needs. */
+  missingCapability: -32021,
+  unsupportedVersion: -32022,
+} as const;
+
+/**
+ * A protocol error: it becomes a JSON-RPC error. The client receives the message.
+ * `status` is the HTTP status in the stateless era; the legacy era answers 200.
+ */
+export class ProtocolFault extends IntrinsicException {
+  /** The same across two copies of the package. */
+  override readonly name = 'ProtocolFault';
+  constructor(
+    /** JSON-RPC error code. */
+    readonly code: number,
+    message: string,
+    /** Sent with the error. Default none. */
+    readonly data?: unknown,
+    /** HTTP status. Default 200. */
+    readonly status = 200,
+  ) {
+    super(message);
+  }
+}
+
+export function invalidParams(message = 'Invalid params', data?: unknown): ProtocolFault {
+  return new ProtocolFault(RPC.invalidParams, message, data);
+}
+
+export function methodNotFound(method: string): ProtocolFault {
+  return new ProtocolFault(RPC.methodNotFound, `Method not found: ${method}`, undefined, 404);
+}
+
+/** A request header that must mirror the body and does not. */
+export function headerMismatch(header: string): ProtocolFault {
+  return new ProtocolFault(
+    RPC.headerMismatch,
+    `Header mismatch: ${header} does not mirror the body`,
+    undefined,
+    400,
+  );
+}
+
+/** Log of internal causes. One line per call; never sent to a client. */
+export interface WarningLog {
+  warn(message: string): void;
+}
+
+/** Class and message of any thrown value, for the log alone. */
+export function faultLine(prefix: string, error: unknown): string {
+  if (!(error instanceof Error)) return `${prefix} ${oneLine(typeof error)}`;
+  return `${prefix} ${oneLine(error.name)}: ${oneLine(error.message)}`;
+}
+
+export interface RpcError {
+  readonly code: number;
+  readonly message: string;
+  readonly data?: unknown;
+}
+
+export interface KernelResult {
+  readonly result: JsonObject;
+  /** For a result that is sent often: the bytes after the id in its JSON-RPC envelope. */
+  readonly envelopeTail?: Buffer;
+}
+
+export interface KernelFailure {
+  readonly error: RpcError;
+  /** HTTP status a web transport answers with. */
+  readonly status: number;
+}
+
+/** A failure that a handler returns instead of throwing: an expected one needs no Error with its stack. */
+export class RequestFailure implements KernelFailure {
+  constructor(
+    readonly error: RpcError,
+    readonly status: number,
+  ) {}
+}
+
+/** A notification was accepted and has no answer. */
+interface KernelAcceptance {
+  readonly accepted: true;
+}
+
+/** A JSON-RPC notification without its envelope. */
+export interface Notification {
+  readonly method: string;
+  readonly params?: JsonObject;
+}
+
+/** An answer that stays open: it sends notifications, and the result when they complete. */
+export class StreamedResult {
+  /**
+   * @param messages cold: work begins with the subscription and ends with it; an error ends the stream with an internal
+   * error
+   * @param final sent last, when `messages` completes; a transport that closes first sends it too
+   */
+  constructor(
+    readonly messages: Observable<Notification>,
+    readonly final: () => JsonObject,
+  ) {}
+}
+
+/** The reply to a message: a result, an error, nothing for a notification, or an answer that stays open. */
+export type KernelReply = KernelResult | KernelFailure | KernelAcceptance | StreamedResult;
+
+/** A result that a handler completed and serialised itself. */
+export class PreparedResult implements KernelResult {
+  readonly envelopeTail: Buffer;
+  constructor(readonly result: JsonObject) {
+    this.envelopeTail = Buffer.from(`,"result":${JSON.stringify(result)}}`);
+  }
+}
+
+export interface ServerInfo {
+  readonly name: string;
+  readonly version: string;
+}
+
+/** How long a client may cache a result (milliseconds), and whether agents may share it. */
+export interface CacheHint {
+  readonly ttlMs: number;
+  readonly cacheScope: 'public' | 'private';
+}
+
+/** Adds the members that the stateless era requires in every result; legacy results stay unchanged. */
+export class ResultEnvelope {
+  constructor(private readonly serverInfo: ServerInfo) {}
+
+  complete(era: Era, result: JsonObject, hint: CacheHint | undefined): JsonObject {
+    if (era === 'legacy') return result;
+    const meta = isJsonObject(result._meta) ? result._meta : {};
+    return {
+      resultType: 'complete',
+      ...result,
+      // Client requests are never cached as the answer.
+      ...(result['resultType'] === undefined && hint),
+      _meta: { ...meta, [SERVER_INFO_KEY]: this.serverInfo },
+    };
+  }
+}
+
+/** Bytes of text one answer may hold. */
+export const MAX_RESPONSE_BYTES = 4_194_304;
+
+export function exceedsResponseLimit(text: string): boolean {
+  // A UTF-16 unit is at most three bytes of UTF-8, so short texts need no counting.
+  return text.length * 3 > MAX_RESPONSE_BYTES && Buffer.byteLength(text, 'utf8') > MAX_RESPONSE_BYTES;
+}
+
+/** Names that the stateless revisions reserve inside `_meta`. */
+export const PROTOCOL_VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
+export const CLIENT_CAPABILITIES_KEY = 'io.modelcontextprotocol/clientCapabilities';
+export const LOG_LEVEL_KEY = 'io.modelcontextprotocol/logLevel';
+export const SERVER_INFO_KEY = 'io.modelcontextprotocol/serverInfo';
+export const SUBSCRIPTION_ID_KEY = 'io.modelcontextprotocol/subscriptionId';
