@@ -1,20 +1,20 @@
 import { type DynamicModule, Logger, Module, type ModuleMetadata } from '@nestjs/common';
 import { OperationLog } from '#audit';
-import { OneTimeStore, SharedState, steadyClock } from '#state';
+import { SharedState } from '#state';
 import { GovernedRecordsSource } from '#data';
 import { Policies } from '#policy';
-import { CallableMethods, PermittedTools, ToolEnvironment, ToolRegistry, ToolRunner } from '#tools';
+import { PermittedTools, ToolRunner } from '#tools';
 import { AgentIntrospection } from './agents/agent-introspection.js';
 import { FilterNames } from './agents/filter-names.js';
 import { MetadataAudit } from './agents/metadata-audit.js';
 import { SUB_AGENT_CHECK, type SubAgentOptionsCheck, SubAgents } from './agents/sub-agents.js';
 import { CallJournal } from './calls/call-journal.js';
 import { DataBudgets } from './calls/data-budgets.js';
-import { RunningCalls } from './calls/interceptors.js';
+import { RUNNING_CALLS_OPTIONS, RunningCalls } from './calls/interceptors.js';
 import { ToolCallbacks } from './calls/tool-callbacks.js';
 import { ParleyToolRunner, PIPELINE_PROVIDERS } from './calls/tool-pipeline.js';
 import { InputRounds } from './client-requests/input-rounds.js';
-import { RequestStateSeal, StateKeys } from './client-requests/request-state.js';
+import { CLIENT_ANSWER_OPTIONS, RequestStateSeal, StateKeys } from './client-requests/request-state.js';
 import { RecordsSource } from './reads/read-accounts.js';
 import { Kernel } from './kernel.js';
 import { ListChanges, ResourceSubscriptions } from './methods/subscription-methods.js';
@@ -43,13 +43,9 @@ export class DispatcherModule {
       imports: [...(imports ?? [])],
       providers: [
         { provide: RecordsSource, useExisting: GovernedRecordsSource },
-        {
-          provide: DataBudgets,
-          useFactory: ({ budgets }: SharedState, policies: Policies) =>
-            new DataBudgets(budgets, (agent) => policies.of(agent).tenantBudget),
-          inject: [SharedState, Policies],
-        },
-        { provide: RunningCalls, useFactory: () => new RunningCalls({ perPrincipal: maxRunningCalls }) },
+        DataBudgets,
+        { provide: RUNNING_CALLS_OPTIONS, useValue: { perPrincipal: maxRunningCalls } },
+        RunningCalls,
         ToolCallbacks,
         {
           provide: OperationLog,
@@ -61,30 +57,12 @@ export class DispatcherModule {
         ...PIPELINE_PROVIDERS,
         { provide: ToolRunner, useClass: ParleyToolRunner },
         { provide: PermittedTools, useExisting: ToolRunner },
-        { provide: PromptRegistry, useFactory: () => new PromptRegistry() },
+        PromptRegistry,
         ResourceRegistry,
         FilterNames,
         { provide: SUB_AGENT_CHECK, useValue: assertSubAgentOptions },
         SubAgents,
-        {
-          provide: AgentIntrospection,
-          useFactory: (
-            policies: Policies,
-            registry: ToolRegistry,
-            tools: PermittedTools,
-            methods: CallableMethods,
-            gates: ToolEnvironment,
-            records: GovernedRecordsSource,
-          ) => new AgentIntrospection({ policies, registry, tools, methods, gates, records }),
-          inject: [
-            Policies,
-            ToolRegistry,
-            PermittedTools,
-            CallableMethods,
-            ToolEnvironment,
-            GovernedRecordsSource,
-          ],
-        },
+        AgentIntrospection,
         MetadataAudit,
       ],
       exports: [
@@ -163,15 +141,9 @@ export class KernelModule {
       module: KernelModule,
       imports: [...(imports ?? [])],
       providers: [
-        {
-          provide: InputRounds,
-          useFactory: (keys: StateKeys, oneTime: OneTimeStore) => {
-            const timeout = questionTimeout * 1000;
-            const seal = new RequestStateSeal(keys, timeout, steadyClock, clockDifference);
-            return new InputRounds({ seal, oneTime, timeout });
-          },
-          inject: [StateKeys, OneTimeStore],
-        },
+        { provide: CLIENT_ANSWER_OPTIONS, useValue: { timeout: questionTimeout * 1000, clockDifference } },
+        RequestStateSeal,
+        InputRounds,
         {
           provide: Kernel,
           useFactory: (

@@ -171,7 +171,7 @@ export async function openSimulation(
       { provide: CachedPrincipalDirectory, useValue: new CachedPrincipalDirectory(directory) },
       { provide: Approver, useValue: approver },
       { provide: AuditSink, useClass: NoAudit },
-      { provide: DataBudgets, useValue: new DataBudgets(shared.budgets, () => null) },
+      { provide: DataBudgets, useValue: new DataBudgets(shared, { of: () => ({ tenantBudget: null }) }) },
     ],
   };
   const instance = await ParleyInstance.open(setting, (module) =>

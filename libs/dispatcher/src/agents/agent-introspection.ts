@@ -1,3 +1,4 @@
+import { Inject, Injectable } from '@nestjs/common';
 import { createHash } from 'node:crypto';
 import {
   type Agent,
@@ -9,7 +10,7 @@ import {
   type Refusal,
 } from '#core';
 import { filteredFields } from '#audit';
-import type { GovernedRecordsSource } from '#data';
+import { GovernedRecordsSource } from '#data';
 import {
   type AgentScope,
   type ClassOperation,
@@ -19,11 +20,11 @@ import {
   isRefusal,
   isTenantRefusal,
   methodGate,
-  type Policies,
+  Policies,
   tenantBinding,
   toolGate,
 } from '#policy';
-import type { CallableMethods, DeclaredMethods, PermittedTools, ToolRegistry } from '#tools';
+import { CallableMethods, type DeclaredMethods, PermittedTools, ToolEnvironment, ToolRegistry } from '#tools';
 import { CONVENTIONS_VERSION } from '../prompts/prompt.js';
 
 /** An agent as its operator sees it. A member that does not apply is null. */
@@ -58,22 +59,30 @@ export interface DescribedAgent {
   readonly prompt: { readonly version: string };
 }
 
-export interface IntrospectionParts extends PermitParts {
-  readonly policies: Pick<Policies, 'of'>;
-  readonly tools: PermittedTools;
-}
-
 /**
  * Describes for operators what an agent may do and why not. The functions that decide calls give the answers. Never
  * show them to an agent.
  */
+@Injectable()
 export class AgentIntrospection {
-  constructor(private readonly parts: IntrospectionParts) {}
+  private readonly parts: PermitParts;
+
+  /** @internal Made by the module. */
+  constructor(
+    @Inject(Policies) private readonly policies: Pick<Policies, 'of'>,
+    private readonly tools: PermittedTools,
+    registry: ToolRegistry,
+    methods: CallableMethods,
+    @Inject(ToolEnvironment) gates: EnvironmentGates,
+    private readonly records: GovernedRecordsSource,
+  ) {
+    this.parts = { registry, methods, gates, records };
+  }
 
   /** Every limit of the agent of a request. @throws Refused when the database does not answer */
   async describe(context: Pick<RequestContext, 'agent' | 'correlationId'>): Promise<DescribedAgent> {
     const { agent } = context;
-    const { policies, tools, records } = this.parts;
+    const { policies, tools, records } = this;
     const { shape } = agent;
     const scope = await records.scopeOf(agent);
     const filters = filteredFields(shape);
@@ -114,7 +123,7 @@ export class AgentIntrospection {
    */
   async describeFor(agent: Agent, className: string): Promise<DescribedClass> {
     if (!isClassName(className)) throw new TypeError('describeFor: expected the name of a class');
-    const scope = await this.parts.records.scopeOf(agent);
+    const scope = await this.records.scopeOf(agent);
     return describedClass({ ...this.parts, agent, scope }, canonicalClassName(className));
   }
 
@@ -126,7 +135,7 @@ export class AgentIntrospection {
    */
   async filterFor(agent: Agent, className: string): Promise<Readonly<Record<string, unknown>> | null> {
     if (!isClassName(className)) throw new TypeError('filterFor: expected the name of a class');
-    const scope = await this.parts.records.scopeOf(agent);
+    const scope = await this.records.scopeOf(agent);
     return scope.agentFilter(agent, canonicalClassName(className));
   }
 

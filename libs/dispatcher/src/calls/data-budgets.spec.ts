@@ -37,7 +37,7 @@ describe('the data budgets of a call', () => {
   let budgets: DataBudgets;
   beforeEach(() => {
     const tenantBudget = compileBudget({ rows: 100, window: 60 });
-    budgets = new DataBudgets(new ProcessBudgetStore(), () => tenantBudget);
+    budgets = new DataBudgets({ budgets: new ProcessBudgetStore() }, { of: () => ({ tenantBudget }) });
   });
 
   it('are none where neither the agent nor its tenant has one', () => {
@@ -98,7 +98,7 @@ describe('the data budgets of a call', () => {
           away ? Promise.reject(new SharedStateUnavailable('redis')) : ledger.charge(...args),
         used: (...args) => ledger.used(...args),
       };
-      budgets = new DataBudgets(failing, () => null);
+      budgets = new DataBudgets({ budgets: failing }, { of: () => ({ tenantBudget: null }) });
       vi.spyOn(Logger.prototype, 'error').mockImplementation(() => undefined);
     });
     afterEach(() => vi.restoreAllMocks());

@@ -1,4 +1,4 @@
-import { Logger } from '@nestjs/common';
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import {
   type Agent,
@@ -9,6 +9,8 @@ import {
   refusals,
   Refused,
 } from '#core';
+import { Policies } from '#policy';
+import { SharedState } from '#state';
 
 /** The data use of one call so far. */
 export class CallMeter implements DataMeter {
@@ -57,6 +59,11 @@ export class BudgetedCall extends CallMeter {
   }
 }
 
+/** The budget of the tenant of an agent; null: none. */
+export interface TenantBudgets {
+  of(agent: Agent): { readonly tenantBudget: DataBudget | null };
+}
+
 type Charge = Omit<DataUse, 'calls'>;
 
 /** Maximum number of accounts whose last charges could not be written. */
@@ -66,16 +73,21 @@ const MAX_DEBTORS = 10_000;
  * Checks and charges the data budgets of a call in the budget store. It refuses a call when a budget is used up or the
  * store cannot be read. It charges the use when it is known, so that concurrent calls may together exceed a limit.
  */
+@Injectable()
 export class DataBudgets {
   private readonly logger = new Logger(DataBudgets.name);
   /** Charges that the store did not accept. They are written before the account is admitted again. */
   private readonly pendingCharges = new LRUCache<string, Charge>({ max: MAX_DEBTORS });
 
-  /** @param tenantBudget of the tenant of this agent, over all agents that are bound to it */
+  private readonly ledger: BudgetStore;
+
+  /** @param policies name the budget of an agent's tenant, over all agents that are bound to it */
   constructor(
-    private readonly ledger: BudgetStore,
-    private readonly tenantBudget: (agent: Agent) => DataBudget | null,
-  ) {}
+    @Inject(SharedState) { budgets }: Pick<SharedState, 'budgets'>,
+    @Inject(Policies) private readonly policies: TenantBudgets,
+  ) {
+    this.ledger = budgets;
+  }
 
   /** @returns null when no budget limits this agent */
   open(agent: Agent): BudgetedCall | null {
@@ -117,7 +129,7 @@ export class DataBudgets {
   private accountsOf(agent: Agent): BudgetAccount[] {
     const { shape, principal } = rootOf(agent);
     const { tenantId } = agent;
-    const tenantBudget = tenantId === null ? null : this.tenantBudget(agent);
+    const tenantBudget = tenantId === null ? null : this.policies.of(agent).tenantBudget;
     const accounts: BudgetAccount[] = [];
     if (shape.budget) {
       accounts.push({ name: JSON.stringify(['agent', shape.name, principal]), budget: shape.budget });

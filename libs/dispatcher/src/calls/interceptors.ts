@@ -139,6 +139,9 @@ const WAITING_FOR_EACH = 2;
 /** Milliseconds that a call waits for another call of its principal to end. */
 const TIMEOUT = 10_000;
 
+/** Injection token of `RunningCallsOptions`. */
+export const RUNNING_CALLS_OPTIONS = Symbol('options of running calls');
+
 export interface RunningCallsOptions {
   /** Concurrent calls of one principal; null: unbounded. Default 20. */
   readonly perPrincipal?: number | null;
@@ -151,11 +154,15 @@ export interface RunningCallsOptions {
  * Twice as many calls wait for an earlier one to end; further calls are refused. A nested call uses the slot of the
  * outer call.
  */
+@Injectable()
 export class RunningCalls {
   private readonly turns: FairQueue | null;
   private readonly limit: number;
 
-  constructor({ perPrincipal = DEFAULT_RUNNING_CALLS, patience = TIMEOUT }: RunningCallsOptions = {}) {
+  constructor(
+    @Inject(RUNNING_CALLS_OPTIONS)
+    { perPrincipal = DEFAULT_RUNNING_CALLS, patience = TIMEOUT }: RunningCallsOptions,
+  ) {
     this.limit = perPrincipal ?? Infinity;
     this.turns =
       perPrincipal === null

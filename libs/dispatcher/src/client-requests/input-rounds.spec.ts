@@ -32,8 +32,8 @@ interface Round {
 
 function served(handler: SmallHandler, lifetime = 60_000, oneTime = new ProcessOneTimeStore()) {
   const tools = new SmallToolRunner().add(smallTool('asking'), handler);
-  const seal = new RequestStateSeal(processSecret(), lifetime);
-  const rounds = new InputRounds({ seal, oneTime, timeout: 1_000 });
+  const seal = new RequestStateSeal(processSecret(), { timeout: lifetime });
+  const rounds = new InputRounds(seal, oneTime, { timeout: 1_000 });
   return kernelUnderTest(tools, undefined, { rounds });
 }
 
@@ -231,8 +231,8 @@ describe('a question in the stateless era', () => {
 
   it('leaves no cache hint on the answer of a resource', async () => {
     const tools = new SmallToolRunner().add(smallTool('count_objects'), greeter);
-    const seal = new RequestStateSeal(processSecret(), 60_000);
-    const rounds = new InputRounds({ seal, oneTime: new ProcessOneTimeStore(), timeout: 1_000 });
+    const seal = new RequestStateSeal(processSecret(), { timeout: 60_000 });
+    const rounds = new InputRounds(seal, new ProcessOneTimeStore(), { timeout: 1_000 });
     const { ask } = kernelUnderTest(tools, undefined, { rounds });
     const requested = resultOf(await ask('resources/read', { uri: 'parse://Post/count' }, FORMS));
     expect(requested).toMatchObject({ resultType: 'input_required' });

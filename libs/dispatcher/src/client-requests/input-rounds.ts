@@ -1,30 +1,35 @@
+import { Inject, Injectable } from '@nestjs/common';
 import { derivedRequest } from '#core';
-import type { OneTimeStore } from '#state';
+import { OneTimeStore } from '#state';
 import { InputRound, LegacyAsks, ModernAsks, REPLAYED } from './client-requests.js';
-import type { OpenedState, RequestStateSeal, StateSubject } from './request-state.js';
+import {
+  CLIENT_ANSWER_OPTIONS,
+  type ClientAnswerOptions,
+  type OpenedState,
+  RequestStateSeal,
+  type StateSubject,
+} from './request-state.js';
 import type { Handled, MethodHandler, MethodRequest } from '../methods/method.js';
 import { digestOf, isJsonObject, type JsonObject, invalidParams } from '../json-rpc.js';
-
-export interface InputRoundsOptions {
-  readonly seal: RequestStateSeal;
-  /** The store of used decisions, shared by all replicas. */
-  readonly oneTime: Pick<OneTimeStore, 'claim'>;
-  /** Milliseconds that a client has to answer and that a state is valid. */
-  readonly timeout: number;
-}
 
 /** Maximum number of rounds of one call: it ends a tool that never stops sending client requests. */
 const MAX_ROUNDS = 32;
 
 /** Gives the handlers of some methods access to client requests, in both eras. */
+@Injectable()
 export class InputRounds {
-  constructor(private readonly dependencies: InputRoundsOptions) {}
+  /** @param oneTime the store of used decisions, shared by all replicas */
+  constructor(
+    private readonly seal: RequestStateSeal,
+    @Inject(OneTimeStore) private readonly oneTime: Pick<OneTimeStore, 'claim'>,
+    @Inject(CLIENT_ANSWER_OPTIONS) private readonly options: Pick<ClientAnswerOptions, 'timeout'>,
+  ) {}
 
   /** Wraps a method that sends client requests: open requests are its answer until the client answers them. */
   asking(method: string, nameOf: (params: JsonObject) => unknown, handle: MethodHandler): MethodHandler {
     return (request) => {
       if (request.dialect.era === 'modern') return this.inRounds(method, nameOf, request, handle);
-      const asks = new LegacyAsks(request.context, request.dialect, this.dependencies.timeout);
+      const asks = new LegacyAsks(request.context, request.dialect, this.options.timeout);
       return handle({ ...request, context: derivedRequest(request.context, { asks }) });
     };
   }
@@ -44,12 +49,7 @@ export class InputRounds {
       responses,
       dialect,
       capabilities,
-      useOnce: (name) =>
-        this.dependencies.oneTime.claim(
-          `decision:${name}`,
-          this.dependencies.seal.longest,
-          context.agent.principal,
-        ),
+      useOnce: (name) => this.oneTime.claim(`decision:${name}`, this.seal.longest, context.agent.principal),
     });
     const asks = new ModernAsks(round, { postpones: true });
     try {
@@ -66,7 +66,7 @@ export class InputRounds {
     const requests = round.requests();
     const { soFar } = round;
     if (soFar.round > MAX_ROUNDS) throw invalidParams('Too many input rounds');
-    const requestState = await this.dependencies.seal.seal(soFar, subject);
+    const requestState = await this.seal.seal(soFar, subject);
     if (requestState === undefined) throw invalidParams('Input responses are too large');
     const open = Object.keys(requests).length > 0 && { inputRequests: requests };
     return { resultType: 'input_required', ...open, requestState };
@@ -75,8 +75,7 @@ export class InputRounds {
   private async stateOf(params: JsonObject, subject: StateSubject): Promise<OpenedState | undefined> {
     const { requestState } = params;
     if (requestState === undefined) return undefined;
-    const state =
-      typeof requestState === 'string' ? await this.dependencies.seal.open(requestState, subject) : undefined;
+    const state = typeof requestState === 'string' ? await this.seal.open(requestState, subject) : undefined;
     if (!state) throw invalidParams(REPLAYED);
     return state;
   }

@@ -10,7 +10,7 @@ import {
 
 const SECRET = Buffer.from('a secret of the operator');
 const keys = (...secrets: [Buffer, ...Buffer[]]): StateKeys => ({ secrets: () => Promise.resolve(secrets) });
-const seal = new RequestStateSeal(keys(SECRET), 60_000);
+const seal = new RequestStateSeal(keys(SECRET), { timeout: 60_000 });
 
 const subject: StateSubject = {
   principal: 'key:1',
@@ -34,7 +34,7 @@ async function sealed(by = seal, about = subject): Promise<string> {
 
 describe('a request state', () => {
   it('comes back as it was sealed, on every replica that has the secret', async () => {
-    const other = new RequestStateSeal(keys(Buffer.from(SECRET)), 1);
+    const other = new RequestStateSeal(keys(Buffer.from(SECRET)), { timeout: 1 });
     expect(await other.open(await sealed(), subject)).toMatchObject(content);
   });
 
@@ -108,7 +108,7 @@ describe('a request state', () => {
 
   it('is never honoured after its time', async () => {
     let now = 1_000;
-    const timed = new RequestStateSeal(keys(SECRET), 500, () => now);
+    const timed = new RequestStateSeal(keys(SECRET), { timeout: 500, now: () => now });
     const text = await sealed(timed);
     now = 1_499;
     expect(await timed.open(text, subject)).toBeDefined();
@@ -118,8 +118,8 @@ describe('a request state', () => {
 
   it('is honoured under the previous secret, sealed under the current one, and refused under a forgotten one', async () => {
     const [old, fresh] = [SECRET, Buffer.from('the next secret')];
-    const rotated = new RequestStateSeal(keys(fresh, old), 60_000);
-    const forgotten = new RequestStateSeal(keys(fresh), 60_000);
+    const rotated = new RequestStateSeal(keys(fresh, old), { timeout: 60_000 });
+    const forgotten = new RequestStateSeal(keys(fresh), { timeout: 60_000 });
     const text = await sealed();
     expect(await rotated.open(text, subject)).toBeDefined();
     expect(await forgotten.open(text, subject)).toBeUndefined();
@@ -135,7 +135,7 @@ describe('a request state', () => {
 describe('replicas whose clocks differ', () => {
   const FIVE_MINUTES = 300_000;
   const at = (clock: () => number, difference = FIVE_MINUTES) =>
-    new RequestStateSeal(keys(SECRET), 60_000, clock, difference);
+    new RequestStateSeal(keys(SECRET), { timeout: 60_000, now: clock, clockDifference: difference });
 
   it.each([-FIVE_MINUTES, FIVE_MINUTES])('open what another one sealed: %i ms', async (ahead) => {
     const now = 1_800_000_000_000;

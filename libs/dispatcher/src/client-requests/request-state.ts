@@ -1,3 +1,4 @@
+import { Inject, Injectable } from '@nestjs/common';
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes, randomUUID } from 'node:crypto';
 import { steadyClock } from '#state';
 import { canonicalJson, isJsonObject } from '../json-rpc.js';
@@ -33,22 +34,42 @@ export interface OpenedState extends AskedSoFar {
 /** Maximum size of a state as text, in bytes. It contains the client's answers. */
 export const MAX_STATE = 262_144;
 
+/** Secrets that seal texts. The first one seals; all of them open. */
+export abstract class StateKeys {
+  abstract secrets(): Promise<readonly [current: Buffer, ...previous: Buffer[]]>;
+}
+
+/** Injection token of `ClientAnswerOptions`. */
+export const CLIENT_ANSWER_OPTIONS = Symbol('options of client answers');
+
+export interface ClientAnswerOptions {
+  /** Milliseconds that a client has to answer and that a state is valid. */
+  readonly timeout: number;
+  /** Milliseconds by which the clocks of replicas may differ: a state stays valid that much longer. Default 0. */
+  readonly clockDifference?: number;
+  /** Default: the clock of the process. */
+  readonly now?: () => number;
+}
+
 /**
  * Seals the state that a client stores between two rounds, so that it is valid for exactly one call and a limited time.
  */
+@Injectable()
 export class RequestStateSeal {
   private readonly text: SealedText;
 
-  /**
-   * @param lifetime milliseconds until a state expires
-   * @param difference milliseconds by which the clocks of replicas may differ: a state stays valid that much longer
-   */
+  private readonly lifetime: number;
+  private readonly now: () => number;
+  private readonly difference: number;
+
   constructor(
-    keys: StateKeys,
-    private readonly lifetime: number,
-    private readonly now: () => number = steadyClock,
-    private readonly difference = 0,
+    @Inject(StateKeys) keys: StateKeys,
+    @Inject(CLIENT_ANSWER_OPTIONS)
+    { timeout, now = steadyClock, clockDifference = 0 }: ClientAnswerOptions,
   ) {
+    this.lifetime = timeout;
+    this.now = now;
+    this.difference = clockDifference;
     this.text = new SealedText(keys, 'parley request state');
   }
 
@@ -89,11 +110,6 @@ function isLive(state: unknown, now: number): state is OpenedState {
     typeof exp === 'number' &&
     exp > now
   );
-}
-
-/** Secrets that seal texts. The first one seals; all of them open. */
-export abstract class StateKeys {
-  abstract secrets(): Promise<readonly [current: Buffer, ...previous: Buffer[]]>;
 }
 
 const NONCE = 12;

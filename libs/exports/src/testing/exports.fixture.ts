@@ -143,7 +143,11 @@ export function exportsUnderTest(rows: readonly ParseRow[], options: ExportsUnde
   const tool = { name: 'export_data' } as ToolDefinition;
   const files = new ExportFiles(
     tickets,
-    new ExportWalk(records, settings, new DataBudgets(new ProcessBudgetStore(), () => null)),
+    new ExportWalk(
+      records,
+      settings,
+      new DataBudgets({ budgets: new ProcessBudgetStore() }, { of: () => ({ tenantBudget: null }) }),
+    ),
     new ExportJournal(audit, policies),
     { list: ({ agent }) => (agent.shape.tools.permits(tool.name) ? [tool] : []) },
     policies,
