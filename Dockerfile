@@ -23,7 +23,7 @@ COPY package.json package-lock.json ./
 COPY libs/embedded-mongo/package.json libs/embedded-mongo/
 # Optional packages are validators for applications and faster native codecs, 20 MB that nothing here needs. The embedded
 # database is part of the bundle; its link would lead nowhere.
-RUN npm ci --omit=dev --omit=optional --no-audit --no-fund && rm -r node_modules/@parley
+RUN npm ci --omit=dev --omit=optional --no-audit --no-fund && rm -rf node_modules/@parley
 
 FROM ${NODE_IMAGE}
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=3001
