@@ -5,7 +5,7 @@ import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
 import { StoreError } from '#data';
 import {
   ConfigError,
-  type ConfigFault,
+  type ConfigIssue,
   configPath,
   type Environment,
   type LoadedConfig,
@@ -28,9 +28,9 @@ export interface CheckOptions {
 
 interface CheckReport {
   /** Errors that stop a start. */
-  readonly faults: readonly ConfigFault[];
+  readonly faults: readonly ConfigIssue[];
   /** Possibly unintended settings. */
-  readonly warnings: readonly ConfigFault[];
+  readonly warnings: readonly ConfigIssue[];
 }
 
 /** Lists every error (exit code 1) and every warning of a configuration. */
@@ -53,7 +53,7 @@ async function check(file: string | undefined): Promise<CheckReport> {
 }
 
 /** Without a file the defaults are checked, which is probably unintended. */
-function noFile(env: Environment): readonly ConfigFault[] {
+function noFile(env: Environment): readonly ConfigIssue[] {
   const path = configPath(env, process.cwd());
   return existsSync(path)
     ? []
@@ -99,7 +99,7 @@ async function readSchemas({ config }: LoadedConfig): Promise<SchemaSnapshot | n
 }
 
 function describe({ faults, warnings }: CheckReport): string {
-  const line = (level: string) => (error: ConfigFault) =>
+  const line = (level: string) => (error: ConfigIssue) =>
     `${oneLine(`${level} ${error.path === '' ? '(file)' : error.path}: ${error.message}`)}\n`;
   return [
     ...faults.map(line('fault  ')),

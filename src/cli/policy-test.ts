@@ -3,7 +3,7 @@ import { parseDocument } from 'yaml';
 import { oneLine } from '#audit';
 import { judgeCase, type PolicyCase, readPolicyCases } from '#dispatcher';
 import { ConfigError } from '#config';
-import { loadWithPlugins, type RehearsalRoom } from '#instance';
+import { loadWithPlugins, type SimulatedInstance } from '#instance';
 import { withConfig } from './command-options.js';
 import { openConfiguredSimulation } from './simulation.js';
 
@@ -54,7 +54,7 @@ function readCases(file: string): PolicyCase[] {
   );
 }
 
-async function errorsOf(policyCase: PolicyCase, { agents, rehearser }: RehearsalRoom): Promise<string[]> {
+async function errorsOf(policyCase: PolicyCase, { agents, rehearser }: SimulatedInstance): Promise<string[]> {
   const agent = agents.get(policyCase.agent);
   if (!agent) return [`the configuration has no agent '${policyCase.agent}'`];
   return judgeCase(policyCase, await rehearser.rehearse(agent, policyCase.tool, policyCase.arguments));

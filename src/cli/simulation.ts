@@ -9,7 +9,7 @@ import {
   openDatabase,
   openSimulation,
   parseConnectionOf,
-  type RehearsalRoom,
+  type SimulatedInstance,
   SimulatedDirectory,
   toolsOfPlugins,
 } from '#instance';
@@ -35,7 +35,7 @@ export async function openConfiguredSimulation(
   loaded: LoadedWithPlugins,
   env: Environment,
   { connection, quiet = true, schemas, user }: SimulationOptions = {},
-): Promise<RehearsalRoom> {
+): Promise<SimulatedInstance> {
   const database =
     connection === undefined
       ? await openDatabase(loaded.config.database)
@@ -65,7 +65,7 @@ export async function openConfiguredSimulation(
 }
 
 /** @throws UsageError listing the existing agents */
-export function agentNamed(name: string, { agents }: Pick<RehearsalRoom, 'agents'>): Agent {
+export function agentNamed(name: string, { agents }: Pick<SimulatedInstance, 'agents'>): Agent {
   const agent = agents.get(name);
   if (!agent)
     throw new UsageError(`no agent named '${name}'; the configuration has: ${[...agents.keys()].join(', ')}`);

@@ -8,7 +8,7 @@ import {
   type SimulatedTool,
 } from '#console';
 import { type Rehearsal, simulatedAgent } from '#dispatcher';
-import { type RehearsalRoom, simulatedIdentity } from '#instance';
+import { type SimulatedInstance, simulatedIdentity } from '#instance';
 
 /** Maximum requests that wait for the running one. */
 const MOST_WAITING = 16;
@@ -17,7 +17,7 @@ const IDLE = 5 * 60_000;
 
 interface Opened<Loaded> {
   readonly loaded: Loaded;
-  readonly room: Promise<RehearsalRoom>;
+  readonly room: Promise<SimulatedInstance>;
 }
 
 /**
@@ -38,7 +38,7 @@ export class ConfiguredSimulations<Loaded extends LoadedConfig>
    */
   constructor(
     private readonly current: () => Loaded,
-    private readonly open: (loaded: Loaded) => Promise<RehearsalRoom>,
+    private readonly open: (loaded: Loaded) => Promise<SimulatedInstance>,
   ) {
     super();
   }
@@ -90,7 +90,7 @@ export class ConfiguredSimulations<Loaded extends LoadedConfig>
   }
 
   /** @throws SimulationsBusy */
-  private async inTurn<T>(work: (simulation: RehearsalRoom, loaded: Loaded) => Promise<T>): Promise<T> {
+  private async inTurn<T>(work: (simulation: SimulatedInstance, loaded: Loaded) => Promise<T>): Promise<T> {
     if (this.waiting >= MOST_WAITING) throw new SimulationsBusy();
     this.waiting += 1;
     const mine = this.turn.then(async () => {

@@ -4,7 +4,7 @@ import { oneLine } from '#audit';
 import {
   checkedConfig,
   ConfigError,
-  type ConfigFault,
+  type ConfigIssue,
   configFile,
   configPath,
   type ConfigReference,
@@ -123,7 +123,7 @@ function errorsOf({ source, faults }: ConfigError): Finding[] {
  */
 async function examined(
   load: (start: Pick<LoadOptions, 'start'>) => LoadedWithPlugins | Promise<LoadedWithPlugins>,
-): Promise<{ loaded: LoadedWithPlugins; faults: readonly ConfigFault[] }> {
+): Promise<{ loaded: LoadedWithPlugins; faults: readonly ConfigIssue[] }> {
   try {
     return { loaded: await load({ start: 'http' }), faults: [] };
   } catch (error) {
@@ -136,7 +136,7 @@ async function examined(
   }
 }
 
-function checkStart(errors: readonly ConfigFault[], path: string): Finding[] {
+function checkStart(errors: readonly ConfigIssue[], path: string): Finding[] {
   if (errors.length === 0) return [ok('config', existsSync(path) ? path : 'no file: defaults are in force')];
   return errors.map((error) =>
     fail('config', `${error.path}: ${error.message}`, 'the service does not start like this'),

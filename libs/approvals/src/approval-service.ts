@@ -170,11 +170,11 @@ const MAX_REASON = 500;
  * own. A sub-agent's request counts as its root's, because they share a principal.
  */
 @Injectable()
-export class ApprovalOffice {
+export class ApprovalService {
   private readonly views: CaseViews;
   private readonly desk: ApprovalStore;
   private readonly bus: MessageBus;
-  private readonly logger = new Logger(ApprovalOffice.name);
+  private readonly logger = new Logger(ApprovalService.name);
 
   /** @param options `approvers` are names of the agents that may decide */
   constructor(

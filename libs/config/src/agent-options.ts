@@ -1,6 +1,6 @@
 import { type AgentShapeOptions, compileAgentDefinition } from '#core';
 import { constraintIssue } from '#policy';
-import type { ConfigFault } from './config-error.js';
+import type { ConfigIssue } from './config-error.js';
 import { schemaOf } from './schema/class-schema.js';
 import { readablePart } from './schema/readable-part.js';
 import { isSection, type SchemaNode } from './schema/schema-node.js';
@@ -14,7 +14,7 @@ export class AgentOptionsError extends TypeError {
     /** What was called, such as `agentFor`. */
     readonly source: string,
     /** All of them, each with the path of its option. */
-    readonly errors: readonly ConfigFault[],
+    readonly errors: readonly ConfigIssue[],
   ) {
     super(
       `${source}: ${errors.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('; ')}`,
@@ -158,9 +158,9 @@ const CHOICE_OF_LIMITS: SchemaNode = {
 };
 
 /** Errors in the options of an agent that its schema does not express, also of a file. */
-export function agentMeaningErrors(options: AgentShapeOptions, path: string): ConfigFault[] {
+export function agentMeaningErrors(options: AgentShapeOptions, path: string): ConfigIssue[] {
   const at = (option: string) => (path === '' ? option : `${path}.${option}`);
-  const errors: ConfigFault[] = [];
+  const errors: ConfigIssue[] = [];
   if (options.permission !== undefined && options.permissions !== undefined)
     errors.push({ path: at('permission'), message: 'is given beside permissions: one of them must go' });
   for (const [className, entry] of Object.entries(options.filters ?? {})) {
@@ -177,7 +177,7 @@ export function agentMeaningErrors(options: AgentShapeOptions, path: string): Co
 }
 
 /** Errors of compiling name their option first. */
-function placed(message: string, path: string): ConfigFault {
+function placed(message: string, path: string): ConfigIssue {
   const [, option, rest] = /^([A-Za-z]+(?:\.[A-Za-z_]+)*): (.*)$/s.exec(message) ?? [];
   if (option === undefined || rest === undefined) return { path, message };
   return { path: path === '' ? option : `${path}.${option}`, message: rest };

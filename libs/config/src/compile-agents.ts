@@ -14,7 +14,7 @@ import {
 import type { UserClaim } from '#auth';
 import type { UnknownName } from '#policy';
 import { agentMeaningErrors } from './agent-options.js';
-import type { ConfigFault } from './config-error.js';
+import type { ConfigIssue } from './config-error.js';
 import type { AgentConfig } from './sections/agents.js';
 import type { AuthRuleConfig } from './sections/auth.js';
 
@@ -33,7 +33,7 @@ export interface AgentDeclarations {
 export function compileAgents(
   agents: Readonly<Record<string, AgentConfig>>,
   { recursionDepth, filters: declared }: AgentDeclarations,
-  errors: ConfigFault[],
+  errors: ConfigIssue[],
 ): Map<string, AgentShape> {
   for (const name of Object.keys(declared)) {
     if (!Object.hasOwn(agents, name))
@@ -75,7 +75,7 @@ function namesOf({
 }
 
 /** The file's and the code's: a class stands in one of them, so that neither can loosen the other. */
-function allFilters(agent: string, file: Filters, code: Filters, errors: ConfigFault[]): Filters {
+function allFilters(agent: string, file: Filters, code: Filters, errors: ConfigIssue[]): Filters {
   const inFile = new Set(Object.keys(file).map(canonicalClassName));
   for (const className of Object.keys(code)) {
     if (inFile.has(canonicalClassName(className)))
@@ -86,8 +86,8 @@ function allFilters(agent: string, file: Filters, code: Filters, errors: ConfigF
 
 /** Names of nothing in the agents of a configuration: errors where names are strict, and warnings. */
 export function nameErrors(names: readonly UnknownName[]): {
-  readonly errors: readonly ConfigFault[];
-  readonly warnings: readonly ConfigFault[];
+  readonly errors: readonly ConfigIssue[];
+  readonly warnings: readonly ConfigIssue[];
 } {
   const of = (strict: boolean) =>
     names
@@ -112,7 +112,7 @@ export function readAgentIdentity(
   name: string,
   agent: AgentConfig,
   rules: readonly AuthRuleConfig[],
-  errors: ConfigFault[],
+  errors: ConfigIssue[],
 ): AgentIdentity {
   const { identity, clientMode } = agent;
   const path = `agents.${name}.identity`;
@@ -159,7 +159,7 @@ export function readAgentIdentity(
 function flatIdentity(
   name: string,
   agent: AgentConfig,
-  errors: ConfigFault[],
+  errors: ConfigIssue[],
 ): Identity | ImpersonationOrder | null {
   try {
     return readIdentityOptions(agent).identity;
@@ -196,8 +196,8 @@ export function identityErrors(
   rules: readonly AuthRuleConfig[],
   agents: Readonly<Record<string, AgentConfig>>,
   identities: ReadonlyMap<string, AgentIdentity>,
-): ConfigFault[] {
-  return rules.flatMap((rule, index): ConfigFault[] => {
+): ConfigIssue[] {
+  return rules.flatMap((rule, index): ConfigIssue[] => {
     const path = `auth.${index}.agent`;
     const own = ['identity', 'clientMode', 'tenantId', ...IDENTITY_OPTIONS];
     const related = ['parse.masterKey', ...own.map((option) => `agents.${rule.agent}.${option}`)];

@@ -1,5 +1,5 @@
 /** One thing wrong with the configuration, and where. */
-export interface ConfigFault {
+export interface ConfigIssue {
   /** Dotted path inside the file, or the environment variable. */
   readonly path: string;
   /** What is wrong with it; never repeats a secret. */
@@ -20,7 +20,7 @@ export class ConfigError extends Error {
     /** The file, or what else was read. */
     readonly source: string,
     /** All of them. */
-    readonly faults: readonly ConfigFault[],
+    readonly faults: readonly ConfigIssue[],
   ) {
     super(
       [

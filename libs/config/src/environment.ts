@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
-import { ConfigError, type ConfigFault } from './config-error.js';
+import { ConfigError, type ConfigIssue } from './config-error.js';
 import type { Environment } from './read-config-file.js';
 import { isSection, type Section } from './schema/schema-node.js';
 import { readSecretFile, SecretFileError } from './secret-file.js';
@@ -29,7 +29,7 @@ export function overlayOf(path: string, env: Environment): string | null {
   return own !== undefined && env[own] ? own : null;
 }
 
-function typed(variable: string, value: string, errors: ConfigFault[]): unknown {
+function typed(variable: string, value: string, errors: ConfigIssue[]): unknown {
   if (variable !== 'PORT') return value;
   if (/^\d{1,5}$/.test(value)) return Number(value);
   errors.push({ path: 'PORT', message: 'must be a port number' });
@@ -40,7 +40,7 @@ function typed(variable: string, value: string, errors: ConfigFault[]): unknown 
  * Lays the environment over the file. `MCP_API_KEY` closes anonymous access: every anonymous rule then requires that key,
  * and without any rule the key admits to the first agent.
  */
-export function overlayEnvironment(raw: unknown, env: Environment, errors: ConfigFault[]): unknown {
+export function overlayEnvironment(raw: unknown, env: Environment, errors: ConfigIssue[]): unknown {
   if (!isSection(raw)) return raw;
   const config: Section = { ...raw };
   for (const [variable, section, key] of OVERLAYS) {
@@ -90,9 +90,9 @@ export function withEnvironmentFiles(env: Environment): Environment {
 /** The same, with what is wrong beside what could be read. */
 export function environmentFiles(env: Environment): {
   readonly env: Environment;
-  readonly errors: readonly ConfigFault[];
+  readonly errors: readonly ConfigIssue[];
 } {
-  const errors: ConfigFault[] = [];
+  const errors: ConfigIssue[] = [];
   const resolved: Record<string, string | undefined> = { ...env };
   for (const name of VARIABLES_FROM_FILES) {
     const variable = `${name}_FILE`;

@@ -6,7 +6,7 @@ export {
 } from './agent-options.js';
 export { type AgentIdentity, type DeclaredFilters, nameErrors } from './compile-agents.js';
 export { CONFIG_SCHEMA, type ParleyConfig } from './config.js';
-export { ConfigError, type ConfigFault } from './config-error.js';
+export { ConfigError, type ConfigIssue } from './config-error.js';
 export {
   dotEnv,
   environmentFiles,

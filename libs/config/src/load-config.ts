@@ -18,7 +18,7 @@ import {
   readAgentIdentity,
 } from './compile-agents.js';
 import { CONFIG_SCHEMA, ConfigurationFile, type ParleyConfig } from './config.js';
-import { ConfigError, type ConfigFault } from './config-error.js';
+import { ConfigError, type ConfigIssue } from './config-error.js';
 import { environmentFiles, overlayEnvironment } from './environment.js';
 import { configFile, type Environment } from './read-config-file.js';
 import { defaultsOf } from './schema/class-schema.js';
@@ -93,7 +93,7 @@ export interface ConfigCheckOptions {
   /** The tools that there will be, for those that agents name. Default null: they are not known yet. */
   readonly tools?: ReadonlySet<string> | null;
   /** What was found elsewhere, to be listed with all others. Default none. */
-  readonly found?: readonly ConfigFault[];
+  readonly found?: readonly ConfigIssue[];
 }
 
 /**
@@ -147,7 +147,7 @@ export interface ConfigSource {
   /** Checked for whether a listener may start. Default: not checked. */
   readonly environment?: Environment;
   /** What was found elsewhere, to be listed with all others. Default none. */
-  readonly found?: readonly ConfigFault[];
+  readonly found?: readonly ConfigIssue[];
 }
 
 /**
@@ -167,7 +167,7 @@ export function configOf(
 ): LoadedConfig {
   const section = options['server'];
   const processes = isSection(section) ? (section['processes'] ?? 1) : 1;
-  const alone: ConfigFault[] =
+  const alone: ConfigIssue[] =
     processes === 1
       ? []
       : [
@@ -192,7 +192,7 @@ interface Reading {
   readonly declared: readonly ClassDeclaration[];
   readonly filters: DeclaredFilters;
   /** Those found so far. */
-  readonly errors: readonly ConfigFault[];
+  readonly errors: readonly ConfigIssue[];
   /** Places of the file that could not be read, and are among the errors. */
   readonly known: readonly SchemaFinding[];
   readonly tools: ReadonlySet<string> | null;
@@ -212,7 +212,7 @@ function compiled(overlaid: unknown, reading: Reading): LoadedConfig {
 }
 
 /** The same place and message is one line. */
-function once(errors: readonly ConfigFault[]): ConfigFault[] {
+function once(errors: readonly ConfigIssue[]): ConfigIssue[] {
   const seen = new Map(errors.map((error) => [`${error.path}|${error.message}`, error]));
   return [...seen.values()];
 }
@@ -221,8 +221,8 @@ function once(errors: readonly ConfigFault[]): ConfigFault[] {
 function meant(
   given: Section,
   { base, cwd, env, declared, filters, tools, start }: Reading,
-): { readonly loaded: LoadedConfig; readonly errors: ConfigFault[] } {
-  const errors: ConfigFault[] = [
+): { readonly loaded: LoadedConfig; readonly errors: ConfigIssue[] } {
+  const errors: ConfigIssue[] = [
     ...authRuleErrors(given, DEFAULT_AGENT),
     ...endpointErrors(given),
     ...agentLlmErrors(given),
@@ -257,7 +257,7 @@ function policyOf(
   config: Section,
   declared: readonly ClassDeclaration[],
   env: Environment,
-  errors: ConfigFault[],
+  errors: ConfigIssue[],
 ): Policy {
   const given = (config as Partial<ParleyConfig>).policy ?? {};
   const strict = env['PARSE_STRICT_POINTER_SHAPES'];
@@ -268,7 +268,7 @@ function policyOf(
   return policy;
 }
 
-function withoutMasterKey(config: ParleyConfig, errors: ConfigFault[]): ParleyConfig {
+function withoutMasterKey(config: ParleyConfig, errors: ConfigIssue[]): ParleyConfig {
   const { serverUrl, masterKey } = config.parse;
   if (serverUrl === null || masterKey !== null) return config;
   return { ...config, agents: inClientMode(config.agents, errors) };

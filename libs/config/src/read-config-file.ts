@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { isPair, isScalar, isSeq, parseDocument, visit } from 'yaml';
-import { ConfigError, type ConfigFault } from './config-error.js';
+import { ConfigError, type ConfigIssue } from './config-error.js';
 import { readSecretFile, SecretFileError } from './secret-file.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -57,7 +57,7 @@ export function configFile(
   path: string,
   env: Environment,
   onReference: (reference: ConfigReference) => void = () => {},
-): { readonly value: unknown; readonly errors: readonly ConfigFault[] } {
+): { readonly value: unknown; readonly errors: readonly ConfigIssue[] } {
   const unusable = (...messages: string[]) => ({
     value: undefined,
     errors: messages.map((message) => ({ path: '', message })),
@@ -84,14 +84,14 @@ interface FileReading {
   readonly path: string;
   readonly env: Environment;
   readonly onReference: (reference: ConfigReference) => void;
-  readonly unusable: (...messages: string[]) => { value: undefined; errors: ConfigFault[] };
+  readonly unusable: (...messages: string[]) => { value: undefined; errors: ConfigIssue[] };
 }
 
 function parsedFile(text: string, { path, env, onReference, unusable }: FileReading) {
   const document = parseDocument(text, { prettyErrors: true });
   if (document.errors.length > 0)
     return unusable(...document.errors.map((error) => error.message.split('\n', 1)[0] ?? 'not YAML'));
-  const errors: ConfigFault[] = [];
+  const errors: ConfigIssue[] = [];
   visit(document, {
     Scalar: (key, node, ancestors) => {
       if (key === 'key' || typeof node.value !== 'string' || !node.value.includes('${')) return;
@@ -123,7 +123,7 @@ function contentOf(
   file: string,
   path: string,
   onReference: (reference: ConfigReference) => void,
-  errors: ConfigFault[],
+  errors: ConfigIssue[],
 ): string {
   try {
     const content = readSecretFile(file);

@@ -8,7 +8,7 @@ import {
   type NestModule,
   type Provider,
 } from '@nestjs/common';
-import { ApprovalOffice } from '#approvals';
+import { ApprovalService } from '#approvals';
 import { AuditSink, AuditTrail } from '#audit';
 import { Authenticator, RecordedAuthenticator } from '#auth';
 import { MetadataAudit, SealedText, StateKeys } from '#dispatcher';
@@ -47,7 +47,7 @@ export interface ConsoleOptions {
 
 /** What the console takes from the instance. */
 export const CONSOLE_IMPORTS: readonly InjectionToken[] = [
-  ApprovalOffice,
+  ApprovalService,
   AuditSink,
   AuditTrail,
   Authenticator,

@@ -4,7 +4,7 @@ import { FilterNames } from '#dispatcher';
 import {
   AgentOptionsError,
   ConfigError,
-  type ConfigFault,
+  type ConfigIssue,
   ConfigVersions,
   type LoadedConfig,
   nameErrors,
@@ -36,7 +36,7 @@ export async function checkFilterNames(
  */
 export function assertNamesOf(shape: AgentShape, context: INestApplicationContext): void {
   const unknown = context.get(FilterNames).unknownNow(shape, context.get(ConfigVersions).current.policy);
-  const at = ({ path, message }: { path: string; message: string }): ConfigFault => ({
+  const at = ({ path, message }: { path: string; message: string }): ConfigIssue => ({
     path: `agent.${path}`,
     message,
   });

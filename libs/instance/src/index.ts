@@ -39,7 +39,7 @@ export { ROUTE_PATHS } from './routes/route-paths.js';
 export { InstanceProvidersModule } from './routes/routes.module.js';
 export {
   openSimulation,
-  type RehearsalRoom,
+  type SimulatedInstance,
   SimulatedDirectory,
   simulatedIdentity,
   simulateInstance,

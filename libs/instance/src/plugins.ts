@@ -8,7 +8,7 @@ import { oneLine } from '#audit';
 import {
   checkedConfig,
   ConfigError,
-  type ConfigFault,
+  type ConfigIssue,
   configFile,
   configPath,
   type Environment,
@@ -107,7 +107,7 @@ export async function loadWithPlugins(
   { start, declaredTools = false }: LoadOptions = {},
 ): Promise<LoadedService> {
   const path = configPath(env, cwd);
-  const errors: ConfigFault[] = [];
+  const errors: ConfigIssue[] = [];
   const file = existsSync(path) ? path : null;
   const paths = pathsOf(path, env);
   const plugins = await importPlugins(paths, dirname(path), errors);
@@ -128,12 +128,12 @@ export async function loadWithPlugins(
 /** The names of all tools, and those that a registry would refuse. */
 function toolErrors(plugins: readonly PluginModule[]): {
   readonly tools: ReadonlySet<string>;
-  readonly faults: ConfigFault[];
+  readonly faults: ConfigIssue[];
 } {
   const builtIn = BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype));
   const names = new Set(builtIn.map(({ definition }) => definition.name));
   const brought = new Set<string>();
-  const errors = plugins.flatMap((plugin, index): ConfigFault[] => {
+  const errors = plugins.flatMap((plugin, index): ConfigIssue[] => {
     const path = `plugins.${index}`;
     try {
       return toolsOfPlugins([plugin]).flatMap(({ definition: { name }, override }) => {
@@ -190,7 +190,7 @@ export function beforePlugins(run: () => Promise<void>): void {
 async function importPlugins(
   paths: readonly string[],
   base: string,
-  errors: ConfigFault[],
+  errors: ConfigIssue[],
 ): Promise<PluginModule[]> {
   const modules: PluginModule[] = [];
   for (const [index, path] of paths.entries()) {

@@ -101,7 +101,7 @@ const notRun = () => ({ rehearsed: 'the gates only: code of an application is no
 const ANYTHING: SchemaReader = { jsonSchema: {}, compile: () => (value) => ({ ok: true, value }) };
 
 /** The composed service with only schema and roles behind it. */
-export interface RehearsalRoom {
+export interface SimulatedInstance {
   /** @internal */
   readonly rehearser: Simulator;
   /** @internal */
@@ -144,7 +144,7 @@ export interface SimulationSetting {
 export async function openSimulation(
   loaded: LoadedConfig,
   { gates, schemas, directory, tools = [], user, logger }: SimulationSetting,
-): Promise<RehearsalRoom> {
+): Promise<SimulatedInstance> {
   const closed = new MongoConnection({ uri: 'mongodb://127.0.0.1', database: loaded.config.database.name });
   await closed.close();
   const store = new RecordingStore();
@@ -234,7 +234,7 @@ class InstanceDirectory extends SimulatedDirectory {
 }
 
 /** A simulation beside a running instance, with its current configuration version, gates, tools, schema and roles. */
-export function simulateInstance(context: INestApplicationContext): Promise<RehearsalRoom> {
+export function simulateInstance(context: INestApplicationContext): Promise<SimulatedInstance> {
   const tools = context.get<ToolRegistry>(ToolRegistry).all();
   const { current } = context.get(ConfigVersions);
   const stand = [...current.identities.values()].map((own) => simulatedIdentity(own));

@@ -154,12 +154,12 @@ export {
   type EmbeddedDatabaseOptions,
   loadWithPlugins,
   type LoadOptions,
-  type RehearsalRoom,
+  type SimulatedInstance,
   UngovernedData,
   type UngovernedQuery,
   type UngovernedRecords,
 } from '#instance';
-export { AgentOptionsError, ConfigError, type ConfigFault, type LoadedConfig, type StartKind } from '#config';
+export { AgentOptionsError, ConfigError, type ConfigIssue, type LoadedConfig, type StartKind } from '#config';
 export {
   type Answer,
   type AskOptions,
@@ -197,4 +197,4 @@ export type {
 export { AGENT_FACTORY } from './module/overridable-providers.js';
 export type { StandaloneListener, StandaloneOptions } from './module/standalone-listener.js';
 export { refusals } from './tool-refusals.js';
-export type { CallContext, DispatchContext } from './earlier-names.js';
+export type { CallContext, ConfigFault, DispatchContext, RehearsalRoom } from './deprecated-names.js';

@@ -1,8 +1,8 @@
-import type { Agent, Parley, Rehearsal, RehearsalRoom } from '@parley/server';
+import type { Agent, Parley, Rehearsal, SimulatedInstance } from '@parley/server';
 
 /** One simulation for all calls that a test explains. It opens with the first call and runs one call at a time. */
 export class Rehearsals {
-  private opened: { readonly version: number; readonly room: Promise<RehearsalRoom> } | null = null;
+  private opened: { readonly version: number; readonly room: Promise<SimulatedInstance> } | null = null;
   private turn: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly parley: Pick<Parley, 'openRehearsals' | 'tools'>) {}
@@ -11,7 +11,7 @@ export class Rehearsals {
     return this.in((simulation) => simulation.rehearse(agent, tool, args));
   }
 
-  in<T>(work: (simulation: RehearsalRoom) => Promise<T>): Promise<T> {
+  in<T>(work: (simulation: SimulatedInstance) => Promise<T>): Promise<T> {
     const mine = this.turn.then(async () => work(await this.current()));
     this.turn = mine.catch(() => undefined);
     return mine;
@@ -25,7 +25,7 @@ export class Rehearsals {
     await (await opened?.room.catch(() => null))?.close();
   }
 
-  private async current(): Promise<RehearsalRoom> {
+  private async current(): Promise<SimulatedInstance> {
     const { version } = this.parley.tools;
     if (this.opened?.version !== version) {
       const before = this.opened;

@@ -1,4 +1,4 @@
-import type { ConfigFault } from '../config-error.js';
+import type { ConfigIssue } from '../config-error.js';
 
 /** Edits between two names; letters that changed places count as one. */
 function edits(left: string, right: string): number {
@@ -36,7 +36,7 @@ export function nearKey(written: string, accepted: readonly string[]): string | 
 export function noAgent(
   name: string,
   agents: Readonly<Record<string, unknown>> | ReadonlySet<string>,
-): Pick<ConfigFault, 'message' | 'accepted' | 'related'> {
+): Pick<ConfigIssue, 'message' | 'accepted' | 'related'> {
   const accepted = agents instanceof Set ? [...(agents as ReadonlySet<string>)] : Object.keys(agents);
   const near = nearKey(name, accepted);
   const meant = near === null ? `; there are: ${accepted.join(', ')}` : `; did you mean '${near}'?`;

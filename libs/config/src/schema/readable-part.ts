@@ -1,4 +1,4 @@
-import type { ConfigFault } from '../config-error.js';
+import type { ConfigIssue } from '../config-error.js';
 import { type SchemaFinding, schemaErrors } from './schema-errors.js';
 import type { SchemaNode } from './schema-node.js';
 
@@ -42,14 +42,14 @@ function forbiddenKeys(value: unknown, path: readonly string[] = []): SchemaFind
 /** A value without the parts that are wrong in form, so that its meaning can be checked at the same time. */
 export interface ReadablePart {
   /** What is wrong with the form: keys, types and bounds. */
-  readonly errors: readonly ConfigFault[];
+  readonly errors: readonly ConfigIssue[];
   /** The rest, which fits the schema. */
   readonly value: unknown;
   /**
    * Of errors in the meaning of the rest, those that are not merely a consequence of an error in the form: at the place of
    * one, or depending on an option that has one. Their paths are those of the whole value.
    */
-  independent(errors: readonly ConfigFault[]): ConfigFault[];
+  independent(errors: readonly ConfigIssue[]): ConfigIssue[];
 }
 
 type Path = readonly string[];

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { FsyncPolicy } from '#audit';
-import type { ConfigFault } from '../config-error.js';
+import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import { type Environment, processNumber } from '../read-config-file.js';
 import { defaultsOf } from '../schema/class-schema.js';
@@ -193,8 +193,8 @@ export function auditConfig(
 }
 
 /** What would keep no records, or show them to agents or strangers. */
-export function auditErrors({ audit, database }: Pick<ParleyConfig, 'audit' | 'database'>): ConfigFault[] {
-  const errors: ConfigFault[] = [];
+export function auditErrors({ audit, database }: Pick<ParleyConfig, 'audit' | 'database'>): ConfigIssue[] {
+  const errors: ConfigIssue[] = [];
   const taken = new Set<string>();
   for (const [index, sink] of audit.sinks.entries()) {
     const at = (member: string) => `audit.sinks.${index}.${member}`;
@@ -221,7 +221,7 @@ function mongoSinkErrors(
   sink: MongoSinkConfig,
   database: ParleyConfig['database'],
   at: (member: string) => string,
-): ConfigFault[] {
+): ConfigIssue[] {
   if (sink.uri === null && database.uri === null)
     return [
       {

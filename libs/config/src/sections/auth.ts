@@ -7,7 +7,7 @@ import {
   parseKeyHash,
   TrustedNetworks,
 } from '#auth';
-import type { ConfigFault } from '../config-error.js';
+import type { ConfigIssue } from '../config-error.js';
 import { noAgent } from '../schema/near-key.js';
 import {
   AnyOf,
@@ -220,11 +220,11 @@ const KINDS = ['apiKey', 'apiKeyHash', 'anonymous', 'parseSession', 'clientCerti
  * file has, so that these errors are listed together with those of the schema.
  * @param fallback the agent that exists when the file names none
  */
-export function authRuleErrors(config: unknown, fallback: string): ConfigFault[] {
+export function authRuleErrors(config: unknown, fallback: string): ConfigIssue[] {
   if (!isSection(config) || !Array.isArray(config['auth'])) return [];
   const declared = isSection(config['agents']) ? Object.keys(config['agents']) : [];
   const names = new Set(declared.length > 0 ? declared : [fallback]);
-  const errors: ConfigFault[] = [];
+  const errors: ConfigIssue[] = [];
   for (const [index, rule] of (config['auth'] as unknown[]).entries()) {
     if (!isSection(rule)) continue;
     const path = `auth.${index}`;
@@ -239,8 +239,8 @@ export function authRuleErrors(config: unknown, fallback: string): ConfigFault[]
 }
 
 /** Texts that a part of the service reads itself. */
-function valueErrors({ apiKeyHash, clientCertificate }: Section, path: string): ConfigFault[] {
-  const read = (at: string, reading: () => unknown): ConfigFault[] => {
+function valueErrors({ apiKeyHash, clientCertificate }: Section, path: string): ConfigIssue[] {
+  const read = (at: string, reading: () => unknown): ConfigIssue[] => {
     try {
       reading();
       return [];
@@ -258,7 +258,7 @@ function valueErrors({ apiKeyHash, clientCertificate }: Section, path: string): 
 }
 
 /** Checks beyond the form of `auth.*.oauth`, and of the URL that its clients know. */
-function oauthErrors(config: Section, agents: ReadonlySet<string>): ConfigFault[] {
+function oauthErrors(config: Section, agents: ReadonlySet<string>): ConfigIssue[] {
   const rules = (config['auth'] as unknown[]).flatMap((rule, index) => {
     const oauth = isSection(rule) ? rule['oauth'] : undefined;
     return isSection(oauth) ? [{ oauth, path: `auth.${index}.oauth` }] : [];
@@ -266,7 +266,7 @@ function oauthErrors(config: Section, agents: ReadonlySet<string>): ConfigFault[
   if (rules.length === 0) return [];
   const issuers = rules.map(({ oauth }) => oauth['issuer']);
   return [
-    ...rules.flatMap(({ oauth, path }, at): ConfigFault[] => [
+    ...rules.flatMap(({ oauth, path }, at): ConfigIssue[] => [
       ...addressErrors(oauth, path),
       ...scopeErrors(oauth, path, agents),
       ...(oauth['revocationList'] === true && !hasRedis(config)
@@ -293,7 +293,7 @@ function hasRedis({ redis }: Section): boolean {
   return isSection(redis) && typeof redis['url'] === 'string';
 }
 
-function addressErrors(oauth: Section, path: string): ConfigFault[] {
+function addressErrors(oauth: Section, path: string): ConfigIssue[] {
   const { issuer, jwksUri, introspection } = oauth;
   const endpoint = isSection(introspection) ? introspection['endpoint'] : undefined;
   const addresses = { issuer, jwksUri, 'introspection.endpoint': endpoint };
@@ -304,9 +304,9 @@ function addressErrors(oauth: Section, path: string): ConfigFault[] {
   );
 }
 
-function scopeErrors(oauth: Section, path: string, agents: ReadonlySet<string>): ConfigFault[] {
+function scopeErrors(oauth: Section, path: string, agents: ReadonlySet<string>): ConfigIssue[] {
   const { scopes, requiredScopes } = oauth;
-  const errors: ConfigFault[] = [];
+  const errors: ConfigIssue[] = [];
   const assertScope = (at: string, name: unknown) => {
     // Names of digits alone would be sorted to the front, and the order of scopes has a meaning.
     if (typeof name === 'string' && (!isScopeName(name) || /^\d+$/.test(name)))
@@ -331,7 +331,7 @@ function isResourceUrl(text: string): boolean {
   return isTrustworthyUrl(text) && !/[?"\\\s]/.test(text);
 }
 
-function resourceErrors(config: Section, rules: readonly Section[]): ConfigFault[] {
+function resourceErrors(config: Section, rules: readonly Section[]): ConfigIssue[] {
   const server = isSection(config['server']) ? config['server'] : {};
   const given = server['publicUrl'] ?? null;
   const path = 'server.publicUrl';

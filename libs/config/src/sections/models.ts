@@ -1,6 +1,6 @@
 import { isAllowedEndpoint, isSafeTransport } from '#data';
 import type { Prices, Provider } from '#chat';
-import type { ConfigFault } from '../config-error.js';
+import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import { defaultsOf } from '../schema/class-schema.js';
 import {
@@ -222,7 +222,7 @@ export function llmOf({ llm, agents }: Pick<ParleyConfig, 'llm' | 'agents'>, age
 }
 
 /** A limit above the installation's would not hold: it is an error, not lowered in silence. */
-export function agentLlmErrors(config: unknown): ConfigFault[] {
+export function agentLlmErrors(config: unknown): ConfigIssue[] {
   if (!isSection(config) || !isSection(config['agents'])) return [];
   const whole = isSection(config['llm']) ? config['llm'] : {};
   return Object.entries(config['agents']).flatMap(([name, agent]) => {
@@ -236,7 +236,7 @@ function limitErrors(
   limit: (typeof LIMITS)[number],
   own: Readonly<Record<string, unknown>>,
   whole: Readonly<Record<string, unknown>>,
-): ConfigFault[] {
+): ConfigIssue[] {
   const wanted = own[limit];
   const most = typeof whole[limit] === 'number' ? whole[limit] : defaultsOf(LlmSection)[limit];
   if (typeof wanted !== 'number' || wanted <= most) return [];
@@ -252,7 +252,7 @@ function limitErrors(
 const UNSAFE_ENDPOINT = 'must be an https URL without credentials, or http on this machine';
 
 /** Where conversations and texts of agents may be sent: encrypted or within this machine, and among what the operator lists. */
-export function endpointErrors({ llm, embeddings }: Section): ConfigFault[] {
+export function endpointErrors({ llm, embeddings }: Section): ConfigIssue[] {
   const allowed = isSection(llm) ? llm['allowedEndpoints'] : undefined;
   const names = Array.isArray(allowed) ? allowed.filter((entry) => typeof entry === 'string') : null;
   const notListed = (path: string) => ({
@@ -260,7 +260,7 @@ export function endpointErrors({ llm, embeddings }: Section): ConfigFault[] {
     message: 'is not among llm.allowedEndpoints',
     related: ['llm.allowedEndpoints'],
   });
-  const errors: ConfigFault[] = [];
+  const errors: ConfigIssue[] = [];
   const texts = isSection(embeddings) ? embeddings['endpoint'] : undefined;
   if (typeof texts === 'string') {
     const path = 'embeddings.endpoint';

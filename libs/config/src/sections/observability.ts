@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import type { CallerTraces } from '#telemetry';
-import type { ConfigFault } from '../config-error.js';
+import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import {
   IsIn,
@@ -118,7 +118,7 @@ function isInstalled(name: string): boolean {
 export function packageErrors(
   config: Pick<ParleyConfig, 'redis' | 'traces' | 'metrics'>,
   installed: (name: string) => boolean = isInstalled,
-): ConfigFault[] {
+): ConfigIssue[] {
   return OPTIONAL.filter(({ isUsed }) => isUsed(config)).flatMap(({ path, packages }) => {
     const missing = packages.filter((name) => !installed(name));
     if (missing.length === 0) return [];

@@ -1,4 +1,4 @@
-import type { ConfigFault } from '../config-error.js';
+import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import { noAgent } from '../schema/near-key.js';
 import {
@@ -70,9 +70,9 @@ export class ConsoleSection {
 export function approvalErrors({
   approvals,
   agents,
-}: Pick<ParleyConfig, 'approvals' | 'agents'>): ConfigFault[] {
+}: Pick<ParleyConfig, 'approvals' | 'agents'>): ConfigIssue[] {
   const { mode, approvers, webhook } = approvals;
-  const errors: ConfigFault[] = approvers
+  const errors: ConfigIssue[] = approvers
     .filter((name) => !Object.hasOwn(agents, name))
     .map((name) => ({ path: 'approvals.approvers', ...noAgent(name, agents) }));
   if (mode !== 'client' && approvers.length === 0)
@@ -101,10 +101,10 @@ export function consoleErrors({
   agents,
   auth,
   server,
-}: Pick<ParleyConfig, 'console' | 'agents' | 'auth' | 'server'>): ConfigFault[] {
+}: Pick<ParleyConfig, 'console' | 'agents' | 'auth' | 'server'>): ConfigIssue[] {
   if (operators === null) return [];
   const path = 'console.operators';
-  const errors = operators.flatMap((name): ConfigFault[] => {
+  const errors = operators.flatMap((name): ConfigIssue[] => {
     if (!Object.hasOwn(agents, name)) return [{ path, ...noAgent(name, agents) }];
     const anonymous = auth.some((rule) => 'anonymous' in rule && rule.agent === name);
     return anonymous

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { isTruthy } from '#policy';
-import type { ConfigFault } from '../config-error.js';
+import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import type { Environment } from '../read-config-file.js';
 import {
@@ -190,9 +190,9 @@ export function processCount({ processes }: Pick<ServerSection, 'processes'>): n
 }
 
 /** What several processes cannot do. */
-function processErrors({ server, redis, audit }: ParleyConfig): ConfigFault[] {
+function processErrors({ server, redis, audit }: ParleyConfig): ConfigIssue[] {
   if (processCount(server) === 1) return [];
-  const errors: ConfigFault[] = [];
+  const errors: ConfigIssue[] = [];
   if (redis.url === null)
     errors.push({
       path: 'server.processes',
@@ -216,8 +216,8 @@ export type StartKind = 'http' | 'stdio';
  * Errors that stop a start: the server is switched off, or an address that others can reach does not require
  * credentials (docs/reference/configuration.md#binding).
  */
-export function startErrors(config: ParleyConfig, env: Environment, kind: StartKind): ConfigFault[] {
-  const errors: ConfigFault[] = [];
+export function startErrors(config: ParleyConfig, env: Environment, kind: StartKind): ConfigIssue[] {
+  const errors: ConfigIssue[] = [];
   const enabled = env['PARSE_MCP_ENABLED'];
   if (enabled !== undefined && enabled !== '' && !isTruthy(enabled))
     errors.push({ path: 'PARSE_MCP_ENABLED', message: `is '${enabled}': the server is switched off` });

@@ -1,5 +1,5 @@
 import { LiveQuerySource } from '#data-parse';
-import type { ConfigFault } from '../config-error.js';
+import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import { IsString, Matches, Nullable, Option, type Plain } from '../schema/option.js';
 import { isSection, type Section } from '../schema/schema-node.js';
@@ -114,16 +114,16 @@ export function liveQueryConfig(config: unknown): LiveQueryConfig {
 }
 
 /** Addresses that fit their pattern and are none. `redis.url` may hold a password, so no error repeats it. */
-export function storeAddressErrors(config: Section): ConfigFault[] {
+export function storeAddressErrors(config: Section): ConfigIssue[] {
   const { redis } = config;
   const url = isSection(redis) ? redis['url'] : undefined;
-  const errors: ConfigFault[] = [];
+  const errors: ConfigIssue[] = [];
   if (typeof url === 'string' && !URL.canParse(url))
     errors.push({ path: 'redis.url', message: 'must be a URL: redis://host:port or rediss://host:port' });
   return [...errors, ...liveQueryErrors(config)];
 }
 
-function liveQueryErrors(config: Section): ConfigFault[] {
+function liveQueryErrors(config: Section): ConfigIssue[] {
   const { url, appId } = liveQueryConfig(config);
   if (typeof url !== 'string') return [];
   if (typeof appId !== 'string')
@@ -137,8 +137,8 @@ export function parseServerErrors({
   parse,
   database,
   agents,
-}: Pick<ParleyConfig, 'parse' | 'database' | 'agents'>): ConfigFault[] {
-  const errors: ConfigFault[] = [];
+}: Pick<ParleyConfig, 'parse' | 'database' | 'agents'>): ConfigIssue[] {
+  const errors: ConfigIssue[] = [];
   const add = (path: string, message: string, ...related: string[]) =>
     errors.push({ path, message, related });
   if (parse.serverUrl === null) {
@@ -182,7 +182,7 @@ function isPlainAddress(text: string): boolean {
  */
 export function inClientMode(
   agents: Readonly<Record<string, AgentConfig>>,
-  errors: ConfigFault[],
+  errors: ConfigIssue[],
 ): Record<string, AgentConfig> {
   return Object.fromEntries(
     Object.entries(agents).map(([name, agent]) => {

@@ -1,7 +1,7 @@
 import { type Observable, Subject } from 'rxjs';
 import { Agent, type AgentShape, withRateLimiters, CurrentAgents, type RateLimiters } from '#core';
 import { Policies } from '#policy';
-import type { ConfigFault } from '../config-error.js';
+import type { ConfigIssue } from '../config-error.js';
 import type { LoadedConfig } from '../load-config.js';
 
 /** The configuration as it was read once: a call is admitted under one version and keeps it to its end. Never changes. */
@@ -14,7 +14,7 @@ export interface ConfigVersion extends LoadedConfig {
 /** A version that is not served, and why. */
 export interface RefusedVersion {
   readonly at: Date;
-  readonly faults: readonly ConfigFault[];
+  readonly faults: readonly ConfigIssue[];
 }
 
 /** One version in the place of another. */
@@ -68,7 +68,7 @@ export class ConfigVersions extends CurrentAgents {
   }
 
   /** What is served stays as it is. */
-  refuse(faults: readonly ConfigFault[]): void {
+  refuse(faults: readonly ConfigIssue[]): void {
     this.lastRefused = Object.freeze({ at: new Date(), faults });
   }
 

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { AuthRuleConfig } from '../sections/auth.js';
 import type { ParleyConfig } from '../config.js';
-import type { ConfigFault } from '../config-error.js';
+import type { ConfigIssue } from '../config-error.js';
 
 export const NEEDS_RESTART = 'has changed, which needs a restart';
 
@@ -16,7 +16,7 @@ const isSection = (value: unknown): value is Section =>
 const admitsAnonymous = (rules: readonly AuthRuleConfig[]) => rules.some((rule) => 'anonymous' in rule);
 
 /** The options that differ and that a running service cannot take over. Their values are not told: some are secrets. */
-export function needingRestart(running: ParleyConfig, read: ParleyConfig): ConfigFault[] {
+export function needingRestart(running: ParleyConfig, read: ParleyConfig): ConfigIssue[] {
   const faults = changed({ ...running }, { ...read }, '').filter(({ path }) => !RELOADED.has(root(path)));
   // Whether browsers of this machine are let in was decided by it.
   if (admitsAnonymous(running.auth) !== admitsAnonymous(read.auth))
@@ -27,7 +27,7 @@ export function needingRestart(running: ParleyConfig, read: ParleyConfig): Confi
 const root = (path: string) => path.split('.', 1)[0] as string;
 
 /** Down to the second level, which is where options are. */
-function changed(before: Section, after: Section, prefix: string): ConfigFault[] {
+function changed(before: Section, after: Section, prefix: string): ConfigIssue[] {
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   return [...names].flatMap((name) => {
     const [one, other] = [before[name], after[name]];

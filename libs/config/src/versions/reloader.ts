@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { oneLine } from '#audit';
-import { ConfigError, type ConfigFault } from '../config-error.js';
+import { ConfigError, type ConfigIssue } from '../config-error.js';
 import type { LoadedConfig } from '../load-config.js';
 import type { ConfigVersions } from './config-versions.js';
 import { needingRestart } from './needs-restart.js';
@@ -57,7 +57,7 @@ export class Reloader {
     }
   }
 
-  private refused(faults: readonly ConfigFault[]): 'refused' {
+  private refused(faults: readonly ConfigIssue[]): 'refused' {
     const { versions, log } = this.parts;
     versions.refuse(faults);
     log.warn(`[Reload] the configuration is refused, edition ${versions.current.number} stays:`);

@@ -1,5 +1,5 @@
 import { Body, Get, HttpCode, Inject, Param, Post, UseInterceptors } from '@nestjs/common';
-import { type Answered, ApprovalOffice, type ApprovalServiceRefusal, DecisionBody } from '#approvals';
+import { type Answered, ApprovalService, type ApprovalServiceRefusal, DecisionBody } from '#approvals';
 import { ClosedSignal, JsonBodyInterceptor, NotServed, validated } from '#streaming';
 import { CurrentOperator, OperatorController } from '../console.guards.js';
 import { type Operator, OperatorNotes } from '../operator-gate.js';
@@ -15,7 +15,7 @@ const REFUSED: Readonly<Record<ApprovalServiceRefusal, readonly [status: number,
 @OperatorController('console/api/approvals')
 export class ApprovalsController {
   constructor(
-    @Inject(ApprovalOffice) private readonly approvals: ApprovalOffice,
+    @Inject(ApprovalService) private readonly approvals: ApprovalService,
     @Inject(OperatorNotes) private readonly notes: OperatorNotes,
   ) {}
 

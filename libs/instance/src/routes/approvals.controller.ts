@@ -11,7 +11,7 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import type { Agent } from '#core';
-import { type Answered, ApprovalOffice, type ApprovalServiceRefusal, DecisionBody } from '#approvals';
+import { type Answered, ApprovalService, type ApprovalServiceRefusal, DecisionBody } from '#approvals';
 import { Authenticator } from '#auth';
 import { ClosedSignal, JsonBodyInterceptor, NotServed, SharedStateFilter, validated } from '#streaming';
 import { CallerGuard, CallerRateGuard, CurrentAgent, NoStoreGuard, scopesLacking } from './caller.guard.js';
@@ -31,7 +31,7 @@ const REFUSED: Readonly<Record<ApprovalServiceRefusal, readonly [status: number,
 export class ApprovalsController {
   constructor(
     @Inject(Authenticator) private readonly authenticator: Authenticator,
-    @Inject(ApprovalOffice) private readonly office: ApprovalOffice,
+    @Inject(ApprovalService) private readonly office: ApprovalService,
   ) {}
 
   @Get()

@@ -5,7 +5,7 @@ import {
   Module,
   type ModuleMetadata,
 } from '@nestjs/common';
-import { ApprovalOffice } from '#approvals';
+import { ApprovalService } from '#approvals';
 import { Authenticator } from '#auth';
 import { McpEdge } from '#streaming';
 import { ToolRunner } from '#tools';
@@ -67,7 +67,7 @@ export class InstanceProvidersModule {
 export class RoutesModule {
   /** @param instance provides the data of the routes */
   static register(instance: INestApplicationContext): DynamicModule {
-    const tokens = [ApprovalOffice, Authenticator, CurrentDocuments, McpEdge, Readiness, ToolRunner];
+    const tokens = [ApprovalService, Authenticator, CurrentDocuments, McpEdge, Readiness, ToolRunner];
     return { module: RoutesModule, imports: [InstanceProvidersModule.register(instance, tokens)] };
   }
 }

@@ -5,7 +5,7 @@ import { Authenticator } from '#auth';
 import { SharedState } from '#state';
 import { approvedBy } from '#approvals';
 import { type AgentChooser, admittedBy, chosenBy } from '#instance';
-import { ConfigError, type ConfigFault } from '#config';
+import { ConfigError, type ConfigIssue } from '#config';
 import { PrincipalDirectory, RecordReader, RecordSearcher, RecordWriter, SchemaCatalogue } from '#data';
 import { Approver } from '#dispatcher';
 import { TaskQueue } from '#tasks';
@@ -53,7 +53,7 @@ export const UNBOUND: readonly Provider[] = OVERRIDABLE_TOKENS.map((provide) => 
 }));
 
 /** Null means only that nothing is bound: a factory that returns nothing must not select the default. */
-function bindingError({ name, methods }: Overridable, value: unknown): ConfigFault[] {
+function bindingError({ name, methods }: Overridable, value: unknown): ConfigIssue[] {
   const error = (message: string) => [{ path: name, message: `is bound to ${message}` }];
   if (methods.length === 0) return typeof value === 'function' ? [] : error('something that is no function');
   if (typeof value !== 'object' || value === null) return error('something that is no object');

@@ -3,7 +3,7 @@ import type { AgentShapeOptions } from '#core';
 import {
   type AgentConfig,
   ConfigError,
-  type ConfigFault,
+  type ConfigIssue,
   type DeclaredFilters,
   isSection,
   type ParleyConfig,
@@ -33,7 +33,7 @@ export const DEFAULT_ENDPOINTS: Required<ParleyEndpoints> = Object.freeze({
 });
 
 /** Untyped code may pass any value. */
-function endpointErrors(given: unknown): ConfigFault[] {
+function endpointErrors(given: unknown): ConfigIssue[] {
   if (given === undefined) return [];
   if (given === null || typeof given !== 'object')
     return [{ path: 'endpoints', message: 'expected an object' }];
@@ -92,7 +92,7 @@ interface CodeConfiguration {
   readonly configuration: Record<string, unknown>;
   readonly filters: DeclaredFilters;
   /** Errors of service-only options and others that no check of a file finds. */
-  readonly faults: readonly ConfigFault[];
+  readonly faults: readonly ConfigIssue[];
 }
 
 /** Options that no file has. */
@@ -127,7 +127,7 @@ export function configurationOf(
   const written = Object.entries(options).filter(
     ([section, value]) => !OF_CODE.includes(section) && value !== undefined,
   );
-  const errors: ConfigFault[] = written
+  const errors: ConfigIssue[] = written
     .filter(([section]) => OF_THE_SERVICE.includes(section))
     .map(([path]) => ({ path, message: 'belongs to the service; an application has its own' }));
   errors.push(...endpointErrors(options.endpoints));

@@ -17,7 +17,7 @@ import {
   Readiness,
   type ReadyState,
   simulateInstance,
-  type RehearsalRoom,
+  type SimulatedInstance,
   UngovernedData,
 } from '#instance';
 import { OperationLog } from '#audit';
@@ -228,7 +228,7 @@ export class Parley {
    * A simulation in which calls are explained as by `parley explain`: through every gate, up to the store. It uses the
    * current configuration, tools, schema and roles. The caller must close it.
    */
-  openRehearsals(): Promise<RehearsalRoom> {
+  openRehearsals(): Promise<SimulatedInstance> {
     return simulateInstance(this.context);
   }
 
