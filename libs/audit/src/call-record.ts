@@ -78,7 +78,7 @@ export function resultCost(
 }
 
 /** The members of a record that describe the cost of embeddings; empty when there were none. */
-export function embeddingCost(
+function embeddingCost(
   { calls, tokens }: EmbeddingSpend,
   costPerMillionTokens: number | null,
 ): Pick<AuditRecord, 'embed_calls' | 'embed_tokens' | 'embed_cost_usd'> {
