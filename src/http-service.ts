@@ -10,6 +10,7 @@ import { McpEdge } from '#streaming';
 import {
   fieldsOf,
   type LoadedService,
+  mcpAt,
   mountEdges,
   ParleyInstance,
   type ReadableAgain,
@@ -93,7 +94,8 @@ async function serveOverHttp(
   const edge = app.get(McpEdge);
   const console = live && (await loadedConsole(app, { ...setting, live, shared: instance.shared }));
   const routes = await RoutesApplication.open(app, console ? [console] : []);
-  mountEdges(server, [edge, routes, ...(console ? [routes.below('/console')] : [])], edge.unread);
+  const mcp = mcpAt(loaded.config.server.path, edge);
+  mountEdges(server, [mcp, routes, ...(console ? [routes.below('/console')] : [])], edge.unread);
   await listen(app, loaded.config.server);
   const configuration = instance.follow();
   return {

@@ -33,7 +33,7 @@ export {
   loadWithPlugins,
   toolsOfPlugins,
 } from './plugins.js';
-export { type Mounted, mountEdges, RoutesApplication } from './routes/routes-application.js';
+export { mcpAt, type Mounted, mountEdges, RoutesApplication } from './routes/routes-application.js';
 export { Readiness, type ReadyState } from './routes/readiness.js';
 export { ROUTE_PATHS } from './routes/route-paths.js';
 export { InstanceProvidersModule } from './routes/routes.module.js';

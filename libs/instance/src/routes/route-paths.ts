@@ -4,6 +4,7 @@ export const ROUTE_PATHS = {
   approvals: '/approvals',
   health: '/health',
   ready: '/ready',
+  exports: '/exports',
   protectedResource: '/.well-known/oauth-protected-resource',
   authorizationServer: '/.well-known/oauth-authorization-server',
 } as const;

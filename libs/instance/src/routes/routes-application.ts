@@ -26,6 +26,9 @@ const isBelow = (route: string, path: string) => path === route || path.startsWi
 
 const routeOf = (path: string) => Object.values(ROUTE_PATHS).find((route) => isBelow(route, path));
 
+/** Every path below it is a file; the path itself is not. */
+const isFile = (path: string) => path.startsWith(`${ROUTE_PATHS.exports}/`);
+
 /**
  * The controllers of the routes beside MCP, in a Nest application of their own that listens nowhere. Enhancers, parsers and
  * prefixes of the application around it, or of plugins, do not apply to them.
@@ -60,7 +63,8 @@ export class RoutesApplication implements Mounted {
   }
 
   claims(url: string): boolean {
-    return routeOf(pathOf(url)) !== undefined;
+    const path = pathOf(url);
+    return path !== ROUTE_PATHS.exports && routeOf(path) !== undefined;
   }
 
   /** One trailing slash is ignored. */
@@ -85,10 +89,20 @@ export class RoutesApplication implements Mounted {
   }
 
   private async serve(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
-    if (!(await this.unread.admit(request, response))) return;
+    // The edge admits files itself, once it knows the caller.
+    const isAdmitted = isFile(path) || (await this.unread.admit(request, response));
+    if (!isAdmitted) return;
     await this.adapter.handle(request, response, path);
     this.unread.wrote(response);
   }
+}
+
+/** MCP at its path and below: all that the edge answers without a controller. */
+export function mcpAt(path: string, edge: McpEdge): Mounted {
+  return {
+    claims: (url) => isBelow(path, pathOf(url)),
+    handle: (request, response) => edge.handle(request, response),
+  };
 }
 
 /**

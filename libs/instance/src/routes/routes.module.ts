@@ -11,6 +11,7 @@ import { McpEdge } from '#streaming';
 import { ToolRunner } from '#tools';
 import { CurrentDocuments } from '../auth/oauth-rules.js';
 import { ApprovalsController } from './approvals.controller.js';
+import { ExportsController } from './exports.controller.js';
 import { HealthController, ReadyController } from './health.controller.js';
 import { AuthorizationServerController, ProtectedResourceController } from './oauth-documents.controller.js';
 import { Readiness } from './readiness.js';
@@ -53,13 +54,14 @@ export class InstanceProvidersModule {
   }
 }
 
-/** The routes beside MCP that send a whole answer. */
+/** The routes beside MCP. */
 @Module({
   controllers: [
     ToolsController,
     ApprovalsController,
     HealthController,
     ReadyController,
+    ExportsController,
     ProtectedResourceController,
     AuthorizationServerController,
   ],

@@ -43,16 +43,18 @@ export async function serveInstance(
     ...(on.tools ? [ROUTE_PATHS.tools] : []),
     ...(on.approvals ? [ROUTE_PATHS.approvals] : []),
     ...(on.health ? [ROUTE_PATHS.health, ROUTE_PATHS.ready] : []),
+    ...(on.exports ? [ROUTE_PATHS.exports] : []),
   ];
   for (const endpoint of mcpAt) {
     const base = endpoint.slice(0, endpoint.length - path.length);
     mountings.mount(endpoint, below(base, edge), { deep: true });
     for (const route of besides)
       mountings.mount(`${endpoint}${route}`, below(endpoint, routes), { deep: true });
-    if (on.exports) mountings.mount(`${endpoint}/exports`, below(endpoint, edge), { deep: true });
   }
   const [first = path] = mcpAt;
-  context.get(ServedAt).settle({ endpoints: mcpAt, downloads: on.exports ? `${first}/exports` : null });
+  context
+    .get(ServedAt)
+    .settle({ endpoints: mcpAt, downloads: on.exports ? `${first}${ROUTE_PATHS.exports}` : null });
   const resource = resourceUrlOf(config);
   if (on.documents && resource !== null) mountDocuments(mountings, routes, { resource, mcpAt });
   return mountings;

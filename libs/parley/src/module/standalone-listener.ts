@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import type { INestApplicationContext } from '@nestjs/common';
-import { mountEdges, RoutesApplication } from '#instance';
+import { mcpAt, mountEdges, RoutesApplication } from '#instance';
 import { ConfigError, type ParleyConfig, startErrors } from '#config';
 import { isTruthy } from '#policy';
 import { McpEdge } from '#streaming';
@@ -56,7 +56,7 @@ export async function openListener(
   server.maxConnections = config.server.maxConnections;
   const edge = context.get(McpEdge);
   const routes = await RoutesApplication.open(context);
-  mountEdges(server, [edge, routes], edge.unread);
+  mountEdges(server, [mcpAt(config.server.path, edge), routes], edge.unread);
   await listening(server, port, host);
   const { port: opened } = server.address() as AddressInfo;
   const named = host.includes(':') ? `[${host}]` : host;

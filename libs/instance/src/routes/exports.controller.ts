@@ -1,0 +1,18 @@
+import { All, Controller, Inject, Req, Res } from '@nestjs/common';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { McpEdge } from '#streaming';
+import { ROUTE_PATHS } from './route-paths.js';
+
+/**
+ * Files of exports. Their checks are a list of the edge, like those of MCP: a file that is being sent is a stream, which the
+ * edge counts, measures and ends at shutdown.
+ */
+@Controller(ROUTE_PATHS.exports)
+export class ExportsController {
+  constructor(@Inject(McpEdge) private readonly edge: McpEdge) {}
+
+  @All('*id')
+  serve(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
+    return this.edge.handle(request, response);
+  }
+}
