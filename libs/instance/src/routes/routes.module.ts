@@ -39,6 +39,8 @@ const HOOKS = [
   'onApplicationShutdown',
 ];
 
+const nameOf = (token: InjectionToken) => (typeof token === 'function' ? token.name : String(token));
+
 /** Provides some providers of an instance to the application of its routes. */
 @Module({})
 export class InstanceProvidersModule {
@@ -47,7 +49,7 @@ export class InstanceProvidersModule {
     const providers = tokens.map((provide) => {
       const useValue = instance.get<object>(provide);
       const hook = HOOKS.find((name) => typeof Reflect.get(useValue, name) === 'function');
-      if (hook !== undefined) throw new TypeError(`${String(provide)} has the lifecycle hook ${hook}`);
+      if (hook !== undefined) throw new TypeError(`${nameOf(provide)} has the lifecycle hook ${hook}`);
       return { provide, useValue };
     });
     return { module: InstanceProvidersModule, providers, exports: [...tokens] };

@@ -18,7 +18,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NodeHttpAdapter } from './node-http-adapter.js';
-import { RefusalFilter } from './routes.js';
+import { NotServed, RefusalFilter } from './routes.js';
 
 @Controller('things')
 class ThingsController {
@@ -35,6 +35,11 @@ class ThingsController {
   @Get(':id')
   show(@Param('id') id: string): object {
     return { id };
+  }
+
+  @Post('unsendable')
+  refuse(): never {
+    throw new NotServed(401, 'Unauthorized', { 'WWW-Authenticate': 'a\nb' });
   }
 
   @Post(':id')
@@ -135,6 +140,12 @@ describe('the routes of controllers on plain requests', () => {
       body: { error: 'Internal error' },
     });
     expect(logged).toEqual(['/things/one: Error: a secret of the service']);
+  });
+
+  it('answer with an error when a refusal has a header that cannot be sent', async () => {
+    const { status, headers } = await asked('/things/unsendable', 'POST');
+    expect([status, headers.get('www-authenticate')]).toEqual([500, null]);
+    expect(logged.pop()).toContain('Invalid character in header');
   });
 
   it('never fail for a path, whatever it is', async () => {

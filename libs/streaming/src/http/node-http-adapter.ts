@@ -122,7 +122,16 @@ export class NodeHttpAdapter extends AbstractHttpAdapter<object, RoutedRequest, 
       request.query = queryOf(request.url ?? '');
       await found.route.handler(request, response, ignored);
     } catch (error) {
-      await this.fail(error, request, response, ignored);
+      await this.answerError(error, request, response);
+    }
+  }
+
+  private async answerError(error: unknown, request: RoutedRequest, response: ServerResponse): Promise<void> {
+    try {
+      await this.fail(error, request, response, () => undefined);
+    } catch {
+      // An answer that cannot be sent is dropped.
+      response.destroy();
     }
   }
 

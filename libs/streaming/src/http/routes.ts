@@ -10,6 +10,8 @@ import {
   type Type,
   ValidationPipe,
 } from '@nestjs/common';
+import * as transformerPackage from 'class-transformer';
+import * as validatorPackage from 'class-validator';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Observable } from 'rxjs';
 import { SharedStateUnavailable } from '#state';
@@ -106,6 +108,9 @@ export function validated(expectedType: Type): ValidationPipe {
   return new ValidationPipe({
     expectedType,
     transform: true,
+    // The copies that the decorators of the classes wrote to: Nest would load those of the application.
+    validatorPackage,
+    transformerPackage,
     exceptionFactory: ([first]) => {
       const [status, otherwise] = BODY_WORDS.notObject;
       return new NotServed(status, Object.values(first?.constraints ?? {})[0] ?? otherwise);
