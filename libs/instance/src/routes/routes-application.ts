@@ -20,7 +20,10 @@ export interface Mounted {
   handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
 }
 
-const pathOf = (url: string) => url.split('?', 1)[0] ?? '';
+function pathOf(url: string): string {
+  const query = url.indexOf('?');
+  return query < 0 ? url : url.slice(0, query);
+}
 
 const isBelow = (route: string, path: string) => path === route || path.startsWith(`${route}/`);
 
@@ -99,8 +102,12 @@ export class RoutesApplication implements Mounted {
 
 /** MCP at its path and below: all that the edge answers without a controller. */
 export function mcpAt(path: string, edge: McpEdge): Mounted {
+  const deeper = `${path}/`;
   return {
-    claims: (url) => isBelow(path, pathOf(url)),
+    claims: (url) => {
+      const asked = pathOf(url);
+      return asked === path || asked.startsWith(deeper);
+    },
     handle: (request, response) => edge.handle(request, response),
   };
 }
