@@ -1,7 +1,7 @@
 // Compiles the sources into dist/{src,libs} and joins what runs into dist/bundle, what browsers show into dist/pages. With
 // --if-needed it does nothing while dist/ is newer than every source file.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -25,19 +25,32 @@ const BUILT = new Set(['dist', 'node_modules']);
 /** Packages of the workspace, which are built for themselves: others meet them as installed ones. */
 const WORKSPACE = ['libs/embedded-mongo'];
 
-function newest(path) {
+/** Vite writes a configuration beside its source while it loads it. */
+const isSource = (name) => !BUILT.has(name) && !name.includes('.timestamp-');
+
+/** @returns {{ latest: number, files: number }} when the newest file was written, and how many there are */
+function sourcesIn(path) {
   const stat = statSync(path);
-  if (!stat.isDirectory()) return stat.mtimeMs;
-  let latest = stat.mtimeMs;
-  for (const entry of readdirSync(path).filter((name) => !BUILT.has(name)))
-    latest = Math.max(latest, newest(join(path, entry)));
-  return latest;
+  if (!stat.isDirectory()) return { latest: stat.mtimeMs, files: 1 };
+  // The time of a folder itself changes with every temporary file in it.
+  return together(
+    readdirSync(path)
+      .filter(isSource)
+      .map((name) => sourcesIn(join(path, name))),
+  );
 }
+
+const together = (parts) => ({
+  latest: Math.max(0, ...parts.map(({ latest }) => latest)),
+  files: parts.reduce((sum, { files }) => sum + files, 0),
+});
+
+const sources = () => together(SOURCES.map((part) => sourcesIn(join(root, part))));
 
 function upToDate() {
   if (!existsSync(stamp)) return false;
-  const built = statSync(stamp).mtimeMs;
-  return SOURCES.every((part) => newest(join(root, part)) <= built);
+  const { latest, files } = sources();
+  return latest <= statSync(stamp).mtimeMs && String(files) === readFileSync(stamp, 'utf8');
 }
 
 export function build({ ifNeeded = false } = {}) {
@@ -55,7 +68,7 @@ export function build({ ifNeeded = false } = {}) {
     run('tools/bundle.mjs') ||
     run('tools/pages.mjs') ||
     run('tools/demo-data.mjs');
-  if (status === 0) writeFileSync(stamp, '');
+  if (status === 0) writeFileSync(stamp, String(sources().files));
   return status;
 }
 
