@@ -106,6 +106,32 @@ describe('requests that are sent on one connection without waiting', () => {
   });
 });
 
+describe('answers to requests whose body was refused before its end', () => {
+  it('are sent like others, also when many are too large', async () => {
+    const unread = new UnreadAnswers();
+    const server = createServer((request, response) => void refuse(request, response));
+    const refuse = async (request: IncomingMessage, response: ServerResponse) => {
+      await unread.admit(request, response);
+      // Node destroys a request whose body is no longer read.
+      for await (const _chunk of request) break;
+      response.writeHead(413).end('too large');
+      unread.wrote(response);
+    };
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    stops.push(() => new Promise<void>((resolve) => void server.close(() => resolve())));
+    const { port } = server.address() as AddressInfo;
+    for (const body of ['x'.repeat(20_000), 'x'.repeat(1_000_000)]) {
+      const socket = connect({ port, host: '127.0.0.1' }).on('error', () => undefined);
+      let received = '';
+      socket.setEncoding('utf8').on('data', (text: string) => (received += text));
+      socket.write(`POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+      await until(() => statuses(received).length === 1);
+      expect(statuses(received)).toEqual(['413']);
+      socket.destroy();
+    }
+  });
+});
+
 describe('answers that nobody reads', () => {
   interface Client {
     readonly socket: Socket;

@@ -167,12 +167,18 @@ function takenOf(socket: Socket): number {
 
 /** The client at the other end of one connection. */
 interface Reader {
+  readonly socket: Socket;
   /** Bytes that the operating system had accepted at the last check. */
   taken: number;
   /** Milliseconds of the monotonic clock: since then nothing was accepted, or nothing waits. */
   since: number;
   /** The answers of the connection that wait. */
   readonly answers: Set<ServerResponse>;
+}
+
+/** Node takes the socket from a request whose body was refused before its end. The answer still has it. */
+function socketOf(response: ServerResponse): Socket | null {
+  return response.socket ?? (response.req.socket as Socket | null);
 }
 
 /** A principal, or an address before authentication, and the answers that wait for its readers. */
@@ -225,7 +231,7 @@ export class UnreadAnswers {
   /** Must be called for every request, before it is answered. */
   watch({ socket }: IncomingMessage): void {
     if (this.readers.has(socket) || socket.destroyed) return;
-    this.readers.set(socket, { taken: takenOf(socket), since: this.now(), answers: new Set() });
+    this.readers.set(socket, { socket, taken: takenOf(socket), since: this.now(), answers: new Set() });
     socket.once('close', () => this.forget(socket));
     this.timer ??= setInterval(() => this.closeIdle(), this.limits.timeout / 6).unref();
   }
@@ -278,15 +284,15 @@ export class UnreadAnswers {
 
   /** Counts the bytes of an answer that wait now. @returns its caller; `undefined` when none wait */
   private count(response: ServerResponse): Caller | undefined {
-    const { socket } = response.req;
-    const reader = this.readers.get(socket);
-    const bytes = response.destroyed || socket.destroyed ? 0 : response.writableLength;
     const known = this.counted.get(response);
+    const socket = known?.reader.socket ?? socketOf(response);
+    const reader = socket === null ? undefined : this.readers.get(socket);
+    const bytes = response.destroyed || socket === null || socket.destroyed ? 0 : response.writableLength;
     if (!reader || bytes === 0) {
       if (known) this.uncount(response, known);
       return undefined;
     }
-    const name = this.callerName(response);
+    const name = this.callerName(response, reader);
     if (known?.caller.name === name) {
       known.caller.bytes += bytes - known.bytes;
       this.total += bytes - known.bytes;
@@ -350,7 +356,7 @@ export class UnreadAnswers {
       this.count(longest);
       if (before && before.bytes === bytes && this.counted.has(longest)) {
         this.uncount(longest, before);
-        longest.req.socket.destroy();
+        before.reader.socket.destroy();
       }
       return;
     }
@@ -363,10 +369,10 @@ export class UnreadAnswers {
     caller.answers.add(answer);
   }
 
-  private callerName(response: ServerResponse): string {
+  private callerName(response: ServerResponse, { socket }: Reader): string {
     const principal = this.principals.get(response);
     if (principal !== undefined) return `principal:${principal}`;
-    return `address:${remoteNetwork(response.req.socket.remoteAddress)}`;
+    return `address:${remoteNetwork(socket.remoteAddress)}`;
   }
 
   private forget(socket: Socket): void {
