@@ -36,6 +36,7 @@ export {
   type NearestRequest,
   type ProposedWrite,
   type RowPage,
+  type TextRequest,
   type TextSearchRequest,
   type WriteOptions,
 } from './governed-access.js';

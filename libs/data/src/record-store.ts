@@ -54,6 +54,36 @@ export interface FindQuery {
   readonly maxBytes?: number;
 }
 
+/**
+ * How found rows become text for one caller. Governed access alone makes it, of the functions that shape rows as objects, so
+ * that both ways give the same. Columns do not depend on each other: a row is shown as its columns are, one by one.
+ */
+export interface RowForm {
+  /**
+   * Of a row, what every caller under the same rules is shown, whatever rights in rows it has. The same function while the
+   * same rules apply: what it gives for plain values may be kept under it.
+   */
+  readonly rules: (row: ParseRow) => ParseRow;
+  /** Of a row, what the caller of this call is shown. */
+  readonly shown: (row: ParseRow) => ParseRow;
+  /** Fields whose value decides about the whole row: such a row is read as an object. */
+  readonly decisive: ReadonlySet<string>;
+  /** Maximum number of rows to write; further ones are counted. */
+  readonly atMost: number;
+}
+
+/** Rows as the members of a JSON list, without its brackets. */
+export interface RowsText {
+  /** Rows that the query found; fewer may be written. */
+  readonly count: number;
+  /** Printed with two spaces a level at the second level, as it stands inside a JSON string. */
+  readonly pretty: Buffer;
+  /** Bytes of the same outside a JSON string. */
+  readonly prettyBytes: number;
+  /** Printed without spaces. */
+  readonly compact: Buffer;
+}
+
 /** The rows to count. */
 export interface CountQuery {
   /** Whose rows. */
@@ -119,6 +149,17 @@ export abstract class RecordReader {
 
   /** Rows that the query permits, in its order. */
   abstract find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]>;
+  /**
+   * The same rows as text, where the store can write rows as it reads them.
+   * @returns the rows where it cannot, or where a row has a value that only an object can express
+   */
+  findText(
+    query: FindQuery,
+    _form: RowForm,
+    operation: OperationContext,
+  ): Promise<RowsText | readonly ParseRow[]> {
+    return this.find(query, operation);
+  }
   /** How many rows the query permits. */
   abstract count(query: CountQuery, operation: OperationContext): Promise<number>;
   /** Values are converted to JSON (dates to ISO text); keys stay as the pipeline named them. */

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Observable } from 'rxjs';
 import type { Era } from '#core';
 import { oneLine } from '#audit';
+import type { WrittenAnswer } from '#tools';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -104,7 +105,10 @@ export interface RpcError {
 
 export interface KernelResult {
   readonly result: JsonObject;
-  /** For a result that is sent often: the bytes after the id in its JSON-RPC envelope. */
+  /**
+   * For a result without an error that was serialised already: the bytes after the id in its JSON-RPC envelope. Then `result`
+   * is made when it is read.
+   */
   readonly envelopeTail?: Buffer;
 }
 
@@ -155,6 +159,61 @@ export class PreparedResult implements KernelResult {
   constructor(readonly result: JsonObject) {
     this.envelopeTail = Buffer.from(`,"result":${JSON.stringify(result)}}`);
   }
+}
+
+/** Stands for the text and the data of a written answer while its other members are completed. */
+const CONTENT = Object.freeze({});
+const STRUCTURED = Object.freeze({});
+
+/** The result of a call whose rows were written as they were read. */
+export class WrittenResult {
+  constructor(
+    private readonly answer: WrittenAnswer,
+    /** Whether the revision has structured content. */
+    private readonly structured: boolean,
+  ) {}
+
+  /** @param complete adds the members of the era */
+  completed(complete: (result: JsonObject) => JsonObject): KernelResult {
+    const { answer, structured } = this;
+    return {
+      get result() {
+        return complete({
+          content: [{ type: 'text', text: answer.text }],
+          isError: false,
+          ...(structured && { structuredContent: answer.data }),
+        });
+      },
+      get envelopeTail() {
+        const members = complete({
+          content: CONTENT,
+          isError: false,
+          ...(structured && { structuredContent: STRUCTURED }),
+        });
+        const parts = Object.entries(members).flatMap(([name, value], index) => [
+          `${index > 0 ? ',' : ''}${JSON.stringify(name)}:`,
+          ...written(answer, value),
+        ]);
+        return joined([',"result":{', ...parts, '}}']);
+      },
+    };
+  }
+}
+
+function written(answer: WrittenAnswer, value: unknown): readonly (string | Buffer)[] {
+  if (value === CONTENT) return ['[{"type":"text","text":', ...answer.quoted, '}]'];
+  return value === STRUCTURED ? answer.json : [JSON.stringify(value)];
+}
+
+function joined(parts: readonly (string | Buffer)[]): Buffer {
+  const most = parts.reduce(
+    (sum, part) => sum + (typeof part === 'string' ? part.length * 3 : part.length),
+    0,
+  );
+  const bytes = Buffer.allocUnsafe(most);
+  let at = 0;
+  for (const part of parts) at += typeof part === 'string' ? bytes.write(part, at) : part.copy(bytes, at);
+  return bytes.subarray(0, at);
 }
 
 export interface ServerInfo {

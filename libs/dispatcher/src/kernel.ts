@@ -30,6 +30,7 @@ import {
   RequestFailure,
   ResultEnvelope,
   StreamedResult,
+  WrittenResult,
   invalidParams,
   methodNotFound,
   ProtocolFault,
@@ -128,9 +129,9 @@ export class Kernel {
     // A cached list is returned without another turn of the event loop.
     const result = handled instanceof Promise ? await handled : handled;
     if (result instanceof RequestFailure) return result;
-    return result instanceof PreparedResult || result instanceof StreamedResult
-      ? result
-      : { result: this.envelope.complete(era, result, known.cache) };
+    if (result instanceof PreparedResult || result instanceof StreamedResult) return result;
+    const complete = (members: JsonObject) => this.envelope.complete(era, members, known.cache);
+    return result instanceof WrittenResult ? result.completed(complete) : { result: complete(result) };
   }
 
   private checked(params: unknown, era: Era): JsonObject {

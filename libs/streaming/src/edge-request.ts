@@ -262,7 +262,8 @@ export function measuredMessage(
 }
 
 export function endingOf(reply: KernelReply): MessageEnding {
-  if (reply instanceof StreamedResult || 'accepted' in reply) return { outcome: 'ok' };
+  if (reply instanceof StreamedResult || 'accepted' in reply || 'envelopeTail' in reply)
+    return { outcome: 'ok' };
   if ('error' in reply) return { outcome: 'error', code: reply.error.code };
   return { outcome: reply.result['isError'] === true ? 'tool_error' : 'ok' };
 }

@@ -16,6 +16,7 @@ export * from './shaping/relation-graph.js';
 export * from './shaping/untrusted-text.js';
 export * from './shaping/short-forms.js';
 export * from './shaping/text-formats.js';
+export type { WrittenAnswer } from './shaping/written-rows.js';
 export * from './tool.js';
 export { fieldsOf } from './write/change-objects.js';
 export { RESULTS_VIEW } from './tool.js';

@@ -8,6 +8,7 @@ import type {
   GovernedWrites,
 } from '#data';
 import type { EnvironmentGates } from '#policy';
+import type { WrittenAnswer } from './shaping/written-rows.js';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -170,6 +171,8 @@ export type ToolOutcome =
       readonly structured: boolean;
       /** Sent instead of `text`. */
       readonly blocks?: readonly ContentBlock[];
+      /** @internal The same as bytes; `text` and `data` are made when they are read. */
+      readonly written?: WrittenAnswer;
     }
   | { readonly ok: false; readonly refusal: Refusal };
 

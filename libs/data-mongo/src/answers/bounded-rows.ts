@@ -7,6 +7,7 @@ import {
   MIN_VALUE_BYTES,
   type OperationContext,
 } from '#data';
+import { afterName, BSON_TYPE, int32At, valueSize } from '../storage/bson-bytes.js';
 
 /** Bytes that are converted to objects before the event loop runs other work. */
 const SLICE = 512 * 1024;
@@ -24,12 +25,22 @@ interface BoundedRead {
  * @param cursor opened with `raw: true`: a document that is not converted never becomes an object
  * @throws StoreError `too_large`, `busy`
  */
-export async function boundedRows<Row>(
+export function boundedRows<Row>(
+  cursor: AbstractCursor<unknown>,
+  read: BoundedRead,
+  toRow: (document: Document) => Row,
+  memory?: AnswerMemory,
+): Promise<Row[]> {
+  return boundedAnswer(cursor, read, (documents) => rowsOf(documents, toRow), memory);
+}
+
+/** As `boundedRows`, for all documents at once. */
+export async function boundedAnswer<Answer>(
   cursor: AbstractCursor<unknown>,
   { operation, expected, left }: BoundedRead,
-  toRow: (document: Document) => Row,
+  convert: (documents: Uint8Array[]) => Answer | Promise<Answer>,
   memory: AnswerMemory = ANSWER_MEMORY,
-): Promise<Row[]> {
+): Promise<Answer> {
   const { principal, maxTimeMS, signal } = operation;
   const answer = await memory.begin({ principal, maxTimeMS, signal, expected });
   try {
@@ -42,7 +53,7 @@ export async function boundedRows<Row>(
       if (cursor.id?.isZero() === false) answer.assertRoom();
     }
     left.bytes -= answer.bytes;
-    return await answer.become(() => rowsOf(documents, toRow));
+    return await answer.become(() => convert(documents));
   } finally {
     answer.end();
     if (!cursor.closed) await cursor.close().catch(() => undefined);
@@ -52,7 +63,10 @@ export async function boundedRows<Row>(
 /**
  * Small answers are converted without a pause. Of large answers, the bytes are released as soon as they have become a row.
  */
-function rowsOf<Row>(documents: Uint8Array[], toRow: (document: Document) => Row): Row[] | Promise<Row[]> {
+export function rowsOf<Row>(
+  documents: Uint8Array[],
+  toRow: (document: Document) => Row,
+): Row[] | Promise<Row[]> {
   const size = documents.reduce((sum, { byteLength }) => sum + byteLength, 0);
   if (size > SLICE) return rowsInSlices(documents, toRow);
   return documents.map((bytes) => toRow(BSON.deserialize(bytes)));
@@ -74,64 +88,23 @@ async function rowsInSlices<Row>(
   return rows;
 }
 
-/** Bytes of a value by its BSON type, where the type fixes them. */
-const FIXED: Readonly<Record<number, number>> = {
-  0x01: 8,
-  0x06: 0,
-  0x07: 12,
-  0x08: 1,
-  0x09: 8,
-  0x0a: 0,
-  0x10: 4,
-  0x11: 8,
-  0x12: 8,
-  0x13: 16,
-  0x7f: 0,
-  0xff: 0,
-};
-
-const DOCUMENT = 0x03;
-const ARRAY = 0x04;
-const BINARY = 0x05;
-const REGEX = 0x0b;
-const DB_POINTER = 0x0c;
-const CODE_WITH_SCOPE = 0x0f;
-/** String, code and symbol: a length, then the text. */
-const TEXTS = new Set([0x02, 0x0d, 0x0e]);
-
 /** Bytes that a BSON document counts for: its own, where each value has at least `MIN_VALUE_BYTES`. Makes no objects. */
 export function bsonWeight(bytes: Uint8Array): number {
-  return weightAt(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), bytes, 0);
+  return weightAt(bytes, 0);
 }
 
-function weightAt(view: DataView, bytes: Uint8Array, start: number): number {
-  const end = start + view.getInt32(start, true) - 1;
+function weightAt(bytes: Uint8Array, start: number): number {
+  const end = start + int32At(bytes, start) - 1;
   let weight = MIN_VALUE_BYTES;
   let at = start + 4;
   while (at < end) {
     const from = at;
     const type = bytes[at] ?? 0;
-    at = afterText(bytes, at + 1);
-    const size = valueSize(view, bytes, type, at);
-    if (type === DOCUMENT || type === ARRAY) weight += weightAt(view, bytes, at) + (at - from);
+    at = afterName(bytes, at + 1);
+    const size = valueSize(bytes, type, at);
+    if (type === BSON_TYPE.document || type === BSON_TYPE.list) weight += weightAt(bytes, at) + (at - from);
     else weight += Math.max(at + size - from, MIN_VALUE_BYTES);
     at += size;
   }
   return weight;
-}
-
-function afterText(bytes: Uint8Array, at: number): number {
-  const end = bytes.indexOf(0, at);
-  return end < 0 ? bytes.length : end + 1;
-}
-
-function valueSize(view: DataView, bytes: Uint8Array, type: number, at: number): number {
-  const fixed = FIXED[type];
-  if (fixed !== undefined) return fixed;
-  if (type === DOCUMENT || type === ARRAY || type === CODE_WITH_SCOPE) return view.getInt32(at, true);
-  if (TEXTS.has(type)) return 4 + view.getInt32(at, true);
-  if (type === BINARY) return 5 + view.getInt32(at, true);
-  if (type === REGEX) return afterText(bytes, afterText(bytes, at)) - at;
-  if (type === DB_POINTER) return 4 + view.getInt32(at, true) + 12;
-  throw new RangeError(`no BSON type ${type}`);
 }

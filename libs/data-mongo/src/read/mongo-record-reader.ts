@@ -11,9 +11,11 @@ import {
   type QueryPlan,
   RecordReader,
   type RelatedQuery,
+  type RowForm,
+  type RowsText,
   SchemaCatalogue,
 } from '#data';
-import { boundedRows } from '../answers/bounded-rows.js';
+import { boundedAnswer, boundedRows, rowsOf } from '../answers/bounded-rows.js';
 import { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { aggregateRow, pipelineToStorage } from '../query/pipeline-to-storage.js';
@@ -27,7 +29,9 @@ import {
   resolveBatched,
   rowReader,
   rowStages,
+  wantedFields,
 } from './includes.js';
+import { rowsText } from './rows-text.js';
 
 /** Rows a pipeline returns in its first batch, 16 MB permitting; more take further round trips. */
 const AGGREGATE_BATCH = 5000;
@@ -54,6 +58,27 @@ export class MongoRecordReader extends RecordReader {
     );
   }
 
+  /** Rows whose form the class and the request permit are written as they are read. */
+  override findText(
+    query: FindQuery,
+    form: RowForm,
+    operation: OperationContext,
+  ): Promise<RowsText | readonly ParseRow[]> {
+    return asStoreOperation(operation.signal, async () => {
+      const left = answerLeft(query.maxBytes);
+      const classes = await this.classes();
+      const names = classes.names(query.className);
+      if (!(query.limit > 0) || (query.include ?? []).length > 0)
+        return this.findWithin(query, operation, left);
+      const toRow = rowReader(query, names, classes);
+      return boundedAnswer<RowsText | readonly ParseRow[]>(
+        this.findPlain(query, names, operation),
+        { operation, expected: expectedBytes(query), left },
+        (documents) => rowsText(documents, names, form, wantedFields(query.keys)) ?? rowsOf(documents, toRow),
+      );
+    });
+  }
+
   /** Rows and what they include are one answer. */
   private async findWithin(
     query: FindQuery,
@@ -68,8 +93,8 @@ export class MongoRecordReader extends RecordReader {
     const cursor = joined
       ? this.findJoined(query, names, classes, operation)
       : this.findPlain(query, names, operation);
-    const expected = Math.min(query.limit * EXPECTED.row, EXPECTED.pipeline);
-    const rows = await boundedRows(cursor, { operation, expected, left }, rowReader(query, names, classes));
+    const read = { operation, expected: expectedBytes(query), left };
+    const rows = await boundedRows(cursor, read, rowReader(query, names, classes));
     const needsBatch: NeedsBatch = (plan, className) =>
       !joined || !isJoinable(plan, classes.names(className));
     const find = (further: FindQuery) => this.findWithin(further, operation, left);
@@ -167,6 +192,8 @@ export class MongoRecordReader extends RecordReader {
     return StoredClasses.of(await this.catalogue.snapshot());
   }
 }
+
+const expectedBytes = ({ limit }: FindQuery): number => Math.min(limit * EXPECTED.row, EXPECTED.pipeline);
 
 const limits = ({ maxTimeMS, comment, signal }: OperationContext) => ({ maxTimeMS, comment, signal });
 

@@ -14,6 +14,7 @@ import {
   RecordSearcher,
   RecordWriter,
   type RelatedQuery,
+  type RowForm,
   type SearchHit,
   type StoreCall,
   type TextSearchQuery,
@@ -143,8 +144,16 @@ class CallReader extends RecordReader {
   }
 
   find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
+    return this.alongRows(query, (reader) => reader.find(query, operation));
+  }
+
+  override findText(query: FindQuery, form: RowForm, operation: OperationContext) {
+    return this.alongRows(query, (reader) => reader.findText(query, form, operation));
+  }
+
+  private alongRows<T>(query: FindQuery, work: (reader: RecordReader) => Promise<T>): Promise<T> {
     const suits = () => canBeAsked(query) && (!this.serverJudges || serverAgrees(query, this.call.scope));
-    return this.along('rows', suits, (reader) => reader.find(query, operation));
+    return this.along('rows', suits, work);
   }
 
   count(query: CountQuery, operation: OperationContext): Promise<number> {

@@ -10,6 +10,7 @@ import type {
   GovernedSearch,
   GovernedWrites,
   ProposedWrite,
+  TextRequest,
   TextSearchRequest,
   WriteOptions,
 } from '../governed-access.js';
@@ -34,8 +35,8 @@ export class DeferredRecords extends DeferredAccess<GovernedRecords> implements 
     return this.through((records) => records.find(className, options));
   }
 
-  page(className: unknown, options?: FindOptions) {
-    return this.through((records) => records.page(className, options));
+  page(className: unknown, options?: FindOptions, text?: TextRequest) {
+    return this.through((records) => records.page(className, options, text));
   }
 
   count(className: unknown, options?: Pick<FindOptions, 'where' | 'applyCanonicalFilter'>) {

@@ -15,13 +15,14 @@ import type {
   GovernedClass,
   GovernedRecords,
   RowPage,
+  TextRequest,
 } from '../governed-access.js';
-import type { OperationContext, ParseRow, QueryPlan } from '../record-store.js';
+import type { OperationContext, ParseRow, QueryPlan, RowsText } from '../record-store.js';
 import { GovernedAggregation, readOptOut, readPage } from './governed-aggregation.js';
 import { explain, refuseCollectionScan, readableIndexes } from './query-plan.js';
 import { IncludeResolver, narrowing, readOrder, widened } from './read-plan.js';
 import { CallerConstraints, enterClass, type GovernedCall, RowRules } from './row-rules.js';
-import { shownClass, shownRows } from './shown-rows.js';
+import { rowForm, shownClass, shownRows } from './shown-rows.js';
 import { atStore } from './store-refusals.js';
 
 /** Governed records of one call. The order of the checks is that of docs/contributing/life-of-a-call.md. */
@@ -38,7 +39,7 @@ export class ParleyRecords implements GovernedRecords {
     return (await this.page(className, options)).rows;
   }
 
-  async page(className: unknown, options: FindOptions = {}): Promise<RowPage> {
+  async page(className: unknown, options: FindOptions = {}, text?: TextRequest): Promise<RowPage> {
     const access = this.enter(className, 'find');
     const canonical = !readOptOut(options.applyCanonicalFilter);
     const { where: admitted, asked } = await this.constraints.composed(access, options.where, {
@@ -54,19 +55,20 @@ export class ParleyRecords implements GovernedRecords {
     const request = { keys: includes.keys, include: includes.plans };
     // One row more than the limit shows whether there are more.
     const read = options.tellsMore ? limit + 1 : limit;
-    const found = await this.atStore(
-      (operation) =>
-        this.call.reader.find(
-          { className: access.className, where, limit: read, skip, order, ...widened(request) },
-          operation,
-        ),
+    const query = { className: access.className, where, limit: read, skip, order, ...widened(request) };
+    const form = text && !options.tellsMore ? rowForm(this.call, includes.guard, text) : null;
+    const { reader } = this.call;
+    const found = await this.atStore<RowsText | readonly ParseRow[]>(
+      (operation) => (form ? reader.findText(query, form, operation) : reader.find(query, operation)),
       options.where,
     );
+    const truncated = includes.truncated && { truncatedIncludeFields: includes.truncated };
+    if ('count' in found) return { rows: [], text: found, ...truncated };
     const rows = found.slice(0, limit);
     return {
       ...(options.tellsMore && { more: found.length > limit }),
       rows: shownRows(rows, this.call, includes.guard).map(narrowing(request)),
-      ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
+      ...truncated,
     };
   }
 

@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
-import { TIERS } from '#core';
+import { type AgentShape, TIERS } from '#core';
 import {
+  type AgentScope,
   type ClassAccess,
   fetchableColumns,
   isTenantRefusal,
@@ -15,9 +16,9 @@ import {
   disclosedMasks,
   withholdUnreadable,
 } from '#policy';
-import type { GovernedClass } from '../governed-access.js';
+import type { GovernedClass, TextRequest } from '../governed-access.js';
 import type { SearchHit } from '../record-search.js';
-import type { ParseRow, StoreCall } from '../record-store.js';
+import type { ParseRow, RowForm, StoreCall } from '../record-store.js';
 import { OPERATION_OF_TIER, type GovernedCall } from './row-rules.js';
 
 /** The request of one find for a class and for the rows that it includes. */
@@ -95,13 +96,72 @@ function reportMalformed(type: string): void {
 
 /** The last passes over fetched rows: protected and masked columns, rows inside rows, withheld classes and internal columns. */
 export function shownRows(rows: readonly ParseRow[], viewer: Viewer, guard?: RowGuard): ParseRow[] {
+  const { strings } = viewer.scope.rights.principals;
+  return rows.map((row) => shownRow(row, viewer, strings, guard));
+}
+
+/** @param principals those that rows inside the row are read for; null: those of the master key */
+function shownRow(
+  row: ParseRow,
+  viewer: Viewer,
+  principals: readonly string[] | null,
+  guard?: RowGuard,
+): ParseRow {
   const { scope } = viewer;
-  const { strings } = scope.rights.principals;
-  return rows.map((row) => {
-    if (guard) guardRow(row, guard, viewer);
-    const own = strings === null ? row : withholdUnreadable(row, strings, reportMalformed);
-    return redact(own, (name) => scope.isWithheld(name)) as ParseRow;
-  });
+  if (guard) guardRow(row, guard, viewer);
+  const own = principals === null ? row : withholdUnreadable(row, principals, reportMalformed);
+  return redact(own, (name) => scope.isWithheld(name)) as ParseRow;
+}
+
+type Rules = RowForm['rules'];
+
+/** The row forms of one agent definition, as long as it has the same policy and the classes the same schemas. */
+interface KeptRules {
+  readonly policy: AgentScope['policy'];
+  readonly schemas: AgentScope['schemas'];
+  /** By class, for callers with the master key and for the others. */
+  readonly master: Map<string, Rules>;
+  readonly others: Map<string, Rules>;
+}
+
+const kept = new WeakMap<TextRequest['present'], WeakMap<AgentShape, KeptRules>>();
+
+/** Redaction replaces any object that names a withheld class here, rows too. */
+const DECISIVE: ReadonlySet<string> = new Set(['className']);
+const NO_ROWS_INSIDE: ReadonlyMap<string, RowGuard> = new Map();
+
+/**
+ * The passes over fetched rows as a form for text, made of those passes. Null where what is shown of a column depends on the
+ * rest of its row, or a value on more than the rules: protected and masked columns, included rows, paths into columns.
+ */
+export function rowForm(
+  viewer: Viewer,
+  { access, keys, includes }: RowGuard,
+  { present, atMost }: TextRequest,
+): RowForm | null {
+  const caller = { agent: viewer.agent, scope: viewer.scope };
+  const isPlain = access.schema && !access.guarded && !access.masks && includes.size === 0;
+  if (!isPlain || keys?.some((key) => key !== rootOf(key))) return null;
+  const { strings } = viewer.scope.rights.principals;
+  const guard = { access, keys: undefined, includes: NO_ROWS_INSIDE };
+  const formFor = (principals: readonly string[] | null) => (row: ParseRow) =>
+    present(shownRow(row, caller, principals, guard));
+  const { master, others } = keptRules(viewer.scope, present);
+  const byClass = strings === null ? master : others;
+  let rules = byClass.get(access.className);
+  // What somebody without any rights is shown, everybody is shown.
+  if (!rules) byClass.set(access.className, (rules = formFor(strings && [])));
+  return { rules, shown: strings === null ? rules : formFor(strings), decisive: DECISIVE, atMost };
+}
+
+function keptRules({ shape, policy, schemas }: AgentScope, present: TextRequest['present']): KeptRules {
+  let byShape = kept.get(present);
+  if (!byShape) kept.set(present, (byShape = new WeakMap()));
+  const known = byShape.get(shape);
+  if (known?.policy === policy && known.schemas === schemas) return known;
+  const made = { policy, schemas, master: new Map<string, Rules>(), others: new Map<string, Rules>() };
+  byShape.set(shape, made);
+  return made;
 }
 
 const NO_MASKS: ReadonlyMap<string, string> = new Map();

@@ -19,6 +19,7 @@ import {
   RecordReader,
   RecordWriter,
   type RelatedQuery,
+  type RowForm,
   type StoreCall,
   StoreError,
 } from '../record-store.js';
@@ -127,6 +128,15 @@ export class MeteredReader extends RecordReader {
       { name: 'find', className: query.className, signal: operation.signal },
       () => this.reader.find(query, operation),
       rowsIn,
+    );
+  }
+
+  override findText(query: FindQuery, form: RowForm, operation: OperationContext) {
+    return metered(
+      this.metering,
+      { name: 'find', className: query.className, signal: operation.signal },
+      () => this.reader.findText(query, form, operation),
+      (found) => ('count' in found ? found.count : found.length),
     );
   }
 

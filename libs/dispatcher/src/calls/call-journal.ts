@@ -18,7 +18,7 @@ import {
   type TaskEndEvent,
 } from '#audit';
 import { Policies } from '#policy';
-import type { ToolOutcome } from '#tools';
+import { textBytes, type ToolOutcome } from '#tools';
 import { InputRequired } from '../client-requests/client-requests.js';
 import { ToolCallbacks } from './tool-callbacks.js';
 import { type CallNotes, ContinuesAsTask } from './tool-run.js';
@@ -95,7 +95,7 @@ export class CallJournal {
       },
       correlationId,
       traceId: telemetry?.traceId,
-      resultBytes: outcome.ok ? (notes.use?.bytes ?? Buffer.byteLength(outcome.text)) : null,
+      resultBytes: outcome.ok ? (notes.use?.bytes ?? textBytes(outcome)) : null,
       use: notes.use,
       approver: notes.approver,
       embedding: notes.embedding,

@@ -15,6 +15,8 @@ import {
   declaredNames,
   fitToSize,
   isBuiltInName,
+  outcomeOf,
+  textBytes,
   ToolContent,
   type ToolDefinition,
   type ToolOutcome,
@@ -99,7 +101,7 @@ export class ChargeInterceptor implements Interceptor {
   }
 
   private charged(run: ToolRun, outcome: ToolOutcome): Awaitable<ToolOutcome> {
-    const charged = this.charge(run, outcome.ok ? Buffer.byteLength(outcome.text) : 0);
+    const charged = this.charge(run, outcome.ok ? textBytes(outcome) : 0);
     return charged ? charged.then(() => outcome) : outcome;
   }
 
@@ -308,7 +310,9 @@ export class ResultInterceptor implements Interceptor<unknown> {
       ? fitToSize('', { blocks: content.blocks, data: content.data })
       : fitToSize(name, data, undefined, definition && declaredNames(definition.inputSchema));
     if ('gate' in fitted) return { ok: false, refusal: isBuiltInName(name) ? fitted : withCode(fitted) };
-    const phrase = this.canaries.of(policy)(fitted.text);
+    // Only a search needs the text of rows that were written as they were read.
+    const searched = policy.switches.promptInjectionCanaries.length > 0;
+    const phrase = searched ? this.canaries.of(policy)(fitted.text) : null;
     if (phrase !== null) {
       this.announceCanary(phrase, run);
       if (policy.switches.canaryAction === 'refuse')
@@ -324,7 +328,7 @@ export class ResultInterceptor implements Interceptor<unknown> {
         blocks: content.blocks,
       };
     }
-    return { ok: true, data: fitted.data, text: fitted.text, structured: fitted.structured && declared };
+    return outcomeOf(fitted, declared);
   }
 
   private announceCanary(phrase: string, run: ToolRun): void {

@@ -1,4 +1,12 @@
-import { derivedRequest, type ErrorCode, isAborted, type Refusal, refusals, Refused } from '#core';
+import {
+  derivedRequest,
+  type ErrorCode,
+  isAborted,
+  type Refusal,
+  refusals,
+  Refused,
+  type RequestContext,
+} from '#core';
 import { suggestNames } from '#policy';
 import type { ContentBlock, ToolOutcome, ToolRunner } from '#tools';
 import type { ToolCatalogue } from './list-tools.js';
@@ -6,7 +14,14 @@ import type { MethodRequest } from './method.js';
 import { checkParameterHeaders } from './parameter-headers.js';
 import { type Dialect, declaresTasks } from '../protocol-versions.js';
 import { createdTask, type TaskStore } from '../tasks/task-store.js';
-import { isJsonObject, type JsonObject, RequestFailure, invalidParams, RPC } from '../json-rpc.js';
+import {
+  isJsonObject,
+  type JsonObject,
+  RequestFailure,
+  invalidParams,
+  RPC,
+  WrittenResult,
+} from '../json-rpc.js';
 import { ContinuesAsTask } from '../calls/tool-run.js';
 
 /** Refusals of gates that do not depend on the tool: a caller over its limit receives this refusal for any tool. */
@@ -23,7 +38,7 @@ export class CallTool {
     private readonly taskStore: TaskStore | undefined,
   ) {}
 
-  async handle(request: MethodRequest): Promise<JsonObject | RequestFailure> {
+  async handle(request: MethodRequest): Promise<JsonObject | WrittenResult | RequestFailure> {
     const { params, context, dialect } = request;
     const { name } = params;
     if (typeof name !== 'string') throw invalidParams('Missing tool name');
@@ -46,7 +61,7 @@ export class CallTool {
         args,
         offered ? derivedRequest(context, { background: 'offered' }) : context,
       );
-      return toolResult(outcome, dialect, isAborted(context));
+      return writtenResult(outcome, dialect, context) ?? toolResult(outcome, dialect, isAborted(context));
     } catch (signal) {
       if (!(signal instanceof ContinuesAsTask) || !this.taskStore) throw signal;
       return await this.begin(this.taskStore, name, args, request, signal.approver).catch(refusedResult);
@@ -152,6 +167,16 @@ export function toolResult(outcome: ToolOutcome, dialect: Dialect, cancelled: bo
     isError: false,
     ...(structured && { structuredContent: outcome.data }),
   };
+}
+
+/** The same for a result whose rows are text already; null for any other. */
+function writtenResult(
+  outcome: ToolOutcome,
+  dialect: Dialect,
+  context: RequestContext,
+): WrittenResult | null {
+  if (!outcome.ok || !outcome.written || isAborted(context)) return null;
+  return new WrittenResult(outcome.written, outcome.structured && dialect.structured);
 }
 
 /** A content block in the format of a revision. A block type that the revision lacks becomes text. */

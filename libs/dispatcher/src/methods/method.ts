@@ -7,6 +7,7 @@ import {
   type PreparedResult,
   type RequestFailure,
   type StreamedResult,
+  type WrittenResult,
   invalidParams,
 } from '../json-rpc.js';
 
@@ -23,7 +24,7 @@ export interface MethodRequest {
 /** Returns the result without the members of the era, or a complete result. @throws ProtocolFault */
 export type MethodHandler = (request: MethodRequest) => Handled | Promise<Handled>;
 /** What a handler returns: a result, a complete one, one that stays open, or an expected failure. */
-export type Handled = JsonObject | PreparedResult | StreamedResult | RequestFailure;
+export type Handled = JsonObject | PreparedResult | WrittenResult | StreamedResult | RequestFailure;
 
 /** One row of the method table. */
 export interface Method {

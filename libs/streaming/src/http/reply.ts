@@ -38,10 +38,11 @@ export function errorReply(
 /** A result as an HTTP answer. */
 export function resultReply(
   id: unknown,
-  { result, envelopeTail }: KernelResult,
+  known: KernelResult,
   headers?: Readonly<Record<string, string>>,
 ): Reply {
   const head = `{"jsonrpc":"2.0","id":${id === undefined ? 'null' : JSON.stringify(id)}`;
+  const { envelopeTail } = known;
   if (envelopeTail) return { status: 200, body: head, tail: envelopeTail, headers };
-  return reply(200, `${head},"result":${JSON.stringify(result)}}`, headers);
+  return reply(200, `${head},"result":${JSON.stringify(known.result)}}`, headers);
 }

@@ -10,8 +10,9 @@ import {
 import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { fittingText } from '../shaping/oversize-refusal.js';
-import { presentRows, sourced } from '../shaping/provenance.js';
+import { presentedText, presentRows, sourced } from '../shaping/provenance.js';
 import { formatRows, inferColumns, TEXT_FORMATS, type TextFormat } from '../shaping/text-formats.js';
+import { withWrittenRows } from '../shaping/written-rows.js';
 import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
 
 /** Maximum rows of one answer, however many were requested: the amount that a model can use at once. */
@@ -75,28 +76,33 @@ export class QueryClass {
     const { class_name: className, where, order, keys, include, limit, skip, format } = args;
     const applyCanonicalFilter = args.apply_canonical_filter;
     const options = { where, order, keys, include, applyCanonicalFilter, limit, skip };
-    if (format === 'json') return this.answer(args, await call.records.page(className, options), call);
+    if (format === 'json') {
+      const written = presentedText(call, ROWS_SHOWN);
+      return this.answer(args, await call.records.page(className, options, written), call);
+    }
     const page = await call.records.page(className, { ...options, tellsMore: true });
     return this.text(args, page, format, call);
   }
 
-  private answer(args: QueryClassArguments, { rows, truncatedIncludeFields }: RowPage, call: ToolCall) {
+  private answer(args: QueryClassArguments, { rows, text, truncatedIncludeFields }: RowPage, call: ToolCall) {
     const { class_name: className, limit, skip } = args;
-    const hasMore = rows.length >= limit;
-    const truncated = rows.length > ROWS_SHOWN;
-    return {
+    const count = text?.count ?? rows.length;
+    const hasMore = count >= limit;
+    const truncated = count > ROWS_SHOWN;
+    const answer = {
       class_name: className,
-      result_count: rows.length,
+      result_count: count,
       pagination: { limit, skip, has_more: hasMore },
       truncated,
-      ...(truncated && { truncated_note: `Showing first ${ROWS_SHOWN} of ${rows.length} results` }),
+      ...(truncated && { truncated_note: `Showing first ${ROWS_SHOWN} of ${count} results` }),
       ...(truncatedIncludeFields && { truncated_include_fields: truncatedIncludeFields }),
       ...(hasMore && { next_call: followingCall(args, limit, skip + limit) }),
       ...(truncated && {
-        truncated_call: followingCall(args, rows.length - ROWS_SHOWN, skip + ROWS_SHOWN),
+        truncated_call: followingCall(args, count - ROWS_SHOWN, skip + ROWS_SHOWN),
       }),
-      results: presentRows(rows.slice(0, ROWS_SHOWN), className, call),
     };
+    if (text) return withWrittenRows(answer, 'results', text);
+    return { ...answer, results: presentRows(rows.slice(0, ROWS_SHOWN), className, call) };
   }
 
   /** Every fetched row as one text, values in Parse's own form. */

@@ -1,4 +1,5 @@
 import type { Refusal } from '#core';
+import type { ToolOutcome } from '../tool.js';
 import { oversizeRefusal, type OversizeParts } from './oversize-refusal.js';
 import {
   byteLength,
@@ -9,6 +10,7 @@ import {
   weighFields,
   withoutField,
 } from './result-size.js';
+import { type WrittenAnswer, writtenAnswer } from './written-rows.js';
 
 export interface FittedResult {
   readonly data: unknown;
@@ -16,6 +18,8 @@ export interface FittedResult {
   readonly text: string;
   /** Whether `data` can travel as structured content, which every protocol revision accepts as an object only. */
   readonly structured: boolean;
+  /** The same as bytes, where rows were written as they were read: then `text` and `data` are made when they are read. */
+  readonly written?: WrittenAnswer;
 }
 
 type Envelope = Readonly<Record<string, unknown>>;
@@ -36,6 +40,40 @@ const isEnvelope = (data: unknown): data is Envelope =>
   data !== null && typeof data === 'object' && !Array.isArray(data);
 
 const fitted = (data: unknown, text: string): FittedResult => ({ data, text, structured: isEnvelope(data) });
+
+const fittedText = (written: WrittenAnswer): FittedResult => ({
+  written,
+  structured: true,
+  get data() {
+    return written.data;
+  },
+  get text() {
+    return written.text;
+  },
+});
+
+/** A result as the outcome of its call. @param declared whether the tool declares the schema of its results */
+export function outcomeOf(fitted: FittedResult, declared: boolean): Extract<ToolOutcome, { ok: true }> {
+  const { written } = fitted;
+  const structured = fitted.structured && declared;
+  if (!written) return { ok: true, data: fitted.data, text: fitted.text, structured };
+  return {
+    ok: true,
+    structured,
+    written,
+    get data() {
+      return written.data;
+    },
+    get text() {
+      return written.text;
+    },
+  };
+}
+
+/** Bytes of the text of an outcome. */
+export function textBytes(outcome: Extract<ToolOutcome, { ok: true }>): number {
+  return outcome.written?.bytes ?? Buffer.byteLength(outcome.text);
+}
 
 /** Bytes of a row inside the printed envelope, with its separator and the indentation of each line. */
 function printedBytes(row: unknown): number {
@@ -82,6 +120,8 @@ export function fitToSize(
   cap: number = MAX_RESULT_BYTES,
   takes: readonly string[] = [],
 ): FittedResult | Refusal {
+  const written = writtenAnswer(data);
+  if (written && written.bytes <= cap) return fittedText(written);
   const text = printedWithin(data);
   const bytes = text === null ? null : Buffer.byteLength(text);
   if (text !== null && bytes !== null && bytes <= cap) return fitted(data, text);

@@ -1,4 +1,4 @@
-import type { ParseRow } from '#data';
+import type { ParseRow, TextRequest } from '#data';
 import type { ToolCall } from '../tool.js';
 import { simplifyRow } from './short-forms.js';
 
@@ -50,6 +50,11 @@ export function rowId(row: Readonly<ParseRow>): string | null {
 /** Rows in the short form, with their source when the operator enabled it. */
 export function presentRows(rows: readonly ParseRow[], className: string, call: ToolCall): ParseRow[] {
   return sourced(rows.map(simplifyRow), className, call);
+}
+
+/** A request for the same rows as text. Undefined: the source of a row is not a column of it. */
+export function presentedText({ switches }: ToolCall, atMost: number): TextRequest | undefined {
+  return switches.includeSourceProvenance ? undefined : { present: simplifyRow, atMost };
 }
 
 /** The stamp comes last: after redaction, projection and every conversion. */

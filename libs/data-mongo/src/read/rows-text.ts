@@ -1,0 +1,459 @@
+import { isUtf8 } from 'node:buffer';
+import { BSON } from 'mongodb';
+import type { ParseRow, RowForm, RowsText } from '#data';
+import { BSON_TYPE, int32At, valueSize } from '../storage/bson-bytes.js';
+import { documentToRow } from '../storage/from-storage.js';
+import { isPointerColumn, type StorageNames } from '../storage/storage-names.js';
+import { type FixedPiece, fixedPiece, JsonTexts } from './json-texts.js';
+
+/** Bytes of documents that are written without a pause; larger answers become objects, with pauses. */
+const MAX_BYTES = 512 * 1024;
+
+/** Columns of a class, and classes that a pointer column names, that are remembered. */
+const MAX_COLUMNS = 1024;
+const MAX_CLASSES = 64;
+
+/** Room for a number, a time, a bracket, and what separates them. */
+const ROOM = 64;
+
+/** A row whose text could differ from that of its object. */
+class UnfitRow extends Error {}
+const UNFIT = new UnfitRow('this row is read as an object');
+
+/**
+ * Found documents as text in the given form, without objects for rows or plain values. Null: they have to be read as objects,
+ * which is also what reports a document that cannot be read.
+ * @param wanted the requested fields; absent: all
+ */
+export function rowsText(
+  documents: readonly Uint8Array[],
+  names: StorageNames,
+  form: RowForm,
+  wanted: ReadonlySet<string> | undefined,
+): RowsText | null {
+  const written = documents.length > form.atMost ? documents.slice(0, form.atMost) : documents;
+  if (written.reduce((sum, { byteLength }) => sum + byteLength, 0) > MAX_BYTES) return null;
+  try {
+    return planOf(form, names).written(written, documents.length, form, wanted);
+  } catch {
+    return null;
+  }
+}
+
+const plans = new WeakMap<RowForm['rules'], RowTextPlan>();
+
+function planOf({ rules, decisive }: RowForm, names: StorageNames): RowTextPlan {
+  const known = plans.get(rules);
+  if (known?.names === names) return known;
+  const plan = new RowTextPlan(names, rules, decisive);
+  plans.set(rules, plan);
+  return plan;
+}
+
+/** Kinds of stored values that a column shows as they are. */
+const TEXT = 1;
+const NUMBER = 2;
+const BOOLEAN = 4;
+const NULL = 8;
+const DATE = 16;
+const LIST = 32;
+
+/** Examples of each kind, and what is shown of them where the column shows them as they are. */
+const EXAMPLES: readonly (readonly [kind: number, stored: unknown, shown: unknown])[] = [
+  [TEXT, 'plain', 'plain'],
+  [TEXT, '', ''],
+  [NUMBER, 1.5, 1.5],
+  [NUMBER, 0, 0],
+  [NUMBER, -7, -7],
+  [BOOLEAN, true, true],
+  [BOOLEAN, false, false],
+  [NULL, null, null],
+  [DATE, new Date(0), '1970-01-01T00:00:00.000Z'],
+  [LIST, [], []],
+  [LIST, [1.5, 2.5], [1.5, 2.5]],
+  [LIST, ['plain', 1.5, true, null, new Date(0)], ['plain', 1.5, true, null, '1970-01-01T00:00:00.000Z']],
+];
+
+const POINTER_EXAMPLE = 'Example$example';
+
+interface Column {
+  readonly column: string;
+  /** Its name with the zero byte behind it. */
+  readonly name: Uint8Array;
+  /** Null: no row shows it. */
+  readonly shown: ShownColumn | null;
+}
+
+interface ShownColumn {
+  readonly column: string;
+  readonly field: string;
+  /** The kinds that are shown as they are. */
+  readonly kinds: number;
+  /** The key of the first member of a row, and of any other. */
+  readonly first: FixedPiece;
+  readonly next: FixedPiece;
+  /** What surrounds the id of a pointer, by the class of the pointer; null: it has no fixed form. */
+  readonly pointers: Map<string, PointerText | null> | null;
+  /** The last row that had this field. */
+  lastRow: { row: number };
+}
+
+/** A pointer without its id. */
+interface PointerText {
+  readonly before: FixedPiece;
+  /** Null: the id is not shown. */
+  readonly after: FixedPiece | null;
+}
+
+const MEMBER = '\n      ';
+const IN_LIST = '\n        ';
+const PIECES = {
+  comma: fixedPiece(',', ','),
+  open: fixedPiece('\n    {', '{'),
+  close: fixedPiece('\n    }', '}'),
+  closeEmpty: fixedPiece('}', '}'),
+  openList: fixedPiece('[', '['),
+  firstInList: fixedPiece(IN_LIST, ''),
+  nextInList: fixedPiece(`,${IN_LIST}`, ','),
+  closeList: fixedPiece(`${MEMBER}]`, ']'),
+  closeEmptyList: fixedPiece(']', ']'),
+};
+
+/** Answers are written one after the other, without waiting in between. */
+const texts = new JsonTexts();
+const NO_RELATIONS: ReadonlySet<string> = new Set();
+const DOUBLE = new Float64Array(1);
+const DOUBLE_BYTES = new Uint8Array(DOUBLE.buffer);
+
+/**
+ * How the rows of one class are written under one form: worked out for each column once, by showing examples to the functions
+ * that make objects. Nothing here knows a rule.
+ */
+class RowTextPlan {
+  private readonly columns = new Map<string, Column>();
+  private readonly rowsOfFields = new Map<string, { row: number }>();
+  /** The column at each place of the last row: the next row mostly has the same. */
+  private readonly sequence: (Column | undefined)[] = [];
+  private row = 0;
+
+  constructor(
+    readonly names: StorageNames,
+    private readonly rules: RowForm['rules'],
+    private readonly decisive: ReadonlySet<string>,
+  ) {}
+
+  /** @throws UnfitRow and whatever reading a document throws */
+  written(
+    documents: readonly Uint8Array[],
+    count: number,
+    form: RowForm,
+    wanted: ReadonlySet<string> | undefined,
+  ): RowsText {
+    const relations = this.relations(form, wanted);
+    texts.begin();
+    for (const [index, document] of documents.entries()) {
+      const bytes = Buffer.from(document.buffer, document.byteOffset, document.byteLength);
+      texts.reserve(ROOM);
+      if (index > 0) texts.fixed(PIECES.comma);
+      this.writeRow(bytes, form, relations);
+    }
+    return { count, ...texts.end() };
+  }
+
+  /** Relations have no column; every row ends with the same. */
+  private relations(form: RowForm, wanted: ReadonlySet<string> | undefined): readonly [string, unknown][] {
+    const { relations } = this.names;
+    if (relations.size === 0) return [];
+    // Read as the end of a row that has nothing else.
+    const ends = Object.entries(form.shown(documentToRow({}, this.names, wanted)));
+    if (ends.some(([field]) => isOddName(field) || this.decisive.has(field))) throw UNFIT;
+    return ends;
+  }
+
+  private writeRow(bytes: Buffer, form: RowForm, relations: readonly [string, unknown][]): void {
+    const end = int32At(bytes, 0) - 1;
+    const { sequence } = this;
+    const row = (this.row += 1);
+    texts.fixed(PIECES.open);
+    let at = 4;
+    let place = 0;
+    let members = 0;
+    while (at < end) {
+      const type = bytes[at] as number;
+      at += 1;
+      let column = sequence[place];
+      if (column === undefined || !isNamed(bytes, at, column.name)) column = this.columnAt(bytes, at, place);
+      // Objects begin with the id.
+      if (place === 0 && column.column !== '_id') throw UNFIT;
+      place += 1;
+      at += column.name.length;
+      const size = valueSize(bytes, type, at);
+      const { shown } = column;
+      if (shown !== null) {
+        // An object keeps the place of the first and the value of the last.
+        if (shown.lastRow.row === row) throw UNFIT;
+        shown.lastRow.row = row;
+        const before = texts.mark;
+        texts.reserve(shown.next.pretty.length + ROOM);
+        texts.fixed(members === 0 ? shown.first : shown.next);
+        const isWritten =
+          this.writeValue(bytes, type, at, size, shown) ||
+          this.writeAsObject(bytes, type, at, size, shown, form);
+        if (isWritten) members += 1;
+        else texts.reset(before);
+      }
+      at += size;
+    }
+    for (const [field, value] of relations) {
+      if (this.rowsOfFields.get(field)?.row === row) throw UNFIT;
+      const piece = keyPiece(field, members > 0);
+      texts.reserve(piece.pretty.length);
+      texts.fixed(piece);
+      writeJson(value);
+      members += 1;
+    }
+    texts.reserve(ROOM);
+    texts.fixed(members > 0 ? PIECES.close : PIECES.closeEmpty);
+  }
+
+  private columnAt(bytes: Buffer, at: number, place: number): Column {
+    const end = bytes.indexOf(0, at);
+    if (end < 0 || !isUtf8(bytes.subarray(at, end))) throw UNFIT;
+    const name = bytes.toString('utf8', at, end);
+    let column = this.columns.get(name);
+    if (!column) {
+      if (this.columns.size >= MAX_COLUMNS) throw UNFIT;
+      column = { column: name, name: Buffer.from(`${name}\0`), shown: this.described(name) };
+      this.columns.set(name, column);
+    }
+    this.sequence[place] = column;
+    return column;
+  }
+
+  private described(column: string): ShownColumn | null {
+    if (isOddName(column)) throw UNFIT;
+    const [field, another] = Object.keys(
+      documentToRow({ [column]: POINTER_EXAMPLE }, this.names, NO_RELATIONS),
+    );
+    if (field === undefined) return null;
+    if (another !== undefined || isOddName(field) || this.decisive.has(field)) throw UNFIT;
+    if (Object.keys(this.rules({ [field]: null })).length === 0) return null;
+    let kinds = 0;
+    let others = 0;
+    for (const [kind, stored, shown] of EXAMPLES) {
+      const made = this.rules(documentToRow({ [column]: stored }, this.names, NO_RELATIONS));
+      if (JSON.stringify(made) === JSON.stringify({ [field]: shown })) kinds |= kind;
+      else others |= kind;
+    }
+    let lastRow = this.rowsOfFields.get(field);
+    if (!lastRow) this.rowsOfFields.set(field, (lastRow = { row: 0 }));
+    return {
+      column,
+      field,
+      kinds: kinds & ~others,
+      first: keyPiece(field, false),
+      next: keyPiece(field, true),
+      pointers: isPointerColumn(column) ? new Map() : null,
+      lastRow,
+    };
+  }
+
+  /** @returns false for a value that is not shown as it is: nothing was written */
+  private writeValue(bytes: Buffer, type: number, at: number, size: number, shown: ShownColumn): boolean {
+    const { kinds } = shown;
+    if (type === BSON_TYPE.text && shown.pointers)
+      return this.writePointer(bytes, at + 4, at + size - 1, shown);
+    if (type === BSON_TYPE.list) return (kinds & LIST) !== 0 && writeList(bytes, at);
+    return (kinds & kindOf(type)) !== 0 && writeScalar(bytes, type, at, size);
+  }
+
+  private writePointer(bytes: Buffer, from: number, end: number, shown: ShownColumn): boolean {
+    const dollar = bytes.indexOf(0x24, from);
+    if (dollar < 0 || dollar >= end - 1) return false;
+    for (let index = from; index < end; index += 1)
+      if (index !== dollar && IN_POINTER[bytes[index] as number] === 0) return false;
+    const className = bytes.toString('latin1', from, dollar);
+    let pointer = shown.pointers?.get(className);
+    if (pointer === undefined) pointer = this.pointerText(className, shown);
+    if (pointer === null) return false;
+    const { before, after } = pointer;
+    texts.reserve(before.pretty.length + (after?.pretty.length ?? 0) + (end - dollar));
+    texts.fixed(before);
+    if (after !== null) {
+      texts.plain(bytes, dollar + 1, end);
+      texts.fixed(after);
+    }
+    return true;
+  }
+
+  /** What surrounds the id: the parts that two pointers with different ids have in common. */
+  private pointerText(className: string, { column, field, pointers }: ShownColumn): PointerText | null {
+    if (!pointers || pointers.size >= MAX_CLASSES) return null;
+    const ids = ['parley-example-1', 'parley-example-2'] as const;
+    const [one, other] = ids.map((id) => {
+      const row = this.rules(documentToRow({ [column]: `${className}$${id}` }, this.names, NO_RELATIONS));
+      const value = Object.keys(row).length === 1 ? row[field] : undefined;
+      return { pretty: prettyMember(value), compact: JSON.stringify(value) as string | undefined };
+    });
+    let text: PointerText | null = null;
+    if (one?.pretty !== undefined && one.compact !== undefined) {
+      const pretty = one.pretty.split(ids[0]);
+      const compact = one.compact.split(ids[0]);
+      const isFixed = pretty.join(ids[1]) === other?.pretty && compact.join(ids[1]) === other.compact;
+      if (isFixed && pretty.length === compact.length && pretty.length <= 2) {
+        text = {
+          before: fixedPiece(pretty[0] as string, compact[0] as string),
+          after: pretty.length === 2 ? fixedPiece(pretty[1] as string, compact[1] as string) : null,
+        };
+      }
+    }
+    pointers.set(className, text);
+    return text;
+  }
+
+  /** Any value, by the functions that make objects. @returns false when the row does not have it */
+  private writeAsObject(
+    bytes: Buffer,
+    type: number,
+    at: number,
+    size: number,
+    { column, field }: ShownColumn,
+    form: RowForm,
+  ): boolean {
+    const row = form.shown(documentToRow(oneColumn(bytes, type, at, size, column), this.names, NO_RELATIONS));
+    const [name, another] = Object.keys(row);
+    if (name === undefined) return false;
+    if (name !== field || another !== undefined) throw UNFIT;
+    writeJson(row[field]);
+    return true;
+  }
+}
+
+function isNamed(bytes: Uint8Array, at: number, name: Uint8Array): boolean {
+  for (let index = 0; index < name.length; index += 1) if (bytes[at + index] !== name[index]) return false;
+  return true;
+}
+
+/** Objects order such names before others, or treat them differently. */
+function isOddName(name: string): boolean {
+  return name === '__proto__' || name.includes('$') || /^\d/.test(name);
+}
+
+function keyPiece(field: string, isNext: boolean): FixedPiece {
+  const key = JSON.stringify(field);
+  const comma = isNext ? ',' : '';
+  return fixedPiece(`${comma}${MEMBER}${key}: `, `${comma}${key}:`);
+}
+
+/** A value as it is printed as a member of a row; undefined for what JSON does not contain. */
+function prettyMember(value: unknown): string | undefined {
+  const text = JSON.stringify(value, null, 2) as string | undefined;
+  return text?.includes('\n') ? text.replaceAll('\n', MEMBER) : text;
+}
+
+function writeJson(value: unknown): void {
+  const pretty = prettyMember(value);
+  if (pretty === undefined) throw UNFIT;
+  texts.value(JSON.stringify(value), pretty);
+}
+
+/** A document with one column of another. */
+function oneColumn(bytes: Buffer, type: number, at: number, size: number, column: string): ParseRow {
+  const name = Buffer.from(`${column}\0`);
+  const document = Buffer.allocUnsafe(4 + 1 + name.length + size + 1);
+  document.writeInt32LE(document.length, 0);
+  document[4] = type;
+  name.copy(document, 5);
+  bytes.copy(document, 5 + name.length, at, at + size);
+  document[document.length - 1] = 0;
+  return BSON.deserialize(document);
+}
+
+/** Letters, digits, `_` and `-`: what ids and class names consist of. */
+const IN_POINTER = new Uint8Array(256);
+for (let code = 0; code < 256; code += 1) if (/[\w-]/.test(String.fromCharCode(code))) IN_POINTER[code] = 1;
+
+function kindOf(type: number): number {
+  switch (type) {
+    case BSON_TYPE.text:
+      return TEXT;
+    case BSON_TYPE.int32:
+    case BSON_TYPE.double:
+    case BSON_TYPE.int64:
+      return NUMBER;
+    case BSON_TYPE.boolean:
+      return BOOLEAN;
+    case BSON_TYPE.null:
+      return NULL;
+    case BSON_TYPE.date:
+      return DATE;
+    default:
+      return 0;
+  }
+}
+
+/** @returns false for a value that needs an object: nothing was written */
+function writeScalar(bytes: Buffer, type: number, at: number, size: number): boolean {
+  switch (type) {
+    case BSON_TYPE.text:
+      return texts.text(bytes, at + 4, at + size - 1);
+    case BSON_TYPE.int32:
+      texts.ascii(String(int32At(bytes, at)));
+      return true;
+    case BSON_TYPE.double: {
+      for (let index = 0; index < 8; index += 1) DOUBLE_BYTES[index] = bytes[at + index] as number;
+      const number = DOUBLE[0] as number;
+      texts.ascii(Number.isFinite(number) ? String(number) : 'null');
+      return true;
+    }
+    case BSON_TYPE.int64: {
+      const number = int64At(bytes, at);
+      if (!Number.isSafeInteger(number)) return false;
+      texts.ascii(String(number));
+      return true;
+    }
+    case BSON_TYPE.boolean:
+      texts.ascii(bytes[at] === 1 ? 'true' : 'false');
+      return true;
+    case BSON_TYPE.null:
+      texts.ascii('null');
+      return true;
+    case BSON_TYPE.date:
+      return texts.date(int64At(bytes, at));
+    default:
+      return false;
+  }
+}
+
+/** Exact for safe whole numbers. */
+function int64At(bytes: Uint8Array, at: number): number {
+  return (int32At(bytes, at) >>> 0) + int32At(bytes, at + 4) * 0x1_0000_0000;
+}
+
+/** A list of plain values. @returns false for another one: nothing was written */
+function writeList(bytes: Buffer, start: number): boolean {
+  const end = start + int32At(bytes, start) - 1;
+  const before = texts.mark;
+  texts.reserve(ROOM);
+  texts.fixed(PIECES.openList);
+  let at = start + 4;
+  let members = 0;
+  while (at < end) {
+    const type = bytes[at] as number;
+    at += 1;
+    while (bytes[at] !== 0) at += 1;
+    at += 1;
+    const size = valueSize(bytes, type, at);
+    texts.reserve(ROOM);
+    texts.fixed(members === 0 ? PIECES.firstInList : PIECES.nextInList);
+    if (!writeScalar(bytes, type, at, size)) {
+      texts.reset(before);
+      return false;
+    }
+    members += 1;
+    at += size;
+  }
+  texts.reserve(ROOM);
+  texts.fixed(members > 0 ? PIECES.closeList : PIECES.closeEmptyList);
+  return true;
+}

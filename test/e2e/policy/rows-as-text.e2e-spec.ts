@@ -1,0 +1,204 @@
+import 'reflect-metadata';
+import { NestFactory } from '@nestjs/core';
+import fc from 'fast-check';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { stringify } from 'yaml';
+import { Agent, type Identity, MASTER } from '#core';
+import { type AuditRecord, AuditSink } from '#audit';
+import { loadConfig } from '#config';
+import { loadSeed, MongoConnection, MongoRecordReader, parseSeed } from '#data-mongo';
+import { Kernel, type KernelReply } from '#dispatcher';
+import { EmbeddedMongo } from '#embedded-mongo';
+import { instanceModule } from '#instance';
+import { readEnvironmentGates } from '#policy';
+import { processState } from '#state';
+import { settledAudit } from '../../properties/asked-service.js';
+import { CALLER, HIDDEN, KINDS, KNOWN, queries, storedClasses } from '../../properties/stored-rows.js';
+
+const CLASSES = Number(process.env['PROPERTY_WORLDS'] ?? 40);
+const SEED = Number(process.env['PROPERTY_SEED'] ?? Math.floor(Math.random() * 1_000_000_000));
+const CALLS = CLASSES * 25;
+
+const UNREADABLE = 'Parse error: the database could not complete the operation';
+const VERSIONS = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28'] as const;
+const IDENTITIES: Readonly<Record<string, Identity>> = {
+  master: MASTER,
+  user: { kind: 'aclUser', userId: CALLER },
+};
+
+class KeptAudit extends AuditSink {
+  readonly records: AuditRecord[] = [];
+  record(entry: AuditRecord): void {
+    this.records.push(entry);
+  }
+}
+
+const stored = fc.sample(storedClasses, { seed: SEED, numRuns: CLASSES });
+const nameOf = (index: number) => `Stored${index}`;
+const entries = stored.map((one, index) => [nameOf(index), one] as const);
+
+const seed = {
+  schemas: [
+    ...entries.map(([className, { fields, permissions }]) => ({
+      className,
+      fields,
+      classLevelPermissions: permissions,
+    })),
+    { className: HIDDEN, fields: { name: { type: 'String' } } },
+    { className: KNOWN, fields: { name: { type: 'String' } } },
+  ],
+  users: [{ objectId: CALLER, username: 'caller' }],
+  objects: { [KNOWN]: [{ objectId: 'r1', name: 'One' }] },
+};
+
+const config = stringify({
+  server: { port: 0 },
+  audit: { digestKey: 'the digests of both ways compare' },
+  database: { uri: 'embedded', name: 'parley' },
+  agents: {
+    master: { tenantId: 'north', rateLimit: 1_000_000_000 },
+    user: { tenantId: 'north', identity: { user: CALLER }, rateLimit: 1_000_000_000 },
+  },
+  auth: [{ apiKey: 'a key of the test', agent: 'master' }],
+  policy: {
+    suppressMasterKeyWarning: true,
+    maskingKey: 'a secret that no agent may ever learn',
+    classes: {
+      ...Object.fromEntries(entries.map(([className, { policy }]) => [className, policy])),
+      [HIDDEN]: { hidden: true },
+      [KNOWN]: { description: 'People' },
+    },
+  },
+});
+
+const folder = mkdtempSync(join(tmpdir(), 'parley-rows-'));
+const audit = new KeptAudit();
+const closers: (() => Promise<unknown>)[] = [];
+let kernel: Kernel;
+const agents = new Map<string, Agent>();
+
+beforeAll(async () => {
+  const embedded = await EmbeddedMongo.start();
+  closers.push(() => embedded.close());
+  const connection = new MongoConnection({ uri: embedded.uri, database: 'rows', patience: 60_000 });
+  closers.unshift(() => connection.close());
+  writeFileSync(join(folder, 'parley.yaml'), config);
+  const loaded = loadConfig({}, folder);
+  await loadSeed(connection, parseSeed(seed));
+  for (const [className, { documents }] of entries)
+    if (documents.length > 0) await connection.collection(className).insertMany(documents as never);
+  const service = instanceModule({
+    loaded,
+    connection,
+    shared: processState(),
+    gates: readEnvironmentGates({}),
+    overrides: [{ provide: AuditSink, useValue: audit }],
+  });
+  const app = await NestFactory.createApplicationContext(service, { logger: false });
+  closers.unshift(() => app.close());
+  kernel = app.get<Kernel>(Kernel);
+  for (const [name, identity] of Object.entries(IDENTITIES)) {
+    const shape = loaded.agents.get(name);
+    if (shape) agents.set(name, new Agent({ shape, identity, principal: name }));
+  }
+});
+afterAll(async () => {
+  for (const close of closers) await close();
+  rmSync(folder, { recursive: true, force: true });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+interface Question {
+  readonly agent: string;
+  readonly className: string;
+  readonly version: string;
+  readonly args: Readonly<Record<string, unknown>>;
+}
+
+async function asked({ agent, className, version, args }: Question) {
+  const before = audit.records.length;
+  const reply = await kernel.dispatch(
+    'tools/call',
+    { name: 'query_class', arguments: { class_name: className, ...args } },
+    {
+      agent: agents.get(agent) as Agent,
+      era: version >= '2026' ? 'modern' : 'legacy',
+      version,
+      clientCapabilities: {},
+      signal: new AbortController().signal,
+      correlationId: 'same',
+      requestId: 1,
+      progress: () => undefined,
+    },
+  );
+  const records = audit.records.slice(before).map((record) => JSON.stringify(settledAudit(record)));
+  return { sent: sent(reply), object: objectOf(reply), records: records.join('\n') };
+}
+
+/** What a transport writes behind the id. */
+function sent(reply: KernelReply): string {
+  if ('envelopeTail' in reply && reply.envelopeTail) return reply.envelopeTail.toString();
+  return 'result' in reply ? `,"result":${JSON.stringify(reply.result)}}` : JSON.stringify(reply);
+}
+
+/** What those receive that need an object. */
+function objectOf(reply: KernelReply): string {
+  return 'result' in reply ? JSON.stringify(reply.result) : JSON.stringify(reply);
+}
+
+const questions = fc.record({
+  agent: fc.constantFrom('master', 'user'),
+  className: fc.integer({ min: 0, max: CLASSES - 1 }).map(nameOf),
+  version: fc.constantFrom(...VERSIONS),
+  args: queries,
+});
+
+describe(`rows as text, for ${CLASSES} random classes (seed ${SEED})`, () => {
+  it(
+    'are the bytes that rows as objects are, in every revision, and are recorded alike',
+    { timeout: 600_000 },
+    async () => {
+      const asText = MongoRecordReader.prototype.findText;
+      const ways = { text: 0, objects: 0, rows: 0 };
+      let refused = 0;
+      let way: 'text' | 'objects' = 'text';
+      vi.spyOn(MongoRecordReader.prototype, 'findText').mockImplementation(async function (
+        this: MongoRecordReader,
+        query,
+        form,
+        operation,
+      ) {
+        if (way === 'objects') return this.find(query, operation);
+        const found = await asText.call(this, query, form, operation);
+        ways['count' in found ? 'text' : 'objects'] += 1;
+        if ('count' in found) ways.rows += found.count;
+        return found;
+      });
+      for (const question of fc.sample(questions, { seed: SEED, numRuns: CALLS })) {
+        way = 'text';
+        const text = await asked(question);
+        way = 'objects';
+        const objects = await asked(question);
+        if (text.sent.includes('"isError":true')) refused += 1;
+        // A stored time that is none fails an answer; as text only where its row is shown.
+        if (objects.sent.includes(UNREADABLE) && text.sent.includes('Showing first 50 of ')) continue;
+        if (text.sent !== objects.sent || text.object !== objects.object || text.records !== objects.records)
+          expect({ question, ...text }).toEqual({ question, ...objects });
+      }
+      // A generator that makes only what text cannot express would show nothing.
+      expect(ways.text).toBeGreaterThan(CALLS / 4);
+      expect(ways.objects).toBeGreaterThan(0);
+      expect(ways.rows).toBeGreaterThan(CALLS);
+      if (CLASSES >= 40) {
+        const kinds = new Set(stored.flatMap((one) => one.kinds));
+        expect(KINDS.filter((kind) => !kinds.has(kind))).toEqual([]);
+      }
+      expect(refused).toBeLessThan(CALLS / 2);
+    },
+  );
+});
