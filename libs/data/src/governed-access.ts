@@ -24,7 +24,7 @@ export interface FindOptions {
   readonly tellsMore?: boolean;
 }
 
-/** Rows of an answer as text, where they can be written as they are read. */
+/** An answer that shows only the first rows, as text where they can be written as they are read. */
 export interface TextRequest {
   /**
    * The form of a governed row in the answer. It treats every column alike, whatever the others are. Must be the same function
@@ -36,9 +36,11 @@ export interface TextRequest {
 }
 
 export interface RowPage {
-  /** Empty where they were written as `text`. */
+  /** With a `TextRequest` the first ones; none where they were written as `text`. */
   readonly rows: ParseRow[];
-  /** The rows as requested with `TextRequest`. Absent where a row could not be written so: then they are `rows`. */
+  /** Rows that were found. Absent: as many as there are. */
+  readonly count?: number;
+  /** The rows of a `TextRequest`. Absent where a row could not be written so. */
   readonly text?: RowsText;
   /** Rows beyond these match. Absent unless requested. */
   readonly more?: boolean;

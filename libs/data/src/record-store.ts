@@ -68,8 +68,21 @@ export interface RowForm {
   readonly shown: (row: ParseRow) => ParseRow;
   /** Fields whose value decides about the whole row: such a row is read as an object. */
   readonly decisive: ReadonlySet<string>;
-  /** Maximum number of rows to write; further ones are counted. */
+}
+
+/** The rows of an answer that shows only the first ones of those that it finds. */
+export interface ShownRequest {
+  /** Maximum number of rows to read; further ones are only counted. */
   readonly atMost: number;
+  /** Writes the rows as text where the store can; null: only objects can express what is shown. */
+  readonly form: RowForm | null;
+}
+
+/** The first of the rows that a query found. */
+export interface FirstRows {
+  /** Rows that the query found; fewer may be read. */
+  readonly count: number;
+  readonly rows: readonly ParseRow[];
 }
 
 /** Rows as the members of a JSON list, without its brackets. */
@@ -150,15 +163,16 @@ export abstract class RecordReader {
   /** Rows that the query permits, in its order. */
   abstract find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]>;
   /**
-   * The same rows as text, where the store can write rows as it reads them.
-   * @returns the rows where it cannot, or where a row has a value that only an object can express
+   * The first of those rows, as text where the store can write rows as it reads them.
+   * @returns objects where it cannot, or where a row has a value that only an object can express
    */
-  findText(
+  async findShown(
     query: FindQuery,
-    _form: RowForm,
+    { atMost }: ShownRequest,
     operation: OperationContext,
-  ): Promise<RowsText | readonly ParseRow[]> {
-    return this.find(query, operation);
+  ): Promise<RowsText | FirstRows> {
+    const rows = await this.find(query, operation);
+    return { count: rows.length, rows: rows.slice(0, atMost) };
   }
   /** How many rows the query permits. */
   abstract count(query: CountQuery, operation: OperationContext): Promise<number>;

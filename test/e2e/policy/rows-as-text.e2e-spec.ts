@@ -9,6 +9,7 @@ import { stringify } from 'yaml';
 import { Agent, type Identity, MASTER } from '#core';
 import { type AuditRecord, AuditSink } from '#audit';
 import { loadConfig } from '#config';
+import { RecordReader } from '#data';
 import { loadSeed, MongoConnection, MongoRecordReader, parseSeed } from '#data-mongo';
 import { Kernel, type KernelReply } from '#dispatcher';
 import { EmbeddedMongo } from '#embedded-mongo';
@@ -163,20 +164,20 @@ describe(`rows as text, for ${CLASSES} random classes (seed ${SEED})`, () => {
     'are the bytes that rows as objects are, in every revision, and are recorded alike',
     { timeout: 600_000 },
     async () => {
-      const asText = MongoRecordReader.prototype.findText;
+      const findShown = MongoRecordReader.prototype.findShown;
       const ways = { text: 0, objects: 0, rows: 0 };
       let refused = 0;
       let way: 'text' | 'objects' = 'text';
-      vi.spyOn(MongoRecordReader.prototype, 'findText').mockImplementation(async function (
+      vi.spyOn(MongoRecordReader.prototype, 'findShown').mockImplementation(async function (
         this: MongoRecordReader,
         query,
-        form,
+        shown,
         operation,
       ) {
-        if (way === 'objects') return this.find(query, operation);
-        const found = await asText.call(this, query, form, operation);
-        ways['count' in found ? 'text' : 'objects'] += 1;
-        if ('count' in found) ways.rows += found.count;
+        if (way === 'objects') return RecordReader.prototype.findShown.call(this, query, shown, operation);
+        const found = await findShown.call(this, query, shown, operation);
+        ways['rows' in found ? 'objects' : 'text'] += 1;
+        if (!('rows' in found)) ways.rows += found.count;
         return found;
       });
       for (const question of fc.sample(questions, { seed: SEED, numRuns: CALLS })) {

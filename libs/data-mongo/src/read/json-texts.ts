@@ -58,6 +58,9 @@ export class JsonTexts {
   private prettyAt = 0;
   private compactAt = 0;
   private escapes = 0;
+  private memberPretty = 0;
+  private memberCompact = 0;
+  private memberEscapes = 0;
 
   begin(): void {
     if (this.pretty.length > LARGE) this.pretty = Buffer.allocUnsafeSlow(SMALL);
@@ -66,11 +69,29 @@ export class JsonTexts {
   }
 
   end(): { readonly pretty: Buffer; readonly prettyBytes: number; readonly compact: Buffer } {
+    const { prettyAt, compactAt } = this;
+    const bytes = Buffer.allocUnsafe(prettyAt + compactAt);
+    this.pretty.copy(bytes, 0, 0, prettyAt);
+    this.compact.copy(bytes, prettyAt, 0, compactAt);
     return {
-      pretty: Buffer.from(this.pretty.subarray(0, this.prettyAt)),
-      prettyBytes: this.prettyAt - this.escapes,
-      compact: Buffer.from(this.compact.subarray(0, this.compactAt)),
+      pretty: bytes.subarray(0, prettyAt),
+      prettyBytes: prettyAt - this.escapes,
+      compact: bytes.subarray(prettyAt),
     };
+  }
+
+  /** Begins a member that `drop` can remove again. */
+  beginMember(): void {
+    this.memberPretty = this.prettyAt;
+    this.memberCompact = this.compactAt;
+    this.memberEscapes = this.escapes;
+  }
+
+  /** Removes what was written since `beginMember`. */
+  dropMember(): void {
+    this.prettyAt = this.memberPretty;
+    this.compactAt = this.memberCompact;
+    this.escapes = this.memberEscapes;
   }
 
   get mark(): Mark {

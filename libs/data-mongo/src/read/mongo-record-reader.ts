@@ -6,13 +6,14 @@ import {
   answerLeft,
   type CountQuery,
   type FindQuery,
+  type FirstRows,
   type OperationContext,
   type ParseRow,
   type QueryPlan,
   RecordReader,
   type RelatedQuery,
-  type RowForm,
   type RowsText,
+  type ShownRequest,
   SchemaCatalogue,
 } from '#data';
 import { boundedAnswer, boundedRows, rowsOf } from '../answers/bounded-rows.js';
@@ -59,23 +60,27 @@ export class MongoRecordReader extends RecordReader {
   }
 
   /** Rows whose form the class and the request permit are written as they are read. */
-  override findText(
+  override findShown(
     query: FindQuery,
-    form: RowForm,
+    { atMost, form }: ShownRequest,
     operation: OperationContext,
-  ): Promise<RowsText | readonly ParseRow[]> {
+  ): Promise<RowsText | FirstRows> {
+    // Included rows are found for all rows together.
+    if (!(query.limit > 0) || (query.include ?? []).length > 0)
+      return super.findShown(query, { atMost, form }, operation);
     return asStoreOperation(operation.signal, async () => {
-      const left = answerLeft(query.maxBytes);
       const classes = await this.classes();
       const names = classes.names(query.className);
-      if (!(query.limit > 0) || (query.include ?? []).length > 0)
-        return this.findWithin(query, operation, left);
-      const toRow = rowReader(query, names, classes);
-      return boundedAnswer<RowsText | readonly ParseRow[]>(
-        this.findPlain(query, names, operation),
-        { operation, expected: expectedBytes(query), left },
-        (documents) => rowsText(documents, names, form, wantedFields(query.keys)) ?? rowsOf(documents, toRow),
-      );
+      const read = { operation, expected: expectedBytes(query), left: answerLeft(query.maxBytes) };
+      const cursor = this.findPlain(query, names, operation);
+      return boundedAnswer<RowsText | FirstRows>(cursor, read, async (documents) => {
+        const count = documents.length;
+        const first = count > atMost ? documents.slice(0, atMost) : documents;
+        const text = form && rowsText(first, names, form, wantedFields(query.keys));
+        return text
+          ? { count, ...text }
+          : { count, rows: await rowsOf(first, rowReader(query, names, classes)) };
+      });
     });
   }
 

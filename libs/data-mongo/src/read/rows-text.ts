@@ -30,23 +30,25 @@ export function rowsText(
   names: StorageNames,
   form: RowForm,
   wanted: ReadonlySet<string> | undefined,
-): RowsText | null {
-  const written = documents.length > form.atMost ? documents.slice(0, form.atMost) : documents;
-  if (written.reduce((sum, { byteLength }) => sum + byteLength, 0) > MAX_BYTES) return null;
+): WrittenRows | null {
+  if (documents.reduce((sum, { byteLength }) => sum + byteLength, 0) > MAX_BYTES) return null;
   try {
-    return planOf(form, names).written(written, documents.length, form, wanted);
+    return planOf(form, names)?.written(documents, form, wanted) ?? null;
   } catch {
     return null;
   }
 }
 
-const plans = new WeakMap<RowForm['rules'], RowTextPlan>();
+type WrittenRows = Omit<RowsText, 'count'>;
 
-function planOf({ rules, decisive }: RowForm, names: StorageNames): RowTextPlan {
+const plans = new WeakMap<RowForm['rules'], RowTextPlan | 'met once'>();
+
+/** Null for rules that were not met before: those of a sub-agent serve one call, and learning them takes longer than it. */
+function planOf({ rules, decisive }: RowForm, names: StorageNames): RowTextPlan | null {
   const known = plans.get(rules);
-  if (known?.names === names) return known;
-  const plan = new RowTextPlan(names, rules, decisive);
-  plans.set(rules, plan);
+  if (known instanceof RowTextPlan && known.names === names) return known;
+  const plan = known === undefined ? null : new RowTextPlan(names, rules, decisive);
+  plans.set(rules, plan ?? 'met once');
   return plan;
 }
 
@@ -145,19 +147,20 @@ class RowTextPlan {
   /** @throws UnfitRow and whatever reading a document throws */
   written(
     documents: readonly Uint8Array[],
-    count: number,
     form: RowForm,
     wanted: ReadonlySet<string> | undefined,
-  ): RowsText {
+  ): WrittenRows {
     const relations = this.relations(form, wanted);
     texts.begin();
     for (const [index, document] of documents.entries()) {
-      const bytes = Buffer.from(document.buffer, document.byteOffset, document.byteLength);
+      const bytes = Buffer.isBuffer(document)
+        ? document
+        : Buffer.from(document.buffer, document.byteOffset, document.byteLength);
       texts.reserve(ROOM);
       if (index > 0) texts.fixed(PIECES.comma);
       this.writeRow(bytes, form, relations);
     }
-    return { count, ...texts.end() };
+    return texts.end();
   }
 
   /** Relations have no column; every row ends with the same. */
@@ -193,14 +196,14 @@ class RowTextPlan {
         // An object keeps the place of the first and the value of the last.
         if (shown.lastRow.row === row) throw UNFIT;
         shown.lastRow.row = row;
-        const before = texts.mark;
+        texts.beginMember();
         texts.reserve(shown.next.pretty.length + ROOM);
         texts.fixed(members === 0 ? shown.first : shown.next);
         const isWritten =
           this.writeValue(bytes, type, at, size, shown) ||
           this.writeAsObject(bytes, type, at, size, shown, form);
         if (isWritten) members += 1;
-        else texts.reset(before);
+        else texts.dropMember();
       }
       at += size;
     }
@@ -238,6 +241,8 @@ class RowTextPlan {
     if (field === undefined) return null;
     if (another !== undefined || isOddName(field) || this.decisive.has(field)) throw UNFIT;
     if (Object.keys(this.rules({ [field]: null })).length === 0) return null;
+    // A field that is made of several columns.
+    if (field !== this.names.fieldOf(column)) throw UNFIT;
     let kinds = 0;
     let others = 0;
     for (const [kind, stored, shown] of EXAMPLES) {

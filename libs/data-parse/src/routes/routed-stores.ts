@@ -14,8 +14,8 @@ import {
   RecordSearcher,
   RecordWriter,
   type RelatedQuery,
-  type RowForm,
   type SearchHit,
+  type ShownRequest,
   type StoreCall,
   type TextSearchQuery,
   type VectorSearchQuery,
@@ -147,8 +147,8 @@ class CallReader extends RecordReader {
     return this.alongRows(query, (reader) => reader.find(query, operation));
   }
 
-  override findText(query: FindQuery, form: RowForm, operation: OperationContext) {
-    return this.alongRows(query, (reader) => reader.findText(query, form, operation));
+  override findShown(query: FindQuery, shown: ShownRequest, operation: OperationContext) {
+    return this.alongRows(query, (reader) => reader.findShown(query, shown, operation));
   }
 
   private alongRows<T>(query: FindQuery, work: (reader: RecordReader) => Promise<T>): Promise<T> {

@@ -65,6 +65,31 @@ export function recordReaderContract(
       });
     });
 
+    const withoutRights = ({ ACL: _, ...row }: ParseRow): ParseRow => row;
+    const form = { rules: withoutRights, shown: withoutRights, decisive: new Set<string>() };
+    it.each([
+      ['objects', null],
+      ['text', form],
+    ])('counts the rows behind the first ones, as %s', async (_as, shownAs) => {
+      const query = {
+        className: 'Album',
+        where: {},
+        order: [{ field: 'objectId', descending: false }],
+        limit: 5,
+      };
+      const rows = await store.reader.find(query, unhurried());
+      const found = async () => store.reader.findShown(query, { atMost: 2, form: shownAs }, unhurried());
+      // A store may write text only after it has met the form.
+      for (const first of [await found(), await found()]) {
+        expect(first.count).toBe(5);
+        const shown =
+          'rows' in first
+            ? first.rows.map(withoutRights)
+            : (JSON.parse(`[${first.compact.toString()}]`) as unknown);
+        expect(shown).toEqual(rows.slice(0, 2).map(withoutRights));
+      }
+    });
+
     it('answers the ACL of a row', async () => {
       const row = await one({ className: 'Album', where: { objectId: 'a3' } });
       expect(row['ACL']).toEqual({ ada: { read: true, write: true } });

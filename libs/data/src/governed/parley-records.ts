@@ -17,7 +17,7 @@ import type {
   RowPage,
   TextRequest,
 } from '../governed-access.js';
-import type { OperationContext, ParseRow, QueryPlan, RowsText } from '../record-store.js';
+import type { OperationContext, ParseRow, QueryPlan } from '../record-store.js';
 import { GovernedAggregation, readOptOut, readPage } from './governed-aggregation.js';
 import { explain, refuseCollectionScan, readableIndexes } from './query-plan.js';
 import { IncludeResolver, narrowing, readOrder, widened } from './read-plan.js';
@@ -56,18 +56,25 @@ export class ParleyRecords implements GovernedRecords {
     // One row more than the limit shows whether there are more.
     const read = options.tellsMore ? limit + 1 : limit;
     const query = { className: access.className, where, limit: read, skip, order, ...widened(request) };
-    const form = text && !options.tellsMore ? rowForm(this.call, includes.guard, text) : null;
     const { reader } = this.call;
-    const found = await this.atStore<RowsText | readonly ParseRow[]>(
-      (operation) => (form ? reader.findText(query, form, operation) : reader.find(query, operation)),
-      options.where,
-    );
     const truncated = includes.truncated && { truncatedIncludeFields: includes.truncated };
-    if ('count' in found) return { rows: [], text: found, ...truncated };
-    const rows = found.slice(0, limit);
+    const shown = (rows: readonly ParseRow[]) =>
+      shownRows(rows, this.call, includes.guard).map(narrowing(request));
+    if (text) {
+      const first = { atMost: text.atMost, form: rowForm(this.call, includes.guard, text) };
+      const found = await this.atStore(
+        (operation) => reader.findShown(query, first, operation),
+        options.where,
+      );
+      const { count } = found;
+      return 'rows' in found
+        ? { count, rows: shown(found.rows), ...truncated }
+        : { count, rows: [], text: found, ...truncated };
+    }
+    const found = await this.atStore((operation) => reader.find(query, operation), options.where);
     return {
       ...(options.tellsMore && { more: found.length > limit }),
-      rows: shownRows(rows, this.call, includes.guard).map(narrowing(request)),
+      rows: shown(found.slice(0, limit)),
       ...truncated,
     };
   }

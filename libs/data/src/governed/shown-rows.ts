@@ -137,7 +137,7 @@ const NO_ROWS_INSIDE: ReadonlyMap<string, RowGuard> = new Map();
 export function rowForm(
   viewer: Viewer,
   { access, keys, includes }: RowGuard,
-  { present, atMost }: TextRequest,
+  { present }: TextRequest,
 ): RowForm | null {
   const caller = { agent: viewer.agent, scope: viewer.scope };
   const isPlain = access.schema && !access.guarded && !access.masks && includes.size === 0;
@@ -151,7 +151,7 @@ export function rowForm(
   let rules = byClass.get(access.className);
   // What somebody without any rights is shown, everybody is shown.
   if (!rules) byClass.set(access.className, (rules = formFor(strings && [])));
-  return { rules, shown: strings === null ? rules : formFor(strings), decisive: DECISIVE, atMost };
+  return { rules, shown: strings === null ? rules : formFor(strings), decisive: DECISIVE };
 }
 
 function keptRules({ shape, policy, schemas }: AgentScope, present: TextRequest['present']): KeptRules {

@@ -38,13 +38,15 @@ describe('a metered store', () => {
     const reader = new MeteredReader(new TwoRows(), { meter: counted });
     const query = { className: 'Post', where: {} };
     expect(await reader.find({ ...query, limit: 9 }, operation)).toHaveLength(2);
+    const first = { atMost: 1, form: null };
+    expect(await reader.findShown({ ...query, limit: 9 }, first, operation)).toMatchObject({ count: 2 });
     expect(await reader.count(query, operation)).toBe(2);
     expect(await reader.explain(query, operation)).toEqual({ stage: 'IXSCAN' });
     const relation = { className: 'Post', objectId: 'p', key: 'likes', limit: 9 };
     expect(await reader.related(relation, operation)).toHaveLength(3);
     const totals = { className: 'Post', pipeline: [] as never };
     expect(await reader.aggregate(totals, operation)).toHaveLength(1);
-    expect(counted.ended).toEqual([2, 0, 0, 3, 1]);
+    expect(counted.ended).toEqual([2, 2, 0, 0, 3, 1]);
   });
 
   it('counts the row that a write answers with', async () => {

@@ -19,7 +19,7 @@ import {
   RecordReader,
   RecordWriter,
   type RelatedQuery,
-  type RowForm,
+  type ShownRequest,
   type StoreCall,
   StoreError,
 } from '../record-store.js';
@@ -131,12 +131,12 @@ export class MeteredReader extends RecordReader {
     );
   }
 
-  override findText(query: FindQuery, form: RowForm, operation: OperationContext) {
+  override findShown(query: FindQuery, shown: ShownRequest, operation: OperationContext) {
     return metered(
       this.metering,
       { name: 'find', className: query.className, signal: operation.signal },
-      () => this.reader.findText(query, form, operation),
-      (found) => ('count' in found ? found.count : found.length),
+      () => this.reader.findShown(query, shown, operation),
+      ({ count }) => count,
     );
   }
 

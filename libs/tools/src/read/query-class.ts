@@ -84,9 +84,9 @@ export class QueryClass {
     return this.text(args, page, format, call);
   }
 
-  private answer(args: QueryClassArguments, { rows, text, truncatedIncludeFields }: RowPage, call: ToolCall) {
+  private answer(args: QueryClassArguments, page: RowPage, call: ToolCall) {
     const { class_name: className, limit, skip } = args;
-    const count = text?.count ?? rows.length;
+    const { rows, count = rows.length, text, truncatedIncludeFields } = page;
     const hasMore = count >= limit;
     const truncated = count > ROWS_SHOWN;
     const answer = {

@@ -52,7 +52,7 @@ export function presentRows(rows: readonly ParseRow[], className: string, call: 
   return sourced(rows.map(simplifyRow), className, call);
 }
 
-/** A request for the same rows as text. Undefined: the source of a row is not a column of it. */
+/** A request for the same rows as text. Undefined: the source of a row depends on its other columns. */
 export function presentedText({ switches }: ToolCall, atMost: number): TextRequest | undefined {
   return switches.includeSourceProvenance ? undefined : { present: simplifyRow, atMost };
 }

@@ -42,6 +42,8 @@ export function writtenAnswer(data: unknown): WrittenAnswer | null {
   return new WrittenAnswer(data as Answer, member);
 }
 
+const NO_ROWS: readonly never[] = [];
+
 /** A whole answer of which the rows are text already. */
 export class WrittenAnswer {
   /** Bytes of the pretty-printed text. */
@@ -55,8 +57,8 @@ export class WrittenAnswer {
     private readonly member: WrittenMember,
   ) {
     const { name, rows } = member;
-    const entries = Object.keys(answer).flatMap((key) => (key === name ? [] : [[key, answer[key]]]));
-    const empty = { ...(Object.fromEntries(entries) as Answer), [name]: [] };
+    const empty: Record<string, unknown> = {};
+    for (const key of Object.keys(answer)) empty[key] = key === name ? NO_ROWS : answer[key];
     const pretty = JSON.stringify(empty, null, 2).slice(0, -']\n}'.length);
     const inside = JSON.stringify(pretty).slice(1, -1);
     const end = rows.compact.length > 0 ? '\n  ]\n}' : ']\n}';
