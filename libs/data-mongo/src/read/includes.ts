@@ -64,8 +64,17 @@ function keysOf({ keys, include }: RowRequest): readonly string[] | undefined {
   return keys && [...keys, ...(include ?? []).map((plan) => plan.field)];
 }
 
+/** Of lists of keys that governed access keeps. */
+const projections = new WeakMap<readonly string[], { names: StorageNames; projection: Document }>();
+
 export function requestProjection(request: RowRequest, names: StorageNames): Document | undefined {
-  return projectionOf(keysOf(request), names);
+  const { keys, include = [] } = request;
+  if (!keys || include.length > 0) return projectionOf(keysOf(request), names);
+  const known = projections.get(keys);
+  if (known?.names === names) return known.projection;
+  const projection = projectionOf(keys, names);
+  if (projection) projections.set(keys, { names, projection });
+  return projection;
 }
 
 /** The stages after the selection of rows: their columns, then one join per included pointer, nested as deep as the plan. */

@@ -30,7 +30,6 @@ import {
   resolveBatched,
   rowReader,
   rowStages,
-  wantedFields,
 } from './includes.js';
 import { rowsText } from './rows-text.js';
 
@@ -76,7 +75,7 @@ export class MongoRecordReader extends RecordReader {
       return boundedAnswer<RowsText | FirstRows>(cursor, read, async (documents) => {
         const count = documents.length;
         const first = count > atMost ? documents.slice(0, atMost) : documents;
-        const text = form && rowsText(first, names, form, wantedFields(query.keys));
+        const text = form && rowsText(first, names, form, query.keys);
         return text
           ? { count, ...text }
           : { count, rows: await rowsOf(first, rowReader(query, names, classes)) };

@@ -4,6 +4,7 @@ import type { ParseRow, RowForm, RowsText } from '#data';
 import { BSON_TYPE, int32At, valueSize } from '../storage/bson-bytes.js';
 import { documentToRow } from '../storage/from-storage.js';
 import { isPointerColumn, type StorageNames } from '../storage/storage-names.js';
+import { wantedFields } from './includes.js';
 import { type FixedPiece, fixedPiece, JsonTexts } from './json-texts.js';
 
 /** Bytes of documents that are written without a pause; larger answers become objects, with pauses. */
@@ -23,17 +24,17 @@ const UNFIT = new UnfitRow('this row is read as an object');
 /**
  * Found documents as text in the given form, without objects for rows or plain values. Null: they have to be read as objects,
  * which is also what reports a document that cannot be read.
- * @param wanted the requested fields; absent: all
+ * @param keys the requested columns; absent: all
  */
 export function rowsText(
   documents: readonly Uint8Array[],
   names: StorageNames,
   form: RowForm,
-  wanted: ReadonlySet<string> | undefined,
+  keys: readonly string[] | undefined,
 ): WrittenRows | null {
   if (documents.reduce((sum, { byteLength }) => sum + byteLength, 0) > MAX_BYTES) return null;
   try {
-    return planOf(form, names)?.written(documents, form, wanted) ?? null;
+    return planOf(form, names)?.written(documents, form, keys) ?? null;
   } catch {
     return null;
   }
@@ -145,12 +146,8 @@ class RowTextPlan {
   ) {}
 
   /** @throws UnfitRow and whatever reading a document throws */
-  written(
-    documents: readonly Uint8Array[],
-    form: RowForm,
-    wanted: ReadonlySet<string> | undefined,
-  ): WrittenRows {
-    const relations = this.relations(form, wanted);
+  written(documents: readonly Uint8Array[], form: RowForm, keys: readonly string[] | undefined): WrittenRows {
+    const relations = this.relations(form, keys);
     texts.begin();
     for (const [index, document] of documents.entries()) {
       const bytes = Buffer.isBuffer(document)
@@ -164,11 +161,11 @@ class RowTextPlan {
   }
 
   /** Relations have no column; every row ends with the same. */
-  private relations(form: RowForm, wanted: ReadonlySet<string> | undefined): readonly [string, unknown][] {
+  private relations(form: RowForm, keys: readonly string[] | undefined): readonly [string, unknown][] {
     const { relations } = this.names;
     if (relations.size === 0) return [];
     // Read as the end of a row that has nothing else.
-    const ends = Object.entries(form.shown(documentToRow({}, this.names, wanted)));
+    const ends = Object.entries(form.shown(documentToRow({}, this.names, wantedFields(keys))));
     if (ends.some(([field]) => isOddName(field) || this.decisive.has(field))) throw UNFIT;
     return ends;
   }

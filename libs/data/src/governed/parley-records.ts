@@ -20,7 +20,14 @@ import type {
 import type { OperationContext, ParseRow, QueryPlan } from '../record-store.js';
 import { GovernedAggregation, readOptOut, readPage } from './governed-aggregation.js';
 import { explain, refuseCollectionScan, readableIndexes } from './query-plan.js';
-import { IncludeResolver, narrowing, readOrder, widened } from './read-plan.js';
+import {
+  IncludeResolver,
+  narrowing,
+  plainColumns,
+  readColumns,
+  type ReadColumns,
+  readOrder,
+} from './read-plan.js';
 import { CallerConstraints, enterClass, type GovernedCall, RowRules } from './row-rules.js';
 import { rowForm, shownClass, shownRows } from './shown-rows.js';
 import { atStore } from './store-refusals.js';
@@ -48,20 +55,18 @@ export class ParleyRecords implements GovernedRecords {
     });
     const { limit, skip } = readPage(options);
     const { where, order } = readOrder(admitted, options, access);
-    const keys = parseKeys(options.keys, access);
-    const includes = await this.includes(options.include, access, keys);
+    const columns = await this.columns(options, access);
     const scans = options.expectsScan ?? Object.keys(asked).length === 0;
     if (!scans) await refuseCollectionScan(this.call, access.className, where);
-    const request = { keys: includes.keys, include: includes.plans };
     // One row more than the limit shows whether there are more.
     const read = options.tellsMore ? limit + 1 : limit;
-    const query = { className: access.className, where, limit: read, skip, order, ...widened(request) };
+    const query = { className: access.className, where, limit: read, skip, order, ...columns.asked };
     const { reader } = this.call;
-    const truncated = includes.truncated && { truncatedIncludeFields: includes.truncated };
+    const truncated = columns.truncated && { truncatedIncludeFields: columns.truncated };
     const shown = (rows: readonly ParseRow[]) =>
-      shownRows(rows, this.call, includes.guard).map(narrowing(request));
+      shownRows(rows, this.call, columns.guard).map(narrowing(columns.request));
     if (text) {
-      const first = { atMost: text.atMost, form: rowForm(this.call, includes.guard, text) };
+      const first = { atMost: text.atMost, form: rowForm(this.call, columns.guard, text) };
       const found = await this.atStore(
         (operation) => reader.findShown(query, first, operation),
         options.where,
@@ -193,8 +198,13 @@ export class ParleyRecords implements GovernedRecords {
     return new GovernedAggregation(this.call, this.rules, this.constraints);
   }
 
-  private includes(include: unknown, access: ClassAccess, keys: readonly string[] | undefined) {
-    return new IncludeResolver(this.call.agent, this.call.scope, this.rules).resolve(include, access, keys);
+  private async columns(
+    { keys, include }: Pick<FindOptions, 'keys' | 'include'>,
+    access: ClassAccess,
+  ): Promise<ReadColumns> {
+    if (include === undefined || include === null) return plainColumns(keys, access);
+    const resolver = new IncludeResolver(this.call.agent, this.call.scope, this.rules);
+    return readColumns(await resolver.resolve(include, access, parseKeys(keys, access)));
   }
 
   /**
@@ -217,9 +227,8 @@ export class ParleyRecords implements GovernedRecords {
       canonical: false,
       operation: 'get',
     });
-    const includes = await this.includes(options.include, access, parseKeys(options.keys, access));
-    const request = { keys: includes.keys, include: includes.plans };
-    const { keys, include } = widened(request);
+    const columns = await this.columns(options, access);
+    const { keys, include } = columns.asked;
     const where = allOf({ objectId: ids.length === 1 ? ids[0] : { $in: ids } }, limits);
     // Read only for the check of the row, where it was not requested.
     const addedTenant = tenant !== null && !(keys?.includes(tenant.field) ?? mayShow(access, tenant.field));
@@ -245,8 +254,8 @@ export class ParleyRecords implements GovernedRecords {
       if (addedTenant) for (const row of rows) delete row[tenant.field];
     }
     return {
-      rows: shownRows(rows, this.call, includes.guard).map(narrowing(request)),
-      ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
+      rows: shownRows(rows, this.call, columns.guard).map(narrowing(columns.request)),
+      ...(columns.truncated && { truncatedIncludeFields: columns.truncated }),
     };
   }
 

@@ -11,6 +11,7 @@ import {
   isRefusal,
   joinProjection,
   mayShow,
+  parseKeys,
   parseOrder,
   rootOf,
   shownColumns,
@@ -215,6 +216,60 @@ export function widened({ keys, include }: Request): Request {
     ...(keys && { keys: [...new Set(keys.map(rootOf))] }),
     include: include.map((plan) => ({ ...plan, ...widened(plan) })),
   };
+}
+
+/** The columns of a read: what the store is asked for, and what is removed of its rows again. */
+export interface ReadColumns extends ResolvedIncludes {
+  /** As requested, in wire names. */
+  readonly request: Request;
+  /** What the store is asked for. */
+  readonly asked: Request;
+}
+
+export function readColumns(includes: ResolvedIncludes): ReadColumns {
+  const request = { keys: includes.keys, include: includes.plans };
+  return { ...includes, request, asked: widened(request) };
+}
+
+/** Lists of keys that are remembered for a class, and their maximum length. */
+const MAX_LISTS = 64;
+const MAX_NAMES = 64;
+
+/** Of a class as an agent definition may see it: it ends with its policy version and schema snapshot. */
+const knownColumns = new WeakMap<ClassAccess, Map<string, ReadColumns>>();
+
+/**
+ * The columns of a read without included rows, worked out once for each list of keys.
+ * @throws Refused as `parseKeys`
+ */
+export function plainColumns(keys: unknown, access: ClassAccess): ReadColumns {
+  const name = nameOfKeys(keys);
+  const known = name === null ? undefined : knownColumns.get(access)?.get(name);
+  if (known) return known;
+  const parsed = parseKeys(keys, access);
+  const shown = parsed && [...new Set(parsed)];
+  const guard = { access, keys: shown, includes: NOTHING_INCLUDED };
+  const made = readColumns({ plans: [], keys: fetchKeys(guard), guard });
+  if (name !== null) remember(access, name, made);
+  return made;
+}
+
+const NOTHING_INCLUDED: ReadonlyMap<string, RowGuard> = new Map();
+
+/** Null: too long to be remembered, or none that is accepted. */
+function nameOfKeys(keys: unknown): string | null {
+  if (keys === undefined || keys === null) return '';
+  if (!Array.isArray(keys) || keys.length > MAX_NAMES) return null;
+  return keys.every((key) => typeof key === 'string' && key.length <= MAX_KEY) ? JSON.stringify(keys) : null;
+}
+
+const MAX_KEY = 128;
+
+function remember(access: ClassAccess, name: string, columns: ReadColumns): void {
+  let byKeys = knownColumns.get(access);
+  if (!byKeys) knownColumns.set(access, (byKeys = new Map()));
+  if (byKeys.size >= MAX_LISTS) byKeys.clear();
+  byKeys.set(name, columns);
 }
 
 /** Reduces redacted rows to the requested paths, their included rows too. */
