@@ -47,7 +47,7 @@ class KeptAudit extends AuditSink {
 
 const stored = [
   ...fc.sample(storedClasses, { seed: SEED, numRuns: CLASSES }),
-  ...oddClasses.flatMap((one) => fc.sample(one, { seed: SEED, numRuns: 1 })),
+  ...oddClasses.flatMap((one) => fc.sample(one, { seed: SEED, numRuns: 2 })),
 ];
 const nameOf = (index: number) => `Stored${index}`;
 const entries = stored.map((one, index) => [nameOf(index), one] as const);

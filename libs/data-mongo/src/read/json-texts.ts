@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { BSON_TYPE, int32At, valueSize } from '../storage/bson-bytes.js';
 
 /** What a byte of a text needs in JSON. */
 const PLAIN = 0;
@@ -41,12 +42,23 @@ export function fixedPiece(pretty: string, compact: string): FixedPiece {
   };
 }
 
-/** A place in both texts. */
-export interface Mark {
-  readonly prettyAt: number;
-  readonly compactAt: number;
-  readonly escapes: number;
-}
+/** Room for a number, a time, a bracket, and what separates them. */
+export const ROOM = 64;
+
+/** What a member of a row, and of a list in it, begins with in the pretty text. */
+export const MEMBER = '\n      ';
+const IN_LIST = `${MEMBER}  `;
+
+const LIST = {
+  open: fixedPiece('[', '['),
+  first: fixedPiece(IN_LIST, ''),
+  next: fixedPiece(`,${IN_LIST}`, ','),
+  close: fixedPiece(`${MEMBER}]`, ']'),
+  closeEmpty: fixedPiece(']', ']'),
+};
+
+const DOUBLE = new Float64Array(1);
+const DOUBLE_BYTES = new Uint8Array(DOUBLE.buffer);
 
 /**
  * The same JSON twice, written value by value: pretty-printed as the inside of a JSON string, and without spaces. Texts
@@ -94,17 +106,6 @@ export class JsonTexts {
     this.escapes = this.memberEscapes;
   }
 
-  get mark(): Mark {
-    return { prettyAt: this.prettyAt, compactAt: this.compactAt, escapes: this.escapes };
-  }
-
-  /** Removes what was written since. */
-  reset({ prettyAt, compactAt, escapes }: Mark): void {
-    this.prettyAt = prettyAt;
-    this.compactAt = compactAt;
-    this.escapes = escapes;
-  }
-
   /** Makes room for so many bytes in each text. */
   reserve(bytes: number): void {
     if (this.prettyAt + bytes > this.pretty.length) this.pretty = larger(this.pretty, this.prettyAt, bytes);
@@ -118,8 +119,65 @@ export class JsonTexts {
     this.escapes += escapes;
   }
 
+  /** A stored value other than a list or an object. @returns false for one that needs an object: nothing was written */
+  scalar(bytes: Buffer, type: number, at: number, size: number): boolean {
+    switch (type) {
+      case BSON_TYPE.text:
+        return this.text(bytes, at + 4, at + size - 1);
+      case BSON_TYPE.int32:
+        return this.ascii(String(int32At(bytes, at)));
+      case BSON_TYPE.double: {
+        for (let index = 0; index < 8; index += 1) DOUBLE_BYTES[index] = bytes[at + index] as number;
+        const number = DOUBLE[0] as number;
+        return this.ascii(Number.isFinite(number) ? String(number) : 'null');
+      }
+      case BSON_TYPE.int64: {
+        const number = int64At(bytes, at);
+        return Number.isSafeInteger(number) && this.ascii(String(number));
+      }
+      case BSON_TYPE.boolean:
+        return this.ascii(bytes[at] === 1 ? 'true' : 'false');
+      case BSON_TYPE.null:
+        return this.ascii('null');
+      case BSON_TYPE.date:
+        return this.date(int64At(bytes, at));
+      default:
+        return false;
+    }
+  }
+
+  /** A list of such values. Makes its own room. @returns false for any other list: nothing was written */
+  list(bytes: Buffer, start: number): boolean {
+    const end = start + int32At(bytes, start) - 1;
+    const { prettyAt, compactAt, escapes } = this;
+    this.reserve(ROOM);
+    this.fixed(LIST.open);
+    let at = start + 4;
+    let members = 0;
+    while (at < end) {
+      const type = bytes[at] as number;
+      at += 1;
+      while (bytes[at] !== 0) at += 1;
+      at += 1;
+      const size = valueSize(bytes, type, at);
+      this.reserve(ROOM);
+      this.fixed(members === 0 ? LIST.first : LIST.next);
+      if (!this.scalar(bytes, type, at, size)) {
+        this.prettyAt = prettyAt;
+        this.compactAt = compactAt;
+        this.escapes = escapes;
+        return false;
+      }
+      members += 1;
+      at += size;
+    }
+    this.reserve(ROOM);
+    this.fixed(members > 0 ? LIST.close : LIST.closeEmpty);
+    return true;
+  }
+
   /** ASCII that needs no escape. */
-  ascii(text: string): void {
+  private ascii(text: string): true {
     const { pretty, compact } = this;
     let { prettyAt, compactAt } = this;
     for (let index = 0; index < text.length; index += 1) {
@@ -129,6 +187,7 @@ export class JsonTexts {
     }
     this.prettyAt = prettyAt;
     this.compactAt = compactAt;
+    return true;
   }
 
   /** Bytes that need no escape. */
@@ -143,7 +202,7 @@ export class JsonTexts {
   }
 
   /** A text in UTF-8. Makes its own room. @returns false for one that contains `$` or is not UTF-8: nothing was written */
-  text(bytes: Buffer, from: number, end: number): boolean {
+  private text(bytes: Buffer, from: number, end: number): boolean {
     let seen = PLAIN;
     for (let index = from; index < end; index += 1) seen |= 1 << (KIND[bytes[index] as number] as number);
     if ((seen & (1 << DOLLAR)) !== 0) return false;
@@ -186,7 +245,7 @@ export class JsonTexts {
   }
 
   /** A time as ISO text. @returns false for one outside the years 0 to 9999: nothing was written */
-  date(time: number): boolean {
+  private date(time: number): boolean {
     const day = Math.floor(time / DAY);
     if (!(day >= FIRST_DAY && day <= LAST_DAY)) return false;
     if (day !== dayWritten) {
@@ -209,6 +268,11 @@ export class JsonTexts {
     this.escapes += 2;
     return true;
   }
+}
+
+/** Exact for safe whole numbers. */
+function int64At(bytes: Uint8Array, at: number): number {
+  return (int32At(bytes, at) >>> 0) + int32At(bytes, at + 4) * 0x1_0000_0000;
 }
 
 function larger(buffer: Uint8Array, used: number, bytes: number): Buffer<ArrayBuffer> {

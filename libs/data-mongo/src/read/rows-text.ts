@@ -5,7 +5,7 @@ import { BSON_TYPE, int32At, valueSize } from '../storage/bson-bytes.js';
 import { documentToRow } from '../storage/from-storage.js';
 import { isPointerColumn, type StorageNames } from '../storage/storage-names.js';
 import { wantedFields } from './includes.js';
-import { type FixedPiece, fixedPiece, JsonTexts } from './json-texts.js';
+import { type FixedPiece, fixedPiece, JsonTexts, MEMBER, ROOM } from './json-texts.js';
 
 /** Bytes of documents that are written without a pause; larger answers become objects, with pauses. */
 const MAX_BYTES = 512 * 1024;
@@ -13,9 +13,6 @@ const MAX_BYTES = 512 * 1024;
 /** Columns of a class, and classes that a pointer column names, that are remembered. */
 const MAX_COLUMNS = 1024;
 const MAX_CLASSES = 64;
-
-/** Room for a number, a time, a bracket, and what separates them. */
-const ROOM = 64;
 
 /** A row whose text could differ from that of its object. */
 class UnfitRow extends Error {}
@@ -108,25 +105,16 @@ interface PointerText {
   readonly after: FixedPiece | null;
 }
 
-const MEMBER = '\n      ';
-const IN_LIST = '\n        ';
 const PIECES = {
   comma: fixedPiece(',', ','),
   open: fixedPiece('\n    {', '{'),
   close: fixedPiece('\n    }', '}'),
   closeEmpty: fixedPiece('}', '}'),
-  openList: fixedPiece('[', '['),
-  firstInList: fixedPiece(IN_LIST, ''),
-  nextInList: fixedPiece(`,${IN_LIST}`, ','),
-  closeList: fixedPiece(`${MEMBER}]`, ']'),
-  closeEmptyList: fixedPiece(']', ']'),
 };
 
 /** Answers are written one after the other, without waiting in between. */
 const texts = new JsonTexts();
 const NO_RELATIONS: ReadonlySet<string> = new Set();
-const DOUBLE = new Float64Array(1);
-const DOUBLE_BYTES = new Uint8Array(DOUBLE.buffer);
 
 /**
  * How the rows of one class are written under one form: worked out for each column once, by showing examples to the functions
@@ -265,8 +253,8 @@ class RowTextPlan {
     const { kinds } = shown;
     if (type === BSON_TYPE.text && shown.pointers)
       return this.writePointer(bytes, at + 4, at + size - 1, shown);
-    if (type === BSON_TYPE.list) return (kinds & LIST) !== 0 && writeList(bytes, at);
-    return (kinds & kindOf(type)) !== 0 && writeScalar(bytes, type, at, size);
+    if (type === BSON_TYPE.list) return (kinds & LIST) !== 0 && texts.list(bytes, at);
+    return (kinds & kindOf(type)) !== 0 && texts.scalar(bytes, type, at, size);
   }
 
   private writePointer(bytes: Buffer, from: number, end: number, shown: ShownColumn): boolean {
@@ -392,70 +380,4 @@ function kindOf(type: number): number {
     default:
       return 0;
   }
-}
-
-/** @returns false for a value that needs an object: nothing was written */
-function writeScalar(bytes: Buffer, type: number, at: number, size: number): boolean {
-  switch (type) {
-    case BSON_TYPE.text:
-      return texts.text(bytes, at + 4, at + size - 1);
-    case BSON_TYPE.int32:
-      texts.ascii(String(int32At(bytes, at)));
-      return true;
-    case BSON_TYPE.double: {
-      for (let index = 0; index < 8; index += 1) DOUBLE_BYTES[index] = bytes[at + index] as number;
-      const number = DOUBLE[0] as number;
-      texts.ascii(Number.isFinite(number) ? String(number) : 'null');
-      return true;
-    }
-    case BSON_TYPE.int64: {
-      const number = int64At(bytes, at);
-      if (!Number.isSafeInteger(number)) return false;
-      texts.ascii(String(number));
-      return true;
-    }
-    case BSON_TYPE.boolean:
-      texts.ascii(bytes[at] === 1 ? 'true' : 'false');
-      return true;
-    case BSON_TYPE.null:
-      texts.ascii('null');
-      return true;
-    case BSON_TYPE.date:
-      return texts.date(int64At(bytes, at));
-    default:
-      return false;
-  }
-}
-
-/** Exact for safe whole numbers. */
-function int64At(bytes: Uint8Array, at: number): number {
-  return (int32At(bytes, at) >>> 0) + int32At(bytes, at + 4) * 0x1_0000_0000;
-}
-
-/** A list of plain values. @returns false for another one: nothing was written */
-function writeList(bytes: Buffer, start: number): boolean {
-  const end = start + int32At(bytes, start) - 1;
-  const before = texts.mark;
-  texts.reserve(ROOM);
-  texts.fixed(PIECES.openList);
-  let at = start + 4;
-  let members = 0;
-  while (at < end) {
-    const type = bytes[at] as number;
-    at += 1;
-    while (bytes[at] !== 0) at += 1;
-    at += 1;
-    const size = valueSize(bytes, type, at);
-    texts.reserve(ROOM);
-    texts.fixed(members === 0 ? PIECES.firstInList : PIECES.nextInList);
-    if (!writeScalar(bytes, type, at, size)) {
-      texts.reset(before);
-      return false;
-    }
-    members += 1;
-    at += size;
-  }
-  texts.reserve(ROOM);
-  texts.fixed(members > 0 ? PIECES.closeList : PIECES.closeEmptyList);
-  return true;
 }

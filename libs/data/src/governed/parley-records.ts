@@ -18,7 +18,7 @@ import type {
   TextRequest,
 } from '../governed-access.js';
 import type { OperationContext, ParseRow, QueryPlan } from '../record-store.js';
-import { GovernedAggregation, readOptOut, readPage } from './governed-aggregation.js';
+import { GovernedAggregation } from './governed-aggregation.js';
 import { explain, refuseCollectionScan, readableIndexes } from './query-plan.js';
 import {
   IncludeResolver,
@@ -26,7 +26,9 @@ import {
   plainColumns,
   readColumns,
   type ReadColumns,
+  readOptOut,
   readOrder,
+  readPage,
 } from './read-plan.js';
 import { CallerConstraints, enterClass, type GovernedCall, RowRules } from './row-rules.js';
 import { rowForm, shownClass, shownRows } from './shown-rows.js';
