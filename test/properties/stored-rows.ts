@@ -280,7 +280,7 @@ const USUAL: readonly ColumnSpec[] = [
   declared('vault', 'Pointer', STORED_POINTER, { targetClass: HIDDEN }),
   declared('owner', 'String', of('tenant', 'north', 'north', 'south')),
   { column: 'loose', values: ANYTHING },
-  { column: '_p_loose', values: STORED_POINTER },
+  { column: '_p_free', values: STORED_POINTER },
   { column: 'with space', values: mostly(PLAIN) },
   { column: 'ünï "quoted"', values: mostly(PLAIN) },
   { column: '_private', values: ANYTHING },
