@@ -1,4 +1,4 @@
-import { type Refusal, refusals, Refused } from '#core';
+import { type Refusal, Refused } from '#core';
 import {
   type ClassAccess,
   type GovernedPipeline,

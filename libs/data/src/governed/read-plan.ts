@@ -211,7 +211,7 @@ interface Request {
  * The same request with whole columns: redaction recognises a withheld object by its class name, which a path to one of its
  * members would omit.
  */
-export function widened({ keys, include }: Request): Request {
+function widened({ keys, include }: Request): Request {
   return {
     ...(keys && { keys: [...new Set(keys.map(rootOf))] }),
     include: include.map((plan) => ({ ...plan, ...widened(plan) })),
