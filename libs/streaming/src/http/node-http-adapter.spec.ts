@@ -1,5 +1,6 @@
 import {
   All,
+  Body,
   Controller,
   Get,
   HttpCode,
@@ -10,15 +11,22 @@ import {
   Param,
   Post,
   Query,
+  UseInterceptors,
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { IsIn } from 'class-validator';
 import fc from 'fast-check';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NodeHttpAdapter } from './node-http-adapter.js';
-import { NotServed, RefusalFilter } from './routes.js';
+import { JsonBodyInterceptor, NotServed, RefusalFilter, validated } from './routes.js';
+
+class Choice {
+  @IsIn(['this', 'that'], { message: 'choice must be this or that' })
+  choice!: string;
+}
 
 @Controller('things')
 class ThingsController {
@@ -35,6 +43,13 @@ class ThingsController {
   @Get(':id')
   show(@Param('id') id: string): object {
     return { id };
+  }
+
+  @Post('choice')
+  @HttpCode(200)
+  @UseInterceptors(JsonBodyInterceptor)
+  choose(@Body(validated(Choice)) { choice }: Choice): object {
+    return { choice };
   }
 
   @Post('unsendable')
@@ -94,8 +109,9 @@ describe('the routes of controllers on plain requests', () => {
   });
   afterAll(() => new Promise((resolve) => server.close(resolve)));
 
-  const asked = async (path: string, method = 'GET') => {
-    const response = await fetch(`${origin}${path}`, { method });
+  const asked = async (path: string, method = 'GET', json?: string) => {
+    const sent = json !== undefined && { body: json, headers: { 'Content-Type': 'application/json' } };
+    const response = await fetch(`${origin}${path}`, { method, ...sent });
     const text = await response.text();
     return {
       status: response.status,
@@ -139,7 +155,23 @@ describe('the routes of controllers on plain requests', () => {
       status: 500,
       body: { error: 'Internal error' },
     });
-    expect(logged).toEqual(['/things/one: Error: a secret of the service']);
+    expect(logged.splice(0)).toEqual(['/things/one: Error: a secret of the service']);
+  });
+
+  it('refuse a body that is nested too deeply, wherever it is, without an error', async () => {
+    const choose = async (more: string) => {
+      const { status, body } = await asked('/things/choice', 'POST', `{"choice":"this","more":${more}}`);
+      return [status, body];
+    };
+    const lists = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
+    const objects = (depth: number) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`;
+    for (const nested of [lists, objects]) {
+      expect(await choose(nested(400))).toEqual([200, { choice: 'this' }]);
+      for (const depth of [600, 2700])
+        expect(await choose(nested(depth))).toEqual([400, { error: 'body nested too deeply' }]);
+    }
+    expect(await choose(lists(8100))).toEqual([400, { error: 'body nested too deeply' }]);
+    expect(logged).toEqual([]);
   });
 
   it('answer with an error when a refusal has a header that cannot be sent', async () => {

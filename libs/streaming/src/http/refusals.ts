@@ -202,5 +202,6 @@ export const ROUTE_WORDS: Readonly<Record<number, string>> = {
 export const BODY_WORDS = {
   notJson: [415, 'Content-Type must be application/json'],
   notObject: [400, 'body must be a JSON object'],
+  tooDeep: [400, 'body nested too deeply'],
   tooLarge: [413, 'body too large'],
 } as const;

@@ -120,6 +120,8 @@ export function validated(expectedType: Type): ValidationPipe {
 
 /** Bytes. */
 const MAX_BODY = 16_384;
+/** Levels of lists and objects: validation copies a body by recursion. */
+const MAX_DEPTH = 500;
 const JSON_TYPE = /^application\/json\s*(;|$)/i;
 
 /**
@@ -132,7 +134,13 @@ async function readSmallJson(request: IncomingMessage): Promise<Readonly<Record<
   const value = parsed(await readText(request));
   if (value === null || typeof value !== 'object' || Array.isArray(value))
     throw new NotServed(...BODY_WORDS.notObject);
+  if (isDeeperThan(MAX_DEPTH, value)) throw new NotServed(...BODY_WORDS.tooDeep);
   return value as Record<string, unknown>;
+}
+
+function isDeeperThan(levels: number, value: unknown): boolean {
+  if (value === null || typeof value !== 'object') return false;
+  return levels === 0 || Object.values(value).some((member) => isDeeperThan(levels - 1, member));
 }
 
 /** @throws NotServed for a body that is too large, and for one whose sender left in the middle of it */
