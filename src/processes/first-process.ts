@@ -85,6 +85,11 @@ class FirstProcess {
     const worker = cluster.fork({ ...this.variables, [PROCESS_VARIABLE]: String(number) });
     // One that has just ended cannot be written to; its end is dealt with elsewhere.
     worker.on('error', () => undefined);
+    // An order is lost on one that does not listen yet.
+    worker.on('message', (message: unknown) => {
+      if (this.closing && isReport(message) && message.parley === 'listening')
+        worker.send({ parley: 'close' } satisfies Order);
+    });
     gatherMetrics(channelTo(worker), () => this.running().map(channelTo));
     return worker;
   }
@@ -115,7 +120,7 @@ class FirstProcess {
     this.watch(place);
     try {
       await came;
-      this.reportServing(place);
+      if (!this.closing) this.reportServing(place);
     } catch (error) {
       if (!this.closing) this.log.error(`process ${place.number} cannot start: ${(error as Error).message}`);
     }

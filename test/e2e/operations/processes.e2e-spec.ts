@@ -139,6 +139,26 @@ describe('several processes of one service', () => {
   });
 });
 
+it('a process that still starts when the service is asked to end drains and ends as well', async () => {
+  const own = await startService({
+    config: { server: { processes: 2, drainTimeout: 1 }, logging: { format: 'json' } },
+    env: { REDIS_URL: redis.url },
+  });
+  try {
+    const [, pid] = /process 1 \(pid (\d+)\) serves/.exec(own.output().stderr) ?? [];
+    process.kill(Number(pid), 'SIGKILL');
+    await vi.waitFor(() => expect(own.output().stderr).toContain('starts again in 100 ms'), SOON);
+    // It runs, and does not listen yet.
+    await pause(300);
+    own.signal('SIGTERM');
+    const ended = await Promise.race([own.ended, pause(15_000, 'still runs')]);
+    expect(ended).toBe(0);
+    expect(own.output().stderr.match(/process 1 \(pid \d+\) serves/g)).toHaveLength(1);
+  } finally {
+    await own.stop();
+  }
+});
+
 describe('what several processes cannot do stops the start', () => {
   const failed = (more: Record<string, unknown>, variables: Record<string, string>) =>
     startAndFail({ config: { ...more, server: { processes: 2 } }, env: variables });
