@@ -57,6 +57,12 @@ describe('the columns of a read', () => {
     },
   );
 
+  it('are not kept for lists that would fill the memory', () => {
+    const long = Array.from({ length: 64 }, (_, index) => `${'a'.repeat(120)}${index}`);
+    expect(plainColumns(long, ACCESS)).not.toBe(plainColumns(long, ACCESS));
+    expect(plainColumns(long, ACCESS)).toEqual(plainColumns(long, ACCESS));
+  });
+
   it('are forgotten when callers name too many lists', () => {
     const first = plainColumns(['first'], ACCESS);
     for (let index = 0; index < 64; index += 1) plainColumns([`other${index}`], ACCESS);

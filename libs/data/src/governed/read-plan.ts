@@ -231,9 +231,9 @@ export function readColumns(includes: ResolvedIncludes): ReadColumns {
   return { ...includes, request, asked: widened(request) };
 }
 
-/** Lists of keys that are remembered for a class, and their maximum length. */
+/** Lists of keys that are remembered for a class, and characters of each. Callers choose them: a full map starts anew. */
 const MAX_LISTS = 64;
-const MAX_NAMES = 64;
+const MAX_LIST = 1024;
 
 /** Of a class as an agent definition may see it: it ends with its policy version and schema snapshot. */
 const knownColumns = new WeakMap<ClassAccess, Map<string, ReadColumns>>();
@@ -259,11 +259,12 @@ const NOTHING_INCLUDED: ReadonlyMap<string, RowGuard> = new Map();
 /** Null: too long to be remembered, or none that is accepted. */
 function nameOfKeys(keys: unknown): string | null {
   if (keys === undefined || keys === null) return '';
-  if (!Array.isArray(keys) || keys.length > MAX_NAMES) return null;
-  return keys.every((key) => typeof key === 'string' && key.length <= MAX_KEY) ? JSON.stringify(keys) : null;
+  // Each key needs quotes and a comma.
+  if (!Array.isArray(keys) || keys.length * 3 > MAX_LIST) return null;
+  if (!keys.every((key) => typeof key === 'string' && key.length <= MAX_LIST)) return null;
+  const name = JSON.stringify(keys);
+  return name.length <= MAX_LIST ? name : null;
 }
-
-const MAX_KEY = 128;
 
 function remember(access: ClassAccess, name: string, columns: ReadColumns): void {
   let byKeys = knownColumns.get(access);
