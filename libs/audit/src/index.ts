@@ -16,7 +16,7 @@ export {
   filteredFields,
   resultCost,
 } from './call-record.js';
-export { type OperationEntry, OperationLog } from './operation-log.js';
+export { MAX_LOG_SIZE, type OperationEntry, OperationLog } from './operation-log.js';
 export { oneLine, terminalText, wellFormed } from './terminal-text.js';
 export { ArgumentDigest } from './chain/canonical-json.js';
 export { RecordSeal, type Sealed } from './chain/audit-chain.js';

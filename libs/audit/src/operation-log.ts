@@ -1,3 +1,4 @@
+import { Inject, Injectable, Optional } from '@nestjs/common';
 import {
   type Agent,
   assumedName,
@@ -57,6 +58,9 @@ export interface FinishedCall {
   readonly refusal?: Refusal;
 }
 
+/** The calls that an operation log keeps at the start. */
+export const MAX_LOG_SIZE = Symbol('MAX_LOG_SIZE');
+
 const DEFAULT_SIZE = 1000;
 const MAX_TEXT = 256;
 const MAX_ARGUMENTS = 32;
@@ -76,12 +80,13 @@ interface Logged {
  * The latest calls of this process, for its operator. A full log drops the oldest call of the principal that has most
  * entries, so that a busy principal does not evict others. Agents cannot read it.
  */
+@Injectable()
 export class OperationLog {
   private entries: ExpiringMap<Logged>;
   private recorded = 0;
 
   /** @param maxLogSize entries kept. Default 1000 */
-  constructor(private maxLogSize = DEFAULT_SIZE) {
+  constructor(@Optional() @Inject(MAX_LOG_SIZE) private maxLogSize = DEFAULT_SIZE) {
     this.entries = emptyLog(maxLogSize);
   }
 

@@ -1,8 +1,6 @@
-import { type DynamicModule, Logger, Module, type ModuleMetadata } from '@nestjs/common';
-import { OperationLog } from '#audit';
-import { SharedState } from '#state';
+import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
+import { MAX_LOG_SIZE, OperationLog } from '#audit';
 import { GovernedRecordsSource } from '#data';
-import { Policies } from '#policy';
 import { PermittedTools, ToolRunner } from '#tools';
 import { AgentIntrospection } from './agents/agent-introspection.js';
 import { FilterNames } from './agents/filter-names.js';
@@ -14,18 +12,24 @@ import { RUNNING_CALLS_OPTIONS, RunningCalls } from './calls/interceptors.js';
 import { ToolCallbacks } from './calls/tool-callbacks.js';
 import { ParleyToolRunner, PIPELINE_PROVIDERS } from './calls/tool-pipeline.js';
 import { InputRounds } from './client-requests/input-rounds.js';
-import { CLIENT_ANSWER_OPTIONS, RequestStateSeal, StateKeys } from './client-requests/request-state.js';
-import { RecordsSource } from './reads/read-accounts.js';
+import {
+  CLIENT_ANSWER_OPTIONS,
+  ConfiguredStateKeys,
+  OPERATOR_KEYS,
+  RequestStateSeal,
+  StateKeys,
+} from './client-requests/request-state.js';
 import { Kernel } from './kernel.js';
-import { ListChanges, ResourceSubscriptions } from './methods/subscription-methods.js';
+import { KERNEL_OPTIONS, type KernelOptions, MethodTable } from './method-table.js';
 import { PromptRegistry } from './prompts/prompt-registry.js';
-import { ReadAccounts } from './reads/read-accounts.js';
+import { ReadAccounts, RecordsSource } from './reads/read-accounts.js';
 import { ResourceRegistry } from './resources/resource-registry.js';
-import { TaskStore } from './tasks/task-store.js';
 
 export interface DispatcherModuleOptions {
   /** Calls of one principal that run at once; null: unbounded. */
   readonly maxRunningCalls: number | null;
+  /** Calls that the operation log keeps at the start. */
+  readonly maxLogSize: number;
   /** Checks the options of sub-agents with the checks of the configuration. */
   readonly assertSubAgentOptions: SubAgentOptionsCheck;
 }
@@ -35,7 +39,7 @@ export interface DispatcherModuleOptions {
 export class DispatcherModule {
   /** @param imports provide the registries of tools, governed data, policies, approvals, audit, the shared state and events */
   static register(
-    { maxRunningCalls, assertSubAgentOptions }: DispatcherModuleOptions,
+    { maxRunningCalls, maxLogSize, assertSubAgentOptions }: DispatcherModuleOptions,
     imports: ModuleMetadata['imports'],
   ): DynamicModule {
     return {
@@ -47,11 +51,8 @@ export class DispatcherModule {
         { provide: RUNNING_CALLS_OPTIONS, useValue: { perPrincipal: maxRunningCalls } },
         RunningCalls,
         ToolCallbacks,
-        {
-          provide: OperationLog,
-          useFactory: ({ current }: Policies) => new OperationLog(current.switches.maxLogSize),
-          inject: [Policies],
-        },
+        { provide: MAX_LOG_SIZE, useValue: maxLogSize },
+        OperationLog,
         CallJournal,
         ReadAccounts,
         ...PIPELINE_PROVIDERS,
@@ -110,19 +111,8 @@ export class StateKeysModule {
       module: StateKeysModule,
       imports: [...(imports ?? [])],
       providers: [
-        {
-          provide: StateKeys,
-          useFactory: ({ secrets }: SharedState): StateKeys => {
-            if (keys === null) return { secrets: async () => [await secrets.secret('request-state')] };
-            const [current, ...previous] = keys;
-            const all: [Buffer, ...Buffer[]] = [
-              Buffer.from(current),
-              ...previous.map((key) => Buffer.from(key)),
-            ];
-            return { secrets: () => Promise.resolve(all) };
-          },
-          inject: [SharedState],
-        },
+        { provide: OPERATOR_KEYS, useValue: keys },
+        { provide: StateKeys, useClass: ConfiguredStateKeys },
       ],
       exports: [StateKeys],
     };
@@ -145,44 +135,11 @@ export class KernelModule {
         RequestStateSeal,
         InputRounds,
         {
-          provide: Kernel,
-          useFactory: (
-            tools: ToolRunner,
-            records: RecordsSource,
-            reads: ReadAccounts,
-            prompts: PromptRegistry,
-            resources: ResourceRegistry,
-            rounds: InputRounds,
-            tasks: TaskStore,
-            listChanges: ListChanges,
-            subscriptions: ResourceSubscriptions,
-          ) =>
-            new Kernel({
-              tools,
-              records,
-              reads,
-              prompts,
-              resources,
-              rounds,
-              tasks,
-              listChanges,
-              subscriptions,
-              version,
-              instructions: INSTRUCTIONS,
-              log: new Logger('Kernel'),
-            }),
-          inject: [
-            ToolRunner,
-            RecordsSource,
-            ReadAccounts,
-            PromptRegistry,
-            ResourceRegistry,
-            InputRounds,
-            TaskStore,
-            ListChanges,
-            ResourceSubscriptions,
-          ],
+          provide: KERNEL_OPTIONS,
+          useValue: { version, instructions: INSTRUCTIONS } satisfies KernelOptions,
         },
+        MethodTable,
+        Kernel,
       ],
       exports: [Kernel],
     };

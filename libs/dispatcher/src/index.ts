@@ -15,6 +15,7 @@ export * from './dispatcher.module.js';
 export * from './protocol-versions.js';
 export * from './methods/parameter-headers.js';
 export * from './kernel.js';
+export { MethodTable } from './method-table.js';
 export * from './methods/subscription-methods.js';
 export * from './prompts/prompt.js';
 export {

@@ -1,3 +1,4 @@
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import {
   type Agent,
   type Era,
@@ -7,17 +8,10 @@ import {
   Unauthorized,
   type RequestContext,
 } from '#core';
-import type { ToolRunner } from '#tools';
-import type { InputRounds } from './client-requests/input-rounds.js';
-import type { RecordsSource } from './reads/read-accounts.js';
-import { methodTable } from './method-table.js';
+import { ToolRunner } from '#tools';
+import { KERNEL_OPTIONS, type KernelOptions, MethodTable } from './method-table.js';
 import type { Method } from './methods/method.js';
-import type { ListChanges, ResourceSubscriptions } from './methods/subscription-methods.js';
-import type { PromptRegistry } from './prompts/prompt-registry.js';
 import { type Dialect, dialectOf, FALLBACK_VERSION } from './protocol-versions.js';
-import type { ReadAccounts } from './reads/read-accounts.js';
-import { ResourceRegistry } from './resources/resource-registry.js';
-import type { TaskStore } from './tasks/task-store.js';
 import {
   faultLine,
   type WarningLog,
@@ -28,7 +22,6 @@ import {
   type KernelReply,
   PreparedResult,
   RequestFailure,
-  ResultEnvelope,
   StreamedResult,
   WrittenResult,
   invalidParams,
@@ -38,30 +31,6 @@ import {
   LOG_LEVEL_KEY,
 } from './json-rpc.js';
 
-export interface KernelOptions {
-  readonly tools: ToolRunner;
-  readonly records: RecordsSource;
-  readonly prompts: PromptRegistry;
-  /** The account that prompts and resources read rows under. Default: the rights of the agent alone. */
-  readonly reads?: Pick<ReadAccounts, 'run'>;
-  /** Resources in addition to those of the classes. Default: none. */
-  readonly resources?: ResourceRegistry;
-  /** Sends client requests of running calls. Default: client requests are not supported. */
-  readonly rounds?: InputRounds;
-  /** The product version, which clients receive. */
-  readonly version: string;
-  /** Sent to clients of revision 2025-11-25 and later. Default: none. */
-  readonly instructions?: string;
-  /** Default: subscriptions are not served. */
-  readonly subscriptions?: ResourceSubscriptions;
-  /** Default: no list change notifications are announced. */
-  readonly listChanges?: ListChanges;
-  /** Stores calls that continue after their answer. Default: tasks are not supported. */
-  readonly tasks?: TaskStore;
-  /** Logs the internal causes of internal errors. Default: no log. */
-  readonly log?: WarningLog;
-}
-
 const NOTIFICATION = 'notifications/';
 const NO_MEMBERS: JsonObject = Object.freeze({});
 const ACCEPTED = Object.freeze({ accepted: true } as const);
@@ -70,25 +39,22 @@ const ACCEPTED = Object.freeze({ accepted: true } as const);
  * The MCP dispatcher: it maps (method, params, context) to a reply, in every protocol revision, without a transport. It
  * never throws, whatever the params or the agent are.
  */
+@Injectable()
 export class Kernel {
-  private readonly methods: ReadonlyMap<string, Method>;
-  private readonly envelope: ResultEnvelope;
+  private readonly log: WarningLog;
 
   /** @internal Made by the module. */
-  constructor(private readonly options: KernelOptions) {
-    const serverInfo = Object.freeze({ name: 'parley', version: options.version });
-    this.envelope = new ResultEnvelope(serverInfo);
-    this.methods = methodTable({
-      ...options,
-      resources: options.resources ?? new ResourceRegistry(),
-      serverInfo,
-      envelope: this.envelope,
-    });
+  constructor(
+    private readonly methods: MethodTable,
+    private readonly tools: ToolRunner,
+    @Inject(KERNEL_OPTIONS) { log = new Logger('Kernel') }: KernelOptions,
+  ) {
+    this.log = log;
   }
 
   /** Whether a revision has a request of that name: lets a transport refuse before it authenticates. */
   serves(method: string, era: Era, version: string): boolean {
-    const known = this.methods.get(method);
+    const known = this.methods.find(method);
     return known !== undefined && existsIn(known, dialectOf(era, version));
   }
 
@@ -97,7 +63,7 @@ export class Kernel {
    * returns a reason with a refusal.
    */
   permits(agent: Agent, tool: string, args: unknown): boolean {
-    return this.options.tools.permits({ agent }, tool, args);
+    return this.tools.permits({ agent }, tool, args);
   }
 
   /** Answers one message. @param method `tools/call` and the like. @param params unvalidated */
@@ -122,7 +88,7 @@ export class Kernel {
       );
     }
     const dialect = dialectOf(era, version);
-    const known = this.methods.get(method);
+    const known = this.methods.find(method);
     if (!known || !existsIn(known, dialect)) throw methodNotFound(method);
     const request = { params: this.checked(params, era), context, dialect, capabilities: clientCapabilities };
     const handled = known.handle(request);
@@ -130,7 +96,7 @@ export class Kernel {
     const result = handled instanceof Promise ? await handled : handled;
     if (result instanceof RequestFailure) return result;
     if (result instanceof PreparedResult || result instanceof StreamedResult) return result;
-    const complete = (members: JsonObject) => this.envelope.complete(era, members, known.cache);
+    const complete = (members: JsonObject) => this.methods.envelope.complete(era, members, known.cache);
     return result instanceof WrittenResult ? result.completed(complete) : { result: complete(result) };
   }
 
@@ -169,7 +135,7 @@ export class Kernel {
 
   private warn(line: string): void {
     try {
-      this.options.log?.warn(line);
+      this.log.warn(line);
     } catch {
       // A log that throws must not fail the call.
     }

@@ -185,6 +185,7 @@ export function instanceModule(options: InstanceOptions): DynamicModule {
   const dispatcher = DispatcherModule.register(
     {
       maxRunningCalls: server.maxRunningCalls,
+      maxLogSize: loaded.policy.switches.maxLogSize,
       assertSubAgentOptions: (given) => assertSubAgentOptions('sub-agent', given),
     },
     [core, state, stores, data, audit, approving, registry],

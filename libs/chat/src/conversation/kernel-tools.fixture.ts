@@ -1,6 +1,6 @@
 import { Agent, type RequestContext, compileAgentDefinition } from '#core';
 import type { GovernedRecords } from '#data';
-import { Kernel, PromptRegistry, RecordsSource } from '#dispatcher';
+import { Kernel, MethodTable, PromptRegistry, RecordsSource, ResourceRegistry } from '#dispatcher';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 import { KernelTools } from './kernel-tools.js';
 
@@ -64,12 +64,15 @@ class NoRecords extends RecordsSource {
 }
 
 export function kernelToolsOf(tools: SmallTools): KernelTools {
-  const kernel = new Kernel({
+  const options = { version: '1.0.0' };
+  const methods = new MethodTable(
+    options,
     tools,
-    records: new NoRecords(),
-    prompts: new PromptRegistry(),
-    version: '1.0.0',
-  });
+    new NoRecords(),
+    new PromptRegistry(),
+    new ResourceRegistry(),
+  );
+  const kernel = new Kernel(methods, tools, options);
   const agent = new Agent({ shape: compileAgentDefinition('test'), principal: 'ada' });
   return new KernelTools({ kernel, agent: () => Promise.resolve(agent), correlationId: 'chat-1' });
 }

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes, randomUUID } from 'node:crypto';
-import { steadyClock } from '#state';
+import { SharedState, steadyClock } from '#state';
 import { canonicalJson, isJsonObject } from '../json-rpc.js';
 
 /** The call that a state belongs to. A state sealed for any other value cannot be opened. */
@@ -37,6 +37,27 @@ export const MAX_STATE = 262_144;
 /** Secrets that seal texts. The first one seals; all of them open. */
 export abstract class StateKeys {
   abstract secrets(): Promise<readonly [current: Buffer, ...previous: Buffer[]]>;
+}
+
+/** Injection token of the operator's keys, the current one first; null: one that all replicas share. */
+export const OPERATOR_KEYS = Symbol('keys of the operator');
+
+/** The keys of the operator, or else a secret that all replicas share. */
+@Injectable()
+export class ConfiguredStateKeys extends StateKeys {
+  private readonly keys: readonly [Buffer, ...Buffer[]] | null;
+
+  constructor(
+    @Inject(OPERATOR_KEYS) keys: readonly [string, ...string[]] | null,
+    @Inject(SharedState) private readonly state: Pick<SharedState, 'secrets'>,
+  ) {
+    super();
+    this.keys = keys && [Buffer.from(keys[0]), ...keys.slice(1).map((key) => Buffer.from(key))];
+  }
+
+  async secrets(): Promise<readonly [current: Buffer, ...previous: Buffer[]]> {
+    return this.keys ?? [await this.state.secrets.secret('request-state')];
+  }
 }
 
 /** Injection token of `ClientAnswerOptions`. */

@@ -14,8 +14,14 @@ import type { GovernedClass, GovernedRecords, GovernedSearch } from '#data';
 import { FieldNames, type FieldSchema, type ReadOperation } from '#policy';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 import { RecordsSource } from '../reads/read-accounts.js';
-import { Kernel, type KernelOptions } from '../kernel.js';
-import { type ListenEvent, ResourceSubscriptions } from '../methods/subscription-methods.js';
+import type { InputRounds } from '../client-requests/input-rounds.js';
+import { Kernel } from '../kernel.js';
+import { MethodTable } from '../method-table.js';
+import {
+  type ListChanges,
+  type ListenEvent,
+  ResourceSubscriptions,
+} from '../methods/subscription-methods.js';
 import { PromptRegistry } from '../prompts/prompt-registry.js';
 import { ResourceRegistry } from '../resources/resource-registry.js';
 import { type KernelReply, invalidParams } from '../json-rpc.js';
@@ -304,23 +310,38 @@ export interface KernelUnderTest {
   ) => Promise<KernelReply>;
 }
 
+interface KernelFeatures {
+  readonly records?: RecordsSource;
+  readonly rounds?: InputRounds;
+  readonly listChanges?: ListChanges;
+  readonly subscriptions?: ResourceSubscriptions;
+}
+
 export function kernelUnderTest(
   tools = smallCatalogue(),
   resources = new ResourceRegistry(),
-  options: Partial<KernelOptions> = {},
+  { records = smallRecords(), rounds, listChanges, subscriptions }: KernelFeatures = {},
 ): KernelUnderTest {
   const warnings: string[] = [];
   const prompts = new PromptRegistry();
-  const kernel = new Kernel({
-    tools,
-    records: smallRecords(),
-    prompts,
-    resources,
+  const options = {
     version: '1.2.3',
     instructions: 'Begin with get_all_schemas.',
-    log: { warn: (line) => warnings.push(line) },
-    ...options,
-  });
+    log: { warn: (line: string) => warnings.push(line) },
+  };
+  const methods = new MethodTable(
+    options,
+    tools,
+    records,
+    prompts,
+    resources,
+    undefined,
+    rounds,
+    undefined,
+    listChanges,
+    subscriptions,
+  );
+  const kernel = new Kernel(methods, tools, options);
   const agent = smallAgent();
   const ask: KernelUnderTest['ask'] = (method, params, context) =>
     kernel.dispatch(method as string, params, {

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { Subject } from 'rxjs';
 import { ProcessSessionStore, processState, type SharedState } from '#state';
-import { Kernel, PromptRegistry, type WarningLog } from '#dispatcher';
+import { Kernel, MethodTable, PromptRegistry, ResourceRegistry, type WarningLog } from '#dispatcher';
 import { type AbandonedDispatch, type Downloads, EdgeDependencies } from '../http/edge-dependencies.js';
 import { EdgeSettings, type McpEdgeOptions } from '../http/edge-options.js';
 import { McpEdge } from '../http/mcp-edge.js';
@@ -100,14 +100,19 @@ export async function edgeUnderTest(
   const listChanges = new Subject<ChangingList>();
   const wire = wireOf(state, log);
   wire.listChanges.follow(listChanges);
-  const kernel = new Kernel({
+  const kernelOptions = { version: '1.2.3', log };
+  const methods = new MethodTable(
+    kernelOptions,
     tools,
-    records: new NoRecords(),
-    prompts: new PromptRegistry(),
-    listChanges: wire.listChanges,
-    version: '1.2.3',
-    log,
-  });
+    new NoRecords(),
+    new PromptRegistry(),
+    new ResourceRegistry(),
+    undefined,
+    undefined,
+    undefined,
+    wire.listChanges,
+  );
+  const kernel = new Kernel(methods, tools, kernelOptions);
   const events = new EventEmitter2();
   events.on('parse.agent.mcp_dispatcher_abandoned', (dispatch: AbandonedDispatch) =>
     abandoned.push(dispatch),
