@@ -56,17 +56,17 @@ async function converse(
   maxMessageSize: number,
 ): Promise<void> {
   const edge = new StdioEdge(
+    app.get(Kernel),
+    app.get(Authenticator),
+    app.get(Wire),
+    app.get<Telemetry | null>(Telemetry),
     {
-      kernel: app.get(Kernel),
-      authenticator: app.get(Authenticator),
-      wire: app.get(Wire),
       credentials,
+      input: process.stdin,
+      output: process.stdout,
+      maxMessageSize,
       log: new Logger('StdioEdge'),
-      telemetry: app.get<Telemetry | null>(Telemetry) ?? undefined,
     },
-    process.stdin,
-    process.stdout,
-    { maxMessageSize },
   );
   const stop = () => edge.stop();
   process.once('SIGTERM', stop).once('SIGINT', stop);

@@ -92,16 +92,11 @@ class OpenLines {
   }
 }
 
-export interface StdioDependencies {
-  readonly kernel: Kernel;
-  readonly authenticator: Authenticator;
-  readonly wire: Wire;
-  /** The credentials of the client at the other end, as headers of a request would show them. */
+/** The client at the other end of the pipe. */
+export interface StdioClient {
+  /** Its credentials, as headers of a request would show them. */
   readonly credentials: IncomingHttpHeaders;
-  readonly lines: LineWriter;
   readonly log: WarningLog;
-  /** Default: nothing is measured. */
-  readonly telemetry?: Telemetry | undefined;
 }
 
 /** Checks of the stateless era that hold without headers. */
@@ -120,7 +115,15 @@ export class StdioConversation {
   private capabilities: JsonObject = NO_CAPABILITIES;
   private logLevel: LogLevel | undefined;
 
-  constructor(private readonly dependencies: StdioDependencies) {}
+  /** @param telemetry null: nothing is measured */
+  constructor(
+    private readonly kernel: Kernel,
+    private readonly authenticator: Authenticator,
+    private readonly wire: Wire,
+    private readonly telemetry: Telemetry | null,
+    private readonly lines: LineWriter,
+    private readonly client: StdioClient,
+  ) {}
 
   get hasBatches(): boolean {
     return this.version === '2025-03-26';
@@ -128,7 +131,7 @@ export class StdioConversation {
 
   async answer(message: Message): Promise<void> {
     const answer = await this.outcome(message);
-    if (answer) this.dependencies.lines.answer(jsonOf(answer));
+    if (answer) this.lines.answer(jsonOf(answer));
   }
 
   async answerBatch(batch: readonly Message[]): Promise<void> {
@@ -141,7 +144,7 @@ export class StdioConversation {
     ]);
     const answers = new Map(outcomes);
     const said = batch.map((message) => answers.get(message) ?? null).filter((answer) => answer !== null);
-    if (said.length > 0) this.dependencies.lines.answer(`[${said.map(jsonOf).join(',')}]`);
+    if (said.length > 0) this.lines.answer(`[${said.map(jsonOf).join(',')}]`);
   }
 
   /** Ends the streams that stay open, each with its result. */
@@ -150,12 +153,12 @@ export class StdioConversation {
   }
 
   abortCalls(reason: string): void {
-    this.dependencies.wire.calls.endLabel(this.session, reason);
+    this.wire.calls.endLabel(this.session, reason);
   }
 
   /** No message is sent any more. */
   close(): void {
-    this.dependencies.wire.listening.endSession(this.session);
+    this.wire.listening.endSession(this.session);
   }
 
   /** @returns the answer; `null` when there is none, or it was sent already */
@@ -181,7 +184,7 @@ export class StdioConversation {
     const modern = !message.isResponse && claimedVersion(message) !== undefined;
     return {
       message,
-      edge: this.dependencies,
+      edge: { kernel: this.kernel },
       headers: NO_HEADERS,
       era: modern ? 'modern' : 'legacy',
       version: this.version,
@@ -190,12 +193,13 @@ export class StdioConversation {
   }
 
   private authenticate(): Promise<Agent> {
-    const { authenticator, credentials } = this.dependencies;
+    const { authenticator } = this;
+    const { credentials } = this.client;
     return authenticator.authenticate({ headers: credentials, remoteAddress: THIS_MACHINE, method: 'POST' });
   }
 
   private async takeSilently(message: Message, agent: Agent): Promise<boolean> {
-    const { wire } = this.dependencies;
+    const { wire } = this;
     if (message.isResponse) {
       await wire.clientRequests.deliver({ owner: callerKey(agent), session: this.session }, message);
       return true;
@@ -211,7 +215,7 @@ export class StdioConversation {
   }
 
   private async dispatch(message: Message, checked: CheckedMessage, agent: Agent): Promise<Reply | null> {
-    const { kernel, wire, lines } = this.dependencies;
+    const { kernel, wire, lines } = this;
     const { era, version, clientCapabilities } = checked;
     const call = new EdgeRequest(agent, {
       wire,
@@ -224,7 +228,7 @@ export class StdioConversation {
         return Promise.resolve();
       },
     });
-    const observed = this.dependencies.telemetry?.message(measuredMessage(call, checked, call.sessionId));
+    const observed = this.telemetry?.message(measuredMessage(call, checked, call.sessionId));
     call.telemetry = observed;
     call.responseStream = new LineResponseStream(lines, era === 'legacy');
     wire.calls.begin(call);
@@ -233,7 +237,7 @@ export class StdioConversation {
       const reply = await (observed ? observed.within(dispatching) : dispatching());
       observed?.ends(endingOf(reply));
       if (reply instanceof StreamedResult) {
-        this.open.begin(message.id, reply, lines, this.dependencies.log);
+        this.open.begin(message.id, reply, lines, this.client.log);
         return null;
       }
       return this.worded(reply, call);
@@ -259,8 +263,8 @@ export class StdioConversation {
   private begin({ params }: Message, result: JsonObject, agent: Agent): void {
     this.version = String(result.protocolVersion);
     this.capabilities = knownCapabilities(member(params, 'capabilities'));
-    this.dependencies.wire.listening.attach(this.session, agent, {
-      deliver: (json) => this.dependencies.lines.publish(json),
+    this.wire.listening.attach(this.session, agent, {
+      deliver: (json) => this.lines.publish(json),
       end: () => undefined,
     });
   }

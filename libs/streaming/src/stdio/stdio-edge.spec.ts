@@ -10,13 +10,22 @@ afterAll(() => dependencies.stop());
 const { tools } = dependencies;
 
 /** A client at the other end of a pipe. */
-function piped(options: StdioOptions = {}, credentials: Record<string, string> = { 'x-mcp-api-key': 'ada' }) {
+function piped(
+  options: Partial<StdioOptions> = {},
+  credentials: Record<string, string> = { 'x-mcp-api-key': 'ada' },
+) {
   const [input, output] = [new PassThrough(), new PassThrough()];
   let text = '';
   output.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
   const { kernel, authenticator, wire } = dependencies;
   const log = { warn: (line: string) => void dependencies.warnings.push(line) };
-  const edge = new StdioEdge({ kernel, authenticator, wire, credentials, log }, input, output, options);
+  const edge = new StdioEdge(kernel, authenticator, wire, null, {
+    credentials,
+    input,
+    output,
+    log,
+    ...options,
+  });
   const ended = edge.run();
   const said = () =>
     text
@@ -250,7 +259,7 @@ describe('streams on a pipe', () => {
 describe('a batch on a pipe', () => {
   const MIB = 1024 * 1024;
   type Answered = { id: number; result?: unknown; error?: { code: number; message: string } }[];
-  const batching = async (options?: StdioOptions) => {
+  const batching = async (options?: Partial<StdioOptions>) => {
     const pipe = piped(options);
     pipe.say(initialize('2025-03-26'));
     await pipe.answerTo(0);

@@ -1,12 +1,17 @@
 import type { Readable, Writable } from 'node:stream';
-import { faultLine, type WarningLog } from '#dispatcher';
+import type { Authenticator } from '#auth';
+import { faultLine, type Kernel, type WarningLog } from '#dispatcher';
+import type { Telemetry } from '#telemetry';
 import { internalError, NOT_A_MESSAGE, NOT_JSON, payloadTooLarge } from '../http/refusals.js';
 import type { Reply } from '../http/reply.js';
 import { type Message, readBatch, readJson, readMessage } from '../message.js';
+import type { Wire } from '../sessions/wire.js';
 import { LineReader, LineWriter } from './lines.js';
-import { StdioConversation, type StdioDependencies } from './stdio-conversation.js';
+import { type StdioClient, StdioConversation } from './stdio-conversation.js';
 
-export interface StdioOptions {
+export interface StdioOptions extends StdioClient {
+  readonly input: Readable;
+  readonly output: Writable;
   /** Bytes of one message. Default 1,048,576. */
   readonly maxMessageSize?: number;
   /** Bytes that may wait for a reader before messages other than answers are dropped. Default 1,048,576. */
@@ -21,20 +26,27 @@ export class StdioEdge {
   private readonly reader: LineReader;
   private readonly conversation: StdioConversation;
   private readonly running = new Set<Promise<void>>();
+  private readonly input: Readable;
   private readonly log: WarningLog;
-  private readonly limits: Required<StdioOptions>;
+  private readonly maxMessageSize: number;
+  private readonly maxBatchSize: number;
 
+  /** @param telemetry null: nothing is measured */
   constructor(
-    dependencies: Omit<StdioDependencies, 'lines'>,
-    private readonly input: Readable,
-    output: Writable,
-    options: StdioOptions = {},
+    kernel: Kernel,
+    authenticator: Authenticator,
+    wire: Wire,
+    telemetry: Telemetry | null,
+    options: StdioOptions,
   ) {
-    this.limits = { maxMessageSize: 1_048_576, maxBuffered: 1_048_576, maxBatchSize: 50, ...options };
-    this.log = dependencies.log;
-    this.reader = new LineReader(this.limits.maxMessageSize);
-    this.lines = new LineWriter(output, this.limits.maxBuffered);
-    this.conversation = new StdioConversation({ ...dependencies, lines: this.lines });
+    const { input, output, maxMessageSize = 1_048_576, maxBuffered = 1_048_576, maxBatchSize = 50 } = options;
+    this.input = input;
+    this.log = options.log;
+    this.maxMessageSize = maxMessageSize;
+    this.maxBatchSize = maxBatchSize;
+    this.reader = new LineReader(maxMessageSize);
+    this.lines = new LineWriter(output, maxBuffered);
+    this.conversation = new StdioConversation(kernel, authenticator, wire, telemetry, this.lines, options);
     // The reader disconnected: no client remains to be served.
     output.on('error', () => input.destroy());
   }
@@ -63,7 +75,7 @@ export class StdioEdge {
 
   private take(line: Buffer | null): void {
     const reading = line === null ? null : readJson(line);
-    if (reading === null) return this.refuse(payloadTooLarge('message', this.limits.maxMessageSize));
+    if (reading === null) return this.refuse(payloadTooLarge('message', this.maxMessageSize));
     if (!reading.ok) return this.refuse(NOT_JSON);
     if (Array.isArray(reading.value)) return this.takeBatch(reading.value);
     const message = readMessage(reading.value);
@@ -72,7 +84,7 @@ export class StdioEdge {
   }
 
   private takeBatch(values: readonly unknown[]): void {
-    const batch = this.conversation.hasBatches ? readBatch(values, this.limits.maxBatchSize) : null;
+    const batch = this.conversation.hasBatches ? readBatch(values, this.maxBatchSize) : null;
     if (!batch) return this.refuse(NOT_A_MESSAGE);
     this.begin(undefined, this.conversation.answerBatch(batch));
   }
