@@ -1,24 +1,17 @@
-import type { OnModuleDestroy } from '@nestjs/common';
+import { Inject, Injectable, type OnModuleDestroy } from '@nestjs/common';
 import type { ServerResponse } from 'node:http';
-import { EventStream, NotServed, type UnreadAnswers } from '#streaming';
-import type { LiveRecords } from './live-records.js';
+import { EventStream, McpEdge, NotServed, type UnreadAnswers } from '#streaming';
+import { LiveRecords } from './live-records.js';
 import type { Operator } from './operator-gate.js';
 
-interface LiveStreamSettings {
-  /** Maximum number of streams of this process. Default 50. */
-  readonly maxStreams: number;
-  /** Maximum number of streams of one operator. Default 4. */
-  readonly maxPerOperator: number;
-  /** Milliseconds between two checks of the operator's credential. Default 10,000. */
-  readonly confirmInterval: number;
-  /** Bytes that are buffered for a slow browser. Default 262,144. */
-  readonly maxBuffered: number;
-}
-
-const DEFAULTS: LiveStreamSettings = {
+const SETTINGS = {
+  /** Maximum number of streams of this process. */
   maxStreams: 50,
+  /** Maximum number of streams of one operator. */
   maxPerOperator: 4,
+  /** Milliseconds between two checks of the operator's credential. */
   confirmInterval: 10_000,
+  /** Bytes that are buffered for a slow browser. */
   maxBuffered: 262_144,
 };
 
@@ -26,16 +19,17 @@ const DEFAULTS: LiveStreamSettings = {
  * Event streams to browsers. Their number is bounded, and each ends when its operator's credential is no longer
  * valid.
  */
+@Injectable()
 export class LiveStreams implements OnModuleDestroy {
-  private readonly settings: LiveStreamSettings;
+  private readonly settings = SETTINGS;
+  private readonly unread: Pick<UnreadAnswers, 'wrote'>;
   private readonly open = new Map<EventStream, { readonly principal: string; readonly end: () => void }>();
 
   constructor(
-    private readonly records: LiveRecords,
-    private readonly unread: Pick<UnreadAnswers, 'wrote'>,
-    settings: Partial<LiveStreamSettings> = {},
+    @Inject(LiveRecords) private readonly records: LiveRecords,
+    @Inject(McpEdge) { unread }: Pick<McpEdge, 'unread'>,
   ) {
-    this.settings = { ...DEFAULTS, ...settings };
+    this.unread = unread;
   }
 
   get size(): number {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition, MASTER, ProcessRateLimiters } from '#core';
 import { ApiKeyRule, type AuthRule, RuleAuthenticator } from '#auth';
 import { ProcessVersionedStore } from '#state';
-import { processSecret, SealedText } from '#dispatcher';
+import { processSecret } from '#dispatcher';
 import { NotServed } from '#streaming';
 import { OperatorGate } from './operator-gate.js';
 import { OperatorSessions } from './operator-sessions.js';
@@ -16,16 +16,18 @@ function room(requests = 1_000) {
     new ApiKeyRule('key-of-guest', compileAgentDefinition('guest'), MASTER),
   ];
   let operators = ['chief'];
-  const sessions = new OperatorSessions({
-    sealed: new SealedText(processSecret(), 'parley operator session'),
-    ended: new ProcessVersionedStore(),
-  });
-  const gate = new OperatorGate({
-    authenticator: new RuleAuthenticator(rules),
+  const limiters = new ProcessRateLimiters();
+  const sessions = new OperatorSessions(processSecret(), { endedSessions: new ProcessVersionedStore() });
+  const gate = new OperatorGate(
+    new RuleAuthenticator(rules),
     sessions,
-    operators: () => operators,
-    limiter: new ProcessRateLimiters().limiter('console', { limit: requests, window: 60 }),
-  });
+    { operators: () => operators },
+    {
+      limiters: {
+        limiter: (name, { window }) => limiters.limiter(name, { limit: requests, window }),
+      },
+    },
+  );
   const carrying = async (key: string) => {
     const session = sessions.begin({ authorization: `Bearer ${key}` }, key);
     return { session, cookie: `parley-console=${await sessions.seal(session, HOST)}` };

@@ -1,29 +1,32 @@
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { type Agent, type RateLimiter, Unauthorized } from '#core';
-import type { AuditSink } from '#audit';
-import type { Authenticator, CredentialSource } from '#auth';
+import { AuditSink } from '#audit';
+import { Authenticator, RecordedAuthenticator } from '#auth';
+import { SharedState } from '#state';
 import { NotServed, trustedHeaders } from '#streaming';
 import {
   type CredentialHeaders,
   type OperatorSession,
-  type OperatorSessions,
+  OperatorSessions,
   presentedCookie,
   setCookie,
 } from './operator-sessions.js';
 
-interface OperatorGateDependencies {
-  readonly authenticator: Authenticator;
-  readonly sessions: OperatorSessions;
+/** Injection token of `OperatorRights`. */
+export const OPERATOR_RIGHTS = Symbol('operator rights');
+
+export interface OperatorRights {
   /** Names of the agents that are operators in the current configuration. */
   readonly operators: () => readonly string[];
-  /** Rate limit per operator. */
-  readonly limiter: RateLimiter;
-  /**
-   * Called with a cookie that this service did not seal: a wrong credential, unlike an expired one. Default: not
-   * called.
-   */
-  readonly forged?: (from: Pick<CredentialSource, 'headers' | 'remoteAddress'>) => void;
+  /** Names of the agents that may decide approvals. */
+  readonly approvers: readonly string[];
 }
+
+/** Limit of requests per operator and minute, over all replicas. */
+const REQUESTS = { limit: 600, window: 60 };
+
+const FORGED = { cause: 'a session of the console that was not made here' };
 
 /** An authenticated operator. */
 export interface Operator {
@@ -40,8 +43,18 @@ const CREDENTIALS = ['authorization', 'x-mcp-api-key', 'x-parse-session-token'];
 /**
  * Authenticates operators: callers that the authenticator recognises and that are configured as operators.
  */
+@Injectable()
 export class OperatorGate {
-  constructor(private readonly dependencies: OperatorGateDependencies) {}
+  private readonly limiter: RateLimiter;
+
+  constructor(
+    @Inject(Authenticator) private readonly authenticator: Authenticator,
+    @Inject(OperatorSessions) private readonly sessions: OperatorSessions,
+    @Inject(OPERATOR_RIGHTS) private readonly rights: Pick<OperatorRights, 'operators'>,
+    @Inject(SharedState) { limiters }: Pick<SharedState, 'limiters'>,
+  ) {
+    this.limiter = limiters.limiter('console', REQUESTS);
+  }
 
   /** @throws NotServed */
   async admit(request: IncomingMessage): Promise<Operator> {
@@ -60,7 +73,7 @@ export class OperatorGate {
   async identify(request: IncomingMessage, credential: IncomingHttpHeaders): Promise<Agent> {
     const agent = await this.authenticated(request, credential);
     // Sub-agents cannot sign in.
-    if (agent.depth !== 0 || !this.dependencies.operators().includes(agent.shape.name))
+    if (agent.depth !== 0 || !this.rights.operators().includes(agent.shape.name))
       throw new NotServed(403, 'this agent is no operator');
     return agent;
   }
@@ -70,10 +83,11 @@ export class OperatorGate {
     headers: IncomingHttpHeaders,
     cookie: string,
   ): Promise<Operator> {
-    const { sessions } = this.dependencies;
+    const { sessions } = this;
     const session = await sessions.open(cookie, headers.host ?? '');
-    if (session === 'forged')
-      this.dependencies.forged?.({ headers, remoteAddress: request.socket.remoteAddress });
+    // A cookie that this service did not seal is a wrong credential, unlike an expired one.
+    if (session === 'forged' && this.authenticator instanceof RecordedAuthenticator)
+      this.authenticator.recordRefused({ headers, remoteAddress: request.socket.remoteAddress }, FORGED);
     if (session === 'forged' || session === 'over') throw signInAgain(headers);
     const operator = await this.asked(request, async () => {
       if (await sessions.isOver(session)) throw signInAgain(headers);
@@ -99,7 +113,7 @@ export class OperatorGate {
   private async authenticated(request: IncomingMessage, headers: IncomingHttpHeaders): Promise<Agent> {
     const { remoteAddress } = request.socket;
     try {
-      return await this.dependencies.authenticator.authenticate({ headers, remoteAddress, method: 'GET' });
+      return await this.authenticator.authenticate({ headers, remoteAddress, method: 'GET' });
     } catch (error) {
       if (error instanceof Unauthorized) throw new NotServed(401, 'Unauthorized');
       throw error;
@@ -107,7 +121,7 @@ export class OperatorGate {
   }
 
   private async spend({ principal }: Agent): Promise<void> {
-    const spent = await this.dependencies.limiter.check(principal);
+    const spent = await this.limiter.check(principal);
     if (!spent) return;
     const retry = String(Math.max(1, Math.ceil(spent.retryAfter)));
     throw new NotServed(429, 'Too Many Requests', { 'Retry-After': retry });
@@ -120,11 +134,11 @@ function signInAgain(headers: IncomingHttpHeaders): NotServed {
 }
 
 /** Records the actions of operators in the audit log. */
+@Injectable()
 export class OperatorNotes {
-  constructor(
-    private readonly audit: Pick<AuditSink, 'recordEvent'>,
-    private readonly log: { error(line: string): void },
-  ) {}
+  private readonly log = new Logger('Console');
+
+  constructor(@Inject(AuditSink) private readonly audit: Pick<AuditSink, 'recordEvent'>) {}
 
   /** A failure to record does not undo the action. */
   write({ agent }: Pick<Operator, 'agent'>, action: string, target?: string): void {

@@ -13,10 +13,10 @@ import {
 const HOST = 'parley.example';
 const KEY = { authorization: 'Bearer s3cret-of-an-operator' };
 
-function room(keys = processSecret(), purpose = 'parley operator session') {
+function room(keys = processSecret()) {
   let at = 1_000_000;
   const ended = new ProcessVersionedStore();
-  const replica = () => new OperatorSessions({ sealed: new SealedText(keys, purpose), ended, now: () => at });
+  const replica = () => new OperatorSessions(keys, { endedSessions: ended }, () => at);
   return { keys, one: replica(), two: replica(), pass: (milliseconds: number) => (at += milliseconds) };
 }
 
@@ -87,7 +87,7 @@ describe('the session of an operator', () => {
 describe('ended sessions of one operator', () => {
   it('leave room for those of others: one more is refused, and none that ended counts again', async () => {
     const ended = new ProcessVersionedStore(10, undefined, undefined, { entries: 3 });
-    const sessions = new OperatorSessions({ sealed: new SealedText(processSecret(), 'test'), ended });
+    const sessions = new OperatorSessions(processSecret(), { endedSessions: ended });
     const hers = Array.from({ length: 4 }, () => sessions.begin(KEY, 'ada'));
     for (const session of hers.slice(0, 3)) await sessions.end(session);
     await expect(sessions.end(hers[3] as never)).rejects.toBeInstanceOf(SharedStateUnavailable);

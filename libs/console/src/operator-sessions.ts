@@ -1,7 +1,8 @@
+import { Inject, Injectable, Optional } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { CLOCK_DIFFERENCE, steadyClock, type VersionedStore } from '#state';
-import type { SealedText } from '#dispatcher';
+import { CLOCK_DIFFERENCE, SharedState, steadyClock, type VersionedStore } from '#state';
+import { SealedText, StateKeys } from '#dispatcher';
 import { isLoopbackName } from './same-site.js';
 
 /** Browsers accept a cookie with the `__Secure-` prefix over TLS only. */
@@ -53,20 +54,21 @@ export const IDLE = 30 * 60_000;
 /** Milliseconds after which every session ends. */
 export const LONGEST = 8 * 3_600_000;
 
-interface OperatorSessionsOptions {
-  readonly sealed: SealedText;
-  /** Ids of sessions that were signed out, shared by all replicas. */
-  readonly ended: Pick<VersionedStore, 'create' | 'find'>;
-  /** Milliseconds since 1970. Default: the clock of the process, which is never set back. */
-  readonly now?: () => number;
-}
-
 /** Stateless sessions: the browser keeps them sealed, and any replica can open them. */
+@Injectable()
 export class OperatorSessions {
-  private readonly now: () => number;
+  private readonly sealed: SealedText;
+  /** Ids of sessions that were signed out, shared by all replicas. */
+  private readonly ended: Pick<VersionedStore, 'create' | 'find'>;
 
-  constructor(private readonly options: OperatorSessionsOptions) {
-    this.now = options.now ?? steadyClock;
+  /** @param now milliseconds since 1970. Default: the clock of the process, which is never set back */
+  constructor(
+    @Inject(StateKeys) keys: StateKeys,
+    @Inject(SharedState) { endedSessions }: Pick<SharedState, 'endedSessions'>,
+    @Optional() private readonly now: () => number = steadyClock,
+  ) {
+    this.sealed = new SealedText(keys, 'parley operator session');
+    this.ended = endedSessions;
   }
 
   begin(credential: CredentialHeaders, principal: string): OperatorSession {
@@ -85,7 +87,7 @@ export class OperatorSessions {
 
   /** @param host the host name of the request; the session is valid for this host only */
   seal(session: OperatorSession, host: string): Promise<string> {
-    return this.options.sealed.seal(JSON.stringify(session), host);
+    return this.sealed.seal(JSON.stringify(session), host);
   }
 
   /**
@@ -93,7 +95,7 @@ export class OperatorSessions {
    * @throws SharedStateUnavailable
    */
   async open(text: string, host: string): Promise<OperatorSession | 'over' | 'forged'> {
-    const plain = await this.options.sealed.open(text, host);
+    const plain = await this.sealed.open(text, host);
     if (plain === undefined) return 'forged';
     const session = JSON.parse(plain) as OperatorSession;
     return (await this.isOver(session)) ? 'over' : session;
@@ -101,7 +103,7 @@ export class OperatorSessions {
 
   /** @throws SharedStateUnavailable, because a sign-out cannot be looked up */
   async isOver({ id, expiresAt }: OperatorSession): Promise<boolean> {
-    return expiresAt <= this.now() || (await this.options.ended.find(id)) !== undefined;
+    return expiresAt <= this.now() || (await this.ended.find(id)) !== undefined;
   }
 
   /** @throws SharedStateUnavailable also when the principal has ended too many sessions */
@@ -110,6 +112,6 @@ export class OperatorSessions {
     const left = signedInAt + LONGEST - this.now();
     // The clock of another replica may be behind.
     const ttl = left + 2 * CLOCK_DIFFERENCE;
-    if (ttl > 0) await this.options.ended.create(id, {}, ttl, principal);
+    if (ttl > 0) await this.ended.create(id, {}, ttl, principal);
   }
 }

@@ -1,27 +1,27 @@
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { IncomingMessage } from 'node:http';
 import type { Agent, RateLimiter } from '#core';
+import { SharedState } from '#state';
 import { NotServed, remoteNetwork, trustedHeaders } from '#streaming';
-import type { Operator, OperatorGate, OperatorNotes } from './operator-gate.js';
+import {
+  type Operator,
+  OPERATOR_RIGHTS,
+  OperatorGate,
+  OperatorNotes,
+  type OperatorRights,
+} from './operator-gate.js';
 import {
   type CredentialHeaders,
   fitsCookie,
   type OperatorSession,
-  type OperatorSessions,
+  OperatorSessions,
   presentedCookie,
   setCookie,
 } from './operator-sessions.js';
 import type { SignInBody } from './sign-in-body.js';
 
-export interface SignInDependencies {
-  readonly gate: OperatorGate;
-  readonly sessions: OperatorSessions;
-  /** Limits all attempts of one remote network, successful or not. */
-  readonly limiter: RateLimiter;
-  /** Names of the agents that may decide approvals. */
-  readonly approvers: readonly string[];
-  readonly notes: OperatorNotes;
-  readonly log: { warn(line: string): void };
-}
+/** Limit of sign-in attempts per remote network and minute, successful or not, over all replicas. */
+const SIGN_INS = { limit: 20, window: 60 };
 
 /** The signed-in operator, and the cookie with the session. */
 interface SignedIn {
@@ -31,12 +31,24 @@ interface SignedIn {
 }
 
 /** Signs browsers in: a browser sends its credential once and then carries a sealed session. */
+@Injectable()
 export class SignIn {
-  constructor(private readonly dependencies: SignInDependencies) {}
+  private readonly log = new Logger('Console');
+  private readonly limiter: RateLimiter;
+
+  constructor(
+    @Inject(OperatorGate) private readonly gate: OperatorGate,
+    @Inject(OperatorSessions) private readonly sessions: OperatorSessions,
+    @Inject(OperatorNotes) private readonly notes: OperatorNotes,
+    @Inject(OPERATOR_RIGHTS) private readonly rights: Pick<OperatorRights, 'approvers'>,
+    @Inject(SharedState) { limiters }: Pick<SharedState, 'limiters'>,
+  ) {
+    this.limiter = limiters.limiter('console sign-in', SIGN_INS);
+  }
 
   /** Counts an attempt to sign in. @throws NotServed */
   async spend({ socket }: IncomingMessage): Promise<void> {
-    const spent = await this.dependencies.limiter.check(remoteNetwork(socket.remoteAddress));
+    const spent = await this.limiter.check(remoteNetwork(socket.remoteAddress));
     if (!spent) return;
     const retry = String(Math.max(1, Math.ceil(spent.retryAfter)));
     throw new NotServed(429, 'too many attempts to sign in', { 'Retry-After': retry });
@@ -44,7 +56,7 @@ export class SignIn {
 
   /** @throws NotServed, SharedStateUnavailable */
   async begin(request: IncomingMessage, body: SignInBody): Promise<SignedIn> {
-    const { gate, sessions, notes, log } = this.dependencies;
+    const { gate, sessions, notes, log } = this;
     const network = remoteNetwork(request.socket.remoteAddress);
     const credential = credentialOf(body);
     const agent = await gate.identify(request, credential).catch((error: unknown) => {
@@ -59,12 +71,12 @@ export class SignIn {
   /** Extends the session of an open page. */
   async renew(request: IncomingMessage, { agent, session }: Operator): Promise<SignedIn> {
     if (!session) return { operator: this.shown(agent) };
-    return this.carried(request, agent, this.dependencies.sessions.renewed(session));
+    return this.carried(request, agent, this.sessions.renewed(session));
   }
 
   /** Signing out without a session is no error. @throws SharedStateUnavailable when copies of the session stay valid */
   async end(request: IncomingMessage): Promise<void> {
-    const { sessions } = this.dependencies;
+    const { sessions } = this;
     const headers = trustedHeaders(request);
     const cookie = presentedCookie(headers);
     const session = cookie === undefined ? 'over' : await sessions.open(cookie, headers.host ?? '');
@@ -73,10 +85,10 @@ export class SignIn {
 
   private async carried(request: IncomingMessage, agent: Agent, session: OperatorSession): Promise<SignedIn> {
     const headers = trustedHeaders(request);
-    const sealed = await this.dependencies.sessions.seal(session, headers.host ?? '');
+    const sealed = await this.sessions.seal(session, headers.host ?? '');
     if (!fitsCookie(sealed))
       throw new NotServed(400, 'this credential is too long for a browser session: send it as a header');
-    const left = this.dependencies.sessions.secondsLeft(session);
+    const left = this.sessions.secondsLeft(session);
     return { operator: this.shown(agent), cookie: setCookie(sealed, left, headers) };
   }
 
@@ -86,7 +98,7 @@ export class SignIn {
       agent: shape.name,
       principal,
       tenant_id: tenantId,
-      approver: this.dependencies.approvers.includes(shape.name),
+      approver: this.rights.approvers.includes(shape.name),
     };
   }
 }

@@ -196,8 +196,13 @@ export interface ListedExport {
 const RECORDS_PER_EXPORT = 2;
 
 /** For operators: the exports of all owners that can still be fetched, the latest first. Must not be shown to an agent. */
+@Injectable()
 export class ExportOverview {
-  constructor(private readonly store: Pick<VersionedStore, 'latest'>) {}
+  private readonly store: Pick<VersionedStore, 'latest'>;
+
+  constructor(@Inject(SharedState) { exports }: Pick<SharedState, 'exports'>) {
+    this.store = exports;
+  }
 
   /** @throws SharedStateUnavailable */
   async latest(limit: number): Promise<readonly ListedExport[]> {

@@ -160,8 +160,13 @@ export interface ListedTask {
 }
 
 /** For operators: the tasks of all owners, those that changed last first. Must not be shown to an agent. */
+@Injectable()
 export class TaskOverview {
-  constructor(private readonly store: Pick<VersionedStore, 'latest'>) {}
+  private readonly store: Pick<VersionedStore, 'latest'>;
+
+  constructor(@Inject(SharedState) { tasks }: Pick<SharedState, 'tasks'>) {
+    this.store = tasks;
+  }
 
   /** @throws SharedStateUnavailable */
   async latest(limit: number): Promise<readonly ListedTask[]> {

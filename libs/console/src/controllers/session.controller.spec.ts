@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ApiKeyRule, RuleAuthenticator } from '#auth';
 import { compileAgentDefinition, MASTER, ProcessRateLimiters } from '#core';
-import { processSecret, SealedText } from '#dispatcher';
+import { processSecret } from '#dispatcher';
 import { ProcessVersionedStore } from '#state';
 import { McpEdge, NodeHttpAdapter } from '#streaming';
 import { OperatorGate, OperatorNotes } from '../operator-gate.js';
@@ -18,23 +18,18 @@ import { SessionController } from './session.controller.js';
 const SHARE = 2;
 
 function signIn() {
-  const limiters = new ProcessRateLimiters();
-  const sessions = new OperatorSessions({
-    sealed: new SealedText(processSecret(), 'parley operator session'),
-    ended: new ProcessVersionedStore(undefined, undefined, undefined, { entries: SHARE }),
-  });
-  const gate = new OperatorGate({
-    authenticator: new RuleAuthenticator([
-      new ApiKeyRule('key-of-chief', compileAgentDefinition('chief'), MASTER),
-    ]),
-    sessions,
-    operators: () => ['chief'],
-    limiter: limiters.limiter('console', { limit: 100, window: 60 }),
-  });
-  const log = { warn: () => undefined, error: () => undefined };
-  const notes = new OperatorNotes({ recordEvent: () => undefined }, log);
-  const limiter = limiters.limiter('sign-in', { limit: 100, window: 60 });
-  return { gate, signIn: new SignIn({ gate, sessions, limiter, approvers: [], notes, log }) };
+  const state = {
+    limiters: new ProcessRateLimiters(),
+    endedSessions: new ProcessVersionedStore(undefined, undefined, undefined, { entries: SHARE }),
+  };
+  const rights = { operators: () => ['chief'], approvers: [] };
+  const authenticator = new RuleAuthenticator([
+    new ApiKeyRule('key-of-chief', compileAgentDefinition('chief'), MASTER),
+  ]);
+  const sessions = new OperatorSessions(processSecret(), state);
+  const gate = new OperatorGate(authenticator, sessions, rights, state);
+  const notes = new OperatorNotes({ recordEvent: () => undefined });
+  return { gate, signIn: new SignIn(gate, sessions, notes, rights, state) };
 }
 
 describe('a sign-out', () => {
