@@ -4,7 +4,7 @@ import { BehaviorSubject, filter, firstValueFrom, Observable, Subject } from 'rx
 import { ChangeFeed, type RowChange, type SchemaCatalogue, StoreError } from '#data';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { storeErrorOf } from '../errors.js';
-import { documentToRow, idText } from '../storage/from-storage.js';
+import { documentToRow, idText } from '../storage/stored-values.js';
 import { StoredClasses } from '../storage/storage-names.js';
 
 /** Milliseconds after which the server is queried again: it may have become a replica set. */

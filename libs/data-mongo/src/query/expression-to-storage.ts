@@ -2,7 +2,7 @@ import type { Document } from 'mongodb';
 import { UnstorableValue, untranslatable } from '../errors.js';
 import { isPlainObject, setOwn } from '../storage/own-property.js';
 import type { StorageNames } from '../storage/storage-names.js';
-import { columnToStorage, isTyped } from '../storage/to-storage.js';
+import { columnToStorage, isTyped } from '../storage/stored-values.js';
 import { RowScope, type ScopedColumn } from './row-scope.js';
 
 type ExpressionType = Omit<ScopedColumn, 'column'>;

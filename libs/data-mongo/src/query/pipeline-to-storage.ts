@@ -2,7 +2,7 @@ import { BSON, type Document } from 'mongodb';
 import type { AggregateQuery, ParseRow, SchemaCatalogue } from '#data';
 import type { GovernedPipeline, SchemaSnapshot } from '#policy';
 import { untranslatable } from '../errors.js';
-import { columnFromStorage } from '../storage/from-storage.js';
+import { columnFromStorage } from '../storage/stored-values.js';
 import { isPlainObject, setOwn } from '../storage/own-property.js';
 import { isInternalColumn, type StorageNames, StoredClasses } from '../storage/storage-names.js';
 import {

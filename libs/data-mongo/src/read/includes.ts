@@ -1,7 +1,7 @@
 import type { Document } from 'mongodb';
 import { type AnswerLeft, type FindQuery, type IncludePlan, type ParseRow, PlacedRows } from '#data';
 import { classWhereToQuery } from '../query/where-to-query.js';
-import { documentToRow } from '../storage/from-storage.js';
+import { documentToRow } from '../storage/stored-values.js';
 import { isPointer } from '../storage/object-ids.js';
 import { isPlainObject, setOwn } from '../storage/own-property.js';
 import { INTERNAL_COLUMNS, type StorageNames, type StoredClasses } from '../storage/storage-names.js';

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { BSON } from 'mongodb';
 import type { ParseRow, RowForm, RowsText } from '#data';
 import { BSON_TYPE, int32At, valueSize } from '../storage/bson-bytes.js';
-import { documentToRow } from '../storage/from-storage.js';
+import { documentToRow } from '../storage/stored-values.js';
 import { isPointerColumn, type StorageNames } from '../storage/storage-names.js';
 import { wantedFields } from './includes.js';
 import { type FixedPiece, fixedPiece, JsonTexts, MEMBER, ROOM } from './json-texts.js';

@@ -21,7 +21,7 @@ import { MongoConnection } from '../connection/mongo-connection.js';
 import { asSearchOperation } from '../errors.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
 import { projectionOf, wantedFields } from '../read/includes.js';
-import { documentToRow, valueFromStorage } from '../storage/from-storage.js';
+import { documentToRow, valueFromStorage } from '../storage/stored-values.js';
 import { isPlainObject } from '../storage/own-property.js';
 import { type StorageNames, StoredClasses } from '../storage/storage-names.js';
 

@@ -7,7 +7,7 @@ import { schemaRow } from '../schema/schema-row.js';
 import { pointerTo } from '../storage/object-ids.js';
 import { setOwn } from '../storage/own-property.js';
 import { StorageNames } from '../storage/storage-names.js';
-import { rowToDocument } from '../storage/to-storage.js';
+import { rowToDocument } from '../storage/stored-values.js';
 import type { Seed, SeedClass, SeedRole, SeedSession, SeedUser } from './seed.js';
 
 export interface LoadSeedOptions {

@@ -4,10 +4,9 @@ import type { ParseRow } from '#data';
 import { fieldTypeOf } from '#policy';
 import { UnstorableValue } from '../errors.js';
 import { UNLISTED_COLUMNS } from '../schema/schema-row.js';
-import { aclToColumns } from '../storage/access-lists.js';
+import { aclToColumns, columnToStorage } from '../storage/stored-values.js';
 import { isPointer } from '../storage/object-ids.js';
 import { isPlainObject, setOwn } from '../storage/own-property.js';
-import { columnToStorage } from '../storage/to-storage.js';
 import { type DraftClass, type DraftClasses, isFieldName } from './parse-schemas.js';
 import type { SeedIssues, SeedRelation } from './seed.js';
 

@@ -3,10 +3,8 @@ import { BSON, type Document } from 'mongodb';
 import { describe, expect, it } from 'vitest';
 import type { ParseRow } from '#data';
 import { MUSIC, PATIENT } from '#data/contracts';
-import { columnsToAcl } from './access-lists.js';
-import { documentToRow } from './from-storage.js';
+import { columnsToAcl, documentToRow, rowToDocument } from './stored-values.js';
 import { StorageNames } from './storage-names.js';
-import { rowToDocument } from './to-storage.js';
 
 const ALBUM = new StorageNames('Album', MUSIC.get('Album'));
 const ARTIST = new StorageNames('Artist', MUSIC.get('Artist'));

@@ -3,9 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { ParseRow } from '#data';
 import { MUSIC } from '#data/contracts';
 import { UnstorableValue } from '../errors.js';
-import { documentToRow, valueFromStorage } from './from-storage.js';
+import { documentToRow, valueFromStorage, rowToDocument } from './stored-values.js';
 import { StorageNames } from './storage-names.js';
-import { rowToDocument } from './to-storage.js';
 
 const ALBUM = new StorageNames('Album', MUSIC.get('Album'));
 

@@ -5,10 +5,9 @@ import type { MongoConnection, StoredDocument } from '../connection/mongo-connec
 import { asStoreOperation } from '../errors.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
 import { addColumns, withdrawColumns } from '../schema/mongo-schema-writer.js';
-import { documentToRow } from '../storage/from-storage.js';
+import { documentToRow, rowToDocument } from '../storage/stored-values.js';
 import { newObjectId } from '../storage/object-ids.js';
 import { type StorageNames, StoredClasses } from '../storage/storage-names.js';
-import { rowToDocument } from '../storage/to-storage.js';
 import { newColumns, updateOf, valuesOnCreate, withDefaults } from './written-fields.js';
 
 /**

@@ -3,10 +3,9 @@ import type { ParseRow } from '#data';
 import { type ClassSchema, type FieldSchema, fieldTypeOf, isSameType, typeName } from '#policy';
 import { UnstorableValue } from '../errors.js';
 import { UNLISTED_COLUMNS } from '../schema/schema-row.js';
-import { aclToColumns } from '../storage/access-lists.js';
+import { aclToColumns, fieldToStorage, nestedToStorage } from '../storage/stored-values.js';
 import { isPlainObject, setOwn } from '../storage/own-property.js';
 import type { StorageNames } from '../storage/storage-names.js';
-import { fieldToStorage, nestedToStorage } from '../storage/to-storage.js';
 
 const SET_BY_THE_STORE = new Set(['objectId', 'createdAt', 'updatedAt']);
 

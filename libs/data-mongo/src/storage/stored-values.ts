@@ -1,0 +1,368 @@
+import {
+  Binary,
+  type Document,
+  BSONRegExp,
+  Decimal128,
+  Double,
+  Int32,
+  Long,
+  ObjectId,
+  Timestamp,
+} from 'mongodb';
+import type { ParseRow } from '#data';
+import type { FieldSchema } from '#policy';
+import { UnstorableValue } from '../errors.js';
+import { pointerString, pointerTo, parsePointerString } from './object-ids.js';
+import { isPlainObject, setOwn } from './own-property.js';
+import { pointerColumn, type StorageNames, isPointerColumn } from './storage-names.js';
+
+type Typed = Readonly<Record<string, unknown>> & { readonly __type: string };
+
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+export function isTyped(value: unknown): value is Typed {
+  return isPlainObject(value) && typeof value['__type'] === 'string';
+}
+
+/** @throws UnstorableValue when the text is not a date */
+function dateOf(iso: unknown): Date {
+  const date = iso instanceof Date ? iso : new Date(typeof iso === 'string' ? iso : Number.NaN);
+  if (Number.isNaN(date.getTime())) throw new UnstorableValue('', 'not an ISO 8601 date');
+  return date;
+}
+
+/** `[longitude, latitude]`, the order that MongoDB requires. */
+export function coordinatesOf(point: unknown): [number, number] {
+  const { latitude, longitude } = (point ?? {}) as { latitude?: unknown; longitude?: unknown };
+  if (typeof latitude !== 'number' || typeof longitude !== 'number')
+    throw new UnstorableValue('', 'a GeoPoint needs numeric latitude and longitude');
+  if (!(Math.abs(latitude) <= 90) || !(Math.abs(longitude) <= 180))
+    throw new UnstorableValue('', 'latitude must be within ±90 and longitude within ±180');
+  return [longitude, latitude];
+}
+
+function ringOf(coordinates: unknown): [number, number][] {
+  if (!Array.isArray(coordinates)) throw new UnstorableValue('', 'a Polygon needs coordinates');
+  const ring = coordinates.map((pair) =>
+    coordinatesOf(Array.isArray(pair) ? { latitude: pair[0], longitude: pair[1] } : pair),
+  );
+  const first = ring[0];
+  const last = ring.at(-1);
+  if (first && last && (first[0] !== last[0] || first[1] !== last[1])) ring.push([...first]);
+  if (new Set(ring.map(String)).size < 3)
+    throw new UnstorableValue('', 'a Polygon needs three different vertices');
+  return ring;
+}
+
+function bytesOf(base64: unknown): Binary {
+  if (typeof base64 !== 'string' || !BASE64.test(base64))
+    throw new UnstorableValue('', 'Bytes must be base64 text');
+  return new Binary(Buffer.from(base64, 'base64'));
+}
+
+function identifiersOf({ className, objectId }: Typed): [string, string] {
+  if (typeof className !== 'string' || typeof objectId !== 'string' || className === '' || objectId === '')
+    throw new UnstorableValue('', 'a Pointer needs className and objectId');
+  return [className, objectId];
+}
+
+/** The value that a column stores for a typed value. */
+function typedColumnValue(value: Typed): unknown {
+  switch (value.__type) {
+    case 'Pointer':
+      return pointerString(...identifiersOf(value));
+    case 'Date':
+      return dateOf(value['iso']);
+    case 'Bytes':
+      return bytesOf(value['base64']);
+    case 'GeoPoint':
+      return coordinatesOf(value);
+    case 'Polygon':
+      return { type: 'Polygon', coordinates: [ringOf(value['coordinates'])] };
+    case 'File':
+      if (typeof value['name'] !== 'string') throw new UnstorableValue('', 'a File needs a name');
+      return value['name'];
+    default:
+      throw new UnstorableValue('', `a ${value.__type} cannot be stored in a column`);
+  }
+}
+
+/** Inside arrays and objects, pointers, GeoPoints and files keep their JSON form; dates and bytes do not. */
+function typedNestedValue(value: Typed): unknown {
+  if (value.__type === 'Pointer') return pointerTo(...identifiersOf(value));
+  if (value.__type === 'Date') return dateOf(value['iso']);
+  if (value.__type === 'Bytes') return bytesOf(value['base64']);
+  return nestedObject(value);
+}
+
+function nestedObject(value: Readonly<Record<string, unknown>>): Document {
+  const stored: Document = {};
+  for (const [key, member] of Object.entries(value)) {
+    if (key.includes('$') || key.includes('.'))
+      throw new UnstorableValue(key, "nested keys must not contain '$' or '.'");
+    setOwn(
+      stored,
+      key,
+      at(key, () => nestedToStorage(member)),
+    );
+  }
+  return stored;
+}
+
+function at<T>(place: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw error instanceof UnstorableValue ? error.under(place) : error;
+  }
+}
+
+/** A value inside an array or object column. @throws UnstorableValue */
+export function nestedToStorage(value: unknown): unknown {
+  if (Array.isArray(value))
+    return value.map((entry, index) => at(String(index), () => nestedToStorage(entry)));
+  if (isTyped(value)) return typedNestedValue(value);
+  if (isPlainObject(value)) return nestedObject(value);
+  return scalarToStorage(value);
+}
+
+/** The value of a column. @throws UnstorableValue */
+export function columnToStorage(value: unknown): unknown {
+  return isTyped(value) ? typedColumnValue(value) : nestedToStorage(value);
+}
+
+function scalarToStorage(value: unknown): unknown {
+  const storable =
+    value === null || value instanceof Date || ['string', 'number', 'boolean'].includes(typeof value);
+  if (!storable) throw new UnstorableValue('', `a value of type ${typeof value} cannot be stored`);
+  return value;
+}
+
+/** The column name and stored value of one field. */
+export function fieldToStorage(field: string, value: unknown, names: StorageNames): [string, unknown] {
+  return at(field, () => {
+    if (field === 'createdAt' || field === 'updatedAt')
+      return [names.column(field), dateOf(isTyped(value) ? value['iso'] : value)];
+    const undeclaredPointer = isTyped(value) && value.__type === 'Pointer' && !names.field(field);
+    return [undeclaredPointer ? pointerColumn(field) : names.column(field), columnToStorage(value)];
+  });
+}
+
+/** Converts a row in Parse JSON to its document. Relations are stored in join collections and have no column. */
+export function rowToDocument(row: Readonly<Record<string, unknown>>, names: StorageNames): Document {
+  const document: Document = {};
+  for (const [field, value] of Object.entries(row)) {
+    if (value === undefined || (isTyped(value) && value.__type === 'Relation')) continue;
+    if (field === 'ACL') {
+      Object.assign(document, aclToColumns(value));
+      continue;
+    }
+    const [column, stored] = fieldToStorage(field, value, names);
+    setOwn(document, column, stored);
+  }
+  return document;
+}
+
+export type DateForm = 'typed' | 'text';
+
+/** A number when the conversion is exact, else the digits as text: a rounded number would be a wrong answer. */
+function exactNumber(digits: string): number | string {
+  const number = Number(digits);
+  if (Number.isInteger(number) && !Number.isSafeInteger(number)) return digits;
+  const normal = (text: string) => Decimal128.fromString(text).toString();
+  try {
+    return Number.isFinite(number) && sameDecimal(normal(String(number)), normal(digits)) ? number : digits;
+  } catch {
+    return digits;
+  }
+}
+
+/** Equal values compare equal, whatever their trailing zeros and exponents. */
+function sameDecimal(left: string, right: string): boolean {
+  return canonicalDigits(left) === canonicalDigits(right);
+}
+
+function canonicalDigits(decimal: string): string {
+  const match = /^(-?)(\d+)(?:\.(\d+))?(?:E([+-]?\d+))?$/i.exec(decimal);
+  if (!match) return decimal;
+  const [, sign, whole = '', fraction = '', exponent = '0'] = match;
+  const digits = (whole + fraction).replace(/^0+/, '');
+  const significant = digits.replace(/0+$/, '');
+  if (significant === '') return '0';
+  const scale = Number(exponent) - fraction.length + (digits.length - significant.length);
+  return `${sign}${significant}e${scale}`;
+}
+
+function geoPoint(pair: readonly unknown[]): ParseRow {
+  return { __type: 'GeoPoint', latitude: pair[1], longitude: pair[0] };
+}
+
+const isPair = (value: unknown): value is [number, number] =>
+  Array.isArray(value) && value.length === 2 && value.every((entry) => typeof entry === 'number');
+
+/** Parse's own form of a GeoJSON point or polygon; other geometries stay as they are. */
+function fromGeoJson(value: Readonly<Record<string, unknown>>): ParseRow | null {
+  if (Object.keys(value).length !== 2) return null;
+  const { type, coordinates } = value;
+  if (type === 'Point' && isPair(coordinates)) return geoPoint(coordinates);
+  if (type !== 'Polygon' || !Array.isArray(coordinates) || coordinates.length !== 1) return null;
+  const ring: unknown = coordinates[0];
+  if (!Array.isArray(ring) || !ring.every(isPair)) return null;
+  return { __type: 'Polygon', coordinates: ring.map(([longitude, latitude]) => [latitude, longitude]) };
+}
+
+function fromBsonType(value: object): unknown {
+  if (value instanceof Long) return exactNumber(value.toString());
+  if (value instanceof Decimal128) return exactNumber(value.toString());
+  if (value instanceof Double || value instanceof Int32) return value.valueOf();
+  if (value instanceof ObjectId) return value.toHexString();
+  if (value instanceof Binary)
+    return { __type: 'Bytes', base64: Buffer.from(value.value()).toString('base64') };
+  if (value instanceof Timestamp) return value.toBigInt().toString();
+  if (value instanceof RegExp) return value.source;
+  if (value instanceof BSONRegExp) return value.pattern;
+  return null;
+}
+
+/** A stored value as JSON, at any depth. `onKey` may exclude keys of nested objects. */
+export function valueFromStorage(
+  value: unknown,
+  dates: DateForm,
+  keepKey?: (key: string) => boolean,
+): unknown {
+  if (typeof value === 'bigint') return exactNumber(value.toString());
+  if (typeof value !== 'object' || value === null) return value ?? null;
+  if (Array.isArray(value)) return value.map((entry) => valueFromStorage(entry, dates, keepKey));
+  if (value instanceof Date) {
+    if (Number.isNaN(value.getTime())) return null;
+    return dates === 'text' ? value.toISOString() : { __type: 'Date', iso: value.toISOString() };
+  }
+  if (!isPlainObject(value)) return fromBsonType(value);
+  const place = fromGeoJson(value);
+  if (place) return place;
+  const converted: ParseRow = {};
+  for (const [key, member] of Object.entries(value)) {
+    if (keepKey && !keepKey(key)) continue;
+    // The `iso` member of a typed date that was stored whole is text already.
+    const text = key === 'iso' && value['__type'] === 'Date' && member instanceof Date;
+    setOwn(converted, key, text ? member.toISOString() : valueFromStorage(member, dates, keepKey));
+  }
+  return converted;
+}
+
+/** Columns whose stored form only the schema distinguishes from plain text and arrays. */
+export function columnFromStorage(
+  value: unknown,
+  field: FieldSchema | undefined,
+  dates: DateForm,
+  keepKey?: (key: string) => boolean,
+): unknown {
+  if (field?.type === 'GeoPoint' && isPair(value)) return geoPoint(value);
+  if (field?.type === 'File' && typeof value === 'string') return { __type: 'File', name: value };
+  if (field?.type === 'Bytes' && typeof value === 'string') return { __type: 'Bytes', base64: value };
+  return valueFromStorage(value, dates, keepKey);
+}
+
+const isoText = (value: unknown): unknown => {
+  const converted = valueFromStorage(value, 'text');
+  return typeof converted === 'number' ? new Date(converted).toISOString() : converted;
+};
+
+/**
+ * Converts a document to the row that Parse Server would return. Parse's internal columns are removed.
+ * @param wanted the requested fields; absent: all. Only relations depend on it, because they have no column
+ */
+export function documentToRow(
+  document: Document,
+  names: StorageNames,
+  wanted?: ReadonlySet<string>,
+): ParseRow {
+  const row: ParseRow = {};
+  if ('_id' in document) row['objectId'] = idText(document['_id']);
+  for (const [column, value] of Object.entries(document)) {
+    if (column === '_created_at') row['createdAt'] = isoText(value);
+    else if (column === '_updated_at') row['updatedAt'] = isoText(value);
+    else if (isPointerColumn(column)) {
+      const pointer = parsePointerString(value);
+      if (pointer) setOwn(row, names.fieldOf(column), pointer);
+    } else if (!column.startsWith('_') || names.field(names.fieldOf(column))) {
+      setReadable(row, column, value, names);
+    }
+  }
+  const acl = columnsToAcl(document);
+  if (acl) row['ACL'] = acl;
+  for (const [field, className] of names.relations) {
+    if (!wanted || wanted.has(field)) setOwn(row, field, { __type: 'Relation', className });
+  }
+  return row;
+}
+
+function setReadable(row: ParseRow, column: string, value: unknown, names: StorageNames): void {
+  const field = names.fieldOf(column);
+  if (column === '_id' || column === '_session_token') return;
+  setOwn(row, field, columnFromStorage(value, names.field(field), 'typed'));
+}
+
+/** Ids are text in Parse, whatever type the database stores. */
+export function idText(id: unknown): string {
+  return id instanceof ObjectId ? id.toHexString() : String(id);
+}
+
+/** The three columns that store an ACL; `_acl` is the form that older servers read. */
+export interface AccessColumns {
+  readonly _rperm: readonly string[];
+  readonly _wperm: readonly string[];
+  readonly _acl: Readonly<Record<string, { readonly r?: true; readonly w?: true }>>;
+}
+
+function grantOf(acl: Record<string, unknown>, principal: string): { read: boolean; write: boolean } {
+  const grant = acl[principal];
+  if (!isPlainObject(grant))
+    throw new UnstorableValue('ACL', `'${principal}' must hold read and write flags`);
+  for (const [right, value] of Object.entries(grant)) {
+    if ((right !== 'read' && right !== 'write') || typeof value !== 'boolean')
+      throw new UnstorableValue('ACL', `'${principal}' may hold only boolean read and write`);
+  }
+  return { read: grant['read'] === true, write: grant['write'] === true };
+}
+
+/** @throws UnstorableValue */
+export function aclToColumns(acl: unknown): AccessColumns {
+  if (!isPlainObject(acl)) throw new UnstorableValue('ACL', 'must be an object');
+  const readers: string[] = [];
+  const writers: string[] = [];
+  for (const principal of Object.keys(acl)) {
+    const { read, write } = grantOf(acl, principal);
+    if (read) readers.push(principal);
+    if (write) writers.push(principal);
+  }
+  const legacy: Record<string, { r?: true; w?: true }> = {};
+  for (const principal of writers) setOwn(legacy, principal, { w: true });
+  for (const principal of readers) setOwn(legacy, principal, { ...legacy[principal], r: true });
+  return { _rperm: readers, _wperm: writers, _acl: legacy };
+}
+
+const stringsOf = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((entry) => typeof entry === 'string') : [];
+
+/** The ACL of a stored row, or undefined when it has none and so is public. */
+export function columnsToAcl(
+  document: Readonly<Record<string, unknown>>,
+): Record<string, unknown> | undefined {
+  const { _rperm, _wperm, _acl } = document;
+  const acl: Record<string, { read?: true; write?: true }> = {};
+  const grant = (principal: string, right: 'read' | 'write') =>
+    setOwn(acl, principal, { ...(Object.hasOwn(acl, principal) ? acl[principal] : {}), [right]: true });
+  if (_rperm !== undefined || _wperm !== undefined) {
+    for (const principal of stringsOf(_rperm)) grant(principal, 'read');
+    for (const principal of stringsOf(_wperm)) grant(principal, 'write');
+    return acl;
+  }
+  if (!isPlainObject(_acl)) return undefined;
+  for (const [principal, rights] of Object.entries(_acl)) {
+    if (!isPlainObject(rights)) continue;
+    if (rights['r'] === true) grant(principal, 'read');
+    if (rights['w'] === true) grant(principal, 'write');
+  }
+  return acl;
+}
