@@ -7,7 +7,7 @@ import {
   parseNameFilter,
   canonicalClassName,
 } from './filters.js';
-import { impersonationLabel, isTier, type Tier } from './identity.js';
+import { impersonationLabel, isTier, type Tier } from './agent.js';
 import { type BudgetOptions, compileBudget, type DataBudget } from './data-budget.js';
 import {
   DEFAULT_RATE_LIMIT,

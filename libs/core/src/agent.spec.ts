@@ -1,12 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Agent } from './agent.js';
+import { Agent, tierCovers, TIERS } from './agent.js';
 import { type AgentShapeOptions, compileAgentDefinition } from './agent-definition.js';
 import { sanitizeCorrelationId } from './request-context.js';
 import { parseNameFilter, canonicalClassName, isClassName, isObjectId } from './filters.js';
 import { ProcessRateLimiter } from './rate-limiter.js';
 import { fieldDenied } from './refusals/index.js';
-import { tierCovers, TIERS } from './identity.js';
 
 describe('tiers', () => {
   it('each include the tools of the lower ones', () => {

@@ -1,4 +1,4 @@
-import type { Identity, Tier } from './identity.js';
+import type { Identity, Tier } from './agent.js';
 
 /** Which names are permitted. A list is the same as `only`; `except` takes precedence. Null: all. */
 export type NameFilterOptions =

@@ -6,7 +6,6 @@ export * from './current-agents.js';
 export * from './data-budget.js';
 export * from './fair-queue.js';
 export * from './filters.js';
-export * from './identity.js';
 export * from './outgoing/pinned-request.js';
 export * from './rate-limiter.js';
 export * from './refusal.js';

@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Agent } from './agent.js';
+import { Agent, type Identity, sessionIdentity, tierCovers, TIERS } from './agent.js';
 import { type AgentShapeOptions, compileAgentDefinition } from './agent-definition.js';
 import { actingAs } from './request-context.js';
-import { type Identity, sessionIdentity, tierCovers, TIERS } from './identity.js';
 import { deriveAgent, SubAgentError, type SubAgentOptions } from './sub-agent.js';
 
 const root = (options: AgentShapeOptions = {}, identity?: Identity) =>

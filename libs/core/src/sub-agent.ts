@@ -1,6 +1,5 @@
-import { Agent } from './agent.js';
+import { Agent, type Identity, isUserId, MASTER, roleNameOf, sessionIdentity, tierCovers } from './agent.js';
 import { type AgentShape, type AgentShapeOptions, compileAgentDefinition } from './agent-definition.js';
-import { type Identity, isUserId, MASTER, roleNameOf, sessionIdentity, tierCovers } from './identity.js';
 import { type NameFilter, narrowMethods } from './filters.js';
 import { NarrowedRateLimiter, type RateLimiter } from './rate-limiter.js';
 
