@@ -8,7 +8,7 @@ import type {
   GovernedWrites,
 } from '#data';
 import type { EnvironmentGates } from '#policy';
-import type { WrittenAnswer } from './shaping/written-rows.js';
+import type { WrittenAnswer } from './shaping/fit-to-size.js';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 

@@ -10,8 +10,7 @@ import {
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
-import { compactPointers } from '../shaping/short-forms.js';
-import { keepsRowIdentity, rowId, stampSource } from '../shaping/provenance.js';
+import { compactPointers, keepsRowIdentity, rowId, stampSource } from '../shaping/presented-rows.js';
 import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
 
 /** Row limit of a pipeline without its own limit. */

@@ -13,7 +13,7 @@ import {
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
-import { compactPointers } from '../shaping/short-forms.js';
+import { compactPointers } from '../shaping/presented-rows.js';
 import { fittingText } from '../shaping/oversize-refusal.js';
 import {
   type Column,

@@ -10,9 +10,9 @@ import {
 import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { fittingText } from '../shaping/oversize-refusal.js';
-import { presentedText, presentRows, sourced } from '../shaping/provenance.js';
+import { presentedText, presentRows, sourced } from '../shaping/presented-rows.js';
 import { formatRows, inferColumns, TEXT_FORMATS, type TextFormat } from '../shaping/text-formats.js';
-import { withWrittenRows } from '../shaping/written-rows.js';
+import { withWrittenRows } from '../shaping/fit-to-size.js';
 import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
 
 /** Maximum rows of one answer, however many were requested: the amount that a model can use at once. */

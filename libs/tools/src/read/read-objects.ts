@@ -3,8 +3,7 @@ import { isObjectId, Refused, refusals } from '#core';
 import { CheckedBy, CheckedByData, RequiredText, WholeNumber } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
-import { presentRows } from '../shaping/provenance.js';
-import { simplifyRow } from '../shaping/short-forms.js';
+import { presentRows, simplifyRow } from '../shaping/presented-rows.js';
 import { READ_ONLY, type ToolCall } from '../tool.js';
 
 const FIELDS = described(listOf(STRING), 'As in query_class.');

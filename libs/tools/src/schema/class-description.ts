@@ -8,7 +8,7 @@ import {
 } from '#policy';
 import type { DeclaredMethod } from '../methods/method-declaration.js';
 import { hardenDescriptions, hardenSchemaText, type SchemaTextOptions } from '../shaping/untrusted-text.js';
-import { simplify } from '../shaping/short-forms.js';
+import { simplify } from '../shaping/presented-rows.js';
 
 const TYPE_NAMES = new Map<string, string>([
   ['String', 'string'],

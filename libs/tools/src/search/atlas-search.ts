@@ -12,7 +12,7 @@ import {
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
-import { sourced } from '../shaping/provenance.js';
+import { sourced } from '../shaping/presented-rows.js';
 import { READ_ONLY, type ToolCall } from '../tool.js';
 import { foundRows, searchText } from './found-rows.js';
 

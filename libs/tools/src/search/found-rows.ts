@@ -1,6 +1,6 @@
 import type { ParseRow, SearchHit } from '#data';
 import { refuseArgument } from '../arguments/argument-class.js';
-import { simplifyRow } from '../shaping/short-forms.js';
+import { simplifyRow } from '../shaping/presented-rows.js';
 
 /** A text to search for. */
 export function searchText(name: string, text: string): string {

@@ -14,7 +14,7 @@ import {
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, INTEGER, listOf, mapOf, OBJECT, objectOf } from '../json-schema.js';
-import { simplifyRow } from '../shaping/short-forms.js';
+import { simplifyRow } from '../shaping/presented-rows.js';
 import { READS_AND_EMBEDS, type ToolCall } from '../tool.js';
 import { searchText, shownScore } from './found-rows.js';
 

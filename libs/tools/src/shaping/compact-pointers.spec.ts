@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compactPointers } from './short-forms.js';
+import { compactPointers } from './presented-rows.js';
 
 describe('pointer compaction', () => {
   it('renames a column of one class and tells the class once', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { simplify, simplifyRow } from './short-forms.js';
+import { simplify, simplifyRow } from './presented-rows.js';
 
 describe('simplification', () => {
   it.each([

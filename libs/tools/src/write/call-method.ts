@@ -7,7 +7,7 @@ import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, described, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { isDangerousMethodName, isMethodName } from '../methods/method-declaration.js';
 import { asksForPreview, type CallableMethod, CallableMethods } from '../methods/method-registry.js';
-import { simplify } from '../shaping/short-forms.js';
+import { simplify } from '../shaping/presented-rows.js';
 import { type MethodCallingCall, ToolEnvironment } from '../tool.js';
 
 /** Never arguments of a method: `dry_run` is for the dispatcher, and Parley sets `agent`, never the caller. */

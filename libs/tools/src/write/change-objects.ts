@@ -10,7 +10,7 @@ import {
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, described, OBJECT, objectOf, STRING } from '../json-schema.js';
-import { simplifyRow } from '../shaping/short-forms.js';
+import { simplifyRow } from '../shaping/presented-rows.js';
 import type { RowWritingCall } from '../tool.js';
 
 const IDEMPOTENCY_KEY = {

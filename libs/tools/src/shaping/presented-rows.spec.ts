@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { keepsRowIdentity, rowId, stampSource } from './provenance.js';
+import { keepsRowIdentity, rowId, stampSource } from './presented-rows.js';
 
 describe('the provenance stamp', () => {
   it('tells class, tool and row, as the last member', () => {
