@@ -26,7 +26,6 @@ import { PageController, PageFilesController } from './controllers/page.controll
 import { PolicyController } from './controllers/policy.controller.js';
 import { SessionController } from './controllers/session.controller.js';
 import { StatusController } from './controllers/status.controller.js';
-import { LiveRecords } from './live-records.js';
 import { LiveStreams } from './live-streams.js';
 import { OPERATOR_RIGHTS, OperatorGate, OperatorNotes, type OperatorRights } from './operator-gate.js';
 import { OperatorSessions } from './operator-sessions.js';
