@@ -1,8 +1,7 @@
 import { lastValueFrom, mergeMap, of, toArray } from 'rxjs';
 import { StreamedResult } from '#dispatcher';
 import { batchAnswerLeftOut, batchMessageNotRun } from './http/refusals.js';
-import type { Reply } from './http/reply.js';
-import type { Message } from './message.js';
+import type { Reply, Message } from './message.js';
 
 /** Maximum bytes of all answers to one batch, which are combined before they are sent. */
 const MAX_BATCH_ANSWER = 8 * 1024 * 1024;

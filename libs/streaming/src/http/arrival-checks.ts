@@ -23,6 +23,8 @@ import {
   readJson,
   readMessage,
   type CheckedMessage,
+  reply,
+  type Reply,
 } from '../message.js';
 import { onceClosed } from './client-memory.js';
 import {
@@ -57,7 +59,6 @@ import {
   unsupportedLegacyVersion,
   unsupportedVersion,
 } from './refusals.js';
-import { reply, type Reply } from './reply.js';
 
 /**
  * The checks of what arrives: address, method, host and page, body and message. None of them needs to know the caller.

@@ -2,7 +2,7 @@ import { callerKey, type RateVerdict, sanitizeCorrelationId, Unauthorized } from
 import { AuthenticationUnavailable, type CredentialSource, InsufficientScope, InvalidToken } from '#auth';
 import { SharedStateUnavailable } from '#state';
 import { faultLine, isLegacyVersion, member } from '#dispatcher';
-import type { Message } from '../message.js';
+import { type Message, ACCEPTED, type Reply } from '../message.js';
 import { VERSION_HEADER } from './arrival-checks.js';
 import type { Turn } from './client-memory.js';
 import type { EdgeDependencies } from './edge-dependencies.js';
@@ -20,7 +20,6 @@ import {
   tooManyRequests,
   unauthenticated,
 } from './refusals.js';
-import { ACCEPTED, type Reply } from './reply.js';
 
 const challenging = (challenge: string | undefined) =>
   challenge === undefined ? undefined : { 'WWW-Authenticate': challenge };

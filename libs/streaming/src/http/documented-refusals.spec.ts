@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import * as catalogue from './refusals.js';
-import type { Reply } from './reply.js';
+import type { Reply } from '../message.js';
 
 const {
   batchAnswerLeftOut,

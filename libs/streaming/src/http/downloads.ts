@@ -8,7 +8,7 @@ import { authenticate, credentialsOf, fileTurn, requestLimit, unauthorized } fro
 import type { Download } from './edge-dependencies.js';
 import { type HttpExchange, headerText, type RequestCheck, type CheckVerdict } from './http-exchange.js';
 import { FILE_BUSY, FILE_FAILED, FILE_METHOD_NOT_ALLOWED, FILE_NOT_FOUND, fileRefused } from './refusals.js';
-import { type Reply, reply } from './reply.js';
+import { type Reply, reply } from '../message.js';
 import type { UnreadAnswers } from './client-memory.js';
 
 /** The caller did not cause the error: another attempt may succeed. */

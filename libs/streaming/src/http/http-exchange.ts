@@ -3,10 +3,9 @@ import type { Agent, Era } from '#core';
 import type { Session } from '#state';
 import { FALLBACK_VERSION, type JsonObject } from '#dispatcher';
 import type { RequestTelemetry } from '#telemetry';
-import { type Message, NO_MESSAGE } from '../message.js';
+import { type Message, NO_MESSAGE, type Reply } from '../message.js';
 import { onceClosed } from './client-memory.js';
 import type { EdgeDependencies } from './edge-dependencies.js';
-import type { Reply } from './reply.js';
 
 /**
  * The headers of a request without those whose original name has an underscore: gateways that fold `X_Key` and

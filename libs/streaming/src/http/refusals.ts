@@ -1,5 +1,5 @@
 import { MODERN_VERSIONS, RPC } from '#dispatcher';
-import { type ErrorFrame, errorReply, reply, type Reply } from './reply.js';
+import { type ErrorFrame, errorReply, reply, type Reply } from '../message.js';
 
 /**
  * Every refusal of the transports, over HTTP and over stdio. A test compares the table in docs/reference/refusals.md with

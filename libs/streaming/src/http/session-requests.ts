@@ -23,7 +23,7 @@ import {
   sessionRequired,
   UNKNOWN_EVENT,
 } from './refusals.js';
-import { NO_CONTENT } from './reply.js';
+import { NO_CONTENT } from '../message.js';
 
 /** The first revision whose events have ids. */
 const WITH_EVENT_IDS = '2025-11-25';

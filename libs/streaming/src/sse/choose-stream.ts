@@ -2,8 +2,7 @@ import { filter } from 'rxjs';
 import type { EdgeDependencies } from '../http/edge-dependencies.js';
 import type { HttpExchange } from '../http/http-exchange.js';
 import { serverBusy } from '../http/refusals.js';
-import type { Reply } from '../http/reply.js';
-import { isNotification } from '../message.js';
+import { type Reply, isNotification } from '../message.js';
 import { EventStream } from './event-stream.js';
 import {
   type ResponseStream,

@@ -3,7 +3,7 @@ import type { Agent } from '#core';
 import type { Authenticator, CredentialSource } from '#auth';
 import { faultLine, type StreamedResult, type WarningLog } from '#dispatcher';
 import { internalError } from '../http/refusals.js';
-import { resultReply } from '../http/reply.js';
+import { resultReply } from '../message.js';
 import type { Listener } from '../sessions/listening-streams.js';
 import {
   CONNECTED,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Observable, Subscription } from 'rxjs';
 import { type JsonObject, member } from '#dispatcher';
-import type { Reply } from '../http/reply.js';
+import type { Reply } from '../message.js';
 import { type EventStream, KEEP_ALIVE, type KeepAlives, messageFrame, notification } from './event-stream.js';
 
 const PROGRESS = 'notifications/progress';

@@ -3,7 +3,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { callerKey, type Agent } from '#core';
 import { type LoggedFrame, StreamLog } from '#state';
 import { isJsonObject, type JsonObject } from '#dispatcher';
-import type { Reply } from '../http/reply.js';
+import type { Reply } from '../message.js';
 import { ReplicaSignals, text } from '../sessions/replica-signals.js';
 import {
   type EventStream,

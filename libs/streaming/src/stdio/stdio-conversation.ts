@@ -19,8 +19,14 @@ import { BatchAnswers } from '../batch-answers.js';
 import { EdgeRequest, endingOf, FAILED, measuredMessage } from '../edge-request.js';
 import { envelope, modernShape, servedMethod, servedVersion } from '../http/arrival-checks.js';
 import { internalError, refusedByKernel, unauthenticated } from '../http/refusals.js';
-import { type Reply, resultReply } from '../http/reply.js';
-import { claimedVersion, isNotification, type Message, type CheckedMessage } from '../message.js';
+import {
+  type Reply,
+  resultReply,
+  claimedVersion,
+  isNotification,
+  type Message,
+  type CheckedMessage,
+} from '../message.js';
 import type { Wire } from '../sessions/wire.js';
 import { notification } from '../sse/event-stream.js';
 import { type ResponseStream, jsonOf } from '../sse/response-stream.js';
