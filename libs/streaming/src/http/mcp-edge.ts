@@ -8,7 +8,7 @@ import type { UnreadAnswers } from './client-memory.js';
 import { dispatch } from './dispatch.js';
 import { DOWNLOAD_CHECKS, DOWNLOADS } from './downloads.js';
 import { EdgeDependencies } from './edge-dependencies.js';
-import { HttpExchange, pathOf, type RequestCheck, type CheckVerdict } from './http-exchange.js';
+import { HttpExchange, type RequestCheck, type CheckVerdict } from './http-exchange.js';
 import { internalError, stateUnavailable } from './refusals.js';
 import { REQUEST_CHECKS, ROUTE_CHECKS } from './request-checks.js';
 import { type NotServed, notServed } from './routes.js';
@@ -65,18 +65,6 @@ export class McpEdge {
    */
   notify(session: string, notice: SessionNotice): Promise<boolean> {
     return this.edge.wire.listening.notify(session, notice);
-  }
-
-  /** Whether this edge answers a request target, even if only with 404. */
-  claims(url: string): boolean {
-    const requested = pathOf(url);
-    const { path, healthPath } = this.edge.settings;
-    return (
-      requested === path ||
-      requested.startsWith(`${path}/`) ||
-      requested === healthPath ||
-      (this.edge.downloads !== undefined && requested.startsWith(DOWNLOADS))
-    );
   }
 
   /** Answers of this process that wait for their readers: routes beside MCP count theirs here as well. */
