@@ -92,7 +92,7 @@ export const GUARDS = [
   {
     advisory: 'GHSA-g4v2-qx3q-4p64',
     guard: 'a caller’s sessions are its own',
-    file: policy('rights/access-rights.ts'),
+    file: policy('rights/class-permissions.ts'),
     find: "      className === '_Session' ? ownedBy(userId, ['user'], this.schemas.get(className)) : null;",
     replace:
       "      className === '_Sessions' ? ownedBy(userId, ['user'], this.schemas.get(className)) : null;",

@@ -1,5 +1,5 @@
 export { bindPolicy, BoundPolicy } from './compile/bind-policy.js';
-export { type BindingIssue, missingColumns } from './compile/bind-class.js';
+export { type BindingIssue, missingColumns } from './compile/bind-policy.js';
 export { compilePolicy, constraintIssue, HIDDEN_BY_DEFAULT } from './compile/compile-policy.js';
 export {
   type ClassDeclaration,
@@ -15,7 +15,7 @@ export {
   type UnknownName,
 } from './lint/lint-policy.js';
 export { describeMasks, disclosedMasks } from './masking/column-masks.js';
-export type { MaskConfig, MasksConfig } from './masking/compile-masks.js';
+export type { MaskConfig, MasksConfig } from './masking/column-masks.js';
 export { MASKED, maskRow, type NamePseudonym } from './masking/mask-row.js';
 export { holdsWithheld, redact, withholdUnreadable } from './masking/redact.js';
 export { withoutWithheldObjects } from './masking/withheld-objects.js';
@@ -36,7 +36,7 @@ export { governPipeline, type JoinScope, joinTargets } from './pipeline/govern-p
 export type { Pipeline } from './pipeline/stages.js';
 export { validatePipeline } from './pipeline/validate-pipeline.js';
 export { walkPipeline, type WalkOptions } from './pipeline/walk-pipeline.js';
-export type { RowOperation } from './rights/access-rights.js';
+export type { RowOperation } from './rights/class-permissions.js';
 export type { ClassOperation, ReadOperation } from './rights/class-permissions.js';
 export {
   type EnvironmentGates,

@@ -1,8 +1,273 @@
-import { type AgentShape, canonicalClassName, DEFAULT_FILTER } from '#core';
+import { isDeepStrictEqual } from 'node:util';
+import { Refused, type AgentShape, canonicalClassName, DEFAULT_FILTER } from '#core';
+import { type TierMasks, maskIssue } from '../masking/column-masks.js';
+import type { ClassAccess } from '../model/class-access.js';
+import type { ClassSchema, SchemaSnapshot } from '../model/class-schema.js';
+import { ALWAYS_KEEP, FieldNames, isInternalField, rootOf, suggestNames } from '../model/field-names.js';
+import type {
+  ClassPolicy,
+  DeclaredClass,
+  PolicyIssue,
+  PropertyPolicy,
+  SearchablePolicy,
+  Policy,
+} from '../model/policy.js';
+import type { Where } from '../model/where.js';
+import { translateWhere } from '../where/translate-where.js';
 import { compileClass } from './compile-policy.js';
-import type { ClassPolicy, Policy } from '../model/policy.js';
-import type { SchemaSnapshot } from '../model/class-schema.js';
-import { bindClass, type BindingIssue, type BoundClass, filterIssues } from './bind-class.js';
+
+/** A declaration that does not match the schema of its class. The class is refused while it has any. */
+export interface BindingIssue extends PolicyIssue {
+  /** Canonical name. */
+  readonly className: string;
+}
+
+export interface BoundClass {
+  readonly policy: ClassPolicy;
+  /** In the order of the declaration. */
+  readonly issues: readonly BindingIssue[];
+}
+
+/** One line: the unknown name, similar names, and how to correct it. */
+function missingField(written: string, { className, fields }: ClassSchema): string {
+  const near = suggestNames(written, [...fields.keys()]).map((name) => `'${name}'`);
+  const asked = near.length > 0 ? `did you mean ${near.join(' or ')}? Write` : 'write';
+  return `the database has no field '${written}' in class '${className}'; ${asked} the field as the database names it, or leave it out`;
+}
+
+/**
+ * Replaces the declared names of a class by its columns. A class without a schema has no data to protect: its names are
+ * resolved by their spelling alone.
+ */
+export function bindClass(declared: DeclaredClass, site: BindingContext): BoundClass {
+  return new Binding(declared, site).bound();
+}
+
+class Binding {
+  private readonly issues: BindingIssue[] = [];
+  private readonly names: FieldNames;
+  private readonly schema: ClassSchema | undefined;
+
+  constructor(
+    private readonly declared: DeclaredClass,
+    private readonly site: BindingContext,
+  ) {
+    this.schema = site.schemas.get(declared.className);
+    this.names = new FieldNames(declared.aliases, this.schema?.fields ?? null);
+  }
+
+  bound(): BoundClass {
+    const { declared, names } = this;
+    this.checkAliases();
+    const fields = this.columns('fields', declared.fields);
+    const joinFields = this.columns('joinFields', declared.joinFields);
+    const policy: ClassPolicy = Object.freeze({
+      ...declared,
+      names,
+      fields: fields?.filter((name) => !isAlwaysKept(name)) ?? null,
+      joinFields,
+      largeFields: this.columns('largeFields', declared.largeFields) ?? [],
+      masks: this.masks(),
+      tenantScope: declared.tenantScope && {
+        ...declared.tenantScope,
+        field: this.column('tenantScope.field', declared.tenantScope.field),
+      },
+      searchable: this.searchable(fields),
+      properties: this.properties(),
+    });
+    this.checkWithin('joinFields', joinFields, fields);
+    this.checkFilter();
+    return { policy, issues: this.issues };
+  }
+
+  private report(option: string, message: string): void {
+    const { className } = this.declared;
+    this.issues.push({ className, path: `policy.classes.${className}.${option}`, message });
+  }
+
+  /** The wire path of a written path; reports an issue when its root is no column. */
+  private column(option: string, written: string): string {
+    const root = rootOf(written);
+    if (this.schema && this.names.column(root) === null) this.report(option, missingField(root, this.schema));
+    return this.names.wirePath(written);
+  }
+
+  private columns<T extends readonly string[] | null>(option: string, written: T): string[] | T {
+    if (written === null) return written;
+    const columns = written.map((name) => this.column(option, name));
+    return [...new Set(columns)].filter((name) => !isInternalField(name));
+  }
+
+  /** An alias that is also the name of another column would never apply: names of columns take precedence. */
+  private checkAliases(): void {
+    for (const [spelling, column] of this.declared.aliases) {
+      if (spelling === column || !this.schema?.fields.has(spelling)) continue;
+      this.report(
+        `properties.${spelling}.field`,
+        `class '${this.declared.className}' has a field '${spelling}' of its own, which this name means; ` +
+          `choose another name for '${column}'`,
+      );
+    }
+  }
+
+  private masks(): ReadonlyMap<string, TierMasks> {
+    const masks = new Map<string, TierMasks>();
+    const writtenAs = new Map<string, string>();
+    for (const [written, tiers] of this.declared.masks) {
+      const option = `masks.${written}`;
+      const path = this.column(option, written);
+      const known = masks.get(path);
+      const issue = maskIssue(path);
+      if (issue !== null) this.report(option, issue);
+      else if (known && !isDeepStrictEqual(known, tiers))
+        this.report(
+          option,
+          `masks the same field as '${writtenAs.get(path)}' in another way; keep one of them`,
+        );
+      masks.set(path, tiers);
+      writtenAs.set(path, written);
+    }
+    return masks;
+  }
+
+  private searchable(fields: readonly string[] | null): SearchablePolicy | null {
+    const { searchable } = this.declared;
+    if (!searchable) return null;
+    const textFields = this.columns('searchable.textFields', searchable.textFields);
+    // Vector similarity to a query would reveal text that agents may not read.
+    this.checkWithin('searchable.textFields', textFields, fields);
+    return {
+      ...searchable,
+      field: this.column('searchable.field', searchable.field),
+      filterFields: this.columns('searchable.filterFields', searchable.filterFields),
+      textFields,
+    };
+  }
+
+  private checkWithin(
+    option: string,
+    list: readonly string[] | null,
+    fields: readonly string[] | null,
+  ): void {
+    if (!this.schema || !fields || !list) return;
+    const extras = list.filter(
+      (name) => this.names.column(rootOf(name)) !== null && !fields.includes(name) && !isAlwaysKept(name),
+    );
+    if (extras.length > 0) this.report(option, `not among fields: ${extras.join(', ')}`);
+  }
+
+  /** By column. Two names of one column may each declare a part. */
+  private properties(): ReadonlyMap<string, PropertyPolicy> {
+    const properties = new Map<string, PropertyPolicy>();
+    const writtenAs = new Map<string, string>();
+    for (const [written, property] of this.declared.properties) {
+      const column = this.names.wireName(written);
+      const known = properties.get(column) ?? {};
+      const contradicted = Object.entries(property).find(
+        ([member, value]) =>
+          member in known && !isDeepStrictEqual(known[member as keyof PropertyPolicy], value),
+      );
+      if (contradicted)
+        this.report(
+          `properties.${written}.${contradicted[0]}`,
+          `speaks of the same field as '${writtenAs.get(column)}' and says otherwise; keep one of them`,
+        );
+      properties.set(column, { ...known, ...property });
+      writtenAs.set(column, written);
+    }
+    return properties;
+  }
+
+  private checkFilter(): void {
+    const { canonicalFilter, className } = this.declared;
+    if (!canonicalFilter || !this.schema) return;
+    for (const message of filterIssues(canonicalFilter, className, this.site))
+      this.report('canonicalFilter', message);
+  }
+}
+
+/** Why a constraint of the operator does not match its classes. Empty for a class without a schema. */
+function filterIssues(
+  constraint: Readonly<Record<string, unknown>>,
+  className: string,
+  site: BindingContext,
+): string[] {
+  if (!site.schemas.get(className)) return [];
+  const { missing, issue } = missingColumns(constraint, className, site);
+  const lines = missing.flatMap((one) => {
+    const schema = site.schemas.get(one.className);
+    return schema ? [missingField(one.written, schema)] : [];
+  });
+  return [...new Set([...lines, ...(issue === null ? [] : [issue])])];
+}
+
+function isAlwaysKept(name: string): boolean {
+  return (ALWAYS_KEEP as readonly string[]).includes(name);
+}
+
+/** A name in a constraint that is no column of its class. */
+export interface MissingColumn {
+  readonly className: string;
+  readonly written: string;
+}
+
+/** Reports every name that is no column, and resolves as usual. */
+class ObservedNames extends FieldNames {
+  constructor(
+    aliases: ReadonlyMap<string, string>,
+    columns: ReadonlyMap<string, unknown> | null,
+    private readonly missing: (written: string) => void,
+  ) {
+    super(aliases, columns);
+  }
+
+  override wireName(name: string): string {
+    if (this.column(name) === null) this.missing(name);
+    return super.wireName(name);
+  }
+}
+
+/** The declarations and schemas that names are resolved with. */
+interface BindingContext {
+  readonly classes: ReadonlyMap<string, DeclaredClass>;
+  readonly schemas: SchemaSnapshot;
+}
+
+/**
+ * The names in a constraint of the operator that are no columns, including those in its cross-class queries. A class without
+ * a schema has none.
+ * @returns `issue`: why the constraint cannot be translated; null when it can
+ */
+export function missingColumns(
+  constraint: Where,
+  className: string,
+  site: BindingContext,
+): { readonly missing: readonly MissingColumn[]; readonly issue: string | null } {
+  const missing: MissingColumn[] = [];
+  const unlimited = (name: string): ClassAccess => {
+    const schema = site.schemas.get(name);
+    const aliases = site.classes.get(name)?.aliases ?? new Map<string, string>();
+    const found = (written: string) => missing.push({ className: name, written });
+    return {
+      className: name,
+      schema,
+      names: new ObservedNames(aliases, schema?.fields ?? null, found),
+      readable: null,
+    };
+  };
+  try {
+    translateWhere(
+      constraint,
+      unlimited(className),
+      { reach: unlimited },
+      { strictPointerShapes: false, checkFields: false },
+    );
+    return { missing, issue: null };
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    return { missing, issue: error.refusal.cause ?? error.refusal.message };
+  }
+}
 
 /** One policy over one schema snapshot: every declared name is resolved to its column. Created once and shared. */
 export class BoundPolicy {

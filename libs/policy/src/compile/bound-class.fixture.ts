@@ -2,7 +2,7 @@ import { compileClass } from './compile-policy.js';
 import type { ClassConfig } from './policy-config.js';
 import type { ClassPolicy } from '../model/policy.js';
 import type { ClassSchema, FieldSchema, FieldType, SchemaSnapshot } from '../model/class-schema.js';
-import { bindClass } from './bind-class.js';
+import { bindClass } from './bind-policy.js';
 
 /** A class with the fields that every class has, and these text fields. */
 export function schemaOf(className: string, ...names: readonly string[]): ClassSchema {

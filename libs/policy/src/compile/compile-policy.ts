@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { canonicalClassName, compileBudget, Refused } from '#core';
-import { compileMasks } from '../masking/compile-masks.js';
+import { compileMasks } from '../masking/column-masks.js';
 import { Pseudonyms } from '../masking/mask-row.js';
 import { ALWAYS_KEEP, FieldNames, isInternalField } from '../model/field-names.js';
 import {

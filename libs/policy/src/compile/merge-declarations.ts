@@ -1,5 +1,5 @@
 import { canonicalClassName, type FilterSubject } from '#core';
-import { joinMasks } from '../masking/compile-masks.js';
+import { joinMasks } from '../masking/column-masks.js';
 import { toLowerCamel } from '../model/field-names.js';
 import type { PolicyIssue } from '../model/policy.js';
 import type { ClassConfig, PolicyConfig, PropertyConfig, TenantScopeConfig } from './policy-config.js';

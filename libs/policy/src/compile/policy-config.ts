@@ -1,6 +1,6 @@
 import type { BudgetOptions } from '#core';
 import type { BypassFunction, TenantSource } from '../model/policy.js';
-import type { MasksConfig } from '../masking/compile-masks.js';
+import type { MasksConfig } from '../masking/column-masks.js';
 
 export interface PropertyConfig {
   readonly type?: string;

@@ -13,8 +13,9 @@ import {
   strictestOf,
   disclosedMasks,
   withoutColumns,
+  compileMasks,
+  type MasksConfig,
 } from './column-masks.js';
-import { compileMasks, type MasksConfig } from './compile-masks.js';
 
 const rules: fc.Arbitrary<MaskRule> = fc.oneof(
   fc.constantFrom('none' as const, 'drop' as const, 'deny' as const).map((kind) => ({ kind })),

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition, type Tier } from '#core';
-import { compileMasks, type MasksConfig } from './compile-masks.js';
-import { maskedColumns } from './column-masks.js';
+import { compileMasks, type MasksConfig, maskedColumns } from './column-masks.js';
 import { MASKED, maskRow, Pseudonyms } from './mask-row.js';
 
 const KNOWN = new Set(['objectId', 'name', 'pin', 'address', 'card']);

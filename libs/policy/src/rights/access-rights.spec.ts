@@ -4,7 +4,7 @@ import type { ClassSchema, FieldSchema, SchemaSnapshot } from '../model/class-sc
 import { music, refusalOf, shopReach } from '../music.fixture.js';
 import { governPipeline } from '../pipeline/govern-pipeline.js';
 import { translateWhere } from '../where/translate-where.js';
-import { AccessRights } from './access-rights.js';
+import { AccessRights } from './class-permissions.js';
 
 const FIELDS: Record<string, FieldSchema> = {
   owner: { type: 'Pointer', targetClass: '_User' },

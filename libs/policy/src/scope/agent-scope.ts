@@ -9,8 +9,7 @@ import {
   type Refusal,
   refusals,
 } from '#core';
-import type { BindingIssue } from '../compile/bind-class.js';
-import { BoundPolicy } from '../compile/bind-policy.js';
+import { type BindingIssue, BoundPolicy } from '../compile/bind-policy.js';
 import { withoutColumns } from '../masking/column-masks.js';
 import {
   type ClassAccess,
@@ -23,8 +22,7 @@ import type { SchemaSnapshot } from '../model/class-schema.js';
 import { ALWAYS_KEEP, suggestNames } from '../model/field-names.js';
 import type { ClassPolicy, Policies, Policy } from '../model/policy.js';
 import type { Where } from '../model/where.js';
-import { AccessRights } from '../rights/access-rights.js';
-import type { ClassOperation, ReadOperation } from '../rights/class-permissions.js';
+import { AccessRights, type ClassOperation, type ReadOperation } from '../rights/class-permissions.js';
 import { DeclaredScope } from './declared-scope.js';
 
 const FILTER_SITES: Record<ReachSite, ClassFilterSite> = {

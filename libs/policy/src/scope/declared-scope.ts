@@ -12,8 +12,12 @@ import {
   refusals,
   Refused,
 } from '#core';
-import { type BindingIssue, type MissingColumn, missingColumns } from '../compile/bind-class.js';
-import type { BoundPolicy } from '../compile/bind-policy.js';
+import {
+  type BindingIssue,
+  type MissingColumn,
+  missingColumns,
+  type BoundPolicy,
+} from '../compile/bind-policy.js';
 import { defaultHiding, HIDDEN_BY_DEFAULT } from '../compile/compile-policy.js';
 import { maskedColumns } from '../masking/column-masks.js';
 import { withheldNames, type WithheldNames } from '../masking/withheld-objects.js';
