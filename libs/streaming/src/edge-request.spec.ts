@@ -5,7 +5,7 @@ import { Agent, compileAgentDefinition } from '#core';
 import { EdgeRequest, notificationsOf } from './edge-request.js';
 import type { Message, ProtocolSession } from './message.js';
 import type { Wire } from './sessions/wire.js';
-import type { ResponseStream } from './sse/response-stream.js';
+import type { ResponseStream } from './sse/event-stream.js';
 
 const NOVEMBER: ProtocolSession = {
   era: 'legacy',

@@ -20,8 +20,7 @@ import { type JsonObject, type KernelReply, LOG_LEVEL_KEY, member, RPC, Streamed
 import type { MessageEnding, ReceivedMessage } from '#telemetry';
 import type { CheckedMessage, Message, ProtocolSession } from './message.js';
 import type { Wire } from './sessions/wire.js';
-import { notification } from './sse/event-stream.js';
-import { progressTokenOf, type ResponseStream } from './sse/response-stream.js';
+import { notification, progressTokenOf, type ResponseStream } from './sse/event-stream.js';
 
 /** What an edge knows about a message besides its caller. */
 export interface EdgeRequestOptions {

@@ -12,7 +12,7 @@ import type { StepUp } from '#auth';
 import { EdgeRequest, endingOf, FAILED, measuredMessage } from '../edge-request.js';
 import { chooseResponseStream, eventStream, isFull } from '../sse/choose-stream.js';
 import { OpenAnswer } from '../sse/open-streams.js';
-import { type ResponseStream, jsonOf } from '../sse/response-stream.js';
+import { type ResponseStream, jsonOf } from '../sse/event-stream.js';
 import { credentialsOf, unauthorized, insufficientScope, takeSilently } from './caller-checks.js';
 import type { EdgeDependencies } from './edge-dependencies.js';
 import { type HttpExchange, type RequestCheck, type CheckVerdict, headerText } from './http-exchange.js';

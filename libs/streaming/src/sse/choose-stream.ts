@@ -3,14 +3,14 @@ import type { EdgeDependencies } from '../http/edge-dependencies.js';
 import type { HttpExchange } from '../http/http-exchange.js';
 import { serverBusy } from '../http/refusals.js';
 import { type Reply, isNotification } from '../message.js';
-import { EventStream } from './event-stream.js';
 import {
+  EventStream,
   type ResponseStream,
   Heartbeat,
   ImmediateStream,
   LateStream,
   progressTokenOf,
-} from './response-stream.js';
+} from './event-stream.js';
 import { ResumableStream } from './resumable-stream.js';
 
 /** The first revision that is not frozen: its streams can be resumed and have only comments as heartbeats. */

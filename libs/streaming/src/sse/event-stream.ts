@@ -1,6 +1,9 @@
 import type { ServerResponse } from 'node:http';
-import type { JsonObject } from '#dispatcher';
+import { randomUUID } from 'node:crypto';
+import type { Observable, Subscription } from 'rxjs';
+import { type JsonObject, member } from '#dispatcher';
 import type { UnreadAnswers } from '../http/client-memory.js';
+import type { Reply } from '../message.js';
 
 /** One event name for everything: clients drop events of names they do not know. */
 export function messageFrame(json: string): string {
@@ -133,5 +136,219 @@ export class EventStream {
     if (response.writableEnded || response.destroyed) return;
     response.end();
     this.unread.wrote(response);
+  }
+}
+
+const PROGRESS = 'notifications/progress';
+/** The first revision that receives only comments where the client requested no progress. */
+const COMMENTS = '2025-11-25';
+/**
+ * The fraction of a tool's own unit that a second counts for: the progress of a heartbeat stays below what a tool reports.
+ */
+const SECOND = 1e-6;
+
+/** The token under which a client requested progress. */
+export function progressTokenOf(params: unknown): string | number | undefined {
+  const token = member(member(params, '_meta'), 'progressToken');
+  return typeof token === 'string' || typeof token === 'number' ? token : undefined;
+}
+
+/** The next message while the call reports nothing: a notification, a comment, or nothing. */
+export type Beat = JsonObject | 'comment' | null;
+
+/**
+ * The heartbeats of one call, until its tool reports for the first time. A client that sent a token receives them under it,
+ * in every revision, so that it does not treat a slow and silent tool as lost. Without a token the revisions up to 2025-06-18
+ * receive seconds under a generated token, later ones a comment.
+ */
+export class Heartbeat {
+  private readonly begun = performance.now();
+  private readonly late: boolean;
+  private ownToken: string | undefined;
+  private last = -Infinity;
+  private reported = false;
+
+  /** @param token the client's */
+  constructor(
+    private readonly token: string | number | undefined,
+    version: string,
+  ) {
+    this.late = version >= COMMENTS;
+  }
+
+  /** Whether a client expects them under its own token. */
+  get isAskedFor(): boolean {
+    return this.token !== undefined;
+  }
+
+  /** @param now milliseconds of the monotonic clock */
+  next(now: number): Beat {
+    if (this.reported || (this.token === undefined && this.late)) return this.late ? 'comment' : null;
+    const seconds = ((now - this.begun) / 1000).toFixed(1);
+    const progress =
+      this.token === undefined ? Number(seconds) : Number((Number(seconds) * SECOND).toFixed(7));
+    // A token's progress increases: heartbeats closer than its resolution would repeat themselves.
+    if (progress <= this.last) return this.late ? 'comment' : null;
+    this.last = progress;
+    if (this.token !== undefined)
+      return notification(PROGRESS, {
+        progressToken: this.token,
+        progress,
+        message: `running for ${seconds} s`,
+      });
+    // Seconds and units of work are different scales, so they never share a token.
+    this.ownToken ??= `parley:heartbeat:${randomUUID()}`;
+    return notification(PROGRESS, { progressToken: this.ownToken, progress });
+  }
+
+  /**
+   * Called for every message beside the answer: the first report of the tool ends the heartbeats. A report that is not above
+   * the last heartbeat, such as a report of 0, is raised above it, because the progress of a token must increase.
+   */
+  passing(message: JsonObject): JsonObject {
+    if (message.method !== PROGRESS) return message;
+    this.reported = true;
+    const progress = member(message.params, 'progress');
+    if (this.token === undefined || typeof progress !== 'number') return message;
+    if (progress > this.last) {
+      this.last = progress;
+      return message;
+    }
+    // Doubles cannot represent such a small increment beside a large number; there the message is sent unchanged.
+    this.last = Math.max(Number((this.last + SECOND / 10).toFixed(7)), this.last);
+    return { ...message, params: { ...(message.params as JsonObject), progress: this.last } };
+  }
+}
+
+/** The stream of an answer, open already or opened by the first message before the answer. */
+export interface ResponseStream {
+  /** Whether requests to the client may go beside the answer. */
+  readonly carriesRequests: boolean;
+  /** Sends a message beside the answer. @returns false when no stream carried it */
+  send(message: JsonObject): boolean;
+  /** Sends the answer; nothing follows it. */
+  finish(answer: Reply): void;
+  /** The call was cancelled by its client in a revision that then expects no answer. */
+  drop(): void;
+  /** The client disconnected. @returns whether the call continues without it */
+  left(): boolean;
+  /** Ends the stream while the call continues; only where the client can reconnect for the rest. */
+  readonly endStream?: () => void;
+}
+
+/** The JSON text of an answer. */
+export function jsonOf({ body, tail }: Reply): string {
+  return tail ? body + tail.toString('utf8') : body;
+}
+
+export interface ImmediateStreamOptions {
+  readonly keepAlives: KeepAlives;
+  /** Notices about changed lists, as JSON. */
+  readonly listChanges: Observable<string>;
+  readonly heartbeat: Heartbeat;
+}
+
+/** An answer that is a stream from the start, as every answer of the older revisions whose client accepts events. */
+export class ImmediateStream implements ResponseStream {
+  readonly carriesRequests = true;
+
+  private readonly changes: Subscription;
+
+  constructor(
+    private readonly stream: EventStream,
+    private readonly dependencies: ImmediateStreamOptions,
+  ) {
+    this.changes = dependencies.listChanges.subscribe((json) => this.stream.write(messageFrame(json)));
+    dependencies.keepAlives.add(this);
+  }
+
+  beat(now: number): void {
+    const beat = this.dependencies.heartbeat.next(now);
+    if (beat !== null)
+      this.stream.write(beat === 'comment' ? KEEP_ALIVE : messageFrame(JSON.stringify(beat)));
+  }
+
+  send(message: JsonObject): boolean {
+    return this.stream.write(messageFrame(JSON.stringify(this.dependencies.heartbeat.passing(message))));
+  }
+
+  finish(answer: Reply): void {
+    this.quiet();
+    // An answer that must name a session in its headers is sent before there are any heartbeats.
+    this.stream.open(answer.headers);
+    this.stream.write(messageFrame(jsonOf(answer)));
+    this.stream.end();
+  }
+
+  drop(): void {
+    this.quiet();
+    this.stream.end();
+  }
+
+  left(): boolean {
+    this.quiet();
+    return false;
+  }
+
+  private quiet(): void {
+    this.dependencies.keepAlives.remove(this);
+    this.changes.unsubscribe();
+  }
+}
+
+/** An answer that becomes a stream with the first message before it: the form of the stateless revisions. */
+export class LateStream implements ResponseStream {
+  /** In these revisions client requests are part of the result. */
+  readonly carriesRequests = false;
+  private streaming = false;
+
+  /** @param whole sends the answer as one JSON body. @param heartbeat of the call */
+  constructor(
+    private readonly stream: EventStream,
+    private readonly keepAlives: KeepAlives,
+    private readonly whole: (answer: Reply) => void,
+    private readonly heartbeat: Heartbeat,
+  ) {
+    // A client that requested progress receives heartbeats of a silent tool too: the first opens the stream.
+    if (heartbeat.isAskedFor) keepAlives.add(this);
+  }
+
+  beat(now: number): void {
+    const beat = this.heartbeat.next(now);
+    if (beat === null || beat === 'comment') {
+      if (this.streaming) this.stream.write(KEEP_ALIVE);
+      return;
+    }
+    this.begin();
+    this.stream.write(messageFrame(JSON.stringify(beat)));
+  }
+
+  send(message: JsonObject): boolean {
+    this.begin();
+    return this.stream.write(messageFrame(JSON.stringify(this.heartbeat.passing(message))));
+  }
+
+  private begin(): void {
+    if (this.streaming) return;
+    this.streaming = true;
+    this.stream.open();
+    this.keepAlives.add(this);
+  }
+
+  finish(answer: Reply): void {
+    this.keepAlives.remove(this);
+    if (!this.streaming) return this.whole(answer);
+    this.stream.write(messageFrame(jsonOf(answer)));
+    this.stream.end();
+  }
+
+  drop(): void {
+    this.keepAlives.remove(this);
+    this.stream.end();
+  }
+
+  left(): boolean {
+    this.keepAlives.remove(this);
+    return false;
   }
 }

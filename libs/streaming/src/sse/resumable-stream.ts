@@ -12,9 +12,11 @@ import {
   type KeepAlives,
   messageFrame,
   primingFrame,
+  type ResponseStream,
+  type Heartbeat,
+  jsonOf,
 } from './event-stream.js';
 import type { OpenStream } from './open-streams.js';
-import { type ResponseStream, type Heartbeat, jsonOf } from './response-stream.js';
 
 /** A stream that is written here, for a call that runs here. */
 export interface WrittenStream {

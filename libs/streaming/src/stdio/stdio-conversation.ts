@@ -28,8 +28,7 @@ import {
   type CheckedMessage,
 } from '../message.js';
 import type { Wire } from '../sessions/wire.js';
-import { notification } from '../sse/event-stream.js';
-import { type ResponseStream, jsonOf } from '../sse/response-stream.js';
+import { notification, type ResponseStream, jsonOf } from '../sse/event-stream.js';
 import type { LineWriter } from './lines.js';
 
 /** The pipe that all answers are written to. */
