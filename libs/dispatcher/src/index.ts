@@ -8,11 +8,10 @@ export {
 export { FilterNames } from './agents/filter-names.js';
 export { MetadataAudit, type AuditedMetadata } from './agents/metadata-audit.js';
 export { SubAgents } from './agents/sub-agents.js';
-export * from './json-rpc.js';
+export * from './protocol.js';
 export type { WireRequest } from './client-requests/question-wire.js';
 export { type AskedSoFar, processSecret, SealedText, StateKeys } from './client-requests/request-state.js';
 export * from './dispatcher.module.js';
-export * from './protocol-versions.js';
 export * from './methods/parameter-headers.js';
 export * from './kernel.js';
 export { MethodTable } from './method-table.js';

@@ -9,7 +9,7 @@ import {
   smallTool,
   SmallToolRunner,
 } from './contracts/kernel-under-test.js';
-import { LEGACY_VERSIONS } from './protocol-versions.js';
+import { LEGACY_VERSIONS } from './protocol.js';
 
 const { ask } = kernelUnderTest();
 const error = (code: number, message: string, status = 200) => ({ error: { code, message }, status });

@@ -11,8 +11,10 @@ import {
 import { ToolRunner } from '#tools';
 import { KERNEL_OPTIONS, type KernelOptions, MethodTable } from './method-table.js';
 import type { Method } from './methods/method.js';
-import { type Dialect, dialectOf, FALLBACK_VERSION } from './protocol-versions.js';
 import {
+  type Dialect,
+  dialectOf,
+  FALLBACK_VERSION,
   faultLine,
   type WarningLog,
   isJsonObject,
@@ -29,7 +31,7 @@ import {
   ProtocolFault,
   RPC,
   LOG_LEVEL_KEY,
-} from './json-rpc.js';
+} from './protocol.js';
 
 const NOTIFICATION = 'notifications/';
 const NO_MEMBERS: JsonObject = Object.freeze({});

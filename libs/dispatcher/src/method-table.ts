@@ -17,7 +17,7 @@ import { PromptRegistry } from './prompts/prompt-registry.js';
 import { ReadAccounts, RecordsSource } from './reads/read-accounts.js';
 import { ResourceRegistry } from './resources/resource-registry.js';
 import { TaskMethods, TaskStore } from './tasks/task-store.js';
-import { type CacheHint, ResultEnvelope, type WarningLog } from './json-rpc.js';
+import { type CacheHint, ResultEnvelope, type WarningLog } from './protocol.js';
 
 export interface KernelOptions {
   /** The product version, which clients receive. */

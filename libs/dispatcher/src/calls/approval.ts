@@ -3,7 +3,7 @@ import { auditedArgumentNames } from '#audit';
 import type { GovernedWrites, JudgedWrite, ParseRow, ProposedWrite } from '#data';
 import { fieldsOf, type ToolCall, type ToolDefinition, type ToolHandler } from '#tools';
 import type { ToolRun } from './tool-run.js';
-import { canonicalJson, digestOf, isJsonObject, type JsonObject, member } from '../json-rpc.js';
+import { canonicalJson, digestOf, isJsonObject, type JsonObject, member } from '../protocol.js';
 
 /** What an approver decides on. */
 export interface ApprovalPreview {

@@ -22,7 +22,7 @@ import { textBytes, type ToolOutcome } from '#tools';
 import { InputRequired } from '../client-requests/client-requests.js';
 import { ToolCallbacks } from './tool-callbacks.js';
 import { type CallNotes, ContinuesAsTask } from './tool-run.js';
-import { ProtocolFault, RPC } from '../json-rpc.js';
+import { ProtocolFault, RPC } from '../protocol.js';
 
 export interface FinishedRun {
   readonly tool: string;

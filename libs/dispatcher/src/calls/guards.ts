@@ -22,7 +22,7 @@ import {
 import { Approver, type DecisionGround, previewOf } from './approval.js';
 import { DataBudgets } from './data-budgets.js';
 import { type Awaitable, type Guard, type ToolRun, beginsTask, ContinuesAsTask } from './tool-run.js';
-import { tasksNotDeclared } from '../protocol-versions.js';
+import { tasksNotDeclared } from '../protocol.js';
 
 /** Consumes one call of the principal's rate limit. */
 @Injectable()

@@ -20,8 +20,15 @@ import {
   type WireRequest,
 } from './question-wire.js';
 import type { AskedSoFar, OpenedState } from './request-state.js';
-import type { Dialect } from '../protocol-versions.js';
-import { digestOf, type JsonObject, member, invalidParams, ProtocolFault, RPC } from '../json-rpc.js';
+import {
+  type Dialect,
+  digestOf,
+  type JsonObject,
+  member,
+  invalidParams,
+  ProtocolFault,
+  RPC,
+} from '../protocol.js';
 
 /**
  * Ends a run whose client requests must be answered first. It is not a failure and is not logged: the kernel converts

@@ -13,7 +13,7 @@ import {
   SmallToolRunner,
   succeeded,
 } from '../contracts/kernel-under-test.js';
-import type { KernelReply } from '../json-rpc.js';
+import type { KernelReply } from '../protocol.js';
 
 const form = (message: string, field = 'name'): FormQuestion => ({
   kind: 'form',

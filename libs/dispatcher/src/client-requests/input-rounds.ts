@@ -10,7 +10,7 @@ import {
   type StateSubject,
 } from './request-state.js';
 import type { Handled, MethodHandler, MethodRequest } from '../methods/method.js';
-import { digestOf, isJsonObject, type JsonObject, invalidParams } from '../json-rpc.js';
+import { digestOf, isJsonObject, type JsonObject, invalidParams } from '../protocol.js';
 
 /** Maximum number of rounds of one call: it ends a tool that never stops sending client requests. */
 const MAX_ROUNDS = 32;

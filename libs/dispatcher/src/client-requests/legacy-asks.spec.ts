@@ -10,8 +10,7 @@ import {
 } from '#core';
 import { LegacyAsks } from './client-requests.js';
 import { smallAgent } from '../contracts/kernel-under-test.js';
-import { dialectOf } from '../protocol-versions.js';
-import { isJsonObject, type JsonObject } from '../json-rpc.js';
+import { dialectOf, isJsonObject, type JsonObject } from '../protocol.js';
 
 /** A client link in the same process that answers with the values of a test. */
 class LinkInProcess implements ClientLink {

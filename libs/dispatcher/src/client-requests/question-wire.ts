@@ -2,8 +2,7 @@ import type * as AjvPackage from 'ajv';
 import type { Ajv, ValidateFunction } from 'ajv';
 import { createRequire } from 'node:module';
 import type { ClientAnswerTo, ClientQuestion, FormAnswer } from '#core';
-import type { Dialect } from '../protocol-versions.js';
-import { isJsonObject, type JsonObject, member } from '../json-rpc.js';
+import { type Dialect, isJsonObject, type JsonObject, member } from '../protocol.js';
 
 /** A question as a JSON-RPC request without its envelope. */
 export interface WireRequest {

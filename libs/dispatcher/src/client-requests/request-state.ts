@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes, randomUUID } from 'node:crypto';
 import { SharedState, steadyClock } from '#state';
-import { canonicalJson, isJsonObject } from '../json-rpc.js';
+import { canonicalJson, isJsonObject } from '../protocol.js';
 
 /** The call that a state belongs to. A state sealed for any other value cannot be opened. */
 export interface StateSubject {

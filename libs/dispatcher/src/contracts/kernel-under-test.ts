@@ -24,7 +24,7 @@ import {
 } from '../methods/subscription-methods.js';
 import { PromptRegistry } from '../prompts/prompt-registry.js';
 import { ResourceRegistry } from '../resources/resource-registry.js';
-import { type KernelReply, invalidParams } from '../json-rpc.js';
+import { type KernelReply, invalidParams } from '../protocol.js';
 
 export interface SmallClass {
   readonly fields: Readonly<Record<string, FieldSchema>>;

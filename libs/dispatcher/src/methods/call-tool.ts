@@ -12,16 +12,17 @@ import type { ContentBlock, ToolOutcome, ToolRunner } from '#tools';
 import type { ToolCatalogue } from './list-tools.js';
 import type { MethodRequest } from './method.js';
 import { checkParameterHeaders } from './parameter-headers.js';
-import { type Dialect, declaresTasks } from '../protocol-versions.js';
-import { createdTask, type TaskStore } from '../tasks/task-store.js';
 import {
+  type Dialect,
+  declaresTasks,
   isJsonObject,
   type JsonObject,
   RequestFailure,
   invalidParams,
   RPC,
   WrittenResult,
-} from '../json-rpc.js';
+} from '../protocol.js';
+import { createdTask, type TaskStore } from '../tasks/task-store.js';
 import { ContinuesAsTask } from '../calls/tool-run.js';
 
 /** Refusals of gates that do not depend on the tool: a caller over its limit receives this refusal for any tool. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ContentBlock } from '#tools';
 import { blockIn } from './call-tool.js';
-import { dialectOf } from '../protocol-versions.js';
+import { dialectOf } from '../protocol.js';
 
 const audio: ContentBlock = { type: 'audio', data: 'AA==', mimeType: 'audio/wav' };
 const link: ContentBlock = { type: 'resource_link', uri: 'note://a', name: 'a' };

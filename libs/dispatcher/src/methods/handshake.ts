@@ -8,10 +8,12 @@ import {
   MODERN_VERSIONS,
   TASKS_EXTENSION,
   VIEWS_EXTENSION,
-} from '../protocol-versions.js';
+  type JsonObject,
+  type ServerInfo,
+  invalidParams,
+} from '../protocol.js';
 import type { ResourceRegistry } from '../resources/resource-registry.js';
 import type { TaskStore } from '../tasks/task-store.js';
-import { type JsonObject, type ServerInfo, invalidParams } from '../json-rpc.js';
 
 export interface HandshakeParts {
   readonly serverInfo: ServerInfo;

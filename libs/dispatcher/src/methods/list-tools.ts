@@ -1,14 +1,15 @@
 import type { AgentShape, RequestContext } from '#core';
 import type { ToolDefinition, ToolRunner } from '#tools';
 import { type MethodRequest, pageOf } from './method.js';
-import { type Dialect, showsViews } from '../protocol-versions.js';
 import {
+  type Dialect,
+  showsViews,
   type JsonObject,
   type CacheHint,
   PreparedResult,
   type ResultEnvelope,
   invalidParams,
-} from '../json-rpc.js';
+} from '../protocol.js';
 
 /** `tools/list`: the tools that this agent may call, and no others. */
 export class ListTools {

@@ -1,7 +1,8 @@
 import type { RequestContext } from '#core';
 import type { InputRound } from '../client-requests/client-requests.js';
-import type { Dialect, LegacyVersion } from '../protocol-versions.js';
 import {
+  type Dialect,
+  type LegacyVersion,
   type JsonObject,
   type CacheHint,
   type PreparedResult,
@@ -9,7 +10,7 @@ import {
   type StreamedResult,
   type WrittenResult,
   invalidParams,
-} from '../json-rpc.js';
+} from '../protocol.js';
 
 export interface MethodRequest {
   readonly params: JsonObject;

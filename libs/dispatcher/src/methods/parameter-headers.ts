@@ -1,6 +1,6 @@
 import type { RequestContext } from '#core';
 import type { ToolDefinition } from '#tools';
-import { isJsonObject, type JsonObject, member, headerMismatch } from '../json-rpc.js';
+import { isJsonObject, type JsonObject, member, headerMismatch } from '../protocol.js';
 
 /** A parameter whose schema requires a `Mcp-Param-<header>` copy, by `x-mcp-header`. */
 interface MirroredParameter {

@@ -20,7 +20,7 @@ import {
   exceedsResponseLimit,
   MAX_RESPONSE_BYTES,
   invalidParams,
-} from '../json-rpc.js';
+} from '../protocol.js';
 
 function describe(prompt: Prompt): JsonObject {
   return {

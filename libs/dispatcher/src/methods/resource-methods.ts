@@ -12,10 +12,8 @@ import type { EmbeddedResource, ToolRunner } from '#tools';
 import type { RecordsSource } from '../reads/read-accounts.js';
 import type { CatalogueEntry, ToolCatalogue } from './list-tools.js';
 import { type MethodRequest, pageOf } from './method.js';
-import type { Dialect } from '../protocol-versions.js';
-import type { ReadAccounts } from '../reads/read-accounts.js';
-import type { ResourceCall, ResourceRegistry, ResourceTemplate } from '../resources/resource-registry.js';
 import {
+  type Dialect,
   type JsonObject,
   member,
   exceedsResponseLimit,
@@ -23,7 +21,9 @@ import {
   invalidParams,
   ProtocolFault,
   RPC,
-} from '../json-rpc.js';
+} from '../protocol.js';
+import type { ReadAccounts } from '../reads/read-accounts.js';
+import type { ResourceCall, ResourceRegistry, ResourceTemplate } from '../resources/resource-registry.js';
 
 const MIME_TYPE = 'application/json';
 

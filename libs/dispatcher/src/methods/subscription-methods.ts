@@ -12,7 +12,7 @@ import {
   ProtocolFault,
   RPC,
   SUBSCRIPTION_ID_KEY,
-} from '../json-rpc.js';
+} from '../protocol.js';
 
 export interface ListenParts {
   readonly subscriptions: ResourceSubscriptions | undefined;

@@ -9,7 +9,7 @@ import {
   SmallSubscriptions,
 } from '../contracts/kernel-under-test.js';
 import { ListChanges, type ListKind } from './subscription-methods.js';
-import { type Notification, StreamedResult } from '../json-rpc.js';
+import { type Notification, StreamedResult } from '../protocol.js';
 
 class Lists extends ListChanges {
   readonly kinds = new Set<ListKind>(['tools']);

@@ -1,7 +1,7 @@
 import type { AskingCall } from '#core';
 import type { GovernedRecords } from '#data';
 import type { ContentBlock } from '#tools';
-import { invalidParams } from '../json-rpc.js';
+import { invalidParams } from '../protocol.js';
 
 /** The completions of an argument. */
 export type ArgumentCompletion =

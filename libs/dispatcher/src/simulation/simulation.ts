@@ -17,7 +17,7 @@ import {
   type RecordingStore,
   type StoreCommand,
 } from './recording-store.js';
-import { isJsonObject, member } from '../json-rpc.js';
+import { isJsonObject, member } from '../protocol.js';
 
 /** The outcome that a call would have, and the decisions behind it. */
 export interface Rehearsal {

@@ -13,16 +13,16 @@ import { InputRound, ModernAsks, type UseOnce } from '../client-requests/client-
 import type { WireRequest } from '../client-requests/question-wire.js';
 import type { AskedSoFar } from '../client-requests/request-state.js';
 import { toolResult } from '../methods/call-tool.js';
-import { dialectOf } from '../protocol-versions.js';
-import type { TaskOwner } from './task-store.js';
 import {
+  dialectOf,
   faultLine,
   type WarningLog,
   type JsonObject,
   type RpcError,
   ProtocolFault,
   RPC,
-} from '../json-rpc.js';
+} from '../protocol.js';
+import type { TaskOwner } from './task-store.js';
 
 /** One run of a call that continues as a task. */
 export interface BackgroundRun {

@@ -2,8 +2,9 @@ import type { Agent } from '#core';
 import { questionOf, readAnswer, type WireRequest } from '../client-requests/question-wire.js';
 import type { AskedSoFar } from '../client-requests/request-state.js';
 import type { MethodRequest } from '../methods/method.js';
-import { declaresTasks, tasksNotDeclared } from '../protocol-versions.js';
 import {
+  declaresTasks,
+  tasksNotDeclared,
   isJsonObject,
   type JsonObject,
   member,
@@ -11,7 +12,7 @@ import {
   invalidParams,
   methodNotFound,
   type ProtocolFault,
-} from '../json-rpc.js';
+} from '../protocol.js';
 
 /** The owner of a task: the task does not exist for any other caller. */
 export interface TaskOwner {
