@@ -34,6 +34,6 @@ export type { DatabaseConfig, LiveQueryConfig, ParseConfig } from './sections/st
 export { logSecurityWarnings } from './security-warnings.js';
 export { ConfigVersions, type ConfigVersion, type VersionChange } from './versions/config-versions.js';
 export { ConfigWatch } from './versions/config-watch.js';
-export { mustReturn } from './versions/must-return.js';
-export { NEEDS_RESTART } from './versions/needs-restart.js';
+export { mustReturn } from './versions/version-effects.js';
+export { NEEDS_RESTART } from './versions/version-effects.js';
 export { Reloader } from './versions/reloader.js';

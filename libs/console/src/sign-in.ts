@@ -1,5 +1,6 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { IncomingMessage } from 'node:http';
+import { Matches, ValidateIf } from 'class-validator';
 import type { Agent, RateLimiter } from '#core';
 import { SharedState } from '#state';
 import { NotServed, remoteNetwork, trustedHeaders } from '#streaming';
@@ -18,7 +19,6 @@ import {
   presentedCookie,
   setCookie,
 } from './operator-sessions.js';
-import type { SignInBody } from './sign-in-body.js';
 
 /** Limit of sign-in attempts per remote network and minute, successful or not, over all replicas. */
 const SIGN_INS = { limit: 20, window: 60 };
@@ -111,4 +111,20 @@ function credentialOf({ key, session }: SignInBody): CredentialHeaders {
   };
   if (Object.keys(headers).length === 0) throw new NotServed(400, 'a key or a session is needed');
   return headers;
+}
+
+/** Characters and length that a header may have. */
+const CREDENTIAL = /^[\x21-\x7e]{1,4096}$/;
+/** The message does not repeat the credential. */
+const NO_CREDENTIAL = { message: 'this cannot be a credential' };
+
+/** The body of a sign-in: a key or token, a Parse session, or both. */
+export class SignInBody {
+  @ValidateIf(({ key }: SignInBody) => key !== undefined)
+  @Matches(CREDENTIAL, NO_CREDENTIAL)
+  key?: string;
+
+  @ValidateIf(({ session }: SignInBody) => session !== undefined)
+  @Matches(CREDENTIAL, NO_CREDENTIAL)
+  session?: string;
 }

@@ -1,3 +1,4 @@
+import type { Observable } from 'rxjs';
 import {
   type ClassFilters,
   type FilterEntry,
@@ -7,7 +8,7 @@ import {
   parseNameFilter,
   canonicalClassName,
 } from './filters.js';
-import { impersonationLabel, isTier, type Tier } from './agent.js';
+import { impersonationLabel, isTier, type Tier, type Agent } from './agent.js';
 import { type BudgetOptions, compileBudget, type DataBudget } from './data-budget.js';
 import {
   DEFAULT_RATE_LIMIT,
@@ -209,4 +210,16 @@ export function compileAgentDefinition(name: string, options: AgentShapeOptions 
     strictClassFilter: options.strictClassFilter ?? null,
     outer: null,
   });
+}
+
+/** The named agents of the current configuration, which may be reloaded while the process runs. */
+export abstract class CurrentAgents {
+  /** Emits after each new version of the configuration: agents are admitted under it from then on. */
+  abstract readonly changes: Observable<unknown>;
+  /** @returns `undefined` when no such agent is configured now */
+  abstract shapeOf(name: string): AgentShape | undefined;
+  /** Whether this version of the configuration, or an earlier one, created the definition. */
+  abstract knows(shape: AgentShape): boolean;
+  /** The agent as it would be admitted now, for work that outlives a call; null when it would not. */
+  abstract asNow(agent: Agent): Agent | null;
 }

@@ -2,7 +2,6 @@ export * from './agent.js';
 export * from './agent-definition.js';
 export * from './request-context.js';
 export * from './client-requests.js';
-export * from './current-agents.js';
 export * from './data-budget.js';
 export * from './fair-queue.js';
 export * from './filters.js';

@@ -3,7 +3,7 @@ import { oneLine } from '#audit';
 import { ConfigError, type ConfigIssue } from '../config-error.js';
 import type { LoadedConfig } from '../load-config.js';
 import type { ConfigVersions } from './config-versions.js';
-import { needingRestart } from './needs-restart.js';
+import { needingRestart } from './version-effects.js';
 
 export interface ReloaderDependencies {
   readonly versions: ConfigVersions;

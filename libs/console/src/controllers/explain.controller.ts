@@ -1,10 +1,30 @@
 import { Body, Get, HttpCode, Inject, Post, UseInterceptors } from '@nestjs/common';
+import { Transform } from 'class-transformer';
+import { IsObject, IsString, MinLength, ValidateIf } from 'class-validator';
 import type { Rehearsal } from '#dispatcher';
 import { JsonBodyInterceptor, NotServed, validated } from '#streaming';
 import { CurrentOperator, OperatorController } from '../console.guards.js';
 import { type Operator, OperatorNotes } from '../operator-gate.js';
 import { type SimulationCatalogue, SimulationsBusy, SimulationService } from '../simulation-service.js';
-import { ExplainBody } from './explain-body.js';
+
+/** The body of a request that simulates a call. */
+export class ExplainBody {
+  @MinLength(1, { message: 'agent must be a name' })
+  agent!: string;
+
+  @MinLength(1, { message: 'tool must be a name' })
+  tool!: string;
+
+  /** As sent: the class is not the place for the arguments of tools. */
+  @Transform(({ obj }) => (obj as ExplainBody).args)
+  @IsObject({ message: 'args must be a JSON object' })
+  args!: Readonly<Record<string, unknown>>;
+
+  /** Id of the user whose session is simulated; empty: none. */
+  @ValidateIf(({ user }: ExplainBody) => user !== undefined)
+  @IsString({ message: 'user must be the id of a user' })
+  user?: string;
+}
 
 /** Explains what an agent may do by simulating a call. Nothing is executed and nothing is sent to the database. */
 @OperatorController('console/api')

@@ -24,8 +24,7 @@ import {
 } from '../console.guards.js';
 import type { Operator } from '../operator-gate.js';
 import { setCookie } from '../operator-sessions.js';
-import { SignIn } from '../sign-in.js';
-import { SignInBody } from '../sign-in-body.js';
+import { SignIn, SignInBody } from '../sign-in.js';
 
 /** Limits attempts to sign in, before their bodies are read. */
 @Injectable()

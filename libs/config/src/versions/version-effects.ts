@@ -1,7 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { Agent } from '#core';
 import type { AuthRuleConfig } from '../sections/auth.js';
 import type { ParleyConfig } from '../config.js';
 import type { ConfigIssue } from '../config-error.js';
+import type { VersionChange } from './config-versions.js';
 
 export const NEEDS_RESTART = 'has changed, which needs a restart';
 
@@ -37,4 +39,19 @@ function changed(before: Section, after: Section, prefix: string): ConfigIssue[]
       ? changed(one, other, `${path}.`)
       : [{ path, message: NEEDS_RESTART }];
   });
+}
+
+/**
+ * The agents whose streams a new version of the configuration ends: those whose declaration, or the rules of
+ * authentication, changed. Their clients reconnect and are authenticated again. A change of the policy ends no stream,
+ * because rights are checked at each request.
+ */
+export function mustReturn({ before, now }: VersionChange): (agent: Agent) => boolean {
+  if (!isDeepStrictEqual(before.config.auth, now.config.auth)) return () => true;
+  const changed = new Set(
+    Object.keys(before.config.agents).filter(
+      (name) => !isDeepStrictEqual(before.config.agents[name], now.config.agents[name]),
+    ),
+  );
+  return ({ shape }) => changed.has(shape.name);
 }
