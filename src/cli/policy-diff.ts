@@ -1,4 +1,4 @@
-import { type AgentShape, DEFAULT_FILTER, type FilterConstraint } from '#core';
+import { type AgentDefinition, DEFAULT_FILTER, type FilterConstraint } from '#core';
 import { oneLine } from '#audit';
 import type { LoadedConfig } from '#config';
 import { ClassSchemas, SchemaCatalogue } from '#data';
@@ -233,7 +233,7 @@ function namesOf({
   ];
 }
 
-function filtersOf({ filters }: AgentShape): (readonly [string, FilterConstraint])[] {
+function filtersOf({ filters }: AgentDefinition): (readonly [string, FilterConstraint])[] {
   return [...filters].flatMap(([className, entry]) =>
     typeof entry === 'function' ? [] : [[className, entry] as const],
   );

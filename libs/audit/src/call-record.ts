@@ -1,4 +1,11 @@
-import { type Agent, type AgentShape, assumedName, authType, type NameFilter, type Refusal } from '#core';
+import {
+  type Agent,
+  type AgentDefinition,
+  assumedName,
+  authType,
+  type NameFilter,
+  type Refusal,
+} from '#core';
 import type { AuditedAgent, AuditedLimits, AuditRecord, EmbeddingSpend } from './audit-record.js';
 import type { ArgumentDigest } from './chain/canonical-json.js';
 
@@ -147,7 +154,7 @@ export function auditedArgumentNames(args: unknown): string[] {
 /** Replaces the field names of a filter that is a function: they are known only per call. */
 const ASKED_PER_CALL = '(function)';
 
-const known = new WeakMap<AgentShape, AuditedLimits>();
+const known = new WeakMap<AgentDefinition, AuditedLimits>();
 
 export function auditedAgent(agent: Agent): AuditedAgent {
   const described: Draft<AuditedAgent> = {};
@@ -174,13 +181,13 @@ function describeAgent(record: Draft<AuditedAgent>, agent: Agent): void {
   Object.assign(record, auditedLimits(shape));
 }
 
-function auditedLimits(shape: AgentShape): AuditedLimits {
+function auditedLimits(shape: AgentDefinition): AuditedLimits {
   let limits = known.get(shape);
   if (!limits) known.set(shape, (limits = Object.freeze(limitsOf(shape))));
   return limits;
 }
 
-function limitsOf(shape: AgentShape): AuditedLimits {
+function limitsOf(shape: AgentDefinition): AuditedLimits {
   const filters = filteredFields(shape);
   return {
     ...lists('classes', shape.classes),
@@ -198,9 +205,9 @@ function lists(option: string, { only, except }: NameFilter): Record<string, rea
 }
 
 /** The fields that an agent's row filters constrain, by class; null without filters. */
-export function filteredFields(shape: AgentShape): Readonly<Record<string, readonly string[]>> | null {
+export function filteredFields(shape: AgentDefinition): Readonly<Record<string, readonly string[]>> | null {
   const fields = new Map<string, Set<string>>();
-  for (let level: AgentShape | null = shape; level; level = level.outer) {
+  for (let level: AgentDefinition | null = shape; level; level = level.outer) {
     for (const [className, entry] of level.filters) {
       const names = fields.get(className) ?? new Set<string>();
       for (const name of typeof entry === 'function' ? [ASKED_PER_CALL] : Object.keys(entry)) names.add(name);

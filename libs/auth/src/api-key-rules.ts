@@ -1,5 +1,5 @@
 import { createHash, hash, timingSafeEqual } from 'node:crypto';
-import { Agent, type AgentShape, type Identity } from '#core';
+import { Agent, type AgentDefinition, type Identity } from '#core';
 import { AuthRule } from './authenticator.js';
 import { type Credentials, presentedKey, remoteNetwork } from './credentials.js';
 import { isKeyOf, type KeyHash, parseKeyHash, slowComparisons } from './key-hash.js';
@@ -13,7 +13,7 @@ export class ApiKeyRule extends AuthRule {
 
   constructor(
     key: string,
-    private readonly shape: AgentShape,
+    private readonly shape: AgentDefinition,
     private readonly identity: Identity,
   ) {
     super();
@@ -42,7 +42,7 @@ export class HashedKeyRule extends AuthRule {
   /** @throws TypeError when the text is not a key hash */
   constructor(
     hash: string,
-    private readonly shape: AgentShape,
+    private readonly shape: AgentDefinition,
     private readonly identity: Identity,
   ) {
     super();

@@ -1,4 +1,4 @@
-import { Agent, type AgentShape, type Identity } from '#core';
+import { Agent, type AgentDefinition, type Identity } from '#core';
 import { AuthRule } from './authenticator.js';
 import {
   type Credentials,
@@ -12,7 +12,7 @@ import {
 export class AnonymousRule extends AuthRule {
   /** @param otherCredentials additional header names that other rules treat as credentials */
   constructor(
-    private readonly shape: AgentShape,
+    private readonly shape: AgentDefinition,
     private readonly identity: Identity,
     private readonly otherCredentials: readonly string[] = [],
   ) {
@@ -55,7 +55,7 @@ export class ClientCertificateRule extends AuthRule {
   /** @throws TypeError naming the proxy that is not an address */
   constructor(
     private readonly options: ClientCertificateOptions,
-    private readonly shape: AgentShape,
+    private readonly shape: AgentDefinition,
     private readonly identity: Identity,
   ) {
     super();

@@ -1,4 +1,4 @@
-import { Agent, type AgentShape, type ImpersonationOrder, sessionIdentity, Unauthorized } from '#core';
+import { Agent, type AgentDefinition, type ImpersonationOrder, sessionIdentity, Unauthorized } from '#core';
 import { type Credentials, presentedSession } from './credentials.js';
 import { AuthRule } from './authenticator.js';
 
@@ -26,7 +26,7 @@ async function agentOf(
 /** `X-Parse-Session-Token`: a signed-in user, who reads with that user's rights. */
 export class ParseSessionRule extends AuthRule {
   constructor(
-    private readonly shape: AgentShape,
+    private readonly shape: AgentDefinition,
     private readonly owners: SessionOwners,
   ) {
     super();

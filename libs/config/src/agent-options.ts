@@ -1,4 +1,4 @@
-import { type AgentShapeOptions, compileAgentDefinition } from '#core';
+import { type AgentDefinitionOptions, compileAgentDefinition } from '#core';
 import { constraintIssue } from '#policy';
 import type { ConfigIssue } from './config-error.js';
 import { schemaOf } from './schema/class-schema.js';
@@ -158,7 +158,7 @@ const CHOICE_OF_LIMITS: SchemaNode = {
 };
 
 /** Errors in the options of an agent that its schema does not express, also of a file. */
-export function agentMeaningErrors(options: AgentShapeOptions, path: string): ConfigIssue[] {
+export function agentMeaningErrors(options: AgentDefinitionOptions, path: string): ConfigIssue[] {
   const at = (option: string) => (path === '' ? option : `${path}.${option}`);
   const errors: ConfigIssue[] = [];
   if (options.permission !== undefined && options.permissions !== undefined)
@@ -193,7 +193,7 @@ function assertFits(
   if (errors.length > 0) throw new AgentOptionsError(source, errors);
 }
 
-function assertMeant(source: string, options: AgentShapeOptions, path: string): void {
+function assertMeant(source: string, options: AgentDefinitionOptions, path: string): void {
   const errors = agentMeaningErrors(options, path);
   if (errors.length > 0) throw new AgentOptionsError(source, errors);
 }
@@ -206,7 +206,7 @@ export function assertChoice(source: string, choice: unknown): void {
 /** Within which limits code calls, and as whom. @throws AgentOptionsError listing every error */
 export function assertChoiceOfLimits(source: string, choice: unknown): void {
   assertFits(source, CHOICE_OF_LIMITS, choice);
-  const { agent } = choice as { readonly agent: AgentShapeOptions };
+  const { agent } = choice as { readonly agent: AgentDefinitionOptions };
   assertMeant(source, agent, 'agent');
 }
 
@@ -215,5 +215,5 @@ export function assertSubAgentOptions(source: string, options: unknown): void {
   assertFits(source, SUB_AGENT, options);
   if (!isSection(options)) return;
   const { name: _name, identity: _identity, ...limits } = options;
-  assertMeant(source, limits as AgentShapeOptions, '');
+  assertMeant(source, limits as AgentDefinitionOptions, '');
 }

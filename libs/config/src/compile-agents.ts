@@ -1,6 +1,6 @@
 import {
-  type AgentShape,
-  type AgentShapeOptions,
+  type AgentDefinition,
+  type AgentDefinitionOptions,
   canonicalClassName,
   compileAgentDefinition,
   type Identity,
@@ -18,7 +18,7 @@ import type { ConfigIssue } from './config-error.js';
 import type { AgentConfig } from './sections/agents.js';
 import type { AuthRuleConfig } from './sections/auth.js';
 
-type Filters = NonNullable<AgentShapeOptions['filters']>;
+type Filters = NonNullable<AgentDefinitionOptions['filters']>;
 
 /** Row filters that the application's code gives to named agents, functions of the agent among them. */
 export type DeclaredFilters = Readonly<Record<string, Filters>>;
@@ -34,7 +34,7 @@ export function compileAgents(
   agents: Readonly<Record<string, AgentConfig>>,
   { recursionDepth, filters: declared }: AgentDeclarations,
   errors: ConfigIssue[],
-): Map<string, AgentShape> {
+): Map<string, AgentDefinition> {
   for (const name of Object.keys(declared)) {
     if (!Object.hasOwn(agents, name))
       errors.push({
@@ -43,7 +43,7 @@ export function compileAgents(
         related: ['agents.*'],
       });
   }
-  const definitions = new Map<string, AgentShape>();
+  const definitions = new Map<string, AgentDefinition>();
   for (const [name, agent] of Object.entries(agents)) {
     const { tenantId, llm: _llm, ...options } = withoutIdentity(agent);
     const filters = allFilters(name, options.filters ?? {}, declared[name] ?? {}, errors);
@@ -65,7 +65,7 @@ function namesOf({
   classes,
   strictToolFilter,
   strictClassFilter,
-}: AgentShapeOptions): AgentShapeOptions {
+}: AgentDefinitionOptions): AgentDefinitionOptions {
   return {
     ...(tools !== undefined && { tools }),
     ...(classes !== undefined && { classes }),

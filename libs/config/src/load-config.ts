@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import type { AgentShape } from '#core';
+import type { AgentDefinition } from '#core';
 import {
   type ClassDeclaration,
   compilePolicy,
@@ -54,7 +54,7 @@ export interface LoadedConfig {
   /** That of the file, narrowed by what code declares. */
   readonly policy: Policy;
   /** By name. */
-  readonly agents: ReadonlyMap<string, AgentShape>;
+  readonly agents: ReadonlyMap<string, AgentDefinition>;
   /** By the names of the agents. */
   readonly identities: ReadonlyMap<string, AgentIdentity>;
 }

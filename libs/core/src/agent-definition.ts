@@ -25,7 +25,7 @@ const DEFAULT_RECURSION_DEPTH = 4;
 export type ToolFilterOptions = NameFilterOptions | { readonly profile: 'lean' };
 
 /** The options of a named agent, as written in the configuration (docs/reference/configuration.md#agents). */
-export interface AgentShapeOptions {
+export interface AgentDefinitionOptions {
   /** The highest permission level of its tools. Default `readonly`. */
   readonly permissions?: Tier;
   /** Alternative spelling of `permissions`; both at once are an error. */
@@ -65,7 +65,7 @@ export interface AgentShapeOptions {
 }
 
 /** A named agent of the configuration: its limits, compiled once and shared by every `Agent` with this definition. */
-export interface AgentShape {
+export interface AgentDefinition {
   readonly name: string;
   readonly permissions: Tier;
   readonly tools: NameFilter;
@@ -90,7 +90,7 @@ export interface AgentShape {
   readonly strictToolFilter: boolean | null;
   readonly strictClassFilter: boolean | null;
   /** The definition of the parent of a sub-agent: nothing here permits more than it. */
-  readonly outer: AgentShape | null;
+  readonly outer: AgentDefinition | null;
 }
 
 const LEAN_TOOLS = [
@@ -106,7 +106,7 @@ const PROFILES: Readonly<Record<string, readonly string[]>> = { lean: LEAN_TOOLS
 export const TOOL_PROFILES: readonly string[] = Object.keys(PROFILES);
 
 /** An unknown option is an error: it may have been meant as a limit. */
-const KNOWN_OPTIONS: Readonly<Record<keyof AgentShapeOptions, true>> = {
+const KNOWN_OPTIONS: Readonly<Record<keyof AgentDefinitionOptions, true>> = {
   permissions: true,
   permission: true,
   tools: true,
@@ -127,7 +127,7 @@ const KNOWN_OPTIONS: Readonly<Record<keyof AgentShapeOptions, true>> = {
   strictClassFilter: true,
 };
 
-function assertKnown(options: AgentShapeOptions): void {
+function assertKnown(options: AgentDefinitionOptions): void {
   const unknown = Object.keys(options).find((name) => !Object.hasOwn(KNOWN_OPTIONS, name));
   if (unknown !== undefined)
     throw new TypeError(`${unknown}: unknown option; accepted: ${Object.keys(KNOWN_OPTIONS).join(', ')}`);
@@ -153,7 +153,7 @@ function readRecursionDepth(value: number | undefined): number {
   throw new TypeError('recursionDepth: expected a whole number, zero or more');
 }
 
-function readRate({ rateLimiter, rateLimit, rateWindow }: AgentShapeOptions): RateLimit | null {
+function readRate({ rateLimiter, rateLimit, rateWindow }: AgentDefinitionOptions): RateLimit | null {
   if (rateLimiter) {
     if (typeof rateLimiter.check === 'function') return null;
     throw new TypeError('rateLimiter: expected a check operation');
@@ -168,7 +168,7 @@ function readRate({ rateLimiter, rateLimit, rateWindow }: AgentShapeOptions): Ra
  * The same definition with a rate limiter of `limiters`; an injected limiter stays. Called once, before agents are created
  * from it.
  */
-export function withRateLimiters(shape: AgentShape, limiters: RateLimiters): AgentShape {
+export function withRateLimiters(shape: AgentDefinition, limiters: RateLimiters): AgentDefinition {
   const { rate, name } = shape;
   return Object.freeze({
     ...shape,
@@ -180,7 +180,7 @@ export function withRateLimiters(shape: AgentShape, limiters: RateLimiters): Age
 /**
  * @throws TypeError naming the option when a value is invalid
  */
-export function compileAgentDefinition(name: string, options: AgentShapeOptions = {}): AgentShape {
+export function compileAgentDefinition(name: string, options: AgentDefinitionOptions = {}): AgentDefinition {
   assertKnown(options);
   const permissions = options.permission ?? options.permissions ?? 'readonly';
   if (!isTier(permissions)) {
@@ -217,9 +217,9 @@ export abstract class CurrentAgents {
   /** Emits after each new version of the configuration: agents are admitted under it from then on. */
   abstract readonly changes: Observable<unknown>;
   /** @returns `undefined` when no such agent is configured now */
-  abstract shapeOf(name: string): AgentShape | undefined;
+  abstract shapeOf(name: string): AgentDefinition | undefined;
   /** Whether this version of the configuration, or an earlier one, created the definition. */
-  abstract knows(shape: AgentShape): boolean;
+  abstract knows(shape: AgentDefinition): boolean;
   /** The agent as it would be admitted now, for work that outlives a call; null when it would not. */
   abstract asNow(agent: Agent): Agent | null;
 }

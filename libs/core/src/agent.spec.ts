@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent, tierCovers, TIERS } from './agent.js';
-import { type AgentShapeOptions, compileAgentDefinition } from './agent-definition.js';
+import { type AgentDefinitionOptions, compileAgentDefinition } from './agent-definition.js';
 import { sanitizeCorrelationId } from './request-context.js';
 import { parseNameFilter, canonicalClassName, isClassName, isObjectId } from './filters.js';
 import { ProcessRateLimiter } from './rate-limiter.js';
@@ -81,7 +81,7 @@ describe('an agent shape', () => {
     ['a filter that is no object', { filters: { Post: [] as never } }, /constraint object/],
     ['an unknown tier', { permissions: 'root' as never }, /readonly, write or admin/],
   ])('refuses %s', (_, options, message) => {
-    expect(() => compileAgentDefinition('x', options as AgentShapeOptions)).toThrow(message);
+    expect(() => compileAgentDefinition('x', options as AgentDefinitionOptions)).toThrow(message);
   });
 
   it('judges both spellings of a system class as one', () => {

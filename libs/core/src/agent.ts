@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { AgentShape } from './agent-definition.js';
+import type { AgentDefinition } from './agent-definition.js';
 import { canonicalClassName } from './filters.js';
 
 export interface AgentOptions {
   /** Its definition in the configuration: name, permission level, filters and limits. */
-  readonly shape: AgentShape;
+  readonly shape: AgentDefinition;
   /** The identity whose rights its reads have. */
   readonly identity?: Identity;
   /** The caller's name, stable over requests: the key of limits, budgets and session ownership. */
@@ -37,7 +37,7 @@ export class Agent {
   /** The agent that made it; null: it is no sub-agent. */
   readonly parent: Agent | null;
   /** Its definition in the configuration: name, permission level, filters and limits. */
-  readonly shape: AgentShape;
+  readonly shape: AgentDefinition;
   /** The identity whose rights its reads have. */
   readonly identity: Identity;
   /** The caller's name in limits and audit records. */

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent, type Identity, sessionIdentity, tierCovers, TIERS } from './agent.js';
-import { type AgentShapeOptions, compileAgentDefinition } from './agent-definition.js';
+import { type AgentDefinitionOptions, compileAgentDefinition } from './agent-definition.js';
 import { actingAs } from './request-context.js';
 import { deriveAgent, SubAgentError, type SubAgentOptions } from './sub-agent.js';
 
-const root = (options: AgentShapeOptions = {}, identity?: Identity) =>
+const root = (options: AgentDefinitionOptions = {}, identity?: Identity) =>
   new Agent({
     shape: compileAgentDefinition('root', options),
     principal: 'p',

@@ -1,5 +1,9 @@
 import { Agent, type Identity, isUserId, MASTER, roleNameOf, sessionIdentity, tierCovers } from './agent.js';
-import { type AgentShape, type AgentShapeOptions, compileAgentDefinition } from './agent-definition.js';
+import {
+  type AgentDefinition,
+  type AgentDefinitionOptions,
+  compileAgentDefinition,
+} from './agent-definition.js';
 import { type NameFilter, narrowMethods } from './filters.js';
 import { NarrowedRateLimiter, type RateLimiter } from './rate-limiter.js';
 
@@ -7,7 +11,7 @@ import { NarrowedRateLimiter, type RateLimiter } from './rate-limiter.js';
  * How a sub-agent differs from its parent. Tools, methods, classes and filters narrow those of the parent; options that are
  * left out are those of the parent, except `permissions`, which defaults to `readonly`.
  */
-export interface SubAgentOptions extends Omit<AgentShapeOptions, 'recursionDepth' | 'budget'> {
+export interface SubAgentOptions extends Omit<AgentDefinitionOptions, 'recursionDepth' | 'budget'> {
   /** Its name in audit records. Default: the parent's. */
   readonly name?: string;
   /**
@@ -98,7 +102,7 @@ function identityOfKind(identity: Identity): Identity | undefined {
   throw new SubAgentError('identity', 'sub-agent identity: it is nobody');
 }
 
-function narrowedDefinition(parent: Agent, options: SubAgentOptions): AgentShape {
+function narrowedDefinition(parent: Agent, options: SubAgentOptions): AgentDefinition {
   const outer = parent.shape;
   const recursionDepth = outer.recursionDepth - 1;
   if (recursionDepth < 0)
@@ -128,12 +132,16 @@ function narrowedDefinition(parent: Agent, options: SubAgentOptions): AgentShape
   });
 }
 
-function lineageOf(shape: AgentShape): string {
+function lineageOf(shape: AgentDefinition): string {
   return shape.outer ? `${lineageOf(shape.outer)} > ${shape.name}` : shape.name;
 }
 
 /** Its own limit counts under the names of both agents: creating the sub-agent again does not reset it. */
-function narrowedLimiter(options: SubAgentOptions, own: AgentShape, outer: AgentShape): RateLimiter {
+function narrowedLimiter(
+  options: SubAgentOptions,
+  own: AgentDefinition,
+  outer: AgentDefinition,
+): RateLimiter {
   const { rateLimiter, rateLimit, rateWindow } = options;
   if (rateLimiter === undefined && rateLimit === undefined && rateWindow === undefined)
     return outer.rateLimiter;
@@ -175,7 +183,7 @@ function narrowedMasterAtlas(own: boolean | null, outer: boolean): boolean {
   return own ?? outer;
 }
 
-function narrowedMutations(options: SubAgentOptions, own: AgentShape, outer: AgentShape): boolean {
+function narrowedMutations(options: SubAgentOptions, own: AgentDefinition, outer: AgentDefinition): boolean {
   if (options.allowMutations === true && !outer.allowMutations)
     throw new SubAgentError('mutations', 'sub-agent allowMutations: true under a parent that allows none');
   // Default: as the parent; in client mode none.

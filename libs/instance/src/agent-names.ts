@@ -1,5 +1,5 @@
 import { type INestApplicationContext, Logger } from '@nestjs/common';
-import type { AgentShape } from '#core';
+import type { AgentDefinition } from '#core';
 import { FilterNames } from '#dispatcher';
 import {
   AgentOptionsError,
@@ -34,7 +34,7 @@ export async function checkFilterNames(
  * The same check for limits from code, with the classes that the database returned last.
  * @throws AgentOptionsError listing every strict one at once
  */
-export function assertNamesOf(shape: AgentShape, context: INestApplicationContext): void {
+export function assertNamesOf(shape: AgentDefinition, context: INestApplicationContext): void {
   const unknown = context.get(FilterNames).unknownNow(shape, context.get(ConfigVersions).current.policy);
   const at = ({ path, message }: { path: string; message: string }): ConfigIssue => ({
     path: `agent.${path}`,

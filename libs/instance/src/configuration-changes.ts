@@ -1,6 +1,6 @@
 import { type INestApplicationContext, Logger } from '@nestjs/common';
 import { filter, map, merge } from 'rxjs';
-import { Agent, type AgentShape } from '#core';
+import { Agent, type AgentDefinition } from '#core';
 import { OperationLog } from '#audit';
 import {
   ConfigVersions,
@@ -78,7 +78,7 @@ function changesTools({ before, now }: VersionChange, tools: PermittedTools): bo
 }
 
 /** The tools of the agent with that name; empty when it does not exist. */
-function shownTo(shape: AgentShape | undefined, tools: PermittedTools): string {
+function shownTo(shape: AgentDefinition | undefined, tools: PermittedTools): string {
   if (!shape) return '';
   const agent = new Agent({ shape, principal: 'nobody' });
   return JSON.stringify(tools.list({ agent }).map(({ name }) => name));

@@ -1,5 +1,5 @@
 import type { ConfigIssue } from '#config';
-import type { RequestContext } from '#core';
+import type { AgentDefinitionOptions, RequestContext } from '#core';
 import type { SimulatedInstance } from '#instance';
 
 /**
@@ -7,6 +7,12 @@ import type { SimulatedInstance } from '#instance';
  * @deprecated Use `ConfigIssue`.
  */
 export type ConfigFault = ConfigIssue;
+
+/**
+ * The former name of `AgentDefinitionOptions`.
+ * @deprecated Use `AgentDefinitionOptions`.
+ */
+export type AgentShapeOptions = AgentDefinitionOptions;
 
 /**
  * The former name of `SimulatedInstance`.

@@ -2,7 +2,7 @@
 export {
   actingAs,
   type Agent,
-  type AgentShapeOptions,
+  type AgentDefinitionOptions,
   type ClientLink,
   type ClientReply,
   ClientUnreachable,
@@ -197,4 +197,10 @@ export type {
 export { AGENT_FACTORY } from './module/overridable-providers.js';
 export type { StandaloneListener, StandaloneOptions } from './module/standalone-listener.js';
 export { refusals } from './tool-refusals.js';
-export type { CallContext, ConfigFault, DispatchContext, RehearsalRoom } from './deprecated-names.js';
+export type {
+  AgentShapeOptions,
+  CallContext,
+  ConfigFault,
+  DispatchContext,
+  RehearsalRoom,
+} from './deprecated-names.js';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { Agent, type AgentShape, compileAgentDefinition } from '#core';
+import { Agent, type AgentDefinition, compileAgentDefinition } from '#core';
 import { type AuditEvent, type AuditRecord, AuditSink, OperationLog } from '#audit';
 import { processState } from '#state';
 import { BackgroundCalls, CallJournal, type TaskOwner, ToolCallbacks } from '#dispatcher';
@@ -44,7 +44,7 @@ class NothingRuns extends ToolRunner {
 }
 
 describe('a task whose agent is no longer configured', () => {
-  let configured: Map<string, AgentShape>;
+  let configured: Map<string, AgentDefinition>;
   let audit: Recorded;
   let runner: NothingRuns;
   let tasks: StoredTaskService;

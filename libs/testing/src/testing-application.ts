@@ -1,6 +1,6 @@
 import type { INestApplicationContext, Type } from '@nestjs/common';
 import {
-  type AgentShapeOptions,
+  type AgentDefinitionOptions,
   CachedPrincipalDirectory,
   type Parley,
   SchemaCatalogue,
@@ -67,7 +67,7 @@ export class TestingApplication {
    * An agent of the configuration by its name, or one with its own limits, which by default reads with the master key.
    * @throws TypeError for an invalid agent or identity
    */
-  as(agent: string | AgentShapeOptions, { user, role, session, tenantId, principal }: As = {}): Caller {
+  as(agent: string | AgentDefinitionOptions, { user, role, session, tenantId, principal }: As = {}): Caller {
     const identities = [user && { user }, role && { role }, session && { session }].filter((one) => !!one);
     if (identities.length > 1) throw new TypeError('user, role and session: only one of them can be given');
     const [identity] = identities;

@@ -1,4 +1,4 @@
-import { Agent, type AgentShape, type Identity, isUserId } from '#core';
+import { Agent, type AgentDefinition, type Identity, isUserId } from '#core';
 import type { StepUp } from '../authenticator.js';
 import type { Credentials } from '../credentials.js';
 import { InvalidToken } from '../errors.js';
@@ -44,7 +44,7 @@ async function userOf(
 export type Admission = (admitted: Agent, credentials: Credentials) => Promise<Agent> | Agent;
 
 export interface GrantOptions {
-  readonly shape: AgentShape;
+  readonly shape: AgentDefinition;
   readonly identity: Identity | UserClaim;
   /** Default: the tenant of the agent's definition. */
   readonly tenant?: TenantClaim | undefined;
@@ -57,7 +57,7 @@ export interface GrantOptions {
 export class Grant {
   constructor(private readonly options: GrantOptions) {}
 
-  get shape(): AgentShape {
+  get shape(): AgentDefinition {
     return this.options.shape;
   }
 

@@ -1,5 +1,5 @@
 import {
-  type AgentShapeOptions,
+  type AgentDefinitionOptions,
   type IdentityOptions,
   type NameFilterOptions,
   type Tier,
@@ -196,7 +196,7 @@ export class AgentEntry {
     'a constraint per class, and `default` for every class; added to every read and cannot be switched off',
   )
   @MapOf({ type: 'object' })
-  readonly filters?: AgentShapeOptions['filters'];
+  readonly filters?: AgentDefinitionOptions['filters'];
 
   @Option(
     "the tenant for classes with a tenant scope; `{ claim: NAME }` takes it from the caller's [token](oauth.md#who-is-calling)",

@@ -1,6 +1,6 @@
 import { Ajv } from 'ajv';
 import { describe, expect, expectTypeOf, it } from 'vitest';
-import type { AgentShapeOptions, BudgetOptions, IdentityOptions } from '#core';
+import type { AgentDefinitionOptions, BudgetOptions, IdentityOptions } from '#core';
 import type { ClassConfig, PolicyConfig } from '#policy';
 import { schemaOf } from '../schema/class-schema.js';
 import { findMisfits } from '../schema/option.js';
@@ -47,7 +47,7 @@ describe('classes of options', () => {
     expectTypeOf<keyof ClassEntry>().toEqualTypeOf<keyof ClassConfig>();
     expectTypeOf<keyof BudgetConfig>().toEqualTypeOf<keyof BudgetOptions>();
     expectTypeOf<keyof AgentEntry>().toEqualTypeOf<
-      Exclude<keyof AgentShapeOptions, 'rateLimiter'> | keyof IdentityOptions | 'identity' | 'llm'
+      Exclude<keyof AgentDefinitionOptions, 'rateLimiter'> | keyof IdentityOptions | 'identity' | 'llm'
     >();
   });
 });

@@ -1,5 +1,5 @@
 import { type Observable, Subject } from 'rxjs';
-import { Agent, type AgentShape, withRateLimiters, CurrentAgents, type RateLimiters } from '#core';
+import { Agent, type AgentDefinition, withRateLimiters, CurrentAgents, type RateLimiters } from '#core';
 import { Policies } from '#policy';
 import type { ConfigIssue } from '../config-error.js';
 import type { LoadedConfig } from '../load-config.js';
@@ -29,7 +29,7 @@ export interface VersionChange {
 export class ConfigVersions extends CurrentAgents {
   /** Of each agent, under whichever version it was admitted. */
   readonly policies: Policies;
-  private readonly configured = new WeakSet<AgentShape>();
+  private readonly configured = new WeakSet<AgentDefinition>();
   private readonly changing = new Subject<VersionChange>();
   private latest: ConfigVersion;
   private lastRefused: RefusedVersion | null = null;
@@ -77,11 +77,11 @@ export class ConfigVersions extends CurrentAgents {
     this.lastRefused = null;
   }
 
-  shapeOf(name: string): AgentShape | undefined {
+  shapeOf(name: string): AgentDefinition | undefined {
     return this.latest.agents.get(name);
   }
 
-  knows(shape: AgentShape): boolean {
+  knows(shape: AgentDefinition): boolean {
     return this.configured.has(shape);
   }
 

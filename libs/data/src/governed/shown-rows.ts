@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { type AgentShape, TIERS } from '#core';
+import { type AgentDefinition, TIERS } from '#core';
 import {
   type AgentScope,
   type ClassAccess,
@@ -124,7 +124,7 @@ interface KeptRules {
   readonly others: Map<string, Rules>;
 }
 
-const kept = new WeakMap<TextRequest['present'], WeakMap<AgentShape, KeptRules>>();
+const kept = new WeakMap<TextRequest['present'], WeakMap<AgentDefinition, KeptRules>>();
 
 /** Redaction replaces any object that names a withheld class here, rows too. */
 const DECISIVE: ReadonlySet<string> = new Set(['className']);

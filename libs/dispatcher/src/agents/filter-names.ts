@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type { AgentShape } from '#core';
+import type { AgentDefinition } from '#core';
 import { SchemaCatalogue, StoreError } from '#data';
 import { type BindingIssue, bindPolicy, type Policy, type UnknownName, unknownAgentNames } from '#policy';
 import { ToolRegistry } from '#tools';
@@ -20,7 +20,7 @@ export class FilterNames {
    * @param policy that the agent definitions are checked with. Classes are skipped with a warning while the database
    * cannot list them.
    */
-  async unknownIn(shapes: Iterable<AgentShape>, policy: Policy): Promise<UnknownName[]> {
+  async unknownIn(shapes: Iterable<AgentDefinition>, policy: Policy): Promise<UnknownName[]> {
     const all = [...shapes];
     const isLimited = all.some(({ classes, filters }) => classes.only || filters.size > 0);
     const classes = isLimited ? await this.knownClasses() : null;
@@ -31,7 +31,7 @@ export class FilterNames {
    * Fields that a policy or a filter of an agent names and that their classes do not have. Returns none, with a
    * warning, while the database cannot list its classes. Calls on the classes concerned are then refused once it can.
    */
-  async misfits(shapes: Iterable<AgentShape>, policy: Policy): Promise<readonly BindingIssue[]> {
+  async misfits(shapes: Iterable<AgentDefinition>, policy: Policy): Promise<readonly BindingIssue[]> {
     const all = [...shapes];
     if (policy.classes.size === 0 && all.every(({ filters }) => filters.size === 0)) return [];
     try {
@@ -47,7 +47,7 @@ export class FilterNames {
    * The same check without a database read. It uses the classes that the database returned last, and skips classes
    * before the first answer.
    */
-  unknownNow(shape: AgentShape, policy: Policy): UnknownName[] {
+  unknownNow(shape: AgentDefinition, policy: Policy): UnknownName[] {
     const found = unknownAgentNames(shape, policy, { tools: this.tools(), classes: this.classes });
     // Refreshes the classes for the next check.
     void this.knownClasses();

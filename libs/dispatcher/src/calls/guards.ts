@@ -1,5 +1,5 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import { type Agent, type AgentShape, orThrow, type Refusal, refusals, Refused } from '#core';
+import { type Agent, type AgentDefinition, orThrow, type Refusal, refusals, Refused } from '#core';
 import { AuditSink } from '#audit';
 import {
   envGate,
@@ -55,7 +55,7 @@ export class AuditGuard implements Guard {
  */
 @Injectable()
 export class ToolListings {
-  private readonly listings = new WeakMap<AgentShape, Listing>();
+  private readonly listings = new WeakMap<AgentDefinition, Listing>();
 
   constructor(
     private readonly registry: ToolRegistry,

@@ -1,7 +1,7 @@
 import { concat, defer, filter, finalize, map, type Observable, of, Subject } from 'rxjs';
 import {
   Agent,
-  type AgentShapeOptions,
+  type AgentDefinitionOptions,
   type RequestContext,
   type ClassFilterSite,
   compileAgentDefinition,
@@ -294,7 +294,7 @@ function smallRecords(): SmallRecords {
   });
 }
 
-export function smallAgent(options: AgentShapeOptions = {}, principal = 'ada'): Agent {
+export function smallAgent(options: AgentDefinitionOptions = {}, principal = 'ada'): Agent {
   return new Agent({ shape: compileAgentDefinition('test', options), principal });
 }
 

@@ -1,4 +1,4 @@
-import type { AgentShape, RequestContext } from '#core';
+import type { AgentDefinition, RequestContext } from '#core';
 import type { ToolDefinition, ToolRunner } from '#tools';
 import { type MethodRequest, pageOf } from './method.js';
 import {
@@ -87,7 +87,7 @@ export class CatalogueEntry {
  * per agent definition, and dropped when the list differs.
  */
 export class ToolCatalogue {
-  private readonly entries = new WeakMap<AgentShape, CatalogueEntry>();
+  private readonly entries = new WeakMap<AgentDefinition, CatalogueEntry>();
 
   constructor(private readonly runner: ToolRunner) {}
 

@@ -1,7 +1,7 @@
 import {
   Agent,
   type AgentOptions,
-  type AgentShape,
+  type AgentDefinition,
   InternalRequest,
   isMissingTenantRow,
   RateLimiter,
@@ -88,7 +88,7 @@ class NoLimit extends RateLimiter {
  * definition.
  */
 export function simulatedAgent(
-  shape: AgentShape,
+  shape: AgentDefinition,
   as: Pick<AgentOptions, 'identity' | 'tenantId'> = {},
 ): Agent {
   return new Agent({

@@ -1,4 +1,4 @@
-import { Agent, type AgentShapeOptions, compileAgentDefinition, type Identity } from '#core';
+import { Agent, type AgentDefinitionOptions, compileAgentDefinition, type Identity } from '#core';
 import { type AuditRecord, AuditSink } from '#audit';
 import { ProcessBudgetStore, ProcessVersionedStore } from '#state';
 import {
@@ -102,7 +102,7 @@ export function songs(count: number, title = (index: number) => `Song ${index}`)
 
 export function agentOf(
   principal = 'ann',
-  shape: AgentShapeOptions = {},
+  shape: AgentDefinitionOptions = {},
   identity?: Identity,
   name = 'reader',
 ): Agent {

@@ -1,8 +1,8 @@
 import { HttpException, type Provider } from '@nestjs/common';
 import {
   Agent,
-  type AgentShape,
-  type AgentShapeOptions,
+  type AgentDefinition,
+  type AgentDefinitionOptions,
   type Identity,
   isConstraint,
   isCorrelationId,
@@ -45,7 +45,7 @@ export interface AgentChoice {
  * The agent that code calls as: chosen like for a request, or with its own limits, by default with the master key.
  * Calls with the same limits object count together.
  */
-export type CodeChoice = Omit<AgentChoice, 'agent'> & { readonly agent: string | AgentShapeOptions };
+export type CodeChoice = Omit<AgentChoice, 'agent'> & { readonly agent: string | AgentDefinitionOptions };
 
 /**
  * @param source origin of the choice, for errors
@@ -65,11 +65,11 @@ export function chosenAgent(
 }
 
 /** An agent outside the configuration, under the served policy. @throws TypeError */
-export function agentWithin(shape: AgentShape, choice: Omit<AgentChoice, 'agent'>): Agent {
+export function agentWithin(shape: AgentDefinition, choice: Omit<AgentChoice, 'agent'>): Agent {
   return made(shape, choice, () => MASTER);
 }
 
-function made(shape: AgentShape, choice: Omit<AgentChoice, 'agent'>, own: () => Identity): Agent {
+function made(shape: AgentDefinition, choice: Omit<AgentChoice, 'agent'>, own: () => Identity): Agent {
   const { principal, tenantId, claims, correlationId } = choice;
   const { name } = shape;
   if (typeof principal !== 'string' || principal === '')

@@ -1,5 +1,5 @@
 import { type DynamicModule, Injectable, Logger, Module, type ModuleMetadata } from '@nestjs/common';
-import { type AgentShape, type ImpersonationOrder, sessionIdentity } from '#core';
+import { type AgentDefinition, type ImpersonationOrder, sessionIdentity } from '#core';
 import { AuditSink } from '#audit';
 import {
   type Admission,
@@ -73,7 +73,7 @@ type OtherRule = Exclude<AuthRuleConfig, { readonly oauth: unknown } | { readonl
 
 function admissionBy(
   rule: OtherRule,
-  shape: AgentShape,
+  shape: AgentDefinition,
   identity: AgentIdentity,
   otherCredentials: readonly string[],
 ): AuthRule {

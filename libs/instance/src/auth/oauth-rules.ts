@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { AgentShape, Identity } from '#core';
+import type { AgentDefinition, Identity } from '#core';
 import {
   type Admission,
   AuthenticationUnavailable,
@@ -31,7 +31,7 @@ import { ServedAt } from '#streaming';
 
 /** A named agent for callers with a token. */
 export interface AgentOfTokens {
-  readonly shape: AgentShape;
+  readonly shape: AgentDefinition;
   readonly identity: Identity | UserClaim;
   readonly admission?: Admission;
   /** For an agent that reads with the session of its caller. */

@@ -1,5 +1,5 @@
 import type { ModuleMetadata, Provider } from '@nestjs/common';
-import type { AgentShapeOptions } from '#core';
+import type { AgentDefinitionOptions } from '#core';
 import {
   type AgentConfig,
   ConfigError,
@@ -52,7 +52,7 @@ type Sections = Omit<ParleyConfig, 'agents' | 'console' | 'reload' | 'logging' |
  * A named agent from code: a row filter may be a function of the agent
  * (docs/guide/agents.md#filters-that-are-functions).
  */
-export type CodeAgentConfig = Omit<AgentConfig, 'filters'> & Pick<AgentShapeOptions, 'filters'>;
+export type CodeAgentConfig = Omit<AgentConfig, 'filters'> & Pick<AgentDefinitionOptions, 'filters'>;
 
 /**
  * The options of the configuration file (docs/reference/configuration.md), with only non-default values in each
@@ -164,7 +164,7 @@ function withoutFunctions(agents: ParleyModuleOptions['agents']): {
   readonly filters: DeclaredFilters;
 } {
   if (!isObject(agents)) return { agents, filters: {} };
-  const filters: [string, NonNullable<AgentShapeOptions['filters']>][] = [];
+  const filters: [string, NonNullable<AgentDefinitionOptions['filters']>][] = [];
   const plain = Object.entries(agents).map(([name, agent]) => {
     if (!isObject(agent) || !isObject(agent.filters)) return [name, agent] as const;
     const entries = Object.entries(agent.filters);

@@ -3,8 +3,8 @@ import type { INestApplicationContext, Type } from '@nestjs/common';
 import { ModuleRef, ModulesContainer } from '@nestjs/core';
 import {
   type Agent,
-  type AgentShape,
-  type AgentShapeOptions,
+  type AgentDefinition,
+  type AgentDefinitionOptions,
   compileAgentDefinition,
   type ClientLink,
 } from '#core';
@@ -57,7 +57,7 @@ const PAST_THE_POLICY: readonly unknown[] = [
 
 /** One instance of Parley in an application. */
 export class Parley {
-  private readonly adHoc = new WeakMap<AgentShapeOptions, AgentShape>();
+  private readonly adHoc = new WeakMap<AgentDefinitionOptions, AgentDefinition>();
   private readonly listeners = new Set<StandaloneListener>();
 
   /** @internal Made by the module. */
@@ -212,13 +212,13 @@ export class Parley {
     const given: unknown = choice;
     if (isNamed(given)) return chosenAgent(this.context.get(ConfigVersions), given, 'agentFor');
     assertChoiceOfLimits('agentFor', choice);
-    const { agent, ...as } = choice as Omit<CodeChoice, 'agent'> & { readonly agent: AgentShapeOptions };
+    const { agent, ...as } = choice as Omit<CodeChoice, 'agent'> & { readonly agent: AgentDefinitionOptions };
     const shape = this.adHoc.get(agent) ?? this.shapeOf(agent);
     this.adHoc.set(agent, shape);
     return agentWithin(shape, as);
   }
 
-  private shapeOf(options: AgentShapeOptions): AgentShape {
+  private shapeOf(options: AgentDefinitionOptions): AgentDefinition {
     const shape = compileAgentDefinition('ad hoc', options);
     assertNamesOf(shape, this.context);
     return shape;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type AgentShapeOptions, compileAgentDefinition } from '#core';
+import { type AgentDefinitionOptions, compileAgentDefinition } from '#core';
 import { compilePolicy } from './compile-policy.js';
 import type { ClassConfig } from './policy-config.js';
 import { bindPolicy, BoundPolicy } from './bind-policy.js';
@@ -10,7 +10,7 @@ import { columnNames } from '../model/column-names.fixture.js';
 const CARD = schemaOf('Card', 'SSN', 'ssn', 'full_text', 'fullText', 'created_on', 'orgId', 'vector');
 const OTHER = schemaOf('Other', 'is_open');
 
-function errorsOf(config: ClassConfig, agent: AgentShapeOptions = {}): string[] {
+function errorsOf(config: ClassConfig, agent: AgentDefinitionOptions = {}): string[] {
   const { policy, issues } = compilePolicy({
     maskingKey: 'a-secret-of-at-least-32-characters!!',
     classes: { Card: config },
@@ -72,7 +72,7 @@ describe('rules on columns that are there', () => {
 });
 
 describe('rules on columns that are not there', () => {
-  it.each<[string, ClassConfig, AgentShapeOptions, RegExp]>([
+  it.each<[string, ClassConfig, AgentDefinitionOptions, RegExp]>([
     [
       'fields',
       { fields: ['fulltext'] },

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { Refused, type AgentShape, canonicalClassName, DEFAULT_FILTER } from '#core';
+import { Refused, type AgentDefinition, canonicalClassName, DEFAULT_FILTER } from '#core';
 import { type TierMasks, maskIssue } from '../masking/column-masks.js';
 import type { ClassAccess } from '../model/class-access.js';
 import type { ClassSchema, SchemaSnapshot } from '../model/class-schema.js';
@@ -310,7 +310,7 @@ export class BoundPolicy {
    * called.
    * @param className canonical
    */
-  filterIssues(shape: AgentShape, className: string): readonly BindingIssue[] {
+  filterIssues(shape: AgentDefinition, className: string): readonly BindingIssue[] {
     return [...shape.filters].flatMap(([name, entry]) => {
       if ((name !== DEFAULT_FILTER && canonicalClassName(name) !== className) || typeof entry === 'function')
         return [];
@@ -365,7 +365,7 @@ export interface PolicyBinding {
 export function bindPolicy(
   policy: Policy,
   schemas: SchemaSnapshot,
-  shapes: Iterable<AgentShape> = [],
+  shapes: Iterable<AgentDefinition> = [],
 ): PolicyBinding {
   const bound = new BoundPolicy(policy, schemas);
   const classes = new Map([...policy.classes.keys()].map((name) => [name, bound.classPolicy(name)]));
@@ -378,13 +378,13 @@ export function bindPolicy(
   return { classes, errors: [...bound.issues, ...errors] };
 }
 
-const withoutDefault = (shape: AgentShape): AgentShape => ({
+const withoutDefault = (shape: AgentDefinition): AgentDefinition => ({
   ...shape,
   filters: new Map([...shape.filters].filter(([name]) => name !== DEFAULT_FILTER)),
 });
 
 /** The `default` filter is an error when it matches no class; a class that it does not match is refused to the agent. */
-function defaultFilterIssues(shape: AgentShape, bound: BoundPolicy): readonly BindingIssue[] {
+function defaultFilterIssues(shape: AgentDefinition, bound: BoundPolicy): readonly BindingIssue[] {
   const entry = shape.filters.get(DEFAULT_FILTER);
   if (!entry || typeof entry === 'function') return [];
   const alone = { ...shape, filters: new Map([[DEFAULT_FILTER, entry]]) };

@@ -1,5 +1,5 @@
 import {
-  type AgentShape,
+  type AgentDefinition,
   canonicalClassName,
   DEFAULT_FILTER,
   isParseClassName,
@@ -17,7 +17,7 @@ import { isPlainObject } from '../model/where.js';
  */
 export function lintPolicy(
   policy: Policy,
-  agents: Iterable<AgentShape>,
+  agents: Iterable<AgentDefinition>,
   tools: ReadonlySet<string>,
   schemas: SchemaSnapshot | null,
 ): PolicyIssue[] {
@@ -97,7 +97,7 @@ function unscoped(declared: DeclaredClass, policy: Policy): PolicyIssue[] {
   ];
 }
 
-function unreadable(declared: DeclaredClass, shapes: readonly AgentShape[]): PolicyIssue[] {
+function unreadable(declared: DeclaredClass, shapes: readonly AgentDefinition[]): PolicyIssue[] {
   const scope = declared.tenantScope;
   // With a claim or a function as its source, the scope does not use the agent's `tenantId`.
   if (!scope || scope.from !== 'tenantId' || declared.hiding !== 'no') return [];
@@ -117,7 +117,7 @@ function unreadable(declared: DeclaredClass, shapes: readonly AgentShape[]): Pol
 
 /** Unknown names of agents that are not strict; strict ones are reported as errors. */
 function lenientNames(
-  shape: AgentShape,
+  shape: AgentDefinition,
   policy: Policy,
   tools: ReadonlySet<string>,
   schemas: SchemaSnapshot | null,
@@ -128,7 +128,7 @@ function lenientNames(
     .map(({ agent, path, message }) => ({ path: `agents.${agent}.${path}`, message }));
 }
 
-function unknownInDefinition(shape: AgentShape, schemas: SchemaSnapshot): PolicyIssue[] {
+function unknownInDefinition(shape: AgentDefinition, schemas: SchemaSnapshot): PolicyIssue[] {
   const path = `agents.${shape.name}`;
   const named = [...(shape.classes.except ?? [])].filter((name) => !schemas.get(name));
   return named.map((name) => ({
@@ -179,7 +179,7 @@ function unknownNameText(what: string, name: string, known: readonly string[]): 
  * Names in `tools`, `classes.only` and `filters` that do not exist. Declared classes and those of Parse count as existing. The
  * names stay in effect: a filter under such a name limits the class as soon as it is created.
  */
-export function unknownAgentNames(shape: AgentShape, policy: Policy, known: KnownNames): UnknownName[] {
+export function unknownAgentNames(shape: AgentDefinition, policy: Policy, known: KnownNames): UnknownName[] {
   const { name: agent } = shape;
   const strictTools = shape.strictToolFilter ?? policy.switches.strictToolFilter;
   const strictClasses = shape.strictClassFilter ?? policy.switches.strictClassFilter;

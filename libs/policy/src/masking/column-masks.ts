@@ -1,4 +1,4 @@
-import { type AgentShape, isTier, type Tier, TIERS } from '#core';
+import { type AgentDefinition, isTier, type Tier, TIERS } from '#core';
 import { logicalColumn, rootOf, ALWAYS_KEEP, hasInternalSegment } from '../model/field-names.js';
 import type { PolicyIssue } from '../model/policy.js';
 
@@ -89,7 +89,7 @@ interface MaskedColumns {
 /** Null: no column of the class is masked for the definition. Masks never show columns outside the allowlist. */
 export function maskedColumns(
   { masks, listed, known, isWithheld }: MaskedClass,
-  shape: AgentShape,
+  shape: AgentDefinition,
 ): MaskedColumns | null {
   const columns = new Map<string, PathMask[]>();
   for (const [path, tiers] of masks) {
@@ -164,7 +164,7 @@ export function isDeniedPath({ columns, disclosed }: ColumnMasks, path: string):
 }
 
 /** The mask of a sub-agent is at least as strict as that of its parents. */
-function ruleFor(shape: AgentShape, tiers: TierMasks): MaskRule {
+function ruleFor(shape: AgentDefinition, tiers: TierMasks): MaskRule {
   const own = tiers[isTier(shape.permissions) ? shape.permissions : 'readonly'];
   return shape.outer ? strictestOf(own, ruleFor(shape.outer, tiers)) : own;
 }

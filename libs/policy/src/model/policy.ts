@@ -1,4 +1,4 @@
-import type { Agent, AgentShape, DataBudget, FilterSubject, Tier } from '#core';
+import type { Agent, AgentDefinition, DataBudget, FilterSubject, Tier } from '#core';
 import type { TierMasks } from '../masking/column-masks.js';
 import type { Pseudonyms } from '../masking/mask-row.js';
 import type { FieldNames } from './field-names.js';
@@ -143,12 +143,12 @@ export interface PolicyIssue {
  * it ends. A policy never changes.
  */
 export class Policies {
-  private readonly ofDefinitions = new WeakMap<AgentShape, Policy>();
+  private readonly ofDefinitions = new WeakMap<AgentDefinition, Policy>();
   private readonly ofAgents = new WeakMap<Agent, Policy>();
   private latest: Policy;
 
   /** @param shapes the agent definitions that were configured with it */
-  constructor(first: Policy, shapes: Iterable<AgentShape> = []) {
+  constructor(first: Policy, shapes: Iterable<AgentDefinition> = []) {
     this.latest = first;
     this.adopt(first, shapes);
   }
@@ -159,7 +159,7 @@ export class Policies {
   }
 
   /** Makes this policy the current one. @param shapes its agent definitions; none may belong to an earlier policy */
-  adopt(policy: Policy, shapes: Iterable<AgentShape>): void {
+  adopt(policy: Policy, shapes: Iterable<AgentDefinition>): void {
     for (const shape of shapes) this.ofDefinitions.set(shape, policy);
     this.latest = policy;
   }

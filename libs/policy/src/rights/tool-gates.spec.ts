@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, type AgentShapeOptions, compileAgentDefinition } from '#core';
+import { Agent, type AgentDefinitionOptions, compileAgentDefinition } from '#core';
 import { envGate, type GatedTool, methodGate, readEnvironmentGates, toolGate } from './tool-gates.js';
 
-const agent = (options: AgentShapeOptions) =>
+const agent = (options: AgentDefinitionOptions) =>
   new Agent({ shape: compileAgentDefinition('x', options), principal: 'p' });
 const tool = (
   name: string,
@@ -16,7 +16,7 @@ const tool = (
 
 const CASES: readonly [
   rule: string,
-  options: AgentShapeOptions,
+  options: AgentDefinitionOptions,
   tool: GatedTool | undefined,
   name: string,
   code: string | null,
@@ -135,7 +135,7 @@ const SHUT = readEnvironmentGates({
   PARSE_AGENT_ALLOW_RAW_SCHEMA: 'true',
 });
 const gate = (
-  options: AgentShapeOptions,
+  options: AgentDefinitionOptions,
   permission: 'readonly' | 'write' | 'admin',
   gates = OPEN,
   className = 'Post',

@@ -2,7 +2,7 @@ import { Policies } from '../model/policy.js';
 import { describe, expect, it } from 'vitest';
 import {
   Agent,
-  type AgentShapeOptions,
+  type AgentDefinitionOptions,
   compileAgentDefinition,
   deriveAgent,
   MASTER_PRINCIPALS,
@@ -29,7 +29,7 @@ const classes = new Map(
 );
 const schemas: SchemaSnapshot = { classNames: () => [...classes.keys()], get: (name) => classes.get(name) };
 const scopes = new AgentScopes(new Policies(compilePolicy({}).policy));
-const root = (options: AgentShapeOptions) =>
+const root = (options: AgentDefinitionOptions) =>
   new Agent({ shape: compileAgentDefinition('x', options), principal: 'p' });
 const filterOf = (agent: Agent, className = 'Post') =>
   scopes.of(schemas, agent, MASTER_PRINCIPALS).agentFilter(agent, className);

@@ -1,6 +1,6 @@
 import {
   type Agent,
-  type AgentShape,
+  type AgentDefinition,
   canonicalClassName,
   type ClassFilterSite,
   isClassName,
@@ -53,7 +53,7 @@ export class AgentScope {
 
   readonly policy: Policy;
   readonly schemas: SchemaSnapshot;
-  readonly shape: AgentShape;
+  readonly shape: AgentDefinition;
 
   constructor(
     private readonly declared: DeclaredScope,
@@ -246,7 +246,7 @@ export type ReportBindingIssues = (issues: readonly BindingIssue[]) => void;
 
 /** Creates scopes. Master scopes are cached per schema snapshot and agent definition; those of a user or role serve one call. */
 export class AgentScopes {
-  private readonly bySnapshot = new WeakMap<SchemaSnapshot, WeakMap<AgentShape, MasterScope>>();
+  private readonly bySnapshot = new WeakMap<SchemaSnapshot, WeakMap<AgentDefinition, MasterScope>>();
   private readonly bound = new WeakMap<SchemaSnapshot, WeakMap<Policy, BoundPolicy>>();
   private readonly latest = new WeakMap<Policy, BoundPolicy>();
 
@@ -262,7 +262,7 @@ export class AgentScopes {
     return new AgentScope(declared, new AccessRights(schemas, principals));
   }
 
-  private master(schemas: SchemaSnapshot, shape: AgentShape, policy: Policy): MasterScope {
+  private master(schemas: SchemaSnapshot, shape: AgentDefinition, policy: Policy): MasterScope {
     let scopes = this.bySnapshot.get(schemas);
     // Weak keys for definitions, too: sub-agents create new ones with every call.
     if (!scopes) this.bySnapshot.set(schemas, (scopes = new WeakMap()));

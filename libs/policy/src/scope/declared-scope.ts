@@ -1,6 +1,6 @@
 import {
   type Agent,
-  type AgentShape,
+  type AgentDefinition,
   canonicalClassName,
   type ClassFilters,
   type DenialKind,
@@ -44,7 +44,7 @@ export class DeclaredScope {
 
   constructor(
     private readonly bound: BoundPolicy,
-    readonly shape: AgentShape,
+    readonly shape: AgentDefinition,
     /** The scope of the parent of a sub-agent. */
     private readonly outer: DeclaredScope | null = null,
   ) {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   Agent,
-  type AgentShapeOptions,
+  type AgentDefinitionOptions,
   compileAgentDefinition,
   deriveAgent,
   MASTER_PRINCIPALS,
@@ -24,7 +24,7 @@ const WITH = schemasOf(schemaOf('Card', 'title', 'social_no'), NOTE);
 const WITHOUT = schemasOf(schemaOf('Card', 'title', 'number'), NOTE);
 const MASKED: PolicyConfig = { classes: { Card: { masks: { social_no: 'drop' } } } };
 
-function scopeOf(config: PolicyConfig, options: AgentShapeOptions = {}) {
+function scopeOf(config: PolicyConfig, options: AgentDefinitionOptions = {}) {
   const reported: string[][] = [];
   const policies = new Policies(compilePolicy(config).policy);
   const scopes = new AgentScopes(policies, (issues) => reported.push(issues.map(({ path }) => path)));

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Agent, type AgentShapeOptions, compileAgentDefinition, Refused } from '#core';
+import { Agent, type AgentDefinitionOptions, compileAgentDefinition, Refused } from '#core';
 import { boundClass } from '../compile/bound-class.fixture.js';
 import type { ClassConfig } from '../compile/policy-config.js';
 import { maskedColumns } from '../masking/column-masks.js';
@@ -16,7 +16,7 @@ interface Setting {
   readonly operation?: WriteContext['operation'];
   readonly tenant?: WriteContext['tenant'];
   readonly config?: ClassConfig;
-  readonly agent?: AgentShapeOptions;
+  readonly agent?: AgentDefinitionOptions;
   readonly indexes?: readonly IndexSchema[];
 }
 
@@ -129,7 +129,7 @@ describe('the plan of a write', () => {
   });
 
   it('needs a name for a new user, and an admin for the names of users', () => {
-    const admin: AgentShapeOptions = { permissions: 'admin' };
+    const admin: AgentDefinitionOptions = { permissions: 'admin' };
     expect(refusal('_User', { email: 'a@b.c' }, { agent: admin })?.message).toContain('username is required');
     expect(refusal('_User', { username: 'ada' }, { agent: admin })).toBeNull();
     for (const name of ['username', 'emailVerified', 'email_verified'])
