@@ -37,6 +37,8 @@ const isFile = (path: string) => path.startsWith(`${ROUTE_PATHS.exports}/`);
  * prefixes of the application around it, or of plugins, do not apply to them.
  */
 export class RoutesApplication implements Mounted {
+  private readonly logger = new Logger(RoutesApplication.name);
+
   private constructor(
     private readonly app: INestApplication,
     private readonly adapter: NodeHttpAdapter,
@@ -93,10 +95,16 @@ export class RoutesApplication implements Mounted {
 
   private async serve(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
     // The edge admits files itself, once it knows the caller.
-    const isAdmitted = isFile(path) || (await this.unread.admit(request, response));
-    if (!isAdmitted) return;
-    await this.adapter.handle(request, response, path);
-    this.unread.wrote(response);
+    try {
+      const isAdmitted = isFile(path) || (await this.unread.admit(request, response));
+      if (!isAdmitted) return;
+      await this.adapter.handle(request, response, path);
+      this.unread.wrote(response);
+    } catch (error) {
+      // Nobody waits for this promise: its rejection would end the process.
+      this.logger.error(`a request failed outside of its controller: ${String(error)}`);
+      response.destroy();
+    }
   }
 }
 
