@@ -1,6 +1,6 @@
-// The command line as it is built, asked many times by one process: what is loaded for the first command serves the others. Its
-// entry is evaluated anew each time, as at a start.
-const entry = new URL('../../dist/bundle/cli.js', import.meta.url);
+// The command line from its compiled modules, run many times by one process: what is loaded for the first command serves the others. Its
+// entry is evaluated each time, as at a start. (The bundle would be evaluated whole each time, and kept.)
+const entry = new URL('../../dist/src/cli/main.js', import.meta.url);
 const [node] = process.argv;
 let count = 0;
 
