@@ -212,27 +212,27 @@ export class JsonTexts {
       return true;
     }
     this.reserve(end - from + 8);
-    const { pretty, compact } = this;
-    pretty[this.prettyAt] = 0x5c;
-    pretty[this.prettyAt + 1] = 0x22;
-    compact[this.compactAt] = 0x22;
-    this.prettyAt += 2;
-    this.compactAt += 1;
+    this.quote();
     if (end - from <= SHORT) {
       this.plain(bytes, from, end);
     } else {
-      bytes.copy(pretty, this.prettyAt, from, end);
-      bytes.copy(compact, this.compactAt, from, end);
+      bytes.copy(this.pretty, this.prettyAt, from, end);
+      bytes.copy(this.compact, this.compactAt, from, end);
       this.prettyAt += end - from;
       this.compactAt += end - from;
     }
-    pretty[this.prettyAt] = 0x5c;
-    pretty[this.prettyAt + 1] = 0x22;
-    compact[this.compactAt] = 0x22;
+    this.quote();
+    return true;
+  }
+
+  /** A quotation mark, which is escaped in the pretty text. */
+  private quote(): void {
+    this.pretty[this.prettyAt] = 0x5c;
+    this.pretty[this.prettyAt + 1] = 0x22;
+    this.compact[this.compactAt] = 0x22;
     this.prettyAt += 2;
     this.compactAt += 1;
-    this.escapes += 2;
-    return true;
+    this.escapes += 1;
   }
 
   /** Any JSON. Makes its own room. @param pretty default: the same */
@@ -253,19 +253,9 @@ export class JsonTexts {
       dayWritten = day;
     }
     writeTime(time - day * DAY);
-    const { pretty, compact } = this;
-    pretty[this.prettyAt] = 0x5c;
-    pretty[this.prettyAt + 1] = 0x22;
-    compact[this.compactAt] = 0x22;
-    this.prettyAt += 2;
-    this.compactAt += 1;
+    this.quote();
     this.plain(ISO, 0, ISO.length);
-    pretty[this.prettyAt] = 0x5c;
-    pretty[this.prettyAt + 1] = 0x22;
-    compact[this.compactAt] = 0x22;
-    this.prettyAt += 2;
-    this.compactAt += 1;
-    this.escapes += 2;
+    this.quote();
     return true;
   }
 }
