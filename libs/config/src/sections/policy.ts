@@ -1,6 +1,5 @@
 import type { Tier } from '#core';
-import type { ClassConfig, MaskConfig, TenantScopeConfig } from '#policy';
-import { schemaOf } from '../schema/class-schema.js';
+import type { ClassConfig, TenantScopeConfig } from '#policy';
 import {
   Allow,
   AnyOf,
@@ -25,7 +24,7 @@ import {
   Nullable,
   Option,
 } from '../schema/option.js';
-import type { SchemaNode } from '../schema/schema-node.js';
+import { MASK, MASKED_PATH } from './masks.js';
 
 /** Permission levels, as options name them. */
 export const TIERS: readonly Tier[] = ['readonly', 'write', 'admin'];
@@ -62,58 +61,6 @@ export class BudgetConfig {
   @IsPositive()
   readonly window?: number;
 }
-
-class KeptCharacters {
-  @Option('number of characters at the end that remain readable', { required: true })
-  @IsInt()
-  @Min(1)
-  @Max(8)
-  readonly keep!: number;
-}
-
-class PartialMask {
-  @Option('masks all but the last characters', { required: true })
-  @Nested(KeptCharacters)
-  readonly mask!: KeptCharacters;
-}
-
-class PseudonymOptions {
-  @Option('fields with the same domain share their pseudonyms')
-  @IsString()
-  @Matches(/^[A-Za-z][A-Za-z0-9_.-]{0,63}$/)
-  readonly domain?: string;
-
-  @Option('tenants share pseudonyms', { default: false })
-  @IsBoolean()
-  readonly acrossTenants?: boolean;
-}
-
-class PseudonymMask {
-  @Option('a pseudonym instead of the value', { required: true })
-  @Nested(PseudonymOptions)
-  readonly hash!: PseudonymOptions;
-}
-
-const MASK_FORMS = [{ enum: ['none', 'drop', 'deny', 'mask', 'hash'] }, PartialMask, PseudonymMask] as const;
-
-/** One form per tier; a tier that is not named is masked as the one below it. */
-class MaskByTier {
-  @Option('for agents of this tier, and those above it that are not named', { required: true })
-  @AnyOf(...MASK_FORMS)
-  readonly readonly!: MaskConfig;
-
-  @Option('for agents of this tier, and `admin` if it is not named')
-  @AnyOf(...MASK_FORMS)
-  readonly write?: MaskConfig;
-
-  @Option('for agents of this tier')
-  @AnyOf(...MASK_FORMS)
-  readonly admin?: MaskConfig;
-}
-
-const MASK: SchemaNode = {
-  anyOf: [MASK_FORMS[0], schemaOf(PartialMask), schemaOf(PseudonymMask), schemaOf(MaskByTier)],
-};
 
 class HiddenFromMasterKeyToo {
   @Option('an agent with the master key may name the class directly', { required: true })
@@ -186,11 +133,6 @@ class Property {
   @MapOf({ type: ['string', 'null'] })
   readonly enum?: Readonly<Record<string, string | null>>;
 }
-
-const MASKED_PATH: SchemaNode = {
-  pattern: '^[A-Za-z][A-Za-z0-9_]*(\\.[A-Za-z][A-Za-z0-9_]*){0,7}$',
-  maxLength: 256,
-};
 
 /** One entry of `policy.classes`: the rules of a class. What the class has in the database is checked by `#policy`. */
 export class ClassEntry {
