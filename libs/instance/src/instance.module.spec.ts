@@ -52,7 +52,7 @@ async function open(options: Partial<InstanceOptions> = {}): Promise<INestApplic
 function moduleWith(options: Partial<InstanceOptions>): DynamicModule {
   return instanceModule({
     loaded: loadConfig({}, '/nowhere'),
-    connection: new MongoConnection({ uri: 'mongodb://127.0.0.1:1', database: 'none', patience: 100 }),
+    connection: new MongoConnection({ uri: 'mongodb://127.0.0.1:1', database: 'none', timeout: 100 }),
     shared: processState(),
     gates: readEnvironmentGates({}),
     ...options,

@@ -1,15 +1,8 @@
 import { Body, Get, HttpCode, Inject, Param, Post, UseInterceptors } from '@nestjs/common';
-import { type Answered, ApprovalService, type ApprovalServiceRefusal, DecisionBody } from '#approvals';
+import { type Answered, ApprovalService, DecisionBody, decisionRefused, verdictOf } from '#approvals';
 import { ClosedSignal, JsonBodyInterceptor, NotServed, validated } from '#streaming';
 import { CurrentOperator, OperatorController } from '../console.guards.js';
 import { type Operator, OperatorNotes } from '../operator-gate.js';
-
-const REFUSED: Readonly<Record<ApprovalServiceRefusal, readonly [status: number, error: string]>> = {
-  forbidden: [403, 'this operator may not decide approvals'],
-  own_request: [403, "one's own request is decided by somebody else"],
-  not_found: [404, 'no such approval'],
-  decided_before: [409, 'this approval has been decided'],
-};
 
 /** Pending approvals. The approval service checks on its own whether an operator may see and decide them. */
 @OperatorController('console/api/approvals')
@@ -39,9 +32,9 @@ export class ApprovalsController {
   async decide(
     @Param('id') id: string,
     @CurrentOperator() operator: Operator,
-    @Body(validated(DecisionBody)) { decision, reason }: DecisionBody,
+    @Body(validated(DecisionBody)) body: DecisionBody,
   ): Promise<object> {
-    const verdict = { approved: decision === 'approve', ...(reason !== undefined && { reason }) };
+    const verdict = verdictOf(body);
     const decided = served(await this.approvals.decide(id, operator.agent, verdict));
     this.notes.write(operator, verdict.approved ? 'console.approve' : 'console.deny', id);
     return decided;
@@ -50,6 +43,6 @@ export class ApprovalsController {
 
 /** @throws NotServed */
 function served<T>(answered: Answered<T>): T {
-  if (!answered.ok) throw new NotServed(...REFUSED[answered.refusal]);
+  if (!answered.ok) throw new NotServed(...decisionRefused(answered.refusal, 'operator'));
   return answered.value;
 }

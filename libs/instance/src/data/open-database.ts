@@ -115,7 +115,7 @@ export class EmbeddedDatabase {
     const parsed = seed === undefined ? null : parseSeed(seed);
     const server = await EmbeddedMongo.start({ inProcess: true, ...(path !== undefined && { path }) });
     // The server runs in this process: a slow answer means a busy machine.
-    const connection = new MongoConnection({ uri: server.uri, database: name, patience: 30_000 });
+    const connection = new MongoConnection({ uri: server.uri, database: name, timeout: 30_000 });
     try {
       if (parsed) await loadSeed(connection, parsed, { onlyIfEmpty: false });
       return new EmbeddedDatabase(server, connection, await DatabaseSnapshot.take(connection));

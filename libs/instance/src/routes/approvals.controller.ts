@@ -11,18 +11,11 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import type { Agent } from '#core';
-import { type Answered, ApprovalService, type ApprovalServiceRefusal, DecisionBody } from '#approvals';
+import { type Answered, ApprovalService, DecisionBody, decisionRefused, verdictOf } from '#approvals';
 import { Authenticator } from '#auth';
 import { ClosedSignal, JsonBodyInterceptor, NotServed, SharedStateFilter, validated } from '#streaming';
 import { CallerGuard, CallerRateGuard, CurrentAgent, NoStoreGuard, scopesLacking } from './caller.guard.js';
 import { ROUTE_PATHS } from './route-paths.js';
-
-const REFUSED: Readonly<Record<ApprovalServiceRefusal, readonly [status: number, error: string]>> = {
-  forbidden: [403, 'this agent may not decide approvals'],
-  own_request: [403, "one's own request is decided by somebody else"],
-  not_found: [404, 'no such approval'],
-  decided_before: [409, 'this approval has been decided'],
-};
 
 /** Calls that wait for another person's approval, for approvers (docs/guide/approvals.md). */
 @Controller(ROUTE_PATHS.approvals)
@@ -31,12 +24,12 @@ const REFUSED: Readonly<Record<ApprovalServiceRefusal, readonly [status: number,
 export class ApprovalsController {
   constructor(
     @Inject(Authenticator) private readonly authenticator: Authenticator,
-    @Inject(ApprovalService) private readonly office: ApprovalService,
+    @Inject(ApprovalService) private readonly approvals: ApprovalService,
   ) {}
 
   @Get()
   async list(@CurrentAgent() agent: Agent): Promise<object> {
-    return { approvals: this.served(await this.office.list(agent), agent) };
+    return { approvals: this.served(await this.approvals.list(agent), agent) };
   }
 
   @Get(':id')
@@ -45,7 +38,7 @@ export class ApprovalsController {
     @CurrentAgent() agent: Agent,
     @ClosedSignal() closed: AbortSignal,
   ): Promise<object> {
-    return this.served(await this.office.show(id, agent, closed), agent);
+    return this.served(await this.approvals.show(id, agent, closed), agent);
   }
 
   @Post(':id')
@@ -54,10 +47,9 @@ export class ApprovalsController {
   async decide(
     @Param('id') id: string,
     @CurrentAgent() agent: Agent,
-    @Body(validated(DecisionBody)) { decision, reason }: DecisionBody,
+    @Body(validated(DecisionBody)) body: DecisionBody,
   ): Promise<object> {
-    const verdict = { approved: decision === 'approve', ...(reason !== undefined && { reason }) };
-    return this.served(await this.office.decide(id, agent, verdict), agent);
+    return this.served(await this.approvals.decide(id, agent, verdictOf(body)), agent);
   }
 
   /** @throws NotServed */
@@ -65,7 +57,7 @@ export class ApprovalsController {
     if (answered.ok) return answered.value;
     const lacking =
       answered.refusal === 'forbidden' &&
-      scopesLacking(this.authenticator, agent, (shape) => this.office.isStaffedBy(shape));
-    throw lacking || new NotServed(...REFUSED[answered.refusal]);
+      scopesLacking(this.authenticator, agent, (shape) => this.approvals.isStaffedBy(shape));
+    throw lacking || new NotServed(...decisionRefused(answered.refusal, 'agent'));
   }
 }
