@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -20,6 +20,21 @@ interface Served {
   readonly client: () => Socket;
 }
 
+/** @returns opens a connection to a server that answers with this listener, until the end of the test */
+async function serverOf(listener: RequestListener): Promise<() => Socket> {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  stops.push(
+    () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  );
+  const { port } = server.address() as AddressInfo;
+  return () => connect({ port, host: '127.0.0.1' }).on('error', () => undefined);
+}
+
 /** A route that prepares each answer whole, after a moment. */
 async function route(bytes: number): Promise<Served> {
   const unread = new UnreadAnswers();
@@ -35,17 +50,7 @@ async function route(bytes: number): Promise<Served> {
     }
     served.answered += 1;
   };
-  const server = createServer((request, response) => void answer(request, response));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  stops.push(
-    () =>
-      new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  );
-  const { port } = server.address() as AddressInfo;
-  const client = () => connect({ port, host: '127.0.0.1' }).on('error', () => undefined);
+  const client = await serverOf((request, response) => void answer(request, response));
   return { begun, served, client };
 }
 
@@ -109,7 +114,6 @@ describe('requests that are sent on one connection without waiting', () => {
 describe('answers to requests whose body was refused before its end', () => {
   it('are sent like others, also when many are too large', async () => {
     const unread = new UnreadAnswers();
-    const server = createServer((request, response) => void refuse(request, response));
     const refuse = async (request: IncomingMessage, response: ServerResponse) => {
       await unread.admit(request, response);
       // Node destroys a request whose body is no longer read.
@@ -117,11 +121,9 @@ describe('answers to requests whose body was refused before its end', () => {
       response.writeHead(413).end('too large');
       unread.wrote(response);
     };
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    stops.push(() => new Promise<void>((resolve) => void server.close(() => resolve())));
-    const { port } = server.address() as AddressInfo;
+    const connected = await serverOf((request, response) => void refuse(request, response));
     for (const body of ['x'.repeat(20_000), 'x'.repeat(1_000_000)]) {
-      const socket = connect({ port, host: '127.0.0.1' }).on('error', () => undefined);
+      const socket = connected();
       let received = '';
       socket.setEncoding('utf8').on('data', (text: string) => (received += text));
       socket.write(`POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
@@ -145,24 +147,15 @@ describe('answers that nobody reads', () => {
     let now = 0;
     const unread = new UnreadAnswers(limits, () => now);
     const answers = new Map<string, ServerResponse>();
-    const server = createServer((request, response) => {
+    const connected = await serverOf((request, response) => {
       unread.watch(request);
       answers.set(String(request.url), response);
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    stops.push(
-      () =>
-        new Promise<void>((resolve) => {
-          server.close(() => resolve());
-          server.closeAllConnections();
-        }),
-    );
-    const { port } = server.address() as AddressInfo;
     let count = 0;
     /** Each client begins a moment later than the one before. */
     const client = async (principal: string): Promise<Client> => {
       const path = `/${(count += 1)}`;
-      const socket = connect({ port, host: '127.0.0.1' }).on('error', () => undefined);
+      const socket = connected();
       socket.pause().write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
       await until(() => answers.has(path));
       const answer = answers.get(path) as ServerResponse;
