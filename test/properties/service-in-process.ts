@@ -45,7 +45,7 @@ export async function openService(
   database: { readonly uri: string; readonly name: string },
 ): Promise<AskedService> {
   const folder = mkdtempSync(join(tmpdir(), 'parley-properties-'));
-  const connection = new MongoConnection({ uri: database.uri, database: database.name, patience: 60_000 });
+  const connection = new MongoConnection({ uri: database.uri, database: database.name, timeout: 60_000 });
   let app: INestApplicationContext | undefined;
   const close = async () => {
     await app?.close();

@@ -32,7 +32,7 @@ export async function openHttpService(
   database: { readonly uri: string; readonly name: string },
 ): Promise<AskedService> {
   const folder = mkdtempSync(join(tmpdir(), 'parley-properties-'));
-  const connection = new MongoConnection({ uri: database.uri, database: database.name, patience: 60_000 });
+  const connection = new MongoConnection({ uri: database.uri, database: database.name, timeout: 60_000 });
   const dispose = async () => {
     await connection.close();
     rmSync(folder, { recursive: true, force: true });

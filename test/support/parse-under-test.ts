@@ -25,7 +25,7 @@ export class ParseUnderTest {
     uri.pathname = `/${name}`;
     const server = await startParseServer(uri.toString(), options);
     // A busy machine is no fault of the database.
-    const database = new MongoConnection({ uri: embedded.uri, database: name, patience: 60_000 });
+    const database = new MongoConnection({ uri: embedded.uri, database: name, timeout: 60_000 });
     return new ParseUnderTest(embedded, uri.toString(), name, database, options, server);
   }
 

@@ -172,7 +172,7 @@ const MAX_REASON = 500;
 @Injectable()
 export class ApprovalService {
   private readonly views: CaseViews;
-  private readonly desk: ApprovalStore;
+  private readonly store: ApprovalStore;
   private readonly bus: MessageBus;
   private readonly logger = new Logger(ApprovalService.name);
 
@@ -184,7 +184,7 @@ export class ApprovalService {
     @Inject(AuditSink) private readonly audit: Pick<AuditSink, 'recordApproval'>,
     @Inject(APPROVAL_OPTIONS) private readonly options: { readonly approvers: readonly string[] },
   ) {
-    this.desk = approvals;
+    this.store = approvals;
     this.bus = bus;
     // Restricts values that were read for another agent.
     this.views = new CaseViews(records, (context) =>
@@ -195,7 +195,7 @@ export class ApprovalService {
   /** @throws SharedStateUnavailable */
   async list(viewer: Agent): Promise<Answered<readonly ApprovalView[]>> {
     if (!this.admits(viewer)) return { ok: false, refusal: 'forbidden' };
-    const pending = await this.desk.pending(viewer.tenantId);
+    const pending = await this.store.pending(viewer.tenantId);
     return { ok: true, value: pending.map((one) => summaryOf(one, viewer)) };
   }
 
@@ -215,7 +215,7 @@ export class ApprovalService {
     const { approved } = verdict;
     const reason = verdict.reason === undefined ? undefined : oneLine(verdict.reason).slice(0, MAX_REASON);
     const decision = { approved, by: viewer.principal, at: Date.now(), ...(reason && { reason }) };
-    const outcome = await this.desk.decide(id, decision);
+    const outcome = await this.store.decide(id, decision);
     if (outcome !== 'decided') return { ok: false, refusal: outcome === 'unknown' ? 'not_found' : outcome };
     this.record(known, viewer, approved, reason);
     // A call that misses the message polls the case.
@@ -236,7 +236,7 @@ export class ApprovalService {
   /** A case of another tenant counts as unknown. */
   private async caseFor(id: string, viewer: Agent): Promise<Answered<ApprovalCase>> {
     if (!this.admits(viewer)) return { ok: false, refusal: 'forbidden' };
-    const known = await this.desk.find(id);
+    const known = await this.store.find(id);
     if (!known || known.requester.tenant !== viewer.tenantId) return { ok: false, refusal: 'not_found' };
     return { ok: true, value: known };
   }

@@ -164,21 +164,21 @@ describe('the approver at the client', () => {
   });
 });
 
-describe('the approver at the desk', () => {
-  function desk(expiry = 60, state = processState(), kept = state.approvals) {
+describe('the approver over the approval routes', () => {
+  function storedApprover(expiry = 60, state = processState(), kept = state.approvals) {
     const announced: ApprovalCase[] = [];
     const dependencies = {
-      desk: kept,
+      store: kept,
       bus: state.bus,
       announce: (one: ApprovalCase) => announced.push(one),
     };
-    return { state, announced, approver: new StoredApprover(dependencies, { expiry, patience: 10 }) };
+    return { state, announced, approver: new StoredApprover(dependencies, { expiry, timeout: 10 }) };
   }
   const decide = (state: SharedState, id: string, approved: boolean) =>
     state.approvals.decide(id, { approved, by: 'key:2', at: 1 });
 
   it('lets a call wait and wakes it, also when the word of the decision is lost', async () => {
-    const { state, announced, approver } = desk();
+    const { state, announced, approver } = storedApprover();
     const waiting = approver.review(requestOf());
     await expect.poll(() => announced.length).toBe(1);
     expect(announced[0]).toMatchObject({
@@ -191,7 +191,7 @@ describe('the approver at the desk', () => {
   }, 20_000);
 
   it('ends the wait at once when the call is gone, and keeps the case', async () => {
-    const { state, announced, approver } = desk();
+    const { state, announced, approver } = storedApprover();
     const gone = new AbortController();
     const waiting = approver.review(requestOf({ signal: gone.signal }));
     await expect.poll(() => announced.length).toBe(1);
@@ -206,7 +206,7 @@ describe('the approver at the desk', () => {
   });
 
   it('gives an approval to one call and never to one that would change something else', async () => {
-    const { state, announced, approver } = desk();
+    const { state, announced, approver } = storedApprover();
     const first = approver.review(requestOf({}, ['row 1', 'row 2']));
     await expect.poll(() => announced.length).toBe(1);
     await decide(state, announced[0]?.id ?? '', true);
@@ -216,7 +216,7 @@ describe('the approver at the desk', () => {
   }, 20_000);
 
   it('says no when nobody decided in time', async () => {
-    const { approver } = desk(0.05);
+    const { approver } = storedApprover(0.05);
     expect(await approver.review(requestOf())).toEqual({
       outcome: 'unavailable',
       reason: 'approval request timed out after 0.05s',
@@ -227,7 +227,7 @@ describe('the approver at the desk', () => {
     const state = processState();
     const away = Object.create(state.approvals) as ApprovalStore;
     away.open = () => Promise.reject(new SharedStateUnavailable());
-    const { approver } = desk(60, state, away);
+    const { approver } = storedApprover(60, state, away);
     expect(await approver.review(requestOf())).toMatchObject({ outcome: 'unavailable' });
   });
 });
@@ -254,7 +254,7 @@ describe('approvers in turn', () => {
     expect(await new ApproversInTurn([new Says(ok), new Says(ok)]).review(requestOf())).toEqual(ok);
   });
 
-  it('are told of once: an event each, and a record unless the desk wrote one', async () => {
+  it('are told of once: an event each, and a record unless the approval routes wrote one', async () => {
     const events: [string, unknown][] = [];
     const kept: ApprovalRecord[] = [];
     const review = (decision: ApprovalDecision | Error) =>

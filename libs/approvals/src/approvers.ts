@@ -165,11 +165,11 @@ export interface StoredApproverOptions {
   /** Seconds until a case expires. */
   readonly expiry: number;
   /** Milliseconds that a call of the stateless era waits before its client is asked to repeat it. Default 20,000. */
-  readonly patience?: number;
+  readonly timeout?: number;
 }
 
 export interface StoredApproverDependencies {
-  readonly desk: ApprovalStore;
+  readonly store: ApprovalStore;
   readonly bus: MessageBus;
   /** Called for every new case. */
   readonly announce: (opened: ApprovalCase) => void;
@@ -200,7 +200,7 @@ export class StoredApprover extends Approver {
       const preview = await request.preview();
       const by = await request.context.asks?.granted?.recall(STORED_GRANT, preview.holdsFor);
       if (by !== undefined) return { outcome: 'approve', by: { principal: by, via: 'desk' }, again: true };
-      const { opened, isNew } = await this.dependencies.desk.open(
+      const { opened, isNew } = await this.dependencies.store.open(
         draftOf(request, preview),
         this.options.expiry * 1000,
       );
@@ -229,7 +229,7 @@ export class StoredApprover extends Approver {
       return { outcome: 'deny', reason: `${REASONS.rejected}${reason}`, by };
     }
     // The approval is used up even if it no longer applies: the next call asks about the current change.
-    if (!(await this.dependencies.desk.use(id))) return { outcome: 'deny', reason: REASONS.used };
+    if (!(await this.dependencies.store.use(id))) return { outcome: 'deny', reason: REASONS.used };
     const { holdsFor: now } = await request.preview();
     if (now !== holdsFor) return { outcome: 'deny', reason: REASONS.changed };
     request.context.asks?.granted?.keep(STORED_GRANT, holdsFor, decision.by);
@@ -242,19 +242,17 @@ export class StoredApprover extends Approver {
 
   /** The decided case, or why the call stops waiting. */
   private settled(opened: ApprovalCase, { context }: ApprovalRequest): Promise<ApprovalCase | Waited> {
-    const { desk, bus } = this.dependencies;
+    const { store, bus } = this.dependencies;
     const { signal, asks } = context;
     const left = Math.max(0, opened.expiresAt - steadyClock());
-    const patience = asks?.postpone ? Math.min(this.options.patience ?? 20_000, left) : left;
+    const timeout = asks?.postpone ? Math.min(this.options.timeout ?? 20_000, left) : left;
     const decided = bus.messages(DECIDED).pipe(filter(({ id }) => id === opened.id));
     const looks = merge(decided, interval(LOOK_AGAIN), timer(0)).pipe(
-      switchMap(() => desk.find(opened.id)),
+      switchMap(() => store.find(opened.id)),
       map((found): ApprovalCase | Waited => found ?? 'expired'),
       filter((found) => found === 'expired' || (found as ApprovalCase).status !== 'pending'),
     );
-    const ends: Observable<Waited> = timer(patience).pipe(
-      map(() => (patience < left ? 'waiting' : 'expired')),
-    );
+    const ends: Observable<Waited> = timer(timeout).pipe(map(() => (timeout < left ? 'waiting' : 'expired')));
     const gone: Observable<Waited> = signal.aborted
       ? timer(0).pipe(map(() => 'aborted'))
       : fromEvent(signal, 'abort').pipe(map(() => 'aborted'));

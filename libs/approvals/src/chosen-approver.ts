@@ -40,11 +40,11 @@ export class ApprovalAnnouncements {
 
 function chosenApprover(
   { mode, clientTimeout, expiry }: ApprovalsModuleOptions,
-  { approvals: desk, bus }: SharedState,
+  { approvals: store, bus }: SharedState,
   { announce }: ApprovalAnnouncements,
 ): Approver {
   const client = new ClientApprover(clientTimeout);
-  const another = new StoredApprover({ desk, bus, announce }, { expiry });
+  const another = new StoredApprover({ store, bus, announce }, { expiry });
   switch (mode) {
     case 'client':
       return client;

@@ -74,9 +74,9 @@ const scryptCost = ({ N, r, p }: { N: number; r: number; p: number }) => ({
 const MAX_KNOWN = 1_000;
 
 /** Slow comparisons that run at once in this process. More would occupy all threads of the pool. */
-const UNKNOWN_KEYS = { atOnce: 2, waitingPerKey: 64, waiting: 512, patience: 10_000 };
+const UNKNOWN_KEYS = { atOnce: 2, waitingPerKey: 64, waiting: 512, timeout: 10_000 };
 /** Keys that another rule recognises are few, and do not wait behind unknown ones. */
-const RECOGNISED_KEYS = { atOnce: 1, waitingPerKey: 1_000, patience: 10_000 };
+const RECOGNISED_KEYS = { atOnce: 1, waitingPerKey: 1_000, timeout: 10_000 };
 
 /** Describes the caller of a comparison. */
 interface ComparisonRequest {

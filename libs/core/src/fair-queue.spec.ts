@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FairQueue, NoCapacityError } from './fair-queue.js';
 
 const turnsOf = (more: object = {}) =>
-  new FairQueue({ atOnce: 2, waitingPerKey: 3, patience: 60_000, ...more });
+  new FairQueue({ atOnce: 2, waitingPerKey: 3, timeout: 60_000, ...more });
 
 /** Work that ends when the test ends it, and the order in which work began. */
 function workshop(turns: FairQueue) {
@@ -55,7 +55,7 @@ describe('fair turns', () => {
   });
 
   it('refuse what waited too long, and serve the rest as if it had not been there', async () => {
-    const { begun, start, end, settle } = workshop(turnsOf({ atOnce: 1, patience: 5 }));
+    const { begun, start, end, settle } = workshop(turnsOf({ atOnce: 1, timeout: 5 }));
     void start('a', 'a1');
     await expect(start('a', 'a2')).rejects.toBeInstanceOf(NoCapacityError);
     await end('a1');

@@ -9,7 +9,7 @@ export interface FairQueueOptions {
   /** Tasks of all keys that may wait; a further one is refused. Default: only `waitingPerKey` limits them. */
   readonly waiting?: number;
   /** Milliseconds that a task waits before it is refused. */
-  readonly patience: number;
+  readonly timeout: number;
 }
 
 /** The queue is full, or the task waited longer than the timeout. */
@@ -110,7 +110,7 @@ export class FairQueue {
   }
 
   private queued(key: string, signal: AbortSignal | undefined): Promise<void> {
-    const { waitingPerKey, waiting: waitingOfAll = Infinity, patience } = this.options;
+    const { waitingPerKey, waiting: waitingOfAll = Infinity, timeout } = this.options;
     const queue = this.queues.get(key) ?? [];
     if (queue.length >= waitingPerKey) throw new NoCapacityError(true);
     if (this.waiting >= waitingOfAll) throw new NoCapacityError(!this.mayRun(key));
@@ -121,7 +121,7 @@ export class FairQueue {
         reject(reason as Error);
       };
       const gone = () => giveUp(signal?.reason);
-      const timer = setTimeout(() => giveUp(new NoCapacityError(!this.mayRun(key))), patience);
+      const timer = setTimeout(() => giveUp(new NoCapacityError(!this.mayRun(key))), timeout);
       const done = () => {
         clearTimeout(timer);
         signal?.removeEventListener('abort', gone);

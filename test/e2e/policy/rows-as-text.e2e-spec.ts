@@ -95,7 +95,7 @@ const agents = new Map<string, Agent>();
 beforeAll(async () => {
   const embedded = await EmbeddedMongo.start();
   closers.push(() => embedded.close());
-  const connection = new MongoConnection({ uri: embedded.uri, database: 'rows', patience: 60_000 });
+  const connection = new MongoConnection({ uri: embedded.uri, database: 'rows', timeout: 60_000 });
   closers.unshift(() => connection.close());
   writeFileSync(join(folder, 'parley.yaml'), config);
   const loaded = loadConfig({}, folder);

@@ -21,7 +21,7 @@ beforeAll(async () => {
   services = await Promise.all(
     ([0, 1] as const).map(async (world) => {
       const name = `withheld_${world}`;
-      const database = new MongoConnection({ uri, database: name, patience: 60_000 });
+      const database = new MongoConnection({ uri, database: name, timeout: 60_000 });
       await fillWithheld(database, world);
       await database.close();
       return startService({ config: { ...WITHHELD_CONFIG, database: { uri, name } }, env });

@@ -143,7 +143,7 @@ describe('a collection of audit records', () => {
   });
 
   it('says so when nobody is there', async () => {
-    const connection = new MongoConnection({ uri: 'mongodb://127.0.0.1:9', database: 'a', patience: 50 });
+    const connection = new MongoConnection({ uri: 'mongodb://127.0.0.1:9', database: 'a', timeout: 50 });
     const kept = new MongoAuditCollection({
       connection,
       collection: 'records',

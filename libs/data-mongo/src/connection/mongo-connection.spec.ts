@@ -15,7 +15,7 @@ describe('a connection', PATIENT, () => {
     silent = createServer((socket) => socket.on('error', () => socket.destroy()));
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     uri = `mongodb://127.0.0.1:${(silent.address() as AddressInfo).port}/?directConnection=true`;
-    connection = new MongoConnection({ uri, database: 'x', patience: 200 });
+    connection = new MongoConnection({ uri, database: 'x', timeout: 200 });
   });
   afterEach(async () => {
     await connection.close();
@@ -31,7 +31,7 @@ describe('a connection', PATIENT, () => {
   });
 
   it('does not wait longer for a ping than it was told to', async () => {
-    const patient = new MongoConnection({ uri, database: 'x', patience: 60_000 });
+    const patient = new MongoConnection({ uri, database: 'x', timeout: 60_000 });
     expect(await storeErrorCode(patient.ping(50))).toBe('unavailable');
     await patient.close();
   });
@@ -60,7 +60,7 @@ describe('a connection', PATIENT, () => {
     const cut = new MongoConnection({
       uri: `mongodb://127.0.0.1:${port}/?directConnection=true`,
       database: 'x',
-      patience: 500,
+      timeout: 500,
     });
     await cut.ping(5_000);
     // The next check begins immediately after the shortest interval between two checks.

@@ -10,7 +10,7 @@ export interface MongoConnectionOptions {
   /** Connections kept at most; as many operations run at a time. Default 100. */
   readonly maxPoolSize?: number;
   /** Milliseconds an operation waits for a reachable server, or for a free connection. Default 3000. */
-  readonly patience?: number;
+  readonly timeout?: number;
 }
 
 /** Parse ids are text, so documents here are typed no further than that. */
@@ -40,7 +40,7 @@ export class MongoConnection {
   private client: MongoClient;
   private database: Db;
   private ended = false;
-  private readonly patience: number;
+  private readonly timeout: number;
   /** Per server address, when the running check of that server must have ended. */
   private readonly checks = new Map<string, NodeJS.Timeout>();
   private readonly retired = new Map<MongoClient, NodeJS.Timeout>();
@@ -48,7 +48,7 @@ export class MongoConnection {
   private suspected = false;
 
   constructor(private readonly options: MongoConnectionOptions) {
-    this.patience = options.patience ?? 3000;
+    this.timeout = options.timeout ?? 3000;
     this.client = this.opened();
     this.database = this.client.db(options.database);
   }
@@ -110,7 +110,7 @@ export class MongoConnection {
    */
   private async settled<T>(command: () => Promise<T>, maxTimeMS: number): Promise<T> {
     // The driver tries twice, and each time waits for a server and for a connection.
-    const limit = 2 * (maxTimeMS + 2 * this.patience) + 1000;
+    const limit = 2 * (maxTimeMS + 2 * this.timeout) + 1000;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => reject(new StoreError('timeout')), limit);
@@ -133,13 +133,13 @@ export class MongoConnection {
   }
 
   private opened(): MongoClient {
-    const { patience } = this;
+    const { timeout } = this;
     const client = clientFor(this.options.uri, {
       appName: 'parley',
       maxPoolSize: this.options.maxPoolSize ?? 100,
-      serverSelectionTimeoutMS: patience,
-      connectTimeoutMS: patience,
-      waitQueueTimeoutMS: patience,
+      serverSelectionTimeoutMS: timeout,
+      connectTimeoutMS: timeout,
+      waitQueueTimeoutMS: timeout,
       heartbeatFrequencyMS: HEARTBEAT_MS,
     });
     const ended = (address: string) => {
@@ -148,7 +148,7 @@ export class MongoConnection {
     client.on('serverHeartbeatStarted', ({ connectionId, awaited }) => {
       if (client !== this.client || this.ended) return;
       // Connecting and the answer may each take the server timeout; an awaited check is answered within the check interval.
-      this.checkStarted(connectionId, 2 * patience + (awaited ? HEARTBEAT_MS : 0) + 1000);
+      this.checkStarted(connectionId, 2 * timeout + (awaited ? HEARTBEAT_MS : 0) + 1000);
     });
     client.on('serverHeartbeatSucceeded', ({ connectionId }) => ended(connectionId));
     client.on('serverHeartbeatFailed', ({ connectionId }) => ended(connectionId));

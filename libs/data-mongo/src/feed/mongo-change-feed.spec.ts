@@ -113,7 +113,7 @@ describe('the change feed of MongoDB', PATIENT, () => {
 
   it('tells everyone who watches when the database is gone for good', async () => {
     const own = await EmbeddedMongo.start();
-    const connection = new MongoConnection({ uri: own.uri, database: 'x', patience: 200 });
+    const connection = new MongoConnection({ uri: own.uri, database: 'x', timeout: 200 });
     const catalogue = new MongoSchemaCatalogue(connection);
     const feed = new MongoChangeFeed(connection, catalogue, { maxAttempts: 2, firstDelay: 10 });
     const faults: unknown[] = [];

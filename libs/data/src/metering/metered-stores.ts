@@ -33,7 +33,7 @@ export interface DatabaseTurnsOptions {
   /** Operations of one principal that run at once. Default 10. */
   readonly perPrincipal?: number;
   /** Milliseconds that an operation waits. Default 10,000. */
-  readonly patience?: number;
+  readonly timeout?: number;
 }
 
 /** Operations of one principal, and of all, that may wait. */
@@ -46,8 +46,8 @@ const WAITING = { waitingPerKey: 1_000, waiting: 10_000 };
 export class DatabaseTurns {
   private readonly turns: FairQueue;
 
-  constructor({ atOnce = 90, perPrincipal = 10, patience = 10_000 }: DatabaseTurnsOptions = {}) {
-    this.turns = new FairQueue({ atOnce, perKey: perPrincipal, patience, ...WAITING });
+  constructor({ atOnce = 90, perPrincipal = 10, timeout = 10_000 }: DatabaseTurnsOptions = {}) {
+    this.turns = new FairQueue({ atOnce, perKey: perPrincipal, timeout, ...WAITING });
   }
 
   /**

@@ -148,7 +148,7 @@ export interface RunningCallsOptions {
   /** Concurrent calls of one principal; null: unbounded. Default 20. */
   readonly perPrincipal?: number | null;
   /** Milliseconds that an additional call waits. Default 10,000. */
-  readonly patience?: number;
+  readonly timeout?: number;
 }
 
 /**
@@ -163,7 +163,7 @@ export class RunningCalls {
 
   constructor(
     @Inject(RUNNING_CALLS_OPTIONS)
-    { perPrincipal = DEFAULT_RUNNING_CALLS, patience = TIMEOUT }: RunningCallsOptions,
+    { perPrincipal = DEFAULT_RUNNING_CALLS, timeout = TIMEOUT }: RunningCallsOptions,
   ) {
     this.limit = perPrincipal ?? Infinity;
     this.turns =
@@ -173,7 +173,7 @@ export class RunningCalls {
             atOnce: Infinity,
             perKey: perPrincipal,
             waitingPerKey: WAITING_FOR_EACH * perPrincipal,
-            patience,
+            timeout,
           });
   }
 

@@ -18,7 +18,7 @@ const refusalOf = (work: Promise<unknown>) =>
 
 describe('the calls that a principal runs at once', () => {
   it('are bounded for each principal, on whichever transport they came', async () => {
-    const running = new RunningCalls({ perPrincipal: 2, patience: 5 });
+    const running = new RunningCalls({ perPrincipal: 2, timeout: 5 });
     const ends = [await running.begin(contextOf('a')), await running.begin(contextOf('a'))];
     const refusal = await refusalOf(running.begin(contextOf('a')));
     expect(refusal).toMatchObject({ code: 'rate_limited', gate: 'running_calls' });
@@ -29,7 +29,7 @@ describe('the calls that a principal runs at once', () => {
   });
 
   it('wait for an earlier one to end, two for each that may run', async () => {
-    const running = new RunningCalls({ perPrincipal: 1, patience: 60_000 });
+    const running = new RunningCalls({ perPrincipal: 1, timeout: 60_000 });
     const end = await running.begin(contextOf('a'));
     const waiting = Array.from({ length: 2 }, () => running.begin(contextOf('a')));
     expect(await refusalOf(running.begin(contextOf('a')))).toMatchObject({ code: 'rate_limited' });
@@ -38,7 +38,7 @@ describe('the calls that a principal runs at once', () => {
   });
 
   it('do not count the run of a task, and one that is cancelled while it waits is', async () => {
-    const running = new RunningCalls({ perPrincipal: 1, patience: 60_000 });
+    const running = new RunningCalls({ perPrincipal: 1, timeout: 60_000 });
     await running.begin(contextOf('a'));
     expect(await refusalOf(running.begin(contextOf('a', { background: 'running' })))).toBeNull();
     const gone = new AbortController();

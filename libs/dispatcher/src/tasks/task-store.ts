@@ -68,7 +68,7 @@ export interface TaskState {
  */
 export abstract class TaskStore {
   /**
-   * Takes the call over. What is returned survives this process where the desk's state does.
+   * Takes the call over. What is returned survives this process where the store's state does.
    * @param timeout milliseconds to wait for an outcome, for a call that may be answered at once
    */
   abstract start(call: TaskCall, timeout: number): Promise<TaskState>;
@@ -118,23 +118,23 @@ export class TaskMethods {
   constructor(private readonly store: TaskStore | undefined) {}
 
   async get(request: MethodRequest): Promise<JsonObject> {
-    const { desk, taskId, owner } = this.asked('tasks/get', request);
-    const state = await desk.find(taskId, owner);
+    const { store, taskId, owner } = this.asked('tasks/get', request);
+    const state = await store.find(taskId, owner);
     if (!state) throw unknownTask();
     return { ...state };
   }
 
   async update(request: MethodRequest): Promise<JsonObject> {
-    const { desk, taskId, owner } = this.asked('tasks/update', request);
+    const { store, taskId, owner } = this.asked('tasks/update', request);
     const { inputResponses } = request.params;
     if (!isJsonObject(inputResponses)) throw invalidParams('inputResponses must be an object');
-    if (!(await desk.answer(taskId, owner, inputResponses))) throw unknownTask();
+    if (!(await store.answer(taskId, owner, inputResponses))) throw unknownTask();
     return {};
   }
 
   async cancel(request: MethodRequest): Promise<JsonObject> {
-    const { desk, taskId, owner } = this.asked('tasks/cancel', request);
-    if (!(await desk.cancel(taskId, owner))) throw unknownTask();
+    const { store, taskId, owner } = this.asked('tasks/cancel', request);
+    if (!(await store.cancel(taskId, owner))) throw unknownTask();
     return {};
   }
 
@@ -143,6 +143,6 @@ export class TaskMethods {
     if (!declaresTasks(capabilities, dialect)) throw tasksNotDeclared();
     const { taskId } = params;
     if (typeof taskId !== 'string') throw unknownTask();
-    return { desk: this.store, taskId, owner: taskOwner(context.agent) };
+    return { store: this.store, taskId, owner: taskOwner(context.agent) };
   }
 }

@@ -42,7 +42,7 @@ function answered(
   channel: ProcessChannel,
   question: 'scrape' | 'metrics',
   answer: 'scraped' | 'measured',
-  patience: number,
+  timeout: number,
 ): Promise<string | null> {
   const id = (lastId += 1);
   return new Promise((resolve) => {
@@ -51,7 +51,7 @@ function answered(
       stop();
       resolve(text);
     };
-    const timer = setTimeout(() => end(null), patience);
+    const timer = setTimeout(() => end(null), timeout);
     const stop = channel.onMessage((message) => {
       if (isMetricsMessage(message) && message.parley === answer && message.id === id && 'text' in message)
         end(message.text);
