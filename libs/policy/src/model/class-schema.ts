@@ -17,6 +17,12 @@ export const FIELD_TYPES = [
 
 export type FieldType = (typeof FIELD_TYPES)[number];
 
+/** How the documents of a class are stored: as Parse stores its rows, or as any other program does. */
+export type StorageForm = 'parse' | 'plain';
+
+/** Where the type of a column of a plain class is from. Agents write only to columns that are not inferred. */
+export type ColumnOrigin = 'declared' | 'validator' | 'sample';
+
 /** A field as the database knows it. */
 export interface FieldSchema {
   /** As Parse names it. */
@@ -27,6 +33,12 @@ export interface FieldSchema {
   readonly required?: boolean;
   /** The value of a new row that does not set it. Default none. */
   readonly defaultValue?: unknown;
+  /** Plain classes only. Of an Object: its members. Of an Array: the members of its entries. Default: not known. */
+  readonly members?: ReadonlyMap<string, FieldSchema>;
+  /** Plain classes only. Default `declared`. */
+  readonly origin?: ColumnOrigin;
+  /** Of an inferred column: in how many documents of the sample each type was seen. */
+  readonly seen?: Readonly<Partial<Record<FieldType | 'Null', number>>>;
 }
 
 /** An index of a class. */
@@ -48,7 +60,10 @@ export interface IndexSchema {
 /** Class-level permissions as Parse stores them: operation → principal → true, plus protectedFields and pointer fields. */
 export type ClassLevelPermissions = Readonly<Record<string, unknown>>;
 
-/** A class as the database knows it, in logical (Parse) names. Includes objectId, createdAt, updatedAt and ACL. */
+/**
+ * A class as the database knows it, in logical (Parse) names. A Parse class includes objectId, createdAt, updatedAt and ACL;
+ * a plain one has objectId, no ACL, and the time stamps that it declares.
+ */
 export interface ClassSchema {
   /** As Parse names it. */
   readonly className: string;
@@ -58,6 +73,8 @@ export interface ClassSchema {
   readonly indexes: readonly IndexSchema[];
   /** Null: the class has none, and every caller may do everything. */
   readonly classLevelPermissions: ClassLevelPermissions | null;
+  /** Rows of a plain class have no ACL and its class no permissions: the policy alone limits them. Default `parse`. */
+  readonly storage?: StorageForm;
 }
 
 /** All classes at one moment; immutable, so decisions may be cached against it. */
