@@ -9,8 +9,7 @@ import {
 import { PrincipalDirectory } from './identity/principal-directory.js';
 import { PrincipalResolver } from './identity/principal-resolver.js';
 import { DatabaseTurns } from './metering/metered-stores.js';
-import { StoredWriteKeys } from './stored-write-keys.js';
-import { WriteKeys } from './write-keys.js';
+import { StoredWriteKeys, WriteKeys } from './write-keys.js';
 
 /**
  * Logs which classes are refused because their rules do not match their fields: one line for each mistake as long as it

@@ -6,8 +6,8 @@ export {
   AnswerMemory,
   MAX_ANSWER_BYTES,
   MIN_VALUE_BYTES,
+  PlacedRows,
 } from './answers/answer-memory.js';
-export { PlacedRows } from './answers/placed-rows.js';
 export {
   ChangeFeed,
   ChangeSource,
@@ -50,16 +50,17 @@ export {
   RenewedCatalogue,
   SchemaCatalogue,
   SchemaWriter,
+  WrittenClasses,
 } from './schema-store.js';
 export * from './write-keys.js';
 export {
   type CallBudget,
   GovernedRecordsSource,
   GovernedSearchSource,
+  GovernedViews,
   GovernedWritesSource,
 } from './governed/governed-sources.js';
 export { DatabaseTurns } from './metering/metered-stores.js';
-export { GovernedViews } from './governed/governed-views.js';
 export {
   CachedPrincipalDirectory,
   ForgettingWriter,
@@ -84,5 +85,4 @@ export {
   isSafeTransport,
 } from './embeddings/openai-embeddings.js';
 export * from './data.module.js';
-export { WrittenClasses } from './written-classes.js';
 export { EmbeddingsModule } from './embeddings/embeddings.module.js';

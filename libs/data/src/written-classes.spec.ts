@@ -1,8 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { type MessageBus, ProcessMessageBus, SharedStateUnavailable } from '#state';
 import { CachedPrincipalDirectory, PrincipalDirectory } from './identity/principal-directory.js';
-import { ClassSchemas, SchemaCatalogue } from './schema-store.js';
-import { WrittenClasses } from './written-classes.js';
+import { ClassSchemas, SchemaCatalogue, WrittenClasses } from './schema-store.js';
 
 class CountedDirectory extends PrincipalDirectory {
   asked = 0;

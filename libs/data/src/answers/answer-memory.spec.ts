@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { StoreError } from '../record-store.js';
-import { answerLeft, AnswerMemory } from './answer-memory.js';
-import { PlacedRows } from './placed-rows.js';
+import { answerLeft, AnswerMemory, PlacedRows } from './answer-memory.js';
 
 const MB = 1024 * 1024;
 const memory = () => new AnswerMemory({ maxBytesInFlight: 12 * MB, maxAnswerBytes: 8 * MB });

@@ -30,7 +30,7 @@ import {
   translateWhere,
   type Where,
 } from '#policy';
-import { valueWeight } from '../answers/placed-rows.js';
+import { valueWeight } from '../answers/answer-memory.js';
 import type { Metering } from '../metering/metered-stores.js';
 import type { OperationContext, ParseRow, RecordReader, StoreCall } from '../record-store.js';
 import { atStore } from './store-refusals.js';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openSharedState, processState, type SharedState } from '#state';
 import { type RedisServer, startRedis } from '#state/contracts';
-import { StoredWriteKeys } from './stored-write-keys.js';
+import { StoredWriteKeys } from './write-keys.js';
 
 let redis: RedisServer;
 let state: SharedState;
