@@ -23,7 +23,6 @@ import {
   readJson,
   readMessage,
   type CheckedMessage,
-  reply,
   type Reply,
 } from '../message.js';
 import { onceClosed } from './client-memory.js';
@@ -65,17 +64,14 @@ import {
  * `request-checks.ts` holds their order.
  */
 
-const HEALTHY = reply(200, '{"status":"ok"}');
 /** `Retry-After`, in seconds, where requests cannot be counted. */
 const UNCOUNTABLE = 5;
 
 /** Only the exact path, with or without one trailing slash, is MCP. */
 export const path: RequestCheck = {
   name: 'path',
-  check: ({ path: requested, verb, edge: { settings } }) => {
-    const served = requested === settings.path || requested === `${settings.path}/`;
-    return served || (verb === 'GET' && requested === settings.healthPath) ? null : NOT_FOUND;
-  },
+  check: ({ path: requested, edge: { settings } }) =>
+    requested === settings.path || requested === `${settings.path}/` ? null : NOT_FOUND,
 };
 
 export const host: RequestCheck = {
@@ -87,13 +83,6 @@ export const host: RequestCheck = {
     if (verdict === 'permitted') return null;
     return verdict === 'malformed' ? MALFORMED_HOST : HOST_NOT_ALLOWED;
   },
-};
-
-/** Reports to a load balancer that the process answers, and nothing else. */
-export const health: RequestCheck = {
-  name: 'health',
-  check: ({ path: requested, verb, edge: { settings } }) =>
-    verb === 'GET' && requested === settings.healthPath ? HEALTHY : null,
 };
 
 export const accepting: RequestCheck = {

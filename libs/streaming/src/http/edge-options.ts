@@ -21,8 +21,6 @@ export interface McpEdgeOptions {
    * could otherwise act for its visitor. Default true.
    */
   readonly loopbackOrigins?: boolean;
-  /** Answers GET with `{"status":"ok"}` before any other check but the host. Default: none. */
-  readonly healthPath?: string | null;
   /** Charged per remote address before any expensive check. Default: none. */
   readonly preAuthRateLimiter?: RateLimiter | null;
   /** `strict`: a session id is required and must be known. Default `lenient`: an unknown one is a mere label. */
@@ -108,7 +106,6 @@ function limiterOption(value: RateLimiter | null | undefined, option: string): R
 /** The options of an edge, checked and compiled once. */
 export class EdgeSettings {
   readonly path: string;
-  readonly healthPath: string | null;
   readonly maxBodySize: number;
   readonly requireContentLength: boolean;
   readonly origins: OriginPolicy;
@@ -134,7 +131,6 @@ export class EdgeSettings {
     if (sessions !== 'lenient' && sessions !== 'strict')
       throw new TypeError('sessions: expected lenient or strict');
     this.path = pathOption(options.path ?? '/mcp', 'path');
-    this.healthPath = options.healthPath ? pathOption(options.healthPath, 'healthPath') : null;
     this.maxBodySize = positive(options.maxBodySize ?? 1_048_576, 'maxBodySize');
     this.requireContentLength = options.requireContentLength ?? true;
     this.origins = new OriginPolicy(options.allowedOrigins ?? [], options.loopbackOrigins ?? true);

@@ -1,14 +1,13 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { ProcessRateLimiter } from '#core';
 import { edgeUnderTest, type EdgeUnderTest } from '../testing/edge-under-test.js';
-import { deep, exhausted, REFUSALS } from '../testing/refusals.fixture.js';
+import { deep, REFUSALS } from '../testing/refusals.fixture.js';
 import { initialize, modern, ping } from '../testing/requests.js';
 import type { McpEdgeOptions } from './edge-options.js';
 import { REQUEST_CHECKS } from './request-checks.js';
 
 /** Checks that refuse nothing by themselves, or whose refusal needs more than one request. */
 const WITHOUT_A_ROW = [
-  'health',
   'accepting',
   'era',
   'batch-session',
@@ -126,13 +125,5 @@ describe('what passes the list of request checks', () => {
     const statuses = [];
     for (let at = 0; at < 3; at += 1) statuses.push((await ask({ body: ping() })).status);
     expect(statuses).toEqual([200, 200, 429]);
-  });
-
-  it('answers a health probe before limits, but only GET on that very path', async () => {
-    const { ask, authenticator } = await serving({ healthPath: '/health', preAuthRateLimiter: exhausted });
-    const probe = await ask({ method: 'GET', path: '/health' });
-    expect([probe.status, probe.text]).toEqual([200, '{"status":"ok"}']);
-    expect((await ask({ path: '/health', body: ping() })).status).toBe(404);
-    expect(authenticator.seen).toEqual([]);
   });
 });

@@ -5,7 +5,6 @@ import {
   declaredLength,
   envelope,
   era,
-  health,
   host,
   json,
   legacyVersion,
@@ -43,7 +42,6 @@ import { deleteSession, listen } from './session-requests.js';
 export const REQUEST_CHECKS: readonly RequestCheck[] = [
   path,
   host,
-  health,
   accepting,
   preAuthLimit,
   deleteSession,
