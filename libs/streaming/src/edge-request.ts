@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { defer, filter, map, merge, type Observable, Subject } from 'rxjs';
 import {
   type Agent,
+  callerKey,
   type CallTelemetry,
   type CallUpdate,
-  callerKey,
   type ClientLink,
   type ClientReply,
   ClientUnreachable,
@@ -19,12 +19,17 @@ import {
 import { type JsonObject, type KernelReply, LOG_LEVEL_KEY, member, RPC, StreamedResult } from '#dispatcher';
 import type { MessageEnding, ReceivedMessage } from '#telemetry';
 import type { CheckedMessage, Message, ProtocolSession } from './message.js';
-import type { Wire } from './sessions/wire.js';
+import type { ClientRequests } from './sessions/client-requests.js';
+import type { ListeningStreams } from './sessions/listening-streams.js';
 import { notification, progressTokenOf, type ResponseStream } from './sse/event-stream.js';
 
 /** What an edge knows about a message besides its caller. */
 export interface EdgeRequestOptions {
-  readonly wire: Wire;
+  /** The ways to the client besides the answer. */
+  readonly wire: {
+    readonly listening: Pick<ListeningStreams, 'deliver'>;
+    readonly clientRequests: Pick<ClientRequests, 'ask'>;
+  };
   readonly message: Message;
   /** The session it came in, or a mere label that names none. */
   readonly label: string | undefined;
@@ -265,4 +270,75 @@ export function endingOf(reply: KernelReply): MessageEnding {
     return { outcome: 'ok' };
   if ('error' in reply) return { outcome: 'error', code: reply.error.code };
   return { outcome: reply.result['isError'] === true ? 'tool_error' : 'ok' };
+}
+
+/** A request in progress that can be aborted from outside. */
+export interface RunningCall {
+  readonly agent: Agent;
+  readonly message: Pick<Message, 'id'>;
+  /** The session it came in, or a mere label that names none. */
+  readonly label: string | undefined;
+  abort(reason: string): void;
+}
+
+/** The key of a call for its cancellation: the principal, its session and the JSON value of its request id. */
+export interface CallName {
+  readonly owner: string;
+  readonly session: string;
+  readonly requestId: unknown;
+}
+
+function keyOf({ owner, session, requestId }: CallName): string {
+  return JSON.stringify([owner, session, requestId]);
+}
+
+/** The calls that run in this process. */
+export class RunningCalls {
+  private readonly running = new Set<RunningCall>();
+  private readonly named = new Map<string, RunningCall>();
+
+  /**
+   * Called before the work starts, so that an early cancellation is not missed. A later call with the same key replaces it.
+   */
+  begin(call: RunningCall): void {
+    this.running.add(call);
+    const key = this.keyOfCall(call);
+    if (key !== null) this.named.set(key, call);
+  }
+
+  end(call: RunningCall): void {
+    this.running.delete(call);
+    const key = this.keyOfCall(call);
+    if (key !== null && this.named.get(key) === call) this.named.delete(key);
+  }
+
+  /** @returns whether there was such a call */
+  cancel(name: CallName, reason: string): boolean {
+    const key = keyOf(name);
+    const call = this.named.get(key);
+    if (!call) return false;
+    this.named.delete(key);
+    call.abort(reason);
+    return true;
+  }
+
+  /** Ends every call that a principal made in a session, or under an id that names none. */
+  endSession({ session, owner }: Omit<CallName, 'requestId'>, reason: string): void {
+    for (const call of this.running)
+      if (call.label === session && call.agent.principal === owner) call.abort(reason);
+  }
+
+  /** Ends every call of a connection that serves one client only. */
+  endLabel(label: string, reason: string): void {
+    for (const call of this.running) if (call.label === label) call.abort(reason);
+  }
+
+  endAll(reason: string): void {
+    for (const call of this.running) call.abort(reason);
+  }
+
+  private keyOfCall({ label, message: { id }, agent }: RunningCall): string | null {
+    if (label === undefined || id === undefined || id === null) return null;
+    return keyOf({ owner: agent.principal, session: label, requestId: id });
+  }
 }

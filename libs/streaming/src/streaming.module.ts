@@ -1,8 +1,7 @@
 import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
 import { SessionStreams, SharedState } from '#state';
 import { ListChanges } from '#dispatcher';
-import { EdgeDependencies } from './http/edge-dependencies.js';
-import { EdgeSettings, type McpEdgeOptions } from './http/edge-options.js';
+import { EdgeDependencies, EdgeSettings, type McpEdgeOptions } from './http/edge-dependencies.js';
 import { McpEdge } from './http/mcp-edge.js';
 import { ClientRequests } from './sessions/client-requests.js';
 import { ListeningStreams, ReplicatedListChanges } from './sessions/listening-streams.js';

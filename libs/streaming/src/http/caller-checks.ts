@@ -1,8 +1,15 @@
-import { callerKey, type RateVerdict, sanitizeCorrelationId, Unauthorized } from '#core';
-import { AuthenticationUnavailable, type CredentialSource, InsufficientScope, InvalidToken } from '#auth';
+import { Agent, callerKey, type RateVerdict, sanitizeCorrelationId, Unauthorized } from '#core';
+import {
+  AuthenticationUnavailable,
+  type CredentialSource,
+  InsufficientScope,
+  InvalidToken,
+  type StepUp,
+} from '#auth';
 import { SharedStateUnavailable } from '#state';
 import { faultLine, isLegacyVersion, member } from '#dispatcher';
-import { type Message, ACCEPTED, type Reply } from '../message.js';
+import { ACCEPTED, isNotification, type Message, type Reply } from '../message.js';
+import { jsonOf } from '../sse/event-stream.js';
 import { VERSION_HEADER } from './arrival-checks.js';
 import type { Turn } from './client-memory.js';
 import type { EdgeDependencies } from './edge-dependencies.js';
@@ -218,3 +225,77 @@ function turnOf(busy: (id: unknown) => Reply): RequestCheck {
 
 export const turn = turnOf(connectionBusy);
 export const fileTurn = turnOf(() => ROUTE_BUSY);
+
+/** The refusals of the gates that depend only on the agent. */
+const GATE_CODES: ReadonlySet<unknown> = new Set(['permission_denied', 'tool_filtered', 'access_denied']);
+
+type Shape = Agent['shape'];
+
+/** Whether the gates that depend only on the agent pass a message; a message that is not a tool call always passes. */
+function isPermitted({ method, params }: Message, edge: EdgeDependencies, agent: Agent): boolean {
+  const name = member(params, 'name');
+  if (method !== 'tools/call' || typeof name !== 'string') return true;
+  return edge.kernel.permits(agent, name, member(params, 'arguments') ?? {});
+}
+
+/** The same caller, as the agent of another step. */
+function isPermittedTo(
+  shape: Shape,
+  message: Message,
+  edge: EdgeDependencies,
+  { principal }: Agent,
+): boolean {
+  return isPermitted(message, edge, new Agent({ shape, principal }));
+}
+
+/**
+ * The nearest scopes with which the caller's agent could make this call, when its own agent may not. A tool that none of
+ * those agents can see is refused like any other.
+ */
+export function stepUpOf(message: Message, edge: EdgeDependencies, agent: Agent): StepUp | null {
+  if (message.method !== 'tools/call' || isNotification(message)) return null;
+  const above = edge.authenticator.stepsAbove(agent);
+  if (above.length === 0 || isPermitted(message, edge, agent)) return null;
+  return above.find(({ shape }) => isPermittedTo(shape, message, edge, agent)) ?? null;
+}
+
+/**
+ * Whether one of those gates refused, and not a limit before them. For a listed tool only its tier can be missing: any other
+ * refusal, such as for a hidden class, is answered as if there were no scopes.
+ */
+export function isScopeRefusal(
+  answer: Reply,
+  { params }: Message,
+  edge: EdgeDependencies,
+  agent: Agent,
+): boolean {
+  const result = member(JSON.parse(jsonOf(answer)), 'result');
+  const code = member(member(result, '_meta'), 'parse.error_code');
+  const isListed = edge.kernel.permits(agent, String(member(params, 'name')), {});
+  return isListed ? code === 'permission_denied' : GATE_CODES.has(code);
+}
+
+/** The scopes that a batch lacks: one body has one status, and so one challenge. */
+export interface BatchStepUp<Call> {
+  readonly step: StepUp;
+  /** The calls that are refused without it. */
+  readonly lacking: readonly Call[];
+}
+
+/**
+ * The nearest scopes that permit everything in the batch that scopes could permit, without a loss of what is permitted now;
+ * null when no call lacks any, or no single step would suffice.
+ */
+export function batchStepUpOf<Call extends { readonly message: Message }>(
+  calls: readonly Call[],
+  edge: EdgeDependencies,
+  agent: Agent,
+): BatchStepUp<Call> | null {
+  const lacking = calls.filter(({ message }) => stepUpOf(message, edge, agent) !== null);
+  if (lacking.length === 0) return null;
+  const wanted = calls.filter((call) => lacking.includes(call) || isPermitted(call.message, edge, agent));
+  const step = edge.authenticator
+    .stepsAbove(agent)
+    .find(({ shape }) => wanted.every(({ message }) => isPermittedTo(shape, message, edge, agent)));
+  return step ? { step, lacking } : null;
+}

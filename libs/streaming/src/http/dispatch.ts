@@ -1,3 +1,4 @@
+import { filter } from 'rxjs';
 import { Agent, isLogLevel } from '#core';
 import { SharedStateUnavailable } from '#state';
 import {
@@ -9,11 +10,30 @@ import {
   member,
 } from '#dispatcher';
 import type { StepUp } from '#auth';
+import { BatchAnswers } from '../batch-answers.js';
 import { EdgeRequest, endingOf, FAILED, measuredMessage } from '../edge-request.js';
-import { chooseResponseStream, eventStream, isFull } from '../sse/choose-stream.js';
+import { type Reply, isNotification, type Message, ACCEPTED, resultReply, reply } from '../message.js';
 import { OpenAnswer } from '../sse/open-streams.js';
-import { type ResponseStream, jsonOf } from '../sse/event-stream.js';
-import { credentialsOf, unauthorized, insufficientScope, takeSilently } from './caller-checks.js';
+import {
+  type EventStream,
+  Heartbeat,
+  ImmediateStream,
+  jsonOf,
+  LateStream,
+  progressTokenOf,
+  type ResponseStream,
+} from '../sse/event-stream.js';
+import { ResumableStream } from '../sse/resumable-stream.js';
+import {
+  type BatchStepUp,
+  batchStepUpOf,
+  credentialsOf,
+  insufficientScope,
+  isScopeRefusal,
+  stepUpOf,
+  takeSilently,
+  unauthorized,
+} from './caller-checks.js';
 import type { EdgeDependencies } from './edge-dependencies.js';
 import { type HttpExchange, type RequestCheck, type CheckVerdict, headerText } from './http-exchange.js';
 import {
@@ -25,8 +45,50 @@ import {
   batchNeedsScopes,
   batchScopeMissing,
 } from './refusals.js';
-import { type Reply, isNotification, type Message, ACCEPTED, resultReply, reply } from '../message.js';
-import { BatchAnswers } from '../batch-answers.js';
+
+/** The first revision that is not frozen: its streams can be resumed and have only comments as heartbeats. */
+const ADDITIONS = '2025-11-25';
+
+/** The form of the answer to a request: a stream, or (null) one body. An edge without capacity refuses. */
+function chooseResponseStream(exchange: HttpExchange): ResponseStream | Reply | null {
+  const { message, era, edge } = exchange;
+  if (!exchange.takesEvents || isNotification(message)) return null;
+  if (edge.isFull(edge.counts.dispatchers)) return serverBusy(message.id);
+  const stream = exchange.eventStream();
+  if (era === 'modern')
+    return new LateStream(
+      stream,
+      edge.keepAlives,
+      (answer) => exchange.send(answer),
+      new Heartbeat(progressTokenOf(message.params), exchange.version),
+    );
+  return legacyStream(exchange, stream);
+}
+
+function legacyStream(exchange: HttpExchange, stream: EventStream): ResponseStream {
+  const { agent, message, version, session, correlationId } = exchange;
+  const { keepAlives, wire } = exchange.edge;
+  const late = version >= ADDITIONS;
+  const heartbeat = new Heartbeat(progressTokenOf(message.params), version);
+  // The session's id stands in the headers, and is not known before the answer is.
+  if (message.method !== 'initialize') stream.open();
+  if (late && agent && session && correlationId !== undefined && message.method === 'tools/call')
+    return new ResumableStream(
+      stream,
+      keepAlives,
+      wire.resumption,
+      { session: correlationId, agent },
+      heartbeat,
+    );
+  const { onCallStreams } = wire.listChanges;
+  // Later revisions require a message on one stream only: the listening stream, where there is one.
+  const elsewhere = () => correlationId !== undefined && wire.listening.has(correlationId);
+  return new ImmediateStream(stream, {
+    keepAlives,
+    heartbeat,
+    listChanges: late ? onCallStreams.pipe(filter(() => !elsewhere())) : onCallStreams,
+  });
+}
 
 const isReply = (chosen: ResponseStream | Reply | null): chosen is Reply =>
   chosen !== null && 'status' in chosen;
@@ -89,8 +151,8 @@ function keepOpen(result: StreamedResult, call: EdgeRequest, exchange: HttpExcha
   const { edge } = exchange;
   const { counts, openStreams, keepAlives, log } = edge;
   if (exchange.isGone) return 'gone';
-  if (isFull(counts.listeningStreams, edge)) return serverBusy(call.message.id);
-  const open = new OpenAnswer(call.message.id, result, eventStream(exchange), keepAlives, log, () => {
+  if (edge.isFull(counts.listeningStreams)) return serverBusy(call.message.id);
+  const open = new OpenAnswer(call.message.id, result, exchange.eventStream(), keepAlives, log, () => {
     counts.listeningStreams -= 1;
     openStreams.remove(open);
   });
@@ -209,39 +271,6 @@ function callOf(agent: Agent, message: Message, exchange: HttpExchange): EdgeReq
   });
 }
 
-/** The refusals of the gates that depend only on the agent. */
-const GATE_CODES: ReadonlySet<unknown> = new Set(['permission_denied', 'tool_filtered', 'access_denied']);
-
-type Shape = Agent['shape'];
-
-/** Whether the gates that depend only on the agent pass a message; a message that is not a tool call always passes. */
-function isPermitted({ method, params }: Message, edge: EdgeDependencies, agent: Agent): boolean {
-  const name = member(params, 'name');
-  if (method !== 'tools/call' || typeof name !== 'string') return true;
-  return edge.kernel.permits(agent, name, member(params, 'arguments') ?? {});
-}
-
-/** The same caller, as the agent of another step. */
-function isPermittedTo(
-  shape: Shape,
-  message: Message,
-  edge: EdgeDependencies,
-  { principal }: Agent,
-): boolean {
-  return isPermitted(message, edge, new Agent({ shape, principal }));
-}
-
-/**
- * The nearest scopes with which the caller's agent could make this call, when its own agent may not. A tool that none of
- * those agents can see is refused like any other.
- */
-function stepUpOf(message: Message, edge: EdgeDependencies, agent: Agent): StepUp | null {
-  if (message.method !== 'tools/call' || isNotification(message)) return null;
-  const above = edge.authenticator.stepsAbove(agent);
-  if (above.length === 0 || isPermitted(message, edge, agent)) return null;
-  return above.find(({ shape }) => isPermittedTo(shape, message, edge, agent)) ?? null;
-}
-
 /** The call is still made, so that it is counted and recorded like every other refusal; only its answer differs. */
 async function answerStepUp({ scopes }: StepUp, exchange: HttpExchange, agent: Agent): Promise<CheckVerdict> {
   const { message, edge } = exchange;
@@ -256,61 +285,20 @@ async function answerStepUp({ scopes }: StepUp, exchange: HttpExchange, agent: A
 }
 
 /**
- * Whether one of those gates refused, and not a limit before them. For a listed tool only its tier can be missing: any other
- * refusal, such as for a hidden class, is answered as if there were no scopes.
- */
-function isScopeRefusal(
-  outcome: Outcome,
-  { params }: Message,
-  edge: EdgeDependencies,
-  agent: Agent,
-): boolean {
-  if (!('body' in outcome)) return false;
-  const result = member(JSON.parse(jsonOf(outcome)), 'result');
-  const code = member(member(result, '_meta'), 'parse.error_code');
-  const isListed = edge.kernel.permits(agent, String(member(params, 'name')), {});
-  return isListed ? code === 'permission_denied' : GATE_CODES.has(code);
-}
-
-/** The scopes that a batch lacks: one body has one status, and so one challenge. */
-interface BatchStepUp {
-  readonly step: StepUp;
-  /** The calls that are refused without it. */
-  readonly lacking: readonly EdgeRequest[];
-}
-
-/**
- * The nearest scopes that permit everything in the batch that scopes could permit, without a loss of what is permitted now;
- * null when no call lacks any, or no single step would suffice.
- */
-function batchStepUpOf(
-  calls: readonly EdgeRequest[],
-  edge: EdgeDependencies,
-  agent: Agent,
-): BatchStepUp | null {
-  const lacking = calls.filter(({ message }) => stepUpOf(message, edge, agent) !== null);
-  if (lacking.length === 0) return null;
-  const wanted = calls.filter((call) => lacking.includes(call) || isPermitted(call.message, edge, agent));
-  const step = edge.authenticator
-    .stepsAbove(agent)
-    .find(({ shape }) => wanted.every(({ message }) => isPermittedTo(shape, message, edge, agent)));
-  return step ? { step, lacking } : null;
-}
-
-/**
  * The 403 of a batch whose calls without scopes were made and refused; nothing else of it ran, because a client that returns
  * with the scopes sends all of it again.
  * @returns null when a limit before the gates refused: the batch is answered as any other
  */
 function insufficientForBatch(
-  { step, lacking }: BatchStepUp,
+  { step, lacking }: BatchStepUp<EdgeRequest>,
   outcomes: ReadonlyMap<EdgeRequest, Outcome>,
   calls: readonly EdgeRequest[],
   edge: EdgeDependencies,
 ): Reply | null {
   for (const call of lacking) {
     const outcome = outcomes.get(call);
-    if (!outcome || !isScopeRefusal(outcome, call.message, edge, call.agent)) return null;
+    if (!outcome || !('body' in outcome) || !isScopeRefusal(outcome, call.message, edge, call.agent))
+      return null;
   }
   const body = calls.map((call) =>
     lacking.includes(call) ? batchScopeMissing(call.message.id) : batchNeedsScopes(call.message.id),

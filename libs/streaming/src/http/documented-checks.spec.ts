@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { REQUEST_CHECKS } from './request-checks.js';
+import { REQUEST_CHECKS } from './mcp-edge.js';
 
 const page = readFileSync(
   new URL('../../../../docs/contributing/life-of-a-call.md', import.meta.url),

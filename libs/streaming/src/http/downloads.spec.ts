@@ -3,8 +3,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type Agent, refusals, Refused, Unauthorized } from '#core';
 import { SharedStateUnavailable } from '#state';
 import { edgeUnderTest, type EdgeUnderTest } from '../testing/edge-under-test.js';
-import { type Download, type DownloadCall, Downloads } from './edge-dependencies.js';
-import type { McpEdgeOptions } from './edge-options.js';
+import { type Download, type DownloadCall, Downloads, type McpEdgeOptions } from './edge-dependencies.js';
 
 type Pieces = (call: DownloadCall) => AsyncGenerator<string, void, undefined>;
 

@@ -2,7 +2,6 @@ import type { ServerResponse } from 'node:http';
 import { type ErrorCode, Refused, sanitizeCorrelationId, Unauthorized } from '#core';
 import { SharedStateUnavailable } from '#state';
 import { faultLine } from '#dispatcher';
-import { isFull } from '../sse/choose-stream.js';
 import { accepting, customHeader, host, origin, preAuthLimit } from './arrival-checks.js';
 import { authenticate, credentialsOf, fileTurn, requestLimit, unauthorized } from './caller-checks.js';
 import type { Download } from './edge-dependencies.js';
@@ -135,7 +134,7 @@ const download: RequestCheck = {
     const { agent } = exchange;
     if (!downloads || !agent || !ID.test(id)) return FILE_NOT_FOUND;
     if (exchange.verb === 'DELETE') return revoke(downloads.revoke(id, agent), exchange);
-    if (isFull(edge.counts.downloads, edge)) return FILE_BUSY;
+    if (edge.isFull(edge.counts.downloads)) return FILE_BUSY;
     edge.counts.downloads += 1;
     try {
       return await send(id, exchange);

@@ -1,15 +1,266 @@
+import { isIPv6 } from 'node:net';
 import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
-import type { Agent, CallTelemetry } from '#core';
 import { Authenticator } from '#auth';
-import { SessionStore } from '#state';
+import type { Agent, CallTelemetry, RateLimiter } from '#core';
 import { Kernel, type WarningLog } from '#dispatcher';
+import { SessionStore } from '#state';
 import { Telemetry } from '#telemetry';
 import { Wire } from '../sessions/wire.js';
 import { KeepAlives } from '../sse/event-stream.js';
 import { OpenStreams } from '../sse/open-streams.js';
 import { PendingBodies, UnreadAnswers } from './client-memory.js';
-import { EdgeSettings } from './edge-options.js';
+
+export interface McpEdgeOptions {
+  /** Where MCP is served; one trailing slash is tolerated. Default `/mcp`. */
+  readonly path?: string;
+  /** Bytes. Default 1,048,576. */
+  readonly maxBodySize?: number;
+  /** Whole origins, or `.example.com` for a domain with its subdomains. Default: any. */
+  readonly allowedOrigins?: readonly string[] | null;
+  /** Host names besides loopback ones, with a port only where the port matters. Default: any, but see `loopbackHosts`. */
+  readonly allowedHosts?: readonly string[] | null;
+  /** A header every POST must carry, by name, or as `{ name: value }`. Default: none. */
+  readonly requireCustomHeader?: string | Readonly<Record<string, string>> | null;
+  /** Refuse bodies of undeclared length before reading them. Default true. */
+  readonly requireContentLength?: boolean;
+  /** Without `allowedHosts`, only loopback names are allowed: for a server bound to loopback. Default true. */
+  readonly loopbackHosts?: boolean;
+  /**
+   * Without `allowedOrigins`, only pages of this machine are allowed: for a server without authentication, where any page
+   * could otherwise act for its visitor. Default true.
+   */
+  readonly loopbackOrigins?: boolean;
+  /** Charged per remote address before any expensive check. Default: none. */
+  readonly preAuthRateLimiter?: RateLimiter | null;
+  /** `strict`: a session id is required and must be known. Default `lenient`: an unknown one is a mere label. */
+  readonly sessions?: 'lenient' | 'strict';
+  /**
+   * Charged per principal by every message except `ping` and calls of tools, which have limits of their own. Default: none.
+   */
+  readonly requestLimiter?: RateLimiter | null;
+  /** Words a refused verb as the standalone server does; false: as a mounted handler. Default true. */
+  readonly standalone?: boolean;
+  /** Milliseconds a body may take to arrive. Default 30,000. */
+  readonly bodyTimeout?: number;
+  /** Milliseconds between keep-alives on an open stream; 0 or less: none. Default 2,000. */
+  readonly heartbeatInterval?: number;
+  /** Milliseconds between two checks of the credentials that streams were opened with. Default 10,000. */
+  readonly credentialsInterval?: number;
+  /** Streamed answers, and separately listening streams, served at once; null: unbounded. Default 100. */
+  readonly maxConcurrentDispatchers?: number | null;
+  /** Bytes that may wait for the reader of a stream before the stream is closed. Default 1,048,576. */
+  readonly maxStreamBuffer?: number;
+  /**
+   * Milliseconds for which a reader of any answer may accept nothing of what waits for it before its connection is closed.
+   * Default 30,000.
+   */
+  readonly readerTimeout?: number;
+  /** Bytes of answers that may wait for the readers of one principal, or of an address before authentication. Default 33,554,432. */
+  readonly maxUnread?: number;
+  /** Milliseconds for which the reader of a file may accept nothing before the transfer is aborted. Default 60,000. */
+  readonly downloadTimeout?: number;
+  /** Maximum messages in one body, where the revision has batches. Default 50. */
+  readonly maxBatchSize?: number;
+}
+
+interface CustomHeader {
+  /** Lower case. */
+  readonly name: string;
+  /** `null`: any value that is not empty. */
+  readonly value: string | null;
+}
+
+function positive(value: number, option: string): number {
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw new TypeError(`${option}: expected a positive integer`);
+  return value;
+}
+
+/** The maximum that a timer supports. */
+function milliseconds(value: number, option: string): number {
+  if (!Number.isFinite(value) || value > 2_147_483_647)
+    throw new TypeError(`${option}: expected milliseconds`);
+  return value;
+}
+
+function pathOption(value: string, option: string): string {
+  if (!/^\/[^?#\s]*$/.test(value) || (value.length > 1 && value.endsWith('/'))) {
+    throw new TypeError(`${option}: expected a path that begins, and does not end, with a slash`);
+  }
+  return value;
+}
+
+function customHeader(value: McpEdgeOptions['requireCustomHeader']): CustomHeader | null {
+  if (value === undefined || value === null) return null;
+  if (typeof value === 'string') return value.trim() === '' ? null : named(value, null);
+  const pairs = typeof value === 'object' && !Array.isArray(value) ? Object.entries(value) : [];
+  const [pair] = pairs;
+  if (pairs.length !== 1 || !pair || typeof pair[1] !== 'string') {
+    throw new TypeError('requireCustomHeader: expected a header name or one { name: value }');
+  }
+  return pair[0].trim() === '' ? null : named(pair[0], pair[1]);
+}
+
+function named(name: string, value: string | null): CustomHeader {
+  return { name: name.trim().toLowerCase(), value };
+}
+
+function limiterOption(value: RateLimiter | null | undefined, option: string): RateLimiter | null {
+  const limiter = value ?? null;
+  if (limiter !== null && typeof limiter.check !== 'function')
+    throw new TypeError(`${option}: expected an object with a check method`);
+  return limiter;
+}
+
+/** The options of an edge, checked and compiled once. */
+export class EdgeSettings {
+  readonly path: string;
+  readonly maxBodySize: number;
+  readonly requireContentLength: boolean;
+  readonly origins: OriginPolicy;
+  readonly hosts: HostPolicy;
+  readonly customHeader: CustomHeader | null;
+  readonly preAuthRateLimiter: RateLimiter | null;
+  readonly strictSessions: boolean;
+  readonly requestLimiter: RateLimiter | null;
+  readonly standalone: boolean;
+  readonly bodyTimeout: number;
+  readonly heartbeatInterval: number;
+  readonly credentialsInterval: number;
+  readonly maxConcurrentDispatchers: number | null;
+  readonly maxStreamBuffer: number;
+  readonly readerTimeout: number;
+  readonly maxUnread: number;
+  readonly downloadTimeout: number;
+  readonly maxBatchSize: number;
+
+  /** @throws TypeError naming the invalid option */
+  constructor(options: McpEdgeOptions = {}) {
+    const sessions = options.sessions ?? 'lenient';
+    if (sessions !== 'lenient' && sessions !== 'strict')
+      throw new TypeError('sessions: expected lenient or strict');
+    this.path = pathOption(options.path ?? '/mcp', 'path');
+    this.maxBodySize = positive(options.maxBodySize ?? 1_048_576, 'maxBodySize');
+    this.requireContentLength = options.requireContentLength ?? true;
+    this.origins = new OriginPolicy(options.allowedOrigins ?? [], options.loopbackOrigins ?? true);
+    this.hosts = new HostPolicy(options.allowedHosts ?? [], options.loopbackHosts ?? true);
+    this.customHeader = customHeader(options.requireCustomHeader);
+    this.preAuthRateLimiter = limiterOption(options.preAuthRateLimiter, 'preAuthRateLimiter');
+    this.strictSessions = sessions === 'strict';
+    this.requestLimiter = limiterOption(options.requestLimiter, 'requestLimiter');
+    this.standalone = options.standalone ?? true;
+    this.bodyTimeout = positive(options.bodyTimeout ?? 30_000, 'bodyTimeout');
+    this.heartbeatInterval = milliseconds(options.heartbeatInterval ?? 2_000, 'heartbeatInterval');
+    this.credentialsInterval = positive(options.credentialsInterval ?? 10_000, 'credentialsInterval');
+    this.maxConcurrentDispatchers =
+      options.maxConcurrentDispatchers === null
+        ? null
+        : positive(options.maxConcurrentDispatchers ?? 100, 'maxConcurrentDispatchers');
+    this.maxStreamBuffer = positive(options.maxStreamBuffer ?? 1_048_576, 'maxStreamBuffer');
+    this.readerTimeout = positive(options.readerTimeout ?? 30_000, 'readerTimeout');
+    this.maxUnread = positive(options.maxUnread ?? 33_554_432, 'maxUnread');
+    this.downloadTimeout = positive(options.downloadTimeout ?? 60_000, 'downloadTimeout');
+    this.maxBatchSize = positive(options.maxBatchSize ?? 50, 'maxBatchSize');
+  }
+}
+
+/** Host names that cannot leave this machine, as written in a URL. */
+const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+/** Trimmed, lower-cased, without blanks. @throws TypeError naming the option */
+function nameList(values: readonly string[], option: string): string[] {
+  if (!Array.isArray(values) || values.some((value) => typeof value !== 'string')) {
+    throw new TypeError(`${option}: expected a list of names`);
+  }
+  return values.map((value) => value.trim().toLowerCase()).filter((value) => value !== '');
+}
+
+/** A name or an IPv4 address, or an IPv6 address in brackets; then a port, where there is one. No user, zone, path or space. */
+const HOST = /^(?:([a-z0-9._~-]+)|\[([0-9a-f:.]+)\])(?::(\d{1,5}))?$/;
+
+interface NamedHost {
+  /** In lower case; an IPv6 address in its shortest form and in brackets. */
+  readonly name: string;
+  /** Name and port, where there is one. */
+  readonly whole: string;
+}
+
+/** Parses a `Host` header; null: it is invalid by RFC 9110. */
+function readHost(header: string): NamedHost | null {
+  const text = header.trim().toLowerCase();
+  const [, plain, address, port] = HOST.exec(text) ?? [];
+  const name = plain ?? (address !== undefined && isIPv6(address) ? shortest(address) : undefined);
+  if (name === undefined || Number(port ?? 0) > 65_535) return null;
+  return { name, whole: port === undefined ? name : `${name}:${port}` };
+}
+
+const shortest = (address: string) => new URL(`http://[${address}]`).hostname;
+
+/** `malformed`: not a host; `foreign`: a host that is not allowed. */
+export type HostVerdict = 'permitted' | 'malformed' | 'foreign';
+
+/** The `Host` names that a request may use: a page that rebinds its own name to this server is refused here. */
+export class HostPolicy {
+  /** `null`: any. */
+  private readonly allowed: ReadonlySet<string> | null;
+
+  /** Caches the last result: nearly every request names the same host. */
+  private lastPermitted: string | undefined;
+
+  constructor(allowedHosts: readonly string[], loopbackOnly: boolean) {
+    const listed = nameList(allowedHosts, 'allowedHosts').map((entry) => readHost(entry)?.whole ?? entry);
+    // A page cannot make a browser send a loopback name that is not its own, so those are always safe.
+    if (listed.length > 0) this.allowed = new Set([...listed, ...LOOPBACK_NAMES]);
+    else this.allowed = loopbackOnly ? LOOPBACK_NAMES : null;
+  }
+
+  judge(header: string | undefined): HostVerdict {
+    if (header === undefined) return this.allowed === null ? 'permitted' : 'foreign';
+    if (header === this.lastPermitted) return 'permitted';
+    const host = readHost(header);
+    if (!host) return 'malformed';
+    if (this.allowed !== null && !this.allowed.has(host.name) && !this.allowed.has(host.whole))
+      return 'foreign';
+    this.lastPermitted = header;
+    return 'permitted';
+  }
+}
+
+function webHost(origin: string): string | null {
+  const url = URL.canParse(origin) ? new URL(origin) : null;
+  return url && (url.protocol === 'http:' || url.protocol === 'https:') ? url.hostname : null;
+}
+
+/** The origins of pages that may call. Programs send no `Origin` and are not affected. */
+export class OriginPolicy {
+  private readonly exact: ReadonlySet<string>;
+  private readonly domains: readonly string[];
+
+  constructor(
+    allowedOrigins: readonly string[],
+    private readonly loopbackOnly: boolean,
+  ) {
+    const listed = nameList(allowedOrigins, 'allowedOrigins');
+    this.exact = new Set(listed.filter((entry) => !entry.startsWith('.')));
+    this.domains = listed.filter((entry) => entry.startsWith('.'));
+  }
+
+  permits(header: string | undefined): boolean {
+    const origin = header?.trim().toLowerCase() ?? '';
+    if (origin === '') return true;
+    if (this.exact.size > 0 || this.domains.length > 0) return this.isListed(origin);
+    if (!this.loopbackOnly) return true;
+    return URL.canParse(origin) && LOOPBACK_NAMES.has(new URL(origin).hostname);
+  }
+
+  private isListed(origin: string): boolean {
+    if (origin === 'null') return false;
+    if (this.exact.has(origin)) return true;
+    const host = this.domains.length > 0 ? webHost(origin) : null;
+    return host !== null && this.domains.some((domain) => host === domain.slice(1) || host.endsWith(domain));
+  }
+}
 
 /** The current load of an edge, and its errors since the start. */
 class EdgeCounts {
@@ -92,6 +343,12 @@ export class EdgeDependencies {
     this.keepAlives = new KeepAlives(settings.heartbeatInterval);
     this.openStreams = new OpenStreams(authenticator, settings.credentialsInterval, this.log);
     this.unread = new UnreadAnswers({ timeout: settings.readerTimeout, perCaller: settings.maxUnread });
+  }
+
+  /** Whether no further stream of a kind may be opened. @param open how many of that kind are open */
+  isFull(open: number): boolean {
+    const { maxConcurrentDispatchers } = this.settings;
+    return maxConcurrentDispatchers !== null && open >= maxConcurrentDispatchers;
   }
 
   /** Called for every client that left before its answer. */

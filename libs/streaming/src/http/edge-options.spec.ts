@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { HostPolicy, OriginPolicy } from './edge-options.js';
+import { HostPolicy, OriginPolicy } from './edge-dependencies.js';
 
 describe('OriginPolicy', () => {
   const listed = new OriginPolicy(['https://App.example.com', '.example.org'], false);

@@ -4,6 +4,7 @@ import type { Session } from '#state';
 import { FALLBACK_VERSION, type JsonObject } from '#dispatcher';
 import type { RequestTelemetry } from '#telemetry';
 import { type Message, NO_MESSAGE, type Reply } from '../message.js';
+import { EventStream } from '../sse/event-stream.js';
 import { onceClosed } from './client-memory.js';
 import type { EdgeDependencies } from './edge-dependencies.js';
 
@@ -132,6 +133,12 @@ export class HttpExchange {
       response.end(body);
     }
     discardBody(request);
+  }
+
+  /** The answer as a stream of events; nothing is sent yet. */
+  eventStream(): EventStream {
+    const { settings, unread } = this.edge;
+    return new EventStream(this.response, settings.maxStreamBuffer, unread);
   }
 
   /** Whether the client reads server-sent events. */

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from 'vitest';
 import { edgeUnderTest, type EdgeUnderTest } from '../testing/edge-under-test.js';
 import { ping } from '../testing/requests.js';
-import type { McpEdgeOptions } from './edge-options.js';
+import type { McpEdgeOptions } from './edge-dependencies.js';
 
 const running: EdgeUnderTest[] = [];
 async function serving(options?: McpEdgeOptions): Promise<EdgeUnderTest> {

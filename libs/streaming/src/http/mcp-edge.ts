@@ -1,17 +1,92 @@
-import { Injectable } from '@nestjs/common';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Injectable } from '@nestjs/common';
 import type { Agent } from '#core';
-import { type SessionNotice, SharedStateUnavailable } from '#state';
 import { faultLine } from '#dispatcher';
-import { authenticate, spendRequest } from './caller-checks.js';
+import { type SessionNotice, SharedStateUnavailable } from '#state';
+import {
+  accepting,
+  body,
+  customHeader,
+  declaredLength,
+  envelope,
+  era,
+  host,
+  json,
+  legacyVersion,
+  lengthRequired,
+  mediaType,
+  messageShape,
+  methodHeader,
+  modernShape,
+  nameHeader,
+  origin,
+  path,
+  postOnly,
+  preAuthLimit,
+  servedMethod,
+  servedVersion,
+  versionHeader,
+} from './arrival-checks.js';
+import {
+  acknowledge,
+  authenticate,
+  batchSession,
+  requestLimit,
+  session,
+  spendRequest,
+  spokenVersion,
+  turn,
+} from './caller-checks.js';
 import type { UnreadAnswers } from './client-memory.js';
 import { dispatch } from './dispatch.js';
 import { DOWNLOAD_CHECKS, DOWNLOADS } from './downloads.js';
 import { EdgeDependencies } from './edge-dependencies.js';
-import { HttpExchange, type RequestCheck, type CheckVerdict } from './http-exchange.js';
+import { type CheckVerdict, HttpExchange, type RequestCheck } from './http-exchange.js';
 import { internalError, stateUnavailable } from './refusals.js';
-import { REQUEST_CHECKS, ROUTE_CHECKS } from './request-checks.js';
 import { type NotServed, notServed } from './routes.js';
+import { deleteSession, listen } from './session-requests.js';
+
+/**
+ * Every check of a request, in the order in which they run: the first that answers ends the request. Cheap checks come before
+ * expensive ones, so that a malformed request is never authenticated; the last check always answers.
+ */
+export const REQUEST_CHECKS: readonly RequestCheck[] = [
+  path,
+  host,
+  accepting,
+  preAuthLimit,
+  deleteSession,
+  listen,
+  postOnly,
+  lengthRequired,
+  declaredLength,
+  mediaType,
+  origin,
+  customHeader,
+  body,
+  json,
+  messageShape,
+  era,
+  modernShape,
+  envelope,
+  versionHeader,
+  methodHeader,
+  nameHeader,
+  servedVersion,
+  servedMethod,
+  legacyVersion,
+  authenticate,
+  requestLimit,
+  session,
+  batchSession,
+  spokenVersion,
+  acknowledge,
+  turn,
+  dispatch,
+];
+
+/** The checks of every route that authenticates: a limit that one route did not count would not be a limit. */
+export const ROUTE_CHECKS: readonly RequestCheck[] = [host, accepting, preAuthLimit, origin];
 
 /** Milliseconds that aborted calls have to answer their clients. */
 const ABORT_GRACE = 1_000;

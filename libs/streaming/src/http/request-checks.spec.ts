@@ -3,8 +3,8 @@ import { ProcessRateLimiter } from '#core';
 import { edgeUnderTest, type EdgeUnderTest } from '../testing/edge-under-test.js';
 import { deep, REFUSALS } from '../testing/refusals.fixture.js';
 import { initialize, modern, ping } from '../testing/requests.js';
-import type { McpEdgeOptions } from './edge-options.js';
-import { REQUEST_CHECKS } from './request-checks.js';
+import type { McpEdgeOptions } from './edge-dependencies.js';
+import { REQUEST_CHECKS } from './mcp-edge.js';
 
 /** Checks that refuse nothing by themselves, or whose refusal needs more than one request. */
 const WITHOUT_A_ROW = [

@@ -1,6 +1,5 @@
 import { type Agent, sanitizeCorrelationId } from '#core';
 import { FALLBACK_VERSION, isLegacyVersion } from '#dispatcher';
-import { eventStream, isFull } from '../sse/choose-stream.js';
 import { ListeningStream, type OpenStream } from '../sse/open-streams.js';
 import { ReturnedStream } from '../sse/resumable-stream.js';
 import {
@@ -60,7 +59,7 @@ const ownSession: RequestCheck = {
 
 const streamRoom: RequestCheck = {
   name: 'room',
-  check: ({ edge }) => (isFull(edge.counts.listeningStreams, edge) ? serverBusy(null) : null),
+  check: ({ edge }) => (edge.isFull(edge.counts.listeningStreams) ? serverBusy(null) : null),
 };
 
 /** Every check of a request for a listening stream, in their order. */
@@ -88,7 +87,7 @@ async function openListening(exchange: HttpExchange): Promise<CheckVerdict> {
   if (eventId !== undefined && exchange.version >= WITH_EVENT_IDS)
     return resume(eventId, session, agent, exchange);
 
-  const stream = new ListeningStream(eventStream(exchange), edge.keepAlives);
+  const stream = new ListeningStream(exchange.eventStream(), edge.keepAlives);
   // Only the counter of the stream ends it: a stream that was replaced is open until its response is closed.
   count(stream, agent, exchange, () => {
     stream.close();
@@ -112,8 +111,8 @@ async function resume(
   const missed = place && (await resumption.log.after(place.stream, place.entry));
   if (!place || !missed) return UNKNOWN_EVENT;
   if (exchange.isGone) return 'gone';
-  if (isFull(edge.counts.listeningStreams, edge)) return serverBusy(null);
-  const events = eventStream(exchange);
+  if (edge.isFull(edge.counts.listeningStreams)) return serverBusy(null);
+  const events = exchange.eventStream();
   const stream = new ReturnedStream(events, edge.keepAlives, resumption, place);
   count(stream, agent, exchange, () => stream.end());
   events.open();

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { call, EVENTS, listenAs, listening, sessionOf, until } from '../testing/calls.js';
 import { edgeUnderTest, type EdgeUnderTest } from '../testing/edge-under-test.js';
 import { modern } from '../testing/requests.js';
-import type { McpEdgeOptions } from './edge-options.js';
+import type { McpEdgeOptions } from './edge-dependencies.js';
 
 const running: EdgeUnderTest[] = [];
 async function serving(options?: McpEdgeOptions): Promise<EdgeUnderTest> {

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Resumption } from '../sse/resumable-stream.js';
-import { type CallName, RunningCalls } from './cancellation.js';
+import { type CallName, RunningCalls } from '../edge-request.js';
 import { ClientRequests } from './client-requests.js';
 import { ListeningStreams, ReplicatedListChanges } from './listening-streams.js';
 import { ReplicaSignals, text } from './replica-signals.js';

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import type { McpEdgeOptions } from '../http/edge-options.js';
+import type { McpEdgeOptions } from '../http/edge-dependencies.js';
 import { EVENTS, until } from '../testing/calls.js';
 import { edgeUnderTest, type EdgeUnderTest, replicaState } from '../testing/edge-under-test.js';
 import { modern } from '../testing/requests.js';

@@ -3,10 +3,9 @@ import type { Authenticator } from '#auth';
 import { faultLine, type Kernel, type WarningLog } from '#dispatcher';
 import type { Telemetry } from '#telemetry';
 import { internalError, NOT_A_MESSAGE, NOT_JSON, payloadTooLarge } from '../http/refusals.js';
-import { type Reply, type Message, readBatch, readJson, readMessage } from '../message.js';
+import { type Message, readBatch, readJson, readMessage, type Reply } from '../message.js';
 import type { Wire } from '../sessions/wire.js';
-import { LineReader, LineWriter } from './lines.js';
-import { type StdioClient, StdioConversation } from './stdio-conversation.js';
+import { LineReader, LineWriter, type StdioClient, StdioConversation } from './stdio-conversation.js';
 
 export interface StdioOptions extends StdioClient {
   readonly input: Readable;

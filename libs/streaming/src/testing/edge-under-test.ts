@@ -4,8 +4,13 @@ import { EventEmitter2 } from '@nestjs/event-emitter';
 import { Subject } from 'rxjs';
 import { ProcessSessionStore, processState, type SharedState } from '#state';
 import { Kernel, MethodTable, PromptRegistry, ResourceRegistry, type WarningLog } from '#dispatcher';
-import { type AbandonedDispatch, type Downloads, EdgeDependencies } from '../http/edge-dependencies.js';
-import { EdgeSettings, type McpEdgeOptions } from '../http/edge-options.js';
+import {
+  type AbandonedDispatch,
+  type Downloads,
+  EdgeDependencies,
+  EdgeSettings,
+  type McpEdgeOptions,
+} from '../http/edge-dependencies.js';
 import { McpEdge } from '../http/mcp-edge.js';
 import { ClientRequests } from '../sessions/client-requests.js';
 import { type ChangingList, ListeningStreams, ReplicatedListChanges } from '../sessions/listening-streams.js';

@@ -1,5 +1,5 @@
 import type { RateLimiter } from '#core';
-import type { McpEdgeOptions } from '../http/edge-options.js';
+import type { McpEdgeOptions } from '../http/edge-dependencies.js';
 import type { Asked } from './edge-under-test.js';
 import { modern, MODERN_META, ping } from './requests.js';
 
