@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Redaction, secretsIn } from './redaction.js';
-import { type LogLine, ServiceLogger } from './service-logger.js';
+import { type LogLine, Redaction, secretsIn, ServiceLogger } from './service-logger.js';
 
 const redaction = new Redaction();
 

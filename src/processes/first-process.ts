@@ -7,7 +7,7 @@ import { type LoadedService, openDatabase, type OpenDatabase } from '#instance';
 import { channelTo, gatherMetrics } from '#telemetry';
 import { openLogger } from '../logging/service-logger.js';
 import type { RunningService } from '../serve.js';
-import { isReport, type Order } from './messages.js';
+import { isReport, type Order } from './one-of-several.js';
 
 /** Milliseconds before a process is started again: doubled with each end, from the first to the last. */
 const FIRST_DELAY = 100;

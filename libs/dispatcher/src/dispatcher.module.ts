@@ -6,10 +6,9 @@ import { AgentIntrospection } from './agents/agent-introspection.js';
 import { FilterNames } from './agents/filter-names.js';
 import { MetadataAudit } from './agents/metadata-audit.js';
 import { SUB_AGENT_CHECK, type SubAgentOptionsCheck, SubAgents } from './agents/sub-agents.js';
-import { CallJournal } from './calls/call-journal.js';
+import { CallJournal, ToolCallbacks } from './calls/call-journal.js';
 import { DataBudgets } from './calls/data-budgets.js';
 import { RUNNING_CALLS_OPTIONS, RunningCalls } from './calls/interceptors.js';
-import { ToolCallbacks } from './calls/tool-callbacks.js';
 import { ParleyToolRunner, PIPELINE_PROVIDERS } from './calls/tool-pipeline.js';
 import { InputRounds } from './client-requests/input-rounds.js';
 import {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { decodeHeaderValue } from './methods/parameter-headers.js';
+import { decodeHeaderValue } from './methods/call-tool.js';
 
 const encoded = (text: string) => `=?base64?${Buffer.from(text, 'utf8').toString('base64')}?=`;
 

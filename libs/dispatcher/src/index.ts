@@ -12,7 +12,7 @@ export * from './protocol.js';
 export type { WireRequest } from './client-requests/question-wire.js';
 export { type AskedSoFar, processSecret, SealedText, StateKeys } from './client-requests/request-state.js';
 export * from './dispatcher.module.js';
-export * from './methods/parameter-headers.js';
+export * from './methods/call-tool.js';
 export * from './kernel.js';
 export { MethodTable } from './method-table.js';
 export * from './methods/subscription-methods.js';
@@ -36,18 +36,23 @@ export {
   type ApprovalRequest,
   Approver,
 } from './calls/approval.js';
-export { CallJournal } from './calls/call-journal.js';
-export { DataBudgets, meters } from './calls/data-budgets.js';
-export { MethodExplorer, ToolExplorer, toolsOf } from './calls/explorers.js';
-export { spendCall } from './calls/guards.js';
 export {
   type AfterToolCall,
   type AnnouncedCall,
   type BeforeToolCall,
+  CallJournal,
   ToolCallbacks,
   type ToolCallError,
-} from './calls/tool-callbacks.js';
-export { ParleyExecutionContext, ToolContext } from './calls/tool-context.js';
+} from './calls/call-journal.js';
+export { DataBudgets, meters } from './calls/data-budgets.js';
+export {
+  MethodExplorer,
+  ParleyExecutionContext,
+  ToolContext,
+  ToolExplorer,
+  toolsOf,
+} from './calls/tool-context.js';
+export { spendCall } from './calls/guards.js';
 export { RUN_HANDED_OVER } from './calls/tool-run.js';
 export {
   RecordingSchemaWriter,

@@ -3,9 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentDefinition, refusals } from '#core';
 import { type AuditRecord, AuditSink, OperationLog } from '#audit';
 import { compilePolicy, Policies, type PolicyConfig } from '#policy';
-import { CallJournal } from './call-journal.js';
+import { CallJournal, ToolCallbacks } from './call-journal.js';
 import type { CallNotes } from './tool-run.js';
-import { ToolCallbacks } from './tool-callbacks.js';
 
 class Records extends AuditSink {
   readonly entries: AuditRecord[] = [];

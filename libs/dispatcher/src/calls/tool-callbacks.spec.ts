@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Agent, compileAgentDefinition, refusals, Refused } from '#core';
 import type { ToolOutcome } from '#tools';
-import { AfterCallInterceptor, BeforeCallGuard, ToolCallbacks } from './tool-callbacks.js';
+import { AfterCallInterceptor, BeforeCallGuard, ToolCallbacks } from './call-journal.js';
 import { type CallSources, ToolRun } from './tool-run.js';
 
 const agent = new Agent({ shape: compileAgentDefinition('x'), principal: 'p' });

@@ -1,10 +1,21 @@
-import { type ExecutionContext, Injectable } from '@nestjs/common';
-import { PIPES_METADATA } from '@nestjs/common/constants.js';
-import { ExternalContextCreator } from '@nestjs/core';
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { type ExecutionContext, Injectable, Logger, type OnModuleInit } from '@nestjs/common';
+import { PIPES_METADATA } from '@nestjs/common/constants.js';
+import { DiscoveryService, ExternalContextCreator } from '@nestjs/core';
 import { isObservable, type Observable } from 'rxjs';
 import type { Agent, ProgressUpdate } from '#core';
-import type { ToolCall, ToolDefinition, ToolHandler } from '#tools';
+import {
+  agentMethodsOf,
+  BUILT_IN_TOOLS,
+  impliesWriting,
+  MethodRegistry,
+  type ToolCall,
+  toolDeclarations,
+  type ToolDefinition,
+  type ToolHandler,
+  type ToolRegistration,
+  ToolRegistry,
+} from '#tools';
 
 /** The type of the execution context of a tool. */
 const TOOL_CONTEXT_TYPE = 'mcp';
@@ -163,4 +174,67 @@ function stepOf(value: unknown, step: number): ProgressUpdate {
   if (typeof value === 'string') return { progress: step, message: value };
   const { progress } = (value ?? {}) as { progress?: unknown };
   return typeof progress === 'number' ? (value as ProgressUpdate) : { progress: step };
+}
+
+/** Finds `@Tool` methods on the application's providers and registers them, each in the Nest context of its own enhancers. */
+@Injectable()
+export class ToolExplorer implements OnModuleInit {
+  constructor(
+    private readonly discovery: DiscoveryService,
+    private readonly context: ToolContext,
+    private readonly registry: ToolRegistry,
+  ) {}
+
+  onModuleInit(): void {
+    const builtIn: ToolRegistration[] = [];
+    const added: ToolRegistration[] = [];
+    for (const { instance } of this.discovery.getProviders()) {
+      const own = isBuiltIn(instance) ? builtIn : added;
+      own.push(...toolsOf(instance, this.context));
+    }
+    this.registry.installBuiltIns(builtIn);
+    this.registry.registerDeclared(added);
+  }
+}
+
+/** The `@Tool` methods of a provider, each in the Nest context of its own enhancers. */
+export function toolsOf(instance: unknown, context: ToolContext): ToolRegistration[] {
+  if (instance === null || typeof instance !== 'object') return [];
+  const prototype = Object.getPrototypeOf(instance) as object | null;
+  if (prototype === null) return [];
+  return toolDeclarations(prototype).map(({ methodName, ...declared }) => ({
+    ...declared,
+    handler: context.handlerOf(instance, methodName),
+  }));
+}
+
+/** Checks the class itself: a subclass of a built-in tool belongs to the application. */
+function isBuiltIn(instance: unknown): boolean {
+  const provider = (instance as { constructor?: unknown } | null | undefined)?.constructor;
+  return BUILT_IN_TOOLS.some((own) => own === provider);
+}
+
+/** Finds `@AgentMethod`s on the application's `@ParseClass` providers and registers them. */
+@Injectable()
+export class MethodExplorer implements OnModuleInit {
+  private readonly logger = new Logger(MethodExplorer.name);
+
+  constructor(
+    private readonly discovery: DiscoveryService,
+    private readonly registry: MethodRegistry,
+  ) {}
+
+  /** @throws MethodDeclarationError */
+  onModuleInit(): void {
+    for (const { instance } of this.discovery.getProviders()) {
+      if (instance === null || typeof instance !== 'object') continue;
+      for (const { className, method } of agentMethodsOf(instance as object)) {
+        this.registry.register(className, method);
+        if (impliesWriting(method))
+          this.logger.warn(
+            `${className}.${method.name} is declared readonly but its name promises a change: any agent may call it`,
+          );
+      }
+    }
+  }
 }

@@ -31,7 +31,7 @@ import {
   ResultInterceptor,
   RunningCallsInterceptor,
 } from './interceptors.js';
-import { AfterCallInterceptor, BeforeCallGuard } from './tool-callbacks.js';
+import { AfterCallInterceptor, BeforeCallGuard } from './call-journal.js';
 import { type Awaitable, type CallSources, type Guard, type Interceptor, ToolRun } from './tool-run.js';
 
 /**
