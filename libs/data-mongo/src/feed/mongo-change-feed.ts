@@ -4,8 +4,8 @@ import { BehaviorSubject, filter, firstValueFrom, Observable, Subject } from 'rx
 import { ChangeFeed, type RowChange, type SchemaCatalogue, StoreError } from '#data';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { storeErrorOf } from '../errors.js';
-import { documentToRow, idText } from '../storage/stored-values.js';
-import { StoredClasses } from '../storage/storage-names.js';
+import type { ClassStorage } from '../storage/class-storage.js';
+import { StoredClasses } from '../storage/stored-classes.js';
 
 /** Milliseconds after which the server is queried again: it may have become a replica set. */
 const PROBE_INTERVAL_MS = 30_000;
@@ -55,17 +55,16 @@ const KINDS: Readonly<Record<string, RowChange['kind']>> = {
 
 const WATCHED_OPERATIONS = Object.keys(KINDS);
 
-/** A change event in Parse form; null for events that do not concern one row. */
-function rowChangeOf(event: ChangeStreamDocument, classes: StoredClasses): RowChange | null {
+/** A change event in Parse form, for one of the classes that its collection stores; null when it does not concern one row. */
+function rowChangeOf(event: ChangeStreamDocument, storage: ClassStorage): RowChange | null {
   const kind = KINDS[event.operationType];
-  if (!kind || !('documentKey' in event) || !('ns' in event) || !('coll' in event.ns)) return null;
-  const className = event.ns.coll;
+  if (!kind || !('documentKey' in event)) return null;
   const document = 'fullDocument' in event ? event.fullDocument : undefined;
   return {
-    className: String(className),
-    objectId: idText(event.documentKey?._id),
+    className: storage.className,
+    objectId: storage.idFromStorage(event.documentKey?._id),
     kind,
-    row: document ? documentToRow(document, classes.names(String(className))) : null,
+    row: document ? storage.rowOf(document) : null,
   };
 }
 
@@ -168,9 +167,9 @@ export class MongoChangeFeed extends ChangeFeed {
       let stream: ChangeStream | null = null;
       try {
         // The wait also lets classes that are subscribed at the same time share one stream.
-        await this.catalogue.snapshot();
+        const classes = StoredClasses.of(await this.catalogue.snapshot());
         if (this.watched.size === 0) return;
-        stream = this.open();
+        stream = this.open(classes);
         for (let event = await this.nextOf(stream); event; event = await this.nextOf(stream)) {
           await this.publish(event);
           failures = 0;
@@ -190,10 +189,11 @@ export class MongoChangeFeed extends ChangeFeed {
     }
   }
 
-  private open(): ChangeStream {
+  private open(classes: StoredClasses): ChangeStream {
+    const collections = [...this.watched.keys()].map((className) => classes.storage(className).collection);
     const chosen = {
       operationType: { $in: WATCHED_OPERATIONS },
-      'ns.coll': { $in: [...this.watched.keys()] },
+      'ns.coll': { $in: collections },
     };
     this.stream = this.connection.db.watch([{ $match: chosen }], {
       fullDocument: 'updateLookup',
@@ -222,8 +222,12 @@ export class MongoChangeFeed extends ChangeFeed {
 
   private async publish(event: Awaited<ReturnType<ChangeStream['next']>>): Promise<void> {
     const classes = StoredClasses.of(await this.catalogue.snapshot());
-    const change = rowChangeOf(event, classes);
-    if (change) this.watched.get(change.className)?.next(change);
+    const collection = 'ns' in event && 'coll' in event.ns ? event.ns.coll : undefined;
+    for (const [className, subject] of this.watched) {
+      const storage = classes.storage(className);
+      const change = storage.collection === collection ? rowChangeOf(event, storage) : null;
+      if (change) subject.next(change);
+    }
     this.token = event._id;
   }
 

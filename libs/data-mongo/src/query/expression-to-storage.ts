@@ -1,9 +1,9 @@
 import type { Document } from 'mongodb';
-import { UnstorableValue, untranslatable } from '../errors.js';
+import { untranslatable } from '../errors.js';
 import { isPlainObject, setOwn } from '../storage/own-property.js';
-import type { StorageNames } from '../storage/storage-names.js';
-import { columnToStorage, isTyped } from '../storage/stored-values.js';
-import { RowScope, type ScopedColumn } from './row-scope.js';
+import type { ClassStorage } from '../storage/class-storage.js';
+import { inQuery, isTyped } from '../storage/parse-values.js';
+import type { RowScope, ScopedColumn, ScopedRef } from './row-scope.js';
 
 type ExpressionType = Omit<ScopedColumn, 'column'>;
 
@@ -38,7 +38,7 @@ function typeOfExpression(
   const [operator, operand] = entries[0] ?? [];
   if (operator !== undefined && !operator.startsWith('$')) {
     const members = entries.map(([name, member]) => [name, { column: name, ...typeOf(member) }] as const);
-    return { rows: RowScope.ofNames(members) };
+    return { rows: scope.ofNames(members) };
   }
   if (entries.length !== 1 || operator === undefined) return UNKNOWN;
   if (operator === '$mergeObjects') return typeOfMerged(operand, typeOf);
@@ -102,6 +102,8 @@ export const NO_VARIABLES: Variables = new Map();
 /** Server-side JavaScript is refused here as well, independently of earlier checks. */
 const CODE = new Set(['$function', '$accumulator', '$where']);
 
+const COMPARES = new Set(['$eq', '$ne', '$lt', '$lte', '$gt', '$gte', '$in', '$cmp']);
+
 export class ExpressionMapper {
   constructor(
     private readonly scope: RowScope,
@@ -113,14 +115,40 @@ export class ExpressionMapper {
     if (typeof expression === 'string') return this.reference(expression);
     if (Array.isArray(expression)) return expression.map((member) => this.map(member));
     if (!isPlainObject(expression)) return expression;
-    if (isTyped(expression)) return literalOf(expression);
+    if (isTyped(expression)) return this.literal(expression);
     const [operator] = Object.keys(expression);
     if (operator === undefined || !operator.startsWith('$')) return this.mapMembers(expression);
     if (CODE.has(operator)) throw untranslatable(`'${operator}' is not available`);
     const operand = expression[operator];
     const special = Object.hasOwn(SPECIAL_FORMS, operator) ? SPECIAL_FORMS[operator] : undefined;
     if (special) return { [operator]: special(operand, this) };
+    if (COMPARES.has(operator) && Array.isArray(operand) && operand.length === 2)
+      return { [operator]: this.mapCompared(operand[0], operand[1]) };
     return this.mapMembers(expression);
+  }
+
+  private literal(value: unknown): unknown {
+    return inQuery(() => this.scope.form.literalToStorage(value));
+  }
+
+  /** A constant takes the form of the column that it is compared with. */
+  private mapCompared(left: unknown, right: unknown): unknown[] {
+    return [this.compared(left, right), this.compared(right, left)];
+  }
+
+  private compared(value: unknown, other: unknown): unknown {
+    const ref = this.refOf(other);
+    const constant = ref && !isTyped(value) ? constantOf(value) : undefined;
+    return ref && constant ? ref.form.comparedToStorage(constant.value, ref) : this.map(value);
+  }
+
+  private refOf(expression: unknown): ScopedRef | undefined {
+    if (typeof expression !== 'string' || !expression.startsWith('$') || expression.length < 2)
+      return undefined;
+    if (!expression.startsWith('$$')) return this.scope.resolve(expression.slice(1));
+    const dot = expression.indexOf('.');
+    const rows = dot < 0 ? undefined : this.rowsOf(expression.slice(2, dot));
+    return rows?.resolve(expression.slice(dot + 1));
   }
 
   private mapMembers(object: Readonly<Record<string, unknown>>): Document {
@@ -160,12 +188,12 @@ export class ExpressionMapper {
   }
 }
 
-function literalOf(value: Parameters<typeof columnToStorage>[0]): unknown {
-  try {
-    return columnToStorage(value);
-  } catch (error) {
-    throw error instanceof UnstorableValue ? untranslatable(error.message) : error;
-  }
+/** A text that is no reference, or a list of such texts. */
+function constantOf(value: unknown): { readonly value: unknown } | undefined {
+  const isText = (entry: unknown) => typeof entry === 'string' && !entry.startsWith('$');
+  return isText(value) || (Array.isArray(value) && value.length > 0 && value.every(isText))
+    ? { value }
+    : undefined;
 }
 
 type SpecialForm = (operand: unknown, mapper: ExpressionMapper) => unknown;
@@ -259,11 +287,11 @@ export interface MappedPipeline {
 export interface StageContext {
   readonly rewriteLookups: boolean;
   readonly variables: Variables;
-  namesOf(className: string): StorageNames;
+  storageOf(className: string): ClassStorage;
   /** A pipeline over another class; its internal columns are removed at the source. */
   joinedPipeline(
     stages: readonly Readonly<Record<string, unknown>>[],
-    names: StorageNames,
+    storage: ClassStorage,
     variables: Variables,
   ): MappedPipeline;
   /** A branch that reads the same rows. */

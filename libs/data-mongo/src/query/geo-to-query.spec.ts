@@ -1,10 +1,10 @@
 import type { Document } from 'mongodb';
 import { describe, expect, it } from 'vitest';
 import { MUSIC } from '#data/contracts';
-import { StorageNames } from '../storage/storage-names.js';
+import { ParseStorage } from '../storage/parse-storage.js';
 import { classWhereToQuery } from './where-to-query.js';
 
-const ARTIST = new StorageNames('Artist', MUSIC.get('Artist'));
+const ARTIST = new ParseStorage('Artist', MUSIC.get('Artist'));
 const place = (latitude: number, longitude: number) => ({ __type: 'GeoPoint', latitude, longitude });
 
 describe('places in queries', () => {

@@ -2,7 +2,7 @@ import type { Document } from 'mongodb';
 import { describe, expect, it } from 'vitest';
 import { StoreError } from '#data';
 import { MUSIC } from '#data/contracts';
-import { INTERNAL_COLUMNS } from '../storage/storage-names.js';
+import { INTERNAL_COLUMNS } from '../storage/parse-storage.js';
 import { pipelineToStorage } from './pipeline-to-storage.js';
 
 const STRIP = { $unset: [...INTERNAL_COLUMNS] };

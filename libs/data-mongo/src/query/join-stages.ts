@@ -1,10 +1,9 @@
 import type { Document } from 'mongodb';
 import { canonicalClassName } from '#core';
 import { StoreError } from '#data';
-import { AUTH_DATA_PREFIX } from '#policy';
 import { untranslatable } from '../errors.js';
 import { isPlainObject } from '../storage/own-property.js';
-import { INTERNAL_COLUMNS, type StorageNames } from '../storage/storage-names.js';
+import type { ClassStorage } from '../storage/class-storage.js';
 import { ExpressionMapper, type StageContext, type Variables } from './expression-to-storage.js';
 import { RowScope, type ScopedRef } from './row-scope.js';
 import { whereToQuery } from './where-to-query.js';
@@ -35,7 +34,7 @@ export function lookupToStorage(value: unknown, scope: RowScope, context: StageC
   const from = className(lookup['from'], '$lookup');
   const as = text(lookup['as']);
   if (as === undefined) throw untranslatable('$lookup needs as');
-  const foreign = context.namesOf(from);
+  const foreign = context.storageOf(from);
   const { let: variables, types } = letToStorage(lookup['let'], scope, context.variables);
   const joined = context.joinedPipeline(subPipeline(lookup['pipeline']), foreign, types);
   const join = joinOf(lookup, scope, foreign, context);
@@ -44,7 +43,7 @@ export function lookupToStorage(value: unknown, scope: RowScope, context: StageC
   return [
     {
       $lookup: {
-        from,
+        from: foreign.collection,
         ...join.fields,
         ...(Object.keys(bound).length > 0 && { let: bound }),
         pipeline: [...join.match, ...joined.stages],
@@ -60,15 +59,15 @@ interface Join {
   readonly match: readonly Document[];
 }
 
-function joinOf(lookup: Stage, scope: RowScope, foreign: StorageNames, context: StageContext): Join {
+function joinOf(lookup: Stage, scope: RowScope, foreign: ClassStorage, context: StageContext): Join {
   const localField = text(lookup['localField']);
   const foreignField = text(lookup['foreignField']);
   if (localField === undefined || foreignField === undefined) return { fields: {}, let: {}, match: [] };
-  const local: JoinSide = { name: localField, ref: scope.resolve(localField), names: scope.identityNames };
+  const local: JoinSide = { name: localField, ref: scope.resolve(localField), storage: scope.identityClass };
   const other: JoinSide = {
     name: foreignField,
     ref: RowScope.ofClass(foreign).resolve(foreignField),
-    names: foreign,
+    storage: foreign,
   };
   const plain = {
     fields: { localField: local.ref.column, foreignField: other.ref.column },
@@ -100,19 +99,19 @@ export function graphLookupToStorage(value: unknown, scope: RowScope, context: S
   );
   if (as === undefined || connectFrom === undefined || connectTo === undefined)
     throw untranslatable('$graphLookup needs as, connectFromField and connectToField');
-  const foreign = context.namesOf(from);
+  const foreign = context.storageOf(from);
   const rows = RowScope.ofClass(foreign);
   const back = rows.resolve(connectFrom);
   let to = rows.resolve(connectTo);
   // Pointers hold `Class$id`, ids do not: without a column that stores both, the join would match nothing.
-  if (back.field?.type === 'Pointer' && to.column === '_id') {
+  if (back.field?.type === 'Pointer' && to.column === '_id' && !back.form.pointersAreIds) {
     if (!foreign.field('parseReference'))
       throw new StoreError('unsupported', { cause: new Error('$graphLookup over a pointer to an id') });
     to = rows.resolve('parseReference');
   }
   const mapped = {
     ...graph,
-    from,
+    from: foreign.collection,
     startWith: new ExpressionMapper(scope, context.variables).map(graph['startWith']),
     connectFromField: back.column,
     connectToField: to.column,
@@ -121,6 +120,7 @@ export function graphLookupToStorage(value: unknown, scope: RowScope, context: S
         stageObject(graph['restrictSearchWithMatch'], 'restrictSearchWithMatch'),
         {
           resolve: (path) => rows.resolve(path),
+          rights: (right, principals) => rows.rightsToQuery(right, principals),
           filterOnly: true,
           expression: (expression) => new ExpressionMapper(rows).map(expression),
         },
@@ -130,20 +130,19 @@ export function graphLookupToStorage(value: unknown, scope: RowScope, context: S
   // The depth is written under its literal name: when it is read, the name must not map to the column of a field of that
   // name.
   const depth = text(graph['depthField']);
-  if (depth !== undefined) rows.introduce(depth);
-  scope.introduce(as, { rows });
-  return [{ $graphLookup: mapped }, ...stripInside(from, as)];
+  const found = RowScope.ofClass(foreign.source([]).storage);
+  if (depth !== undefined) found.introduce(depth);
+  scope.introduce(as, { rows: found });
+  return [{ $graphLookup: mapped }, ...foreign.reducedInside(as)];
 }
 
 export function unionToStorage(value: unknown, _scope: RowScope, context: StageContext): Document[] {
   const union = typeof value === 'string' ? { coll: value } : stageObject(value, '$unionWith');
   const coll = className(union['coll'] ?? (union as Stage)['from'], '$unionWith');
-  const { stages } = context.joinedPipeline(
-    subPipeline((union as Stage)['pipeline']),
-    context.namesOf(coll),
-    context.variables,
-  );
-  return [{ $unionWith: { coll, pipeline: [...stages] } }];
+  const foreign = context.storageOf(coll);
+  const inner = subPipeline((union as Stage)['pipeline']);
+  const { stages } = context.joinedPipeline(inner, foreign, context.variables);
+  return [{ $unionWith: { coll: foreign.collection, pipeline: [...stages] } }];
 }
 
 /** One side of an equality join: the name as written and the column it refers to. */
@@ -151,7 +150,7 @@ interface JoinSide {
   readonly name: string;
   readonly ref: ScopedRef;
   /** The class whose rows are on this side; null after a stage replaced them. */
-  readonly names: StorageNames | null;
+  readonly storage: ClassStorage | null;
 }
 
 interface RewrittenJoin {
@@ -165,13 +164,13 @@ const SELF_REFERENCE = 'parseReference';
 
 const isId = (side: JoinSide): boolean => side.ref.column === '_id' && side.ref.field?.type !== 'Pointer';
 
-function pointsAt(pointer: JoinSide, target: StorageNames | null): boolean {
+function pointsAt(pointer: JoinSide, target: ClassStorage): boolean {
   const { field, nested } = pointer.ref;
   if (nested || field?.type !== 'Pointer') return false;
-  return target === null || field.targetClass === undefined || field.targetClass === target.className;
+  return field.targetClass === undefined || field.targetClass === target.className;
 }
 
-const idOf = (reference: string): Document => ({
+export const idOf = (reference: string): Document => ({
   $arrayElemAt: [{ $split: [reference, { $literal: '$' }] }, 1],
 });
 
@@ -182,25 +181,26 @@ const variableFor = (prefix: string, name: string): string => prefix + name.repl
  * foreign side is always a bare column, so that its index serves the join.
  */
 function rewriteJoin(local: JoinSide, foreign: JoinSide): RewrittenJoin | null {
-  if (isId(foreign) && foreign.names && pointsAt(local, foreign.names)) return forward(local, foreign.names);
-  if (isId(local) && local.names && pointsAt(foreign, local.names))
-    return reverse(local, foreign, local.names);
-  return null;
+  const [pointer, id] = isId(foreign) ? [local, foreign] : [foreign, local];
+  const target = id.storage;
+  if (!isId(id) || !target || pointer.ref.form.pointersAreIds || !pointsAt(pointer, target)) return null;
+  return id === foreign ? forward(local, target) : reverse(local, foreign, target);
 }
 
-function forward(local: JoinSide, target: StorageNames): RewrittenJoin {
+function forward(local: JoinSide, target: ClassStorage): RewrittenJoin {
   if (target.field(SELF_REFERENCE) && !local.ref.list) return plainly(local.ref.column, SELF_REFERENCE);
   const variable = variableFor('rwLookupId_', local.name);
   const reference = `$${local.ref.column}`;
-  if (!local.ref.list) return byVariable(variable, idOf(reference), { $eq: ['$_id', `$$${variable}`] });
-  const ids = { $map: { input: { $ifNull: [reference, []] }, in: idOf('$$this') } };
+  const id = (pointer: string) => target.idOfText(idOf(pointer));
+  if (!local.ref.list) return byVariable(variable, id(reference), { $eq: ['$_id', `$$${variable}`] });
+  const ids = { $map: { input: { $ifNull: [reference, []] }, in: id('$$this') } };
   return byVariable(variable, ids, { $in: ['$_id', `$$${variable}`] });
 }
 
-function reverse(local: JoinSide, foreign: JoinSide, target: StorageNames): RewrittenJoin {
+function reverse(local: JoinSide, foreign: JoinSide, target: ClassStorage): RewrittenJoin {
   if (target.field(SELF_REFERENCE)) return plainly(SELF_REFERENCE, foreign.ref.column);
   const variable = variableFor('rwReverseId_', foreign.name);
-  const reference = { $concat: [`${target.className}$`, `$${local.ref.column}`] };
+  const reference = { $concat: [`${target.className}$`, target.textOfId(`$${local.ref.column}`)] };
   return byVariable(variable, reference, { $eq: [`$${foreign.ref.column}`, `$$${variable}`] });
 }
 
@@ -208,66 +208,6 @@ function plainly(localField: string, foreignField: string): RewrittenJoin {
   return { fields: { localField, foreignField }, let: {}, match: [] };
 }
 
-function byVariable(variable: string, value: Document, condition: Document): RewrittenJoin {
+function byVariable(variable: string, value: unknown, condition: Document): RewrittenJoin {
   return { fields: {}, let: { [variable]: value }, match: [{ $match: { $expr: condition } }] };
-}
-
-/** Stages that select and order rows but create none: the policy's predicate, `$text` and indexes need them first. */
-const KEEPS_ITS_PLACE = new Set([
-  '$match',
-  '$sort',
-  '$skip',
-  '$limit',
-  '$sample',
-  '$search',
-  '$searchMeta',
-  '$vectorSearch',
-]);
-
-/** Only users have login data, in one column per provider, which no fixed list of names can cover. */
-const HAS_AUTH_DATA = '_User';
-
-const withoutAuthData = (row: string): Document => ({
-  $arrayToObject: {
-    $filter: {
-      input: { $objectToArray: row },
-      as: 'column',
-      cond: { $ne: [{ $indexOfBytes: ['$$column.k', AUTH_DATA_PREFIX] }, 0] },
-    },
-  },
-});
-
-const UNSET_INTERNAL: Document = { $unset: [...INTERNAL_COLUMNS] };
-
-function isInclusion(stage: Readonly<Record<string, unknown>> | undefined): boolean {
-  const projection = stage?.['$project'];
-  return (
-    isPlainObject(projection) &&
-    Object.keys(projection).some((key) => key !== '_id' && key !== 'objectId' && projection[key] === 1)
-  );
-}
-
-/**
- * How many leading stages select rows and so precede the removal of the internal columns, and the stages that remove them.
- * After those no expression can reach a secret, even if it renames what it reads.
- */
-export function sourceStrip(
-  className: string,
-  pipeline: readonly Readonly<Record<string, unknown>>[],
-): { readonly at: number; readonly stages: readonly Document[] } {
-  const first = pipeline.findIndex((stage) => !KEEPS_ITS_PLACE.has(Object.keys(stage)[0] ?? ''));
-  const at = first < 0 ? pipeline.length : first;
-  const prefixed = className === HAS_AUTH_DATA && !isInclusion(pipeline[at]);
-  const byPrefix = { $replaceWith: withoutAuthData('$$ROOT') };
-  return { at, stages: prefixed ? [UNSET_INTERNAL, byPrefix] : [UNSET_INTERNAL] };
-}
-
-/** The same for rows inside a field, where no stage of their own can run. */
-function stripInside(className: string, field: string): Document[] {
-  const unset = { $unset: INTERNAL_COLUMNS.map((column) => `${field}.${column}`) };
-  if (className !== HAS_AUTH_DATA) return [unset];
-  return [
-    unset,
-    { $addFields: { [field]: { $map: { input: `$${field}`, as: 'row', in: withoutAuthData('$$row') } } } },
-  ];
 }

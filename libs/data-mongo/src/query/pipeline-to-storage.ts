@@ -2,16 +2,16 @@ import { BSON, type Document } from 'mongodb';
 import type { AggregateQuery, ParseRow, SchemaCatalogue } from '#data';
 import type { GovernedPipeline, SchemaSnapshot } from '#policy';
 import { untranslatable } from '../errors.js';
-import { columnFromStorage } from '../storage/stored-values.js';
 import { isPlainObject, setOwn } from '../storage/own-property.js';
-import { isInternalColumn, type StorageNames, StoredClasses } from '../storage/storage-names.js';
+import type { ClassStorage, ValueForm } from '../storage/class-storage.js';
+import { isInternalColumn } from '../storage/parse-storage.js';
+import { StoredClasses } from '../storage/stored-classes.js';
 import {
   type MappedPipeline,
   NO_VARIABLES,
   type StageContext,
   type Variables,
 } from './expression-to-storage.js';
-import { sourceStrip } from './join-stages.js';
 import { RowScope } from './row-scope.js';
 import { STAGES } from './stage-to-storage.js';
 
@@ -34,7 +34,7 @@ export function pipelineToStorage(
   const classes = StoredClasses.of(schemas);
   return new PipelineTranslator(classes, options.rewriteLookups ?? true).source(
     pipeline,
-    classes.names(className),
+    classes.storage(className),
     NO_VARIABLES,
   );
 }
@@ -45,14 +45,13 @@ class PipelineTranslator {
     private readonly rewriteLookups: boolean,
   ) {}
 
-  source(stages: GovernedPipeline, names: StorageNames, variables: Variables): MappedPipeline {
-    const scope = RowScope.ofClass(names);
-    const strip = sourceStrip(names.className, stages);
-    const chosen = this.stages(stages.slice(0, strip.at), scope, variables);
-    return {
-      stages: [...chosen, ...strip.stages, ...this.stages(stages.slice(strip.at), scope, variables)],
-      scope,
-    };
+  source(stages: GovernedPipeline, storage: ClassStorage, variables: Variables): MappedPipeline {
+    const scope = RowScope.ofClass(storage);
+    const source = storage.source(stages);
+    const chosen = this.stages(stages.slice(0, source.at), scope, variables);
+    if (source.storage !== storage) scope.become(RowScope.ofClass(source.storage));
+    const further = this.stages(stages.slice(source.at), scope, variables);
+    return { stages: [...chosen, ...source.stages, ...further], scope };
   }
 
   private stages(stages: GovernedPipeline, scope: RowScope, variables: Variables): Document[] {
@@ -70,8 +69,8 @@ class PipelineTranslator {
     return {
       rewriteLookups: this.rewriteLookups,
       variables,
-      namesOf: (className) => this.classes.names(className),
-      joinedPipeline: (stages, names, bound) => this.source(stages, names, bound),
+      storageOf: (className) => this.classes.storage(className),
+      joinedPipeline: (stages, storage, bound) => this.source(stages, storage, bound),
       branch: (stages, scope) => ({ stages: this.stages(stages, scope, variables), scope }),
     };
   }
@@ -86,18 +85,18 @@ const keepNestedKey = (key: string): boolean => key === '_rperm' || keepKey(key)
 export function aggregateRow(document: Document, scope: RowScope): ParseRow {
   const row: ParseRow = {};
   for (const [column, value] of Object.entries(document)) {
-    if (keepKey(column)) setOwn(row, column, contentValue(value, scope.contentOf(column)));
+    if (keepKey(column)) setOwn(row, column, contentValue(value, scope.contentOf(column), scope.form));
   }
   return row;
 }
 
-function contentValue(value: unknown, content: ReturnType<RowScope['contentOf']>): unknown {
+function contentValue(value: unknown, content: ReturnType<RowScope['contentOf']>, form: ValueForm): unknown {
   const { rows, field, list } = content;
-  if (rows && Array.isArray(value)) return value.map((member) => contentValue(member, content));
+  if (rows && Array.isArray(value)) return value.map((member) => contentValue(member, content, form));
   if (rows && isPlainObject(value)) return aggregateRow(value, rows);
   if (list && Array.isArray(value))
-    return value.map((member) => columnFromStorage(member, field, 'text', keepNestedKey));
-  return columnFromStorage(value, field, 'text', keepNestedKey);
+    return value.map((member) => form.resultFromStorage(member, field, keepNestedKey));
+  return form.resultFromStorage(value, field, keepNestedKey);
 }
 
 /** A pipeline over stored columns in extended JSON, and the conversion of its documents to rows. */

@@ -1,6 +1,6 @@
+import type { Document } from 'mongodb';
 import type { FieldSchema } from '#policy';
-import type { StorageNames } from '../storage/storage-names.js';
-import { type ColumnRef, sourceColumn } from './where-to-query.js';
+import type { ClassStorage, ColumnRef, ValueForm } from '../storage/class-storage.js';
 
 /** What a name refers to between two stages. */
 export interface ScopedColumn {
@@ -20,27 +20,44 @@ export type ScopedRef = ColumnRef & Omit<ScopedColumn, 'column'>;
  */
 export class RowScope {
   private constructor(
-    private source: StorageNames | null,
+    private origin: ClassStorage,
+    private source: ClassStorage | null,
     private introduced: Map<string, ScopedColumn>,
-    private identity: StorageNames | null,
+    private identity: ClassStorage | null,
   ) {}
 
-  static ofClass(names: StorageNames): RowScope {
-    return new RowScope(names, new Map(), names);
+  static ofClass(storage: ClassStorage): RowScope {
+    return new RowScope(storage, storage, new Map(), storage);
   }
 
-  static ofNames(names: Iterable<readonly [string, ScopedColumn]>): RowScope {
-    return new RowScope(null, new Map(names), null);
+  /** Rows that consist of values of these rows. */
+  ofNames(names: Iterable<readonly [string, ScopedColumn]>): RowScope {
+    return new RowScope(this.origin, null, new Map(names), null);
   }
 
-  /** The class whose columns can all be reached here, if any. */
-  get sourceNames(): StorageNames | null {
-    return this.source;
+  /** The form of values whose column is not known. */
+  get form(): ValueForm {
+    return this.origin.form;
   }
 
   /** The class whose object ids `_id` holds, if any: a projection keeps it, a group does not. */
-  get identityNames(): StorageNames | null {
+  get identityClass(): ClassStorage | null {
     return this.identity;
+  }
+
+  /** A filter for rows that give one of the principals a right. */
+  rightsToQuery(right: 'read' | 'write', principals: readonly string[]): Document {
+    return this.origin.rightsToQuery(right, principals);
+  }
+
+  /** The columns that a projection names; an ACL is several while the rows still come from a class. */
+  columnsOf(path: string): readonly string[] {
+    return path === 'ACL' && this.source ? this.source.rightsColumns : [this.resolve(path).column];
+  }
+
+  /** The columns that `$unset` removes for a name. */
+  removedColumnsOf(path: string): readonly string[] {
+    return path === 'ACL' ? this.origin.rightsColumns : [this.resolve(path).column];
   }
 
   resolve(path: string): ScopedRef {
@@ -48,16 +65,19 @@ export class RowScope {
     if (dot < 0) return this.root(path);
     const root = this.root(path.slice(0, dot));
     const rest = path.slice(dot + 1);
-    if (!root.rows) return { column: `${root.column}.${rest}`, nested: true, undeclared: false };
+    if (!root.rows && this.source && !this.introduced.has(path.slice(0, dot)))
+      return this.source.resolve(path);
+    if (!root.rows)
+      return { column: `${root.column}.${rest}`, nested: true, undeclared: false, form: root.form };
     const inner = root.rows.resolve(rest);
     return { ...inner, column: `${root.column}.${inner.column}`, undeclared: false };
   }
 
   private root(name: string): ScopedRef {
     const introduced = this.introduced.get(name);
-    if (introduced) return { ...introduced, nested: false, undeclared: false };
-    if (this.source) return sourceColumn(this.source, name);
-    return { column: name, nested: false, undeclared: false };
+    if (introduced) return { ...introduced, nested: false, undeclared: false, form: this.form };
+    if (this.source) return this.source.resolve(name);
+    return { column: name, nested: false, undeclared: false, form: this.form };
   }
 
   /** Adds an output name of a stage: later stages refer to that output. */
@@ -80,6 +100,7 @@ export class RowScope {
 
   /** The stage replaced these rows with others. */
   become(other: RowScope | undefined): void {
+    this.origin = other?.origin ?? this.origin;
     this.source = other?.source ?? null;
     this.identity = other?.identity ?? null;
     this.introduced = new Map(other?.introduced);
@@ -87,13 +108,14 @@ export class RowScope {
 
   /** The scope as it is now, for a branch or a snapshot of whole rows. */
   fork(): RowScope {
-    return new RowScope(this.source, new Map(this.introduced), this.identity);
+    return new RowScope(this.origin, this.source, new Map(this.introduced), this.identity);
   }
 
   /** What a column of the resulting documents holds, for converting results to rows. */
   contentOf(column: string): Omit<ScopedColumn, 'column'> {
     for (const content of this.introduced.values()) if (content.column === column) return content;
-    const field = this.source?.field(this.source.fieldOf(column));
+    const name = this.source?.fieldOf(column);
+    const field = name === undefined ? undefined : this.source?.field(name);
     return field ? { field } : {};
   }
 }

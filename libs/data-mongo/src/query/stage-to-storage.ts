@@ -25,6 +25,7 @@ function match(value: unknown, scope: RowScope, context: StageContext): Document
   const mapper = new ExpressionMapper(scope, context.variables);
   const query = whereToQuery(objectOf(value, '$match'), {
     resolve: (path) => scope.resolve(path),
+    rights: (right, principals) => scope.rightsToQuery(right, principals),
     filterOnly: true,
     expression: (expression) => mapper.map(expression),
   });
@@ -47,11 +48,9 @@ function addFields(value: unknown, scope: RowScope, context: StageContext): Docu
 
 function unset(value: unknown, scope: RowScope): Document[] {
   const paths = (Array.isArray(value) ? value : [value]).filter((path) => typeof path === 'string');
-  const columns = paths.flatMap((path) =>
-    path === 'ACL' ? ['_acl', '_rperm', '_wperm'] : [scope.resolve(path).column],
-  );
   // Two names may map to one column, which the database accepts only once.
-  return [{ $unset: [...new Set(columns)] }];
+  const columns = new Set(paths.flatMap((path) => scope.removedColumnsOf(path)));
+  return columns.size > 0 ? [{ $unset: [...columns] }] : [];
 }
 
 /** The form that `$group`, `$bucket` and `$bucketAuto` share: `_id` and named accumulators replace the rows. */
@@ -195,12 +194,6 @@ function isNestedSpec(value: unknown): value is Record<string, unknown> {
   );
 }
 
-/** The ACL is three columns. */
-function columnsOf(path: string, scope: RowScope): string[] {
-  if (path === 'ACL' && scope.sourceNames) return ['_acl', '_rperm', '_wperm'];
-  return [scope.resolve(path).column];
-}
-
 function isExclusion(specification: Readonly<Record<string, unknown>>): boolean {
   const decisive = Object.entries(specification).filter(([key]) => key !== '_id' && key !== 'objectId');
   if (decisive.length === 0) return Object.values(specification).every(isOff);
@@ -217,7 +210,7 @@ function projectToStorage(specification: unknown, scope: RowScope, variables: Va
   if (!isOff(specification['_id']) && !isOff(specification['objectId'])) keepId(scope, outputs);
   for (const [key, value] of Object.entries(specification)) {
     if (isOff(value)) {
-      for (const column of columnsOf(key, scope)) setOwn(projection, column, value);
+      for (const column of scope.columnsOf(key)) setOwn(projection, column, value);
     } else if (isFlag(value)) include(key, value, scope, projection, outputs);
     else if (isNestedSpec(value) && hasFlags(value)) nest(key, value, mapper, scope, projection, outputs);
     else {
@@ -232,7 +225,7 @@ function projectToStorage(specification: unknown, scope: RowScope, variables: Va
 function excluded(specification: Readonly<Record<string, unknown>>, scope: RowScope): Document {
   const projection: Document = {};
   for (const [key, value] of Object.entries(specification)) {
-    for (const column of columnsOf(key, scope)) setOwn(projection, column, value);
+    for (const column of scope.columnsOf(key)) setOwn(projection, column, value);
   }
   return projection;
 }
@@ -247,7 +240,7 @@ function include(
   projection: Document,
   outputs: Map<string, ScopedColumn>,
 ): void {
-  for (const column of columnsOf(path, scope)) setOwn(projection, column, flag);
+  for (const column of scope.columnsOf(path)) setOwn(projection, column, flag);
   outputs.set(rootOf(path), columnNow(rootOf(path), scope));
 }
 

@@ -3,10 +3,10 @@ import { Binary, type Document } from 'mongodb';
 import { describe, expect, it } from 'vitest';
 import { StoreError } from '#data';
 import { MUSIC, PATIENT } from '#data/contracts';
-import { StorageNames } from '../storage/storage-names.js';
+import { ParseStorage } from '../storage/parse-storage.js';
 import { classWhereToQuery } from './where-to-query.js';
 
-const ALBUM = new StorageNames('Album', MUSIC.get('Album'));
+const ALBUM = new ParseStorage('Album', MUSIC.get('Album'));
 const pointer = (className: string, objectId: string) => ({ __type: 'Pointer', className, objectId });
 const date = (iso: string) => ({ __type: 'Date', iso });
 const place = (latitude: number, longitude: number) => ({ __type: 'GeoPoint', latitude, longitude });

@@ -1,73 +1,20 @@
 import type { Document } from 'mongodb';
-import type { FieldSchema } from '#policy';
-import { UnstorableValue, untranslatable } from '../errors.js';
-import { isPointer, isPointerString, pointerString } from '../storage/object-ids.js';
+import { untranslatable } from '../errors.js';
+import type { ClassStorage, ColumnRef } from '../storage/class-storage.js';
+import { isPointer } from '../storage/object-ids.js';
 import { isPlainObject, setOwn } from '../storage/own-property.js';
-import { pointerColumn, type StorageNames } from '../storage/storage-names.js';
-import { columnToStorage, isTyped, nestedToStorage, coordinatesOf } from '../storage/stored-values.js';
-
-/** The column that a path of a query refers to in the stored documents. */
-export interface ColumnRef {
-  /** Storage path. */
-  readonly column: string;
-  /** The type of the value, when the path is a whole column of known type. */
-  readonly field?: FieldSchema;
-  /** Inside an array or object column: values keep their nested form. */
-  readonly nested: boolean;
-  /** A top-level name of the source that its schema does not contain. */
-  readonly undeclared: boolean;
-}
+import { coordinatesOf, inQuery, isTyped } from '../storage/parse-values.js';
 
 type ColumnResolver = (path: string) => ColumnRef;
 
-/** Paths of rows as they are stored, before any pipeline stage. */
-export function sourceColumn(names: StorageNames, path: string): ColumnRef {
-  const nested = path.includes('.');
-  const field = nested ? undefined : names.field(path);
-  return {
-    column: names.path(path),
-    ...(field && { field }),
-    nested,
-    undeclared: !nested && !field && !path.startsWith('_'),
-  };
-}
-
-/** The same reference seen as a pointer column: an undeclared name that is compared with pointers. */
-function asPointerColumn(ref: ColumnRef): ColumnRef {
-  return { column: pointerColumn(ref.column), field: { type: 'Pointer' }, nested: false, undeclared: false };
-}
-
-const ISO_DATE = /^\d{4}-\d{2}-\d{2}(?:T[\d:.]+(?:Z|[+-]\d{2}:?\d{2})?)?$/;
-
 /** One operand in the form that its column stores. @throws StoreError `invalid_query` */
 function operandToStorage(value: unknown, ref: ColumnRef): unknown {
-  const inside = ref.nested || ref.field?.type === 'Array' || ref.field?.type === 'Object';
-  if (typeof value === 'string') return inside ? value : textToStorage(value, ref);
-  try {
-    return inside ? nestedToStorage(value) : columnToStorage(value);
-  } catch (error) {
-    throw error instanceof UnstorableValue ? untranslatable(error.message) : error;
-  }
+  return ref.form.operandToStorage(value, ref);
 }
 
-function textToStorage(text: string, { field }: ColumnRef): unknown {
-  if (field?.type === 'Date') return ISO_DATE.test(text) ? validDate(text) : text;
-  const prefixed = field?.type === 'Pointer' && field.targetClass !== undefined && !isPointerString(text);
-  return prefixed ? pointerString(field.targetClass, text) : text;
-}
-
-/** Text that only resembles a date is compared as text, and so matches no date. */
-function validDate(text: string): Date | string {
-  const date = new Date(text);
-  return Number.isNaN(date.getTime()) ? text : date;
-}
-
-/** Bare ids in a list take the class of a typed member when the column itself names none. */
 function operandsToStorage(values: unknown, ref: ColumnRef, operator: string): unknown[] {
   if (!Array.isArray(values)) throw untranslatable(`${operator} needs an array`);
-  const donor = ref.field?.type === 'Pointer' && !ref.field.targetClass ? values.find(isPointer) : undefined;
-  const known = donor ? { ...ref, field: { type: 'Pointer' as const, targetClass: donor.className } } : ref;
-  return values.map((value) => operandToStorage(value, known));
+  return ref.form.operandsToStorage(values, ref);
 }
 
 const comparesPointer = (operand: unknown): boolean =>
@@ -84,6 +31,8 @@ function mentionsPointer(constraint: unknown): boolean {
 
 interface QueryForm {
   readonly resolve: ColumnResolver;
+  /** A filter for rows that give one of the principals a right. */
+  readonly rights: ClassStorage['rightsToQuery'];
   /** The database only filters with the query (counts, `$match`): near operators become circles. Default false. */
   readonly filterOnly?: boolean;
   /** Translates `$expr`; absent where expressions are not permitted. */
@@ -93,10 +42,12 @@ interface QueryForm {
 /** A filter over stored rows of one class. @throws StoreError `invalid_query` */
 export function classWhereToQuery(
   where: Readonly<Record<string, unknown>>,
-  names: StorageNames,
+  storage: ClassStorage,
   filterOnly = false,
 ): Document {
-  return whereToQuery(where, { resolve: (path) => sourceColumn(names, path), filterOnly });
+  const rights = (right: 'read' | 'write', principals: readonly string[]) =>
+    storage.rightsToQuery(right, principals);
+  return whereToQuery(where, { resolve: (path) => storage.resolve(path), rights, filterOnly });
 }
 
 /** A Parse constraint as a MongoDB filter. @throws StoreError `invalid_query` */
@@ -126,29 +77,28 @@ function conditionToQuery(key: string, value: unknown, form: QueryForm): Documen
   if (key === '$text') return textToQuery(value);
   if (key === '$expr' && form.expression) return { $expr: form.expression(value) };
   if (key === '$comment') return {};
-  const rights = RIGHTS.get(key);
-  if (rights !== undefined) return rightsToQuery(key, rights, value);
+  const right = RIGHTS.get(key);
+  if (right !== undefined) return form.rights(right, principalsOf(key, value));
   if (key.startsWith('$')) throw untranslatable(`'${key}' cannot stand at the top of a query`);
   if (isConstraint(value) && '$text' in value) return textToQuery(value['$text']);
   const named = form.resolve(key);
-  const ref = named.undeclared && mentionsPointer(value) ? asPointerColumn(named) : named;
+  const ref = named.undeclared && mentionsPointer(value) ? named.form.asPointerColumn(named) : named;
   return isConstraint(value)
     ? constraintToQuery(value, ref, form)
     : { [ref.column]: operandToStorage(value, ref) };
 }
 
 /** Only governed access adds these operators: validation removes operators of such names from a caller's constraint. */
-const RIGHTS: ReadonlyMap<string, string> = new Map([
-  ['$readableBy', '_rperm'],
-  ['$writableBy', '_wperm'],
+const RIGHTS: ReadonlyMap<string, 'read' | 'write'> = new Map([
+  ['$readableBy', 'read'],
+  ['$writableBy', 'write'],
 ]);
 
-/** Rows without an ACL are public; an empty list permits a row to the master key only. */
-function rightsToQuery(key: string, column: string, operand: unknown): Document {
+function principalsOf(key: string, operand: unknown): readonly string[] {
   const principals = isPlainObject(operand) ? operand['principals'] : undefined;
   if (!Array.isArray(principals) || !principals.every((name) => typeof name === 'string'))
     throw untranslatable(`${key} needs principals`);
-  return { $or: [{ [column]: { $in: [...principals] } }, { [column]: { $exists: false } }] };
+  return principals;
 }
 
 function branches(key: string, value: unknown, form: QueryForm): Document[] {
@@ -264,7 +214,7 @@ function elementToQuery(operand: unknown, ref: ColumnRef, form: QueryForm): Docu
   if (keys.some((key) => key.startsWith('$')) && !logical) return operatorsToQuery(operand, element, form);
   return whereToQuery(operand, {
     ...form,
-    resolve: (path) => ({ column: path, nested: true, undeclared: false }),
+    resolve: (path) => ref.form.memberOf(ref, path),
   });
 }
 
@@ -293,11 +243,7 @@ function nonNegative(value: unknown, what: string): number {
 function pointOf(value: unknown): [number, number] {
   const geoJson = isPlainObject(value) && Array.isArray(value['coordinates']) ? value['coordinates'] : value;
   const point = Array.isArray(geoJson) ? { longitude: geoJson[0], latitude: geoJson[1] } : geoJson;
-  try {
-    return coordinatesOf(point);
-  } catch (error) {
-    throw error instanceof UnstorableValue ? untranslatable(error.problem) : error;
-  }
+  return inQuery(() => coordinatesOf(point));
 }
 
 /** The distance bound beside a near operator, in radians. */

@@ -1,45 +1,11 @@
 import type { Document } from 'mongodb';
 import { type AnswerLeft, type FindQuery, type IncludePlan, type ParseRow, PlacedRows } from '#data';
+import { idOf } from '../query/join-stages.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
-import { documentToRow } from '../storage/stored-values.js';
+import type { ClassStorage } from '../storage/class-storage.js';
 import { isPointer } from '../storage/object-ids.js';
 import { isPlainObject, setOwn } from '../storage/own-property.js';
-import { INTERNAL_COLUMNS, type StorageNames, type StoredClasses } from '../storage/storage-names.js';
-
-const ALWAYS = ['_id', '_created_at', '_updated_at'] as const;
-const ACL_COLUMNS = ['_acl', '_rperm', '_wperm'] as const;
-
-/** Secrets are removed when rows are read; for Parse's own classes they are not requested at all. */
-const WITHOUT_SECRETS: Document = Object.fromEntries(
-  INTERNAL_COLUMNS.filter((column) => !(ACL_COLUMNS as readonly string[]).includes(column)).map((column) => [
-    column,
-    0,
-  ]),
-);
-
-/** The stored columns that a read requests; undefined: all. */
-export function projectionOf(keys: readonly string[] | undefined, names: StorageNames): Document | undefined {
-  if (!keys) return names.className.startsWith('_') ? WITHOUT_SECRETS : undefined;
-  const paths = keys.flatMap((key) => (key === 'ACL' ? ACL_COLUMNS : [columnPath(key, names)]));
-  const wanted = new Set<string>([...ALWAYS, ...paths]);
-  const projection: Document = {};
-  for (const path of wanted) if (!isInside(path, wanted)) setOwn(projection, path, 1);
-  return projection;
-}
-
-/** Paths through a pointer name fields of another row; this projection reads only the pointer. */
-function columnPath(key: string, names: StorageNames): string {
-  const root = key.split('.', 1)[0] as string;
-  return names.field(root)?.type === 'Pointer' ? names.column(root) : names.path(key);
-}
-
-/** MongoDB refuses `a` beside `a.b`. */
-function isInside(path: string, paths: ReadonlySet<string>): boolean {
-  for (let dot = path.indexOf('.'); dot > 0; dot = path.indexOf('.', dot + 1)) {
-    if (paths.has(path.slice(0, dot))) return true;
-  }
-  return false;
-}
+import type { StoredClasses } from '../storage/stored-classes.js';
 
 /** The fields of an answer, by their roots; undefined: all. */
 export function wantedFields(keys: readonly string[] | undefined): ReadonlySet<string> | undefined {
@@ -55,8 +21,8 @@ interface RowRequest {
 }
 
 /** A pointer column can be joined; pointers inside arrays are fetched with separate finds. */
-export function isJoinable(plan: IncludePlan, names: StorageNames): boolean {
-  return names.field(plan.field)?.type === 'Pointer';
+export function isJoinable(plan: IncludePlan, storage: ClassStorage): boolean {
+  return storage.field(plan.field)?.type === 'Pointer';
 }
 
 /** Keys of a request with the pointers it includes. */
@@ -65,36 +31,37 @@ function keysOf({ keys, include }: RowRequest): readonly string[] | undefined {
 }
 
 /** Of lists of keys that governed access keeps. */
-const projections = new WeakMap<readonly string[], { names: StorageNames; projection: Document }>();
+const projections = new WeakMap<readonly string[], { storage: ClassStorage; projection: Document }>();
 
-export function requestProjection(request: RowRequest, names: StorageNames): Document | undefined {
+export function requestProjection(request: RowRequest, storage: ClassStorage): Document | undefined {
   const { keys, include = [] } = request;
-  if (!keys || include.length > 0) return projectionOf(keysOf(request), names);
+  if (!keys || include.length > 0) return storage.projection(keysOf(request));
   const known = projections.get(keys);
-  if (known?.names === names) return known.projection;
-  const projection = projectionOf(keys, names);
-  if (projection) projections.set(keys, { names, projection });
+  if (known?.storage === storage) return known.projection;
+  const projection = storage.projection(keys);
+  if (projection) projections.set(keys, { storage, projection });
   return projection;
 }
 
 /** The stages after the selection of rows: their columns, then one join per included pointer, nested as deep as the plan. */
-export function rowStages(request: RowRequest, names: StorageNames, classes: StoredClasses): Document[] {
-  const projection = requestProjection(request, names);
+export function rowStages(request: RowRequest, storage: ClassStorage, classes: StoredClasses): Document[] {
+  const projection = requestProjection(request, storage);
   const joins = (request.include ?? [])
-    .filter((plan) => isJoinable(plan, names))
-    .map((plan) => joinOf(plan, names, classes));
+    .filter((plan) => isJoinable(plan, storage))
+    .map((plan) => joinOf(plan, storage, classes));
   return [...(projection ? [{ $project: projection }] : []), ...joins];
 }
 
-function joinOf(plan: IncludePlan, names: StorageNames, classes: StoredClasses): Document {
-  const target = classes.names(plan.targetClass);
+function joinOf(plan: IncludePlan, storage: ClassStorage, classes: StoredClasses): Document {
+  const target = classes.storage(plan.targetClass);
+  const pointer = `$${storage.column(plan.field)}`;
   const admitted = classWhereToQuery(plan.where, target, true);
   const identified = { $expr: { $eq: ['$_id', '$$id'] } };
   const conditions = Object.keys(admitted).length > 0 ? { $and: [identified, admitted] } : identified;
   return {
     $lookup: {
-      from: plan.targetClass,
-      let: { id: { $arrayElemAt: [{ $split: [`$${names.column(plan.field)}`, { $literal: '$' }] }, 1] } },
+      from: target.collection,
+      let: { id: storage.form.pointersAreIds ? pointer : target.idOfText(idOf(pointer)) },
       pipeline: [{ $match: conditions }, ...rowStages(plan, target, classes)],
       as: JOINED + plan.field,
     },
@@ -106,16 +73,16 @@ function joinOf(plan: IncludePlan, names: StorageNames, classes: StoredClasses):
  */
 export function rowReader(
   request: RowRequest,
-  names: StorageNames,
+  storage: ClassStorage,
   classes: StoredClasses,
 ): (document: Document) => ParseRow {
   const wanted = wantedFields(keysOf(request));
   const joins = (request.include ?? []).map((plan) => ({
     plan,
-    read: rowReader(plan, classes.names(plan.targetClass), classes),
+    read: rowReader(plan, classes.storage(plan.targetClass), classes),
   }));
   return (document) => {
-    const row = documentToRow(document, names, wanted);
+    const row = storage.rowOf(document, wanted);
     for (const { plan, read } of joins) {
       const joined: unknown = document[JOINED + plan.field];
       const found: unknown = Array.isArray(joined) ? joined[0] : undefined;

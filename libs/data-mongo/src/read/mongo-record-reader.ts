@@ -22,7 +22,9 @@ import { asStoreOperation } from '../errors.js';
 import { aggregateRow, pipelineToStorage } from '../query/pipeline-to-storage.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
 import { isPlainObject, setOwn } from '../storage/own-property.js';
-import { joinCollection, type StorageNames, StoredClasses } from '../storage/storage-names.js';
+import type { ClassStorage } from '../storage/class-storage.js';
+import { joinCollection } from '../storage/parse-storage.js';
+import { StoredClasses } from '../storage/stored-classes.js';
 import {
   isJoinable,
   type NeedsBatch,
@@ -69,16 +71,16 @@ export class MongoRecordReader extends RecordReader {
       return super.findShown(query, { atMost, form }, operation);
     return asStoreOperation(operation.signal, async () => {
       const classes = await this.classes();
-      const names = classes.names(query.className);
+      const storage = classes.storage(query.className);
       const read = { operation, expected: expectedBytes(query), left: answerLeft(query.maxBytes) };
-      const cursor = this.findPlain(query, names, operation);
+      const cursor = this.findAlone(query, storage, operation);
       return boundedAnswer<RowsText | FirstRows>(cursor, read, async (documents) => {
         const count = documents.length;
         const first = count > atMost ? documents.slice(0, atMost) : documents;
-        const text = form && rowsText(first, names, form, query.keys);
+        const text = form && rowsText(first, storage, form, query.keys);
         return text
           ? { count, ...text }
-          : { count, rows: await rowsOf(first, rowReader(query, names, classes)) };
+          : { count, rows: await rowsOf(first, rowReader(query, storage, classes)) };
       });
     });
   }
@@ -90,29 +92,34 @@ export class MongoRecordReader extends RecordReader {
     left: AnswerLeft,
   ): Promise<ParseRow[]> {
     const classes = await this.classes();
-    const names = classes.names(query.className);
+    const storage = classes.storage(query.className);
     if (!(query.limit > 0)) return [];
     const include = query.include ?? [];
-    const joined = include.some((plan) => isJoinable(plan, names)) && !searchesByDistance(query.where);
+    const joined = include.some((plan) => isJoinable(plan, storage)) && !searchesByDistance(query.where);
     const cursor = joined
-      ? this.findJoined(query, names, classes, operation)
-      : this.findPlain(query, names, operation);
+      ? this.findJoined(query, storage, classes, operation)
+      : this.findAlone(query, storage, operation);
     const read = { operation, expected: expectedBytes(query), left };
-    const rows = await boundedRows(cursor, read, rowReader(query, names, classes));
+    const rows = await boundedRows(cursor, read, rowReader(query, storage, classes));
     const needsBatch: NeedsBatch = (plan, className) =>
-      !joined || !isJoinable(plan, classes.names(className));
+      !joined || !isJoinable(plan, classes.storage(className));
     const find = (further: FindQuery) => this.findWithin(further, operation, left);
     await resolveBatched(rows, query.className, include, needsBatch, find, left);
     return rows;
   }
 
-  private findPlain(query: FindQuery, names: StorageNames, operation: OperationContext): FindCursor<unknown> {
-    const projection = requestProjection(query, names);
-    return this.connection.collection(query.className).find<Document>(classWhereToQuery(query.where, names), {
+  private findAlone(
+    query: FindQuery,
+    storage: ClassStorage,
+    operation: OperationContext,
+  ): FindCursor<unknown> {
+    const projection = requestProjection(query, storage);
+    const filter = classWhereToQuery(query.where, storage);
+    return this.connection.collection(storage.collection).find<Document>(filter, {
       ...limits(operation),
       raw: true,
       ...(projection && { projection }),
-      ...(query.order && { sort: sortOf(query.order, names) }),
+      ...(query.order && { sort: sortOf(query.order, storage) }),
       ...(query.skip !== undefined && { skip: query.skip }),
       // One batch holds the whole limit, so that a find needs one round trip if 16 MB suffice.
       limit: query.limit,
@@ -122,34 +129,33 @@ export class MongoRecordReader extends RecordReader {
 
   private findJoined(
     query: FindQuery,
-    names: StorageNames,
+    storage: ClassStorage,
     classes: StoredClasses,
     operation: OperationContext,
   ): AggregationCursor<unknown> {
-    const pipeline: Document[] = [{ $match: classWhereToQuery(query.where, names) }];
-    if (query.order && query.order.length > 0) pipeline.push({ $sort: sortOf(query.order, names) });
+    const pipeline: Document[] = [{ $match: classWhereToQuery(query.where, storage) }];
+    if (query.order && query.order.length > 0) pipeline.push({ $sort: sortOf(query.order, storage) });
     if (query.skip) pipeline.push({ $skip: query.skip });
-    pipeline.push({ $limit: query.limit }, ...rowStages(query, names, classes));
-    return this.run(query.className, pipeline, query.limit + 1, operation);
+    pipeline.push({ $limit: query.limit }, ...rowStages(query, storage, classes));
+    return this.run(storage, pipeline, query.limit + 1, operation);
   }
 
   count(query: CountQuery, operation: OperationContext): Promise<number> {
     return asStoreOperation(operation.signal, async () => {
-      const names = (await this.classes()).names(query.className);
-      const filter = classWhereToQuery(query.where, names, true);
-      return this.connection.collection(query.className).countDocuments(filter, limits(operation));
+      const storage = (await this.classes()).storage(query.className);
+      const filter = classWhereToQuery(query.where, storage, true);
+      return this.connection.collection(storage.collection).countDocuments(filter, limits(operation));
     });
   }
 
   aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
     return asStoreOperation(operation.signal, async () => {
-      const { stages, scope } = pipelineToStorage(
-        query.pipeline,
-        query.className,
-        await this.catalogue.snapshot(),
-        { rewriteLookups: query.rewriteLookups ?? true },
-      );
-      const cursor = this.run(query.className, stages, AGGREGATE_BATCH, operation);
+      const schemas = await this.catalogue.snapshot();
+      const { stages, scope } = pipelineToStorage(query.pipeline, query.className, schemas, {
+        rewriteLookups: query.rewriteLookups ?? true,
+      });
+      const storage = StoredClasses.of(schemas).storage(query.className);
+      const cursor = this.run(storage, stages, AGGREGATE_BATCH, operation);
       const read = { operation, expected: EXPECTED.pipeline, left: answerLeft() };
       return boundedRows(cursor, read, (document) => aggregateRow(document, scope));
     });
@@ -170,9 +176,10 @@ export class MongoRecordReader extends RecordReader {
 
   explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
     return asStoreOperation(operation.signal, async () => {
-      const names = (await this.classes()).names(query.className);
+      const storage = (await this.classes()).storage(query.className);
       const { maxTimeMS, comment, signal } = limits(operation);
-      const find = { find: query.className, filter: classWhereToQuery(query.where, names), comment };
+      const filter = classWhereToQuery(query.where, storage);
+      const find = { find: storage.collection, filter, comment };
       const answer = await this.connection.db.command(
         { explain: find, verbosity: 'queryPlanner', maxTimeMS, comment },
         { signal },
@@ -182,13 +189,13 @@ export class MongoRecordReader extends RecordReader {
   }
 
   private run(
-    className: string,
+    { collection }: ClassStorage,
     pipeline: readonly Document[],
     batchSize: number,
     operation: OperationContext,
   ): AggregationCursor<unknown> {
     return this.connection
-      .collection(className)
+      .collection(collection)
       .aggregate<Document>([...pipeline], { ...limits(operation), batchSize, raw: true });
   }
 
@@ -201,9 +208,9 @@ const expectedBytes = ({ limit }: FindQuery): number => Math.min(limit * EXPECTE
 
 const limits = ({ maxTimeMS, comment, signal }: OperationContext) => ({ maxTimeMS, comment, signal });
 
-function sortOf(order: NonNullable<FindQuery['order']>, names: StorageNames): Document {
+function sortOf(order: NonNullable<FindQuery['order']>, storage: ClassStorage): Document {
   const sort: Document = {};
-  for (const { field, descending } of order) setOwn(sort, names.path(field), descending ? -1 : 1);
+  for (const { field, descending } of order) setOwn(sort, storage.path(field), descending ? -1 : 1);
   return sort;
 }
 

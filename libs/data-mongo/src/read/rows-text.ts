@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import { BSON } from 'mongodb';
 import type { ParseRow, RowForm, RowsText } from '#data';
 import { BSON_TYPE, int32At, valueSize } from '../storage/bson-bytes.js';
-import { documentToRow } from '../storage/stored-values.js';
-import { isPointerColumn, type StorageNames } from '../storage/storage-names.js';
+import type { ClassStorage } from '../storage/class-storage.js';
+import { isPointerColumn } from '../storage/object-ids.js';
 import { wantedFields } from './includes.js';
 import { type FixedPiece, fixedPiece, JsonTexts, MEMBER, ROOM } from './json-texts.js';
 
@@ -25,13 +25,13 @@ const UNFIT = new UnfitRow('this row is read as an object');
  */
 export function rowsText(
   documents: readonly Uint8Array[],
-  names: StorageNames,
+  storage: ClassStorage,
   form: RowForm,
   keys: readonly string[] | undefined,
 ): WrittenRows | null {
   if (documents.reduce((sum, { byteLength }) => sum + byteLength, 0) > MAX_BYTES) return null;
   try {
-    return planOf(form, names)?.written(documents, form, keys) ?? null;
+    return planOf(form, storage)?.written(documents, form, keys) ?? null;
   } catch {
     return null;
   }
@@ -42,10 +42,10 @@ type WrittenRows = Omit<RowsText, 'count'>;
 const plans = new WeakMap<RowForm['rules'], RowTextPlan | 'met once'>();
 
 /** Null for rules that were not met before: those of a sub-agent serve one call, and learning them takes longer than it. */
-function planOf({ rules, decisive }: RowForm, names: StorageNames): RowTextPlan | null {
+function planOf({ rules, decisive }: RowForm, storage: ClassStorage): RowTextPlan | null {
   const known = plans.get(rules);
-  if (known instanceof RowTextPlan && known.names === names) return known;
-  const plan = known === undefined ? null : new RowTextPlan(names, rules, decisive);
+  if (known instanceof RowTextPlan && known.storage === storage) return known;
+  const plan = known === undefined ? null : new RowTextPlan(storage, rules, decisive);
   plans.set(rules, plan ?? 'met once');
   return plan;
 }
@@ -128,7 +128,7 @@ class RowTextPlan {
   private row = 0;
 
   constructor(
-    readonly names: StorageNames,
+    readonly storage: ClassStorage,
     private readonly rules: RowForm['rules'],
     private readonly decisive: ReadonlySet<string>,
   ) {}
@@ -150,10 +150,10 @@ class RowTextPlan {
 
   /** Relations have no column; every row ends with the same. */
   private relations(form: RowForm, keys: readonly string[] | undefined): readonly [string, unknown][] {
-    const { relations } = this.names;
+    const { relations } = this.storage;
     if (relations.size === 0) return [];
     // Read as the end of a row that has nothing else.
-    const ends = Object.entries(form.shown(documentToRow({}, this.names, wantedFields(keys))));
+    const ends = Object.entries(form.shown(this.storage.rowOf({}, wantedFields(keys))));
     if (ends.some(([field]) => isOddName(field) || this.decisive.has(field))) throw UNFIT;
     return ends;
   }
@@ -220,18 +220,16 @@ class RowTextPlan {
 
   private described(column: string): ShownColumn | null {
     if (isOddName(column)) throw UNFIT;
-    const [field, another] = Object.keys(
-      documentToRow({ [column]: POINTER_EXAMPLE }, this.names, NO_RELATIONS),
-    );
+    const [field, another] = Object.keys(this.storage.rowOf({ [column]: POINTER_EXAMPLE }, NO_RELATIONS));
     if (field === undefined) return null;
     if (another !== undefined || isOddName(field) || this.decisive.has(field)) throw UNFIT;
     if (Object.keys(this.rules({ [field]: null })).length === 0) return null;
     // A field that is made of several columns.
-    if (field !== this.names.fieldOf(column)) throw UNFIT;
+    if (field !== this.storage.fieldOf(column)) throw UNFIT;
     let kinds = 0;
     let others = 0;
     for (const [kind, stored, shown] of EXAMPLES) {
-      const made = this.rules(documentToRow({ [column]: stored }, this.names, NO_RELATIONS));
+      const made = this.rules(this.storage.rowOf({ [column]: stored }, NO_RELATIONS));
       if (JSON.stringify(made) === JSON.stringify({ [field]: shown })) kinds |= kind;
       else others |= kind;
     }
@@ -281,7 +279,7 @@ class RowTextPlan {
     if (!pointers || pointers.size >= MAX_CLASSES) return null;
     const ids = ['parley-example-1', 'parley-example-2'] as const;
     const [one, other] = ids.map((id) => {
-      const row = this.rules(documentToRow({ [column]: `${className}$${id}` }, this.names, NO_RELATIONS));
+      const row = this.rules(this.storage.rowOf({ [column]: `${className}$${id}` }, NO_RELATIONS));
       const value = Object.keys(row).length === 1 ? row[field] : undefined;
       return { pretty: prettyMember(value), compact: JSON.stringify(value) as string | undefined };
     });
@@ -310,7 +308,7 @@ class RowTextPlan {
     { column, field }: ShownColumn,
     form: RowForm,
   ): boolean {
-    const row = form.shown(documentToRow(oneColumn(bytes, type, at, size, column), this.names, NO_RELATIONS));
+    const row = form.shown(this.storage.rowOf(oneColumn(bytes, type, at, size, column), NO_RELATIONS));
     const [name, another] = Object.keys(row);
     if (name === undefined) return false;
     if (name !== field || another !== undefined) throw UNFIT;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { MUSIC_SEED, PATIENT, unhurried } from '#data/contracts';
 import type { GovernedPipeline } from '#policy';
-import { INTERNAL_COLUMNS } from '../storage/storage-names.js';
+import { INTERNAL_COLUMNS } from '../storage/parse-storage.js';
 import { TestDatabase } from '../test-database.contract.js';
 
 const PLANTED = 'planted-secret';

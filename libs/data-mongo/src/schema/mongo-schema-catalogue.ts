@@ -4,6 +4,7 @@ import type { ClassSchema, IndexSchema, SchemaSnapshot } from '#policy';
 import { boundedRows } from '../answers/bounded-rows.js';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
+import { ParseStorage } from '../storage/parse-storage.js';
 import { classSchemaOf, indexSchemasOf, listedIndexes, type StoredIndex } from './schema-row.js';
 
 const READ_LIMITS = { maxTimeMS: 10_000, comment: 'parley schema catalogue' };
@@ -32,7 +33,8 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
   indexesOf(schema: ClassSchema): Promise<readonly IndexSchema[]> {
     const known = this.indexes.get(schema);
     if (known) return known;
-    const indexes = this.readIndexes(schema.className).then((listed) => indexSchemasOf(schema, listed));
+    const storage = new ParseStorage(schema.className, schema);
+    const indexes = this.readIndexes(storage.collection).then((listed) => indexSchemasOf(storage, listed));
     this.indexes.set(schema, indexes);
     // A failed read is repeated at the next call.
     indexes.catch(() => this.indexes.delete(schema));
@@ -51,10 +53,10 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
     });
   }
 
-  private readIndexes(className: string): Promise<readonly StoredIndex[]> {
+  private readIndexes(collection: string): Promise<readonly StoredIndex[]> {
     return asStoreOperation(undefined, async () => {
       const indexes = await this.connection
-        .collection(className)
+        .collection(collection)
         .listIndexes(READ_LIMITS)
         .toArray()
         .catch((error: unknown) => {

@@ -11,7 +11,7 @@ import {
 import type { FieldSchema } from '#policy';
 import { MongoConnection, type StoredDocument } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
-import { pointerColumn } from '../storage/storage-names.js';
+import { pointerColumn } from '../storage/object-ids.js';
 import { schemaRow, storedType } from './schema-row.js';
 
 /** `$near` and `$nearSphere` need an index on their column. Parse Server creates it at the first such query. */

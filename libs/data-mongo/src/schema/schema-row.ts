@@ -1,7 +1,8 @@
 import type { Document } from 'mongodb';
 import type { ClassLevelPermissions, ClassSchema, FieldSchema, FieldType, IndexSchema } from '#policy';
 import { isPlainObject, setOwn } from '../storage/own-property.js';
-import { StorageNames } from '../storage/storage-names.js';
+import type { ClassStorage } from '../storage/class-storage.js';
+import { ParseStorage, UNLISTED_COLUMNS } from '../storage/parse-storage.js';
 
 const string: FieldSchema = { type: 'String' };
 const number: FieldSchema = { type: 'Number' };
@@ -55,9 +56,6 @@ export const SYSTEM_COLUMNS: Readonly<Record<string, Readonly<Record<string, Fie
   },
   _Audience: { name: string, query: string, lastUsed: { type: 'Date' }, timesUsed: number },
 };
-
-/** Credentials that a schema row may contain and no catalogue returns. */
-export const UNLISTED_COLUMNS: ReadonlySet<string> = new Set(['password', 'authData', 'sessionToken']);
 
 const STORED_TYPES: Readonly<Record<string, FieldType>> = {
   string: 'String',
@@ -145,19 +143,21 @@ function isParseUnique(className: string, index: string): boolean {
 export function classSchemaOf(row: Document, indexes: readonly StoredIndex[]): ClassSchema {
   const className = String(row['_id']);
   const schema = { className, fields: fieldsOf(row), indexes: [], classLevelPermissions: permissionsOf(row) };
-  return { ...schema, indexes: indexSchemasOf(schema, indexes) };
+  return { ...schema, indexes: indexSchemasOf(new ParseStorage(className, schema), indexes) };
 }
 
 /** Keyed by the names of a class's fields. */
-export function indexSchemasOf(schema: ClassSchema, indexes: readonly StoredIndex[]): readonly IndexSchema[] {
-  const names = new StorageNames(schema.className, schema);
-  return indexes.map((index) => indexSchema(index, names));
+export function indexSchemasOf(
+  storage: ClassStorage,
+  indexes: readonly StoredIndex[],
+): readonly IndexSchema[] {
+  return indexes.map((index) => indexSchema(index, storage));
 }
 
-function indexSchema(index: StoredIndex, names: StorageNames): IndexSchema {
+function indexSchema(index: StoredIndex, storage: ClassStorage): IndexSchema {
   const fields = Object.keys(index.key)
     .filter((column) => column !== '_fts' && column !== '_ftsx')
-    .map((column) => names.fieldOf(column));
+    .map((column) => storage.fieldOf(column) ?? column);
   return {
     name: index.name,
     fields,

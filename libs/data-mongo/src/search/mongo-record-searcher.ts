@@ -20,21 +20,22 @@ import { boundedRows } from '../answers/bounded-rows.js';
 import { MongoConnection } from '../connection/mongo-connection.js';
 import { asSearchOperation } from '../errors.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
-import { projectionOf, wantedFields } from '../read/includes.js';
-import { documentToRow, valueFromStorage } from '../storage/stored-values.js';
+import { wantedFields } from '../read/includes.js';
+import type { ClassStorage } from '../storage/class-storage.js';
+import { valueFromStorage } from '../storage/parse-values.js';
 import { isPlainObject } from '../storage/own-property.js';
-import { type StorageNames, StoredClasses } from '../storage/storage-names.js';
+import { StoredClasses } from '../storage/stored-classes.js';
 
 /** The operator of a `$search`, in storage paths. */
-function searchOperator(match: TextMatch, names: StorageNames): Document {
+function searchOperator(match: TextMatch, storage: ClassStorage): Document {
   switch (match.kind) {
     case 'text':
-      return { text: { query: match.query, path: match.paths.map((path) => names.path(path)) } };
+      return { text: { query: match.query, path: match.paths.map((path) => storage.path(path)) } };
     case 'autocomplete':
       return {
         autocomplete: {
           query: match.query,
-          path: names.path(match.path),
+          path: storage.path(match.path),
           ...(match.fuzzy && { fuzzy: { maxEdits: 1 } }),
         },
       };
@@ -66,7 +67,7 @@ export class MongoRecordSearcher extends RecordSearcher {
 
   text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
     return asSearchOperation(operation.signal, async () => {
-      const names = await this.names(query.className);
+      const storage = await this.storage(query.className);
       const { index, match, highlight, keys } = query;
       const request: FoundRequest = {
         score: 'searchScore',
@@ -75,47 +76,47 @@ export class MongoRecordSearcher extends RecordSearcher {
       };
       const search = {
         index,
-        ...searchOperator(match, names),
-        ...(highlight !== undefined && { highlight: { path: names.path(highlight) } }),
+        ...searchOperator(match, storage),
+        ...(highlight !== undefined && { highlight: { path: storage.path(highlight) } }),
       };
-      return this.found(query, { $search: search }, request, names, operation);
+      return this.found(query, { $search: search }, request, storage, operation);
     });
   }
 
   nearest(query: VectorSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
     return asSearchOperation(operation.signal, async () => {
-      const names = await this.names(query.className);
+      const storage = await this.storage(query.className);
       const { index, field, vector, filter, candidates, keys } = query;
-      const inside = classWhereToQuery(filter, names, true);
+      const inside = classWhereToQuery(filter, storage, true);
       const search = {
         index,
-        path: names.path(field),
+        path: storage.path(field),
         queryVector: [...vector],
         numCandidates: Math.min(candidates * NEIGHBOURS.perCandidate, NEIGHBOURS.most),
         limit: candidates,
         ...(Object.keys(inside).length > 0 && { filter: inside }),
       };
       const request: FoundRequest = { score: 'vectorSearchScore', ...(keys && { keys }) };
-      return this.found(query, { $vectorSearch: search }, request, names, operation);
+      return this.found(query, { $vectorSearch: search }, request, storage, operation);
     });
   }
 
   facets(query: FacetQuery, operation: OperationContext): Promise<FacetCounts> {
     return asSearchOperation(operation.signal, async () => {
-      const names = await this.names(query.className);
+      const storage = await this.storage(query.className);
       const { className, index, match, facets, where } = query;
-      const operator = match.kind === 'everything' ? undefined : searchOperator(match, names);
+      const operator = match.kind === 'everything' ? undefined : searchOperator(match, storage);
       if (Object.keys(where).length === 0) {
-        const facet = { ...(operator && { operator }), facets: searchedFacets(facets, names) };
+        const facet = { ...(operator && { operator }), facets: searchedFacets(facets, storage) };
         const stage = { $searchMeta: { index, facet, count: { type: 'total' } } };
-        return searchedCounts((await this.run(className, [stage], operation, asItIs))[0], facets);
+        return searchedCounts((await this.run(storage, [stage], operation, asItIs))[0], facets);
       }
       const pipeline = [
-        { $search: { index, ...searchOperator(match, names) } },
-        { $match: classWhereToQuery(where, names, true) },
-        { $facet: filteredFacets(facets, names) },
+        { $search: { index, ...searchOperator(match, storage) } },
+        { $match: classWhereToQuery(where, storage, true) },
+        { $facet: filteredFacets(facets, storage) },
       ];
-      return filteredCounts((await this.run(className, pipeline, operation, asItIs))[0], facets);
+      return filteredCounts((await this.run(storage, pipeline, operation, asItIs))[0], facets);
     });
   }
 
@@ -124,35 +125,35 @@ export class MongoRecordSearcher extends RecordSearcher {
     { className, where, limit }: { className: string; where: Where; limit: number },
     search: Document,
     request: FoundRequest,
-    names: StorageNames,
+    storage: ClassStorage,
     operation: OperationContext,
   ): Promise<SearchHit[]> {
     if (!(limit > 0)) return [];
-    const admitted = classWhereToQuery(where, names, true);
+    const admitted = classWhereToQuery(where, storage, true);
     const pipeline = [
       search,
       ...(Object.keys(admitted).length > 0 ? [{ $match: admitted }] : []),
       { $limit: limit },
-      ...foundStages(request, names),
+      ...foundStages(request, storage),
     ];
-    return this.run(className, pipeline, operation, (document) => foundRow(document, request, names));
+    return this.run(storage, pipeline, operation, (document) => foundRow(document, request, storage));
   }
 
   private run<Row>(
-    className: string,
+    { collection }: ClassStorage,
     pipeline: Document[],
     operation: OperationContext,
     toRow: (document: Document) => Row,
   ): Promise<Row[]> {
     const { maxTimeMS, comment, signal } = operation;
     const cursor = this.connection
-      .collection(className)
+      .collection(collection)
       .aggregate<Document>(pipeline, { maxTimeMS, comment, signal, raw: true });
     return boundedRows(cursor, { operation, expected: EXPECTED_BYTES, left: answerLeft() }, toRow);
   }
 
-  private async names(className: string): Promise<StorageNames> {
-    return StoredClasses.of(await this.catalogue.snapshot()).names(className);
+  private async storage(className: string): Promise<ClassStorage> {
+    return StoredClasses.of(await this.catalogue.snapshot()).storage(className);
   }
 }
 
@@ -168,12 +169,12 @@ interface FoundRequest {
 }
 
 /** The stages after the selection of rows: score and passages of the search, then the columns. */
-function foundStages({ keys, score, highlight }: FoundRequest, names: StorageNames): Document[] {
+function foundStages({ keys, score, highlight }: FoundRequest, storage: ClassStorage): Document[] {
   const metadata = {
     [SCORE]: { $meta: score },
     ...(highlight !== undefined && { [HIGHLIGHTS]: { $meta: 'searchHighlights' } }),
   };
-  const projection = projectionOf(keys, names);
+  const projection = storage.projection(keys);
   const inclusion = projection && keys !== undefined;
   return [
     { $addFields: metadata },
@@ -183,21 +184,21 @@ function foundStages({ keys, score, highlight }: FoundRequest, names: StorageNam
   ];
 }
 
-function foundRow(document: Document, request: FoundRequest, names: StorageNames): SearchHit {
+function foundRow(document: Document, request: FoundRequest, storage: ClassStorage): SearchHit {
   const { [SCORE]: score, [HIGHLIGHTS]: passages, ...columns } = document;
   return {
-    row: documentToRow(columns, names, wantedFields(request.keys)),
+    row: storage.rowOf(columns, wantedFields(request.keys)),
     score: Number(score ?? 0),
-    highlights: request.highlight === undefined ? [] : passagesOf(passages, request.highlight, names),
+    highlights: request.highlight === undefined ? [] : passagesOf(passages, request.highlight, storage),
   };
 }
 
 /** Only passages of the requested path, whatever the search process returns. */
-function passagesOf(value: unknown, path: string, names: StorageNames): Passage[] {
+function passagesOf(value: unknown, path: string, storage: ClassStorage): Passage[] {
   if (!Array.isArray(value)) return [];
   return value.filter(isPlainObject).flatMap((passage) => {
     const { texts } = passage;
-    if (passage['path'] !== names.path(path) || !Array.isArray(texts)) return [];
+    if (passage['path'] !== storage.path(path) || !Array.isArray(texts)) return [];
     return [
       {
         path,
@@ -221,10 +222,10 @@ const boundariesOf = ({ type, boundaries = [] }: Facet): (number | Date)[] =>
   boundaries.map((value) => (type === 'date' ? new Date(value) : Number(value)));
 
 /** Facets for the search process to count. */
-function searchedFacets(facets: Facets, names: StorageNames): Document {
+function searchedFacets(facets: Facets, storage: ClassStorage): Document {
   return Object.fromEntries(
     [...facets.values()].map((facet, index) => {
-      const path = names.path(facet.path);
+      const path = storage.path(facet.path);
       const shape =
         facet.type === 'string'
           ? { numBuckets: facet.buckets ?? DEFAULT_BUCKETS }
@@ -250,16 +251,16 @@ function searchedCounts(answer: Document | undefined, facets: Facets): FacetCoun
 }
 
 /** The same facets over rows that a filter selected: one branch for each, and one for the total. */
-function filteredFacets(facets: Facets, names: StorageNames): Document {
+function filteredFacets(facets: Facets, storage: ClassStorage): Document {
   const branches = [...facets.values()].map((facet, index) => [
     alias(index),
-    facet.type === 'string' ? valueBranch(facet, names) : rangeBranch(facet, names),
+    facet.type === 'string' ? valueBranch(facet, storage) : rangeBranch(facet, storage),
   ]);
   return { ...Object.fromEntries(branches), total: [{ $count: 'count' }] };
 }
 
-function valueBranch(facet: Facet, names: StorageNames): Document[] {
-  const field = `$${names.path(facet.path)}`;
+function valueBranch(facet: Facet, storage: ClassStorage): Document[] {
+  const field = `$${storage.path(facet.path)}`;
   return [
     { $unwind: field },
     { $group: { _id: { value: field, row: '$_id' } } },
@@ -270,8 +271,8 @@ function valueBranch(facet: Facet, names: StorageNames): Document[] {
   ];
 }
 
-function rangeBranch(facet: Facet, names: StorageNames): Document[] {
-  const path = names.path(facet.path);
+function rangeBranch(facet: Facet, storage: ClassStorage): Document[] {
+  const path = storage.path(facet.path);
   return [
     { $match: { [path]: { $type: facet.type } } },
     {

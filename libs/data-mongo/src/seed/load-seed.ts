@@ -6,8 +6,7 @@ import { geoIndexes } from '../schema/mongo-schema-writer.js';
 import { schemaRow } from '../schema/schema-row.js';
 import { pointerTo } from '../storage/object-ids.js';
 import { setOwn } from '../storage/own-property.js';
-import { StorageNames } from '../storage/storage-names.js';
-import { rowToDocument } from '../storage/stored-values.js';
+import { ParseStorage } from '../storage/parse-storage.js';
 import type { Seed, SeedClass, SeedRole, SeedSession, SeedUser } from './seed.js';
 
 export interface LoadSeedOptions {
@@ -87,16 +86,16 @@ export async function seedCollections(
   now: Date,
 ): Promise<{ readonly collections: readonly CollectionContent[]; readonly schema: CollectionContent }> {
   const classes = new Map(seed.classes.map((schema) => [schema.className, schema]));
-  const names = (className: string) => storageNamesOf(classes.get(className) as SeedClass);
+  const storage = (className: string) => storageOf(classes.get(className) as SeedClass);
   const rows = new Map<string, Document[]>([
-    ['_User', await Promise.all(seed.users.map((user) => userDocument(user, names('_User'), now)))],
-    ['_Role', seed.roles.map((role) => roleDocument(role, names('_Role'), now))],
-    ['_Session', seed.sessions.map((session) => sessionDocument(session, names('_Session'), now))],
+    ['_User', await Promise.all(seed.users.map((user) => userDocument(user, storage('_User'), now)))],
+    ['_Role', seed.roles.map((role) => roleDocument(role, storage('_Role'), now))],
+    ['_Session', seed.sessions.map((session) => sessionDocument(session, storage('_Session'), now))],
   ]);
   for (const [className, objects] of seed.objects)
     rows.set(
       className,
-      objects.map((row) => timedDocument(row, names(className), now)),
+      objects.map((row) => timedDocument(row, storage(className), now)),
     );
   const contents = seed.classes.map((schema) => ({
     name: schema.className,
@@ -110,13 +109,13 @@ export async function seedCollections(
   };
 }
 
-function storageNamesOf({ className, fields }: SeedClass): StorageNames {
-  return new StorageNames(className, { className, fields, indexes: [], classLevelPermissions: null });
+function storageOf({ className, fields }: SeedClass): ParseStorage {
+  return new ParseStorage(className, { className, fields, indexes: [], classLevelPermissions: null });
 }
 
-function timedDocument(row: ParseRow, names: StorageNames, now: Date): Document {
+function timedDocument(row: ParseRow, storage: ParseStorage, now: Date): Document {
   const createdAt = row['createdAt'] ?? row['updatedAt'] ?? now.toISOString();
-  return rowToDocument({ ...row, createdAt, updatedAt: row['updatedAt'] ?? createdAt }, names);
+  return storage.documentOf({ ...row, createdAt, updatedAt: row['updatedAt'] ?? createdAt });
 }
 
 /**
@@ -129,19 +128,19 @@ async function hashOf(password: string): Promise<string> {
 }
 
 /** Parse gives a new user an ACL under which only that user reads its row. */
-async function userDocument(user: SeedUser, names: StorageNames, now: Date): Promise<Document> {
+async function userDocument(user: SeedUser, storage: ParseStorage, now: Date): Promise<Document> {
   const ACL = user.row['ACL'] ?? { [user.objectId]: { read: true, write: true } };
-  const document = timedDocument({ ...user.row, ACL }, names, now);
+  const document = timedDocument({ ...user.row, ACL }, storage, now);
   const hashed = user.passwordHash ?? (user.password && (await hashOf(user.password)));
   return hashed ? { ...document, _hashed_password: hashed } : document;
 }
 
 /** A role without an ACL would be open to everyone; Parse refuses such roles. */
-function roleDocument(role: SeedRole, names: StorageNames, now: Date): Document {
-  return timedDocument({ ...role.row, ACL: role.row['ACL'] ?? {} }, names, now);
+function roleDocument(role: SeedRole, storage: ParseStorage, now: Date): Document {
+  return timedDocument({ ...role.row, ACL: role.row['ACL'] ?? {} }, storage, now);
 }
 
-function sessionDocument(session: SeedSession, names: StorageNames, now: Date): Document {
+function sessionDocument(session: SeedSession, storage: ParseStorage, now: Date): Document {
   const expiresAt = session.expiresAt ?? new Date(now.getTime() + SESSION_LIFETIME_MS);
   const row = {
     createdWith: { action: 'login', authProvider: 'password' },
@@ -149,7 +148,7 @@ function sessionDocument(session: SeedSession, names: StorageNames, now: Date): 
     user: pointerTo('_User', session.userId),
     expiresAt: { __type: 'Date', iso: expiresAt.toISOString() },
   };
-  return { ...timedDocument(row, names, now), _session_token: session.sessionToken };
+  return { ...timedDocument(row, storage, now), _session_token: session.sessionToken };
 }
 
 function joinCollections(seed: Seed): CollectionContent[] {
@@ -174,19 +173,19 @@ const PARSE_INDEXES: Readonly<Record<string, readonly string[]>> = {
   _Role: ['name'],
 };
 
-function storedKey(key: Readonly<Record<string, unknown>>, names: StorageNames): Record<string, unknown> {
+function storedKey(key: Readonly<Record<string, unknown>>, storage: ParseStorage): Record<string, unknown> {
   const stored: Record<string, unknown> = {};
-  for (const [field, kind] of Object.entries(key)) setOwn(stored, names.path(field), kind);
+  for (const [field, kind] of Object.entries(key)) setOwn(stored, storage.path(field), kind);
   return stored;
 }
 
 function storedIndexes(schema: SeedClass) {
-  const names = storageNamesOf(schema);
+  const storage = storageOf(schema);
   const own = (PARSE_INDEXES[schema.className] ?? []).map((field) => ({
     name: `${field}_1`,
     key: { [field]: 1 },
   }));
-  const declared = schema.indexes.map(({ name, key }) => ({ name, key: storedKey(key, names) }));
+  const declared = schema.indexes.map(({ name, key }) => ({ name, key: storedKey(key, storage) }));
   return [...own, ...declared];
 }
 

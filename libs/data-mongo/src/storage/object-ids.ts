@@ -37,3 +37,13 @@ export function parsePointerString(value: unknown): Pointer | null {
 export function isPointer(value: unknown): value is Pointer {
   return typeof value === 'object' && value !== null && (value as { __type?: unknown }).__type === 'Pointer';
 }
+
+export const POINTER_PREFIX = '_p_';
+
+export function pointerColumn(field: string): string {
+  return POINTER_PREFIX + field;
+}
+
+export function isPointerColumn(column: string): boolean {
+  return column.startsWith(POINTER_PREFIX);
+}

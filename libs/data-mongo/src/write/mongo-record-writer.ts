@@ -1,14 +1,13 @@
-import type { Document, OptionalUnlessRequiredId } from 'mongodb';
+import type { Document, Filter, OptionalUnlessRequiredId } from 'mongodb';
 import { type OperationContext, type ParseRow, RecordWriter, type SchemaCatalogue, StoreError } from '#data';
-import type { ClassSchema, Where } from '#policy';
+import type { Where } from '#policy';
 import type { MongoConnection, StoredDocument } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
 import { addColumns, withdrawColumns } from '../schema/mongo-schema-writer.js';
-import { documentToRow, rowToDocument } from '../storage/stored-values.js';
-import { newObjectId } from '../storage/object-ids.js';
-import { type StorageNames, StoredClasses } from '../storage/storage-names.js';
-import { newColumns, updateOf, valuesOnCreate, withDefaults } from './written-fields.js';
+import type { ClassStorage } from '../storage/class-storage.js';
+import { StoredClasses } from '../storage/stored-classes.js';
+import { updateOf, valuesOnCreate, withDefaults } from './written-fields.js';
 
 /**
  * Writes Parse rows to MongoDB by Parse's rules: ids, time stamps, column types, defaults and required fields. Values that
@@ -31,20 +30,18 @@ export class MongoRecordWriter extends RecordWriter {
     className: string,
     fields: ParseRow,
     operation: OperationContext,
-    objectId = newObjectId(),
+    objectId?: string,
   ): Promise<ParseRow> {
     return this.write(operation, () =>
-      this.widened(className, fields, operation, async (names) => {
-        const at = this.now().toISOString();
-        const values = withDefaults(valuesOnCreate(fields), names.schema);
-        const row = { objectId, ...values, createdAt: at, updatedAt: at };
-        const document = rowToDocument(withOwnAcl(row, className), names);
+      this.widened(className, fields, operation, async (storage) => {
+        const values = withDefaults(valuesOnCreate(fields, storage), storage.schema);
+        const document = storage.newDocument(values, objectId, this.now());
         await this.connection.sendWrite(operation, () =>
           this.connection
-            .collection(className)
+            .collection(storage.collection)
             .insertOne(document as OptionalUnlessRequiredId<StoredDocument>, limits(operation)),
         );
-        return documentToRow(document, names);
+        return storage.rowOf(document);
       }),
     );
   }
@@ -58,25 +55,28 @@ export class MongoRecordWriter extends RecordWriter {
     updatedAt?: string,
   ): Promise<ParseRow | null> {
     return this.write(operation, () =>
-      this.widened(className, fields, operation, async (names) => {
+      this.widened(className, fields, operation, async (storage) => {
         const at = updatedAt === undefined ? this.now() : new Date(updatedAt);
-        const changes = updateOf(fields, names, at);
+        const changes = updateOf(fields, storage, at);
+        const filter = rowFilter(objectId, where, storage);
         const document: Document | null = await this.connection.sendWrite(operation, () =>
-          this.connection.collection(className).findOneAndUpdate(rowFilter(objectId, where, names), changes, {
+          this.connection.collection(storage.collection).findOneAndUpdate(filter, changes, {
             ...limits(operation),
+            ...storage.bson,
             returnDocument: 'after',
           }),
         );
-        return document && documentToRow(document, names);
+        return document && storage.rowOf(document);
       }),
     );
   }
 
   delete(className: string, objectId: string, where: Where, operation: OperationContext): Promise<boolean> {
     return this.write(operation, async () => {
-      const names = await this.names(className);
+      const storage = await this.storage(className);
+      const filter = rowFilter(objectId, where, storage);
       const { deletedCount } = await this.connection.sendWrite(operation, () =>
-        this.connection.collection(className).deleteOne(rowFilter(objectId, where, names), limits(operation)),
+        this.connection.collection(storage.collection).deleteOne(filter, limits(operation)),
       );
       return deletedCount === 1;
     });
@@ -90,17 +90,19 @@ export class MongoRecordWriter extends RecordWriter {
     className: string,
     fields: ParseRow,
     operation: OperationContext,
-    work: (names: StorageNames) => Promise<Row>,
+    work: (storage: ClassStorage) => Promise<Row>,
   ): Promise<Row> {
-    const wanted = newColumns(fields, await this.schema(className));
-    if (wanted.size === 0) return work(await this.names(className));
+    const storage = await this.storage(className);
+    const wanted = storage.newColumns(fields);
+    if (wanted.size === 0) return work(storage);
     const added = await addColumns(this.connection, this.catalogue, className, wanted, operation);
     let row: Row | undefined;
     let unknown = false;
     try {
       // Another writer may have added the same column with another type in the meantime.
-      newColumns(fields, await this.schema(className));
-      row = await work(await this.names(className));
+      const widened = await this.storage(className);
+      widened.newColumns(fields);
+      row = await work(widened);
       return row;
     } catch (error) {
       unknown = error instanceof StoreError && error.outcome === 'unknown';
@@ -114,12 +116,8 @@ export class MongoRecordWriter extends RecordWriter {
     }
   }
 
-  private async names(className: string): Promise<StorageNames> {
-    return StoredClasses.of(await this.catalogue.snapshot()).names(className);
-  }
-
-  private async schema(className: string): Promise<ClassSchema | undefined> {
-    return (await this.catalogue.snapshot()).get(className);
+  private async storage(className: string): Promise<ClassStorage> {
+    return StoredClasses.of(await this.catalogue.snapshot()).storage(className);
   }
 
   private write<T>({ signal }: OperationContext, work: () => Promise<T>): Promise<T> {
@@ -130,12 +128,6 @@ export class MongoRecordWriter extends RecordWriter {
 
 const limits = ({ maxTimeMS, comment }: OperationContext) => ({ maxTimeMS, comment });
 
-function rowFilter(objectId: string, where: Where, names: StorageNames) {
-  return { $and: [{ _id: objectId }, classWhereToQuery(where, names)] };
-}
-
-/** A user row without an ACL would be public; Parse restricts it to the user. */
-function withOwnAcl(row: ParseRow, className: string): ParseRow {
-  if (className !== '_User' || row['ACL'] !== undefined) return row;
-  return { ...row, ACL: { [String(row['objectId'])]: { read: true, write: true } } };
+function rowFilter(objectId: string, where: Where, storage: ClassStorage): Filter<StoredDocument> {
+  return { $and: [{ _id: storage.idToStorage(objectId) as string }, classWhereToQuery(where, storage)] };
 }

@@ -1,47 +1,9 @@
 import type { Document } from 'mongodb';
 import type { ParseRow } from '#data';
-import { type ClassSchema, type FieldSchema, fieldTypeOf, isSameType, typeName } from '#policy';
+import type { ClassSchema } from '#policy';
 import { UnstorableValue } from '../errors.js';
-import { UNLISTED_COLUMNS } from '../schema/schema-row.js';
-import { aclToColumns, fieldToStorage, nestedToStorage } from '../storage/stored-values.js';
+import type { ClassStorage } from '../storage/class-storage.js';
 import { isPlainObject, setOwn } from '../storage/own-property.js';
-import type { StorageNames } from '../storage/storage-names.js';
-
-const SET_BY_THE_STORE = new Set(['objectId', 'createdAt', 'updatedAt']);
-
-const FIELD_NAME = /^[A-Za-z][A-Za-z0-9_]*$/;
-
-/**
- * Checks the fields of a write against the schema.
- * @returns columns that the class does not have yet
- * @throws UnstorableValue for reserved names and values of another type than the column's
- */
-export function newColumns(fields: ParseRow, schema: ClassSchema | undefined): Map<string, FieldSchema> {
-  const added = new Map<string, FieldSchema>();
-  for (const [name, value] of Object.entries(fields)) {
-    if (name === 'ACL') continue;
-    if (SET_BY_THE_STORE.has(name)) throw new UnstorableValue(name, 'is set by the store');
-    if (!FIELD_NAME.test(name) || UNLISTED_COLUMNS.has(name))
-      throw new UnstorableValue(name, 'cannot be written');
-    const written = fieldTypeOf(value);
-    const column = schema?.fields.get(name);
-    if (!written) {
-      refuseUntyped(name, value, column);
-      continue;
-    }
-    if (!column) added.set(name, written);
-    else if (!isSameType(column, written))
-      throw new UnstorableValue(name, `a ${typeName(written)} does not fit a ${typeName(column)}`);
-  }
-  return added;
-}
-
-/** Null and `Delete` are valid for any column except a required one. */
-function refuseUntyped(name: string, value: unknown, column: FieldSchema | undefined): void {
-  const clears = value === null || (isPlainObject(value) && value['__op'] === 'Delete');
-  if (!clears) throw new UnstorableValue(name, 'is not a value that can be stored');
-  if (column?.required) throw new UnstorableValue(name, 'is required');
-}
 
 /** A new row with the defaults of its class. @throws UnstorableValue when a required field has no value */
 export function withDefaults(row: ParseRow, schema: ClassSchema | undefined): ParseRow {
@@ -55,17 +17,8 @@ export function withDefaults(row: ParseRow, schema: ClassSchema | undefined): Pa
 
 type Operation = Readonly<Record<string, unknown>> & { readonly __op: unknown };
 
-const ACL_COLUMNS = ['_acl', '_rperm', '_wperm'];
-
 function isOperation(value: unknown): value is Operation {
   return isPlainObject(value) && '__op' in value;
-}
-
-function amountOf(operation: Operation): number {
-  const { amount } = operation as { amount?: unknown };
-  if (typeof amount !== 'number' || !Number.isFinite(amount))
-    throw new UnstorableValue('amount', 'must be a number');
-  return amount;
 }
 
 function objectsOf(operation: Operation): unknown[] {
@@ -74,25 +27,44 @@ function objectsOf(operation: Operation): unknown[] {
   return objects;
 }
 
-interface WriteOperator {
-  /** The value of the field in a new row; undefined: none. */
-  readonly onCreate: (operation: Operation) => unknown;
-  /** The operator and operand for a stored row. */
-  readonly onUpdate: (operation: Operation) => readonly [string, unknown];
+/** The field of an operation and how its class is stored. */
+interface Target {
+  readonly field: string;
+  readonly storage: ClassStorage;
 }
 
-const storedObjects = (operation: Operation) => objectsOf(operation).map(nestedToStorage);
+interface WriteOperator {
+  /** The value of the field in a new row; undefined: none. */
+  readonly onCreate: (operation: Operation, target: Target) => unknown;
+  /** The operator and operand for a stored row. */
+  readonly onUpdate: (operation: Operation, target: Target) => readonly [string, unknown];
+}
+
+const storedAmount = ({ amount }: Operation, { field, storage }: Target): unknown =>
+  storage.amountToStorage(field, amount);
+
+const storedObjects = (operation: Operation, { field, storage }: Target): unknown[] =>
+  objectsOf(operation).map((member) => storage.memberToStorage(field, member));
 
 const OPERATORS: Readonly<Record<string, WriteOperator>> = {
-  Increment: { onCreate: amountOf, onUpdate: (operation) => ['$inc', amountOf(operation)] },
-  Add: { onCreate: objectsOf, onUpdate: (operation) => ['$push', { $each: storedObjects(operation) }] },
+  Increment: {
+    onCreate: (operation, target) => {
+      storedAmount(operation, target);
+      return operation['amount'];
+    },
+    onUpdate: (operation, target) => ['$inc', storedAmount(operation, target)],
+  },
+  Add: {
+    onCreate: objectsOf,
+    onUpdate: (operation, target) => ['$push', { $each: storedObjects(operation, target) }],
+  },
   AddUnique: {
     onCreate: (operation) => distinct(objectsOf(operation)),
-    onUpdate: (operation) => ['$addToSet', { $each: storedObjects(operation) }],
+    onUpdate: (operation, target) => ['$addToSet', { $each: storedObjects(operation, target) }],
   },
   Remove: {
     onCreate: (operation) => objectsOf(operation).slice(0, 0),
-    onUpdate: (operation) => ['$pullAll', storedObjects(operation)],
+    onUpdate: (operation, target) => ['$pullAll', storedObjects(operation, target)],
   },
   Delete: { onCreate: () => undefined, onUpdate: () => ['$unset', ''] },
 };
@@ -110,40 +82,44 @@ function operatorOf(field: string, { __op }: Operation): WriteOperator {
 }
 
 /** The fields of a new row: operations are replaced by the value that they produce. */
-export function valuesOnCreate(fields: ParseRow): ParseRow {
+export function valuesOnCreate(fields: ParseRow, storage: ClassStorage): ParseRow {
   const values: ParseRow = {};
   for (const [field, value] of Object.entries(fields)) {
-    const plain = isOperation(value) ? operatorOf(field, value).onCreate(value) : value;
-    if (plain !== undefined) values[field] = plain;
+    const left = isOperation(value) ? operatorOf(field, value).onCreate(value, { field, storage }) : value;
+    if (left !== undefined) values[field] = left;
   }
   return values;
 }
 
 /** A MongoDB update that applies the fields and sets the time stamp of the row. */
-export function updateOf(fields: ParseRow, names: StorageNames, now: Date): Document {
-  const update: Record<string, Document> = { $set: { _updated_at: now } };
+export function updateOf(fields: ParseRow, storage: ClassStorage, now: Date): Document {
+  const update: Record<string, Document> = { $set: storage.stampOf(now) };
   const put = (operator: string, column: string, operand: unknown) => {
     update[operator] ??= {};
     setOwn(update[operator], column, operand);
   };
   for (const [field, value] of Object.entries(fields)) {
-    if (field === 'ACL') putAcl(value, put);
+    if (field === 'ACL') putAcl(value, storage, put);
     else if (isOperation(value)) {
-      const [operator, operand] = operatorOf(field, value).onUpdate(value);
-      put(operator, names.column(field), operand);
+      const [operator, operand] = operatorOf(field, value).onUpdate(value, { field, storage });
+      put(operator, storage.column(field), operand);
     } else {
-      const [column, stored] = fieldToStorage(field, value, names);
+      const [column, stored] = storage.fieldToStorage(field, value);
       put('$set', column, stored);
     }
   }
   return update;
 }
 
-function putAcl(value: unknown, put: (operator: string, column: string, operand: unknown) => void): void {
+function putAcl(
+  value: unknown,
+  storage: ClassStorage,
+  put: (operator: string, column: string, operand: unknown) => void,
+): void {
   if (isOperation(value)) {
     if (value.__op !== 'Delete') throw new UnstorableValue('ACL', 'can only be set or deleted');
-    for (const column of ACL_COLUMNS) put('$unset', column, '');
+    for (const column of storage.rightsColumns) put('$unset', column, '');
     return;
   }
-  for (const [column, stored] of Object.entries(aclToColumns(value))) put('$set', column, stored);
+  for (const [column, stored] of Object.entries(storage.rightsToStorage(value))) put('$set', column, stored);
 }

@@ -11,10 +11,10 @@ import {
 } from 'mongodb';
 import type { ParseRow } from '#data';
 import type { FieldSchema } from '#policy';
-import { UnstorableValue } from '../errors.js';
-import { pointerString, pointerTo, parsePointerString } from './object-ids.js';
+import { UnstorableValue, untranslatable } from '../errors.js';
+import type { ColumnRef, DateForm, ValueForm } from './class-storage.js';
+import { isPointer, isPointerString, pointerColumn, pointerString, pointerTo } from './object-ids.js';
 import { isPlainObject, setOwn } from './own-property.js';
-import { pointerColumn, type StorageNames, isPointerColumn } from './storage-names.js';
 
 type Typed = Readonly<Record<string, unknown>> & { readonly __type: string };
 
@@ -25,7 +25,7 @@ export function isTyped(value: unknown): value is Typed {
 }
 
 /** @throws UnstorableValue when the text is not a date */
-function dateOf(iso: unknown): Date {
+export function dateOf(iso: unknown): Date {
   const date = iso instanceof Date ? iso : new Date(typeof iso === 'string' ? iso : Number.NaN);
   if (Number.isNaN(date.getTime())) throw new UnstorableValue('', 'not an ISO 8601 date');
   return date;
@@ -109,7 +109,7 @@ function nestedObject(value: Readonly<Record<string, unknown>>): Document {
   return stored;
 }
 
-function at<T>(place: string, work: () => T): T {
+export function at<T>(place: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
@@ -137,33 +137,6 @@ function scalarToStorage(value: unknown): unknown {
   if (!storable) throw new UnstorableValue('', `a value of type ${typeof value} cannot be stored`);
   return value;
 }
-
-/** The column name and stored value of one field. */
-export function fieldToStorage(field: string, value: unknown, names: StorageNames): [string, unknown] {
-  return at(field, () => {
-    if (field === 'createdAt' || field === 'updatedAt')
-      return [names.column(field), dateOf(isTyped(value) ? value['iso'] : value)];
-    const undeclaredPointer = isTyped(value) && value.__type === 'Pointer' && !names.field(field);
-    return [undeclaredPointer ? pointerColumn(field) : names.column(field), columnToStorage(value)];
-  });
-}
-
-/** Converts a row in Parse JSON to its document. Relations are stored in join collections and have no column. */
-export function rowToDocument(row: Readonly<Record<string, unknown>>, names: StorageNames): Document {
-  const document: Document = {};
-  for (const [field, value] of Object.entries(row)) {
-    if (value === undefined || (isTyped(value) && value.__type === 'Relation')) continue;
-    if (field === 'ACL') {
-      Object.assign(document, aclToColumns(value));
-      continue;
-    }
-    const [column, stored] = fieldToStorage(field, value, names);
-    setOwn(document, column, stored);
-  }
-  return document;
-}
-
-export type DateForm = 'typed' | 'text';
 
 /** A number when the conversion is exact, else the digits as text: a rounded number would be a wrong answer. */
 function exactNumber(digits: string): number | string {
@@ -263,51 +236,6 @@ export function columnFromStorage(
   return valueFromStorage(value, dates, keepKey);
 }
 
-const isoText = (value: unknown): unknown => {
-  const converted = valueFromStorage(value, 'text');
-  return typeof converted === 'number' ? new Date(converted).toISOString() : converted;
-};
-
-/**
- * Converts a document to the row that Parse Server would return. Parse's internal columns are removed.
- * @param wanted the requested fields; absent: all. Only relations depend on it, because they have no column
- */
-export function documentToRow(
-  document: Document,
-  names: StorageNames,
-  wanted?: ReadonlySet<string>,
-): ParseRow {
-  const row: ParseRow = {};
-  if ('_id' in document) row['objectId'] = idText(document['_id']);
-  for (const [column, value] of Object.entries(document)) {
-    if (column === '_created_at') row['createdAt'] = isoText(value);
-    else if (column === '_updated_at') row['updatedAt'] = isoText(value);
-    else if (isPointerColumn(column)) {
-      const pointer = parsePointerString(value);
-      if (pointer) setOwn(row, names.fieldOf(column), pointer);
-    } else if (!column.startsWith('_') || names.field(names.fieldOf(column))) {
-      setReadable(row, column, value, names);
-    }
-  }
-  const acl = columnsToAcl(document);
-  if (acl) row['ACL'] = acl;
-  for (const [field, className] of names.relations) {
-    if (!wanted || wanted.has(field)) setOwn(row, field, { __type: 'Relation', className });
-  }
-  return row;
-}
-
-function setReadable(row: ParseRow, column: string, value: unknown, names: StorageNames): void {
-  const field = names.fieldOf(column);
-  if (column === '_id' || column === '_session_token') return;
-  setOwn(row, field, columnFromStorage(value, names.field(field), 'typed'));
-}
-
-/** Ids are text in Parse, whatever type the database stores. */
-export function idText(id: unknown): string {
-  return id instanceof ObjectId ? id.toHexString() : String(id);
-}
-
 /** The three columns that store an ACL; `_acl` is the form that older servers read. */
 export interface AccessColumns {
   readonly _rperm: readonly string[];
@@ -366,3 +294,61 @@ export function columnsToAcl(
   }
   return acl;
 }
+
+const ISO_DATE = /^\d{4}-\d{2}-\d{2}(?:T[\d:.]+(?:Z|[+-]\d{2}:?\d{2})?)?$/;
+
+/** ISO text on a date column as a date. Text that only resembles a date is compared as text, and so matches no date. */
+export function dateOfText(text: string): Date | string {
+  const date = ISO_DATE.test(text) ? new Date(text) : null;
+  return date === null || Number.isNaN(date.getTime()) ? text : date;
+}
+
+/** Runs a conversion for a query. @throws StoreError `invalid_query` for a value that cannot be stored */
+export function inQuery<T>(convert: () => T): T {
+  try {
+    return convert();
+  } catch (error) {
+    throw error instanceof UnstorableValue ? untranslatable(error.message) : error;
+  }
+}
+
+function textToStorage(text: string, { field }: ColumnRef): unknown {
+  if (field?.type === 'Date') return dateOfText(text);
+  const prefixed = field?.type === 'Pointer' && field.targetClass !== undefined && !isPointerString(text);
+  return prefixed ? pointerString(field.targetClass, text) : text;
+}
+
+/** Values as Parse stores them. */
+export const PARSE_VALUES: ValueForm = {
+  pointersAreIds: false,
+
+  operandToStorage(value, ref) {
+    const inside = ref.nested || ref.field?.type === 'Array' || ref.field?.type === 'Object';
+    if (typeof value === 'string') return inside ? value : textToStorage(value, ref);
+    return inQuery(() => (inside ? nestedToStorage(value) : columnToStorage(value)));
+  },
+
+  /** Bare ids in a list take the class of a typed member when the column itself names none. */
+  operandsToStorage(values, ref) {
+    const donor =
+      ref.field?.type === 'Pointer' && !ref.field.targetClass ? values.find(isPointer) : undefined;
+    const known = donor ? { ...ref, field: { type: 'Pointer' as const, targetClass: donor.className } } : ref;
+    return values.map((value) => this.operandToStorage(value, known));
+  },
+
+  literalToStorage: columnToStorage,
+
+  comparedToStorage: (value) => value,
+
+  /** Elements have names of their own, which are stored as written. */
+  memberOf({ form }, path) {
+    return { column: path, nested: true, undeclared: false, form };
+  },
+
+  asPointerColumn(ref) {
+    const column = pointerColumn(ref.column);
+    return { column, field: { type: 'Pointer' }, nested: false, undeclared: false, form: this };
+  },
+
+  resultFromStorage: (value, field, keepKey) => columnFromStorage(value, field, 'text', keepKey),
+};

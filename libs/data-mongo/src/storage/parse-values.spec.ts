@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import type { ParseRow } from '#data';
 import { MUSIC } from '#data/contracts';
 import { UnstorableValue } from '../errors.js';
-import { documentToRow, valueFromStorage, rowToDocument } from './stored-values.js';
-import { StorageNames } from './storage-names.js';
+import { valueFromStorage } from './parse-values.js';
+import { ParseStorage } from './parse-storage.js';
 
-const ALBUM = new StorageNames('Album', MUSIC.get('Album'));
+const ALBUM = new ParseStorage('Album', MUSIC.get('Album'));
 
 describe('BSON values', () => {
   const cases: [string, unknown, unknown][] = [
@@ -65,7 +65,7 @@ describe('BSON values', () => {
 
   it('copies a key named __proto__ without touching prototypes', () => {
     const stored = BSON.deserialize(BSON.serialize({ extra: JSON.parse('{"__proto__": {"admin": true}}') }));
-    const extra = documentToRow(stored, ALBUM)['extra'] as object;
+    const extra = ALBUM.rowOf(stored)['extra'] as object;
     expect(Object.keys(extra)).toEqual(['__proto__']);
     expect('admin' in extra).toBe(false);
   });
@@ -101,7 +101,7 @@ describe('values that cannot be stored', () => {
   it.each(cases)('refuses %s and names its place', (_title, row, place) => {
     let thrown: unknown;
     try {
-      rowToDocument(row, ALBUM);
+      ALBUM.documentOf(row);
     } catch (error) {
       thrown = error;
     }

@@ -1,0 +1,168 @@
+import type { BSONSerializeOptions, Document } from 'mongodb';
+import type { ParseRow } from '#data';
+import type { ClassSchema, FieldSchema, GovernedPipeline } from '#policy';
+import { UnstorableValue } from '../errors.js';
+import { isPlainObject, setOwn } from './own-property.js';
+
+/** The column that a path of a query refers to in the stored documents. */
+export interface ColumnRef {
+  /** Storage path. */
+  readonly column: string;
+  /** The type of the value, when the path is a column of known type. */
+  readonly field?: FieldSchema;
+  /** Inside an array or object column: values keep their nested form. */
+  readonly nested: boolean;
+  /** A top-level name of the source that its schema does not contain. */
+  readonly undeclared: boolean;
+  /** The form of the values. */
+  readonly form: ValueForm;
+}
+
+/** Dates in answers: `{ __type: 'Date', iso }` or ISO text. */
+export type DateForm = 'typed' | 'text';
+
+/** How one storage form stores values, in whatever class. */
+export interface ValueForm {
+  /** Pointers store the bare id of their row, so that they equal the `_id` of their target. */
+  readonly pointersAreIds: boolean;
+  /** One operand of a query in the form in which its column stores it. @throws StoreError `invalid_query` */
+  operandToStorage(value: unknown, ref: ColumnRef): unknown;
+  /** The operands of a list operator. @throws StoreError `invalid_query` */
+  operandsToStorage(values: readonly unknown[], ref: ColumnRef): unknown[];
+  /** A typed value in an expression. @throws UnstorableValue */
+  literalToStorage(value: unknown): unknown;
+  /** A constant that an expression compares with a column. @throws StoreError `invalid_query` */
+  comparedToStorage(value: unknown, ref: ColumnRef): unknown;
+  /** What a path inside an element of a list refers to. */
+  memberOf(list: ColumnRef, path: string): ColumnRef;
+  /** The same reference for a comparison with pointers. */
+  asPointerColumn(ref: ColumnRef): ColumnRef;
+  /**
+   * A stored value in an answer of a pipeline.
+   * @param field its column, when the value is that of a column. @param keepKey may exclude keys of nested objects
+   */
+  resultFromStorage(
+    value: unknown,
+    field: FieldSchema | undefined,
+    keepKey: (key: string) => boolean,
+  ): unknown;
+}
+
+/** How the documents at the source of a pipeline are reduced to what its further stages may see. */
+export interface PipelineSource {
+  /** The number of leading stages that select rows and precede the reduction. */
+  readonly at: number;
+  readonly stages: readonly Document[];
+  /** The names of the documents after it. */
+  readonly storage: ClassStorage;
+}
+
+/** How one class is stored: the names of its columns, its rows and its ids. */
+export abstract class ClassStorage {
+  constructor(
+    readonly className: string,
+    readonly schema?: ClassSchema,
+  ) {}
+
+  abstract readonly collection: string;
+  abstract readonly form: ValueForm;
+  /** Options for reading its documents. */
+  abstract readonly bson: BSONSerializeOptions;
+  /** Relation fields and their target classes: they have no column. */
+  abstract readonly relations: ReadonlyMap<string, string>;
+  /** The columns that store who may read and write a row. */
+  abstract readonly rightsColumns: readonly string[];
+
+  abstract field(name: string): FieldSchema | undefined;
+  /** The column of a top-level field; names that the schema does not contain are stored unchanged. */
+  abstract column(field: string): string;
+  /** The field that a column stores; undefined: none. */
+  abstract fieldOf(column: string): string | undefined;
+  /** What a path refers to in stored documents. */
+  abstract resolve(path: string): ColumnRef;
+
+  /** Only the root of a dotted path has a column. */
+  path(path: string): string {
+    const dot = path.indexOf('.');
+    return dot < 0 ? this.column(path) : this.column(path.slice(0, dot)) + path.slice(dot);
+  }
+
+  abstract idToStorage(objectId: string): unknown;
+  abstract idFromStorage(id: unknown): string;
+  /** An expression: the id of a row of this class, of the id as text. @throws StoreError `unsupported` */
+  abstract idOfText(text: Document): unknown;
+  /** An expression: the id as text, of the id of a row of this class. @throws StoreError `unsupported` */
+  abstract textOfId(reference: string): unknown;
+
+  /** The columns that a read requests, ids and time stamps included; undefined: all. */
+  abstract projection(keys: readonly string[] | undefined): Document | undefined;
+  /**
+   * Converts a document to a row.
+   * @param wanted the requested fields; absent: all. Only relations depend on it, because they have no column
+   */
+  abstract rowOf(document: Document, wanted?: ReadonlySet<string>): ParseRow;
+  /** A filter for rows that give one of the principals a right. @throws StoreError `invalid_query` */
+  abstract rightsToQuery(right: 'read' | 'write', principals: readonly string[]): Document;
+  abstract source(pipeline: GovernedPipeline): PipelineSource;
+  /** The same reduction for rows of this class inside a field, where no stage of their own can run. */
+  abstract reducedInside(field: string): Document[];
+
+  /**
+   * Checks the fields of a write.
+   * @returns columns that the class does not have yet and that the write creates
+   * @throws UnstorableValue for names and values that this class cannot store
+   */
+  abstract newColumns(fields: ParseRow): ReadonlyMap<string, FieldSchema>;
+  /** The document of a new row. @param values of each field. @throws UnstorableValue */
+  abstract newDocument(values: ParseRow, objectId: string | undefined, at: Date): Document;
+  /** The columns that an update sets to the time of the update. */
+  abstract stampOf(at: Date): Document;
+  /** The column and stored value of one field. @throws UnstorableValue */
+  abstract fieldToStorage(field: string, value: unknown): [column: string, stored: unknown];
+  /** A number that is added to a column. @throws UnstorableValue */
+  abstract amountToStorage(field: string, amount: unknown): unknown;
+  /** A value that is added to a list column or removed from it. @throws UnstorableValue */
+  abstract memberToStorage(field: string, member: unknown): unknown;
+  /** The columns of an ACL. @throws UnstorableValue */
+  abstract rightsToStorage(acl: unknown): Document;
+}
+
+/** An inclusion of paths, in their order. */
+export function inclusionOf(paths: ReadonlySet<string>): Document {
+  const projection: Document = {};
+  for (const path of paths) if (!isInside(path, paths)) setOwn(projection, path, 1);
+  return projection;
+}
+
+/** MongoDB refuses `a` beside `a.b`. */
+function isInside(path: string, paths: ReadonlySet<string>): boolean {
+  for (let dot = path.indexOf('.'); dot > 0; dot = path.indexOf('.', dot + 1)) {
+    if (paths.has(path.slice(0, dot))) return true;
+  }
+  return false;
+}
+
+/** Stages that select and order rows but create none: the policy's predicate, `$text` and indexes need them first. */
+const KEEPS_ITS_PLACE = new Set([
+  '$match',
+  '$sort',
+  '$skip',
+  '$limit',
+  '$sample',
+  '$search',
+  '$searchMeta',
+  '$vectorSearch',
+]);
+
+/** How many leading stages only select rows. */
+export function selectingStages(pipeline: GovernedPipeline): number {
+  const first = pipeline.findIndex((stage) => !KEEPS_ITS_PLACE.has(Object.keys(stage)[0] ?? ''));
+  return first < 0 ? pipeline.length : first;
+}
+
+/** Null and `Delete` are valid for any column except a required one. @throws UnstorableValue */
+export function refuseUntyped(name: string, value: unknown, column: FieldSchema | undefined): void {
+  const clears = value === null || (isPlainObject(value) && value['__op'] === 'Delete');
+  if (!clears) throw new UnstorableValue(name, 'is not a value that can be stored');
+  if (column?.required) throw new UnstorableValue(name, 'is required');
+}
