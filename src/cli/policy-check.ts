@@ -84,12 +84,12 @@ export async function judgedBySchema(loaded: LoadedWithPlugins): Promise<CheckRe
 }
 
 /** Null without a database: an embedded one without a seed has no classes, a real one may be down. */
-async function readSchemas({ config }: LoadedConfig): Promise<SchemaSnapshot | null> {
+async function readSchemas({ config, policy }: LoadedConfig): Promise<SchemaSnapshot | null> {
   if (config.database.uri === 'embedded' && config.database.seed === null) return null;
   const database = await openDatabase(config.database);
   try {
     const connections = { mongo: database.connection, parse: parseConnectionOf(config.parse) };
-    return await catalogueOf(connections).snapshot();
+    return await catalogueOf(connections, () => policy).snapshot();
   } catch (error) {
     if (error instanceof StoreError) return null;
     throw error;

@@ -42,7 +42,7 @@ export async function openConfiguredSimulation(
       : { connection, close: () => Promise.resolve() };
   try {
     const connections = { mongo: database.connection, parse: parseConnectionOf(loaded.config.parse) };
-    const read = catalogueOf(connections);
+    const read = catalogueOf(connections, () => loaded.policy);
     const simulation = await openSimulation(loaded, {
       gates: readEnvironmentGates(env),
       schemas: schemas?.(read) ?? read,

@@ -36,7 +36,12 @@ describe('the configuration', () => {
       maxBodySize: 1048576,
       sessions: 'lenient',
     });
-    expect(config.database).toEqual({ uri: 'embedded', name: 'parley', seed: null });
+    expect(config.database).toEqual({
+      uri: 'embedded',
+      name: 'parley',
+      storage: 'parse',
+      seed: null,
+    });
     expect(config.auth).toEqual([{ anonymous: true, agent: 'default' }]);
     expect([...agents.keys()]).toEqual(['default']);
   });

@@ -34,11 +34,13 @@ import { LoggingSection, MetricsSection, packageErrors, TracesSection } from './
 import { approvalErrors, ApprovalsSection, ConsoleSection, consoleErrors } from './sections/operators.js';
 import { ServerSection, startErrors, type StartKind } from './sections/server.js';
 import {
+  databaseNameOf,
   DatabaseSection,
   inClientMode,
   liveQueryConfig,
   ParseSection,
   parseServerErrors,
+  plainStorageErrors,
   RedisSection,
   storeAddressErrors,
 } from './sections/stores.js';
@@ -230,7 +232,7 @@ function meant(
   ];
   const policy = policyOf(given, declared, env, errors);
   const config = withoutMasterKey(withDefaults(given as Partial<ParleyConfig>, base, cwd, env), errors);
-  errors.push(...parseServerErrors(config));
+  errors.push(...parseServerErrors(config), ...plainStorageErrors(config, policy));
   const recursionDepth = policy.switches.defaultRecursionDepth;
   const agents = compileAgents(config.agents, { recursionDepth, filters }, errors);
   const identities = new Map(
@@ -263,6 +265,7 @@ function policyOf(
   const strict = env['PARSE_STRICT_POINTER_SHAPES'];
   const { policy, issues: found } = compilePolicy(withDeclaredClasses(given, declared, errors), {
     strictPointerShapes: strict === undefined || isTruthy(strict),
+    storage: (config as Partial<ParleyConfig>).database?.storage ?? 'parse',
   });
   errors.push(...found);
   return policy;
@@ -285,7 +288,8 @@ function withDefaults(
   const parse = { ...defaultsOf(ParseSection), ...given.parse };
   // The embedded database cannot be that of a Parse Server: beside one there is its own or none.
   const uri = parse.serverUrl === null ? defaultsOf(DatabaseSection).uri : null;
-  const database = { ...defaultsOf(DatabaseSection), uri, ...given.database };
+  const located = { ...defaultsOf(DatabaseSection), uri, ...given.database };
+  const database = { ...located, name: given.database?.name ?? databaseNameOf(located.uri) };
   // A path from the environment is the caller's, one from the file is the file's.
   const seedBase = env['PARLEY_SEED'] === undefined ? base : cwd;
   return {

@@ -6,7 +6,7 @@ export {
   narrowClassConfig,
   withDeclaredClasses,
 } from './compile/merge-declarations.js';
-export type { ClassConfig, PolicyConfig, TenantScopeConfig } from './compile/policy-config.js';
+export type { ClassConfig, MemberConfig, PolicyConfig, TenantScopeConfig } from './compile/policy-config.js';
 export {
   fieldsNamed,
   isExposedToEveryTenant,

@@ -1,5 +1,5 @@
 import type { Tier } from '#core';
-import type { ClassConfig, TenantScopeConfig } from '#policy';
+import type { ClassConfig, IdKind, MemberConfig, TenantScopeConfig } from '#policy';
 import {
   Allow,
   AnyOf,
@@ -24,6 +24,7 @@ import {
   Nullable,
   Option,
 } from '../schema/option.js';
+import type { SchemaNode } from '../schema/schema-node.js';
 import { MASK, MASKED_PATH } from './masks.js';
 
 /** Permission levels, as options name them. */
@@ -110,8 +111,23 @@ export class SearchableConfig {
   readonly index?: string;
 }
 
+/** The members of a nested document are read by `#policy`: a member may have members. */
+const MEMBERS: SchemaNode = { type: ['string', 'object'] };
+
+class Timestamps {
+  @Option('the stored name of `createdAt`', { default: 'createdAt' })
+  @IsText()
+  readonly createdAt?: string;
+
+  @Option('the stored name of `updatedAt`', { default: 'updatedAt' })
+  @IsText()
+  readonly updatedAt?: string;
+}
+
 class Property {
-  @Option('the type that a write gives to a column that does not exist yet')
+  @Option(
+    'the type that a write gives to a column that does not exist yet; of a plain class, the type of the column',
+  )
   @IsString()
   readonly type?: string;
 
@@ -120,7 +136,9 @@ class Property {
   @Nullable()
   readonly description?: string | null;
 
-  @Option('the class of the pointers in an array, so that they can be included')
+  @Option(
+    'the class of the pointers in an array, so that they can be included; of a plain class, the class whose `_id` the column, or each entry of the array, holds',
+  )
   @IsString()
   readonly targetClass?: string;
 
@@ -132,10 +150,40 @@ class Property {
   @Option('value → meaning')
   @MapOf({ type: ['string', 'null'] })
   readonly enum?: Readonly<Record<string, string | null>>;
+
+  @Option(
+    'plain classes only: the members of an `Object`, or of the entries of an `Array`, each a type or a property',
+  )
+  @MapOf(MEMBERS)
+  readonly of?: Readonly<Record<string, MemberConfig>>;
 }
 
 /** One entry of `policy.classes`: the rules of a class. What the class has in the database is checked by `#policy`. */
 export class ClassEntry {
+  @Option(
+    "`parse` or `plain`: a collection that Parse did not write, see [plain MongoDB collections](plain-mongodb.md). Default: the database's `storage`. A plain class has no ACLs and no class-level permissions: the policy alone protects it",
+  )
+  @IsIn(['parse', 'plain'])
+  readonly storage?: 'parse' | 'plain';
+
+  @Option('plain classes only: the collection or view; default: the name of the class')
+  @IsText()
+  readonly collection?: string;
+
+  @Option(
+    'plain classes only: the type of `_id`, `objectId`, `string`, `number` or `uuid`; default: what the documents hold',
+  )
+  @IsIn(['objectId', 'string', 'number', 'uuid'])
+  readonly id?: IdKind;
+
+  @Option(
+    'plain classes only: the stored names of `createdAt` and `updatedAt`, which Parley writes; `null`: the class has none',
+    { default: { createdAt: 'createdAt', updatedAt: 'updatedAt' } },
+  )
+  @Nested(Timestamps)
+  @Nullable()
+  readonly timestamps?: Timestamps | null;
+
   @Option('shown to agents, as data, at most 200 characters')
   @IsString()
   @Nullable()
@@ -188,6 +236,13 @@ export class ClassEntry {
   readonly canonicalFilter?: Readonly<Record<string, unknown>> | null;
 
   @Option(
+    'a constraint that is added to every read of every agent and that none can switch off; it may compare with [values of the agent](#values-of-the-agent)',
+  )
+  @IsObject()
+  @Nullable()
+  readonly filters?: Readonly<Record<string, unknown>> | null;
+
+  @Option(
     "`field` contains the tenant; every read, join and include carries the agent's `tenantId`. Agents without a tenant are refused. An id that names no row of the agent's tenant is refused with the same text whether another tenant has that row or the row does not exist (`cause` of the audit record contains the difference). `bypass` lists tiers; see [tenants](#tenants)",
   )
   @Nested(TenantScope)
@@ -208,7 +263,7 @@ export class ClassEntry {
   readonly searchIndex?: string;
 
   @Option(
-    'per field: `description`, `type` (the type that a write gives to a column that does not exist yet), `enum` (value → meaning), `field` (the stored column when it has another name), `targetClass` (the class of the pointers in an array, so that they can be included)',
+    'per field: `description`, `type` (the type that a write gives to a column that does not exist yet), `enum` (value → meaning), `field` (the stored column when it has another name), `targetClass` (the class of the pointers in an array, so that they can be included). Of a plain class: the columns themselves, see [plain MongoDB collections](plain-mongodb.md)',
   )
   @MapOf(Property)
   readonly properties?: Readonly<Record<string, Property>>;
@@ -216,6 +271,13 @@ export class ClassEntry {
 
 /** The section `policy` (docs/guide/policy.md). Defaults are those of `#policy`, which compiles it. */
 export class PolicySection {
+  @Option(
+    '`refuse`: a class without an entry in `classes` does not exist for any agent. Default: `allow`; where `database.storage` is `plain`, `refuse`, and nothing else is possible',
+    { default: 'allow' },
+  )
+  @IsIn(['allow', 'refuse'])
+  readonly unlistedClasses?: 'allow' | 'refuse';
+
   @Option('tiers whose calls need the approval of a person; if nobody can be asked, the call is refused', {
     default: [],
   })

@@ -1,7 +1,9 @@
 import { LiveQuerySource } from '#data-parse';
 import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
-import { IsString, Matches, Nullable, Option, type Plain } from '../schema/option.js';
+import { IDENTITY_OPTIONS } from '#core';
+import type { Policy, StorageForm } from '#policy';
+import { IsIn, IsString, Matches, Nullable, Option, type Plain } from '../schema/option.js';
 import { isSection, type Section } from '../schema/schema-node.js';
 import type { AgentConfig } from './agents.js';
 
@@ -20,10 +22,16 @@ export class DatabaseSection {
   @Nullable()
   readonly uri: string | null = 'embedded';
 
-  @Option('database')
+  @Option('database; default: the one that `uri` names, else `parley`', { default: 'parley' })
   @IsString()
   @Matches(DATABASE_NAME)
-  readonly name: string = 'parley';
+  readonly name!: string;
+
+  @Option(
+    'how classes are stored that do not say so in [policy.classes](policy.md#classes): `parse`, as Parse Server stores them, or `plain`, [collections that Parse did not write](plain-mongodb.md)',
+  )
+  @IsIn(['parse', 'plain'])
+  readonly storage: StorageForm = 'parse';
 
   @Option('seed file for the embedded database, relative to the configuration file')
   @IsString()
@@ -32,6 +40,27 @@ export class DatabaseSection {
 }
 
 export type DatabaseConfig = Plain<DatabaseSection>;
+
+const DEFAULT_NAME = 'parley';
+
+/** The address of servers, with or without a user, then the database. */
+const NAMED_DATABASE = /^mongodb(?:\+srv)?:\/\/[^/?#]+\/([^?#]+)/;
+
+/** Databases of the server's own; a URI names `admin` to say where its user is known. */
+const SERVER_DATABASES: ReadonlySet<string> = new Set(['admin', 'local', 'config']);
+
+/** The database of a configuration that names none: that of the URI, else ours. */
+export function databaseNameOf(uri: string | null): string {
+  const written = NAMED_DATABASE.exec(uri ?? '')?.[1];
+  if (written === undefined) return DEFAULT_NAME;
+  let name: string;
+  try {
+    name = decodeURIComponent(written);
+  } catch {
+    return DEFAULT_NAME;
+  }
+  return DATABASE_NAME.test(name) && !SERVER_DATABASES.has(name) ? name : DEFAULT_NAME;
+}
 
 /** The section `parse`: the Parse Server that rows are reached through. */
 export class ParseSection {
@@ -168,6 +197,58 @@ export function parseServerErrors({
       );
   }
   return errors;
+}
+
+/**
+ * What plain collections do not go together with. Their rows name no Parse user and no role, so an agent that reads with the
+ * rights of one could read all of them or none.
+ */
+export function plainStorageErrors(
+  { parse, database, agents, auth }: Pick<ParleyConfig, 'parse' | 'database' | 'agents' | 'auth'>,
+  policy: Policy,
+): ConfigIssue[] {
+  const plain = [...policy.classes.values()].find((declared) => declared.plain !== null);
+  if (database.storage === 'parse' && !plain) return [];
+  const errors: ConfigIssue[] = [];
+  const option =
+    database.storage === 'plain' ? 'database.storage' : `policy.classes.${plain?.className}.storage`;
+  if (parse.serverUrl !== null)
+    errors.push({
+      path: option,
+      message:
+        'cannot be plain beside parse.serverUrl, which serves Parse classes alone: serve plain collections by a configuration without it',
+      related: ['parse.serverUrl'],
+    });
+  if (database.storage === 'parse') return errors;
+  for (const [name, agent] of Object.entries(agents)) {
+    const given = (['identity', ...IDENTITY_OPTIONS, 'clientMode'] as const).find((one) =>
+      isOfParse(agent, one),
+    );
+    if (given === undefined) continue;
+    errors.push({
+      path: `agents.${name}.${given}`,
+      message:
+        'reads with the rights of a Parse user, role or session, which plain collections do not have: leave it out, and limit rows by tenantId or by filters with { $agent: user }',
+      related: ['database.storage'],
+    });
+  }
+  for (const [index, rule] of auth.entries()) {
+    if ('parseSession' in rule)
+      errors.push({
+        path: `auth.${index}.parseSession`,
+        message:
+          'accepts sessions of Parse, which a plain database does not have: write apiKey, oauth or clientCertificate',
+        related: ['database.storage'],
+      });
+  }
+  return errors;
+}
+
+/** Whether an option gives the agent another identity than the master key. */
+function isOfParse(agent: AgentConfig, option: keyof AgentConfig): boolean {
+  const value = agent[option];
+  if (option === 'impersonationLabel' || option === 'impersonateLabel') return false;
+  return value !== undefined && value !== null && value !== false && value !== '' && value !== 'master';
 }
 
 function isPlainAddress(text: string): boolean {

@@ -42,6 +42,7 @@ function governed(className: string, small: SmallClass): GovernedClass {
     schema: { className, fields, indexes: [], classLevelPermissions: null },
     policy: {
       className,
+      plain: null,
       hiding: 'no',
       visible: small.visible ?? false,
       description: null,
@@ -50,6 +51,7 @@ function governed(className: string, small: SmallClass): GovernedClass {
       joinFields: null,
       largeFields: [],
       canonicalFilter: null,
+      filters: null,
       tenantScope: null,
       allowCollscan: false,
       searchable: null,

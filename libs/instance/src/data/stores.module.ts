@@ -9,6 +9,7 @@ import {
 } from '@nestjs/common';
 import {
   CachedPrincipalDirectory,
+  type CatalogueOptions,
   DatabaseTurns,
   ForgettingWriter,
   Impersonation,
@@ -32,6 +33,7 @@ import {
   MongoSchemaCatalogue,
   MongoSchemaWriter,
   MongoUserSessions,
+  type StorageDeclarations,
 } from '#data-mongo';
 import {
   LiveQuerySource,
@@ -48,8 +50,10 @@ import {
   RoutedRecordWriter,
   SessionRecheck,
 } from '#data-parse';
-import type { DatabaseConfig, LiveQueryConfig, ParseConfig } from '#config';
+import { ConfigVersions, type DatabaseConfig, type LiveQueryConfig, type ParseConfig } from '#config';
+import type { Policy } from '#policy';
 import { ChangeSources, FeedSource } from '#subscriptions';
+import { followDeclarations, storageDeclarationsOf } from './storage-declarations.js';
 
 /** Sessions of other users exist only in the database: without it impersonation is not possible. */
 class NoUserSessions extends UserSessions {
@@ -82,9 +86,15 @@ export function parseConnectionOf({
     : new ParseConnection({ serverUrl, appId, masterKey, restApiKey });
 }
 
-/** Classes and their permissions, from the available source. */
-export function catalogueOf({ mongo, parse }: Connections): SchemaCatalogue {
-  if (mongo) return new MongoSchemaCatalogue(mongo);
+/**
+ * Classes and their permissions, from the available source.
+ * @param policy the current one, whose classes may be of plain collections
+ */
+export function catalogueOf({ mongo, parse }: Connections, policy: () => Policy): SchemaCatalogue {
+  const options: CatalogueOptions & { readonly declared: () => StorageDeclarations } = {
+    declared: () => storageDeclarationsOf(policy()),
+  };
+  if (mongo) return new MongoSchemaCatalogue(mongo, options);
   return new ParseSchemaCatalogue(existing(parse));
 }
 
@@ -108,7 +118,7 @@ const EMBEDDED_TURNS = { atOnce: 8, perPrincipal: 3 };
 /** Binds the data ports: MongoDB alone, or Parse Server with or without it. The only place that decides. */
 @Module({})
 export class StoresModule {
-  /** @param imports provide the shared state */
+  /** @param imports provide the shared state and the versions of the configuration */
   static register(
     { mongo, parse, liveQuery }: Connections & { readonly liveQuery: LiveQueryConfig },
     imports: ModuleMetadata['imports'],
@@ -119,8 +129,12 @@ export class StoresModule {
       WrittenClasses,
       {
         provide: SchemaCatalogue,
-        useFactory: (written: WrittenClasses) => written.watchingSchemas(catalogueOf({ mongo, parse })),
-        inject: [WrittenClasses],
+        useFactory: (written: WrittenClasses, versions: ConfigVersions) => {
+          const catalogue = catalogueOf({ mongo, parse }, () => versions.current.policy);
+          followDeclarations(versions, catalogue);
+          return written.watchingSchemas(catalogue);
+        },
+        inject: [WrittenClasses, ConfigVersions],
       },
       { provide: PrincipalDirectory, useExisting: CachedPrincipalDirectory },
       {

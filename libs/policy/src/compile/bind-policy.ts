@@ -58,6 +58,7 @@ class Binding {
 
   bound(): BoundClass {
     const { declared, names } = this;
+    this.checkStorage();
     this.checkAliases();
     const fields = this.columns('fields', declared.fields);
     const joinFields = this.columns('joinFields', declared.joinFields);
@@ -96,6 +97,23 @@ class Binding {
     if (written === null) return written;
     const columns = written.map((name) => this.column(option, name));
     return [...new Set(columns)].filter((name) => !isInternalField(name));
+  }
+
+  /** A collection read in another form than the declared one would be read without the rules of that form. */
+  private checkStorage(): void {
+    const { schema, declared, site } = this;
+    const stored = schema?.storage ?? 'parse';
+    if (schema && (declared.plain === null) !== (stored === 'parse'))
+      this.report(
+        'storage',
+        `the database has '${declared.className}' as a ${stored} class; write storage: ${stored}`,
+      );
+    const other = declared.plain && site.schemas.get(declared.plain.collection);
+    if (other && other.storage !== 'plain' && other.className !== declared.className)
+      this.report(
+        'collection',
+        `'${other.className}' is a class of Parse, whose ACLs protect its rows: read it by that class`,
+      );
   }
 
   /** An alias that is also the name of another column would never apply: names of columns take precedence. */
@@ -179,10 +197,12 @@ class Binding {
   }
 
   private checkFilter(): void {
-    const { canonicalFilter, className } = this.declared;
-    if (!canonicalFilter || !this.schema) return;
-    for (const message of filterIssues(canonicalFilter, className, this.site))
-      this.report('canonicalFilter', message);
+    const { className } = this.declared;
+    for (const option of ['canonicalFilter', 'filters'] as const) {
+      const constraint = this.declared[option];
+      if (!constraint || !this.schema) continue;
+      for (const message of filterIssues(constraint, className, this.site)) this.report(option, message);
+    }
   }
 }
 
@@ -273,17 +293,22 @@ export function missingColumns(
 export class BoundPolicy {
   private readonly classes: ReadonlyMap<string, BoundClass>;
   private readonly undeclared: Map<string, BoundClass>;
+  /** The classes that exist for agents. */
+  readonly schemas: SchemaSnapshot;
 
   /**
+   * @param schemas the classes of the database
    * @param previous the same policy over an earlier snapshot. Its classes are taken over when no column changed: snapshots are
    * read again every few seconds, and a policy of many classes is slow to bind
    */
   constructor(
     readonly policy: Policy,
-    readonly schemas: SchemaSnapshot,
+    schemas: SchemaSnapshot,
     previous?: BoundPolicy,
   ) {
-    const known = previous?.policy === policy && haveSameColumns(previous.schemas, schemas) ? previous : null;
+    this.schemas = existingClasses(schemas, policy);
+    const known =
+      previous?.policy === policy && haveSameColumns(previous.schemas, this.schemas) ? previous : null;
     this.classes =
       known?.classes ??
       new Map([...policy.classes].map(([name, declared]) => [name, bindClass(declared, this.site)]));
@@ -336,6 +361,22 @@ export class BoundPolicy {
   }
 }
 
+/**
+ * The classes of the database that exist under a policy. The catalogue reads those that the current configuration lists; a call
+ * that was admitted under an earlier one has its own list.
+ */
+function existingClasses(schemas: SchemaSnapshot, { classes, switches }: Policy): SchemaSnapshot {
+  const exists = (className: string) =>
+    classes.has(className) ||
+    (switches.unlistedClasses === 'allow' && schemas.get(className)?.storage !== 'plain');
+  const names = schemas.classNames().filter(exists);
+  if (names.length === schemas.classNames().length) return schemas;
+  return {
+    get: (className) => (exists(className) ? schemas.get(className) : undefined),
+    classNames: () => names,
+  };
+}
+
 /** Whether two snapshots have the same classes with the same columns, which is all that a binding depends on. */
 function haveSameColumns(one: SchemaSnapshot, other: SchemaSnapshot): boolean {
   const names = one.classNames();
@@ -343,6 +384,7 @@ function haveSameColumns(one: SchemaSnapshot, other: SchemaSnapshot): boolean {
   return names.every((name) => {
     const [fields, others] = [one.get(name)?.fields, other.get(name)?.fields];
     if (!fields || !others || fields.size !== others.size) return false;
+    if (one.get(name)?.storage !== other.get(name)?.storage) return false;
     for (const [field, { type, targetClass }] of fields) {
       const counterpart = others.get(field);
       if (counterpart?.type !== type || counterpart.targetClass !== targetClass) return false;

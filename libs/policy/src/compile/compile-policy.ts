@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { canonicalClassName, compileBudget, Refused } from '#core';
 import { compileMasks } from '../masking/column-masks.js';
 import { Pseudonyms } from '../masking/mask-row.js';
+import type { StorageForm } from '../model/class-schema.js';
 import { ALWAYS_KEEP, FieldNames, isInternalField } from '../model/field-names.js';
 import {
   type DeclaredClass,
@@ -16,10 +17,12 @@ import {
   type TenantScope,
 } from '../model/policy.js';
 import { translateWhere } from '../where/translate-where.js';
+import { compilePlainStorage } from './plain-storage.js';
 import type { ClassConfig, PolicyConfig, PropertyConfig, SearchableConfig } from './policy-config.js';
 
 /** The defaults of all switches (docs/guide/policy.md#switches). */
 const DEFAULT_SWITCHES: PolicySwitches = Object.freeze({
+  unlistedClasses: 'allow',
   requireApprovalFor: [],
   refuseCollscan: false,
   exposeExplain: false,
@@ -115,10 +118,17 @@ function keylessHashes(
   );
 }
 
+export interface PolicyEnvironment {
+  /** Default true. */
+  readonly strictPointerShapes?: boolean;
+  /** How the database stores a class that does not say so. Default `parse`. */
+  readonly storage?: StorageForm;
+}
+
 /** Compiles declarations that already passed the checks of the configuration, or are typed in code. */
 export function compilePolicy(
   config: PolicyConfig,
-  environment: { readonly strictPointerShapes?: boolean } = {},
+  { strictPointerShapes = true, storage = 'parse' }: PolicyEnvironment = {},
 ): CompiledPolicy {
   const issues: PolicyIssue[] = [];
   const { maskingKey = null, ...publicConfig } = config;
@@ -131,29 +141,32 @@ export function compilePolicy(
         message: `declares the same class as '${canonicalClassName(name)}'`,
       });
     }
-    const compiled = compileClass(name, classConfig, issues);
+    const compiled = compileClass(name, classConfig, issues, storage);
     classes.set(compiled.className, compiled);
-    if (compiled.canonicalFilter) {
-      const issue = constraintIssue(
-        compiled.canonicalFilter,
-        compiled.className,
-        new FieldNames(compiled.aliases),
-      );
-      if (issue) issues.push({ path: `policy.classes.${name}.canonicalFilter`, message: issue });
+    for (const option of ['canonicalFilter', 'filters'] as const) {
+      const constraint = compiled[option];
+      const issue =
+        constraint && constraintIssue(constraint, compiled.className, new FieldNames(compiled.aliases));
+      if (issue) issues.push({ path: `policy.classes.${name}.${option}`, message: issue });
     }
   }
   const all = [...classes.values()];
+  issues.push(...sharedCollections(all), ...unlistedAllowed(config, storage));
   const pseudonyms = maskingKey === null ? null : new Pseudonyms(maskingKey);
   issues.push(...keylessHashes(classes, maskingKey));
+  const versioned = {
+    ...publicConfig,
+    maskingKey: pseudonyms?.of(null, KEY_MARK),
+    ...(storage === 'plain' && { storage }),
+  };
   const policy: Policy = Object.freeze({
-    version: createHash('sha256')
-      .update(JSON.stringify({ ...publicConfig, maskingKey: pseudonyms?.of(null, KEY_MARK) }, withFunctions))
-      .digest('hex')
-      .slice(0, 16),
+    version: createHash('sha256').update(JSON.stringify(versioned, withFunctions)).digest('hex').slice(0, 16),
     switches: Object.freeze({
       ...DEFAULT_SWITCHES,
+      // A database that does not list its classes would show every collection.
+      ...(storage === 'plain' && { unlistedClasses: 'refuse' as const }),
       ...switches,
-      strictPointerShapes: environment.strictPointerShapes ?? true,
+      strictPointerShapes,
     }),
     tenantBudget: compileTenantBudget(tenantBudget, issues),
     classes,
@@ -162,6 +175,34 @@ export function compilePolicy(
     pseudonyms,
   });
   return { policy, issues };
+}
+
+/** A collection that Parse stores, read as a plain one, would be read without its ACLs. */
+function sharedCollections(classes: readonly DeclaredClass[]): PolicyIssue[] {
+  const ofParse = new Set(classes.filter(({ plain }) => plain === null).map(({ className }) => className));
+  return classes.flatMap(({ className, plain }) =>
+    plain !== null && ofParse.has(plain.collection)
+      ? [
+          {
+            path: `policy.classes.${className}.collection`,
+            message: `'${plain.collection}' holds the rows of a Parse class, which its ACLs protect: read it by that class`,
+            related: [`policy.classes.${plain.collection}.storage`],
+          },
+        ]
+      : [],
+  );
+}
+
+function unlistedAllowed({ unlistedClasses }: PolicyConfig, storage: StorageForm): PolicyIssue[] {
+  if (storage === 'parse' || unlistedClasses !== 'allow') return [];
+  return [
+    {
+      path: 'policy.unlistedClasses',
+      message:
+        'cannot be allow where database.storage is plain: list each collection under policy.classes, and write refuse or nothing here',
+      related: ['database.storage'],
+    },
+  ];
 }
 
 /** Classes that are hidden unless the operator declares otherwise. */
@@ -177,8 +218,9 @@ export function defaultHiding(className: string): Hiding {
   return HIDDEN_BY_DEFAULT.has(className) ? 'always' : 'no';
 }
 
-function hidingOf(className: string, declared: ClassConfig['hidden']): Hiding {
-  if (declared === undefined) return defaultHiding(className);
+function hidingOf(className: string, declared: ClassConfig['hidden'], isPlain: boolean): Hiding {
+  // A collection of products is no class of Parse's own.
+  if (declared === undefined) return isPlain ? 'no' : defaultHiding(className);
   if (typeof declared === 'object') return 'exceptMaster';
   return declared ? 'always' : 'no';
 }
@@ -279,10 +321,12 @@ export function compileClass(
   declaredName: string,
   config: ClassConfig,
   issues: PolicyIssue[] = [],
+  database: StorageForm = 'parse',
 ): DeclaredClass {
   const className = canonicalClassName(declaredName);
   const path = `policy.classes.${declaredName}`;
-  const aliases = aliasesOf(config.properties ?? {});
+  const plain = compilePlainStorage(declaredName, config, database, issues);
+  const aliases = plain ? new Map<string, string>() : aliasesOf(config.properties ?? {});
   const listed = (list: readonly string[] | undefined): string[] | null =>
     list ? [...new Set(list)].filter((name) => !isInternalField(name)) : null;
   const fields = listed(config.fields);
@@ -305,7 +349,8 @@ export function compileClass(
   issues.push(...outsideFields({ fields, joinFields, searchable }, new FieldNames(aliases), path));
   return Object.freeze({
     className,
-    hiding: hidingOf(className, config.hidden),
+    plain,
+    hiding: hidingOf(className, config.hidden, plain !== null),
     visible: config.visible ?? false,
     description: config.description ?? null,
     usage: config.usage ?? null,
@@ -314,6 +359,7 @@ export function compileClass(
     largeFields: listed(config.largeFields) ?? [],
     masks,
     canonicalFilter: config.canonicalFilter ?? null,
+    filters: config.filters ?? null,
     tenantScope: tenantScopeOf(config.tenantScope, `${path}.tenantScope`, issues),
     allowCollscan: config.allowCollscan ?? false,
     searchable,

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { canonicalClassName, type FilterSubject } from '#core';
 import { joinMasks } from '../masking/column-masks.js';
 import { toLowerCamel } from '../model/field-names.js';
@@ -58,7 +59,21 @@ export function narrowClassConfig(
     }
     return one.filter((name) => kept.has(name));
   };
+  const stored = <Option extends 'storage' | 'collection' | 'id' | 'timestamps'>(option: Option) => {
+    const [one, other] = [first[option], second[option]];
+    if (one === undefined || other === undefined) return one === undefined ? other : one;
+    if (!isDeepStrictEqual(one, other))
+      issues.push({
+        path: `policy.classes.${className}.${option}`,
+        message: 'is declared in code as well, and differently',
+      });
+    return one;
+  };
   const joined: Record<keyof ClassConfig, unknown> = {
+    storage: stored('storage'),
+    collection: stored('collection'),
+    id: stored('id'),
+    timestamps: stored('timestamps'),
     description: first.description ?? second.description,
     usage: first.usage ?? second.usage,
     visible: first.visible ?? second.visible,
@@ -73,6 +88,7 @@ export function narrowClassConfig(
     largeFields: union(first.largeFields, second.largeFields),
     masks: joinMasks(first.masks, second.masks),
     canonicalFilter: both(first.canonicalFilter, second.canonicalFilter),
+    filters: both(first.filters, second.filters),
     tenantScope: tenantScopeOf(className, first, second, issues),
     allowCollscan: every(first.allowCollscan, second.allowCollscan),
     searchable: searchableOf(className, first, second, common, issues),

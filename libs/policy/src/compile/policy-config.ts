@@ -1,5 +1,6 @@
 import type { BudgetOptions } from '#core';
-import type { BypassFunction, TenantSource } from '../model/policy.js';
+import type { StorageForm } from '../model/class-schema.js';
+import type { BypassFunction, IdKind, TenantSource } from '../model/policy.js';
 import type { MasksConfig } from '../masking/column-masks.js';
 
 export interface PropertyConfig {
@@ -9,7 +10,12 @@ export interface PropertyConfig {
   /** The column, when its name differs from the property's. */
   readonly field?: string;
   readonly enum?: Readonly<Record<string, string | null>>;
+  /** Plain classes only: the members of an Object, or of the entries of an Array. */
+  readonly of?: Readonly<Record<string, MemberConfig>>;
 }
+
+/** A member of a nested document: its type alone, or with the options of a property. */
+export type MemberConfig = string | PropertyConfig;
 
 export interface SearchableConfig {
   readonly field: string;
@@ -30,6 +36,14 @@ export interface TenantScopeConfig {
 }
 
 export interface ClassConfig {
+  /** Default: that of the database. */
+  readonly storage?: StorageForm;
+  /** Plain classes only, as all until `timestamps`. Default: the name of the class. */
+  readonly collection?: string;
+  /** The type of `_id`. Default: what the documents hold. */
+  readonly id?: IdKind;
+  /** Stored names; null: the class has none. Default: the names of Mongoose, which are those of Parse. */
+  readonly timestamps?: { readonly createdAt?: string; readonly updatedAt?: string } | null;
   readonly description?: string | null;
   readonly usage?: string | null;
   readonly visible?: boolean;
@@ -40,6 +54,8 @@ export interface ClassConfig {
   /** By field or path inside one. */
   readonly masks?: MasksConfig;
   readonly canonicalFilter?: Readonly<Record<string, unknown>> | null;
+  /** A constraint on every read, of every agent. */
+  readonly filters?: Readonly<Record<string, unknown>> | null;
   readonly tenantScope?: TenantScopeConfig | null;
   readonly allowCollscan?: boolean;
   readonly searchable?: SearchableConfig | null;

@@ -45,8 +45,12 @@ function absent(name: string, what: string, known: readonly string[]): string {
 
 /** Unknown names that protect nothing; others prevent a start (`bindPolicy`). */
 function unknownNames(declared: DeclaredClass, schemas: SchemaSnapshot): PolicyIssue[] {
-  const { className, aliases, properties } = declared;
+  const { className, aliases, plain, properties } = declared;
   const schema = schemas.get(className);
+  if (!schema && plain) {
+    const message = `the database has no collection or view '${plain.collection}', so the class does not exist`;
+    return [{ path: `${pathOf(declared)}.collection`, message }];
+  }
   if (!schema) return [{ path: pathOf(declared), message: absent(className, 'class', schemas.classNames()) }];
   const names = new FieldNames(aliases, schema.fields);
   return [...properties.keys()]
@@ -139,6 +143,7 @@ function unknownInDefinition(shape: AgentDefinition, schemas: SchemaSnapshot): P
 
 /** Classes of the database without a declaration. Those of Parse have defaults. */
 function undeclared(policy: Policy, schemas: SchemaSnapshot): PolicyIssue[] {
+  if (policy.switches.unlistedClasses === 'refuse') return [];
   const names = schemas.classNames().filter((name) => !policy.classes.has(name) && !isSystemClassName(name));
   if (names.length === 0) return [];
   const message = `not declared, so every agent whose classes filter permits them reads all their fields: ${names.join(', ')}`;

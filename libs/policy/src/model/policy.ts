@@ -1,6 +1,7 @@
 import type { Agent, AgentDefinition, DataBudget, FilterSubject, Tier } from '#core';
 import type { TierMasks } from '../masking/column-masks.js';
 import type { Pseudonyms } from '../masking/mask-row.js';
+import type { FieldType } from './class-schema.js';
 import type { FieldNames } from './field-names.js';
 
 /** `no`: not hidden. `exceptMaster`: agents with the master key pass the class gate, and only that gate. */
@@ -12,6 +13,32 @@ export interface PropertyPolicy {
   readonly targetClass?: string;
   /** Allowed value → description. Documentation: reads are not validated. */
   readonly enum?: ReadonlyMap<string, string>;
+}
+
+/** The type of `_id` in a plain collection. */
+export type IdKind = 'objectId' | 'string' | 'number' | 'uuid';
+
+/** A declared column of a plain class, or a member of one. */
+export interface PlainColumn {
+  /** Default: what the database says. */
+  readonly type?: FieldType;
+  /** Pointer: the class whose `_id` the column holds. Array: the class whose ids its entries are. */
+  readonly targetClass?: string;
+  /** The stored name. Default: the name of the property. */
+  readonly field?: string;
+  /** Object: its members. Array: the members of its entries. */
+  readonly of?: ReadonlyMap<string, PlainColumn>;
+}
+
+/** How a class is stored that Parse does not store. Adapters read it; the policy knows its columns by their names alone. */
+export interface PlainStorage {
+  readonly collection: string;
+  /** Null: as the documents hold it. */
+  readonly id: IdKind | null;
+  /** Stored names; null: the class has none. */
+  readonly timestamps: { readonly createdAt: string; readonly updatedAt: string } | null;
+  /** By the name that agents use. */
+  readonly properties: ReadonlyMap<string, PlainColumn>;
 }
 
 /** Returns the tenant of an agent; null or undefined: none, and the class is refused. */
@@ -57,6 +84,8 @@ export const DEFAULT_VECTOR_INDEX = 'vector_index';
  */
 export interface DeclaredClass {
   readonly className: string;
+  /** Null: Parse stores it. */
+  readonly plain: PlainStorage | null;
   readonly hiding: Hiding;
   readonly visible: boolean;
   readonly description: string | null;
@@ -68,6 +97,8 @@ export interface DeclaredClass {
   /** By field or path inside one: the masks for each permission level. */
   readonly masks: ReadonlyMap<string, TierMasks>;
   readonly canonicalFilter: Readonly<Record<string, unknown>> | null;
+  /** The row filter of every agent. */
+  readonly filters: Readonly<Record<string, unknown>> | null;
   readonly tenantScope: TenantScope | null;
   readonly allowCollscan: boolean;
   /** `null` when the class has no vector search. */
@@ -75,7 +106,7 @@ export interface DeclaredClass {
   /** Name of the Atlas Search index that full-text search uses. */
   readonly searchIndex: string;
   readonly properties: ReadonlyMap<string, PropertyPolicy>;
-  /** Declared spelling → column, from `properties.<name>.field`. */
+  /** Declared spelling → column, from `properties.<name>.field`. Empty for a plain class: its adapter renames columns. */
   readonly aliases: ReadonlyMap<string, string>;
 }
 
@@ -87,6 +118,8 @@ export interface ClassPolicy extends DeclaredClass {
 
 /** Process-wide switches (docs/guide/policy.md#switches). */
 export interface PolicySwitches {
+  /** What a class of the database without an entry in `classes` is: a class like others, or none. */
+  readonly unlistedClasses: 'allow' | 'refuse';
   readonly requireApprovalFor: readonly string[];
   readonly refuseCollscan: boolean;
   readonly exposeExplain: boolean;

@@ -21,7 +21,8 @@ export type PermissionVerdict =
         | 'concrete_user_required'
         | 'authentication_required'
         | 'clp_denied'
-        | 'master_only';
+        | 'master_only'
+        | 'no_row_rights';
     };
 
 const READS: ReadonlySet<ClassOperation> = new Set(['find', 'count', 'get']);
@@ -296,6 +297,9 @@ export class AccessRights {
 
   private decide(className: string, operation: ClassOperation): PermissionVerdict {
     if (this.unlimited) return { outcome: 'allowed', via: 'master' };
+    // Rows of a plain class name no users and no roles.
+    if (this.schemas.get(className)?.storage === 'plain')
+      return { outcome: 'denied', reason: 'no_row_rights' };
     const searches = operation === 'find' || operation === 'count';
     if (MASTER_ONLY.has(className) || (NO_SEARCH.has(className) && searches)) {
       return { outcome: 'denied', reason: 'master_only' };

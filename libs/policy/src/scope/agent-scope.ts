@@ -259,7 +259,7 @@ export class AgentScopes {
   of(schemas: SchemaSnapshot, agent: Agent, principals: Principals): AgentScope {
     const { declared, scope } = this.master(schemas, agent.shape, this.policies.of(agent));
     if (principals.strings === null) return scope;
-    return new AgentScope(declared, new AccessRights(schemas, principals));
+    return new AgentScope(declared, new AccessRights(declared.schemas, principals));
   }
 
   private master(schemas: SchemaSnapshot, shape: AgentDefinition, policy: Policy): MasterScope {
@@ -271,7 +271,7 @@ export class AgentScopes {
     if (known?.declared.policy === policy) return known;
     const outer = shape.outer && this.master(schemas, shape.outer, policy).declared;
     const declared = new DeclaredScope(this.boundPolicy(schemas, policy), shape, outer);
-    const scope = new AgentScope(declared, new AccessRights(schemas, MASTER_PRINCIPALS));
+    const scope = new AgentScope(declared, new AccessRights(declared.schemas, MASTER_PRINCIPALS));
     const made = { declared, scope };
     scopes.set(shape, made);
     return made;

@@ -36,6 +36,7 @@ export class DeclaredScope {
   private readonly accesses = new Map<string, ClassAccess>();
   private readonly issues = new Map<string, readonly BindingIssue[]>();
   private readonly canonicalFilters = new Map<string, Where | null>();
+  private readonly classFilters = new Map<string, Where | null>();
   private readonly ownFilters = new Map<string, Where | null>();
   private namesWithheld: WithheldNames | null | undefined;
 
@@ -124,16 +125,24 @@ export class DeclaredScope {
   async agentFilter(agent: Agent, className: string): Promise<Where | null> {
     const fixed = this.ownFixedFilter(className);
     const own = fixed === undefined ? await this.ownComputedFilter(agent, className) : fixed;
-    if (!this.outer) return own;
+    if (!this.outer) return bothFilters(this.classFilter(className), own);
     return allOf(await this.outer.agentFilter(agent.parent ?? agent, className), own);
   }
 
   /** The same where no function has to be called; undefined where one has. */
   fixedAgentFilter(className: string): Where | null | undefined {
     const own = this.ownFixedFilter(className);
-    if (own === undefined || !this.outer) return own;
+    if (own === undefined) return own;
+    if (!this.outer) return bothFilters(this.classFilter(className), own);
     const inherited = this.outer.fixedAgentFilter(className);
     return inherited === undefined ? undefined : allOf(inherited, own);
+  }
+
+  /** The row filter that the policy gives the class for every agent. */
+  private classFilter(className: string): Where | null {
+    return kept(this.classFilters, className, () =>
+      this.translated(this.classPolicy(className).filters, className),
+    );
   }
 
   canonicalFilter(className: string): Where | null {
@@ -228,6 +237,11 @@ export class DeclaredScope {
       { strictPointerShapes: false, checkFields: false },
     );
   }
+}
+
+/** Null where there is neither. */
+function bothFilters(one: Where | null, other: Where | null): Where | null {
+  return one && other ? allOf(one, other) : (one ?? other);
 }
 
 /** A translated filter, kept by class. */

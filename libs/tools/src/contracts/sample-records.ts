@@ -144,6 +144,7 @@ export function sampleClass(
     schema: { className, fields: all, indexes: [], classLevelPermissions: null, ...schema },
     policy: {
       className,
+      plain: null,
       hiding: 'no',
       visible: false,
       description: null,
@@ -152,6 +153,7 @@ export function sampleClass(
       joinFields: null,
       largeFields: [],
       canonicalFilter: null,
+      filters: null,
       tenantScope: null,
       allowCollscan: false,
       searchable: null,

@@ -1,0 +1,27 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { ConfigVersions } from '#config';
+import type { SchemaCatalogue } from '#data';
+import { PARSE_ALONE, type StorageDeclarations } from '#data-mongo';
+import type { Policy } from '#policy';
+
+/** Which classes there are, and how each is stored: by the configuration and by what code declares, which the policy holds. */
+export function storageDeclarationsOf({ classes, switches }: Policy): StorageDeclarations {
+  const declared = [...classes.values()];
+  const plain = declared.flatMap(({ className, plain: stored }) =>
+    stored ? [{ className, ...stored }] : [],
+  );
+  if (switches.unlistedClasses === 'allow') return plain.length === 0 ? PARSE_ALONE : { parse: 'all', plain };
+  const ofParse = declared.filter((one) => one.plain === null).map(({ className }) => className);
+  return { parse: new Set(ofParse), plain };
+}
+
+/** Reads the classes again as soon as a new version of the configuration declares others. */
+export function followDeclarations(
+  versions: Pick<ConfigVersions, 'changes'>,
+  catalogue: SchemaCatalogue,
+): void {
+  versions.changes.subscribe(({ before, now }) => {
+    if (!isDeepStrictEqual(storageDeclarationsOf(before.policy), storageDeclarationsOf(now.policy)))
+      catalogue.invalidate();
+  });
+}
