@@ -1,9 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition, MASTER, Unauthorized } from '#core';
-import { ApiKeyRule } from './api-key-rules.js';
-import { AnonymousRule } from './connection-rules.js';
+import {
+  AnonymousRule,
+  ApiKeyRule,
+  CallerSessionRule,
+  ParseSessionRule,
+  SessionOwners,
+} from './auth-rules.js';
 import { RuleAuthenticator } from './authenticator.js';
-import { CallerSessionRule, ParseSessionRule, SessionOwners } from './session-rules.js';
 
 const analyst = compileAgentDefinition('analyst');
 const guest = compileAgentDefinition('guest');

@@ -256,6 +256,28 @@ export abstract class DelegatingAuthenticator extends Authenticator {
   }
 }
 
+/**
+ * Admits callers by the rules of the served configuration version and keeps them on that version. An agent of an
+ * earlier version has no step-up scopes, because the current scopes may lead to different rights.
+ */
+export class VersionAuthenticator<Version> extends DelegatingAuthenticator {
+  private made: { readonly version: Version; readonly rules: Authenticator } | null = null;
+
+  /** @param rulesOf creates the rules of a version, once per version */
+  constructor(
+    private readonly versions: { readonly current: Version },
+    private readonly rulesOf: (version: Version) => Authenticator,
+  ) {
+    super();
+  }
+
+  protected inner(): Authenticator {
+    const { current } = this.versions;
+    if (this.made?.version !== current) this.made = { version: current, rules: this.rulesOf(current) };
+    return this.made.rules;
+  }
+}
+
 /** Failed authentications recorded per second: a flood of wrong keys must not fill the audit log. */
 const PER_SECOND = 10;
 

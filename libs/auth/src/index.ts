@@ -1,5 +1,16 @@
-export { AnonymousRule, ClientCertificateRule } from './connection-rules.js';
-export { ApiKeyRule, HashedKeyRule } from './api-key-rules.js';
+export {
+  actingAs,
+  AnonymousRule,
+  ApiKeyRule,
+  CallerSessionRule,
+  ClientCertificateRule,
+  HashedKeyRule,
+  ImpersonatedSessions,
+  ImpersonatingRule,
+  ParseSessionRule,
+  SessionOwners,
+  withOwnSession,
+} from './auth-rules.js';
 export * from './errors.js';
 export {
   Authenticator,
@@ -8,18 +19,10 @@ export {
   RecordedAuthenticator,
   RuleAuthenticator,
   type StepUp,
+  VersionAuthenticator,
 } from './authenticator.js';
 export { BearerChallenge, metadataUrlOf, ResourceDocuments } from './oauth/resource-metadata.js';
 export { type CredentialSource, remoteNetwork, TrustedNetworks } from './credentials.js';
-export {
-  actingAs,
-  CallerSessionRule,
-  ImpersonatedSessions,
-  ImpersonatingRule,
-  ParseSessionRule,
-  SessionOwners,
-  withOwnSession,
-} from './session-rules.js';
 export { newKey, parseKeyHash, slowHashOf } from './key-hash.js';
 export { requestJson, isTrustworthyUrl } from './oauth/issuer-request.js';
 export { isScopeName, type TenantClaim } from './oauth/claims.js';

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition, MASTER } from '#core';
-import { ApiKeyRule, HashedKeyRule } from './api-key-rules.js';
-import { AnonymousRule, ClientCertificateRule } from './connection-rules.js';
+import { AnonymousRule, ApiKeyRule, ClientCertificateRule, HashedKeyRule } from './auth-rules.js';
 import { newKey, parseKeyHash, slowHashOf } from './key-hash.js';
 import { TrustedNetworks } from './credentials.js';
 import { RuleAuthenticator } from './authenticator.js';

@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition, MASTER } from '#core';
-import { ApiKeyRule, HashedKeyRule } from './api-key-rules.js';
+import { ApiKeyRule, HashedKeyRule, ParseSessionRule, SessionOwners } from './auth-rules.js';
+import { type AuthRule, RuleAuthenticator } from './authenticator.js';
 import { AuthenticationUnavailable } from './errors.js';
 import { newKey, SlowComparisons, slowHashOf } from './key-hash.js';
-import { type AuthRule, RuleAuthenticator } from './authenticator.js';
-import { ParseSessionRule, SessionOwners } from './session-rules.js';
 
 const shapes = Object.fromEntries(
   ['slow', 'plain', 'digest', 'user'].map((name) => [name, compileAgentDefinition(name)]),

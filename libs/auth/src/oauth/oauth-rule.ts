@@ -2,7 +2,7 @@ import type { Agent } from '#core';
 import { AuthRule, type StepUp } from '../authenticator.js';
 import { bearerToken, type Credentials } from '../credentials.js';
 import { InsufficientScope, InvalidToken } from '../errors.js';
-import { isSomebodysSession, type SessionOwners } from '../session-rules.js';
+import { isSomebodysSession, type SessionOwners } from '../auth-rules.js';
 import { type ClaimPath, principalOf, scopesOf } from './claims.js';
 import { ScopedGrants, type ScopedGrantsOptions } from './grants.js';
 import { IssuerDocuments, KeyRing } from './issuer-metadata.js';

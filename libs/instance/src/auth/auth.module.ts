@@ -19,6 +19,7 @@ import {
   RecordedAuthenticator,
   RuleAuthenticator,
   SessionOwners,
+  VersionAuthenticator,
   withOwnSession,
 } from '#auth';
 import { Impersonation, ImpersonationError, PrincipalDirectory } from '#data';
@@ -30,7 +31,6 @@ import {
   requiredScopesOf,
   resourceUrlOf,
 } from './oauth-rules.js';
-import { VersionAuthenticator } from './version-authenticator.js';
 
 class DirectorySessions extends SessionOwners {
   constructor(private readonly directory: PrincipalDirectory) {

@@ -7,12 +7,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { Agent, MASTER_PRINCIPALS } from '#core';
 import { type AuditRecord, AuditSink, OperationLog } from '#audit';
-import { Authenticator } from '#auth';
+import { Authenticator, VersionAuthenticator } from '#auth';
 import { processState } from '#state';
 import { CallJournal, ToolCallbacks } from '#dispatcher';
 import { AgentScopes, compilePolicy, isRefusal, type SchemaSnapshot } from '#policy';
 import { type ConfigVersion, ConfigVersions, loadConfig, Reloader } from '#config';
-import { VersionAuthenticator } from './version-authenticator.js';
 
 class Kept extends AuditSink {
   readonly records: AuditRecord[] = [];

@@ -1,0 +1,302 @@
+import { createHash, hash, timingSafeEqual } from 'node:crypto';
+import {
+  Agent,
+  type AgentDefinition,
+  type Identity,
+  type ImpersonationOrder,
+  sessionIdentity,
+  Unauthorized,
+} from '#core';
+import { AuthRule } from './authenticator.js';
+import {
+  type Credentials,
+  headerOf,
+  isDirectLoopback,
+  presentedKey,
+  presentedSession,
+  presentsCredential,
+  remoteNetwork,
+  TrustedNetworks,
+} from './credentials.js';
+import { isKeyOf, type KeyHash, parseKeyHash, slowComparisons } from './key-hash.js';
+
+const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
+
+/** A shared key. Keys are compared in constant time as digests of equal length; the key itself is not kept. */
+export class ApiKeyRule extends AuthRule {
+  private readonly expected: Buffer;
+  private readonly principal: string;
+
+  constructor(
+    key: string,
+    private readonly shape: AgentDefinition,
+    private readonly identity: Identity,
+  ) {
+    super();
+    if (key.trim() === '') throw new TypeError('an API key must not be blank');
+    this.expected = digest(key);
+    this.principal = `key:${this.expected.toString('hex').slice(0, 16)}`;
+  }
+
+  recognise(credentials: Credentials): Agent | null {
+    const key = presentedKey(credentials);
+    if (key === undefined || !timingSafeEqual(digest(key), this.expected)) return null;
+    return new Agent({ shape: this.shape, identity: this.identity, principal: this.principal });
+  }
+}
+
+/** Characters. A longer text is not compared. */
+const MAX_KEY = 1_024;
+
+const SIGNED_TOKEN = /^eyJ[\w-]*\.[\w-]+\.[\w-]*$/;
+
+/** A shared key that is configured as a hash. */
+export class HashedKeyRule extends AuthRule {
+  private readonly known: KeyHash;
+  private readonly principal: string;
+
+  /** @throws TypeError when the text is not a key hash */
+  constructor(
+    hash: string,
+    private readonly shape: AgentDefinition,
+    private readonly identity: Identity,
+  ) {
+    super();
+    this.known = parseKeyHash(hash);
+    // The principal equals that of the same key in clear text. For a slow hash, a digest of the key would help
+    // guessing it.
+    const digest =
+      this.known.kind === 'sha256' ? this.known.digest : createHash('sha256').update(hash).digest();
+    this.principal = `key:${digest.toString('hex').slice(0, 16)}`;
+  }
+
+  /** @throws AuthenticationUnavailable while too many unknown keys wait for a comparison */
+  async recognise(credentials: Credentials, recognisedElsewhere = false): Promise<Agent | null> {
+    const key = this.keyOf(credentials);
+    if (key === undefined || !(await this.matches(key, credentials, recognisedElsewhere))) return null;
+    return new Agent({ shape: this.shape, identity: this.identity, principal: this.principal });
+  }
+
+  override isSettled(credentials: Credentials): boolean {
+    const key = this.keyOf(credentials);
+    return this.known.kind === 'sha256' || key === undefined || slowComparisons.isKnown(key, this.known);
+  }
+
+  /** The key to compare; undefined when the credential cannot belong to this rule. */
+  private keyOf(credentials: Credentials): string | undefined {
+    const key = presentedKey(credentials);
+    if (key === undefined || key.length > MAX_KEY) return undefined;
+    // A signed token belongs to another rule, and every new one would cost a slow comparison.
+    return this.known.kind === 'scrypt' && SIGNED_TOKEN.test(key) ? undefined : key;
+  }
+
+  private matches(
+    key: string,
+    { remoteAddress }: Credentials,
+    recognisedElsewhere: boolean,
+  ): Promise<boolean> {
+    const { known } = this;
+    if (known.kind === 'sha256') return isKeyOf(key, known);
+    return slowComparisons.matches(key, known, {
+      network: remoteNetwork(remoteAddress),
+      recognisedElsewhere,
+    });
+  }
+}
+
+/** Accepts callers of this machine without a credential. A wrong credential is refused, not ignored. */
+export class AnonymousRule extends AuthRule {
+  /** @param otherCredentials additional header names that other rules treat as credentials */
+  constructor(
+    private readonly shape: AgentDefinition,
+    private readonly identity: Identity,
+    private readonly otherCredentials: readonly string[] = [],
+  ) {
+    super();
+  }
+
+  recognise(credentials: Credentials): Agent | null {
+    if (presentsCredential(credentials, this.otherCredentials) || !isDirectLoopback(credentials)) return null;
+    return new Agent({
+      shape: this.shape,
+      identity: this.identity,
+      principal: `anonymous:${this.shape.name}`,
+    });
+  }
+
+  override knows(): Promise<boolean> {
+    return Promise.resolve(false);
+  }
+}
+
+export interface ClientCertificateOptions {
+  /**
+   * Header with the subject of the certificate that the proxy verified. The proxy must strip this header from client
+   * requests.
+   */
+  readonly header: string;
+  /** Header and value with which the proxy confirms the verification. Default: not required. */
+  readonly verified?: { readonly header: string; readonly value: string };
+  /** Trusted peers: addresses and networks. */
+  readonly trustedProxies: readonly string[];
+  /** Full subjects as the proxy writes them. Each is a caller of its own. */
+  readonly subjects: readonly string[];
+}
+
+/** Accepts callers whose certificate a trusted proxy has verified. The header is ignored from any other peer. */
+export class ClientCertificateRule extends AuthRule {
+  private readonly proxies: TrustedNetworks;
+  private readonly subjects: ReadonlySet<string>;
+
+  /** @throws TypeError naming the proxy that is not an address */
+  constructor(
+    private readonly options: ClientCertificateOptions,
+    private readonly shape: AgentDefinition,
+    private readonly identity: Identity,
+  ) {
+    super();
+    this.proxies = new TrustedNetworks(options.trustedProxies);
+    this.subjects = new Set(options.subjects);
+  }
+
+  recognise(credentials: Credentials): Agent | null {
+    const { header, verified } = this.options;
+    const subject = headerOf(credentials, header.toLowerCase());
+    if (subject === undefined || !this.subjects.has(subject)) return null;
+    if (!this.proxies.has(credentials.remoteAddress)) return null;
+    if (verified && headerOf(credentials, verified.header.toLowerCase()) !== verified.value) return null;
+    return new Agent({ shape: this.shape, identity: this.identity, principal: `certificate:${subject}` });
+  }
+}
+
+/** Looks up the user of a session token. */
+export abstract class SessionOwners {
+  /** @returns the user's id; null when the session does not exist or has expired */
+  abstract userOf(token: string): Promise<string | null>;
+}
+
+async function agentOf(
+  token: string,
+  owners: SessionOwners,
+  { shape, tenantId }: Pick<Agent, 'shape'> & Partial<Pick<Agent, 'tenantId'>>,
+): Promise<Agent> {
+  const userId = await owners.userOf(token);
+  if (userId === null) throw new Unauthorized('invalid session token');
+  return new Agent({
+    shape,
+    identity: sessionIdentity(token),
+    principal: `user:${userId}`,
+    ...(tenantId !== undefined && { tenantId }),
+  });
+}
+
+/** `X-Parse-Session-Token`: a signed-in user, who reads with that user's rights. */
+export class ParseSessionRule extends AuthRule {
+  constructor(
+    private readonly shape: AgentDefinition,
+    private readonly owners: SessionOwners,
+  ) {
+    super();
+  }
+
+  async recognise(credentials: Credentials): Promise<Agent | null> {
+    const token = presentedSession(credentials);
+    return token === undefined ? null : agentOf(token, this.owners, { shape: this.shape });
+  }
+
+  override knows(credentials: Credentials): Promise<boolean> {
+    return isSomebodysSession(credentials, this.owners);
+  }
+}
+
+/**
+ * Callers that another rule admits and that read with the rights of their own session. Without a session they are
+ * refused.
+ */
+export class CallerSessionRule extends AuthRule {
+  constructor(
+    private readonly admission: AuthRule,
+    private readonly owners: SessionOwners,
+  ) {
+    super();
+  }
+
+  async recognise(credentials: Credentials, recognisedElsewhere?: boolean): Promise<Agent | null> {
+    const admitted = await this.admission.recognise(credentials, recognisedElsewhere);
+    return admitted && withOwnSession(admitted, credentials, this.owners);
+  }
+
+  override isSettled(credentials: Credentials): boolean {
+    return this.admission.isSettled(credentials);
+  }
+
+  override async knows(credentials: Credentials): Promise<boolean> {
+    return (await isSomebodysSession(credentials, this.owners)) || this.admission.knows(credentials);
+  }
+}
+
+/** Whether the request shows a valid session. */
+export async function isSomebodysSession(credentials: Credentials, owners: SessionOwners): Promise<boolean> {
+  const token = presentedSession(credentials);
+  return token !== undefined && (await owners.userOf(token)) !== null;
+}
+
+/** The same caller with the rights of its session. @throws Unauthorized without a session */
+export function withOwnSession(
+  admitted: Agent,
+  credentials: Credentials,
+  owners: SessionOwners,
+): Promise<Agent> {
+  const token = presentedSession(credentials);
+  if (token === undefined) throw new Unauthorized('no session token');
+  return agentOf(token, owners, admitted);
+}
+
+/** Finds the session for a configured impersonation. */
+export abstract class ImpersonatedSessions {
+  /** @returns the session token; null when the user has no session */
+  abstract tokenFor(order: ImpersonationOrder): Promise<string | null>;
+}
+
+/** Callers that another rule admits and that act as the configured user. The request cannot choose the user. */
+export class ImpersonatingRule extends AuthRule {
+  constructor(
+    private readonly admission: AuthRule,
+    private readonly order: ImpersonationOrder,
+    private readonly sessions: ImpersonatedSessions,
+  ) {
+    super();
+  }
+
+  async recognise(credentials: Credentials, recognisedElsewhere?: boolean): Promise<Agent | null> {
+    const admitted = await this.admission.recognise(credentials, recognisedElsewhere);
+    return admitted && actingAs(this.order, admitted, this.sessions);
+  }
+
+  override isSettled(credentials: Credentials): boolean {
+    return this.admission.isSettled(credentials);
+  }
+
+  override knows(credentials: Credentials): Promise<boolean> {
+    return this.admission.knows(credentials);
+  }
+}
+
+/** The same caller, acting as the configured user. @throws Unauthorized when that user has no session */
+export async function actingAs(
+  order: ImpersonationOrder,
+  { shape, principal, tenantId, claims, correlationId }: Agent,
+  sessions: ImpersonatedSessions,
+): Promise<Agent> {
+  const token = await sessions.tokenFor(order);
+  if (token === null) throw new Unauthorized('no active session of the impersonated user');
+  return new Agent({
+    shape,
+    principal,
+    tenantId,
+    claims,
+    correlationId,
+    identity: sessionIdentity(token),
+    impersonatedUserId: order.userId,
+  });
+}
