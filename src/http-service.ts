@@ -7,17 +7,8 @@ import type { MessageBus } from '#state';
 import type { LiveRecords } from '#console';
 import type { MongoConnection } from '#data-mongo';
 import { McpEdge } from '#streaming';
-import {
-  fieldsOf,
-  type LoadedService,
-  mcpAt,
-  mountEdges,
-  ParleyInstance,
-  type ReadableAgain,
-  RoutesApplication,
-} from '#instance';
+import { type LoadedService, mountEdges, ParleyInstance, type ReadableAgain } from '#instance';
 import { ConfigError, type Environment, type LoadedConfig } from '#config';
-import { NOTHING_OBSERVED, type Observability } from '#telemetry';
 import type { ConsoleSetting } from './console/console-module.js';
 import { openLogger } from './logging/service-logger.js';
 import type { RunningService } from './serve.js';
@@ -35,8 +26,7 @@ export async function startHttpService(
   features: readonly Provider[] = [],
 ): Promise<RunningService> {
   const { config, plugins = [] } = loaded;
-  let observed: Observability = NOTHING_OBSERVED;
-  const logger = await openLogger({ config, level: 'info', fields: () => fieldsOf(observed) });
+  const logger = await openLogger({ config, level: 'info' });
   Logger.overrideLogger(logger);
   let live: LiveRecords | null = null;
   const instance = await ParleyInstance.open(
@@ -46,7 +36,7 @@ export async function startHttpService(
       connection,
       features,
       plugins,
-      onObserved: (opened) => (observed = opened),
+      onObserved: ({ tracing }) => logger.nameTracesOf(tracing),
       auditListeners: async ({ bus }) => {
         live = await liveRecords(config, bus);
         return live ? [live] : [];
@@ -93,16 +83,15 @@ async function serveOverHttp(
   await instance.begin();
   const edge = app.get(McpEdge);
   const console = live && (await loadedConsole(app, { ...setting, live, shared: instance.shared }));
-  const routes = await RoutesApplication.open(app, console ? [console] : []);
-  const mcp = mcpAt(loaded.config.server.path, edge);
-  mountEdges(server, [mcp, routes, ...(console ? [routes.below('/console')] : [])], edge.unread);
+  const routes = await instance.openRoutes(console ? [console] : []);
+  mountEdges(server, [edge, routes, ...(console ? [routes.below('/console')] : [])], edge.unread);
   await listen(app, loaded.config.server);
   const configuration = instance.follow();
   return {
     url: endpointUrl(loaded, server),
     reload: () => configuration.reload(),
     close: async () => {
-      await Promise.all([routes.close(), instance.drain()]);
+      await instance.drain();
       await instance.close();
     },
   };

@@ -5,9 +5,9 @@ import { Authenticator } from '#auth';
 import { type Environment, withEnvironmentFiles } from '#config';
 import type { MongoConnection } from '#data-mongo';
 import { Kernel } from '#dispatcher';
-import { fieldsOf, type LoadedService, ParleyInstance } from '#instance';
+import { type LoadedService, ParleyInstance } from '#instance';
 import { StdioEdge, Wire } from '#streaming';
-import { NOTHING_OBSERVED, type Observability, Telemetry } from '#telemetry';
+import { Telemetry } from '#telemetry';
 import { openLogger } from './logging/service-logger.js';
 
 /** The credentials of a client on a pipe, instead of request headers. */
@@ -28,8 +28,7 @@ export async function serveStdio(
   env: Environment,
 ): Promise<void> {
   const { config, plugins } = loaded;
-  let observed: Observability = NOTHING_OBSERVED;
-  const logger = await openLogger({ config, level: 'warn', fields: () => fieldsOf(observed) });
+  const logger = await openLogger({ config, level: 'warn' });
   Logger.overrideLogger(logger);
   const instance = await ParleyInstance.open(
     {
@@ -38,7 +37,7 @@ export async function serveStdio(
       connection,
       plugins,
       queue: 'process',
-      onObserved: (opened) => (observed = opened),
+      onObserved: ({ tracing }) => logger.nameTracesOf(tracing),
     },
     (module) => NestFactory.createApplicationContext(module, { logger }),
   );

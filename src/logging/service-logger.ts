@@ -2,6 +2,7 @@ import { ConsoleLogger, type LogLevel } from '@nestjs/common';
 import type { DestinationStream, pino as Pino } from 'pino';
 import { oneLine } from '#audit';
 import { isSection, type LoggingConfig } from '#config';
+import type { Observability } from '#telemetry';
 import { sourceStack } from '../launch/source-stack.js';
 
 const HIDDEN = '[redacted]';
@@ -209,7 +210,7 @@ export interface ServiceLoggerOptions {
 export class ServiceLogger extends ConsoleLogger {
   private readonly write: LineWriter;
   private readonly redaction: Redaction;
-  private readonly fieldsNow: () => Readonly<Record<string, string>>;
+  private fieldsNow: () => Readonly<Record<string, string>>;
   private readonly showsAll: boolean;
 
   constructor({ logLevels, write, redaction, fields }: ServiceLoggerOptions) {
@@ -218,6 +219,11 @@ export class ServiceLogger extends ConsoleLogger {
     this.redaction = redaction ?? new Redaction();
     this.fieldsNow = fields ?? (() => ({}));
     this.showsAll = logLevels.includes('debug');
+  }
+
+  /** From now on each line names the trace of the call that writes it. @param tracing null: nothing is traced */
+  nameTracesOf(tracing: Observability['tracing']): void {
+    if (tracing) this.fieldsNow = () => tracing.activeFields();
   }
 
   override log(message: unknown, ...rest: unknown[]): void {
@@ -264,13 +270,12 @@ async function jsonOnStderr(): Promise<LineWriter> {
 export interface LoggerParts {
   /** Source of the secrets that lines must not contain. */
   readonly config: { readonly logging: LoggingConfig };
-  readonly fields: () => Readonly<Record<string, string>>;
   /** The level when the configuration has none. */
   readonly level: NonNullable<LoggingConfig['level']>;
 }
 
 /** The logger of the service. The JSON format is loaded only where it is used. */
-export async function openLogger({ config, fields, level }: LoggerParts): Promise<ServiceLogger> {
+export async function openLogger({ config, level }: LoggerParts): Promise<ServiceLogger> {
   const { format } = config.logging;
   const plain = format === 'plain' || (format === 'auto' && process.stderr.isTTY === true);
   const write = plain ? plainLines((text) => void process.stderr.write(text)) : await jsonOnStderr();
@@ -278,6 +283,5 @@ export async function openLogger({ config, fields, level }: LoggerParts): Promis
     logLevels: levelsDownTo(config.logging.level ?? level),
     write,
     redaction: new Redaction(secretsIn(config)),
-    fields,
   });
 }

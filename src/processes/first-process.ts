@@ -176,7 +176,7 @@ export async function serveFromSeveral(
   { config }: Pick<LoadedService, 'config'>,
   env: Environment,
 ): Promise<RunningService> {
-  Logger.overrideLogger(await openLogger({ config, level: 'info', fields: () => ({}) }));
+  Logger.overrideLogger(await openLogger({ config, level: 'info' }));
   const database = await embedded(config.database);
   const first = new FirstProcess(processCount(config.server), config.server.drainTimeout, {
     ...variablesOf(env),

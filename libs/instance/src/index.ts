@@ -22,7 +22,6 @@ export {
 export { catalogueOf, directoryOf, parseConnectionOf } from './data/stores.module.js';
 export { UngovernedData, type UngovernedQuery, type UngovernedRecords } from './data/ungoverned-data.js';
 export { instanceModule, OFFERED_PROVIDERS } from './instance.module.js';
-export { fieldsOf } from './observability.js';
 export { builtPage, productVersion } from './package-files.js';
 export { ParleyInstance } from './parley-instance.js';
 export {
@@ -33,7 +32,7 @@ export {
   loadWithPlugins,
   toolsOfPlugins,
 } from './plugins.js';
-export { mcpAt, type Mounted, mountEdges, RoutesApplication } from './routes/routes-application.js';
+export { type Mounted, mountEdges, RoutesApplication } from './routes/routes-application.js';
 export { Readiness, type ReadyState } from './routes/readiness.js';
 export { ROUTE_PATHS } from './routes/route-paths.js';
 export { InstanceProvidersModule } from './routes/routes.module.js';

@@ -54,11 +54,6 @@ export async function showMetrics(
   }
 }
 
-/** Log line fields of the call that writes the line. */
-export function fieldsOf({ tracing }: Observability): Readonly<Record<string, string>> {
-  return tracing?.activeFields() ?? {};
-}
-
 /** Sources of values that the service keeps anyway. */
 function readFrom(app: INestApplicationContext, metrics: ServiceMetrics): void {
   const edge = app.get(McpEdge);

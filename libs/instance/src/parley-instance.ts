@@ -19,6 +19,7 @@ import {
 import { openDatabase } from './data/open-database.js';
 import { type InstanceOptions, instanceModule } from './instance.module.js';
 import { openObservability, showMetrics } from './observability.js';
+import { RoutesApplication } from './routes/routes-application.js';
 
 type Composed = Pick<InstanceOptions, 'features' | 'overrides' | 'holdsTasks' | 'plugins'>;
 
@@ -72,6 +73,7 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
   private readonly log = new Logger('Parley');
   private hideMetrics = (): Promise<void> => Promise.resolve();
   private configuration: ConfigurationReload | null = null;
+  private readonly routes: RoutesApplication[] = [];
 
   private constructor(
     readonly app: App,
@@ -134,6 +136,16 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
     this.hideMetrics = await showMetrics(app, this.resources.observed, loaded.config, log, environment);
   }
 
+  /**
+   * Opens the routes beside MCP. They close with the instance.
+   * @param further modules with further controllers
+   */
+  async openRoutes(further: readonly DynamicModule[] = []): Promise<RoutesApplication> {
+    const routes = await RoutesApplication.open(this.app, further);
+    this.routes.push(routes);
+    return routes;
+  }
+
   /** Follows the configuration file from now on, if the configuration has one. */
   follow(): ConfigurationReload {
     return (this.configuration ??= followConfiguration(this.app, this.setting.loaded));
@@ -143,13 +155,18 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
   async drain(): Promise<void> {
     this.configuration?.stop();
     const grace = this.setting.loaded.config.server.drainTimeout * 1000;
-    await Promise.all([this.app.get(McpEdge).close(grace), this.app.get(TaskService).drain(grace)]);
+    await Promise.all([
+      this.closeRoutes(),
+      this.app.get(McpEdge).close(grace),
+      this.app.get(TaskService).drain(grace),
+    ]);
   }
 
   /** Closes the application and its resources. */
   async close(): Promise<void> {
     this.configuration?.stop();
     const steps: ClosingStep[] = [
+      ['the routes', () => this.closeRoutes()],
       ['the application', () => this.app.close()],
       ['the metrics', this.hideMetrics],
     ];
@@ -158,8 +175,13 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
 
   /** Closes the resources that would keep the process alive after a failed start. */
   async abandon(): Promise<void> {
+    await this.closeRoutes();
     await this.hideMetrics();
     await abandon(this.resources);
+  }
+
+  private async closeRoutes(): Promise<void> {
+    await Promise.all(this.routes.splice(0).map((routes) => routes.close()));
   }
 }
 

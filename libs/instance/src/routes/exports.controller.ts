@@ -4,8 +4,8 @@ import { McpEdge } from '#streaming';
 import { ROUTE_PATHS } from './route-paths.js';
 
 /**
- * Files of exports. Their checks are a list of the edge, like those of MCP: a file that is being sent is a stream, which the
- * edge counts, measures and ends at shutdown.
+ * Files of exports. Their checks are a list of the edge, like those of MCP, and no guards: a file that is being sent is a
+ * stream, which the edge counts, measures and ends at shutdown, and refusals before it have the form of those of MCP.
  */
 @Controller(ROUTE_PATHS.exports)
 export class ExportsController {
@@ -13,6 +13,6 @@ export class ExportsController {
 
   @All('*id')
   serve(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
-    return this.edge.handle(request, response);
+    return this.edge.serveFile(request, response);
   }
 }

@@ -6,7 +6,7 @@ import {
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
-import { McpEdge, NodeHttpAdapter, RefusalFilter, type UnreadAnswers } from '#streaming';
+import { McpEdge, NodeHttpAdapter, pathOf, RefusalFilter, type UnreadAnswers } from '#streaming';
 import { ROUTE_PATHS } from './route-paths.js';
 import { RoutesModule } from './routes.module.js';
 
@@ -18,11 +18,6 @@ export interface Mounted {
   claims(url: string): boolean;
   /** Never rejects. */
   handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
-}
-
-function pathOf(url: string): string {
-  const query = url.indexOf('?');
-  return query < 0 ? url : url.slice(0, query);
 }
 
 const isBelow = (route: string, path: string) => path === route || path.startsWith(`${route}/`);
@@ -106,18 +101,6 @@ export class RoutesApplication implements Mounted {
       response.destroy();
     }
   }
-}
-
-/** MCP at its path and below: all that the edge answers without a controller. */
-export function mcpAt(path: string, edge: McpEdge): Mounted {
-  const deeper = `${path}/`;
-  return {
-    claims: (url) => {
-      const asked = pathOf(url);
-      return asked === path || asked.startsWith(deeper);
-    },
-    handle: (request, response) => edge.handle(request, response),
-  };
 }
 
 /**

@@ -166,14 +166,13 @@ export class ParleyHost
     const adapter = http.httpAdapter as HttpAdapterHost['httpAdapter'] | undefined;
     const server = adapter?.getHttpServer() as Server | undefined;
     if (!adapter || !server) return;
-    const context = opened.app;
-    const { config } = context.get(ConfigVersions).current;
+    const { config } = opened.app.get(ConfigVersions).current;
     if (!this.dependencies.admits)
       new Logger('Parley').warn(
         `nobody is admitted to instance '${name}': give \`auth\`, AGENT_FACTORY or an Authenticator`,
       );
     const bases = basesOf(mounted, config.server.path);
-    const mountings = await serveInstance(server, { name, context, config, bases, endpoints });
+    const mountings = await serveInstance(server, { name, instance: opened, config, bases, endpoints });
     followFurtherServers({ adapter, mountings, log: new Logger('Parley') });
   }
 

@@ -1,6 +1,12 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { type INestApplicationContext, Logger } from '@nestjs/common';
-import { type Mounted, resourceUrlOf, ROUTE_PATHS, RoutesApplication } from '#instance';
+import { Logger } from '@nestjs/common';
+import {
+  type Mounted,
+  type ParleyInstance,
+  resourceUrlOf,
+  ROUTE_PATHS,
+  type RoutesApplication,
+} from '#instance';
 import type { ParleyConfig } from '#config';
 import { McpEdge, ServedAt } from '#streaming';
 import { DEFAULT_ENDPOINTS, type ParleyEndpoints } from './parley-options.js';
@@ -8,7 +14,7 @@ import { Mountings } from './mountings.js';
 
 export interface ServedInstance {
   readonly name: string;
-  readonly context: INestApplicationContext;
+  readonly instance: ParleyInstance;
   readonly config: ParleyConfig;
   /** The prefixes of the MCP path in the application; at least one. */
   readonly bases: readonly string[];
@@ -30,15 +36,15 @@ function below(base: string, mounted: Pick<Mounted, 'handle'>) {
  */
 export async function serveInstance(
   server: Server,
-  { name, context, config, bases, endpoints }: ServedInstance,
+  { name, instance, config, bases, endpoints }: ServedInstance,
 ): Promise<Mountings> {
   const on = { ...DEFAULT_ENDPOINTS, ...definedOf(endpoints) };
   const { path } = config.server;
   const mcpAt = bases.map((base) => `${base}${path}`);
   const mountings = Mountings.of(server);
   mountings.name(name);
-  const edge = context.get(McpEdge);
-  const routes = await RoutesApplication.open(context);
+  const edge = instance.app.get(McpEdge);
+  const routes = await instance.openRoutes();
   const besides = [
     ...(on.tools ? [ROUTE_PATHS.tools] : []),
     ...(on.approvals ? [ROUTE_PATHS.approvals] : []),
@@ -52,7 +58,7 @@ export async function serveInstance(
       mountings.mount(`${endpoint}${route}`, below(endpoint, routes), { deep: true });
   }
   const [first = path] = mcpAt;
-  context
+  instance.app
     .get(ServedAt)
     .settle({ endpoints: mcpAt, downloads: on.exports ? `${first}${ROUTE_PATHS.exports}` : null });
   const resource = resourceUrlOf(config);

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import type { INestApplicationContext } from '@nestjs/common';
-import { mcpAt, mountEdges, RoutesApplication } from '#instance';
+import { mountEdges, RoutesApplication } from '#instance';
 import { ConfigError, type ParleyConfig, startErrors } from '#config';
 import { isTruthy } from '#policy';
 import { McpEdge } from '#streaming';
@@ -56,11 +56,22 @@ export async function openListener(
   server.maxConnections = config.server.maxConnections;
   const edge = context.get(McpEdge);
   const routes = await RoutesApplication.open(context);
-  mountEdges(server, [mcpAt(config.server.path, edge), routes], edge.unread);
-  await listening(server, port, host);
+  mountEdges(server, [edge, routes], edge.unread);
+  try {
+    await listening(server, port, host);
+  } catch (error) {
+    await routes.close();
+    throw error;
+  }
   const { port: opened } = server.address() as AddressInfo;
   const named = host.includes(':') ? `[${host}]` : host;
-  return { url: `http://${named}:${opened}${config.server.path}`, close: () => closed(server) };
+  return {
+    url: `http://${named}:${opened}${config.server.path}`,
+    close: async () => {
+      await closed(server);
+      await routes.close();
+    },
+  };
 }
 
 async function listening(server: Server, port: number, host: string): Promise<void> {

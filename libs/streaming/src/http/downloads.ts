@@ -132,7 +132,7 @@ const download: RequestCheck = {
     const { downloads } = edge;
     const id = exchange.path.slice(DOWNLOADS.length);
     const { agent } = exchange;
-    if (!downloads || !agent || !ID.test(id)) return FILE_NOT_FOUND;
+    if (!agent || !ID.test(id)) return FILE_NOT_FOUND;
     if (exchange.verb === 'DELETE') return revoke(downloads.revoke(id, agent), exchange);
     if (edge.isFull(edge.counts.downloads)) return FILE_BUSY;
     edge.counts.downloads += 1;
@@ -154,7 +154,7 @@ async function revoke(revoking: Promise<boolean>, exchange: HttpExchange): Promi
 
 async function send(id: string, exchange: HttpExchange): Promise<CheckVerdict> {
   const { agent, edge } = exchange;
-  if (!agent || !edge.downloads) return FILE_NOT_FOUND;
+  if (!agent) return FILE_NOT_FOUND;
   const running = new AbortController();
   const stop = () => running.abort('client_disconnect');
   exchange.onGone = stop;

@@ -327,7 +327,7 @@ export class EdgeDependencies {
   /** False once the edge is closing. */
   accepting = true;
 
-  /** @param downloads absent where no files are served. @param telemetry null where nothing is measured */
+  /** @param telemetry null where nothing is measured */
   constructor(
     readonly settings: EdgeSettings,
     readonly kernel: Kernel,
@@ -335,8 +335,8 @@ export class EdgeDependencies {
     readonly sessions: SessionStore,
     readonly wire: Wire,
     private readonly events: EventEmitter2,
-    @Optional() @Inject(Telemetry) readonly telemetry: Telemetry | null = null,
-    @Optional() @Inject(Downloads) readonly downloads?: Downloads,
+    @Inject(Telemetry) readonly telemetry: Telemetry | null,
+    readonly downloads: Downloads,
     @Optional() log: WarningLog = new Logger('McpEdge'),
   ) {
     this.log = harmless(log);

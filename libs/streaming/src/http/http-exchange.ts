@@ -63,7 +63,7 @@ const NO_CAPABILITIES: JsonObject = Object.freeze({});
 const EVENTS = 'text/event-stream';
 
 /** The path of a request target, without its query. */
-function pathOf(url: string): string {
+export function pathOf(url: string): string {
   const query = url.indexOf('?');
   return query < 0 ? url : url.slice(0, query);
 }

@@ -35,6 +35,13 @@ function exchangeBytes(port: number, dependencies: readonly string[]): Promise<s
 }
 
 describe('McpEdge', () => {
+  it('claims its path and what lies below, and nothing that merely begins alike', async () => {
+    const { edge } = await serving();
+    for (const url of ['/mcp', '/mcp/', '/mcp?a=/b', '/mcp/x']) expect(edge.claims(url)).toBe(true);
+    for (const url of ['/', '/mcpx', '/MCP', '/health', '/health/x', ''])
+      expect(edge.claims(url)).toBe(false);
+  });
+
   it('runs its checks before authentication for routes beside MCP as well', async () => {
     let left = 8;
     const preAuthRateLimiter = {

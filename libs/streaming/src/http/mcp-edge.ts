@@ -41,7 +41,7 @@ import type { UnreadAnswers } from './client-memory.js';
 import { dispatch } from './dispatch.js';
 import { DOWNLOAD_CHECKS, DOWNLOADS } from './downloads.js';
 import { EdgeDependencies } from './edge-dependencies.js';
-import { type CheckVerdict, HttpExchange, type RequestCheck } from './http-exchange.js';
+import { type CheckVerdict, HttpExchange, type RequestCheck, pathOf } from './http-exchange.js';
 import { internalError, stateUnavailable } from './refusals.js';
 import { type NotServed, notServed } from './routes.js';
 import { deleteSession, listen } from './session-requests.js';
@@ -178,14 +178,36 @@ export class McpEdge {
     return spendRequest(this.edge, principal);
   }
 
-  /** Answers one request. Never rejects. */
-  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  /** Whether a request target is that of MCP or below it: this edge answers it, even if only with 404. */
+  claims(url: string): boolean {
+    const { path } = this.edge.settings;
+    const asked = pathOf(url);
+    return asked === path || asked.startsWith(`${path}/`);
+  }
+
+  /** Answers a request for MCP. Never rejects. */
+  handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    return this.answer(request, response, REQUEST_CHECKS, this.edge.settings.path);
+  }
+
+  /** Answers a request for a file of an export. Never rejects. */
+  serveFile(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    return this.answer(request, response, DOWNLOAD_CHECKS, `${DOWNLOADS}{id}`);
+  }
+
+  /** @param route of the request, for telemetry */
+  private async answer(
+    request: IncomingMessage,
+    response: ServerResponse,
+    checks: readonly RequestCheck[],
+    route: string,
+  ): Promise<void> {
     this.edge.unread.watch(request);
     const exchange = new HttpExchange(request, response, this.edge);
     this.running.add(exchange);
-    this.observe(exchange);
+    this.observe(exchange, route);
     try {
-      const verdict = await this.runChecks(exchange);
+      const verdict = await this.runChecks(exchange, checks);
       if (verdict !== 'streamed' && verdict && verdict !== 'gone') exchange.send(verdict);
       this.edge.unread.wrote(response);
       if (verdict === 'streamed') await this.flushed(exchange);
@@ -238,24 +260,16 @@ export class McpEdge {
     return new Promise((resolve) => response.once('close', resolve));
   }
 
-  private observe(exchange: HttpExchange): void {
-    const { telemetry, settings } = this.edge;
+  private observe(exchange: HttpExchange, route: string): void {
+    const { telemetry } = this.edge;
     if (!telemetry) return;
     const { verb, headers, request } = exchange;
-    const isFile = this.checksOf(exchange) === DOWNLOAD_CHECKS;
-    const route = isFile ? `${DOWNLOADS}{id}` : settings.path;
     exchange.observed = telemetry.request({ verb, route, headers, httpVersion: request.httpVersion });
   }
 
-  private checksOf({ path: requested }: HttpExchange): readonly RequestCheck[] {
-    const { downloads, settings } = this.edge;
-    const isMcp = requested === settings.path || requested.startsWith(`${settings.path}/`);
-    return downloads && !isMcp && requested.startsWith(DOWNLOADS) ? DOWNLOAD_CHECKS : REQUEST_CHECKS;
-  }
-
-  private async runChecks(exchange: HttpExchange): Promise<CheckVerdict> {
+  private async runChecks(exchange: HttpExchange, checks: readonly RequestCheck[]): Promise<CheckVerdict> {
     try {
-      for (const requestCheck of this.checksOf(exchange)) {
+      for (const requestCheck of checks) {
         const ended = requestCheck === authenticate ? exchange.observed?.authenticating() : undefined;
         const verdict = requestCheck.check(exchange);
         const settled = verdict instanceof Promise ? await verdict : verdict;

@@ -3,6 +3,7 @@ import { AuthenticationUnavailable, Authenticator, type CredentialSource } from 
 import type { GovernedRecords } from '#data';
 import { RecordsSource } from '#dispatcher';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
+import { Downloads } from '../http/edge-dependencies.js';
 
 const SHAPE = compileAgentDefinition('test');
 
@@ -116,5 +117,16 @@ export class NoRecords extends RecordsSource {
       classes: none,
       describe: refused,
     };
+  }
+}
+
+/** No file is served. */
+export class NoFiles extends Downloads {
+  open(): Promise<undefined> {
+    return Promise.resolve(undefined);
+  }
+
+  revoke(): Promise<boolean> {
+    return Promise.resolve(false);
   }
 }

@@ -11,13 +11,14 @@ import {
   EdgeSettings,
   type McpEdgeOptions,
 } from '../http/edge-dependencies.js';
+import { DOWNLOADS } from '../http/downloads.js';
 import { McpEdge } from '../http/mcp-edge.js';
 import { ClientRequests } from '../sessions/client-requests.js';
 import { type ChangingList, ListeningStreams, ReplicatedListChanges } from '../sessions/listening-streams.js';
 import { ReplicaSignals } from '../sessions/replica-signals.js';
 import { Wire } from '../sessions/wire.js';
 import { Resumption } from '../sse/resumable-stream.js';
-import { EdgeTools, KeyAuthenticator, NoRecords } from './edge-dependencies.fixture.js';
+import { EdgeTools, KeyAuthenticator, NoFiles, NoRecords } from './edge-dependencies.fixture.js';
 import { type Frame, framesOf, messagesOf } from './event-frames.js';
 
 export interface Answer {
@@ -94,7 +95,7 @@ function wireOf(state: SharedState, log: WarningLog): Wire {
 export async function edgeUnderTest(
   options: McpEdgeOptions = {},
   state: SharedState = processState(),
-  downloads?: Downloads,
+  downloads: Downloads = new NoFiles(),
 ): Promise<EdgeUnderTest> {
   const tools = new EdgeTools();
   const warnings: string[] = [];
@@ -126,7 +127,10 @@ export async function edgeUnderTest(
   const edge = new McpEdge(
     new EdgeDependencies(settings, kernel, authenticator, sessions, wire, events, null, downloads, log),
   );
-  const server = createServer((request, response) => void edge.handle(request, response));
+  const server = createServer((request, response) => {
+    const isFile = request.url?.startsWith(DOWNLOADS) && !(downloads instanceof NoFiles);
+    void (isFile ? edge.serveFile(request, response) : edge.handle(request, response));
+  });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
 
