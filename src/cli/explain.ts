@@ -1,5 +1,5 @@
 import { oneLine } from '#audit';
-import type { Rehearsal, StoreCommand } from '#dispatcher';
+import type { SimulatedCall, StoreCommand } from '#dispatcher';
 import { loadWithPlugins } from '#instance';
 import { UsageError, withConfig } from './command-options.js';
 import { agentNamed, openConfiguredSimulation } from './simulation.js';
@@ -22,7 +22,7 @@ export async function runExplain(tool: string, text: string, options: ExplainOpt
     options.user === undefined ? {} : { user: options.user },
   );
   try {
-    const simulated = await simulation.rehearser.rehearse(agentNamed(options.as, simulation), tool, args);
+    const simulated = await simulation.simulator.simulate(agentNamed(options.as, simulation), tool, args);
     const output = options.json ? `${JSON.stringify(simulated, null, 2)}\n` : describeSimulation(simulated);
     process.stdout.write(output);
     if (!simulated.allowed) process.exitCode = 1;
@@ -47,13 +47,13 @@ function readArguments(text: string): unknown {
  * A simulated call as text: verdict, gates in their order, injected limits, the commands that the database would have
  * received.
  */
-function describeSimulation(simulated: Rehearsal): string {
+function describeSimulation(simulated: SimulatedCall): string {
   return [verdict(simulated), gates(simulated), limits(simulated), masks(simulated), commands(simulated)]
     .filter((part) => part !== '')
     .join('\n');
 }
 
-function verdict({ tool, agent, allowed, asksApproval, refusal }: Rehearsal): string {
+function verdict({ tool, agent, allowed, asksApproval, refusal }: SimulatedCall): string {
   const came = allowed ? `allowed${asksApproval ? ', once a person approved it' : ''}` : 'refused';
   const lines = [`${tool} as ${agent}: ${came}`];
   if (refusal) {
@@ -66,7 +66,7 @@ function verdict({ tool, agent, allowed, asksApproval, refusal }: Rehearsal): st
   return lines.map((line) => `${oneLine(line)}\n`).join('');
 }
 
-function gates({ passed, refusal }: Rehearsal): string {
+function gates({ passed, refusal }: SimulatedCall): string {
   return textTable(
     ['GATE', 'VERDICT', 'ABOUT'],
     [
@@ -76,7 +76,7 @@ function gates({ passed, refusal }: Rehearsal): string {
   );
 }
 
-function limits({ injected }: Rehearsal): string {
+function limits({ injected }: SimulatedCall): string {
   if (injected.length === 0) return '';
   return textTable(
     ['INJECTED INTO', 'BY', 'ROWS MUST MEET'],
@@ -84,7 +84,7 @@ function limits({ injected }: Rehearsal): string {
   );
 }
 
-function masks({ masked }: Rehearsal): string {
+function masks({ masked }: SimulatedCall): string {
   if (masked.length === 0) return '';
   return textTable(
     ['MASKED IN', 'FIELD', 'AS'],
@@ -92,7 +92,7 @@ function masks({ masked }: Rehearsal): string {
   );
 }
 
-function commands(simulated: Rehearsal): string {
+function commands(simulated: SimulatedCall): string {
   if (simulated.commands.length === 0) return '';
   return textTable(
     ['WOULD BE SENT', 'TO', ''],

@@ -102,13 +102,13 @@ function admissionOf(agent: string, { identities }: LoadedService, env: Environm
 
 /** Audit records contain the account of the terminal where no session names a user. */
 function atTerminal(admitted: Agent): Agent {
-  const { shape, identity, tenantId, principal, impersonatedUserId } = admitted;
+  const { definition, identity, tenantId, principal, impersonatedUserId } = admitted;
   if (!principal.startsWith('anonymous:')) return admitted;
   return new Agent({
-    shape,
+    definition,
     identity,
     tenantId,
-    principal: `terminal:${accountName()}:${shape.name}`,
+    principal: `terminal:${accountName()}:${definition.name}`,
     ...(impersonatedUserId !== null && { impersonatedUserId }),
   });
 }

@@ -47,7 +47,7 @@ async function check(file: string | undefined): Promise<CheckReport> {
     const { faults, warnings } = await judgedBySchema(loaded);
     return { faults, warnings: [...noFile(env), ...warnings] };
   } catch (error) {
-    if (error instanceof ConfigError) return { faults: error.faults, warnings: [] };
+    if (error instanceof ConfigError) return { faults: error.issues, warnings: [] };
     throw error;
   }
 }
@@ -72,8 +72,8 @@ export async function judgedBySchema(loaded: LoadedWithPlugins): Promise<CheckRe
   ];
   const names = new Set(tools.map(({ definition }) => definition.name));
   const classes = schemas && new Set(schemas.classNames());
-  const unknown = [...loaded.agents.values()].flatMap((shape) =>
-    unknownAgentNames(shape, loaded.policy, { tools: names, classes }),
+  const unknown = [...loaded.agents.values()].flatMap((definition) =>
+    unknownAgentNames(definition, loaded.policy, { tools: names, classes }),
   );
   const warnings = lintPolicy(loaded.policy, loaded.agents.values(), names, schemas);
   const unread = { path: 'database', message: 'no classes could be read: names were not compared with any' };

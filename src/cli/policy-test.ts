@@ -54,10 +54,10 @@ function readCases(file: string): PolicyCase[] {
   );
 }
 
-async function errorsOf(policyCase: PolicyCase, { agents, rehearser }: SimulatedInstance): Promise<string[]> {
+async function errorsOf(policyCase: PolicyCase, { agents, simulator }: SimulatedInstance): Promise<string[]> {
   const agent = agents.get(policyCase.agent);
   if (!agent) return [`the configuration has no agent '${policyCase.agent}'`];
-  return judgeCase(policyCase, await rehearser.rehearse(agent, policyCase.tool, policyCase.arguments));
+  return judgeCase(policyCase, await simulator.simulate(agent, policyCase.tool, policyCase.arguments));
 }
 
 function describe(results: readonly CaseResult[]): string {

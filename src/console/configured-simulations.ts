@@ -7,7 +7,7 @@ import {
   SimulationsBusy,
   type SimulatedTool,
 } from '#console';
-import { type Rehearsal, simulatedAgent } from '#dispatcher';
+import { type SimulatedCall, simulatedAgent } from '#dispatcher';
 import { type SimulatedInstance, simulatedIdentity } from '#instance';
 
 /** Maximum requests that wait for the running one. */
@@ -67,14 +67,14 @@ export class ConfiguredSimulations<Loaded extends LoadedConfig>
     });
   }
 
-  rehearse({ agent: name, tool, args, user }: SimulationRequest): Promise<Rehearsal | undefined> {
+  simulate({ agent: name, tool, args, user }: SimulationRequest): Promise<SimulatedCall | undefined> {
     return this.inTurn(async (simulation, { agents, identities }) => {
       const known = simulation.agents.get(name);
-      const shape = agents.get(name);
-      if (!known || !shape) return undefined;
+      const definition = agents.get(name);
+      if (!known || !definition) return undefined;
       const identity = user === undefined ? undefined : simulatedIdentity(identities.get(name), user);
-      const agent = identity ? simulatedAgent(shape, { identity }) : known;
-      return simulation.rehearser.rehearse(agent, tool, args);
+      const agent = identity ? simulatedAgent(definition, { identity }) : known;
+      return simulation.simulator.simulate(agent, tool, args);
     });
   }
 

@@ -119,6 +119,6 @@ function refusedOf({ refused }: Pick<ConfigVersions, 'refused'>): ServiceReport[
   if (!refused) return null;
   return {
     at: refused.at.toISOString(),
-    faults: refused.faults.slice(0, 20).map(({ path, message }) => `${path}: ${message}`),
+    faults: refused.issues.slice(0, 20).map(({ path, message }) => `${path}: ${message}`),
   };
 }

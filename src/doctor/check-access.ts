@@ -86,7 +86,9 @@ export function checkAgents(loaded: LoadedConfig, gates: EnvironmentGates): Find
         : ok('gates', `open, with approval for ${requireApprovalFor.join(', ')}: ${open.join(', ')}`),
     ok(
       'agents',
-      [...loaded.agents.values()].map((shape) => `${shape.name} (${shape.permissions})`).join(', '),
+      [...loaded.agents.values()]
+        .map((definition) => `${definition.name} (${definition.permissions})`)
+        .join(', '),
     ),
   ];
   logSecurityWarnings(

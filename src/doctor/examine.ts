@@ -106,7 +106,7 @@ function asWritten({ liveQuery, ...config }: ParleyConfig): object {
 const isLiteralSecret = ({ value, origin }: ConfigLine): boolean =>
   origin === 'file' && typeof value === 'string' && value.includes('***');
 
-function errorsOf({ source, faults }: ConfigError): Finding[] {
+function errorsOf({ source, issues: faults }: ConfigError): Finding[] {
   return faults.map(({ path, message }) =>
     fail(
       'config',
@@ -129,7 +129,7 @@ async function examined(
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     try {
-      return { loaded: await load({}), faults: error.faults };
+      return { loaded: await load({}), faults: error.issues };
     } catch {
       throw error;
     }

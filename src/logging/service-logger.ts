@@ -267,7 +267,7 @@ async function jsonOnStderr(): Promise<LineWriter> {
   return gatheredLines(jsonLines(pino), pino.destination({ fd: process.stderr.fd, sync: true }));
 }
 
-export interface LoggerParts {
+export interface LoggerDependencies {
   /** Source of the secrets that lines must not contain. */
   readonly config: { readonly logging: LoggingConfig };
   /** The level when the configuration has none. */
@@ -275,7 +275,7 @@ export interface LoggerParts {
 }
 
 /** The logger of the service. The JSON format is loaded only where it is used. */
-export async function openLogger({ config, level }: LoggerParts): Promise<ServiceLogger> {
+export async function openLogger({ config, level }: LoggerDependencies): Promise<ServiceLogger> {
   const { format } = config.logging;
   const plain = format === 'plain' || (format === 'auto' && process.stderr.isTTY === true);
   const write = plain ? plainLines((text) => void process.stderr.write(text)) : await jsonOnStderr();

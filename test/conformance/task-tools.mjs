@@ -1,4 +1,4 @@
-import { ProtocolFault } from '@parley/server';
+import { ProtocolError } from '@parley/server';
 import { setTimeout as pause } from 'node:timers/promises';
 import { declareTools, said, texts } from './declare.mjs';
 
@@ -28,7 +28,7 @@ export class TaskTools {
 
   async protocol_error_job() {
     await pause(100);
-    throw new ProtocolFault(-32603, 'protocol failure');
+    throw new ProtocolError(-32603, 'protocol failure');
   }
 
   async confirm_delete({ filename }, call) {

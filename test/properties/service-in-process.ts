@@ -76,11 +76,11 @@ export async function openService(
 
 async function agentOf(
   spec: AgentSpec,
-  shape: Agent['shape'] | undefined,
+  definition: Agent['definition'] | undefined,
   subAgents: SubAgents,
 ): Promise<Agent> {
-  if (!shape) throw new Error('the configuration names no agent');
-  const agent = new Agent({ shape, identity: IDENTITIES[spec.posture], principal: 'asked' });
+  if (!definition) throw new Error('the configuration names no agent');
+  const agent = new Agent({ definition, identity: IDENTITIES[spec.posture], principal: 'asked' });
   if (!spec.child) return agent;
   const { tools, classes } = spec.child;
   return subAgents.create(agent, {

@@ -103,9 +103,12 @@ class CaseViews {
 }
 
 /** Whether this agent may read everything except what the policy hides from all agents. */
-function readsEverything({ identity, shape }: Agent): boolean {
+function readsEverything({ identity, definition }: Agent): boolean {
   return (
-    identity.kind === 'master' && !shape.clientMode && !shape.classes.isActive && shape.filters.size === 0
+    identity.kind === 'master' &&
+    !definition.clientMode &&
+    !definition.classes.isActive &&
+    definition.filters.size === 0
   );
 }
 
@@ -154,7 +157,7 @@ export const APPROVAL_OPTIONS = Symbol('options of approvals');
 
 /** Why an approver was refused; `forbidden` reveals nothing of existing cases. */
 export type ApprovalServiceRefusal = 'forbidden' | 'not_found' | 'own_request' | 'decided_before';
-export type Answered<T> =
+export type ApprovalServiceResult<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: ApprovalServiceRefusal };
 
 export interface Verdict {
@@ -193,21 +196,25 @@ export class ApprovalService {
   }
 
   /** @throws SharedStateUnavailable */
-  async list(viewer: Agent): Promise<Answered<readonly ApprovalView[]>> {
+  async list(viewer: Agent): Promise<ApprovalServiceResult<readonly ApprovalView[]>> {
     if (!this.admits(viewer)) return { ok: false, refusal: 'forbidden' };
     const pending = await this.store.pending(viewer.tenantId);
     return { ok: true, value: pending.map((one) => summaryOf(one, viewer)) };
   }
 
   /** @throws SharedStateUnavailable */
-  async show(id: string, viewer: Agent, signal: AbortSignal): Promise<Answered<DetailedApprovalView>> {
+  async show(
+    id: string,
+    viewer: Agent,
+    signal: AbortSignal,
+  ): Promise<ApprovalServiceResult<DetailedApprovalView>> {
     const found = await this.caseFor(id, viewer);
     if (!found.ok) return found;
     return { ok: true, value: await this.views.detailed(found.value, viewer, signal) };
   }
 
   /** @throws SharedStateUnavailable */
-  async decide(id: string, viewer: Agent, verdict: Verdict): Promise<Answered<ApprovalView>> {
+  async decide(id: string, viewer: Agent, verdict: Verdict): Promise<ApprovalServiceResult<ApprovalView>> {
     const found = await this.caseFor(id, viewer);
     if (!found.ok) return found;
     const { value: known } = found;
@@ -225,16 +232,16 @@ export class ApprovalService {
   }
 
   /** Whether agents of this definition may decide. */
-  isStaffedBy({ name }: Agent['shape']): boolean {
+  isStaffedBy({ name }: Agent['definition']): boolean {
     return this.options.approvers.includes(name);
   }
 
-  private admits({ shape, depth }: Agent): boolean {
-    return depth === 0 && this.isStaffedBy(shape);
+  private admits({ definition, depth }: Agent): boolean {
+    return depth === 0 && this.isStaffedBy(definition);
   }
 
   /** A case of another tenant counts as unknown. */
-  private async caseFor(id: string, viewer: Agent): Promise<Answered<ApprovalCase>> {
+  private async caseFor(id: string, viewer: Agent): Promise<ApprovalServiceResult<ApprovalCase>> {
     if (!this.admits(viewer)) return { ok: false, refusal: 'forbidden' };
     const known = await this.store.find(id);
     if (!known || known.requester.tenant !== viewer.tenantId) return { ok: false, refusal: 'not_found' };

@@ -4,7 +4,7 @@ import {
   type ClientAnswerTo,
   type AskOptions,
   type RequestContext,
-  type ClientAsks,
+  type ClientRequests,
   type ClientQuestion,
   compileAgentDefinition,
   type FormAnswer,
@@ -21,12 +21,12 @@ import {
   type SharedState,
   SharedStateUnavailable,
 } from '#state';
-import { type ApprovalDecision, type ApprovalRequest, Approver, ProtocolFault } from '#dispatcher';
+import { type ApprovalDecision, type ApprovalRequest, Approver, ProtocolError } from '#dispatcher';
 import { ApproversInTurn, ClientApprover, StoredApprover } from './approvers.js';
 import { RecordedApprover } from './recorded-approver.js';
 
 const agent = new Agent({
-  shape: compileAgentDefinition('writer', { permissions: 'write', tenantId: 'acme' }),
+  definition: compileAgentDefinition('writer', { permissions: 'write', tenantId: 'acme' }),
   identity: MASTER,
   principal: 'key:1',
 });
@@ -41,7 +41,7 @@ const tool = {
 };
 
 /** A client in the same process that answers with what a test gives it. */
-class ClientInProcess implements ClientAsks {
+class ClientInProcess implements ClientRequests {
   readonly asked: { key: string; question: ClientQuestion; options: AskOptions | undefined }[] = [];
   constructor(
     private readonly answer: FormAnswer | Error,
@@ -59,7 +59,7 @@ class ClientInProcess implements ClientAsks {
       : Promise.resolve(this.answer as ClientAnswerTo<Q>);
   }
 
-  within(): ClientAsks {
+  within(): ClientRequests {
     return this;
   }
 }
@@ -91,8 +91,8 @@ function requestOf(
 const yes: FormAnswer = { action: 'accept', content: { approve: true } };
 
 describe('the approver at the client', () => {
-  const review = (asks: ClientAsks | undefined, states?: readonly string[]) =>
-    new ClientApprover(300).review(requestOf(asks && { asks }, states));
+  const review = (clientRequests: ClientRequests | undefined, states?: readonly string[]) =>
+    new ClientApprover(300).review(requestOf(clientRequests && { clientRequests }, states));
 
   it('is asked with the tool, the tier and what would change, for a decision that is used once', async () => {
     const client = new ClientInProcess(yes);
@@ -158,8 +158,8 @@ describe('the approver at the client', () => {
   it('is a no when it cannot be told whether the decision was used, and lets other faults pass', async () => {
     const unavailable = await review(new ClientInProcess(new SharedStateUnavailable()));
     expect(unavailable).toMatchObject({ outcome: 'unavailable' });
-    await expect(review(new ClientInProcess(new ProtocolFault(-32021, 'x')))).rejects.toBeInstanceOf(
-      ProtocolFault,
+    await expect(review(new ClientInProcess(new ProtocolError(-32021, 'x')))).rejects.toBeInstanceOf(
+      ProtocolError,
     );
   });
 });
@@ -265,7 +265,7 @@ describe('approvers in turn', () => {
       }).review(requestOf());
     await review(no);
     await review({ ...ok, by: { principal: 'key:2', via: 'desk' } });
-    await expect(review(new ProtocolFault(-32021, 'missing'))).rejects.toThrow('missing');
+    await expect(review(new ProtocolError(-32021, 'missing'))).rejects.toThrow('missing');
     expect(events.map(([, payload]) => payload)).toMatchObject([
       {
         tool: 'update_object',

@@ -113,18 +113,18 @@ export class ClientApprover extends Approver {
   }
 
   async review(request: ApprovalRequest): Promise<ApprovalDecision> {
-    const { asks } = request.context;
-    if (!asks) return { outcome: 'unavailable', reason: REASONS.undeclared };
+    const { clientRequests } = request.context;
+    if (!clientRequests) return { outcome: 'unavailable', reason: REASONS.undeclared };
     const { shown, holdsFor } = await request.preview();
-    const by = await asks.granted?.recall(CLIENT_GRANT, holdsFor);
+    const by = await clientRequests.granted?.recall(CLIENT_GRANT, holdsFor);
     if (by !== undefined) return { outcome: 'approve', by: { principal: by, via: 'client' }, again: true };
     const question = approvalQuestion(request, shown);
     // In the stateless era the protocol answers for a capability that was not declared.
-    if (!asks.canAnswer(question) && !asks.postpone) {
+    if (!clientRequests.canAnswer(question) && !clientRequests.postpone) {
       return { outcome: 'unavailable', reason: REASONS.undeclared };
     }
     try {
-      const answer = await asks.ask(QUESTION, question, { once: { holdsFor } });
+      const answer = await clientRequests.ask(QUESTION, question, { once: { holdsFor } });
       if (answer.action === 'cancel') return this.denied(request, REASONS.cancelled);
       if (answer.action === 'decline') return this.denied(request, REASONS.rejected);
       if (answer.content['approve'] === false) return this.denied(request, REASONS.rejected);
@@ -134,7 +134,7 @@ export class ClientApprover extends Approver {
     // The answer may have taken minutes: the change must still be the one that was approved.
     const { holdsFor: now } = await request.preview();
     if (now !== holdsFor) return { outcome: 'deny', reason: REASONS.changed };
-    asks.granted?.keep(CLIENT_GRANT, holdsFor, request.context.agent.principal);
+    clientRequests.granted?.keep(CLIENT_GRANT, holdsFor, request.context.agent.principal);
     return { outcome: 'approve', by: byClient(request) };
   }
 
@@ -198,7 +198,7 @@ export class StoredApprover extends Approver {
   async review(request: ApprovalRequest): Promise<ApprovalDecision> {
     try {
       const preview = await request.preview();
-      const by = await request.context.asks?.granted?.recall(STORED_GRANT, preview.holdsFor);
+      const by = await request.context.clientRequests?.granted?.recall(STORED_GRANT, preview.holdsFor);
       if (by !== undefined) return { outcome: 'approve', by: { principal: by, via: 'desk' }, again: true };
       const { opened, isNew } = await this.dependencies.store.open(
         draftOf(request, preview),
@@ -206,7 +206,7 @@ export class StoredApprover extends Approver {
       );
       if (isNew) this.dependencies.announce(opened);
       const settled = opened.status === 'pending' ? await this.settled(opened, request) : opened;
-      if (settled === 'waiting') return request.context.asks?.postpone?.() ?? this.late();
+      if (settled === 'waiting') return request.context.clientRequests?.postpone?.() ?? this.late();
       if (settled === 'aborted') return { outcome: 'unavailable', reason: REASONS.aborted };
       if (settled === 'expired') return this.late();
       return await this.carriedOut(settled, request);
@@ -232,7 +232,7 @@ export class StoredApprover extends Approver {
     if (!(await this.dependencies.store.use(id))) return { outcome: 'deny', reason: REASONS.used };
     const { holdsFor: now } = await request.preview();
     if (now !== holdsFor) return { outcome: 'deny', reason: REASONS.changed };
-    request.context.asks?.granted?.keep(STORED_GRANT, holdsFor, decision.by);
+    request.context.clientRequests?.granted?.keep(STORED_GRANT, holdsFor, decision.by);
     return { outcome: 'approve', by };
   }
 
@@ -243,9 +243,9 @@ export class StoredApprover extends Approver {
   /** The decided case, or why the call stops waiting. */
   private settled(opened: ApprovalCase, { context }: ApprovalRequest): Promise<ApprovalCase | Waited> {
     const { store, bus } = this.dependencies;
-    const { signal, asks } = context;
+    const { signal, clientRequests } = context;
     const left = Math.max(0, opened.expiresAt - steadyClock());
-    const timeout = asks?.postpone ? Math.min(this.options.timeout ?? 20_000, left) : left;
+    const timeout = clientRequests?.postpone ? Math.min(this.options.timeout ?? 20_000, left) : left;
     const decided = bus.messages(DECIDED).pipe(filter(({ id }) => id === opened.id));
     const looks = merge(decided, interval(LOOK_AGAIN), timer(0)).pipe(
       switchMap(() => store.find(opened.id)),
@@ -262,7 +262,7 @@ export class StoredApprover extends Approver {
 
 function draftOf({ tool, args, context, effectivePermission }: ApprovalRequest, preview: ApprovalPreview) {
   const { agent, correlationId } = context;
-  const requester = { principal: agent.principal, agent: agent.shape.name, tenant: agent.tenantId };
+  const requester = { principal: agent.principal, agent: agent.definition.name, tenant: agent.tenantId };
   return {
     requester,
     tool: tool.name,

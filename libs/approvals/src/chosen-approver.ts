@@ -3,7 +3,7 @@ import { EventEmitter2 } from '@nestjs/event-emitter';
 import { Refused } from '#core';
 import { AuditSink } from '#audit';
 import { SharedState } from '#state';
-import { type ApprovalDecision, type ApprovalRequest, Approver, ProtocolFault } from '#dispatcher';
+import { type ApprovalDecision, type ApprovalRequest, Approver, ProtocolError } from '#dispatcher';
 import { APPROVAL_OPTIONS } from './approval-service.js';
 import { ApprovalWebhook, type ApprovalWebhookOptions } from './approval-webhook.js';
 import { ApproversInTurn, ClientApprover, StoredApprover } from './approvers.js';
@@ -89,7 +89,7 @@ class BoundApprover extends Approver {
       if (decision && OUTCOMES.includes(decision.outcome)) return decision;
       this.logger.error('the bound Approver answered with no decision');
     } catch (error) {
-      if (error instanceof ProtocolFault || error instanceof Refused) throw error;
+      if (error instanceof ProtocolError || error instanceof Refused) throw error;
       this.logger.error(`the bound Approver failed: ${String(error)}`);
     }
     return UNDECIDED;

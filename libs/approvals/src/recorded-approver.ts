@@ -1,6 +1,6 @@
 import type { EventEmitter2 } from '@nestjs/event-emitter';
 import type { AuditSink } from '#audit';
-import { type ApprovalDecision, type ApprovalRequest, Approver, ProtocolFault } from '#dispatcher';
+import { type ApprovalDecision, type ApprovalRequest, Approver, ProtocolError } from '#dispatcher';
 
 export interface ApprovalListeners {
   readonly events: Pick<EventEmitter2, 'emit'>;
@@ -28,7 +28,7 @@ export class RecordedApprover extends Approver {
       return decision;
     } catch (error) {
       // The protocol answers this error, and the call is denied. A question that is only now sent is no decision.
-      if (error instanceof ProtocolFault)
+      if (error instanceof ProtocolError)
         this.record(request, { outcome: 'unavailable', reason: error.message }, performance.now() - started);
       throw error;
     }
@@ -55,7 +55,7 @@ export class RecordedApprover extends Approver {
         ...entry,
         ...(decision.by && { approver: decision.by.principal, via: decision.by.via }),
         principal: agent.principal,
-        agent_name: agent.shape.name,
+        agent_name: agent.definition.name,
         ...(agent.tenantId !== null && { tenant_id: agent.tenantId }),
       }),
     );

@@ -164,35 +164,35 @@ export function auditedAgent(agent: Agent): AuditedAgent {
 
 /** Sets the members in the order in which sinks write them. */
 function describeAgent(record: Draft<AuditedAgent>, agent: Agent): void {
-  const { identity, shape, impersonationLabel, impersonatedUserId, parent, tenantId } = agent;
+  const { identity, definition, impersonationLabel, impersonatedUserId, parent, tenantId } = agent;
   const assumed = assumedName(identity);
   record.auth_type = authType(identity);
   record.using_master_key = agent.usesMasterKey;
   record.permissions = agent.permissions;
   record.agent_id = agent.agentId;
   record.agent_depth = agent.depth;
-  record.agent_name = shape.name;
+  record.agent_name = definition.name;
   record.principal = agent.principal;
   if (assumed !== null) record.identity = assumed;
   if (impersonationLabel !== null) record.impersonation_label = impersonationLabel;
   if (impersonatedUserId !== null) record.impersonated_user_id = impersonatedUserId;
   if (parent) record.parent_agent_id = parent.agentId;
   if (tenantId !== null) record.tenant_id = tenantId;
-  Object.assign(record, auditedLimits(shape));
+  Object.assign(record, auditedLimits(definition));
 }
 
-function auditedLimits(shape: AgentDefinition): AuditedLimits {
-  let limits = known.get(shape);
-  if (!limits) known.set(shape, (limits = Object.freeze(limitsOf(shape))));
+function auditedLimits(definition: AgentDefinition): AuditedLimits {
+  let limits = known.get(definition);
+  if (!limits) known.set(definition, (limits = Object.freeze(limitsOf(definition))));
   return limits;
 }
 
-function limitsOf(shape: AgentDefinition): AuditedLimits {
-  const filters = filteredFields(shape);
+function limitsOf(definition: AgentDefinition): AuditedLimits {
+  const filters = filteredFields(definition);
   return {
-    ...lists('classes', shape.classes),
-    ...lists('tools', shape.tools),
-    ...lists('methods', shape.methods),
+    ...lists('classes', definition.classes),
+    ...lists('tools', definition.tools),
+    ...lists('methods', definition.methods),
     ...(filters && { filters }),
   };
 }
@@ -205,9 +205,11 @@ function lists(option: string, { only, except }: NameFilter): Record<string, rea
 }
 
 /** The fields that an agent's row filters constrain, by class; null without filters. */
-export function filteredFields(shape: AgentDefinition): Readonly<Record<string, readonly string[]>> | null {
+export function filteredFields(
+  definition: AgentDefinition,
+): Readonly<Record<string, readonly string[]>> | null {
   const fields = new Map<string, Set<string>>();
-  for (let level: AgentDefinition | null = shape; level; level = level.outer) {
+  for (let level: AgentDefinition | null = definition; level; level = level.outer) {
     for (const [className, entry] of level.filters) {
       const names = fields.get(className) ?? new Set<string>();
       for (const name of typeof entry === 'function' ? [ASKED_PER_CALL] : Object.keys(entry)) names.add(name);

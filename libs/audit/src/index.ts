@@ -19,7 +19,7 @@ export {
 export { MAX_LOG_SIZE, type OperationEntry, OperationLog } from './operation-log.js';
 export { oneLine, terminalText, wellFormed } from './terminal-text.js';
 export { ArgumentDigest } from './chain/canonical-json.js';
-export { RecordSeal, type Sealed } from './chain/audit-chain.js';
+export { RecordSeal, type SealedRecord as Sealed } from './chain/audit-chain.js';
 export { AuditCollection, CollectionAuditTrail } from './delivery/audit-collection.js';
 export { type FsyncPolicy } from './delivery/record-files.js';
 export { SINK_STATES } from './delivery/record-delivery.js';

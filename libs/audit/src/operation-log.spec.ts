@@ -3,12 +3,12 @@ import { Agent, compileAgentDefinition, deriveAgent, refusals, sessionIdentity }
 import { auditedAgent, resultCost } from './call-record.js';
 import { OperationLog } from './operation-log.js';
 
-const shape = compileAgentDefinition('analyst', {
+const definition = compileAgentDefinition('analyst', {
   classes: { only: ['Post', 'Author'], except: ['User'] },
   tools: ['query_class'],
   filters: { Post: { b: 'secret', a: 1 }, default: { live: true } },
 });
-const agent = new Agent({ shape, principal: 'p' });
+const agent = new Agent({ definition, principal: 'p' });
 
 describe('the operation log', () => {
   it('keeps the latest calls, oldest first, and never more than its size', () => {
@@ -28,7 +28,7 @@ describe('the operation log', () => {
 
   it('lets the calls of whoever has most of it give way, whoever calls', () => {
     const log = new OperationLog(10);
-    const quiet = new Agent({ shape, principal: 'q' });
+    const quiet = new Agent({ definition, principal: 'q' });
     for (let call = 0; call < 4; call += 1) log.record({ tool: `quiet ${call}`, args: {}, agent: quiet });
     for (let call = 0; call < 100; call += 1) log.record({ tool: `busy ${call}`, args: {}, agent });
     const tools = log.all().map(({ tool }) => tool);
@@ -89,7 +89,7 @@ describe('the operation log', () => {
     const log = new OperationLog();
     const identities = [{ kind: 'aclUser', userId: 'ada' } as const, sessionIdentity('r:token')];
     for (const identity of identities)
-      log.record({ tool: 'x', args: {}, agent: new Agent({ shape, identity, principal: 'user:ada' }) });
+      log.record({ tool: 'x', args: {}, agent: new Agent({ definition, identity, principal: 'user:ada' }) });
     expect(log.all()).toMatchObject([{ identity: 'ada' }, { identity: 'user:ada' }]);
     expect(JSON.stringify(log.all())).not.toContain('r:token');
   });

@@ -21,7 +21,7 @@ describe('an API key', () => {
     ['a bearer token', { authorization: 'Bearer s3cret-key' }],
     ['a bearer token in any case', { authorization: 'bearer s3cret-key' }],
   ])('is accepted as %s', (_, headers) => {
-    expect(key.recognise(from(headers))?.shape).toBe(analyst);
+    expect(key.recognise(from(headers))?.definition).toBe(analyst);
   });
 
   it.each([
@@ -51,7 +51,7 @@ describe('an API key', () => {
 
 describe('anonymous access', () => {
   it.each(['127.0.0.1', '127.8.9.1', '::1', '::ffff:127.0.0.1'])('is for loopback peers: %s', (address) => {
-    expect(anonymous.recognise(from({}, address))?.shape).toBe(guest);
+    expect(anonymous.recognise(from({}, address))?.definition).toBe(guest);
   });
 
   it.each(['10.0.0.1', '192.168.1.2', '::ffff:10.0.0.1', '127.0.0.1.example.com', ''])(
@@ -73,9 +73,9 @@ describe('the rules together', () => {
   it('let the first that recognises a credential decide', async () => {
     const both = new RuleAuthenticator([key, anonymous]);
     await expect(both.authenticate(from({ 'x-mcp-api-key': 's3cret-key' }))).resolves.toMatchObject({
-      shape: analyst,
+      definition: analyst,
     });
-    await expect(both.authenticate(from({}))).resolves.toMatchObject({ shape: guest });
+    await expect(both.authenticate(from({}))).resolves.toMatchObject({ definition: guest });
   });
 
   it('refuse a wrong credential instead of treating it as none', async () => {
@@ -102,7 +102,7 @@ describe('a Parse session', () => {
 
   it('is the identity of the agent, and its user the principal', async () => {
     const agent = await session.recognise(from({ 'x-parse-session-token': 'r:s3cret-ada' }));
-    expect(agent).toMatchObject({ shape: guest, principal: 'user:ada' });
+    expect(agent).toMatchObject({ definition: guest, principal: 'user:ada' });
     expect(agent?.identity).toMatchObject({ kind: 'sessionToken', token: 'r:s3cret-ada' });
     expect(agent?.usesMasterKey).toBe(false);
   });
@@ -126,7 +126,7 @@ describe('a Parse session', () => {
   it('gives a caller that another rule admits its own rights', async () => {
     const headers = { 'x-mcp-api-key': 's3cret-key', 'x-parse-session-token': 'r:bob' };
     const agent = await keyed.recognise(from(headers));
-    expect(agent).toMatchObject({ shape: analyst, principal: 'user:bob' });
+    expect(agent).toMatchObject({ definition: analyst, principal: 'user:bob' });
     expect(agent?.identity).toMatchObject({ kind: 'sessionToken', token: 'r:bob' });
   });
 

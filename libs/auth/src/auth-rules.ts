@@ -29,7 +29,7 @@ export class ApiKeyRule extends AuthRule {
 
   constructor(
     key: string,
-    private readonly shape: AgentDefinition,
+    private readonly definition: AgentDefinition,
     private readonly identity: Identity,
   ) {
     super();
@@ -41,7 +41,7 @@ export class ApiKeyRule extends AuthRule {
   recognise(credentials: Credentials): Agent | null {
     const key = presentedKey(credentials);
     if (key === undefined || !timingSafeEqual(digest(key), this.expected)) return null;
-    return new Agent({ shape: this.shape, identity: this.identity, principal: this.principal });
+    return new Agent({ definition: this.definition, identity: this.identity, principal: this.principal });
   }
 }
 
@@ -58,7 +58,7 @@ export class HashedKeyRule extends AuthRule {
   /** @throws TypeError when the text is not a key hash */
   constructor(
     hash: string,
-    private readonly shape: AgentDefinition,
+    private readonly definition: AgentDefinition,
     private readonly identity: Identity,
   ) {
     super();
@@ -74,7 +74,7 @@ export class HashedKeyRule extends AuthRule {
   async recognise(credentials: Credentials, recognisedElsewhere = false): Promise<Agent | null> {
     const key = this.keyOf(credentials);
     if (key === undefined || !(await this.matches(key, credentials, recognisedElsewhere))) return null;
-    return new Agent({ shape: this.shape, identity: this.identity, principal: this.principal });
+    return new Agent({ definition: this.definition, identity: this.identity, principal: this.principal });
   }
 
   override isSettled(credentials: Credentials): boolean {
@@ -108,7 +108,7 @@ export class HashedKeyRule extends AuthRule {
 export class AnonymousRule extends AuthRule {
   /** @param otherCredentials additional header names that other rules treat as credentials */
   constructor(
-    private readonly shape: AgentDefinition,
+    private readonly definition: AgentDefinition,
     private readonly identity: Identity,
     private readonly otherCredentials: readonly string[] = [],
   ) {
@@ -118,9 +118,9 @@ export class AnonymousRule extends AuthRule {
   recognise(credentials: Credentials): Agent | null {
     if (presentsCredential(credentials, this.otherCredentials) || !isDirectLoopback(credentials)) return null;
     return new Agent({
-      shape: this.shape,
+      definition: this.definition,
       identity: this.identity,
-      principal: `anonymous:${this.shape.name}`,
+      principal: `anonymous:${this.definition.name}`,
     });
   }
 
@@ -151,7 +151,7 @@ export class ClientCertificateRule extends AuthRule {
   /** @throws TypeError naming the proxy that is not an address */
   constructor(
     private readonly options: ClientCertificateOptions,
-    private readonly shape: AgentDefinition,
+    private readonly definition: AgentDefinition,
     private readonly identity: Identity,
   ) {
     super();
@@ -165,7 +165,11 @@ export class ClientCertificateRule extends AuthRule {
     if (subject === undefined || !this.subjects.has(subject)) return null;
     if (!this.proxies.has(credentials.remoteAddress)) return null;
     if (verified && headerOf(credentials, verified.header.toLowerCase()) !== verified.value) return null;
-    return new Agent({ shape: this.shape, identity: this.identity, principal: `certificate:${subject}` });
+    return new Agent({
+      definition: this.definition,
+      identity: this.identity,
+      principal: `certificate:${subject}`,
+    });
   }
 }
 
@@ -178,12 +182,12 @@ export abstract class SessionOwners {
 async function agentOf(
   token: string,
   owners: SessionOwners,
-  { shape, tenantId }: Pick<Agent, 'shape'> & Partial<Pick<Agent, 'tenantId'>>,
+  { definition, tenantId }: Pick<Agent, 'definition'> & Partial<Pick<Agent, 'tenantId'>>,
 ): Promise<Agent> {
   const userId = await owners.userOf(token);
   if (userId === null) throw new Unauthorized('invalid session token');
   return new Agent({
-    shape,
+    definition,
     identity: sessionIdentity(token),
     principal: `user:${userId}`,
     ...(tenantId !== undefined && { tenantId }),
@@ -193,7 +197,7 @@ async function agentOf(
 /** `X-Parse-Session-Token`: a signed-in user, who reads with that user's rights. */
 export class ParseSessionRule extends AuthRule {
   constructor(
-    private readonly shape: AgentDefinition,
+    private readonly definition: AgentDefinition,
     private readonly owners: SessionOwners,
   ) {
     super();
@@ -201,7 +205,7 @@ export class ParseSessionRule extends AuthRule {
 
   async recognise(credentials: Credentials): Promise<Agent | null> {
     const token = presentedSession(credentials);
-    return token === undefined ? null : agentOf(token, this.owners, { shape: this.shape });
+    return token === undefined ? null : agentOf(token, this.owners, { definition: this.definition });
   }
 
   override knows(credentials: Credentials): Promise<boolean> {
@@ -285,13 +289,13 @@ export class ImpersonatingRule extends AuthRule {
 /** The same caller, acting as the configured user. @throws Unauthorized when that user has no session */
 export async function actingAs(
   order: ImpersonationOrder,
-  { shape, principal, tenantId, claims, correlationId }: Agent,
+  { definition, principal, tenantId, claims, correlationId }: Agent,
   sessions: ImpersonatedSessions,
 ): Promise<Agent> {
   const token = await sessions.tokenFor(order);
   if (token === null) throw new Unauthorized('no active session of the impersonated user');
   return new Agent({
-    shape,
+    definition,
     principal,
     tenantId,
     claims,

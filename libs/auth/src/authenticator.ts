@@ -15,7 +15,7 @@ import type { BearerChallenge } from './oauth/resource-metadata.js';
 export interface StepUp {
   /** All required scopes, including those that the caller has. */
   readonly scopes: readonly string[];
-  readonly shape: Agent['shape'];
+  readonly definition: Agent['definition'];
 }
 
 /** Turns the credentials of a request into the agent that it runs as. Called at most once per request. */

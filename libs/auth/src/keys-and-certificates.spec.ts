@@ -6,37 +6,37 @@ import { newKey, parseKeyHash, slowHashOf } from './key-hash.js';
 import { TrustedNetworks } from './credentials.js';
 import { RuleAuthenticator } from './authenticator.js';
 
-const shape = compileAgentDefinition('reports');
+const definition = compileAgentDefinition('reports');
 const from = (headers: Record<string, string>, remoteAddress = '10.1.2.3') => ({ headers, remoteAddress });
 const withKey = (key: string) => from({ 'x-mcp-api-key': key });
 
 describe('a key of which only a hash is known', () => {
   it('is recognised, and no other', async () => {
     const { key, hash } = newKey();
-    const rule = new HashedKeyRule(hash, shape, MASTER);
-    expect((await rule.recognise(withKey(key)))?.shape).toBe(shape);
+    const rule = new HashedKeyRule(hash, definition, MASTER);
+    expect((await rule.recognise(withKey(key)))?.definition).toBe(definition);
     for (const other of [newKey().key, key.slice(1), `${key} `, hash, hash.slice('sha256:'.length), ''])
       expect(await rule.recognise(withKey(other))).toBeNull();
   });
 
   it('that a person chose is recognised as well, and no other', async () => {
-    const rule = new HashedKeyRule(await slowHashOf('correct-horse-battery'), shape, MASTER);
+    const rule = new HashedKeyRule(await slowHashOf('correct-horse-battery'), definition, MASTER);
     for (let again = 0; again < 2; again++) {
-      expect((await rule.recognise(withKey('correct-horse-battery')))?.shape).toBe(shape);
+      expect((await rule.recognise(withKey('correct-horse-battery')))?.definition).toBe(definition);
       expect(await rule.recognise(withKey('correct-horse-batterz'))).toBeNull();
     }
   });
 
   it('stays the same principal when it moves from clear to hash', async () => {
     const { key, hash } = newKey();
-    const clear = new ApiKeyRule(key, shape, MASTER).recognise(withKey(key));
-    const hashed = await new HashedKeyRule(hash, shape, MASTER).recognise(withKey(key));
+    const clear = new ApiKeyRule(key, definition, MASTER).recognise(withKey(key));
+    const hashed = await new HashedKeyRule(hash, definition, MASTER).recognise(withKey(key));
     expect(hashed?.principal).toBe(clear?.principal);
   });
 
   it('is not compared slowly with signed tokens, which are another rule’s business', async () => {
     const token = 'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2ln';
-    const rule = new HashedKeyRule(await slowHashOf(token), shape, MASTER);
+    const rule = new HashedKeyRule(await slowHashOf(token), definition, MASTER);
     expect(await rule.recognise(withKey(token))).toBeNull();
   });
 
@@ -67,7 +67,7 @@ const certificates = new ClientCertificateRule(
     trustedProxies: ['10.0.0.0/8', 'fd00::/8', '192.0.2.7'],
     subjects: [SUBJECT],
   },
-  shape,
+  definition,
   MASTER,
 );
 const certified = (subject: string, verify = 'SUCCESS') => ({
@@ -78,7 +78,7 @@ const certified = (subject: string, verify = 'SUCCESS') => ({
 describe('a certificate that a proxy verified', () => {
   it.each(['10.255.0.1', '::ffff:10.0.0.9', 'fd12::1', '192.0.2.7'])('is believed from %s', (peer) => {
     const agent = certificates.recognise(from(certified(SUBJECT), peer));
-    expect(agent).toMatchObject({ shape, principal: `certificate:${SUBJECT}` });
+    expect(agent).toMatchObject({ definition, principal: `certificate:${SUBJECT}` });
   });
 
   it.each(['11.0.0.1', '127.0.0.1', '::1', 'fe80::1', '192.0.2.8', '', 'unix', '10.0.0.1.example.com'])(
@@ -101,10 +101,10 @@ describe('a certificate that a proxy verified', () => {
   });
 
   it('from a stranger is a wrong credential, and not none', async () => {
-    const anonymous = new AnonymousRule(shape, MASTER, ['x-client-cert-subject']);
+    const anonymous = new AnonymousRule(definition, MASTER, ['x-client-cert-subject']);
     const rules = new RuleAuthenticator([certificates, anonymous]);
     await expect(rules.authenticate(from(certified(SUBJECT), '127.0.0.1'))).rejects.toThrow('Unauthorized');
-    await expect(rules.authenticate(from({}, '127.0.0.1'))).resolves.toMatchObject({ shape });
+    await expect(rules.authenticate(from({}, '127.0.0.1'))).resolves.toMatchObject({ definition });
   });
 
   it('never lets anybody in whose address is outside of the networks', () => {

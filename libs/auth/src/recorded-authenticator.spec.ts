@@ -4,7 +4,7 @@ import type { AuditEvent } from '#audit';
 import { Authenticator, DelegatingAuthenticator, RecordedAuthenticator } from './authenticator.js';
 import type { CredentialSource } from './credentials.js';
 
-const agent = new Agent({ shape: compileAgentDefinition('reader', {}), principal: 'p' });
+const agent = new Agent({ definition: compileAgentDefinition('reader', {}), principal: 'p' });
 
 class OneKey extends Authenticator {
   override readonly challenge = 'Bearer';

@@ -5,10 +5,10 @@ import { type AuthRule, RuleAuthenticator } from './authenticator.js';
 import { AuthenticationUnavailable } from './errors.js';
 import { newKey, SlowComparisons, slowHashOf } from './key-hash.js';
 
-const shapes = Object.fromEntries(
+const definitions = Object.fromEntries(
   ['slow', 'plain', 'digest', 'user'].map((name) => [name, compileAgentDefinition(name)]),
 );
-const shapeOf = (name: string) => shapes[name] as ReturnType<typeof compileAgentDefinition>;
+const definitionOf = (name: string) => definitions[name] as ReturnType<typeof compileAgentDefinition>;
 
 class OneUser extends SessionOwners {
   userOf(token: string) {
@@ -22,10 +22,10 @@ const withKey = (key: string) => from({ 'x-mcp-api-key': key });
 
 async function rulesOf(slowKey: string): Promise<AuthRule[]> {
   return [
-    new HashedKeyRule(await slowHashOf(slowKey), shapeOf('slow'), MASTER),
-    new ApiKeyRule('plain-key', shapeOf('plain'), MASTER),
-    new HashedKeyRule(generated.hash, shapeOf('digest'), MASTER),
-    new ParseSessionRule(shapeOf('user'), new OneUser()),
+    new HashedKeyRule(await slowHashOf(slowKey), definitionOf('slow'), MASTER),
+    new ApiKeyRule('plain-key', definitionOf('plain'), MASTER),
+    new HashedKeyRule(generated.hash, definitionOf('digest'), MASTER),
+    new ParseSessionRule(definitionOf('user'), new OneUser()),
   ];
 }
 
@@ -33,7 +33,7 @@ describe('the order of the rules', () => {
   it('decides who a caller is, also where the first rule that knows the key is the slow one', async () => {
     const rules = await rulesOf('plain-key');
     const named = async (key: string, order: readonly AuthRule[]) =>
-      (await new RuleAuthenticator(order).authenticate(withKey(key))).shape.name;
+      (await new RuleAuthenticator(order).authenticate(withKey(key))).definition.name;
     for (let again = 0; again < 2; again += 1) {
       expect(await named('plain-key', rules)).toBe('slow');
       expect(await named('plain-key', rules.toReversed())).toBe('plain');
@@ -52,7 +52,7 @@ describe('the order of the rules', () => {
       withKey(generated.key),
       from({ 'x-parse-session-token': 'r:ada' }),
     ])
-      found.push((await authenticator.authenticate(request)).shape.name);
+      found.push((await authenticator.authenticate(request)).definition.name);
     expect(found).toEqual(['plain', 'digest', 'user']);
     expect(await flood.at(-1)).toBeInstanceOf(AuthenticationUnavailable);
   }, 60_000);

@@ -20,13 +20,21 @@ export class ConfigError extends Error {
     /** The file, or what else was read. */
     readonly source: string,
     /** All of them. */
-    readonly faults: readonly ConfigIssue[],
+    readonly issues: readonly ConfigIssue[],
   ) {
     super(
       [
         `${source} cannot be used:`,
-        ...faults.map(({ path, message }) => `  ${path === '' ? '(file)' : path}: ${message}`),
+        ...issues.map(({ path, message }) => `  ${path === '' ? '(file)' : path}: ${message}`),
       ].join('\n'),
     );
+  }
+
+  /**
+   * The former name of `issues`.
+   * @deprecated Use `issues`.
+   */
+  get faults(): readonly ConfigIssue[] {
+    return this.issues;
   }
 }

@@ -20,7 +20,7 @@ function errorsOf(yaml: string, env: Record<string, string> = {}) {
   try {
     load(yaml, env);
   } catch (error) {
-    if (error instanceof ConfigError) return error.faults;
+    if (error instanceof ConfigError) return error.issues;
     throw error;
   }
   return [];

@@ -147,7 +147,7 @@ function errorsOf(config: unknown) {
     checkedConfig({ env: {}, cwd: folder, start: 'http', tools: new Set(['aggregate']) });
     return [];
   } catch (error) {
-    if (error instanceof ConfigError) return error.faults;
+    if (error instanceof ConfigError) return error.issues;
     throw error;
   }
 }

@@ -32,7 +32,7 @@ function errorsOf(work: () => unknown) {
   try {
     work();
   } catch (error) {
-    if (error instanceof ConfigError) return { faults: error.faults, message: error.message };
+    if (error instanceof ConfigError) return { issues: error.issues, message: error.message };
     throw error;
   }
   throw new Error('nothing was refused');
@@ -121,12 +121,12 @@ describe('${file:PATH} inside a value', () => {
   });
 
   it('tells every file that cannot be read, by path and place', () => {
-    const { faults } = errorsOf(() =>
+    const { issues } = errorsOf(() =>
       load(
         'server: { stateKey: "${file:/nowhere/a}" }\nauth: [{ apiKey: "${file:/nowhere/b}", agent: default }]',
       ),
     );
-    expect(faults).toEqual([
+    expect(issues).toEqual([
       { path: 'server.stateKey', message: '/nowhere/a cannot be read (ENOENT)' },
       { path: 'auth.0.apiKey', message: '/nowhere/b cannot be read (ENOENT)' },
     ]);
@@ -134,13 +134,13 @@ describe('${file:PATH} inside a value', () => {
 
   it('never stands in a fault of the option it was put into', () => {
     const path = secretFile(SECRET);
-    const { message, faults } = errorsOf(() =>
+    const { message, issues } = errorsOf(() =>
       load(
         `server: { stateKey: "\${file:${path}}", sessions: "\${file:${path}}" }\n` +
           `redis: { url: "\${file:${path}}" }\ndatabase: { uri: "\${file:${path}}" }\nparse: { masterKey: " \${file:${path}}" }`,
       ),
     );
-    expect(faults.map(({ path: at }) => at)).toEqual(
+    expect(issues.map(({ path: at }) => at)).toEqual(
       expect.arrayContaining([
         'server.stateKey',
         'server.sessions',
@@ -178,15 +178,15 @@ describe('NAME_FILE', () => {
     expect(load(anonymous, { MCP_API_KEY_FILE: secretFile(SECRET) }).auth).toEqual([
       { apiKey: SECRET, agent: 'default' },
     ]);
-    const { faults } = errorsOf(() => load(anonymous, { MCP_API_KEY_FILE: secretFile('\n') }));
-    expect(faults).toEqual([{ path: 'MCP_API_KEY_FILE', message: `${join(folder, 'secret')} is empty` }]);
+    const { issues } = errorsOf(() => load(anonymous, { MCP_API_KEY_FILE: secretFile('\n') }));
+    expect(issues).toEqual([{ path: 'MCP_API_KEY_FILE', message: `${join(folder, 'secret')} is empty` }]);
   });
 
   it('is refused beside the variable itself', () => {
-    const { faults, message } = errorsOf(() =>
+    const { issues, message } = errorsOf(() =>
       load('', { MCP_API_KEY: 'one-key', MCP_API_KEY_FILE: secretFile(SECRET) }),
     );
-    expect(faults.map(({ path }) => path)).toEqual(['MCP_API_KEY_FILE']);
+    expect(issues.map(({ path }) => path)).toEqual(['MCP_API_KEY_FILE']);
     expect(message).not.toMatch(/one-key|hunter2/);
   });
 

@@ -38,8 +38,8 @@ export function logSecurityWarnings(
     );
   }
   const writers = [...agents.values()]
-    .filter((shape) => shape.permissions !== 'readonly')
-    .map((shape) => shape.name);
+    .filter((definition) => definition.permissions !== 'readonly')
+    .map((definition) => definition.name);
   if (policy.switches.requireApprovalFor.length === 0) {
     warn(
       'writers',

@@ -2,7 +2,7 @@ import { byId, el, fill } from './dom.js';
 import { ask, tell } from './server.js';
 import { Shortcuts } from './shortcuts.js';
 import { type Operator, showSignIn } from './sign-in.js';
-import { onSignedOut, toldFault } from './told-fault.js';
+import { onSignedOut, shownError } from './shown-error.js';
 import type { View } from './view.js';
 import { approvalsView } from './views/approvals.js';
 import { auditView } from './views/audit.js';
@@ -58,7 +58,7 @@ function show(focus: boolean): void {
   }
   shortcuts.use(view.keys ?? {});
   main.className = `place-${view.name}`;
-  Promise.resolve(view.show(main, signal)).catch((error: unknown) => fill(main, toldFault(error, signal)));
+  Promise.resolve(view.show(main, signal)).catch((error: unknown) => fill(main, shownError(error, signal)));
   if (focus) main.querySelector<HTMLElement>('h1')?.focus();
 }
 
@@ -97,7 +97,7 @@ function signIn(why: string | null): void {
 async function leave(): Promise<void> {
   await tell('DELETE', 'session').then(
     () => signIn('You are signed out.'),
-    (error: unknown) => fill(main, toldFault(error) ?? ''),
+    (error: unknown) => fill(main, shownError(error) ?? ''),
   );
 }
 

@@ -53,7 +53,7 @@ describe('the gate of the console', () => {
     const { gate, carrying } = room();
     const { cookie } = await carrying('key-of-chief');
     expect((await gate.admit(asking({ 'x-mcp-api-key': 'key-of-chief' }))).session).toBeUndefined();
-    expect((await gate.admit(asking({ cookie }))).agent.shape.name).toBe('chief');
+    expect((await gate.admit(asking({ cookie }))).agent.definition.name).toBe('chief');
   });
 
   it('knows nobody without one, and tells who is no operator', async () => {

@@ -73,7 +73,7 @@ export class OperatorGate {
   async identify(request: IncomingMessage, credential: IncomingHttpHeaders): Promise<Agent> {
     const agent = await this.authenticated(request, credential);
     // Sub-agents cannot sign in.
-    if (agent.depth !== 0 || !this.rights.operators().includes(agent.shape.name))
+    if (agent.depth !== 0 || !this.rights.operators().includes(agent.definition.name))
       throw new NotServed(403, 'this agent is no operator');
     return agent;
   }
@@ -150,7 +150,7 @@ export class OperatorNotes {
         action,
         ...(target !== undefined && { target: target.slice(0, 200) }),
         principal: agent.principal,
-        agent_name: agent.shape.name,
+        agent_name: agent.definition.name,
         ...(agent.tenantId !== null && { tenant_id: agent.tenantId }),
       });
     } catch (error) {

@@ -92,13 +92,13 @@ export class SignIn {
     return { operator: this.shown(agent), cookie: setCookie(sealed, left, headers) };
   }
 
-  private shown({ shape, principal, tenantId }: Agent): object {
+  private shown({ definition, principal, tenantId }: Agent): object {
     return {
       signed_in: true,
-      agent: shape.name,
+      agent: definition.name,
       principal,
       tenant_id: tenantId,
-      approver: this.rights.approvers.includes(shape.name),
+      approver: this.rights.approvers.includes(definition.name),
     };
   }
 }

@@ -1,4 +1,4 @@
-import type { Rehearsal } from '#dispatcher';
+import type { SimulatedCall } from '#dispatcher';
 
 /** An agent whose calls can be simulated, and its tools. */
 interface SimulatedAgent {
@@ -44,5 +44,5 @@ export abstract class SimulationService {
   /** The agents and tools, sorted by name. */
   abstract catalogue(): Promise<SimulationCatalogue>;
   /** @returns `undefined` for an unknown agent. @throws SimulationsBusy */
-  abstract rehearse(order: SimulationRequest): Promise<Rehearsal | undefined>;
+  abstract simulate(order: SimulationRequest): Promise<SimulatedCall | undefined>;
 }

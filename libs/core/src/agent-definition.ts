@@ -168,10 +168,10 @@ function readRate({ rateLimiter, rateLimit, rateWindow }: AgentDefinitionOptions
  * The same definition with a rate limiter of `limiters`; an injected limiter stays. Called once, before agents are created
  * from it.
  */
-export function withRateLimiters(shape: AgentDefinition, limiters: RateLimiters): AgentDefinition {
-  const { rate, name } = shape;
+export function withRateLimiters(definition: AgentDefinition, limiters: RateLimiters): AgentDefinition {
+  const { rate, name } = definition;
   return Object.freeze({
-    ...shape,
+    ...definition,
     limiters,
     ...(rate && { rateLimiter: limiters.limiter(`agent ${name}`, rate) }),
   });
@@ -217,9 +217,9 @@ export abstract class CurrentAgents {
   /** Emits after each new version of the configuration: agents are admitted under it from then on. */
   abstract readonly changes: Observable<unknown>;
   /** @returns `undefined` when no such agent is configured now */
-  abstract shapeOf(name: string): AgentDefinition | undefined;
+  abstract definitionOf(name: string): AgentDefinition | undefined;
   /** Whether this version of the configuration, or an earlier one, created the definition. */
-  abstract knows(shape: AgentDefinition): boolean;
+  abstract knows(definition: AgentDefinition): boolean;
   /** The agent as it would be admitted now, for work that outlives a call; null when it would not. */
   abstract asNow(agent: Agent): Agent | null;
 }

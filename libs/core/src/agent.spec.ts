@@ -22,16 +22,16 @@ describe('tiers', () => {
   });
 });
 
-describe('an agent shape', () => {
+describe('an agent definition', () => {
   it('is readonly, unfiltered and without tenant when nothing is said', () => {
-    const shape = compileAgentDefinition('plain');
-    expect(shape).toMatchObject({
+    const definition = compileAgentDefinition('plain');
+    expect(definition).toMatchObject({
       permissions: 'readonly',
       tenantId: null,
       allowMutations: true,
       clientMode: false,
     });
-    expect(shape.tools.permits('anything')).toBe(true);
+    expect(definition.tools.permits('anything')).toBe(true);
   });
 
   it('takes permission for permissions, and never both', () => {
@@ -108,23 +108,23 @@ describe('a name filter', () => {
 });
 
 describe('an agent', () => {
-  const shape = compileAgentDefinition('x', { tenantId: 'acme' });
+  const definition = compileAgentDefinition('x', { tenantId: 'acme' });
 
   it('is frozen and has an id of its own', () => {
-    const one = new Agent({ shape, principal: 'p' });
+    const one = new Agent({ definition, principal: 'p' });
     expect(Object.isFrozen(one)).toBe(true);
-    expect(one.agentId).not.toBe(new Agent({ shape, principal: 'p' }).agentId);
+    expect(one.agentId).not.toBe(new Agent({ definition, principal: 'p' }).agentId);
   });
 
-  it('takes the tenant of its shape unless it has its own', () => {
-    expect(new Agent({ shape, principal: 'p' }).tenantId).toBe('acme');
-    expect(new Agent({ shape, principal: 'p', tenantId: 'other' }).tenantId).toBe('other');
+  it('takes the tenant of its definition unless it has its own', () => {
+    expect(new Agent({ definition, principal: 'p' }).tenantId).toBe('acme');
+    expect(new Agent({ definition, principal: 'p', tenantId: 'other' }).tenantId).toBe('other');
   });
 
   it('has true master posture only without client mode', () => {
-    expect(new Agent({ shape, principal: 'p' }).usesMasterKey).toBe(true);
+    expect(new Agent({ definition, principal: 'p' }).usesMasterKey).toBe(true);
     const client = compileAgentDefinition('c', { clientMode: true });
-    expect(new Agent({ shape: client, principal: 'p' }).usesMasterKey).toBe(false);
+    expect(new Agent({ definition: client, principal: 'p' }).usesMasterKey).toBe(false);
   });
 });
 

@@ -4,7 +4,7 @@ import { canonicalClassName } from './filters.js';
 
 export interface AgentOptions {
   /** Its definition in the configuration: name, permission level, filters and limits. */
-  readonly shape: AgentDefinition;
+  readonly definition: AgentDefinition;
   /** The identity whose rights its reads have. */
   readonly identity?: Identity;
   /** The caller's name, stable over requests: the key of limits, budgets and session ownership. */
@@ -19,7 +19,7 @@ export interface AgentOptions {
   readonly impersonationLabel?: string | null;
   /** The correlation id of the records of its calls, chosen by the application. Default: that of the request. */
   readonly correlationId?: string | null;
-  /** The agent that made it, whose definition `shape` narrows (see `deriveAgent`). */
+  /** The agent that made it, whose definition `definition` narrows (see `deriveAgent`). */
   readonly parent?: Agent;
 }
 
@@ -37,7 +37,7 @@ export class Agent {
   /** The agent that made it; null: it is no sub-agent. */
   readonly parent: Agent | null;
   /** Its definition in the configuration: name, permission level, filters and limits. */
-  readonly shape: AgentDefinition;
+  readonly definition: AgentDefinition;
   /** The identity whose rights its reads have. */
   readonly identity: Identity;
   /** The caller's name in limits and audit records. */
@@ -56,32 +56,43 @@ export class Agent {
 
   /** @internal Made by `Parley.agentFor` and `SubAgents`. @throws TypeError when a sub-agent's definition was not narrowed from its parent's */
   constructor(options: AgentOptions) {
-    this.shape = options.shape;
+    this.definition = options.definition;
     this.parent = options.parent ?? null;
-    if (this.shape.outer !== (this.parent?.shape ?? null))
-      throw new TypeError('the shape of a sub-agent is narrowed from that of its parent');
+    if (this.definition.outer !== (this.parent?.definition ?? null))
+      throw new TypeError('the definition of a sub-agent is narrowed from that of its parent');
     this.depth = this.parent ? this.parent.depth + 1 : 0;
     this.identity = options.identity ?? MASTER;
     this.principal = options.principal;
-    this.tenantId = options.tenantId ?? options.shape.tenantId;
+    this.tenantId = options.tenantId ?? options.definition.tenantId;
     this.claims = options.claims ?? this.parent?.claims ?? NO_CLAIMS;
     const inherits = this.parent !== null && this.parent.identity === this.identity;
     this.impersonatedUserId =
       options.impersonatedUserId ?? (inherits ? (this.parent?.impersonatedUserId ?? null) : null);
     this.impersonationLabel =
-      options.impersonationLabel ?? this.shape.impersonationLabel ?? this.parent?.impersonationLabel ?? null;
+      options.impersonationLabel ??
+      this.definition.impersonationLabel ??
+      this.parent?.impersonationLabel ??
+      null;
     this.correlationId = options.correlationId ?? this.parent?.correlationId ?? null;
     Object.freeze(this);
   }
 
   /** Its permission level. */
   get permissions() {
-    return this.shape.permissions;
+    return this.definition.permissions;
+  }
+
+  /**
+   * The former name of `definition`.
+   * @deprecated Use `definition`.
+   */
+  get shape(): AgentDefinition {
+    return this.definition;
   }
 
   /** Whether it reads with the master key: no session token, no ACL user or role, not client mode. */
   get usesMasterKey(): boolean {
-    return this.identity.kind === 'master' && !this.shape.clientMode;
+    return this.identity.kind === 'master' && !this.definition.clientMode;
   }
 }
 
@@ -89,8 +100,8 @@ export class Agent {
  * A key of the admitted caller: its principal, tenant and agent. Two tokens of one person with different tenants or agents
  * give two keys: one must not receive what is sent to the other, nor answer for it.
  */
-export function callerKey({ principal, tenantId, shape }: Agent): string {
-  return JSON.stringify([principal, tenantId, shape.name]);
+export function callerKey({ principal, tenantId, definition }: Agent): string {
+  return JSON.stringify([principal, tenantId, definition.name]);
 }
 
 /** The identity under which data is read. Exactly one per agent; never taken from tool arguments. */

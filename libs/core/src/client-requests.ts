@@ -72,7 +72,7 @@ export interface AskOptions {
 }
 
 /** Sends requests to the client of a running call, in every supported protocol version. */
-export interface ClientAsks {
+export interface ClientRequests {
   /** Whether the client declared the capability for the request. */
   canAnswer(question: ClientQuestion): boolean;
   /**
@@ -87,7 +87,7 @@ export interface ClientAsks {
     options?: AskOptions,
   ): Promise<ClientAnswerTo<Question>>;
   /** For nested calls: a decision of a nested call never counts for the outer one. */
-  within(): ClientAsks;
+  within(): ClientRequests;
   /**
    * Ends the run with "not yet, call again", when the protocol has such a response. Throws; handlers must not catch it.
    * Absent when a call can wait.
@@ -107,10 +107,10 @@ export interface EarlierApprovals {
   recall(key: string, holdsFor: string): Promise<string | undefined>;
 }
 
-/** The part of `ClientAsks` that tools and prompts receive. */
+/** The part of `ClientRequests` that tools and prompts receive. */
 export interface AskingCall {
   canAsk(question: ClientQuestion): boolean;
-  /** As `ClientAsks.ask`. The timeout of the tool is suspended until the client answers. */
+  /** As `ClientRequests.ask`. The timeout of the tool is suspended until the client answers. */
   ask<Question extends ClientQuestion>(key: string, question: Question): Promise<ClientAnswerTo<Question>>;
 }
 
@@ -127,14 +127,14 @@ export type Suspended = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** The client requests of a handler. Without `asks` every request is refused. */
 export function askingCall(
-  asks: ClientAsks | undefined,
+  clientRequests: ClientRequests | undefined,
   suspended: Suspended = (work) => work(),
 ): AskingCall {
   return {
-    canAsk: (question) => asks?.canAnswer(question) ?? false,
+    canAsk: (question) => clientRequests?.canAnswer(question) ?? false,
     ask: (key, question) => {
-      if (!asks) return Promise.reject(new Refused(clientCannotAnswer(question.kind)));
-      return suspended(() => asks.ask(key, question));
+      if (!clientRequests) return Promise.reject(new Refused(clientCannotAnswer(question.kind)));
+      return suspended(() => clientRequests.ask(key, question));
     },
   };
 }

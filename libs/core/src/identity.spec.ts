@@ -90,16 +90,16 @@ describe('a label', () => {
 });
 
 describe('who is impersonated', () => {
-  const shape = compileAgentDefinition('x', { impersonationLabel: ' desk ' });
+  const definition = compileAgentDefinition('x', { impersonationLabel: ' desk ' });
   const acting = new Agent({
-    shape,
+    definition,
     principal: 'p',
     identity: sessionIdentity('t'),
     impersonatedUserId: 'u1',
   });
 
   it('is nobody unless it was said', () => {
-    const plain = new Agent({ shape: compileAgentDefinition('x'), principal: 'p', identity: MASTER });
+    const plain = new Agent({ definition: compileAgentDefinition('x'), principal: 'p', identity: MASTER });
     expect([plain.impersonatedUserId, plain.impersonationLabel]).toEqual([null, null]);
   });
 

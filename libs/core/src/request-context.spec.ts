@@ -3,7 +3,7 @@ import { Agent } from './agent.js';
 import { compileAgentDefinition } from './agent-definition.js';
 import { derivedRequest, InternalRequest, isAborted, type RequestContext } from './request-context.js';
 
-const agent = new Agent({ shape: compileAgentDefinition('a', {}), principal: 'p' });
+const agent = new Agent({ definition: compileAgentDefinition('a', {}), principal: 'p' });
 
 describe('a derived request', () => {
   it('has the members of its request, and its own', () => {

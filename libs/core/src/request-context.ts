@@ -1,5 +1,5 @@
 import type { Agent } from './agent.js';
-import type { ClientAsks, ClientLink } from './client-requests.js';
+import type { ClientRequests, ClientLink } from './client-requests.js';
 
 /** `legacy`: revisions that open with `initialize`. `modern`: every request contains its own version and capabilities. */
 export type Era = 'legacy' | 'modern';
@@ -31,7 +31,7 @@ export interface RequestContext {
   /** Absent when neither traces nor metrics are collected. */
   readonly telemetry?: CallTelemetry | undefined;
   /** Requests to the client: elicitation, sampling, roots. Absent when none can be sent. */
-  readonly asks?: ClientAsks | undefined;
+  readonly clientRequests?: ClientRequests | undefined;
   /**
    * `offered`: the call may become a task that continues in the background. `running`: this is such a task, whose call
    * was counted and approved. Absent: neither (docs/guide/tasks.md).
@@ -81,7 +81,9 @@ export function whenAborted(context: RequestContext, listener: () => void): () =
 }
 
 /** What a derived request has of its own. */
-export type RequestChanges = Partial<Pick<RequestContext, 'agent' | 'asks' | 'background' | 'meter'>>;
+export type RequestChanges = Partial<
+  Pick<RequestContext, 'agent' | 'clientRequests' | 'background' | 'meter'>
+>;
 
 /** The same request with other members: its signal, and everything it reports, are those of the request itself. */
 export function derivedRequest(request: RequestContext, changes: RequestChanges): RequestContext {
@@ -99,7 +101,7 @@ class DerivedRequest implements RequestContext {
   readonly trace: CallTrace | undefined;
   readonly meter: DataMeter | undefined;
   readonly telemetry: CallTelemetry | undefined;
-  readonly asks: ClientAsks | undefined;
+  readonly clientRequests: ClientRequests | undefined;
   readonly background: RequestContext['background'];
   readonly approver: string | undefined;
   readonly sessionId: string | undefined;
@@ -122,7 +124,7 @@ class DerivedRequest implements RequestContext {
     this.trace = request.trace;
     this.meter = changes.meter ?? request.meter;
     this.telemetry = request.telemetry;
-    this.asks = changes.asks ?? request.asks;
+    this.clientRequests = changes.clientRequests ?? request.clientRequests;
     this.background = changes.background ?? request.background;
     this.approver = request.approver;
     this.sessionId = request.sessionId;

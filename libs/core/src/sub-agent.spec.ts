@@ -7,7 +7,7 @@ import { deriveAgent, SubAgentError, type SubAgentOptions } from './sub-agent.js
 
 const root = (options: AgentDefinitionOptions = {}, identity?: Identity) =>
   new Agent({
-    shape: compileAgentDefinition('root', options),
+    definition: compileAgentDefinition('root', options),
     principal: 'p',
     ...(identity && { identity }),
   });
@@ -64,24 +64,26 @@ describe('a sub-agent', () => {
   });
 
   it('is made by an agent and by nothing that looks like one', () => {
-    expect(() => deriveAgent(structuredClone({ shape: {}, identity: USER }) as Agent)).toThrow(
+    expect(() => deriveAgent(structuredClone({ definition: {}, identity: USER }) as Agent)).toThrow(
       'parent must be an agent',
     );
   });
 
-  it('cannot be made around the narrowing, with a shape of its own', () => {
+  it('cannot be made around the narrowing, with a definition of its own', () => {
     const parent = root({ tools: ['list_tools'] });
     const wide = compileAgentDefinition('wide', { permissions: 'admin' });
-    expect(() => new Agent({ shape: wide, principal: 'p', parent })).toThrow('narrowed');
-    expect(() => new Agent({ shape: deriveAgent(parent).shape, principal: 'p' })).toThrow('narrowed');
+    expect(() => new Agent({ definition: wide, principal: 'p', parent })).toThrow('narrowed');
+    expect(() => new Agent({ definition: deriveAgent(parent).definition, principal: 'p' })).toThrow(
+      'narrowed',
+    );
   });
 
   it('inherits identity, tenant, mutations and client mode when it is told nothing', () => {
     const parent = root({ tenantId: 'acme', allowMutations: false }, USER);
     expect(deriveAgent(parent)).toMatchObject({ identity: USER, tenantId: 'acme' });
-    expect(deriveAgent(parent).shape.allowMutations).toBe(false);
+    expect(deriveAgent(parent).definition.allowMutations).toBe(false);
     const client = root({ clientMode: true, allowMutations: true }, sessionIdentity('r:1'));
-    expect(deriveAgent(client).shape).toMatchObject({ clientMode: true, allowMutations: true });
+    expect(deriveAgent(client).definition).toMatchObject({ clientMode: true, allowMutations: true });
   });
 
   it('takes an empty session token for none, and an empty tenant too', () => {
@@ -95,7 +97,7 @@ describe('a sub-agent', () => {
   it('lets a bare method name and a qualified one meet in the qualified one', () => {
     const { methods } = deriveAgent(root({ methods: ['publish', 'User.ban'] }), {
       methods: ['Post.publish', '_User.ban', 'ban', 'Post.archive'],
-    }).shape;
+    }).definition;
     expect([...(methods.only ?? [])].sort()).toEqual(['Post.publish', '_User.ban']);
   });
 
@@ -116,12 +118,12 @@ describe('a sub-agent', () => {
 
   it('spends its parent’s calls, and its own budget within them', async () => {
     const parent = root({ rateLimit: 2 });
-    expect(deriveAgent(parent).shape.rateLimiter).toBe(parent.shape.rateLimiter);
+    expect(deriveAgent(parent).definition.rateLimiter).toBe(parent.definition.rateLimiter);
     const child = deriveAgent(parent, { rateLimit: 1 });
-    expect(await child.shape.rateLimiter.check('p')).toBeNull();
-    expect(await child.shape.rateLimiter.check('p')).toMatchObject({ limit: 1 });
-    expect(await parent.shape.rateLimiter.check('p')).toMatchObject({ limit: 2 });
-    expect(await deriveAgent(parent, { rateLimit: 100 }).shape.rateLimiter.check('p')).toMatchObject({
+    expect(await child.definition.rateLimiter.check('p')).toBeNull();
+    expect(await child.definition.rateLimiter.check('p')).toMatchObject({ limit: 1 });
+    expect(await parent.definition.rateLimiter.check('p')).toMatchObject({ limit: 2 });
+    expect(await deriveAgent(parent, { rateLimit: 100 }).definition.rateLimiter.check('p')).toMatchObject({
       limit: 2,
     });
   });
@@ -143,8 +145,8 @@ const options = fc.record(
   },
   { requiredKeys: [] },
 );
-const permitsMethod = ({ shape }: Agent, className: string, name: string) =>
-  shape.methods.permitsAny([name, `${className}.${name}`, `${className.replace(/^_/, '')}.${name}`]);
+const permitsMethod = ({ definition }: Agent, className: string, name: string) =>
+  definition.methods.permitsAny([name, `${className}.${name}`, `${className.replace(/^_/, '')}.${name}`]);
 
 describe('whatever parent and child are told', () => {
   it('the child never permits a tool, class, method, tier, tenant or mutation that the parent does not', () => {
@@ -162,14 +164,16 @@ describe('whatever parent and child are told', () => {
           }
           expect(tierCovers(parent.permissions, child.permissions)).toBe(true);
           for (const tool of ['query_class', 'aggregate', 'create_object', 'other'])
-            if (child.shape.tools.permits(tool)) expect(parent.shape.tools.permits(tool)).toBe(true);
+            if (child.definition.tools.permits(tool))
+              expect(parent.definition.tools.permits(tool)).toBe(true);
           for (const name of ['Post', 'Author', '_User', 'Song', 'Other'])
-            if (child.shape.classes.permits(name)) expect(parent.shape.classes.permits(name)).toBe(true);
+            if (child.definition.classes.permits(name))
+              expect(parent.definition.classes.permits(name)).toBe(true);
           for (const className of ['Post', 'Author', '_User'])
             for (const name of ['publish', 'ban', 'other'])
               if (permitsMethod(child, className, name))
                 expect(permitsMethod(parent, className, name)).toBe(true);
-          if (child.shape.allowMutations) expect(parent.shape.allowMutations).toBe(true);
+          if (child.definition.allowMutations) expect(parent.definition.allowMutations).toBe(true);
           if (parent.tenantId !== null && parent.tenantId !== '')
             expect(child.tenantId).toBe(parent.tenantId);
           parent = child;
@@ -185,7 +189,7 @@ describe('whatever parent and child are told', () => {
         filter(['a', 'b', 'c']),
         fc.constantFrom('a', 'b', 'c', 'd'),
         (outer, own, tool) => {
-          const both = deriveAgent(root({ tools: outer }), { tools: own }).shape.tools;
+          const both = deriveAgent(root({ tools: outer }), { tools: own }).definition.tools;
           const [one, other] = [outer, own].map((tools) => compileAgentDefinition('x', { tools }).tools);
           expect(both.permits(tool)).toBe(one?.permits(tool) === true && other?.permits(tool) === true);
         },
@@ -197,17 +201,17 @@ describe('whatever parent and child are told', () => {
 describe('the permission to count facets', () => {
   const rootOf = (masterAtlas?: boolean | null) =>
     new Agent({
-      shape: compileAgentDefinition('root', masterAtlas === undefined ? {} : { masterAtlas }),
+      definition: compileAgentDefinition('root', masterAtlas === undefined ? {} : { masterAtlas }),
       principal: 'p',
     });
 
   it('is off unless given, and a parent hands it down unless the child declines', () => {
-    expect(rootOf().shape.masterAtlas).toBe(false);
-    expect(rootOf(null).shape.masterAtlas).toBe(false);
-    expect(deriveAgent(rootOf(true)).shape.masterAtlas).toBe(true);
-    expect(deriveAgent(rootOf(true), { masterAtlas: null }).shape.masterAtlas).toBe(true);
-    expect(deriveAgent(rootOf(true), { masterAtlas: false }).shape.masterAtlas).toBe(false);
-    expect(deriveAgent(rootOf(false)).shape.masterAtlas).toBe(false);
+    expect(rootOf().definition.masterAtlas).toBe(false);
+    expect(rootOf(null).definition.masterAtlas).toBe(false);
+    expect(deriveAgent(rootOf(true)).definition.masterAtlas).toBe(true);
+    expect(deriveAgent(rootOf(true), { masterAtlas: null }).definition.masterAtlas).toBe(true);
+    expect(deriveAgent(rootOf(true), { masterAtlas: false }).definition.masterAtlas).toBe(false);
+    expect(deriveAgent(rootOf(false)).definition.masterAtlas).toBe(false);
   });
 
   it('is never gained by a sub-agent', () => {

@@ -27,7 +27,7 @@ export type SubAgentIdentity =
   'master' | { readonly user: string } | { readonly role: string } | { readonly session: string } | Identity;
 
 /** The rule of sub-agents that an option violates. */
-export type SubAgentFault =
+export type SubAgentRule =
   | 'parent'
   | 'recursion_limit'
   | 'permissions'
@@ -44,10 +44,18 @@ export class SubAgentError extends Error {
   override readonly name = 'SubAgentError';
   constructor(
     /** The violated rule. */
-    readonly fault: SubAgentFault,
+    readonly rule: SubAgentRule,
     message: string,
   ) {
     super(message);
+  }
+
+  /**
+   * The former name of `rule`.
+   * @deprecated Use `rule`.
+   */
+  get fault(): SubAgentRule {
+    return this.rule;
   }
 }
 
@@ -60,12 +68,18 @@ export class SubAgentError extends Error {
  */
 export function deriveAgent(parent: Agent, options: SubAgentOptions = {}): Agent {
   if (!(parent instanceof Agent)) throw new SubAgentError('parent', 'parent must be an agent');
-  const shape = narrowedDefinition(parent, options);
+  const definition = narrowedDefinition(parent, options);
   const identity = ownIdentity(options.identity) ?? parent.identity;
-  if (shape.clientMode && identity.kind !== 'sessionToken') {
+  if (definition.clientMode && identity.kind !== 'sessionToken') {
     throw new SubAgentError('identity', 'a sub-agent in client mode has no master key: it needs a session');
   }
-  return new Agent({ shape, identity, principal: parent.principal, tenantId: shape.tenantId, parent });
+  return new Agent({
+    definition,
+    identity,
+    principal: parent.principal,
+    tenantId: definition.tenantId,
+    parent,
+  });
 }
 
 /** @throws SubAgentError for an identity that is invalid or empty */
@@ -103,7 +117,7 @@ function identityOfKind(identity: Identity): Identity | undefined {
 }
 
 function narrowedDefinition(parent: Agent, options: SubAgentOptions): AgentDefinition {
-  const outer = parent.shape;
+  const outer = parent.definition;
   const recursionDepth = outer.recursionDepth - 1;
   if (recursionDepth < 0)
     throw new SubAgentError('recursion_limit', 'sub-agent recursion limit reached: this agent may make none');
@@ -132,8 +146,8 @@ function narrowedDefinition(parent: Agent, options: SubAgentOptions): AgentDefin
   });
 }
 
-function lineageOf(shape: AgentDefinition): string {
-  return shape.outer ? `${lineageOf(shape.outer)} > ${shape.name}` : shape.name;
+function lineageOf(definition: AgentDefinition): string {
+  return definition.outer ? `${lineageOf(definition.outer)} > ${definition.name}` : definition.name;
 }
 
 /** Its own limit counts under the names of both agents: creating the sub-agent again does not reset it. */

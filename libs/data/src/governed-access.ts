@@ -187,7 +187,7 @@ export interface NearestRequest extends VectorFilters {
 }
 
 /** A class that this agent may search by vector: its gates have passed. */
-export interface LikenessSearch {
+export interface SimilaritySearch {
   readonly className: string;
   /** Wire name of the vector. */
   readonly field: string;
@@ -215,7 +215,7 @@ export interface GovernedSearch {
   /** Counts per value or range. @throws Refused `atlas_facet_filter_unsafe` where a filter could not be carried into the counts */
   facets(className: unknown, request: FacetRequest): Promise<CountedFacets>;
   /** Search by meaning, once it is known that the class permits it. */
-  likeness(className: unknown): Promise<LikenessSearch>;
+  likeness(className: unknown): Promise<SimilaritySearch>;
 }
 
 /** A write as a tool would make it. */

@@ -32,7 +32,7 @@ export {
   type GovernedWrites,
   type JudgedWrite,
   type VectorFilters,
-  type LikenessSearch,
+  type SimilaritySearch,
   type NearestRequest,
   type ProposedWrite,
   type RowPage,
@@ -63,7 +63,7 @@ export {
 export { DatabaseTurns } from './metering/metered-stores.js';
 export {
   CachedPrincipalDirectory,
-  ForgettingWriter,
+  InvalidatingWriter,
   MAX_ROLE_DEPTH,
   PrincipalDirectory,
   type SessionOwner,

@@ -10,7 +10,12 @@ export { MetadataAudit, type AuditedMetadata } from './agents/metadata-audit.js'
 export { SubAgents } from './agents/sub-agents.js';
 export * from './protocol.js';
 export type { WireRequest } from './client-requests/question-wire.js';
-export { type AskedSoFar, processSecret, SealedText, StateKeys } from './client-requests/request-state.js';
+export {
+  type RequestStateContent as AskedSoFar,
+  processSecret,
+  SealedText,
+  StateKeys,
+} from './client-requests/request-state.js';
 export * from './dispatcher.module.js';
 export * from './methods/call-tool.js';
 export * from './kernel.js';
@@ -71,4 +76,4 @@ export {
   surfaceChanges,
   widens,
 } from './simulation/policy-surface.js';
-export { type Rehearsal, Simulator, simulatedAgent, SimulatedApprover } from './simulation/simulation.js';
+export { type SimulatedCall, Simulator, simulatedAgent, SimulatedApprover } from './simulation/simulation.js';

@@ -28,7 +28,7 @@ import {
   WrittenResult,
   invalidParams,
   methodNotFound,
-  ProtocolFault,
+  ProtocolError,
   RPC,
   LOG_LEVEL_KEY,
 } from './protocol.js';
@@ -82,7 +82,7 @@ export class Kernel {
     if (typeof method !== 'string') throw methodNotFound(String(JSON.stringify(method)));
     if (method.startsWith(NOTIFICATION) && (era === 'legacy' || context.requestId === undefined)) {
       if (context.requestId === undefined || context.requestId === null) return ACCEPTED;
-      throw new ProtocolFault(
+      throw new ProtocolError(
         RPC.invalidRequest,
         'Invalid Request: notifications must not carry an id',
         undefined,
@@ -113,7 +113,7 @@ export class Kernel {
   }
 
   private failure(error: unknown, era: Era): KernelFailure {
-    if (error instanceof ProtocolFault) {
+    if (error instanceof ProtocolError) {
       const { code, message, data, status } = error;
       return {
         error: { code, message, ...(data !== undefined && { data }) },

@@ -52,9 +52,9 @@ export const RPC = {
  * A protocol error: it becomes a JSON-RPC error. The client receives the message.
  * `status` is the HTTP status in the stateless era; the legacy era answers 200.
  */
-export class ProtocolFault extends IntrinsicException {
-  /** The same across two copies of the package. */
-  override readonly name = 'ProtocolFault';
+export class ProtocolError extends IntrinsicException {
+  /** The same across two copies of the package and in audit records, where it is `error_class`. */
+  override readonly name = 'ProtocolError';
   constructor(
     /** JSON-RPC error code. */
     readonly code: number,
@@ -68,17 +68,17 @@ export class ProtocolFault extends IntrinsicException {
   }
 }
 
-export function invalidParams(message = 'Invalid params', data?: unknown): ProtocolFault {
-  return new ProtocolFault(RPC.invalidParams, message, data);
+export function invalidParams(message = 'Invalid params', data?: unknown): ProtocolError {
+  return new ProtocolError(RPC.invalidParams, message, data);
 }
 
-export function methodNotFound(method: string): ProtocolFault {
-  return new ProtocolFault(RPC.methodNotFound, `Method not found: ${method}`, undefined, 404);
+export function methodNotFound(method: string): ProtocolError {
+  return new ProtocolError(RPC.methodNotFound, `Method not found: ${method}`, undefined, 404);
 }
 
 /** A request header that must mirror the body and does not. */
-export function headerMismatch(header: string): ProtocolFault {
-  return new ProtocolFault(
+export function headerMismatch(header: string): ProtocolError {
+  return new ProtocolError(
     RPC.headerMismatch,
     `Header mismatch: ${header} does not mirror the body`,
     undefined,
@@ -381,7 +381,7 @@ export function declaresTasks(capabilities: JsonObject, { era }: Dialect): boole
   return era === 'modern' && isJsonObject(member(member(capabilities, 'extensions'), TASKS_EXTENSION));
 }
 
-export function tasksNotDeclared(): ProtocolFault {
+export function tasksNotDeclared(): ProtocolError {
   const data = { requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } } };
-  return new ProtocolFault(RPC.missingCapability, 'Missing required client capability', data, 400);
+  return new ProtocolError(RPC.missingCapability, 'Missing required client capability', data, 400);
 }

@@ -34,8 +34,8 @@ export async function checkFilterNames(
  * The same check for limits from code, with the classes that the database returned last.
  * @throws AgentOptionsError listing every strict one at once
  */
-export function assertNamesOf(shape: AgentDefinition, context: INestApplicationContext): void {
-  const unknown = context.get(FilterNames).unknownNow(shape, context.get(ConfigVersions).current.policy);
+export function assertNamesOf(definition: AgentDefinition, context: INestApplicationContext): void {
+  const unknown = context.get(FilterNames).unknownNow(definition, context.get(ConfigVersions).current.policy);
   const at = ({ path, message }: { path: string; message: string }): ConfigIssue => ({
     path: `agent.${path}`,
     message,

@@ -78,8 +78,8 @@ function changesTools({ before, now }: VersionChange, tools: PermittedTools): bo
 }
 
 /** The tools of the agent with that name; empty when it does not exist. */
-function shownTo(shape: AgentDefinition | undefined, tools: PermittedTools): string {
-  if (!shape) return '';
-  const agent = new Agent({ shape, principal: 'nobody' });
+function shownTo(definition: AgentDefinition | undefined, tools: PermittedTools): string {
+  if (!definition) return '';
+  const agent = new Agent({ definition, principal: 'nobody' });
   return JSON.stringify(tools.list({ agent }).map(({ name }) => name));
 }

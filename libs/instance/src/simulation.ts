@@ -27,7 +27,7 @@ import {
   RecordingStore,
   RecordingWriter,
   RecordsSource,
-  type Rehearsal,
+  type SimulatedCall,
   Simulator,
   simulatedAgent,
   SimulatedApprover,
@@ -103,7 +103,7 @@ const ANYTHING: SchemaReader = { jsonSchema: {}, compile: () => (value) => ({ ok
 /** The composed service with only schema and roles behind it. */
 export interface SimulatedInstance {
   /** @internal */
-  readonly rehearser: Simulator;
+  readonly simulator: Simulator;
   /** @internal */
   readonly runner: ToolRunner;
   /** @internal */
@@ -115,7 +115,12 @@ export interface SimulatedInstance {
    * no tool code runs.
    * @param agent one of `agents`, or any other
    */
-  rehearse(agent: Agent, tool: string, args: object): Promise<Rehearsal>;
+  simulate(agent: Agent, tool: string, args: object): Promise<SimulatedCall>;
+  /**
+   * The former name of `simulate`.
+   * @deprecated Use `simulate`.
+   */
+  rehearse(agent: Agent, tool: string, args: object): Promise<SimulatedCall>;
   /** What an agent may do with these classes: one simulated call per tool and class. */
   surfaceOf(agent: Agent, classNames: readonly string[]): Promise<AgentSurface>;
   /** Closes it; later calls fail. */
@@ -193,14 +198,14 @@ export async function openSimulation(
     });
   const runner = app.get<ToolRunner>(ToolRunner);
   const parts = {
-    rehearser: new Simulator(runner, store, approver),
+    simulator: new Simulator(runner, store, approver),
     runner,
     records: app.get<RecordsSource>(RecordsSource),
   };
   const agents = new Map(
-    [...loaded.agents].map(([name, shape]): [string, Agent] => {
+    [...loaded.agents].map(([name, definition]): [string, Agent] => {
       const identity = simulatedIdentity(loaded.identities.get(name), user);
-      return [name, simulatedAgent(shape, identity && { identity })];
+      return [name, simulatedAgent(definition, identity && { identity })];
     }),
   );
   const own = new Set(agents.values());
@@ -208,11 +213,14 @@ export async function openSimulation(
   const simulatedAs = (agent: Agent) =>
     own.has(agent)
       ? agent
-      : simulatedAgent(agent.shape, { identity: agent.identity, tenantId: agent.tenantId });
+      : simulatedAgent(agent.definition, { identity: agent.identity, tenantId: agent.tenantId });
+  const simulate: SimulatedInstance['simulate'] = (agent, tool, args) =>
+    parts.simulator.simulate(simulatedAs(agent), tool, args);
   return {
     ...parts,
     agents,
-    rehearse: (agent, tool, args) => parts.rehearser.rehearse(simulatedAs(agent), tool, args),
+    simulate,
+    rehearse: simulate,
     surfaceOf: (agent, classNames) => surfaceOf(parts, simulatedAs(agent), classNames),
     close: () => instance.close(),
   };

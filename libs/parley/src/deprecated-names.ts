@@ -1,5 +1,6 @@
 import type { ConfigIssue } from '#config';
-import type { AgentDefinitionOptions, RequestContext } from '#core';
+import type { AgentDefinitionOptions, RequestContext, SubAgentRule } from '#core';
+import { ProtocolError, type SimulatedCall } from '#dispatcher';
 import type { SimulatedInstance } from '#instance';
 
 /**
@@ -31,3 +32,27 @@ export type CallContext = RequestContext;
  * @deprecated Use `RequestContext`.
  */
 export type DispatchContext = RequestContext;
+
+/**
+ * The former name of `ProtocolError`.
+ * @deprecated Use `ProtocolError`.
+ */
+export const ProtocolFault = ProtocolError;
+
+/**
+ * The former name of `ProtocolError`.
+ * @deprecated Use `ProtocolError`.
+ */
+export type ProtocolFault = ProtocolError;
+
+/**
+ * The former name of `SimulatedCall`.
+ * @deprecated Use `SimulatedCall`.
+ */
+export type Rehearsal = SimulatedCall;
+
+/**
+ * The former name of `SubAgentRule`.
+ * @deprecated Use `SubAgentRule`.
+ */
+export type SubAgentFault = SubAgentRule;

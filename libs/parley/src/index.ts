@@ -24,7 +24,7 @@ export {
   type RequestContext,
   SlidingRateLimiter,
   SubAgentError,
-  type SubAgentFault,
+  type SubAgentRule,
   type SubAgentIdentity,
   type SubAgentOptions,
   type Tier,
@@ -89,12 +89,12 @@ export {
   PromptMethod as Prompt,
   type PromptOptions,
   PromptRegistry,
-  ProtocolFault,
-  type Rehearsal,
+  ProtocolError,
   type ResourceCall,
   type ResourceProvider,
   ResourceRegistry,
   type ResourceTemplate,
+  type SimulatedCall,
   SubAgents,
   ToolCallbacks,
   type ToolCallError,
@@ -197,10 +197,13 @@ export type {
 export { AGENT_FACTORY } from './module/overridable-providers.js';
 export type { StandaloneListener, StandaloneOptions } from './module/standalone-listener.js';
 export { refusals } from './tool-refusals.js';
-export type {
-  AgentShapeOptions,
-  CallContext,
-  ConfigFault,
-  DispatchContext,
-  RehearsalRoom,
+export {
+  type AgentShapeOptions,
+  type CallContext,
+  type ConfigFault,
+  type DispatchContext,
+  ProtocolFault,
+  type Rehearsal,
+  type RehearsalRoom,
+  type SubAgentFault,
 } from './deprecated-names.js';

@@ -55,7 +55,7 @@ describe('the notifications of a running call', () => {
 });
 
 function requestWith(stream: Pick<ResponseStream, 'send'> | null): EdgeRequest {
-  const agent = new Agent({ shape: compileAgentDefinition('a', {}), principal: 'p' });
+  const agent = new Agent({ definition: compileAgentDefinition('a', {}), principal: 'p' });
   const message = { method: 'tools/call', params: TOKEN, id: 1 } as unknown as Message;
   const options = { wire: {} as Wire, message, label: undefined, protocol: NOVEMBER, session: undefined };
   const request = new EdgeRequest(agent, options);

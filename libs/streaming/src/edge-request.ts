@@ -19,7 +19,7 @@ import {
 import { type JsonObject, type KernelReply, LOG_LEVEL_KEY, member, RPC, StreamedResult } from '#dispatcher';
 import type { MessageEnding, ReceivedMessage } from '#telemetry';
 import type { CheckedMessage, Message, ProtocolSession } from './message.js';
-import type { ClientRequests } from './sessions/client-requests.js';
+import type { PendingClientRequests } from './sessions/client-requests.js';
 import type { ListeningStreams } from './sessions/listening-streams.js';
 import { notification, progressTokenOf, type ResponseStream } from './sse/event-stream.js';
 
@@ -28,7 +28,7 @@ export interface EdgeRequestOptions {
   /** The ways to the client besides the answer. */
   readonly wire: {
     readonly listening: Pick<ListeningStreams, 'deliver'>;
-    readonly clientRequests: Pick<ClientRequests, 'ask'>;
+    readonly clientRequests: Pick<PendingClientRequests, 'ask'>;
   };
   readonly message: Message;
   /** The session it came in, or a mere label that names none. */

@@ -3,7 +3,7 @@ import { SessionStreams, SharedState } from '#state';
 import { ListChanges } from '#dispatcher';
 import { EdgeDependencies, EdgeSettings, type McpEdgeOptions } from './http/edge-dependencies.js';
 import { McpEdge } from './http/mcp-edge.js';
-import { ClientRequests } from './sessions/client-requests.js';
+import { PendingClientRequests } from './sessions/client-requests.js';
 import { ListeningStreams, ReplicatedListChanges } from './sessions/listening-streams.js';
 import { ReplicaSignals } from './sessions/replica-signals.js';
 import { Wire } from './sessions/wire.js';
@@ -44,7 +44,7 @@ export class WireModule {
         { provide: ServedAt, useValue: new ServedAt(path) },
         ReplicaSignals,
         ListeningStreams,
-        ClientRequests,
+        PendingClientRequests,
         ReplicatedListChanges,
         Resumption,
         Wire,

@@ -1,6 +1,6 @@
 import { Observable, type Subscriber } from 'rxjs';
 import { type Agent, Refused, Unauthorized } from '#core';
-import { type ListenEvent, ProtocolFault } from '#dispatcher';
+import { type ListenEvent, ProtocolError } from '#dispatcher';
 import type { WatchHandle } from './watcher.js';
 import type { WatchService } from './watching.js';
 
@@ -71,5 +71,5 @@ class Listening {
 /** Resources that the agent may not watch, or that cannot be watched, are left out without a reason. */
 function isDenial(error: unknown): boolean {
   if (error instanceof Refused) return !PASSING.has(error.refusal.code);
-  return error instanceof ProtocolFault || error instanceof Unauthorized;
+  return error instanceof ProtocolError || error instanceof Unauthorized;
 }

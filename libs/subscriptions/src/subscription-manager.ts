@@ -7,7 +7,7 @@ import {
   faultLine,
   invalidParams,
   type ListenEvent,
-  ProtocolFault,
+  ProtocolError,
   ResourceSubscriptions,
   type WarningLog,
 } from '#dispatcher';
@@ -112,7 +112,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
     this.service.close();
   }
 
-  /** @returns false when the session has subscribed to it already. @throws ProtocolFault when there is no room */
+  /** @returns false when the session has subscribed to it already. @throws ProtocolError when there is no room */
   private async enter(session: string, uri: string, owner: string): Promise<boolean> {
     const { maxPerSession, maxSessions, maxPerPrincipal } = this.limits;
     const share = { owner, maxSessions: maxPerPrincipal };
@@ -131,7 +131,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
     return entry === 'added';
   }
 
-  private full(): ProtocolFault {
+  private full(): ProtocolError {
     return invalidParams(
       `Global subscription session limit reached (${this.limits.maxSessions}). Try again later.`,
     );
@@ -201,7 +201,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
       await this.watchHere(session, uri);
       return 'watching';
     } catch (error) {
-      if (error instanceof ProtocolFault || error instanceof Unauthorized) return 'denied';
+      if (error instanceof ProtocolError || error instanceof Unauthorized) return 'denied';
       return error instanceof Refused &&
         error.refusal.code !== 'parse_error' &&
         error.refusal.code !== 'timeout'

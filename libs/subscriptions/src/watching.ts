@@ -74,7 +74,7 @@ const RESOURCE = /^parse:\/\/([A-Za-z_][A-Za-z0-9_]*)\/(schema|count|samples)$/;
 
 const OPERATIONS: Readonly<Record<string, WatchedOperation>> = { count: 'count', samples: 'find' };
 
-/** @throws ProtocolFault for anything but `parse://<Class>/count` and `parse://<Class>/samples` */
+/** @throws ProtocolError for anything but `parse://<Class>/count` and `parse://<Class>/samples` */
 function watchedRows(uri: string): WatchedRows {
   const match = RESOURCE.exec(uri);
   const [whole, className, kind] = match ?? [];
@@ -124,7 +124,7 @@ export class WatchService {
 
   /**
    * Whether the agent may watch the resource: checked as a read of it, before a watch is opened.
-   * @throws ProtocolFault for an address that is no such resource; Refused and Unauthorized as a read would
+   * @throws ProtocolError for an address that is no such resource; Refused and Unauthorized as a read would
    */
   async admit(uri: string, agent: Agent): Promise<WatchedResource> {
     const resource = this.resource(uri, agent);
@@ -139,7 +139,7 @@ export class WatchService {
   }
 
   /**
-   * The resource of an address for the agent, before its rights are checked. @throws ProtocolFault for an address that is no
+   * The resource of an address for the agent, before its rights are checked. @throws ProtocolError for an address that is no
    * such resource
    */
   resource(uri: string, agent: Agent): WatchedResource {

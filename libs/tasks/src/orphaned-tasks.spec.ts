@@ -13,8 +13,8 @@ import { AgentReferences, TaskRecords } from './task-records.js';
 import { TaskWorker } from './task-worker.js';
 
 const SETTINGS = { lifetime: 60_000, pollInterval: 1_000, heartbeat: 60_000, maxPerPrincipal: 10 };
-const shape = compileAgentDefinition('analyst');
-const agent = new Agent({ shape, principal: 'ada', tenantId: 'acme' });
+const definition = compileAgentDefinition('analyst');
+const agent = new Agent({ definition, principal: 'ada', tenantId: 'acme' });
 const OWNER: TaskOwner = { principal: 'ada', tenant: 'acme', agent: 'analyst' };
 
 class Recorded extends AuditSink {
@@ -51,7 +51,7 @@ describe('a task whose agent is no longer configured', () => {
   let queue: ProcessTaskQueue;
   let worker: TaskWorker;
   beforeEach(() => {
-    configured = new Map([['analyst', shape]]);
+    configured = new Map([['analyst', definition]]);
     audit = new Recorded();
     runner = new NothingRuns();
     queue = new ProcessTaskQueue();
@@ -59,7 +59,7 @@ describe('a task whose agent is no longer configured', () => {
     const records = new TaskRecords(state, SETTINGS);
     const key = randomBytes(32);
     const agents = new AgentReferences(
-      { shapeOf: (name) => configured.get(name), knows: (known) => known === shape },
+      { definitionOf: (name) => configured.get(name), knows: (known) => known === definition },
       { secrets: () => Promise.resolve([key]) },
     );
     const journal = new CallJournal(
@@ -121,7 +121,7 @@ describe('a task whose agent is no longer configured', () => {
   it('is not started by a worker that is closing', async () => {
     const { taskId } = await begin();
     worker.close();
-    await expect(worker.handle({ taskId, run: 1 })).rejects.toMatchObject({ name: 'HandedOver' });
+    await expect(worker.handle({ taskId, run: 1 })).rejects.toMatchObject({ name: 'TaskHandedOver' });
     expect(await tasks.find(taskId, OWNER)).toMatchObject({ status: 'working' });
   });
 });

@@ -7,8 +7,8 @@ export interface TaskJob {
 }
 
 /** Thrown by a handler that passes its run to another worker: this one is closing. */
-export class HandedOver extends Error {
-  override readonly name = 'HandedOver';
+export class TaskHandedOver extends Error {
+  override readonly name = 'TaskHandedOver';
   constructor() {
     super('the run is handed over to another worker');
   }

@@ -194,6 +194,7 @@ export class TaskOverview {
 }
 
 interface Reference {
+  /** Name of the agent definition. Stored under this key by every version. */
   readonly shape: string;
   readonly principal: string;
   readonly tenantId: string | number | null;
@@ -213,7 +214,7 @@ export class AgentReferences {
 
   /** @param configured an agent that no longer exists is not created again */
   constructor(
-    @Inject(CurrentAgents) private readonly configured: Pick<CurrentAgents, 'shapeOf' | 'knows'>,
+    @Inject(CurrentAgents) private readonly configured: Pick<CurrentAgents, 'definitionOf' | 'knows'>,
     keys: StateKeys,
   ) {
     this.sealed = new SealedText(keys, 'parley task agent');
@@ -221,10 +222,10 @@ export class AgentReferences {
 
   /** @returns `undefined` for a sub-agent, because no name identifies its limits */
   async write(agent: Agent, taskId: string): Promise<string | undefined> {
-    if (agent.parent || !this.configured.knows(agent.shape)) return undefined;
+    if (agent.parent || !this.configured.knows(agent.definition)) return undefined;
     const { impersonatedUserId, impersonationLabel } = agent;
     const reference: Reference = {
-      shape: agent.shape.name,
+      shape: agent.definition.name,
       impersonatedUserId,
       impersonationLabel,
       principal: agent.principal,
@@ -240,12 +241,12 @@ export class AgentReferences {
     const plain = await this.sealed.open(text, taskId);
     if (plain === undefined) return undefined;
     const { shape: name, identity, impersonatedUserId, ...known } = JSON.parse(plain) as Reference;
-    const shape = this.configured.shapeOf(name);
+    const definition = this.configured.definitionOf(name);
     const made = unnamed(identity);
-    if (!shape || !made) return undefined;
+    if (!definition || !made) return undefined;
     return new Agent({
       ...known,
-      shape,
+      definition,
       identity: made,
       ...(impersonatedUserId !== null && { impersonatedUserId }),
     });

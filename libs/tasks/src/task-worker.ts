@@ -4,7 +4,7 @@ import { refusals } from '#core';
 import { type MessageBus, type OneTimeStore, SharedState } from '#state';
 import { BackgroundCalls, type BackgroundOutcome, RPC, RUN_HANDED_OVER } from '#dispatcher';
 import { ToolRegistry } from '#tools';
-import { HandedOver, type TaskJob } from './task-queue.js';
+import { TaskHandedOver, type TaskJob } from './task-queue.js';
 import {
   AgentReferences,
   CANCELLED,
@@ -57,10 +57,10 @@ export class TaskWorker {
     return this.running.size;
   }
 
-  /** @throws HandedOver when this worker closes before the run has ended */
+  /** @throws TaskHandedOver when this worker closes before the run has ended */
   async handle({ taskId, run }: TaskJob): Promise<void> {
     // The job was assigned to this worker while it closed.
-    if (this.closing) throw new HandedOver();
+    if (this.closing) throw new TaskHandedOver();
     const { records } = this;
     const seen = await records.find(taskId);
     if (!seen || !isDue(seen, run)) return;
@@ -127,11 +127,11 @@ export class TaskWorker {
     }
   }
 
-  /** @throws HandedOver, which passes the run to another worker */
+  /** @throws TaskHandedOver, which passes the run to another worker */
   private async handOver(taskId: string, { run }: TaskRecord): Promise<void> {
     const record = await this.records.find(taskId);
     if (!record || !isDue(record, run) || !this.mayRunAgain(record)) return;
-    throw new HandedOver();
+    throw new TaskHandedOver();
   }
 
   /** Marks the run as alive, and notices a cancellation whose message was lost. */

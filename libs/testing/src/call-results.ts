@@ -22,7 +22,7 @@ interface Beside {
 }
 
 /** The result of a call that was allowed, as the client receives it. */
-export interface Told<Data = Record<string, unknown>> extends Beside {
+export interface ToolResult<Data = Record<string, unknown>> extends Beside {
   /** The structured content; without it, the text as JSON; without that, the text. */
   readonly data: Data;
   /** Every text block of the answer, a line each. */
@@ -32,7 +32,7 @@ export interface Told<Data = Record<string, unknown>> extends Beside {
 }
 
 /** The result of a refused or failed call, with the members that only the audit record has. */
-export interface ToldRefusal extends Beside {
+export interface ToolRefusal extends Beside {
   /** The text for the model. */
   readonly text: string;
   /** The code for programs. */
@@ -48,6 +48,11 @@ export interface ToldRefusal extends Beside {
   /** The reason, for the operator alone. */
   readonly cause?: string;
   /** The thrown error is no refusal: the call failed, and no rule refused it. */
+  readonly failed: boolean;
+  /**
+   * The former name of `failed`.
+   * @deprecated Use `failed`.
+   */
   readonly isFault: boolean;
   /** The thrown error. It is neither returned nor recorded. */
   readonly thrown?: unknown;
@@ -55,15 +60,23 @@ export interface ToldRefusal extends Beside {
 
 /** The result of `attempt`, by `allowed`. */
 export type Attempt<Data = Record<string, unknown>> =
-  | { readonly allowed: true; readonly told: Told<Data> }
-  | { readonly allowed: false; readonly refusal: ToldRefusal };
+  | {
+      readonly allowed: true;
+      readonly result: ToolResult<Data>;
+      /**
+       * The former name of `result`.
+       * @deprecated Use `result`.
+       */
+      readonly told: ToolResult<Data>;
+    }
+  | { readonly allowed: false; readonly refusal: ToolRefusal };
 
 /** A call that was expected to be allowed was refused or failed. */
 export class CallRefused extends AssertionError {
   constructor(
     call: string,
     /** The actual refusal. */
-    readonly refusal: ToldRefusal,
+    readonly refusal: ToolRefusal,
   ) {
     super({
       message: `${call}\n  expected  to be allowed\n  instead   ${described(refusal)}`,
@@ -75,15 +88,15 @@ export class CallRefused extends AssertionError {
   }
 }
 
-export function described({ code, kind, gate, text, cause, isFault, thrown }: ToldRefusal): string {
-  const what = isFault
+export function described({ code, kind, gate, text, cause, failed, thrown }: ToolRefusal): string {
+  const what = failed
     ? `failed with ${code}: something was thrown that is no refusal`
     : `refused with ${code}${kind ? ` (${kind})` : ''} by the gate '${gate}'`;
   const lines = [
     what,
     `told: ${text}`,
     ...(cause === undefined ? [] : [`cause, not told: ${cause}`]),
-    ...(isFault && thrown !== undefined
+    ...(failed && thrown !== undefined
       ? [`thrown, not told: ${thrown instanceof Error ? String(thrown) : inspect(thrown)}`]
       : []),
   ];
@@ -103,18 +116,20 @@ const sent = (value: unknown): unknown =>
 /** @throws Error for an answer and a record that contradict each other */
 export function attemptOf<Data>(reply: KernelReply, beside: Beside, thrown: unknown): Attempt<Data> {
   const { record } = beside;
-  const result = 'result' in reply ? sent(reply.result) : undefined;
+  const answer = 'result' in reply ? sent(reply.result) : undefined;
   const error = 'error' in reply ? reply.error : undefined;
-  const members = isMembers(result) ? result : {};
-  const allowed = isMembers(result) && members['isError'] !== true;
+  const members = isMembers(answer) ? answer : {};
+  const allowed = isMembers(answer) && members['isError'] !== true;
   if (allowed !== record.success)
     throw new Error(`the answer says ${allowed ? 'allowed' : 'refused'}, the record does not`);
   const content = (Array.isArray(members['content']) ? members['content'] : []) as Members[];
   const text = error ? error.message : content.map(textOf).join('\n');
   if (allowed) {
     const data = members['structuredContent'] ?? parsed(text);
-    return { allowed, told: { ...beside, data: data as Data, text, content } };
+    const result = { ...beside, data: data as Data, text, content };
+    return { allowed, result, told: result };
   }
+  const failed = record.error_code === 'internal_error';
   const meta = isMembers(members['_meta']) ? members['_meta'] : {};
   const details = meta['parse.details'];
   const retryAfter = meta['parse.retry_after'];
@@ -129,7 +144,8 @@ export function attemptOf<Data>(reply: KernelReply, beside: Beside, thrown: unkn
       ...(isMembers(details) && { details }),
       ...(typeof retryAfter === 'number' && { retryAfter }),
       ...(record.cause !== undefined && { cause: record.cause }),
-      isFault: record.error_code === 'internal_error',
+      failed,
+      isFault: failed,
       ...(thrown !== undefined && { thrown }),
     },
   };

@@ -1,7 +1,7 @@
 import { AssertionError } from 'node:assert';
 import { randomUUID } from 'node:crypto';
-import type { Agent, Gate, LogEntry, Parley, ProgressUpdate, Rehearsal } from '@parley/server';
-import type { AuditBook } from './audit-book.js';
+import type { Agent, Gate, LogEntry, Parley, ProgressUpdate, SimulatedCall } from '@parley/server';
+import type { AuditRecords } from './audit-records.js';
 import { assertClass, assertNames, assertTool, isKind, type RefusalCode } from './known-names.js';
 import {
   type Attempt,
@@ -9,10 +9,10 @@ import {
   CallRefused,
   described,
   type ThrownErrors,
-  type Told,
-  type ToldRefusal,
+  type ToolResult,
+  type ToolRefusal,
 } from './call-results.js';
-import type { Rehearsals } from './rehearsals.js';
+import type { SharedSimulation } from './shared-simulation.js';
 import { type Question, ScriptedPerson } from './scripted-person.js';
 
 /** The latest revision with sessions: it sends client requests while a call runs. */
@@ -31,12 +31,12 @@ export interface ListedTool {
   readonly [member: string]: unknown;
 }
 
-export interface CallerParts {
+export interface CallerDependencies {
   /** The name in messages. */
   readonly name: string;
   readonly parley: Parley;
-  readonly audit: AuditBook;
-  readonly rehearsals: Rehearsals;
+  readonly audit: AuditRecords;
+  readonly simulation: SharedSimulation;
   readonly thrown: ThrownErrors;
   /** Classes that a policy names, with or without rows. */
   readonly classes: readonly string[];
@@ -49,7 +49,7 @@ export class Caller {
   private readonly person = new ScriptedPerson();
 
   /** @internal Made by `TestingApplication.as`. */
-  constructor(private readonly dependencies: CallerParts) {}
+  constructor(private readonly dependencies: CallerDependencies) {}
 
   /** The name of the agent; `ad hoc` for limits that the test gave. */
   get name(): string {
@@ -75,9 +75,9 @@ export class Caller {
     tool: string,
     args: object = {},
     options: CallOptions = {},
-  ): Promise<Told<Data>> {
+  ): Promise<ToolResult<Data>> {
     const attempt = await this.attempt<Data>(tool, args, options);
-    if (attempt.allowed) return attempt.told;
+    if (attempt.allowed) return attempt.result;
     throw new CallRefused(this.shown(tool, args), attempt.refusal);
   }
 
@@ -113,7 +113,7 @@ export class Caller {
    * @throws AssertionError when it is allowed, refused by another gate or for another reason, or fails; and for codes,
    * gates, tools and classes that do not exist
    */
-  async expectRefused(code: RefusalCode, gate: Gate, tool: string, args: object = {}): Promise<ToldRefusal> {
+  async expectRefused(code: RefusalCode, gate: Gate, tool: string, args: object = {}): Promise<ToolRefusal> {
     const { parley, classes } = this.dependencies;
     assertNames(code, gate);
     assertTool(parley, tool);
@@ -162,9 +162,9 @@ export class Caller {
   }
 
   /** Simulates a call, gate by gate. Code of the application does not run. */
-  async explain(tool: string, args: object = {}): Promise<Rehearsal> {
+  async explain(tool: string, args: object = {}): Promise<SimulatedCall> {
     assertTool(this.dependencies.parley, tool);
-    return this.dependencies.rehearsals.rehearse(await this.dependencies.admit(), tool, args);
+    return this.dependencies.simulation.simulate(await this.dependencies.admit(), tool, args);
   }
 
   /** Approves the next client request. */
@@ -214,7 +214,7 @@ const expectation = (code: RefusalCode, gate: Gate): string =>
 
 /** The difference between a call and an expected refusal; null: none. */
 function mismatch(attempt: Attempt<unknown>, code: RefusalCode, gate: Gate): string | null {
-  if (attempt.allowed) return `allowed, and told: ${attempt.told.text.slice(0, 400)}`;
+  if (attempt.allowed) return `allowed, and told: ${attempt.result.text.slice(0, 400)}`;
   const { refusal } = attempt;
   const sameCode = isKind(code) ? refusal.kind === code : refusal.code === code;
   return sameCode && refusal.gate === gate ? null : described(refusal);

@@ -1,7 +1,7 @@
 /** The kit for application tests of tools, policies and agents (docs/guide/testing.md). */
 export type { AccessRow } from './testing-application.js';
-export type { AuditBook } from './audit-book.js';
-export { CallRefused, type Attempt, type Told, type ToldRefusal } from './call-results.js';
+export type { AuditRecords } from './audit-records.js';
+export { CallRefused, type Attempt, type ToolRefusal, type ToolResult } from './call-results.js';
 export type { Caller } from './caller.js';
 export { createTestingApplication, testingOver } from './create-testing-application.js';
 export { policyMatrix, refused, type Cell, type MatrixRow, type Refusing } from './policy-matrix.js';
@@ -11,3 +11,4 @@ export { TestingDatabase } from './testing-database.js';
 export type { As, TestingApplication } from './testing-application.js';
 export type { SeedSource, TestingOptions } from './testing-options.js';
 export type { UngovernedRows } from './testing-application.js';
+export type { AuditBook, Told, ToldRefusal } from './deprecated-names.js';

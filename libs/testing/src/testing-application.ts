@@ -6,10 +6,10 @@ import {
   SchemaCatalogue,
 } from '@parley/server';
 import type { AgentSurface, ClassSurface, ParseRow, RecordReader } from '@parley/server';
-import { AuditBook } from './audit-book.js';
+import { AuditRecords } from './audit-records.js';
 import { ThrownErrors } from './call-results.js';
 import { Caller } from './caller.js';
-import { Rehearsals } from './rehearsals.js';
+import { SharedSimulation } from './shared-simulation.js';
 import type { TestingDatabase } from './testing-database.js';
 
 /**
@@ -29,7 +29,7 @@ export interface As {
   readonly principal?: string;
 }
 
-export interface ApplicationParts {
+export interface TestingDependencies {
   readonly context: INestApplicationContext;
   readonly parley: Parley;
   /** Null: the database is external and its rows cannot be restored. */
@@ -44,10 +44,10 @@ export class TestingApplication {
   /** The instance itself: its registries, its runner, its kernel. */
   readonly parley: Parley;
   /** The audit records since the start or the last `reset`. */
-  readonly audit: AuditBook;
+  readonly audit: AuditRecords;
   /** The stored rows without any rule, for assertions. */
   readonly ungoverned: UngovernedRows;
-  private readonly simulations: Rehearsals;
+  private readonly simulations: SharedSimulation;
   private readonly thrown: ThrownErrors;
   private readonly callers = new Set<WeakRef<Caller>>();
   private count = 0;
@@ -55,11 +55,11 @@ export class TestingApplication {
   private closing: Promise<void> | undefined;
 
   /** @internal Made by `createTestingApplication` and `testingOver`. */
-  constructor(private readonly dependencies: ApplicationParts) {
+  constructor(private readonly dependencies: TestingDependencies) {
     this.parley = dependencies.parley;
-    this.audit = new AuditBook(this.parley);
+    this.audit = new AuditRecords(this.parley);
     this.ungoverned = new UngovernedRows(dependencies.database);
-    this.simulations = new Rehearsals(this.parley);
+    this.simulations = new SharedSimulation(this.parley);
     this.thrown = new ThrownErrors(this.parley);
   }
 
@@ -142,7 +142,7 @@ export class TestingApplication {
   private callerOf(name: string, admit: () => ReturnType<Parley['agentFor']>): Caller {
     const { parley, audit, simulations, thrown } = this;
     const { classes } = this.dependencies;
-    const caller = new Caller({ name, parley, audit, rehearsals: simulations, thrown, admit, classes });
+    const caller = new Caller({ name, parley, audit, simulation: simulations, thrown, admit, classes });
     this.callers.add(new WeakRef(caller));
     return caller;
   }

@@ -8,7 +8,7 @@ import { BUILT_IN_TOOLS } from './built-in-tools.js';
 import {
   callOf,
   sampleClass,
-  SampleDesk,
+  SampleExportStore,
   SampleRecords,
   SampleSearch,
   switches,
@@ -40,7 +40,7 @@ async function providers(): Promise<object[]> {
       { provide: PermittedTools, useValue: { list: () => definitions } },
       { provide: CallableMethods, useClass: MethodRegistry },
       { provide: ToolEnvironment, useValue: readEnvironmentGates({}) },
-      { provide: ExportStore, useClass: SampleDesk },
+      { provide: ExportStore, useClass: SampleExportStore },
       { provide: QueryEmbeddings, useFactory: () => new QueryEmbeddings(new LetterEmbeddings()) },
     ],
   }).compile();

@@ -11,7 +11,7 @@ import { rpc, type Service, startService } from '../../support/service.js';
 
 type Headers = Record<string, string>;
 
-const PATIENCE = { timeout: 20_000, interval: 50 };
+const WAIT = { timeout: 20_000, interval: 50 };
 const folder = mkdtempSync(join(tmpdir(), 'parley-credentials-'));
 const LOG = join(folder, 'audit.jsonl');
 const generated = newKey();
@@ -198,7 +198,7 @@ describe('a flood of wrong keys', () => {
         await statusOf('/tools', { 'X-MCP-API-Key': `guess-${client}-${tried}` });
       }
     });
-    await vi.waitFor(() => expect(tried).toBeGreaterThan(16), PATIENCE);
+    await vi.waitFor(() => expect(tried).toBeGreaterThan(16), WAIT);
     const good: Headers[] = [
       { 'X-MCP-API-Key': 'plain-key' },
       { 'X-MCP-API-Key': generated.key },
@@ -240,7 +240,7 @@ describe('the record of who was not let in', () => {
   ];
 
   it('holds nothing of requests that showed no credential', async () => {
-    await vi.waitFor(() => expect(refusals()).toBeGreaterThan(0), PATIENCE);
+    await vi.waitFor(() => expect(refusals()).toBeGreaterThan(0), WAIT);
     // Those of the tests before are written by now or in a moment.
     await new Promise((resolve) => setTimeout(resolve, 500));
     const before = refusals();
@@ -248,7 +248,7 @@ describe('the record of who was not let in', () => {
     await rpc(service, 'tools/list');
     await callModern(service, 'list_tools', {});
     expect(await statusOf('/tools', { 'X-MCP-API-Key': 'wrong-at-last' })).toBe(401);
-    await vi.waitFor(() => expect(refusals()).toBe(before + 1), PATIENCE);
+    await vi.waitFor(() => expect(refusals()).toBe(before + 1), WAIT);
   });
 
   it.each<[string, string, Headers]>([
@@ -261,6 +261,6 @@ describe('the record of who was not let in', () => {
   ])('holds %s', async (_, path, headers) => {
     const before = refusals();
     expect(await statusOf(path, headers)).toBe(401);
-    await vi.waitFor(() => expect(refusals()).toBe(before + 1), PATIENCE);
+    await vi.waitFor(() => expect(refusals()).toBe(before + 1), WAIT);
   });
 });

@@ -7,7 +7,7 @@ import { type RedisServer, startRedis } from '#state/contracts';
 import { POSTS_SEED, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
 import { callTool, rpc, type Service, startService } from '../../support/service.js';
 
-const PATIENCE = { timeout: 60_000, interval: 100 };
+const WAIT = { timeout: 60_000, interval: 100 };
 const OWN_KEY = 'a key of my own would have spaces'.replaceAll(' ', '-');
 const CLI = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
 
@@ -160,7 +160,7 @@ describe('an issuer that is asked on every call', () => {
       asked.instead.clear();
       introspecting(asked);
     }
-    await expect.poll(() => statusFor(bearer(token)), PATIENCE).toBe(200);
+    await expect.poll(() => statusFor(bearer(token)), WAIT).toBe(200);
   });
 
   it('lets an operator in at the console, for as long as it vouches for the token', async () => {
@@ -199,8 +199,8 @@ describe('a stream that stays open', () => {
       await listening(bearer(lasting)),
     ];
     takenBack.add(revoked);
-    await expect.poll(ended, PATIENCE).toBe(true);
-    await expect.poll(gone, PATIENCE).toBe(true);
+    await expect.poll(ended, WAIT).toBe(true);
+    await expect.poll(gone, WAIT).toBe(true);
     expect(stays()).toBe(false);
     for (const token of [ending, revoked]) expect(await statusFor(bearer(token))).toBe(401);
   });
@@ -229,6 +229,6 @@ describe('a revocation list that cannot be read', () => {
     } finally {
       redis.resume();
     }
-    await expect.poll(() => statusFor(bearer(token)), PATIENCE).toBe(200);
+    await expect.poll(() => statusFor(bearer(token)), WAIT).toBe(200);
   });
 });

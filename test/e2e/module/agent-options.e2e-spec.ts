@@ -233,7 +233,7 @@ describe('an agent that code makes within limits of its own', () => {
       claims: { org: 'acme' },
       correlationId: 'nightly-1',
     });
-    expect(agent.shape.filters.size).toBe(2);
+    expect(agent.definition.filters.size).toBe(2);
     expect(agent.identity).toEqual({ kind: 'aclRole', role: 'editors' });
   });
 

@@ -76,7 +76,7 @@ class DeskTools {
 
   @Tool({ name: 'goes_on', description: 'Always a task.', task: 'required' })
   goesOn(_: object, call: ToolCall) {
-    return { agent: call.agent.shape.name };
+    return { agent: call.agent.definition.name };
   }
 }
 
@@ -274,7 +274,7 @@ describe('a binding of a wrong shape', () => {
   const starting = (...bindings: Exclude<Provider, Function>[]) =>
     started(bindings).then(
       (app) => app.close().then(() => 'started'),
-      (error: { faults?: { path: string; message: string }[] }) => error.faults ?? error,
+      (error: { issues?: { path: string; message: string }[] }) => error.issues ?? error,
     );
 
   it.each([...Object.entries(TOKENS), ['AGENT_FACTORY', AGENT_FACTORY] as const])(

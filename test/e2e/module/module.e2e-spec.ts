@@ -71,8 +71,8 @@ class WhileOpen implements CanActivate {
   constructor(private readonly hours: OpenHours) {}
 
   canActivate(context: ExecutionContext): boolean {
-    const { shape } = ParleyExecutionContext.create(context).getAgent();
-    return this.hours.isOpen && shape.name === 'desk';
+    const { definition } = ParleyExecutionContext.create(context).getAgent();
+    return this.hours.isOpen && definition.name === 'desk';
   }
 }
 Reflect.defineMetadata('design:paramtypes', [OpenHours], WhileOpen);
@@ -116,7 +116,7 @@ class AuthorRules {}
 class BillingTools {
   @Tool({ name: 'who_am_i', description: 'As whom it runs.' })
   who(_: object, { agent }: ToolCall) {
-    return { agent: agent.shape.name, tenant: agent.tenantId, kind: agent.identity.kind };
+    return { agent: agent.definition.name, tenant: agent.tenantId, kind: agent.identity.kind };
   }
 }
 
@@ -415,7 +415,7 @@ describe('Parley in a testing module', () => {
         );
     const error = await starting({ server: { portt: 1 }, agents: { a: { permissions: 'god' } } });
     expect(error).toBeInstanceOf(ConfigError);
-    expect((error as ConfigError).faults.map(({ path }) => path)).toEqual(
+    expect((error as ConfigError).issues.map(({ path }) => path)).toEqual(
       expect.arrayContaining(['server.portt', 'agents.a.permissions']),
     );
     expect(await starting({ console: { operators: ['a'] } })).toMatchObject({

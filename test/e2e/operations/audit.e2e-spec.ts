@@ -28,7 +28,7 @@ import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.j
 import { callTool, rpc } from '../../support/service.js';
 
 const COMMANDS = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
-const PATIENCE = { timeout: 30_000, interval: 25 };
+const WAIT = { timeout: 30_000, interval: 25 };
 const HOOK_SECRET = 'a secret of the hook';
 const GATES = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'on', PARSE_AGENT_ALLOW_RAW_CRUD: 'on' };
 
@@ -185,10 +185,7 @@ describe('the record of a call', () => {
     await call('reader', 'query_class', { class_name: 'Contract' });
     expect(latest()).toMatchObject({ success: false, gate: 'class', denial_kind: 'hidden_class' });
     await call('nobody', 'query_class', { class_name: 'Post' });
-    await vi.waitFor(
-      () => expect(latest()).toMatchObject({ type: 'authentication', success: false }),
-      PATIENCE,
-    );
+    await vi.waitFor(() => expect(latest()).toMatchObject({ type: 'authentication', success: false }), WAIT);
   });
 
   it('never holds a value, a token or a key, whatever was asked and whatever failed', async () => {
@@ -229,7 +226,7 @@ describe('the record of a call', () => {
     await vi.waitFor(() => {
       const told = hook.bodies.flatMap((body) => (JSON.parse(body) as { records: AuditEntry[] }).records);
       expect(told.map(({ hash }) => hash)).toEqual(recorded().map(({ hash }) => hash));
-    }, PATIENCE);
+    }, WAIT);
     expect(hook.forged).toBe(0);
   });
 });
@@ -265,7 +262,7 @@ describe('while records cannot be kept', () => {
     renameSync(taken, LOG);
     await vi.waitFor(
       async () => expect((await fetch(new URL('/ready', service.url))).status).toBe(200),
-      PATIENCE,
+      WAIT,
     );
     // The first record after an outage tells of it.
     await call('reader', 'count_objects', { class_name: 'Post' });
@@ -318,7 +315,7 @@ describe('while records cannot be kept', () => {
       hook.bodies.flatMap((body) =>
         (JSON.parse(body) as { records: AuditEntry[] }).records.map(({ seq }) => seq),
       );
-    await vi.waitFor(() => expect(seqs().at(-1)).toBe(latest().seq), PATIENCE);
+    await vi.waitFor(() => expect(seqs().at(-1)).toBe(latest().seq), WAIT);
     expect(seqs()).toEqual(seqs().toSorted((a, b) => a - b));
     expect(seqs().length).toBeGreaterThanOrEqual(5);
   });

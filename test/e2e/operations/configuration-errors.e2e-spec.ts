@@ -114,7 +114,7 @@ describe.each(WRONG)('of $what', (wrong: Wrong) => {
       (thrown: unknown) => thrown,
     );
     expect(error).toBeInstanceOf(ConfigError);
-    const told = (error as ConfigError).faults.map(lineOf);
+    const told = (error as ConfigError).issues.map(lineOf);
     const here = (line: string) => line.replaceAll(process.cwd(), folder);
     expect(told.map(withoutSections).map(here)).toEqual(faults.map(lineOf).map(withoutSections));
   });

@@ -15,7 +15,7 @@ import {
   startService,
 } from '../../support/service.js';
 
-const PATIENCE = { timeout: 60_000, interval: 50 };
+const WAIT = { timeout: 60_000, interval: 50 };
 const POSTS = 'parse://Post/count';
 const config = {
   agents: { editor: { permissions: 'admin', rateLimit: 1_000_000 } },
@@ -59,7 +59,7 @@ let id = 0;
 /** What a slow call waits for. */
 const awaited = () => {
   const until = join(folder, `${++id}`);
-  const begun = () => vi.waitFor(() => expect(existsSync(`${until}.begun`)).toBe(true), PATIENCE);
+  const begun = () => vi.waitFor(() => expect(existsSync(`${until}.begun`)).toBe(true), WAIT);
   return { until, begun, give: () => writeFileSync(until, '') };
 };
 
@@ -105,7 +105,7 @@ const closing = (service: Service) =>
     const ready = await fetch(`${service.origin}/ready`);
     expect(ready.status).toBe(503);
     expect(await ready.json()).toMatchObject({ status: 'draining' });
-  }, PATIENCE);
+  }, WAIT);
 
 describe('a replica that is asked to end', () => {
   it('takes nothing new, finishes what runs, and leaves its streams to the others', async () => {
@@ -134,7 +134,7 @@ describe('a replica that is asked to end', () => {
     await vi.waitFor(async () => {
       await callTool(staying, 'create_object', { class_name: 'Post', fields: { title: 'x' } }, headers);
       expect(after.text()).toContain(POSTS);
-    }, PATIENCE);
+    }, WAIT);
     expect(going.isRunning()).toBe(true);
 
     plain.give();
@@ -142,10 +142,7 @@ describe('a replica that is asked to end', () => {
     task.give();
     expect(await going.ended).toBe(0);
     for (const taskId of ids)
-      await vi.waitFor(
-        async () => expect(statusOf(await taskAt(staying, taskId))).toBe('completed'),
-        PATIENCE,
-      );
+      await vi.waitFor(async () => expect(statusOf(await taskAt(staying, taskId))).toBe('completed'), WAIT);
     expect(going.output().stderr).not.toContain('ERROR');
   });
 
@@ -168,7 +165,7 @@ describe('a replica that is asked to end', () => {
           const state = await taskAt(staying, taskId);
           expect(['completed', 'failed']).toContain(statusOf(state));
           return state;
-        }, PATIENCE),
+        }, WAIT),
       ),
     );
     for (const [index, state] of states.entries()) {

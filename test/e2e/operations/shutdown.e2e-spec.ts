@@ -14,7 +14,7 @@ import {
   startService,
 } from '../../support/service.js';
 
-const PATIENCE = { timeout: 60_000, interval: 50 };
+const WAIT = { timeout: 60_000, interval: 50 };
 const headers = { 'X-MCP-API-Key': 'editor' };
 const SECRET = 'a-secret-of-thirty-two-characters-0123';
 
@@ -67,7 +67,7 @@ async function surrounded(): Promise<Surroundings> {
   return { redis, database, service };
 }
 
-const begun = (until: string) => vi.waitFor(() => expect(existsSync(`${until}.begun`)).toBe(true), PATIENCE);
+const begun = (until: string) => vi.waitFor(() => expect(existsSync(`${until}.begun`)).toBe(true), WAIT);
 
 /** A call and a task that last until the service ends them. */
 async function busy(service: Service): Promise<void> {

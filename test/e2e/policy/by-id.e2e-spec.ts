@@ -11,7 +11,7 @@ import { ParseUnderTest } from '../../support/parse-under-test.js';
 import { callTool, post, type Service, startService } from '../../support/service.js';
 
 const TASKS = 'io.modelcontextprotocol/tasks';
-const PATIENCE = { timeout: 60_000, interval: 50 };
+const WAIT = { timeout: 60_000, interval: 50 };
 const [, session] = Object.values(TENANT_NOTES_CONFIG.agents);
 const AGENTS = { asBob: { ...session, identity: { impersonate: 'bob', label: 'support' } } };
 const CALLERS: Readonly<Record<string, Record<string, string>>> = {
@@ -93,7 +93,7 @@ async function byTask(service: Service, tool: string, args: object, headers: Hea
     const now = await modern(service, 'tasks/get', { taskId }, headers);
     expect(now['status']).toBe('completed');
     return now as { result: { structuredContent: { outcome: Outcome } } };
-  }, PATIENCE);
+  }, WAIT);
   return told(state.result.structuredContent.outcome);
 }
 

@@ -113,8 +113,8 @@ beforeAll(async () => {
   closers.unshift(() => app.close());
   kernel = app.get<Kernel>(Kernel);
   for (const [name, identity] of Object.entries(IDENTITIES)) {
-    const shape = loaded.agents.get(name);
-    if (shape) agents.set(name, new Agent({ shape, identity, principal: name }));
+    const definition = loaded.agents.get(name);
+    if (definition) agents.set(name, new Agent({ definition, identity, principal: name }));
   }
 });
 afterAll(async () => {

@@ -18,7 +18,7 @@ import { type Answer, callTool, post } from '../../support/service.js';
 
 const TASKS = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
 const ASKABLE = { ...TASKS, elicitation: { form: {} } };
-const PATIENCE = { timeout: 60_000, interval: 20 };
+const WAIT = { timeout: 60_000, interval: 20 };
 
 /** An application that listens to everything, with tools that end in every way there is. */
 @Injectable()
@@ -202,14 +202,14 @@ describe('every outcome of a call', () => {
     expect(silent.body.error?.code).toBe(-32021);
     expect(self.recorded).toMatchObject([
       { tool: 'expelled', success: false, error_code: 'access_denied', error_class: 'Unauthorized' },
-      { tool: 'asks', success: false, error_code: 'not_implemented', error_class: 'ProtocolFault' },
+      { tool: 'asks', success: false, error_code: 'not_implemented', error_class: 'ProtocolError' },
     ]);
     expect(lost.wire).not.toContain('session ended');
   });
 
   it('is recorded once for a task that is cancelled while it waits for its client', async () => {
     const { taskId } = await begin('asks', ASKABLE);
-    await vi.waitFor(async () => expect(await statusOf(taskId)).toBe('input_required'), PATIENCE);
+    await vi.waitFor(async () => expect(await statusOf(taskId)).toBe('input_required'), WAIT);
     expect(self.recorded).toEqual([]);
     await cancel(taskId);
     await cancel(taskId);
@@ -222,13 +222,13 @@ describe('every outcome of a call', () => {
   it('is recorded once for a task that is cancelled before a worker was free, and never runs', async () => {
     self.hold();
     const busy = await begin('waits');
-    await vi.waitFor(() => expect(self.heard).toEqual(['before waits']), PATIENCE);
+    await vi.waitFor(() => expect(self.heard).toEqual(['before waits']), WAIT);
     const waiting = await begin('waits');
     await cancel(waiting.taskId);
     expect(self.recorded).toMatchObject([{ tool: 'waits', error_code: 'cancelled' }]);
     expect(self.executed).toEqual([]);
     self.release();
-    await vi.waitFor(async () => expect(await statusOf(busy.taskId)).toBe('completed'), PATIENCE);
+    await vi.waitFor(async () => expect(await statusOf(busy.taskId)).toBe('completed'), WAIT);
     expect(self.recorded.map(({ success }) => success)).toEqual([false, true]);
     expect(self.heard).toEqual(['before waits', 'after waits']);
   });
@@ -239,7 +239,7 @@ describe('a call that goes on as a task', () => {
     self.hold();
     const { taskId } = await begin('waits', TASKS, 'frugal');
     self.release();
-    await vi.waitFor(async () => expect(await statusOf(taskId, 'frugal')).toBe('completed'), PATIENCE);
+    await vi.waitFor(async () => expect(await statusOf(taskId, 'frugal')).toBe('completed'), WAIT);
     expect(self.recorded).toMatchObject([{ tool: 'waits', success: true, agent_name: 'frugal' }]);
     const second = await callTool(service, 'waits', {}, key('frugal'));
     expect(second).toMatchObject({ code: 'rate_limited', details: { kind: 'budget' } });
@@ -255,7 +255,7 @@ describe('a call that goes on as a task', () => {
       };
       expect(listed.approvals).toHaveLength(1);
       return listed.approvals[0]?.id;
-    }, PATIENCE);
+    }, WAIT);
     const decided = await fetch(`${desk.href}/${caseId}`, {
       method: 'POST',
       headers: { ...key('ada'), 'Content-Type': 'application/json' },
@@ -264,7 +264,7 @@ describe('a call that goes on as a task', () => {
     expect(decided.status).toBe(200);
     const { taskId } = await beginning;
     self.release();
-    await vi.waitFor(async () => expect(await statusOf(taskId, 'keeper')).toBe('completed'), PATIENCE);
+    await vi.waitFor(async () => expect(await statusOf(taskId, 'keeper')).toBe('completed'), WAIT);
     expect(self.recorded).toMatchObject([
       {
         tool: 'guarded',
@@ -280,9 +280,9 @@ describe('callbacks before a call', () => {
   it('hear of a call that goes on as a task once, when it runs', async () => {
     self.hold();
     const { taskId } = await begin('waits');
-    await vi.waitFor(() => expect(self.heard).toContain('before waits'), PATIENCE);
+    await vi.waitFor(() => expect(self.heard).toContain('before waits'), WAIT);
     self.release();
-    await vi.waitFor(async () => expect(await statusOf(taskId)).toBe('completed'), PATIENCE);
+    await vi.waitFor(async () => expect(await statusOf(taskId)).toBe('completed'), WAIT);
     expect(self.heard).toEqual(['before waits', 'after waits']);
   });
 });

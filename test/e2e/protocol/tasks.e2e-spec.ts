@@ -16,7 +16,7 @@ import {
 } from '../../support/service.js';
 
 const TASKS = 'io.modelcontextprotocol/tasks';
-const PATIENCE = { timeout: 60_000, interval: 100 };
+const WAIT = { timeout: 60_000, interval: 100 };
 const SESSION = 'r:the-session-of-ann-never-in-plain-text';
 const agents = {
   analyst: { permissions: 'readonly', tenantId: 'acme', rateLimit: 1_000_000 },
@@ -123,7 +123,7 @@ const ended = (service: Service, taskId: string, headers?: Record<string, string
     const state = await get(service, taskId, headers);
     expect(['completed', 'failed', 'cancelled']).toContain(state.status);
     return state;
-  }, PATIENCE);
+  }, WAIT);
 
 describe('a task', () => {
   let one: Service;
@@ -151,7 +151,7 @@ describe('a task', () => {
     await vi.waitFor(async () => {
       const quick = await call(one, 'slow_read', until);
       expect(quick.structuredContent?.['posts']).toBe(60);
-    }, PATIENCE);
+    }, WAIT);
     const params = { name: 'slow_read', arguments: { until } };
     const plain = resultOf(await modern(one, 'tools/call', params, key('analyst'), {}));
     expect(plain.structuredContent?.['posts']).toBe(60);
@@ -180,7 +180,7 @@ describe('a task', () => {
       const logs = [one, two].map((replica) => replica.output().stderr).join();
       expect(logs).toContain('"tool":"slow_read"');
       expect(logs).toContain('"error_code":"cancelled"');
-    }, PATIENCE);
+    }, WAIT);
   });
 
   it('is refused to a client that does not declare the extension', async () => {
@@ -231,7 +231,7 @@ describe('when the worker of a task dies', { timeout: 120_000 }, () => {
     expect(state).toMatchObject({ status: 'failed', error: { code: -32603 } });
     expect(state.error?.message).toContain('interrupted');
     // Told to the client before it is on the log.
-    await vi.waitFor(() => expect(recordsOf('slow_write', second)).not.toEqual([]), PATIENCE);
+    await vi.waitFor(() => expect(recordsOf('slow_write', second)).not.toEqual([]), WAIT);
     expect(recordsOf('slow_write', second)).toEqual([
       expect.stringContaining('the worker of this task ended before its run did'),
     ]);

@@ -52,7 +52,7 @@ class OnlyTitled implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     const call = ParleyExecutionContext.create(context);
     const allowed = Reflect.getMetadata('names', context.getHandler()) as string[] | undefined;
-    return allowed?.includes(call.getAgent().shape.name) ?? call.getTool().name === 'never_so';
+    return allowed?.includes(call.getAgent().definition.name) ?? call.getTool().name === 'never_so';
   }
 }
 
@@ -132,7 +132,7 @@ class LibraryTools {
   @Tool({ name: 'shouted', description: 'Piped.', input: Search })
   @UsePipes(Shouts)
   shouted(input: z.output<typeof Search>, call: ToolCall) {
-    return { word: input.word, agent: call.agent.shape.name };
+    return { word: input.word, agent: call.agent.definition.name };
   }
 
   @Tool({ name: 'filtered', description: 'Filtered.' })
@@ -233,7 +233,7 @@ describe('a result', () => {
     const reader = app.as('reader');
     const refusal = await reader.expectRefused('internal_error', 'handler', 'find_word', { word: 'liar' });
     expect(refusal.text).not.toContain(SECRET);
-    expect(refusal.isFault).toBe(true);
+    expect(refusal.failed).toBe(true);
   });
 });
 

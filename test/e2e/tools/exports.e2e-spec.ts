@@ -14,7 +14,7 @@ import {
 } from '../../support/service.js';
 
 const ROWS = 200_000;
-const PATIENCE = { timeout: 60_000, interval: 100 };
+const WAIT = { timeout: 60_000, interval: 100 };
 const SESSION = 'r:the-session-of-ann';
 const SEED = {
   schemas: [
@@ -331,12 +331,12 @@ describe('an export', () => {
     );
     reader.abort();
     expect(await gone).toBe('gone');
-    await vi.waitFor(async () => expect(await operations()).toEqual([]), PATIENCE);
+    await vi.waitFor(async () => expect(await operations()).toEqual([]), WAIT);
     await vi.waitFor(() => {
       const line = readings(one).find((entry) => entry.includes('export-17'));
       expect(line).toContain('"success":false');
       expect(line).toContain('"error_code":"cancelled"');
-    }, PATIENCE);
+    }, WAIT);
   }, 120_000);
 
   it('breaks off, visibly, when it is taken back while it is read', async () => {
@@ -364,7 +364,7 @@ describe('an export', () => {
   it('breaks off when the session of its reader ends', async () => {
     await vi.waitFor(async () => {
       expect((await rpc(one, 'ping', {}, ENDING)).status).toBe(401);
-    }, PATIENCE);
+    }, WAIT);
     expect((await rest(readUntilItEnds)).whole).toBe(false);
   }, 90_000);
 });
@@ -400,12 +400,12 @@ describe('an export that is read later', () => {
     expect((await fetchFrom(brief, first.path, ANALYST)).status).toBe(404);
     await vi.waitFor(async () => {
       expect((await fetchFrom(brief, `${second.path}`, ANALYST, 'DELETE')).status).toBe(404);
-    }, PATIENCE);
+    }, WAIT);
     await vi.waitFor(async () => {
       const { status, body } = await fetchFrom(brief, third.path);
       await body?.cancel();
       expect(status).toBe(404);
-    }, PATIENCE);
+    }, WAIT);
     await brief.stop();
   }, 120_000);
 

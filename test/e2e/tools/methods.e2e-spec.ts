@@ -52,12 +52,12 @@ class PostMethods {
 
   @AgentMethod({ description: 'What this method was given' })
   seen(args: Args, call: MethodCall) {
-    return { args, agent: call.agent?.shape.name ?? null, writes: call.writes, receiver: call.receiver };
+    return { args, agent: call.agent?.definition.name ?? null, writes: call.writes, receiver: call.receiver };
   }
 
   @AgentMethod({ agent: true })
   who(_args: Args, call: MethodCall) {
-    return { agent: call.agent?.shape.name };
+    return { agent: call.agent?.definition.name };
   }
 
   @AgentMethod({})
@@ -140,7 +140,7 @@ async function tool(agent: Agent, name: string, args: Args = {}, app = open) {
     const { text, code, details } = attempt.refusal;
     return { isError: true, data: {} as Args, text, code, details };
   }
-  const { data, text } = attempt.told;
+  const { data, text } = attempt.result;
   return { isError: false, data, text, code: undefined, details: undefined };
 }
 

@@ -49,14 +49,14 @@ function parseAnswer({ status, body }: ParseAnswer, question: Question): Answer 
   return { kind: 'rows', rows: rows.map((row) => comparable(row, question)) };
 }
 
-const SHAPE = compileAgentDefinition('oracle', { rateLimit: 1_000_000 });
+const DEFINITION = compileAgentDefinition('oracle', { rateLimit: 1_000_000 });
 
 export async function askParley(
   source: GovernedRecordsSource,
   identity: Identity,
   question: Question,
 ): Promise<Answer> {
-  const agent = new Agent({ shape: SHAPE, identity, principal: 'oracle' });
+  const agent = new Agent({ definition: DEFINITION, identity, principal: 'oracle' });
   const { signal } = new AbortController();
   const records = source.for({ agent, signal, progress: () => undefined });
   try {
@@ -100,7 +100,7 @@ export async function askAggregate(
   identity: Identity,
   className: string,
 ): Promise<readonly Row[] | null> {
-  const agent = new Agent({ shape: SHAPE, identity, principal: 'oracle' });
+  const agent = new Agent({ definition: DEFINITION, identity, principal: 'oracle' });
   const { signal } = new AbortController();
   const records = source.for({ agent, signal, progress: () => undefined });
   try {

@@ -6,7 +6,7 @@ import { canonicalLine } from './canonical-json.js';
 export const NOTHING_BEFORE = '';
 
 /** A record with its hash. The hash covers all other members and, through `prev`, all records before it. */
-export type Sealed = Readonly<Record<string, unknown>> & {
+export type SealedRecord = Readonly<Record<string, unknown>> & {
   /** Of one process, from its start to its end. */
   readonly chain: string;
   /** Place in the chain, from 0. */
@@ -23,7 +23,7 @@ export type Sealed = Readonly<Record<string, unknown>> & {
 
 /** A sealed record and its serialised line. */
 export interface SealedLine {
-  readonly record: Sealed;
+  readonly record: SealedRecord;
   /** Without a line end. */
   readonly line: string;
 }
@@ -32,14 +32,14 @@ export interface SealedLine {
 export class RecordSeal {
   constructor(private readonly key: string | null = null) {}
 
-  seal(record: Omit<Sealed, 'hash'>): SealedLine {
+  seal(record: Omit<SealedRecord, 'hash'>): SealedLine {
     const text = canonicalLine(record);
     const sealed = this.hashOf(text);
-    return { record: { ...record, hash: sealed } as Sealed, line: lineOf(text, sealed) };
+    return { record: { ...record, hash: sealed } as SealedRecord, line: lineOf(text, sealed) };
   }
 
   /** @param line the text as it was read: the same value could be written in another way */
-  holds({ hash: sealed, ...record }: Sealed, line?: string): boolean {
+  holds({ hash: sealed, ...record }: SealedRecord, line?: string): boolean {
     const text = canonicalLine(record);
     const expected = Buffer.from(this.hashOf(text));
     const given = Buffer.from(sealed);
@@ -58,15 +58,15 @@ function lineOf(text: string, sealed: string): string {
 }
 
 /** @returns null for a value that is not a sealed record */
-export function readSealed(value: unknown): Sealed | null {
+export function readSealed(value: unknown): SealedRecord | null {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
   const { chain, seq, prev, hash, at, type } = value as Record<string, unknown>;
   const isText = [chain, prev, hash, at, type].every((member) => typeof member === 'string');
-  return isText && Number.isSafeInteger(seq) && (seq as number) >= 0 ? (value as Sealed) : null;
+  return isText && Number.isSafeInteger(seq) && (seq as number) >= 0 ? (value as SealedRecord) : null;
 }
 
 /** @returns null for a line that is not a sealed record */
-export function readLine(line: string): Sealed | null {
+export function readLine(line: string): SealedRecord | null {
   try {
     return readSealed(JSON.parse(line));
   } catch {

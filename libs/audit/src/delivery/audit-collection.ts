@@ -1,6 +1,6 @@
 import type { ChainHead } from '../audit-record.js';
 import { type AuditPage, type AuditQuery, AuditTrail } from '../audit-trail.js';
-import type { Sealed, SealedLine } from '../chain/audit-chain.js';
+import type { SealedRecord, SealedLine } from '../chain/audit-chain.js';
 import type { RecordDelivery } from './record-delivery.js';
 
 /** A database collection of records. Records are only added. */
@@ -8,7 +8,7 @@ export abstract class AuditCollection {
   /** Creates the indexes. @returns the latest record @throws when the database cannot be reached */
   abstract open(): Promise<ChainHead | null>;
   /** Inserts in order and skips records that exist. @throws when a record was not stored */
-  abstract insert(records: readonly Sealed[]): Promise<void>;
+  abstract insert(records: readonly SealedRecord[]): Promise<void>;
   /** @throws AuditQueryError, or when the database cannot be reached */
   abstract search(query: AuditQuery): Promise<AuditPage>;
   /** All records, chain by chain in order, optionally of one type. */

@@ -1,5 +1,5 @@
 import type { ChainHead } from '../audit-record.js';
-import { NOTHING_BEFORE, readSealed, type RecordSeal, type Sealed } from '../chain/audit-chain.js';
+import { NOTHING_BEFORE, readSealed, type RecordSeal, type SealedRecord } from '../chain/audit-chain.js';
 import { isHead } from '../chain/chain-anchors.js';
 import type { RecordSource } from './record-source.js';
 
@@ -51,7 +51,7 @@ class ChainRuns {
 
   constructor(private readonly chain: string) {}
 
-  add({ seq, prev, hash }: Sealed, source: string, order: number, line: number): void {
+  add({ seq, prev, hash }: SealedRecord, source: string, order: number, line: number): void {
     const { latest } = this;
     if (latest?.source === source && seq === latest.lastSeq + 1 && prev === latest.lastHash) {
       latest.lastSeq = seq;
@@ -269,7 +269,7 @@ async function knownHeadsIn(
   const knownHeads: KnownHead[] = heads.map((head) => ({ ...head, by: 'the head that was given' }));
   const groups = new Set(sources.map(({ group }) => group));
   for (const { name, group, read } of sources) {
-    const last = new Map<string, Sealed>();
+    const last = new Map<string, SealedRecord>();
     for await (const { line, value } of read()) {
       const record = readSealed(value);
       if (!record) continue;

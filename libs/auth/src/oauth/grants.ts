@@ -44,7 +44,7 @@ async function userOf(
 export type Admission = (admitted: Agent, credentials: Credentials) => Promise<Agent> | Agent;
 
 export interface GrantOptions {
-  readonly shape: AgentDefinition;
+  readonly definition: AgentDefinition;
   readonly identity: Identity | UserClaim;
   /** Default: the tenant of the agent's definition. */
   readonly tenant?: TenantClaim | undefined;
@@ -57,15 +57,15 @@ export interface GrantOptions {
 export class Grant {
   constructor(private readonly options: GrantOptions) {}
 
-  get shape(): AgentDefinition {
-    return this.options.shape;
+  get definition(): AgentDefinition {
+    return this.options.definition;
   }
 
   /** @throws InvalidToken when the token lacks a claim that the agent needs */
   async admit(claims: Claims, principal: string, credentials: Credentials): Promise<Agent> {
-    const { shape, identity, tenant, users, admission } = this.options;
+    const { definition, identity, tenant, users, admission } = this.options;
     const agent = new Agent({
-      shape,
+      definition,
       principal,
       claims,
       identity: 'claim' in identity ? await userOf(claims, identity, users) : identity,
@@ -103,9 +103,9 @@ export class ScopedGrants {
   /** The steps above the current one, nearest first. */
   above(scopes: ReadonlySet<string>): readonly StepUp[] {
     const { steps, required } = this.options;
-    return steps.slice(this.stepOf(scopes) + 1).map(([scope, { shape }]) => ({
+    return steps.slice(this.stepOf(scopes) + 1).map(([scope, { definition }]) => ({
       scopes: [...new Set([...required, ...this.held(scopes), scope])],
-      shape,
+      definition,
     }));
   }
 

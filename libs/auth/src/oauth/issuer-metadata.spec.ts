@@ -13,7 +13,11 @@ class NoUsers extends ClaimedUsers {
     return Promise.resolve(null);
   }
 }
-const grant = new Grant({ shape: compileAgentDefinition('reader'), identity: MASTER, users: new NoUsers() });
+const grant = new Grant({
+  definition: compileAgentDefinition('reader'),
+  identity: MASTER,
+  users: new NoUsers(),
+});
 
 let issuer: SmallIssuer;
 beforeEach(async () => {

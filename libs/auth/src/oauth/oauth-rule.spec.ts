@@ -23,13 +23,13 @@ class TwoUsers extends ClaimedUsers {
   }
 }
 
-const shapes = {
-  reader: compileAgentDefinition('reader', { tenantId: 'of the shape' }),
+const definitions = {
+  reader: compileAgentDefinition('reader', { tenantId: 'of the definition' }),
   writer: compileAgentDefinition('writer', { permissions: 'write' }),
   admin: compileAgentDefinition('admin', { permissions: 'admin' }),
 };
-const grantOf = (name: keyof typeof shapes, options: Partial<GrantOptions> = {}) =>
-  new Grant({ shape: shapes[name], identity: MASTER, users: new TwoUsers(), ...options });
+const grantOf = (name: keyof typeof definitions, options: Partial<GrantOptions> = {}) =>
+  new Grant({ definition: definitions[name], identity: MASTER, users: new TwoUsers(), ...options });
 const GRANTS: ScopedGrantsOptions = {
   required: [],
   base: grantOf('reader'),
@@ -75,14 +75,14 @@ describe('the scopes of a token', () => {
     [{ 'data:admin': true }, 'reader'],
     [7, 'reader'],
   ])('lead to the last agent that they name: %j to %s', async (scope, name) => {
-    expect((await ruleOf().recognise(await shown({ scope })))?.shape.name).toBe(name);
+    expect((await ruleOf().recognise(await shown({ scope })))?.definition.name).toBe(name);
   });
 
   it('are also read where other issuers put them', async () => {
-    expect((await ruleOf().recognise(await shown({ scp: ['data:admin'] })))?.shape.name).toBe('admin');
+    expect((await ruleOf().recognise(await shown({ scp: ['data:admin'] })))?.definition.name).toBe('admin');
     const roles = ruleOf({}, { scopeClaim: ['realm_access', 'roles'] });
     const claims = { realm_access: { roles: ['data:write'] }, scope: 'data:admin' };
-    expect((await roles.recognise(await shown(claims)))?.shape.name).toBe('writer');
+    expect((await roles.recognise(await shown(claims)))?.definition.name).toBe('writer');
   });
 
   it('never lead higher than to the last one held', async () => {
@@ -91,7 +91,7 @@ describe('the scopes of a token', () => {
         const agent = await ruleOf().recognise(await shown({ scope: scopes.join(' ') }));
         const most = scopes.includes('data:admin') ? 'admin' : 'writer';
         const expected = scopes.some((scope) => scope.startsWith('data:')) ? most : 'reader';
-        expect(agent?.shape.name).toBe(expected);
+        expect(agent?.definition.name).toBe(expected);
       }),
       { numRuns: 30 },
     );
@@ -108,7 +108,9 @@ describe('the scopes of a token', () => {
     const rule = ruleOf({ required: ['data:read'] });
     const above = async (scope: string) => {
       const agent = await rule.recognise(await shown({ scope }));
-      return agent && rule.stepsAbove(agent).map(({ scopes, shape }) => [shape.name, scopes.join(' ')]);
+      return (
+        agent && rule.stepsAbove(agent).map(({ scopes, definition }) => [definition.name, scopes.join(' ')])
+      );
     };
     expect(await above('openid data:read')).toEqual([
       ['writer', 'data:read data:write'],

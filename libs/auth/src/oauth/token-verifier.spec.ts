@@ -15,7 +15,7 @@ class NoUsers extends ClaimedUsers {
 }
 
 const reader = compileAgentDefinition('reader');
-const base = new Grant({ shape: reader, identity: MASTER, users: new NoUsers() });
+const base = new Grant({ definition: reader, identity: MASTER, users: new NoUsers() });
 const bearer = (token: string) => ({
   headers: { authorization: `Bearer ${token}` },
   remoteAddress: '203.0.113.9',
@@ -50,7 +50,7 @@ describe('a token of the issuer', () => {
     ['that begins within the skew of clocks', { nbf: seconds() + 5 }],
   ])('is accepted %s', async (_, claims) => {
     const agent = await ruleOf().recognise(bearer(await issuer.token(claims)));
-    expect(agent).toMatchObject({ shape: reader, principal: `oauth:${issuer.issuer}|ada` });
+    expect(agent).toMatchObject({ definition: reader, principal: `oauth:${issuer.issuer}|ada` });
   });
 
   it.each(['at+jwt', 'AT+JWT', 'application/at+jwt', 'JWT', undefined])('may be of type %s', async (typ) => {

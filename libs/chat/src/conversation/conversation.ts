@@ -13,7 +13,7 @@ import {
   writeConversation,
 } from './conversation-file.js';
 import { messageSize } from './fit-messages.js';
-import type { ToolDesk } from './kernel-tools.js';
+import type { ChatTools } from './kernel-tools.js';
 
 const ROLE =
   'You answer questions about Parse / MongoDB data with the tools you are given. ' +
@@ -99,7 +99,7 @@ export class Conversation {
   constructor(
     /** The model that is asked. */
     readonly model: LanguageModel,
-    private readonly desk: ToolDesk,
+    private readonly desk: ChatTools,
     private readonly options: ConversationOptions = {},
   ) {
     this.warn = options.warn ?? (() => undefined);

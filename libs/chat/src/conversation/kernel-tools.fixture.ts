@@ -73,6 +73,6 @@ export function kernelToolsOf(tools: SmallTools): KernelTools {
     new ResourceRegistry(),
   );
   const kernel = new Kernel(methods, tools, options);
-  const agent = new Agent({ shape: compileAgentDefinition('test'), principal: 'ada' });
+  const agent = new Agent({ definition: compileAgentDefinition('test'), principal: 'ada' });
   return new KernelTools({ kernel, agent: () => Promise.resolve(agent), correlationId: 'chat-1' });
 }

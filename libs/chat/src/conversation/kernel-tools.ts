@@ -17,7 +17,7 @@ export interface ToolWatch {
 }
 
 /** The tools of a conversation, always with the gates of an agent. */
-export abstract class ToolDesk {
+export abstract class ChatTools {
   abstract list(signal: AbortSignal): Promise<readonly OfferedTool[]>;
   /** Refusals and errors are replies. @throws the reason of the signal */
   abstract call(name: string, args: JsonObject, watch: ToolWatch): Promise<ToolReply>;
@@ -40,7 +40,7 @@ const MAX_DESCRIPTION = 1_024;
 const MAX_PAGES = 50;
 
 /** Calls the tools of this process's kernel as one agent. Gates and audit are those of any other client. */
-export class KernelTools extends ToolDesk {
+export class KernelTools extends ChatTools {
   private requests = 0;
 
   constructor(private readonly options: KernelToolsOptions) {

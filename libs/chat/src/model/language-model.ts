@@ -78,10 +78,10 @@ export abstract class LanguageModel {
  * a stream. `redirected`: a redirect, which is not followed. `malformed`: an invalid answer. `too-large`: an answer
  * beyond the limit.
  */
-export type ModelFault =
+export type ModelErrorKind =
   'unreachable' | 'timeout' | 'http' | 'overloaded' | 'redirected' | 'malformed' | 'too-large' | 'no-room';
 
-interface FaultDetails {
+interface ModelErrorDetails {
   readonly status?: number | undefined;
   /** Seconds that the server asks to wait. */
   readonly retryAfter?: number | undefined;
@@ -102,9 +102,9 @@ export class LanguageModelError extends Error {
 
   constructor(
     /** Kind of the error. */
-    readonly fault: ModelFault,
+    readonly kind: ModelErrorKind,
     message: string,
-    { status, retryAfter, transient = false }: FaultDetails = {},
+    { status, retryAfter, transient = false }: ModelErrorDetails = {},
   ) {
     super(message);
     this.status = status;
@@ -112,9 +112,17 @@ export class LanguageModelError extends Error {
     this.transient = transient;
   }
 
+  /**
+   * The former name of `kind`.
+   * @deprecated Use `kind`.
+   */
+  get fault(): ModelErrorKind {
+    return this.kind;
+  }
+
   /** The same error with another message. */
   reworded(message: string): LanguageModelError {
-    return message === this.message ? this : new LanguageModelError(this.fault, message, this);
+    return message === this.message ? this : new LanguageModelError(this.kind, message, this);
   }
 }
 

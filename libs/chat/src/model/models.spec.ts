@@ -11,7 +11,12 @@ import {
   status,
   streamed,
 } from '../contracts/model-server.js';
-import { LanguageModelError, type ModelFault, type ModelRequest, type ModelTurn } from './language-model.js';
+import {
+  LanguageModelError,
+  type ModelErrorKind,
+  type ModelRequest,
+  type ModelTurn,
+} from './language-model.js';
 import { type ModelSettings, openModel } from './open-model.js';
 
 const KEY = 'sk-SECRET-0123456789';
@@ -188,7 +193,7 @@ describe('the chat completions wire', () => {
     ).toMatchObject({
       text: 'ok',
     });
-    expect((await fault('openai', endless('', 'data: {oops\n\n'))).fault).toBe('malformed');
+    expect((await fault('openai', endless('', 'data: {oops\n\n'))).kind).toBe('malformed');
   });
 });
 
@@ -313,7 +318,7 @@ describe('the messages wire', () => {
       streamed(anthropic.start() + anthropic.text(0, 'Well') + overloaded),
       { retries: 2 },
     );
-    expect([late.fault, server.requests.length]).toEqual(['overloaded', 1]);
+    expect([late.kind, server.requests.length]).toEqual(['overloaded', 1]);
   });
 });
 
@@ -354,13 +359,13 @@ describe.each(['openai', 'anthropic'])('a server that misbehaves (%s)', (provide
   });
 
   it.each([301, 302, 307, 308])('cannot send anybody elsewhere (%i)', async (code) => {
-    const { fault: kind } = await fault(provider, status(code, '', { Location: `${server.url}/stolen` }), {
+    const { kind } = await fault(provider, status(code, '', { Location: `${server.url}/stolen` }), {
       retries: 2,
     });
     expect([kind, server.requests.map(({ url }) => url)]).toEqual(['redirected', [server.requests[0]?.url]]);
   });
 
-  const CASES: [string, Script, Partial<ModelSettings>, ModelFault][] = [
+  const CASES: [string, Script, Partial<ModelSettings>, ModelErrorKind][] = [
     ['never stops', endless(opening, ': still here\n\n'), { maxBytes: 200_000 }, 'too-large'],
     ['sends one event without an end', endless('data: ', 'x'.repeat(65_536)), {}, 'too-large'],
     ['says nothing', () => undefined, { timeout: 0.05 }, 'timeout'],
@@ -377,7 +382,7 @@ describe.each(['openai', 'anthropic'])('a server that misbehaves (%s)', (provide
     ['hangs up', (response) => void response.destroy(), {}, 'unreachable'],
   ];
   it.each(CASES)('is a typed fault when it %s', async (_, script, more, kind) => {
-    expect((await fault(provider, script, more)).fault).toBe(kind);
+    expect((await fault(provider, script, more)).kind).toBe(kind);
   });
 
   it('may not ask for ten thousand tools at once', async () => {
@@ -464,7 +469,7 @@ describe('a server that means harm', () => {
     );
     expect(said.text).toBe('Four');
     const whole = await fault('openai', status(200, nested(20_000), { 'Content-Type': 'application/json' }));
-    expect(whole.fault).toBe('malformed');
+    expect(whole.kind).toBe('malformed');
   });
 
   it.each([-1, 1e300, null, '12', [1], Number.MAX_VALUE])(
@@ -485,7 +490,7 @@ describe('a server that means harm', () => {
       response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }).end(packed);
     };
     expect(packed.length).toBeLessThan(100_000);
-    expect((await fault('openai', bomb)).fault).toBe('too-large');
-    expect((await fault('anthropic', bomb)).fault).toBe('too-large');
+    expect((await fault('openai', bomb)).kind).toBe('too-large');
+    expect((await fault('anthropic', bomb)).kind).toBe('too-large');
   });
 });

@@ -21,7 +21,7 @@ function errorsOf(config: object): string[] {
   try {
     load(config);
   } catch (error) {
-    if (error instanceof ConfigError) return error.faults.map(({ path }) => path);
+    if (error instanceof ConfigError) return error.issues.map(({ path }) => path);
     throw error;
   }
   return [];

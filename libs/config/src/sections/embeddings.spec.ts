@@ -24,7 +24,7 @@ function faultPaths(config: object): string[] {
     load(config);
     return [];
   } catch (error) {
-    if (error instanceof ConfigError) return error.faults.map(({ path }) => path);
+    if (error instanceof ConfigError) return error.issues.map(({ path }) => path);
     throw error;
   }
 }

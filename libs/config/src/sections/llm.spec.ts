@@ -25,7 +25,7 @@ function faultPaths(llm: object): string[] {
     load(llm);
     return [];
   } catch (error) {
-    if (error instanceof ConfigError) return error.faults.map(({ path }) => path);
+    if (error instanceof ConfigError) return error.issues.map(({ path }) => path);
     throw error;
   }
 }
@@ -81,7 +81,7 @@ describe('the model of one agent', () => {
       return [];
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
-      return error.faults.map(({ path }) => path);
+      return error.issues.map(({ path }) => path);
     }
   };
 

@@ -53,8 +53,8 @@ function succession(before: Given, now: Given): VersionChange & { readonly versi
   const first = versions.current;
   return { versions, before: first, now: versions.adopt(loaded(now)) };
 }
-const agentOf = ({ agents }: { agents: ReadonlyMap<string, Agent['shape']> }, name: string) =>
-  new Agent({ shape: agents.get(name) as Agent['shape'], principal: 'p' });
+const agentOf = ({ agents }: { agents: ReadonlyMap<string, Agent['definition']> }, name: string) =>
+  new Agent({ definition: agents.get(name) as Agent['definition'], principal: 'p' });
 
 describe('the policy of an agent', () => {
   it('is that of its own edition, and for a sub-agent that of the agent at its root', () => {
@@ -69,12 +69,12 @@ describe('the policy of an agent', () => {
   it('is the one that an agent of no configuration met first', () => {
     const [one, two] = [loaded().policy, loaded({ hidden: true }).policy];
     const policies = new Policies(one);
-    const shape = compileAgentDefinition('made by code');
-    const early = new Agent({ shape, principal: 'p' });
+    const definition = compileAgentDefinition('made by code');
+    const early = new Agent({ definition, principal: 'p' });
     expect(policies.of(early)).toBe(one);
     policies.adopt(two, []);
     expect(policies.of(early)).toBe(one);
-    expect(policies.of(new Agent({ shape, principal: 'p' }))).toBe(two);
+    expect(policies.of(new Agent({ definition, principal: 'p' }))).toBe(two);
   });
 });
 
@@ -82,8 +82,8 @@ describe('limits of an agent', () => {
   it('go on counting when the configuration is read anew', async () => {
     const agents = { reader: { rateLimit: 1, rateWindow: 3600 } };
     const { before, now } = succession({ agents }, { agents, hidden: true });
-    expect(await agentOf(before, 'reader').shape.rateLimiter.check('p')).toBeNull();
-    expect(await agentOf(now, 'reader').shape.rateLimiter.check('p')).not.toBeNull();
+    expect(await agentOf(before, 'reader').definition.rateLimiter.check('p')).toBeNull();
+    expect(await agentOf(now, 'reader').definition.rateLimiter.check('p')).not.toBeNull();
   });
 });
 
@@ -91,10 +91,10 @@ describe('an agent that outlives a call', () => {
   it('is judged under what its name stands for now, with the identity it came with', () => {
     const { versions, before, now } = succession({}, { agents: { reader: { tools: { only: [] } } } });
     const identity = sessionIdentity('r:ada');
-    const shape = before.agents.get('reader') as Agent['shape'];
-    const renewed = versions.asNow(new Agent({ shape, identity, principal: 'ada' }));
+    const definition = before.agents.get('reader') as Agent['definition'];
+    const renewed = versions.asNow(new Agent({ definition, identity, principal: 'ada' }));
     expect(renewed).toMatchObject({ identity, principal: 'ada' });
-    expect(renewed?.shape).toBe(now.agents.get('reader'));
+    expect(renewed?.definition).toBe(now.agents.get('reader'));
   });
 
   it('is nobody once its name is gone, even when another agent has its options', () => {
@@ -104,7 +104,11 @@ describe('an agent that outlives a call', () => {
 
   it('is itself while its edition is served', () => {
     const { versions, now } = succession({}, { hidden: true });
-    const agent = new Agent({ shape: agentOf(now, 'reader').shape, identity: MASTER, principal: 'p' });
+    const agent = new Agent({
+      definition: agentOf(now, 'reader').definition,
+      identity: MASTER,
+      principal: 'p',
+    });
     expect(versions.asNow(agent)).toBe(agent);
   });
 });
@@ -138,9 +142,9 @@ describe('what needs a restart', () => {
     const { policy: _, agents: __, auth: ___, ...others } = running;
     for (const section of Object.keys(others) as (keyof typeof others)[]) {
       const read = { ...running, [section]: { secret: 'S3CRET' } } as unknown as ParleyConfig;
-      const faults = needingRestart(running, read);
-      expect(faults.map(({ path }) => path.split('.')[0])).toContain(section);
-      expect(JSON.stringify(faults)).not.toContain('S3CRET');
+      const issues = needingRestart(running, read);
+      expect(issues.map(({ path }) => path.split('.')[0])).toContain(section);
+      expect(JSON.stringify(issues)).not.toContain('S3CRET');
     }
   });
 

@@ -14,7 +14,7 @@ export interface ConfigVersion extends LoadedConfig {
 /** A version that is not served, and why. */
 export interface RefusedVersion {
   readonly at: Date;
-  readonly faults: readonly ConfigIssue[];
+  readonly issues: readonly ConfigIssue[];
 }
 
 /** One version in the place of another. */
@@ -56,7 +56,7 @@ export class ConfigVersions extends CurrentAgents {
     return this.lastRefused;
   }
 
-  /** @param loaded complete and without faults */
+  /** @param loaded complete and without issues */
   adopt(loaded: LoadedConfig): ConfigVersion {
     const before = this.latest;
     const now = this.versionOf(loaded, before.number + 1);
@@ -68,8 +68,8 @@ export class ConfigVersions extends CurrentAgents {
   }
 
   /** What is served stays as it is. */
-  refuse(faults: readonly ConfigIssue[]): void {
-    this.lastRefused = Object.freeze({ at: new Date(), faults });
+  refuse(issues: readonly ConfigIssue[]): void {
+    this.lastRefused = Object.freeze({ at: new Date(), issues });
   }
 
   /** What the file says again is what is served. */
@@ -77,12 +77,12 @@ export class ConfigVersions extends CurrentAgents {
     this.lastRefused = null;
   }
 
-  shapeOf(name: string): AgentDefinition | undefined {
+  definitionOf(name: string): AgentDefinition | undefined {
     return this.latest.agents.get(name);
   }
 
-  knows(shape: AgentDefinition): boolean {
-    return this.configured.has(shape);
+  knows(definition: AgentDefinition): boolean {
+    return this.configured.has(definition);
   }
 
   /**
@@ -90,14 +90,15 @@ export class ConfigVersions extends CurrentAgents {
    * those of its admission: where they are declared anew, whoever it is has to come back (see `mustReturn`).
    */
   asNow(agent: Agent): Agent | null {
-    const { name } = agent.shape;
-    if (agent.parent || !this.knows(agent.shape) || this.shapeOf(name) === agent.shape) return agent;
-    const shape = this.shapeOf(name);
-    if (!shape) return null;
+    const { name } = agent.definition;
+    if (agent.parent || !this.knows(agent.definition) || this.definitionOf(name) === agent.definition)
+      return agent;
+    const definition = this.definitionOf(name);
+    if (!definition) return null;
     const { identity, principal, tenantId, claims, correlationId } = agent;
     const { impersonatedUserId, impersonationLabel } = agent;
     return new Agent({
-      shape,
+      definition,
       identity,
       principal,
       tenantId,
@@ -110,9 +111,11 @@ export class ConfigVersions extends CurrentAgents {
 
   private versionOf(loaded: LoadedConfig, number: number): ConfigVersion {
     const agents = new Map(
-      [...loaded.agents].map(([name, shape]) => [name, withRateLimiters(shape, this.limiters)] as const),
+      [...loaded.agents].map(
+        ([name, definition]) => [name, withRateLimiters(definition, this.limiters)] as const,
+      ),
     );
-    for (const shape of agents.values()) this.configured.add(shape);
+    for (const definition of agents.values()) this.configured.add(definition);
     const { config, policy, identities } = loaded;
     return Object.freeze({ config, policy, identities, agents, number, loadedAt: new Date() });
   }

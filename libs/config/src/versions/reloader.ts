@@ -39,8 +39,8 @@ export class Reloader {
     try {
       const loaded = this.parts.reread();
       if (!same()) return 'unsettled';
-      const faults = needingRestart(current.config, loaded.config);
-      if (faults.length > 0) return this.refused(faults);
+      const issues = needingRestart(current.config, loaded.config);
+      if (issues.length > 0) return this.refused(issues);
       if (isDeepStrictEqual(loaded.config, current.config)) {
         versions.confirm();
         return 'unchanged';
@@ -53,15 +53,15 @@ export class Reloader {
       if (!same()) return 'unsettled';
       // Whatever failed, the version that is served is whole.
       const cause = error instanceof Error ? error.message : String(error);
-      return this.refused(error instanceof ConfigError ? error.faults : [{ path: '', message: cause }]);
+      return this.refused(error instanceof ConfigError ? error.issues : [{ path: '', message: cause }]);
     }
   }
 
-  private refused(faults: readonly ConfigIssue[]): 'refused' {
+  private refused(issues: readonly ConfigIssue[]): 'refused' {
     const { versions, log } = this.parts;
-    versions.refuse(faults);
+    versions.refuse(issues);
     log.warn(`[Reload] the configuration is refused, edition ${versions.current.number} stays:`);
-    for (const { path, message } of faults) log.warn(oneLine(`[Reload]   ${path || '(file)'}: ${message}`));
+    for (const { path, message } of issues) log.warn(oneLine(`[Reload]   ${path || '(file)'}: ${message}`));
     return 'refused';
   }
 }

@@ -19,11 +19,11 @@ const admitsAnonymous = (rules: readonly AuthRuleConfig[]) => rules.some((rule) 
 
 /** The options that differ and that a running service cannot take over. Their values are not told: some are secrets. */
 export function needingRestart(running: ParleyConfig, read: ParleyConfig): ConfigIssue[] {
-  const faults = changed({ ...running }, { ...read }, '').filter(({ path }) => !RELOADED.has(root(path)));
+  const issues = changed({ ...running }, { ...read }, '').filter(({ path }) => !RELOADED.has(root(path)));
   // Whether browsers of this machine are let in was decided by it.
   if (admitsAnonymous(running.auth) !== admitsAnonymous(read.auth))
-    faults.push({ path: 'auth', message: `whether there is an anonymous rule ${NEEDS_RESTART}` });
-  return faults;
+    issues.push({ path: 'auth', message: `whether there is an anonymous rule ${NEEDS_RESTART}` });
+  return issues;
 }
 
 const root = (path: string) => path.split('.', 1)[0] as string;
@@ -53,5 +53,5 @@ export function mustReturn({ before, now }: VersionChange): (agent: Agent) => bo
       (name) => !isDeepStrictEqual(before.config.agents[name], now.config.agents[name]),
     ),
   );
-  return ({ shape }) => changed.has(shape.name);
+  return ({ definition }) => changed.has(definition.name);
 }

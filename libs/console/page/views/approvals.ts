@@ -1,7 +1,7 @@
 import { announce, el, field, fill, heading, notice } from '../dom.js';
 import { ask, Refusal, tell } from '../server.js';
 import { shownJson } from '../shown-text.js';
-import { toldFault } from '../told-fault.js';
+import { shownError } from '../shown-error.js';
 import { timeUntil } from '../times.js';
 import type { View } from '../view.js';
 
@@ -60,7 +60,7 @@ export function approvalsView(): View {
                 'Being an operator is not enough: approvals are decided by the agents named in approvals.approvers.',
               ),
             );
-          else fill(state, toldFault(error, signal));
+          else fill(state, shownError(error, signal));
         }
       };
       await refresh();
@@ -99,7 +99,7 @@ function caseCard(one: Case, signal: AbortSignal): HTMLElement {
       },
       (error: unknown) => {
         look.disabled = false;
-        fill(body, toldFault(error, signal));
+        fill(body, shownError(error, signal));
       },
     );
   });
@@ -126,7 +126,7 @@ function decision({ id, tool, preview }: Detailed, card: HTMLElement): HTMLEleme
       announce(words);
     } catch (error) {
       for (const button of buttons) button.disabled = false;
-      fill(told, toldFault(error));
+      fill(told, shownError(error));
     }
   };
   const buttons = [

@@ -1,7 +1,7 @@
 import { announce, el, field, fill, heading, put } from '../dom.js';
 import { type ConsoleRecord, recordItem } from '../record-list.js';
 import { ask } from '../server.js';
-import { toldFault } from '../told-fault.js';
+import { shownError } from '../shown-error.js';
 import type { View } from '../view.js';
 
 interface Page {
@@ -75,7 +75,7 @@ export function auditView(): View {
               el('button', { type: 'button', click: () => void load(page.cursor) }, 'More'),
           );
         } catch (error) {
-          fill(state, toldFault(error, signal));
+          fill(state, shownError(error, signal));
         }
       };
       const more = el('p', {});

@@ -2,9 +2,9 @@ import { announce, el, field, fill, heading, notice } from '../dom.js';
 import { sampleArguments } from '../sample-arguments.js';
 import { ask, tell } from '../server.js';
 import { shownJson } from '../shown-text.js';
-import { toldFault } from '../told-fault.js';
+import { shownError } from '../shown-error.js';
 import type { View } from '../view.js';
-import { describeRehearsal, type Rehearsal } from './rehearsal.js';
+import { describeCall, type SimulatedCall } from './simulated-call.js';
 
 interface Catalogue {
   readonly agents: readonly {
@@ -41,7 +41,7 @@ export function explainView(): View {
       try {
         fill(below, ...form(await ask<Catalogue>('api/agents', signal)));
       } catch (error) {
-        fill(below, toldFault(error, signal));
+        fill(below, shownError(error, signal));
       }
     },
   };
@@ -107,16 +107,16 @@ function form({ agents, tools }: Catalogue): HTMLElement[] {
     try {
       const parsed = parsedArguments(args.value);
       if (parsed === null) return fill(result, notice('The arguments must be a JSON object.', 'bad'));
-      const told = await tell<Rehearsal>('POST', 'api/explain', {
+      const told = await tell<SimulatedCall>('POST', 'api/explain', {
         agent: agent.value,
         tool: tool.value,
         args: parsed,
         ...(!userField.hidden && user.value !== '' && { user: user.value }),
       });
-      fill(result, describeRehearsal(told));
+      fill(result, describeCall(told));
       announce(told.allowed ? 'allowed' : 'refused');
     } catch (error) {
-      fill(result, toldFault(error));
+      fill(result, shownError(error));
     }
   };
   agent.addEventListener('change', agentChanged);

@@ -1,7 +1,7 @@
 import { announce, el, field, fill, heading } from '../dom.js';
 import { type ConsoleRecord, isRefused, mentions, recordItem } from '../record-list.js';
 import { ask } from '../server.js';
-import { toldFault } from '../told-fault.js';
+import { shownError } from '../shown-error.js';
 import type { View } from '../view.js';
 
 /** Records that are kept, and that are shown at once. */
@@ -123,7 +123,7 @@ function watch(signal: AbortSignal, state: HTMLElement, hear: (batch: Batch) => 
     const again = setTimeout(() => {
       ask('api/status', signal).then(
         () => !signal.aborted && watch(signal, state, hear),
-        (error: unknown) => toldFault(error, signal) && !signal.aborted && watch(signal, state, hear),
+        (error: unknown) => shownError(error, signal) && !signal.aborted && watch(signal, state, hear),
       );
     }, 3_000);
     signal.addEventListener('abort', () => clearTimeout(again));

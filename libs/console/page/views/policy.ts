@@ -1,7 +1,7 @@
 import { el, fill, heading, put } from '../dom.js';
 import { ask } from '../server.js';
 import { facts, names, table } from '../table.js';
-import { toldFault } from '../told-fault.js';
+import { shownError } from '../shown-error.js';
 import type { View } from '../view.js';
 
 interface ShownClass {
@@ -45,7 +45,7 @@ export function policyView(): View {
         const more = el('button', { type: 'button' }, 'More classes');
         more.addEventListener('click', () => {
           more.remove();
-          load(page.next ?? '').catch((error: unknown) => put(list, toldFault(error, signal)));
+          load(page.next ?? '').catch((error: unknown) => put(list, shownError(error, signal)));
         });
         put(list, more);
       };
@@ -53,7 +53,7 @@ export function policyView(): View {
         await load('');
         fill(metadata, ...found(await ask<Metadata>('api/metadata', signal)));
       } catch (error) {
-        fill(metadata, toldFault(error, signal));
+        fill(metadata, shownError(error, signal));
       }
     },
   };

@@ -2,7 +2,7 @@ import type { ServiceReport } from '../../src/service-status.js';
 import { el, fill, heading, notice } from '../dom.js';
 import { ask } from '../server.js';
 import { facts } from '../table.js';
-import { toldFault } from '../told-fault.js';
+import { shownError } from '../shown-error.js';
 import { shownBytes, shownTime } from '../times.js';
 import type { View } from '../view.js';
 
@@ -20,7 +20,7 @@ export function statusView(): View {
         try {
           fill(below, ...report(await ask<ServiceReport>('api/status', signal)));
         } catch (error) {
-          fill(below, toldFault(error, signal));
+          fill(below, shownError(error, signal));
         }
       };
       await refresh();

@@ -1,7 +1,7 @@
 import { el, fill, heading } from '../dom.js';
 import { ask } from '../server.js';
 import { names, table } from '../table.js';
-import { toldFault } from '../told-fault.js';
+import { shownError } from '../shown-error.js';
 import { shownTime, timeUntil } from '../times.js';
 import type { View } from '../view.js';
 
@@ -63,7 +63,7 @@ async function shown(
   try {
     fill(place, await load());
   } catch (error) {
-    fill(place, toldFault(error, signal));
+    fill(place, shownError(error, signal));
   }
 }
 

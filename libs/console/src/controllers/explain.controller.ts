@@ -1,7 +1,7 @@
 import { Body, Get, HttpCode, Inject, Post, UseInterceptors } from '@nestjs/common';
 import { Transform } from 'class-transformer';
 import { IsObject, IsString, MinLength, ValidateIf } from 'class-validator';
-import type { Rehearsal } from '#dispatcher';
+import type { SimulatedCall } from '#dispatcher';
 import { JsonBodyInterceptor, NotServed, validated } from '#streaming';
 import { CurrentOperator, OperatorController } from '../console.guards.js';
 import { type Operator, OperatorNotes } from '../operator-gate.js';
@@ -45,9 +45,9 @@ export class ExplainController {
   async explain(
     @CurrentOperator() operator: Operator,
     @Body(validated(ExplainBody)) { agent, tool, args, user }: ExplainBody,
-  ): Promise<Rehearsal> {
+  ): Promise<SimulatedCall> {
     const order = { agent, tool, args, ...(user !== undefined && user !== '' && { user }) };
-    const simulation = await this.simulations.rehearse(order).catch((error: unknown) => {
+    const simulation = await this.simulations.simulate(order).catch((error: unknown) => {
       if (error instanceof SimulationsBusy)
         throw new NotServed(503, 'too many questions wait already', { 'Retry-After': '2' });
       throw error;

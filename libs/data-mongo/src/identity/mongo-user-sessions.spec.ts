@@ -32,7 +32,7 @@ afterAll(async () => {
 });
 
 const agent = (identity: Identity = MASTER, options: { clientMode?: boolean } = {}) =>
-  new Agent({ shape: compileAgentDefinition('x', options), identity, principal: 'p' });
+  new Agent({ definition: compileAgentDefinition('x', options), identity, principal: 'p' });
 const stored = (token: string) => store.connection.collection('_Session').findOne({ _session_token: token });
 
 describe('the sessions of a user', () => {

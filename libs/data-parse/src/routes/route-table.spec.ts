@@ -7,7 +7,7 @@ const POSTURES = ['master', 'session', 'assumed', 'client'] as const;
 const OPERATIONS = Object.keys(ROUTE_TABLE) as (keyof typeof ROUTE_TABLE)[];
 
 const agent = (identity: Identity, clientMode = false) =>
-  new Agent({ shape: compileAgentDefinition('a', { clientMode }), identity, principal: 'p' });
+  new Agent({ definition: compileAgentDefinition('a', { clientMode }), identity, principal: 'p' });
 
 describe('the route table', () => {
   it.each([

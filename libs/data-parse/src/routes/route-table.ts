@@ -101,12 +101,12 @@ export function pipelineOperation(tool: string): RoutedOperation {
   return PIPELINE_OPERATIONS.get(tool) ?? 'pipelines';
 }
 
-export function authModeOf({ identity, shape }: Pick<Agent, 'identity' | 'shape'>): AuthMode {
+export function authModeOf({ identity, definition }: Pick<Agent, 'identity' | 'definition'>): AuthMode {
   switch (identity.kind) {
     case 'master':
       return 'master';
     case 'sessionToken':
-      return shape.clientMode ? 'client' : 'session';
+      return definition.clientMode ? 'client' : 'session';
     case 'aclUser':
     case 'aclRole':
       return 'assumed';

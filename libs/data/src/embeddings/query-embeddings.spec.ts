@@ -48,7 +48,7 @@ class CountingProvider extends EmbeddingProvider {
 }
 
 const call = (tenantId: string | null = 'north', permissions: Tier = 'readonly', principal = 'p') => ({
-  agent: new Agent({ shape: compileAgentDefinition('a', { permissions }), tenantId, principal }),
+  agent: new Agent({ definition: compileAgentDefinition('a', { permissions }), tenantId, principal }),
   signal: new AbortController().signal,
 });
 const refusal = (code: string, gate?: string) => ({ refusal: { code, ...(gate && { gate }) } });

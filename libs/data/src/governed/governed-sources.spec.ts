@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Agent, type RequestContext, compileAgentDefinition } from '#core';
 import { operationContext } from './governed-sources.js';
 
-const agent = new Agent({ shape: compileAgentDefinition('analyst', {}), principal: 'p' });
+const agent = new Agent({ definition: compileAgentDefinition('analyst', {}), principal: 'p' });
 const context: RequestContext = { agent, signal: new AbortController().signal, progress: () => undefined };
 const telemetry = { traceId: 'a'.repeat(32), tool: () => expect.fail('no tool is called') };
 const comment = (more: Partial<RequestContext>) =>

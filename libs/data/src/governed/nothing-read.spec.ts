@@ -54,8 +54,8 @@ const { policy } = compilePolicy({
 });
 
 function records(identity: Identity = MASTER, tenantId: string | null = 'north') {
-  const shape = compileAgentDefinition('test', { filters: { Album: ALBUMS } });
-  const agent = new Agent({ shape, identity, principal: 'test', tenantId });
+  const definition = compileAgentDefinition('test', { filters: { Album: ALBUMS } });
+  const agent = new Agent({ definition, identity, principal: 'test', tenantId });
   const source = new GovernedRecordsSource(
     new AgentScopes(new Policies(policy)),
     new ForbiddenStore(),

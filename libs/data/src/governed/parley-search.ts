@@ -18,7 +18,7 @@ import type {
   CountedFacets,
   FacetRequest,
   GovernedSearch,
-  LikenessSearch,
+  SimilaritySearch,
   TextSearchRequest,
 } from '../governed-access.js';
 import type { Facet, FacetBucket, RecordSearcher, SearchHit, TextMatch } from '../record-search.js';
@@ -71,7 +71,7 @@ export class ParleySearch implements GovernedSearch {
 
   async facets(className: unknown, { query, facets, limit }: FacetRequest): Promise<CountedFacets> {
     const { agent, scope } = this.call;
-    if (!agent.shape.masterAtlas) throw new Refused(refusals.masterAtlasRequired());
+    if (!agent.definition.masterAtlas) throw new Refused(refusals.masterAtlasRequired());
     const access = enterClass(this.call, className, 'find');
     await this.refuseFilters(access.className);
     const planned = planFacets(facets, access);
@@ -96,7 +96,7 @@ export class ParleySearch implements GovernedSearch {
     return { total: counted.total, facets: new Map(shown), hits };
   }
 
-  likeness(className: unknown): Promise<LikenessSearch> {
+  likeness(className: unknown): Promise<SimilaritySearch> {
     return openVectorSearch(
       { call: this.call, rules: this.rules, constraints: this.constraints, searcher: this.searcher },
       className,

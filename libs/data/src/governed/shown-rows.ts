@@ -154,13 +154,13 @@ export function rowForm(
   return { rules, shown: strings === null ? rules : formFor(strings), decisive: DECISIVE };
 }
 
-function keptRules({ shape, policy, schemas }: AgentScope, present: TextRequest['present']): KeptRules {
-  let byShape = kept.get(present);
-  if (!byShape) kept.set(present, (byShape = new WeakMap()));
-  const known = byShape.get(shape);
+function keptRules({ definition, policy, schemas }: AgentScope, present: TextRequest['present']): KeptRules {
+  let byDefinition = kept.get(present);
+  if (!byDefinition) kept.set(present, (byDefinition = new WeakMap()));
+  const known = byDefinition.get(definition);
   if (known?.policy === policy && known.schemas === schemas) return known;
   const made = { policy, schemas, master: new Map<string, Rules>(), others: new Map<string, Rules>() };
-  byShape.set(shape, made);
+  byDefinition.set(definition, made);
   return made;
 }
 

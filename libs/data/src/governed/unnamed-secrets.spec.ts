@@ -53,8 +53,8 @@ function album(identity: Identity = MASTER, permissions: ClassLevelPermissions =
     new Catalogue(permissions),
     new PrincipalResolver(new Strangers()),
   );
-  const shape = compileAgentDefinition('test');
-  const agent = new Agent({ shape, identity, principal: 'test' });
+  const definition = compileAgentDefinition('test');
+  const agent = new Agent({ definition, identity, principal: 'test' });
   const records = source.for({ agent, signal: new AbortController().signal, progress: () => undefined });
   return { store, records };
 }

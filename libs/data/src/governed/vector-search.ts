@@ -11,7 +11,7 @@ import {
   tenantWhere,
   type Where,
 } from '#policy';
-import type { VectorFilters, LikenessSearch, NearestRequest } from '../governed-access.js';
+import type { VectorFilters, SimilaritySearch, NearestRequest } from '../governed-access.js';
 import type { RecordSearcher, SearchHit } from '../record-search.js';
 import { type CallerConstraints, enterClass, type GovernedCall, type RowRules } from './row-rules.js';
 import { hitColumns, shownHits } from './shown-rows.js';
@@ -35,7 +35,7 @@ interface VectorSearchDependencies {
 export async function openVectorSearch(
   inner: VectorSearchDependencies,
   className: unknown,
-): Promise<LikenessSearch> {
+): Promise<SimilaritySearch> {
   const { call } = inner;
   const name = call.scope.named(className);
   if (typeof name !== 'string') throw new Refused(name);
@@ -60,7 +60,7 @@ function assertUnprotected(access: ClassAccess, { field, textFields }: Searchabl
   }
 }
 
-class ParleyVectorSearch implements LikenessSearch {
+class ParleyVectorSearch implements SimilaritySearch {
   readonly className: string;
   readonly field: string;
   readonly textFields: readonly string[];

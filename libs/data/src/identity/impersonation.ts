@@ -104,6 +104,6 @@ export class Impersonation {
   }
 }
 
-function sameCaller({ shape, principal, tenantId, claims, correlationId, parent }: Agent) {
-  return { shape, principal, tenantId, claims, correlationId, ...(parent && { parent }) };
+function sameCaller({ definition, principal, tenantId, claims, correlationId, parent }: Agent) {
+  return { definition, principal, tenantId, claims, correlationId, ...(parent && { parent }) };
 }

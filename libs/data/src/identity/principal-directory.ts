@@ -120,7 +120,7 @@ function digest(token: string): string {
  * Writes through the wrapped writer, and removes cached entries of the directory that come from a class whose rows were
  * written.
  */
-export class ForgettingWriter extends RecordWriter {
+export class InvalidatingWriter extends RecordWriter {
   constructor(
     private readonly writer: RecordWriter,
     private readonly directory: Pick<CachedPrincipalDirectory, 'forgetClass'>,
@@ -133,7 +133,7 @@ export class ForgettingWriter extends RecordWriter {
   }
 
   override forCall(call: StoreCall): RecordWriter {
-    return new ForgettingWriter(this.writer.forCall(call), this.directory);
+    return new InvalidatingWriter(this.writer.forCall(call), this.directory);
   }
 
   create(

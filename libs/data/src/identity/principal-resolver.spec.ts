@@ -47,7 +47,7 @@ const resolve = (identity: Identity, prepare: (directory: SmallDirectory) => voi
   const directory = new SmallDirectory();
   prepare(directory);
   return new PrincipalResolver(directory).resolve(
-    new Agent({ shape: compileAgentDefinition('x'), identity, principal: 'p' }),
+    new Agent({ definition: compileAgentDefinition('x'), identity, principal: 'p' }),
   );
 };
 const failing = (code: StoreErrorCode) => (directory: SmallDirectory) => {
@@ -89,7 +89,10 @@ describe('principals', () => {
   });
 
   it('are none for a client that has neither the master key nor a session', async () => {
-    const client = new Agent({ shape: compileAgentDefinition('c', { clientMode: true }), principal: 'p' });
+    const client = new Agent({
+      definition: compileAgentDefinition('c', { clientMode: true }),
+      principal: 'p',
+    });
     const resolver = new PrincipalResolver(new SmallDirectory());
     await expect(resolver.resolve(client)).rejects.toBeInstanceOf(Unauthorized);
   });
@@ -225,7 +228,7 @@ describe('the cache of principals', () => {
 
 describe('a scope that is refreshed', () => {
   const agentOf = (identity: Identity) =>
-    new Agent({ shape: compileAgentDefinition('x'), identity, principal: 'p' });
+    new Agent({ definition: compileAgentDefinition('x'), identity, principal: 'p' });
   const EDITORS: Identity = { kind: 'aclRole', role: 'role:editors' };
   const ADA: Identity = { kind: 'aclUser', userId: 'ada' };
 
@@ -247,7 +250,7 @@ describe('a scope that is refreshed', () => {
 describe('a strict role', () => {
   const strict = (identity: Identity) =>
     new PrincipalResolver(new SmallDirectory(), () => true).resolve(
-      new Agent({ shape: compileAgentDefinition('x'), identity, principal: 'p' }),
+      new Agent({ definition: compileAgentDefinition('x'), identity, principal: 'p' }),
     );
 
   it('does not hold what is everyone’s', async () => {

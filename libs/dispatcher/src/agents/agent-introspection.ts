@@ -83,9 +83,9 @@ export class AgentIntrospection {
   async describe(context: Pick<RequestContext, 'agent' | 'correlationId'>): Promise<DescribedAgent> {
     const { agent } = context;
     const { policies, tools, records } = this;
-    const { shape } = agent;
+    const { definition } = agent;
     const scope = await records.scopeOf(agent);
-    const filters = filteredFields(shape);
+    const filters = filteredFields(definition);
     const strict = policies.of(agent).switches;
     return {
       agent_id: agent.agentId,
@@ -93,18 +93,18 @@ export class AgentIntrospection {
       permissions: agent.permissions,
       auth: describedAuth(agent),
       tenant_id: agent.tenantId,
-      classes: listedFilter(shape.classes),
+      classes: listedFilter(definition.classes),
       tools: {
-        ...(listedFilter(shape.tools) ?? { only: null, except: null }),
+        ...(listedFilter(definition.tools) ?? { only: null, except: null }),
         effective: tools.list({ agent }).map(({ name }) => name),
       },
-      methods: listedFilter(shape.methods),
+      methods: listedFilter(definition.methods),
       filters,
       hidden_classes: this.hidden(agent, scope),
       per_class: this.perClass(agent, scope, Object.keys(filters ?? {})),
       strict_modes: {
-        tool_filter: shape.strictToolFilter ?? strict.strictToolFilter,
-        class_filter: shape.strictClassFilter ?? strict.strictClassFilter,
+        tool_filter: definition.strictToolFilter ?? strict.strictToolFilter,
+        class_filter: definition.strictClassFilter ?? strict.strictClassFilter,
       },
       correlation_id: context.correlationId ?? null,
       prompt: { version: CONVENTIONS_VERSION },
@@ -157,7 +157,7 @@ export class AgentIntrospection {
     scope: AgentScope,
     filtered: readonly string[],
   ): DescribedAgent['per_class'] {
-    const { only, except } = agent.shape.classes;
+    const { only, except } = agent.definition.classes;
     const named = new Set([
       ...(only ?? []),
       ...(except ?? []),
@@ -236,7 +236,7 @@ function describedClass(
   const policy = scope.classPolicy(className);
   const { masks } = scope.access(className);
   const tenant = tenantBinding(agent, policy);
-  const filters = filteredFields(agent.shape);
+  const filters = filteredFields(agent.definition);
   const filtered = [...new Set([...(filters?.['default'] ?? []), ...(filters?.[className] ?? [])])].sort();
   const callable = methods
     .of(className)
@@ -323,7 +323,7 @@ async function wouldPermit(
   if (toolGate(agent, tool, definition, () => [])) return denied('tool_filtered', 'allowed_tools');
   const shut = envGate(agent, tool, gates, definition);
   if (shut) return environmentDenial(shut);
-  if (tool === 'atlas_faceted_search' && !agent.shape.masterAtlas)
+  if (tool === 'atlas_faceted_search' && !agent.definition.masterAtlas)
     return denied('master_atlas_required', 'master_atlas_gate');
   if (question.class_name !== undefined && question.class_name !== '') {
     const scope = await records.scopeOf(agent);

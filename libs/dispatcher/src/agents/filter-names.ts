@@ -20,19 +20,21 @@ export class FilterNames {
    * @param policy that the agent definitions are checked with. Classes are skipped with a warning while the database
    * cannot list them.
    */
-  async unknownIn(shapes: Iterable<AgentDefinition>, policy: Policy): Promise<UnknownName[]> {
-    const all = [...shapes];
+  async unknownIn(definitions: Iterable<AgentDefinition>, policy: Policy): Promise<UnknownName[]> {
+    const all = [...definitions];
     const isLimited = all.some(({ classes, filters }) => classes.only || filters.size > 0);
     const classes = isLimited ? await this.knownClasses() : null;
-    return all.flatMap((shape) => unknownAgentNames(shape, policy, { tools: this.tools(), classes }));
+    return all.flatMap((definition) =>
+      unknownAgentNames(definition, policy, { tools: this.tools(), classes }),
+    );
   }
 
   /**
    * Fields that a policy or a filter of an agent names and that their classes do not have. Returns none, with a
    * warning, while the database cannot list its classes. Calls on the classes concerned are then refused once it can.
    */
-  async misfits(shapes: Iterable<AgentDefinition>, policy: Policy): Promise<readonly BindingIssue[]> {
-    const all = [...shapes];
+  async misfits(definitions: Iterable<AgentDefinition>, policy: Policy): Promise<readonly BindingIssue[]> {
+    const all = [...definitions];
     if (policy.classes.size === 0 && all.every(({ filters }) => filters.size === 0)) return [];
     try {
       return bindPolicy(policy, await this.catalogue.snapshot(), all).errors;
@@ -47,8 +49,8 @@ export class FilterNames {
    * The same check without a database read. It uses the classes that the database returned last, and skips classes
    * before the first answer.
    */
-  unknownNow(shape: AgentDefinition, policy: Policy): UnknownName[] {
-    const found = unknownAgentNames(shape, policy, { tools: this.tools(), classes: this.classes });
+  unknownNow(definition: AgentDefinition, policy: Policy): UnknownName[] {
+    const found = unknownAgentNames(definition, policy, { tools: this.tools(), classes: this.classes });
     // Refreshes the classes for the next check.
     void this.knownClasses();
     return found;

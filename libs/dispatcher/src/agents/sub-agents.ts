@@ -66,7 +66,7 @@ export class SubAgents {
       filters: options.filters !== undefined,
     };
     for (const { option, path, message, strict } of await this.names.unknownIn(
-      [child.shape],
+      [child.definition],
       this.policies.of(child),
     )) {
       // Inherited options were checked when the parent was created.

@@ -37,9 +37,9 @@ methods.register('Post', method('list', 'readonly'));
 methods.register('Post', method('archive', 'write'));
 methods.register('Post', method('purge', 'admin'));
 
-const shape = compileAgentDefinition('x', { permissions: 'admin' });
+const definition = compileAgentDefinition('x', { permissions: 'admin' });
 const context: RequestContext = {
-  agent: new Agent({ shape, identity: MASTER, principal: 'p' }),
+  agent: new Agent({ definition, identity: MASTER, principal: 'p' }),
   signal: new AbortController().signal,
   progress: () => undefined,
 };

@@ -21,7 +21,7 @@ import {
 import { Policies } from '#policy';
 import { textBytes, type ToolOutcome } from '#tools';
 import { InputRequired } from '../client-requests/client-requests.js';
-import { ProtocolFault, RPC } from '../protocol.js';
+import { ProtocolError, RPC } from '../protocol.js';
 import {
   after,
   type Awaitable,
@@ -259,7 +259,7 @@ export interface FailedRun {
 }
 
 const isInterruption = (error: unknown): boolean =>
-  error instanceof InputRequired || error instanceof ContinuesAsTask || error instanceof ProtocolFault;
+  error instanceof InputRequired || error instanceof ContinuesAsTask || error instanceof ProtocolError;
 
 /** Converts an error of a run into the refusal that the caller receives. @throws errors that the run must not answer */
 export function failedRun(error: unknown, tool: string): FailedRun {
@@ -306,7 +306,7 @@ function messageOf(error: HttpException): string {
  */
 export function refusalByProtocol(error: unknown): Refusal | null {
   if (error instanceof Unauthorized) return refusals.identityUnresolved(error.cause ?? error.message);
-  if (!(error instanceof ProtocolFault)) return null;
+  if (!(error instanceof ProtocolError)) return null;
   const refusal =
     error.code === RPC.missingCapability
       ? refusals.notImplemented(error.message)

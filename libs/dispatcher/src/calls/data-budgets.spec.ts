@@ -12,8 +12,9 @@ import {
 import { ProcessBudgetStore, SharedStateUnavailable } from '#state';
 import { BudgetedCall, DataBudgets } from './data-budgets.js';
 
-const shape = compileAgentDefinition('analyst', { budget: { rows: 10, window: 60 } });
-const root = (principal = 'ada', tenantId: string | null = null) => new Agent({ shape, principal, tenantId });
+const definition = compileAgentDefinition('analyst', { budget: { rows: 10, window: 60 } });
+const root = (principal = 'ada', tenantId: string | null = null) =>
+  new Agent({ definition, principal, tenantId });
 const used = (rows: number) => ({ rows, bytes: 1, databaseTime: 1 });
 
 async function refusalOf(budgets: DataBudgets, agent: Agent): Promise<Refusal | null> {
@@ -41,7 +42,7 @@ describe('the data budgets of a call', () => {
   });
 
   it('are none where neither the agent nor its tenant has one', () => {
-    const free = new Agent({ shape: compileAgentDefinition('free'), principal: 'p' });
+    const free = new Agent({ definition: compileAgentDefinition('free'), principal: 'p' });
     expect(budgets.open(free)).toBeNull();
   });
 
@@ -72,8 +73,8 @@ describe('the data budgets of a call', () => {
 
   it('of a tenant are spent by all agents that are bound to it, and by no other tenant', async () => {
     const other = compileAgentDefinition('other', { tenantId: 'acme' });
-    await spend(budgets, new Agent({ shape: other, principal: 'x' }), 60);
-    await spend(budgets, new Agent({ shape: other, principal: 'y' }), 60);
+    await spend(budgets, new Agent({ definition: other, principal: 'x' }), 60);
+    await spend(budgets, new Agent({ definition: other, principal: 'y' }), 60);
     expect(await refusalOf(budgets, root('ada', 'acme'))).toMatchObject({
       message: expect.stringContaining('100 rows') as string,
     });
@@ -81,9 +82,9 @@ describe('the data budgets of a call', () => {
   });
 
   it('tell a tenant by its very value: no name of an agent and no number is another tenant', async () => {
-    const bound = (tenantId: string | number) => new Agent({ shape, principal: 'p', tenantId });
+    const bound = (tenantId: string | number) => new Agent({ definition, principal: 'p', tenantId });
     await spend(budgets, bound(7), 100);
-    const asText = new Agent({ shape: compileAgentDefinition('x', { tenantId: '7' }), principal: 'q' });
+    const asText = new Agent({ definition: compileAgentDefinition('x', { tenantId: '7' }), principal: 'q' });
     expect(await refusalOf(budgets, asText)).toBeNull();
   });
 

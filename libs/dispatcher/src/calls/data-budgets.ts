@@ -79,14 +79,14 @@ export class DataBudgets {
   /** Charges that the store did not accept. They are written before the account is admitted again. */
   private readonly pendingCharges = new LRUCache<string, Charge>({ max: MAX_DEBTORS });
 
-  private readonly ledger: BudgetStore;
+  private readonly store: BudgetStore;
 
   /** @param policies name the budget of an agent's tenant, over all agents that are bound to it */
   constructor(
     @Inject(SharedState) { budgets }: Pick<SharedState, 'budgets'>,
     @Inject(Policies) private readonly policies: TenantBudgets,
   ) {
-    this.ledger = budgets;
+    this.store = budgets;
   }
 
   /** @returns null when no budget limits this agent */
@@ -104,7 +104,7 @@ export class DataBudgets {
       let verdict;
       try {
         await this.payDebt(account);
-        verdict = await this.ledger.admit(account.name, account.budget, counts);
+        verdict = await this.store.admit(account.name, account.budget, counts);
       } catch (error) {
         this.logger.error(`the ledger of data budgets failed: ${String(error)}`);
         throw new Refused(refusals.limitUncountable('budget', 1 + Math.random() * 4));
@@ -118,7 +118,7 @@ export class DataBudgets {
     if (use.rows === 0 && use.bytes === 0 && use.databaseTime === 0) return;
     for (const account of accounts) {
       try {
-        await this.ledger.charge(account.name, account.budget, use);
+        await this.store.charge(account.name, account.budget, use);
       } catch (error) {
         this.logger.error(`a call could not be charged yet: ${String(error)}`);
         this.owe(account.name, use);
@@ -127,12 +127,15 @@ export class DataBudgets {
   }
 
   private accountsOf(agent: Agent): BudgetAccount[] {
-    const { shape, principal } = rootOf(agent);
+    const { definition, principal } = rootOf(agent);
     const { tenantId } = agent;
     const tenantBudget = tenantId === null ? null : this.policies.of(agent).tenantBudget;
     const accounts: BudgetAccount[] = [];
-    if (shape.budget) {
-      accounts.push({ name: JSON.stringify(['agent', shape.name, principal]), budget: shape.budget });
+    if (definition.budget) {
+      accounts.push({
+        name: JSON.stringify(['agent', definition.name, principal]),
+        budget: definition.budget,
+      });
     }
     if (tenantBudget) {
       accounts.push({ name: JSON.stringify(['tenant', tenantId]), budget: tenantBudget });
@@ -145,7 +148,7 @@ export class DataBudgets {
     if (!pendingCharge) return;
     this.pendingCharges.delete(name);
     try {
-      await this.ledger.charge(name, budget, pendingCharge);
+      await this.store.charge(name, budget, pendingCharge);
     } catch (error) {
       this.owe(name, pendingCharge);
       throw error;

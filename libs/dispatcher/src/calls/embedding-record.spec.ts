@@ -24,7 +24,7 @@ function recorded(config: PolicyConfig, notes: CallNotes, ok = true): AuditRecor
     new ToolCallbacks(),
     new EventEmitter2(),
   );
-  const agent = new Agent({ shape: compileAgentDefinition('a', {}), principal: 'p' });
+  const agent = new Agent({ definition: compileAgentDefinition('a', {}), principal: 'p' });
   void journal.record({
     tool: 'semantic_search',
     args: { query: 'tea', filter: { topic: 'secret' }, vector_filter: {} },

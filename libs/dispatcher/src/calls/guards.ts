@@ -64,13 +64,13 @@ export class ToolListings {
 
   of(agent: Agent): readonly ToolDefinition[] {
     const { registry, gates } = this;
-    const known = this.listings.get(agent.shape);
+    const known = this.listings.get(agent.definition);
     if (known?.version === registry.version) return known.tools;
     const tools = registry
       .all()
       .map(({ definition }) => definition)
       .filter((tool) => mayUse(agent, tool, gates));
-    this.listings.set(agent.shape, { version: registry.version, tools });
+    this.listings.set(agent.definition, { version: registry.version, tools });
     return tools;
   }
 }
@@ -248,14 +248,14 @@ export function cancelReason(signal: AbortSignal): string | undefined {
 
 /** Consumes one call of the principal's rate limit. While the limiter fails, it refuses every call for a random time. */
 async function rateVerdict(
-  { shape, principal }: Agent,
+  { definition, principal }: Agent,
   logger: { error(line: string): void },
 ): Promise<Refusal | null> {
   let verdict;
   try {
-    verdict = await shape.rateLimiter.check(principal);
+    verdict = await definition.rateLimiter.check(principal);
   } catch (error) {
-    logger.error(`the rate limiter of '${shape.name}' failed: ${String(error)}`);
+    logger.error(`the rate limiter of '${definition.name}' failed: ${String(error)}`);
     return refusals.limitUncountable('rate_limit', 1 + Math.random() * 4);
   }
   return verdict && refusals.rateLimited(verdict.limit, verdict.window, verdict.retryAfter);

@@ -13,7 +13,7 @@ describe('a limiter that fails', () => {
       rate: { limit: 5, window: 7 },
       check: () => Promise.reject(new Error('redis at 10.0.0.1 is down')),
     };
-    const agent = new Agent({ shape: compileAgentDefinition('x', { rateLimiter }), principal: 'p' });
+    const agent = new Agent({ definition: compileAgentDefinition('x', { rateLimiter }), principal: 'p' });
     const sources = {} as CallSources;
     const run = new ToolRun('x', {}, new InternalRequest(agent), undefined, sources, null, undefined);
     const refusal = (await new RateLimitGuard().check(run)) as Refusal;

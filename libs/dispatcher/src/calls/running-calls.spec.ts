@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { Agent, type RequestContext, compileAgentDefinition, Refused } from '#core';
 import { RunningCalls } from './interceptors.js';
 
-const shape = compileAgentDefinition('reader');
+const definition = compileAgentDefinition('reader');
 const contextOf = (principal: string, more: Partial<RequestContext> = {}) =>
   ({
-    agent: new Agent({ shape, principal }),
+    agent: new Agent({ definition, principal }),
     signal: new AbortController().signal,
     progress: () => undefined,
     ...more,

@@ -5,7 +5,7 @@ import type { ToolOutcome } from '#tools';
 import { AfterCallInterceptor, BeforeCallGuard, ToolCallbacks } from './call-journal.js';
 import { type CallSources, ToolRun } from './tool-run.js';
 
-const agent = new Agent({ shape: compileAgentDefinition('x'), principal: 'p' });
+const agent = new Agent({ definition: compileAgentDefinition('x'), principal: 'p' });
 const call = { tool: 'query_class', args: { limit: 1 }, agent };
 const ok: ToolOutcome = { ok: true, data: 1, text: '1', structured: false };
 const settled = () => new Promise((resolve) => setImmediate(resolve));

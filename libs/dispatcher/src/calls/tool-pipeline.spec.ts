@@ -15,7 +15,7 @@ import { DeadlineInterceptor, OutcomeInterceptor, ResultInterceptor } from './in
 import { ToolPipeline } from './tool-pipeline.js';
 import { after, type CallSources, type Guard, type Interceptor, ToolRun } from './tool-run.js';
 
-const agent = new Agent({ shape: compileAgentDefinition('a', {}), principal: 'p' });
+const agent = new Agent({ definition: compileAgentDefinition('a', {}), principal: 'p' });
 const policies = new Policies(compilePolicy({}).policy);
 const sources = {
   policies,

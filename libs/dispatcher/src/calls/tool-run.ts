@@ -205,7 +205,7 @@ export class GovernedCall implements ToolCall {
   readonly trace: RequestContext['trace'];
   readonly meter: RequestContext['meter'];
   readonly telemetry: RequestContext['telemetry'];
-  readonly asks: RequestContext['asks'];
+  readonly clientRequests: RequestContext['clientRequests'];
   readonly log: RequestContext['log'];
   readonly endStream: RequestContext['endStream'];
   readonly tool: ToolDefinition;
@@ -223,14 +223,14 @@ export class GovernedCall implements ToolCall {
     const { context, sources, observed } = run;
     const definition = run.definition as ToolDefinition;
     const budget: CallBudget = { tool: run.name, timeout: run.seconds };
-    const asking = askingCall(context.asks, (work) => run.clock.suspended(work));
+    const asking = askingCall(context.clientRequests, (work) => run.clock.suspended(work));
     this.agent = context.agent;
     this.signal = run.signal;
     this.correlationId = context.correlationId;
     this.trace = run.trace;
     this.meter = meters(run.meter, observed?.meter);
     this.telemetry = context.telemetry;
-    this.asks = context.asks?.within();
+    this.clientRequests = context.clientRequests?.within();
     this.log = context.log && ((entry: LogEntry) => context.log?.(entry));
     this.endStream = context.endStream && (() => context.endStream?.());
     this.tool = definition;

@@ -2,7 +2,7 @@ import { IntrinsicException } from '@nestjs/common';
 import {
   type ClientAnswerTo,
   type AskOptions,
-  type ClientAsks,
+  type ClientRequests,
   type ClientQuestion,
   type FormAnswer,
   type EarlierApprovals,
@@ -19,14 +19,14 @@ import {
   wireRequest,
   type WireRequest,
 } from './question-wire.js';
-import type { AskedSoFar, OpenedState } from './request-state.js';
+import type { RequestStateContent, OpenedState } from './request-state.js';
 import {
   type Dialect,
   digestOf,
   type JsonObject,
   member,
   invalidParams,
-  ProtocolFault,
+  ProtocolError,
   RPC,
 } from '../protocol.js';
 
@@ -42,7 +42,7 @@ export class InputRequired extends IntrinsicException {
 }
 
 /** Sends client requests over the session's streams and waits for the reply. */
-export class LegacyAsks implements ClientAsks {
+export class LegacyClientRequests implements ClientRequests {
   /** @param timeout milliseconds that a client has for each request */
   constructor(
     private readonly context: RequestContext,
@@ -85,7 +85,7 @@ export class LegacyAsks implements ClientAsks {
   }
 
   /** Each question is a separate request, so no answer is used twice. */
-  within(): ClientAsks {
+  within(): ClientRequests {
     return this;
   }
 }
@@ -96,7 +96,7 @@ const isBareAccept = (result: unknown) =>
 /** Returns `false` when the decision was used before, on any replica. */
 export type UseOnce = (name: string) => Promise<boolean>;
 
-export interface RoundParts {
+export interface InputRoundOptions {
   /** The opened state that the client returned. Without it no answer counts. */
   readonly state: OpenedState | undefined;
   readonly responses: JsonObject;
@@ -113,23 +113,23 @@ export class InputRound implements EarlierApprovals {
   private readonly answered = new Map<string, { readonly to: string; readonly answer: unknown }>();
   private readonly nested = new Map<string, number>();
   private postponed = false;
-  private missing: ProtocolFault | undefined;
+  private missing: ProtocolError | undefined;
 
-  constructor(private readonly dependencies: RoundParts) {}
+  constructor(private readonly dependencies: InputRoundOptions) {}
 
   /** Whether the client must answer requests before the call completes. */
   get isOpen(): boolean {
     return this.postponed || this.open.size > 0;
   }
 
-  /** @throws ProtocolFault when another request of the round can never be answered */
+  /** @throws ProtocolError when another request of the round can never be answered */
   requests(): Readonly<Record<string, WireRequest>> {
     if (this.missing) throw this.missing;
     return Object.fromEntries([...this.open].map(([key, { request }]) => [key, request]));
   }
 
   /** The answers for the state of the next round. */
-  get soFar(): AskedSoFar {
+  get soFar(): RequestStateContent {
     const { state } = this.dependencies;
     return {
       asked: Object.fromEntries([...this.open].map(([key, { digest }]) => [key, digest])),
@@ -162,7 +162,7 @@ export class InputRound implements EarlierApprovals {
     this.answered.set(key, { to: digestOf({ holdsFor }), answer: by });
   }
 
-  /** @throws ProtocolFault when the state was used before */
+  /** @throws ProtocolError when the state was used before */
   async recall(key: string, holdsFor: string): Promise<string | undefined> {
     const { state, useOnce } = this.dependencies;
     const kept = state && Object.hasOwn(state.answers, key) ? state.answers[key] : undefined;
@@ -185,7 +185,7 @@ export class InputRound implements EarlierApprovals {
     return next;
   }
 
-  /** @throws ProtocolFault for a malformed answer; content that does not fit is requested again */
+  /** @throws ProtocolError for a malformed answer; content that does not fit is requested again */
   private answerTo<Question extends ClientQuestion>(
     key: string,
     question: Question,
@@ -212,7 +212,7 @@ export class InputRound implements EarlierApprovals {
   private raise(key: string, question: ClientQuestion, request: WireRequest, digest: string): never {
     if (!this.canAnswer(question)) {
       const data = { requiredCapabilities: requiredCapabilities(question) };
-      this.missing ??= new ProtocolFault(
+      this.missing ??= new ProtocolError(
         RPC.missingCapability,
         'Missing required client capability',
         data,
@@ -225,7 +225,7 @@ export class InputRound implements EarlierApprovals {
   }
 }
 
-export interface AsksOptions {
+export interface ClientRequestsOptions {
   /** Whether the requests belong to a nested call. Default false. */
   readonly nested?: boolean;
   /** Whether the call can be answered with a further client request. Default false. */
@@ -233,13 +233,13 @@ export interface AsksOptions {
 }
 
 /** The client requests of a call in a round; a nested call uses `within`. */
-export class ModernAsks implements ClientAsks {
+export class ModernClientRequests implements ClientRequests {
   readonly granted?: EarlierApprovals;
   readonly postpone?: () => never;
 
   constructor(
     private readonly round: InputRound,
-    private readonly options: AsksOptions = {},
+    private readonly options: ClientRequestsOptions = {},
   ) {
     if (!options.nested) this.granted = round;
     if (options.postpones) this.postpone = () => round.postpone();
@@ -250,7 +250,7 @@ export class ModernAsks implements ClientAsks {
   }
 
   /**
-   * @throws InputRequired when the client must answer first. @throws ProtocolFault -32021, -32602. @throws
+   * @throws InputRequired when the client must answer first. @throws ProtocolError -32021, -32602. @throws
    * ApprovedCallChanged
    */
   ask<Question extends ClientQuestion>(
@@ -263,7 +263,9 @@ export class ModernAsks implements ClientAsks {
     return this.round.ask(`${own}.${this.round.ordinal(own)}`, question, options);
   }
 
-  within(): ClientAsks {
-    return this.options.nested ? this : new ModernAsks(this.round, { ...this.options, nested: true });
+  within(): ClientRequests {
+    return this.options.nested
+      ? this
+      : new ModernClientRequests(this.round, { ...this.options, nested: true });
   }
 }

@@ -38,8 +38,8 @@ function served(handler: SmallHandler, lifetime = 60_000, oneTime = new ProcessO
 }
 
 const asks = (context: RequestContext) => {
-  if (!context.asks) throw new Error('nobody to ask');
-  return context.asks;
+  if (!context.clientRequests) throw new Error('nobody to ask');
+  return context.clientRequests;
 };
 
 const greeter: SmallHandler = async (_, context) => {

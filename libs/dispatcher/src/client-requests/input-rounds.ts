@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { derivedRequest } from '#core';
 import { OneTimeStore } from '#state';
-import { InputRound, LegacyAsks, ModernAsks, REPLAYED } from './client-requests.js';
+import { InputRound, LegacyClientRequests, ModernClientRequests, REPLAYED } from './client-requests.js';
 import {
   CLIENT_ANSWER_OPTIONS,
   type ClientAnswerOptions,
@@ -29,8 +29,8 @@ export class InputRounds {
   asking(method: string, nameOf: (params: JsonObject) => unknown, handle: MethodHandler): MethodHandler {
     return (request) => {
       if (request.dialect.era === 'modern') return this.inRounds(method, nameOf, request, handle);
-      const asks = new LegacyAsks(request.context, request.dialect, this.options.timeout);
-      return handle({ ...request, context: derivedRequest(request.context, { asks }) });
+      const clientRequests = new LegacyClientRequests(request.context, request.dialect, this.options.timeout);
+      return handle({ ...request, context: derivedRequest(request.context, { clientRequests }) });
     };
   }
 
@@ -51,9 +51,13 @@ export class InputRounds {
       capabilities,
       useOnce: (name) => this.oneTime.claim(`decision:${name}`, this.seal.longest, context.agent.principal),
     });
-    const asks = new ModernAsks(round, { postpones: true });
+    const clientRequests = new ModernClientRequests(round, { postpones: true });
     try {
-      const result = await handle({ ...request, round, context: derivedRequest(context, { asks }) });
+      const result = await handle({
+        ...request,
+        round,
+        context: derivedRequest(context, { clientRequests }),
+      });
       // A handler that continued without its answers has no result yet.
       return round.isOpen ? await this.required(round, subject) : result;
     } catch (error) {
@@ -81,7 +85,7 @@ export class InputRounds {
   }
 }
 
-/** @throws ProtocolFault when they are not keyed answers */
+/** @throws ProtocolError when they are not keyed answers */
 function responsesOf({ inputResponses }: JsonObject): JsonObject {
   if (inputResponses === undefined) return {};
   if (!isJsonObject(inputResponses)) throw invalidParams('inputResponses must be an object');
@@ -92,7 +96,7 @@ function subjectOf(method: string, name: unknown, { params, context }: MethodReq
   const { agent } = context;
   return {
     principal: agent.principal,
-    agent: agent.shape.name,
+    agent: agent.definition.name,
     tenant: agent.tenantId,
     method,
     name: typeof name === 'string' ? name : '',

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  type AskedSoFar,
+  type RequestStateContent,
   MAX_STATE,
   RequestStateSeal,
   type StateKeys,
@@ -20,7 +20,7 @@ const subject: StateSubject = {
   name: 'update_object',
   args: 'digest',
 };
-const content: AskedSoFar = {
+const content: RequestStateContent = {
   asked: { approve: 'digest of the question' },
   answers: { name: { to: 'q', answer: { action: 'accept', content: { name: 'Ada' } } } },
   round: 1,

@@ -16,7 +16,7 @@ export interface StateSubject {
 }
 
 /** The requests and answers so far. */
-export interface AskedSoFar {
+export interface RequestStateContent {
   /** The open requests, by key: a digest of the request. */
   readonly asked: Readonly<Record<string, string>>;
   /** Earlier answers, each with the digest of its request. */
@@ -24,7 +24,7 @@ export interface AskedSoFar {
   readonly round: number;
 }
 
-export interface OpenedState extends AskedSoFar {
+export interface OpenedState extends RequestStateContent {
   /** Never used twice for different states. */
   readonly jti: string;
   /** Milliseconds since 1970. */
@@ -100,7 +100,7 @@ export class RequestStateSeal {
   }
 
   /** @returns `undefined` when it would be too large */
-  async seal(content: AskedSoFar, subject: StateSubject): Promise<string | undefined> {
+  async seal(content: RequestStateContent, subject: StateSubject): Promise<string | undefined> {
     const state: OpenedState = { ...content, jti: randomUUID(), exp: this.now() + this.lifetime };
     const sealed = await this.text.seal(JSON.stringify(state), canonicalJson(subject));
     return sealed.length > MAX_STATE ? undefined : sealed;

@@ -88,7 +88,7 @@ export class SmallRecords extends RecordsSource {
 
   for({ agent }: RequestContext): GovernedRecords {
     const classes = Object.entries(this.known)
-      .filter(([className]) => agent.shape.classes.permits(className))
+      .filter(([className]) => agent.definition.classes.permits(className))
       .map(([className, small]) => governed(className, small));
     const notServed = () => Promise.reject(new Error('rows are not served here'));
     return {
@@ -186,7 +186,7 @@ export class SmallToolRunner extends ToolRunner {
     return [...this.tools.values()]
       .map(({ tool }) => tool)
       .filter(
-        (tool) => agent.shape.tools.permits(tool.name) && tierCovers(agent.permissions, tool.permission),
+        (tool) => agent.definition.tools.permits(tool.name) && tierCovers(agent.permissions, tool.permission),
       );
   }
 
@@ -202,7 +202,7 @@ export class SmallToolRunner extends ToolRunner {
       const refusal = refusals.unknownTool(name, agent.permissions, []);
       return Promise.resolve({ ok: false, refusal });
     }
-    if (!agent.shape.tools.permits(name)) {
+    if (!agent.definition.tools.permits(name)) {
       return Promise.resolve({ ok: false, refusal: refusals.toolFiltered(name) });
     }
     return Promise.resolve(known.handler(args as Readonly<Record<string, unknown>>, context));
@@ -297,7 +297,7 @@ function smallRecords(): SmallRecords {
 }
 
 export function smallAgent(options: AgentDefinitionOptions = {}, principal = 'ada'): Agent {
-  return new Agent({ shape: compileAgentDefinition('test', options), principal });
+  return new Agent({ definition: compileAgentDefinition('test', options), principal });
 }
 
 export interface KernelUnderTest {

@@ -153,7 +153,7 @@ function cancelledResult(message: string): JsonObject {
 
 /**
  * The outcome of a call in the format of a revision.
- * @throws ProtocolFault for a refusal that must reveal nothing to the caller
+ * @throws ProtocolError for a refusal that must reveal nothing to the caller
  */
 export function toolResult(outcome: ToolOutcome, dialect: Dialect, cancelled: boolean): JsonObject {
   if (!outcome.ok && outcome.refusal.code === 'cancelled') return cancelledResult(outcome.refusal.message);
@@ -229,7 +229,7 @@ function sameValue(header: string, value: unknown): boolean {
 /**
  * Compares the annotated parameters of a call with their headers. An argument that is absent, null or not a plain value
  * needs no header.
- * @throws ProtocolFault -32020
+ * @throws ProtocolError -32020
  */
 export function checkParameterHeaders(tool: ToolDefinition, args: JsonObject, context: RequestContext): void {
   const read = context.parameterHeader;

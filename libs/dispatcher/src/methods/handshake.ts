@@ -15,7 +15,7 @@ import {
 import type { ResourceRegistry } from '../resources/resource-registry.js';
 import type { TaskStore } from '../tasks/task-store.js';
 
-export interface HandshakeParts {
+export interface HandshakeDependencies {
   readonly serverInfo: ServerInfo;
   readonly instructions?: string;
   readonly subscriptions?: ResourceSubscriptions;
@@ -34,7 +34,7 @@ function extensions(known: Readonly<Record<string, boolean>>): JsonObject {
 
 /** The start of a protocol session: the server and the features that are served now. */
 export class Handshake {
-  constructor(private readonly dependencies: HandshakeParts) {}
+  constructor(private readonly dependencies: HandshakeDependencies) {}
 
   /** Answers `initialize`: an unknown or missing version gets the default version. */
   initialize(params: JsonObject): JsonObject {

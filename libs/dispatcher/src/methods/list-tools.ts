@@ -93,11 +93,11 @@ export class ToolCatalogue {
 
   for(context: RequestContext): CatalogueEntry {
     const tools = this.runner.list(context);
-    const kept = this.entries.get(context.agent.shape);
+    const kept = this.entries.get(context.agent.definition);
     if (kept?.describes(tools)) return kept;
     // A copy, so that a runner that changes its own list in place does not change the compared one.
     const fresh = new CatalogueEntry([...tools]);
-    this.entries.set(context.agent.shape, fresh);
+    this.entries.set(context.agent.definition, fresh);
     return fresh;
   }
 }

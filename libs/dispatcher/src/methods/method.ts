@@ -22,7 +22,7 @@ export interface MethodRequest {
   readonly round?: InputRound;
 }
 
-/** Returns the result without the members of the era, or a complete result. @throws ProtocolFault */
+/** Returns the result without the members of the era, or a complete result. @throws ProtocolError */
 export type MethodHandler = (request: MethodRequest) => Handled | Promise<Handled>;
 /** What a handler returns: a result, a complete one, one that stays open, or an expected failure. */
 export type Handled = JsonObject | PreparedResult | WrittenResult | StreamedResult | RequestFailure;
@@ -57,7 +57,7 @@ function offsetOf(list: string, cursor: unknown, total: number): number {
   throw invalidParams('Invalid cursor');
 }
 
-/** @throws ProtocolFault -32602 for a cursor this list never issued */
+/** @throws ProtocolError -32602 for a cursor this list never issued */
 export function pageOf<T>(list: string, all: readonly T[], cursor: unknown): Page<T> {
   const offset = offsetOf(list, cursor, all.length);
   const end = offset + PAGE_SIZE;

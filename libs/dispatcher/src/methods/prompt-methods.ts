@@ -62,7 +62,7 @@ export class GetPrompt {
       }
     }
     const rendered = await this.reads.run({ name: `prompt:${name}`, args: given, context }, async (records) =>
-      prompt.render({ args, records, ...askingCall(context.asks) }),
+      prompt.render({ args, records, ...askingCall(context.clientRequests) }),
     );
     const { description, messages } = messagesOf(name, rendered);
     if (messages.some(({ content }) => exceedsResponseLimit(printed(content)))) {

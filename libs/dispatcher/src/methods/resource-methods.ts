@@ -19,7 +19,7 @@ import {
   exceedsResponseLimit,
   MAX_RESPONSE_BYTES,
   invalidParams,
-  ProtocolFault,
+  ProtocolError,
   RPC,
 } from '../protocol.js';
 import type { ReadAccounts } from '../reads/read-accounts.js';
@@ -150,12 +150,12 @@ const ABSENT: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'invalid_argument',
 ]);
 
-function notFound(uri: string, { era }: Dialect, message = 'Resource not found'): ProtocolFault {
-  return new ProtocolFault(era === 'modern' ? RPC.invalidParams : RPC.resourceNotFound, message, { uri });
+function notFound(uri: string, { era }: Dialect, message = 'Resource not found'): ProtocolError {
+  return new ProtocolError(era === 'modern' ? RPC.invalidParams : RPC.resourceNotFound, message, { uri });
 }
 
 /** An invalid address. The frozen revisions have a separate code for it. */
-function invalidUri(uri: string, dialect: Dialect): ProtocolFault {
+function invalidUri(uri: string, dialect: Dialect): ProtocolError {
   const message = `Invalid resource URI: ${uri}`;
   return dialect.additions ? notFound(uri, dialect, message) : invalidParams(message);
 }
@@ -164,18 +164,18 @@ function invalidUri(uri: string, dialect: Dialect): ProtocolFault {
  * The error of an address that is not served, in the code of the revision: -32002, and -32602 from 2026-07-28 on, for a
  * missing or withheld resource. Reading and subscribing return the same error.
  */
-export function refusedResource(uri: string, dialect: Dialect, refusal: Refusal): ProtocolFault {
+export function refusedResource(uri: string, dialect: Dialect, refusal: Refusal): ProtocolError {
   if (refusal.opaque) return invalidParams();
   // The resource can be read, but it has no change notifications.
   if (refusal.gate === 'subscription' && refusal.code === 'access_denied')
     return invalidParams(refusal.message);
   if (ABSENT.has(refusal.code)) return notFound(uri, dialect);
-  return new ProtocolFault(RPC.internalError, refusal.message);
+  return new ProtocolError(RPC.internalError, refusal.message);
 }
 
 /** The content exceeds the maximum size of an answer: the address is valid, and its content cannot be sent. */
-function tooLarge(instead: string): ProtocolFault {
-  return new ProtocolFault(RPC.internalError, `Resource exceeded ${MAX_RESPONSE_BYTES} bytes.${instead}`);
+function tooLarge(instead: string): ProtocolError {
+  return new ProtocolError(RPC.internalError, `Resource exceeded ${MAX_RESPONSE_BYTES} bytes.${instead}`);
 }
 
 /** `resources/read`: the text of the tool behind the address, under that tool's gates. */

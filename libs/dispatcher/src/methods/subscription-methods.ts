@@ -9,12 +9,12 @@ import {
   type Notification,
   StreamedResult,
   invalidParams,
-  ProtocolFault,
+  ProtocolError,
   RPC,
   SUBSCRIPTION_ID_KEY,
 } from '../protocol.js';
 
-export interface ListenParts {
+export interface ListenDependencies {
   readonly subscriptions: ResourceSubscriptions | undefined;
   readonly listChanges: ListChanges | undefined;
 }
@@ -42,7 +42,7 @@ function addressesOf(requested: JsonObject): readonly string[] {
  * tagged with the id of the request.
  */
 export function listen(
-  { subscriptions, listChanges }: ListenParts,
+  { subscriptions, listChanges }: ListenDependencies,
   { params, context }: MethodRequest,
 ): StreamedResult {
   const requested = member(params, 'notifications');
@@ -99,7 +99,7 @@ export function resourceSubscriptionMethods(
 ): Readonly<Record<'subscribe' | 'unsubscribe', Method['handle']>> {
   const served = (): ResourceSubscriptions => {
     if (subscriptions?.supported) return subscriptions;
-    throw new ProtocolFault(
+    throw new ProtocolError(
       RPC.methodNotFound,
       'Resource subscriptions are not supported by this server',
       undefined,
@@ -147,7 +147,7 @@ export abstract class ResourceSubscriptions {
   /**
    * Subscribes `context.sessionId`; updates go to that session's listening stream.
    * @returns false when the session ended meanwhile
-   * @throws ProtocolFault for an address that cannot be subscribed to, and when a limit is reached; Refused as reading
+   * @throws ProtocolError for an address that cannot be subscribed to, and when a limit is reached; Refused as reading
    * would
    */
   abstract subscribe(uri: string, context: RequestContext): Promise<boolean>;

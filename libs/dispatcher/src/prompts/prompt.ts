@@ -52,7 +52,7 @@ export interface Prompt {
   readonly description: string;
   /** The arguments; may be empty. */
   readonly arguments: readonly PromptArgument[];
-  /** Renders the messages. @throws ProtocolFault -32602 for bad arguments */
+  /** Renders the messages. @throws ProtocolError -32602 for bad arguments */
   readonly render: (call: PromptCall) => RenderedPrompt | Promise<RenderedPrompt>;
 }
 
@@ -69,7 +69,7 @@ function got(value: string): string {
   return `(got: ${JSON.stringify(value.length > ECHO_LENGTH ? `${value.slice(0, ECHO_LENGTH)}…` : value)})`;
 }
 
-/** Reads `params.arguments`. @throws ProtocolFault -32602 for an argument that is not a plain value */
+/** Reads `params.arguments`. @throws ProtocolError -32602 for an argument that is not a plain value */
 export function readPromptArguments(given: object): PromptArguments {
   const read = new Map<string, string>();
   for (const [name, value] of Object.entries(given) as [string, unknown][]) {
@@ -82,21 +82,21 @@ export function readPromptArguments(given: object): PromptArguments {
   return read;
 }
 
-/** @throws ProtocolFault -32602 */
+/** @throws ProtocolError -32602 */
 function requiredArgument(args: PromptArguments, name: string): string {
   const value = args.get(name);
   if (value === undefined) throw invalidParams(`missing required argument: ${name}`);
   return value;
 }
 
-/** A class or field name. @throws ProtocolFault -32602 */
+/** A class or field name. @throws ProtocolError -32602 */
 export function identifierArgument(args: PromptArguments, name: string): string {
   const value = requiredArgument(args, name);
   if (!IDENTIFIER.test(value)) throw invalidParams(`${name} must match ${IDENTIFIER.source} ${got(value)}`);
   return value;
 }
 
-/** @throws ProtocolFault -32602 */
+/** @throws ProtocolError -32602 */
 export function objectIdArgument(args: PromptArguments, name: string): string {
   const value = requiredArgument(args, name);
   if (!OBJECT_ID.test(value)) throw invalidParams(`${name} must be an alphanumeric objectId ${got(value)}`);
@@ -109,7 +109,7 @@ function isCalendarDay(value: string): boolean {
   return new Date(`${day}T00:00:00Z`).toISOString().startsWith(day);
 }
 
-/** A full date-time, as UTC with milliseconds; a bare date is refused. @throws ProtocolFault -32602 */
+/** A full date-time, as UTC with milliseconds; a bare date is refused. @throws ProtocolError -32602 */
 export function timestampArgument(args: PromptArguments, name: string): string {
   const value = requiredArgument(args, name);
   const time = DATE_TIME.test(value) && isCalendarDay(value) ? Date.parse(value) : Number.NaN;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { refusals } from '#core';
 import { judgeCase, type PolicyCase, readPolicyCases } from './policy-case.js';
-import type { Rehearsal } from './simulation.js';
+import type { SimulatedCall } from './simulation.js';
 
 const ENTRY = {
   agent: 'a',
@@ -16,7 +16,7 @@ function read(more: object): PolicyCase {
   return cases[0] as PolicyCase;
 }
 
-const ALLOWED: Rehearsal = {
+const ALLOWED: SimulatedCall = {
   agent: 'a',
   tool: 'query_class',
   allowed: true,
@@ -30,7 +30,7 @@ const ALLOWED: Rehearsal = {
   masked: [{ className: '_User', field: 'email', mask: 'hash' }],
   commands: [],
 };
-const REFUSED: Rehearsal = {
+const REFUSED: SimulatedCall = {
   ...ALLOWED,
   allowed: false,
   refusal: refusals.fieldDenied('where', 'ssn', 'ssn', ['name']),

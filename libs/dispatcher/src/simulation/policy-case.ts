@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { canonicalClassName, DENIAL_KINDS, ERROR_CODES, type Refusal } from '#core';
-import type { Rehearsal } from './simulation.js';
+import type { SimulatedCall } from './simulation.js';
 
 type PlainObject = Readonly<Record<string, unknown>>;
 
@@ -101,7 +101,7 @@ function expectationError(expect: unknown): string | null {
 }
 
 /** The differences between a simulation and the expectation of a case; empty when none. */
-export function judgeCase(policyCase: PolicyCase, outcome: Rehearsal): string[] {
+export function judgeCase(policyCase: PolicyCase, outcome: SimulatedCall): string[] {
   const { expect, injected, masked } = policyCase;
   const className = canonicalClassName(String(policyCase.arguments['class_name']));
   const verdict = 'allowed' in expect ? allowedError(outcome) : refusalErrors(expect, outcome.refusal);
@@ -112,7 +112,7 @@ export function judgeCase(policyCase: PolicyCase, outcome: Rehearsal): string[] 
   ];
 }
 
-function allowedError({ refusal }: Rehearsal): string[] {
+function allowedError({ refusal }: SimulatedCall): string[] {
   return refusal ? [`expected to be allowed, but ${result(refusal)}`] : [];
 }
 
@@ -129,14 +129,19 @@ function refusalErrors(expected: ExpectedRefusal, refusal: Refusal | undefined):
     .map((key) => `expected ${key} '${expected[key]}', found '${found[key] ?? 'none'}': ${result(refusal)}`);
 }
 
-function maskErrors(className: string, field: string, requested: string, { masked }: Rehearsal): string[] {
+function maskErrors(
+  className: string,
+  field: string,
+  requested: string,
+  { masked }: SimulatedCall,
+): string[] {
   const found = masked.find((one) => one.className === className && one.field === field)?.mask ?? 'none';
   return found === requested
     ? []
     : [`expected ${className}.${field} masked as '${requested}', found '${found}'`];
 }
 
-function limitErrors(name: string, requested: PlainObject, { injected }: Rehearsal): string[] {
+function limitErrors(name: string, requested: PlainObject, { injected }: SimulatedCall): string[] {
   const className = canonicalClassName(name);
   const limits = injected.filter((limit) => limit.className === className).map(({ where }) => where);
   return Object.entries(requested)

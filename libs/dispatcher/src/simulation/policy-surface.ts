@@ -2,7 +2,7 @@ import { type Agent, InternalRequest, type LimitOrigin, Refused } from '#core';
 import type { GovernedRecords } from '#data';
 import type { ToolRunner } from '#tools';
 import type { RecordsSource } from '../reads/read-accounts.js';
-import { type Rehearsal, type Simulator, sampleArguments, takesClass } from './simulation.js';
+import { type SimulatedCall, type Simulator, sampleArguments, takesClass } from './simulation.js';
 
 /** Every present and future field of a class without an allowlist. */
 export const EVERY_FIELD = '*';
@@ -32,31 +32,31 @@ export interface AgentSurface {
 
 const NO_SURFACE: AgentSurface = { tools: new Map(), classes: new Map() };
 
-export interface SurfaceParts {
+export interface SurfaceDependencies {
   readonly runner: ToolRunner;
-  readonly rehearser: Simulator;
+  readonly simulator: Simulator;
   readonly records: RecordsSource;
 }
 
 /** Checks every tool that the agent may call on every given class. */
 export async function surfaceOf(
-  parts: SurfaceParts,
+  parts: SurfaceDependencies,
   agent: Agent,
   classNames: readonly string[],
 ): Promise<AgentSurface> {
-  const { runner, rehearser } = parts;
+  const { runner, simulator } = parts;
   const records = parts.records.for(new InternalRequest(agent));
   const listed = new Set((await records.classes()).map(({ className }) => className));
   const tools = new Map<string, 'runs' | 'asks approval'>();
   const perClass = new Map(classNames.map((name) => [name, new Map<string, Limits>()]));
   for (const { name, inputSchema } of runner.list({ agent })) {
     if (!takesClass(inputSchema)) {
-      const { asksApproval } = await rehearser.rehearse(agent, name, sampleArguments(inputSchema, ''));
+      const { asksApproval } = await simulator.simulate(agent, name, sampleArguments(inputSchema, ''));
       tools.set(name, asksApproval ? 'asks approval' : 'runs');
       continue;
     }
     for (const [className, allowed] of perClass) {
-      const call = await rehearser.rehearse(agent, name, sampleArguments(inputSchema, className));
+      const call = await simulator.simulate(agent, name, sampleArguments(inputSchema, className));
       tools.set(name, call.asksApproval ? 'asks approval' : 'runs');
       if (permitted(call, className)) allowed.set(name, limitsOf(className, call.injected));
     }
@@ -74,13 +74,13 @@ export async function surfaceOf(
 }
 
 /** An empty write is refused for its arguments, but only after the class and tenant gates admit it. */
-function permitted({ allowed, refusal, passed }: Rehearsal, className: string): boolean {
+function permitted({ allowed, refusal, passed }: SimulatedCall, className: string): boolean {
   if (allowed) return true;
   const passes = (gate: string) => passed.some((entry) => entry.gate === gate && entry.subject === className);
   return refusal?.code === 'invalid_argument' && passes('class') && passes('tenant');
 }
 
-function limitsOf(className: string, injected: Rehearsal['injected']): Limits {
+function limitsOf(className: string, injected: SimulatedCall['injected']): Limits {
   const own = injected.filter((limit) => limit.className === className);
   return new Map(own.map(({ origin, where }) => [origin, JSON.stringify(where)]));
 }

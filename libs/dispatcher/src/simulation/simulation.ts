@@ -20,7 +20,7 @@ import {
 import { isJsonObject, member } from '../protocol.js';
 
 /** The outcome that a call would have, and the decisions behind it. */
-export interface Rehearsal {
+export interface SimulatedCall {
   /** Its name. */
   readonly agent: string;
   /** Its name. */
@@ -50,7 +50,7 @@ export class Simulator {
     private readonly approver: SimulatedApprover,
   ) {}
 
-  async rehearse(agent: Agent, tool: string, args: unknown): Promise<Rehearsal> {
+  async simulate(agent: Agent, tool: string, args: unknown): Promise<SimulatedCall> {
     const trace = new GateTrace();
     this.store.take();
     this.approver.take();
@@ -58,7 +58,7 @@ export class Simulator {
     const commands = this.store.take();
     const refusal = outcome.ok || isForWantOfData(outcome.refusal, commands) ? undefined : outcome.refusal;
     return {
-      agent: agent.shape.name,
+      agent: agent.definition.name,
       tool,
       allowed: refusal === undefined,
       asksApproval: this.approver.take(),
@@ -88,13 +88,13 @@ class NoLimit extends RateLimiter {
  * definition.
  */
 export function simulatedAgent(
-  shape: AgentDefinition,
+  definition: AgentDefinition,
   as: Pick<AgentOptions, 'identity' | 'tenantId'> = {},
 ): Agent {
   return new Agent({
     ...as,
-    shape: Object.freeze({ ...shape, rateLimiter: new NoLimit(), budget: null }),
-    principal: `rehearsal:${shape.name}`,
+    definition: Object.freeze({ ...definition, rateLimiter: new NoLimit(), budget: null }),
+    principal: `rehearsal:${definition.name}`,
   });
 }
 

@@ -9,9 +9,9 @@ import {
 import type { Telemetry } from '#telemetry';
 import type { ToolRunner } from '#tools';
 import type { CallJournal } from '../calls/call-journal.js';
-import { InputRound, ModernAsks, type UseOnce } from '../client-requests/client-requests.js';
+import { InputRound, ModernClientRequests, type UseOnce } from '../client-requests/client-requests.js';
 import type { WireRequest } from '../client-requests/question-wire.js';
-import type { AskedSoFar } from '../client-requests/request-state.js';
+import type { RequestStateContent } from '../client-requests/request-state.js';
 import { toolResult } from '../methods/call-tool.js';
 import {
   dialectOf,
@@ -19,7 +19,7 @@ import {
   type WarningLog,
   type JsonObject,
   type RpcError,
-  ProtocolFault,
+  ProtocolError,
   RPC,
 } from '../protocol.js';
 import type { TaskOwner } from './task-store.js';
@@ -38,7 +38,7 @@ export interface BackgroundRun {
   readonly began?: string;
   /** Who approved the call, if approval was required. */
   readonly approver?: string;
-  readonly soFar: AskedSoFar | undefined;
+  readonly soFar: RequestStateContent | undefined;
   readonly responses: JsonObject;
   readonly signal: AbortSignal;
   readonly useOnce: UseOnce;
@@ -51,7 +51,7 @@ export type BackgroundOutcome =
   | {
       readonly kind: 'input';
       readonly requests: Readonly<Record<string, WireRequest>>;
-      readonly soFar: AskedSoFar;
+      readonly soFar: RequestStateContent;
     };
 
 /** A call that no run completed. */
@@ -121,7 +121,7 @@ export class BackgroundCalls {
         agent: run.agent,
         signal: run.signal,
         ...(run.correlationId !== undefined && { correlationId: run.correlationId }),
-        asks: new ModernAsks(round),
+        clientRequests: new ModernClientRequests(round),
         background: 'running',
         ...(run.approver !== undefined && { approver: run.approver }),
         progress: (update) => run.progress(update),
@@ -150,7 +150,7 @@ export class BackgroundCalls {
   }
 
   private failed(error: unknown): BackgroundOutcome {
-    if (error instanceof ProtocolFault) {
+    if (error instanceof ProtocolError) {
       const { code, message, data } = error;
       return { kind: 'error', error: { code, message, ...(data !== undefined && { data }) } };
     }

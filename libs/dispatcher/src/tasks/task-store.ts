@@ -1,6 +1,6 @@
 import type { Agent } from '#core';
 import { questionOf, readAnswer, type WireRequest } from '../client-requests/question-wire.js';
-import type { AskedSoFar } from '../client-requests/request-state.js';
+import type { RequestStateContent } from '../client-requests/request-state.js';
 import type { MethodRequest } from '../methods/method.js';
 import {
   declaresTasks,
@@ -11,7 +11,7 @@ import {
   type RpcError,
   invalidParams,
   methodNotFound,
-  type ProtocolFault,
+  type ProtocolError,
 } from '../protocol.js';
 
 /** The owner of a task: the task does not exist for any other caller. */
@@ -22,8 +22,8 @@ export interface TaskOwner {
   readonly agent: string;
 }
 
-export function taskOwner({ principal, tenantId, shape }: Agent): TaskOwner {
-  return { principal, tenant: tenantId, agent: shape.name };
+export function taskOwner({ principal, tenantId, definition }: Agent): TaskOwner {
+  return { principal, tenant: tenantId, agent: definition.name };
 }
 
 /** A call that continues as a task, with everything that its runs need. Its gates have admitted it. */
@@ -37,7 +37,7 @@ export interface TaskCall {
   /** W3C `traceparent` of the call that began it. */
   readonly began?: string;
   /** Earlier answers of the client. */
-  readonly soFar?: AskedSoFar;
+  readonly soFar?: RequestStateContent;
   /** Who approved it, if approval was required. */
   readonly approver?: string;
 }
@@ -76,7 +76,7 @@ export abstract class TaskStore {
   abstract find(taskId: string, owner: TaskOwner): Promise<TaskState | undefined>;
   /**
    * Accepts answers to the client requests of the task; unknown keys are ignored.
-   * @returns false when this owner has no such task. @throws ProtocolFault for a malformed answer
+   * @returns false when this owner has no such task. @throws ProtocolError for a malformed answer
    */
   abstract answer(taskId: string, owner: TaskOwner, responses: JsonObject): Promise<boolean>;
   /** Ends the task if it has not ended. @returns false when this owner has no such task */
@@ -86,7 +86,7 @@ export abstract class TaskStore {
 /**
  * The responses to open client requests, without unknown keys and without responses that do not fit. The requests of
  * the latter stay open.
- * @throws ProtocolFault for a malformed answer
+ * @throws ProtocolError for a malformed answer
  */
 export function fittingResponses(
   open: Readonly<Record<string, WireRequest>>,
@@ -105,7 +105,7 @@ export function fittingResponses(
 }
 
 /** The same error for an unknown task, an expired task and a task of another owner. */
-const unknownTask = (): ProtocolFault => invalidParams('Unknown task');
+const unknownTask = (): ProtocolError => invalidParams('Unknown task');
 
 /** The answer to a `tools/call` that continues as a task. */
 export function createdTask({ taskId, ...state }: TaskState): JsonObject {

@@ -102,12 +102,12 @@ export function songs(count: number, title = (index: number) => `Song ${index}`)
 
 export function agentOf(
   principal = 'ann',
-  shape: AgentDefinitionOptions = {},
+  options: AgentDefinitionOptions = {},
   identity?: Identity,
   name = 'reader',
 ): Agent {
   return new Agent({
-    shape: compileAgentDefinition(name, { rateLimit: 1_000_000, ...shape }),
+    definition: compileAgentDefinition(name, { rateLimit: 1_000_000, ...options }),
     principal,
     ...(identity && { identity }),
   });
@@ -149,7 +149,7 @@ export function exportsUnderTest(rows: readonly ParseRow[], options: ExportsUnde
       new DataBudgets({ budgets: new ProcessBudgetStore() }, { of: () => ({ tenantBudget: null }) }),
     ),
     new ExportJournal(audit, policies),
-    { list: ({ agent }) => (agent.shape.tools.permits(tool.name) ? [tool] : []) },
+    { list: ({ agent }) => (agent.definition.tools.permits(tool.name) ? [tool] : []) },
     policies,
     { emit: (_event: unknown, { phrase }: { phrase: string }) => canaries.push(phrase) > 0 },
   );
@@ -158,7 +158,7 @@ export function exportsUnderTest(rows: readonly ParseRow[], options: ExportsUnde
   return { reader, sessions, audit, tickets, canaries, resources, downloads, records };
 }
 
-export type Room = ReturnType<typeof exportsUnderTest>;
+export type ExportsUnderTest = ReturnType<typeof exportsUnderTest>;
 
 export const orderOf = (changes: Partial<ExportOrder> = {}): ExportOrder => ({
   className: 'Song',
@@ -169,12 +169,16 @@ export const orderOf = (changes: Partial<ExportOrder> = {}): ExportOrder => ({
 });
 
 /** The id of a promised export. */
-export async function promise({ tickets }: Room, agent: Agent, order = orderOf()): Promise<string> {
+export async function promise(
+  { tickets }: ExportsUnderTest,
+  agent: Agent,
+  order = orderOf(),
+): Promise<string> {
   return (await tickets.promise(order, { agent })).uri.slice('export://'.length);
 }
 
 export async function download(
-  { downloads }: Room,
+  { downloads }: ExportsUnderTest,
   id: string,
   agent: Agent,
   signal = new AbortController().signal,
@@ -187,7 +191,11 @@ export async function download(
 }
 
 /** Every part of an export as a client would read it, one after the other. */
-export async function readParts({ resources, records }: Room, id: string, agent: Agent): Promise<string[]> {
+export async function readParts(
+  { resources, records }: ExportsUnderTest,
+  id: string,
+  agent: Agent,
+): Promise<string[]> {
   const context = { agent, signal: new AbortController().signal, progress: () => undefined };
   const call = { ...context, records: records.for(context) };
   const parts: string[] = [];

@@ -54,24 +54,24 @@ export type CodeChoice = Omit<AgentChoice, 'agent'> & { readonly agent: string |
  * @throws TypeError for an invalid choice
  */
 export function chosenAgent(
-  versions: Pick<ConfigVersions, 'current' | 'shapeOf'>,
+  versions: Pick<ConfigVersions, 'current' | 'definitionOf'>,
   choice: AgentChoice,
   source: string,
 ): Agent {
   assertChoice(source, choice);
-  const shape = versions.shapeOf(choice.agent);
-  if (!shape) throw new TypeError(`no agent is named '${choice.agent}'`);
-  return made(shape, choice, () => ownIdentity(versions, choice.agent));
+  const definition = versions.definitionOf(choice.agent);
+  if (!definition) throw new TypeError(`no agent is named '${choice.agent}'`);
+  return made(definition, choice, () => ownIdentity(versions, choice.agent));
 }
 
 /** An agent outside the configuration, under the served policy. @throws TypeError */
-export function agentWithin(shape: AgentDefinition, choice: Omit<AgentChoice, 'agent'>): Agent {
-  return made(shape, choice, () => MASTER);
+export function agentWithin(definition: AgentDefinition, choice: Omit<AgentChoice, 'agent'>): Agent {
+  return made(definition, choice, () => MASTER);
 }
 
-function made(shape: AgentDefinition, choice: Omit<AgentChoice, 'agent'>, own: () => Identity): Agent {
+function made(definition: AgentDefinition, choice: Omit<AgentChoice, 'agent'>, own: () => Identity): Agent {
   const { principal, tenantId, claims, correlationId } = choice;
-  const { name } = shape;
+  const { name } = definition;
   if (typeof principal !== 'string' || principal === '')
     throw new TypeError(`'${name}' was chosen for nobody: principal must be a text`);
   if (tenantId !== undefined && !isTenant(tenantId))
@@ -83,10 +83,10 @@ function made(shape: AgentDefinition, choice: Omit<AgentChoice, 'agent'>, own: (
   if (claims !== undefined && !isConstraint(claims))
     throw new TypeError(`'${name}' was chosen with claims that are no object`);
   const identity = choice.identity === undefined ? own() : chosenIdentity(name, choice.identity);
-  if (shape.clientMode && identity.kind !== 'sessionToken')
+  if (definition.clientMode && identity.kind !== 'sessionToken')
     throw new TypeError(`'${name}' is in client mode: it reads with a session alone`);
   return new Agent({
-    shape,
+    definition,
     principal,
     identity,
     ...(tenantId !== undefined && { tenantId }),

@@ -73,7 +73,7 @@ type OtherRule = Exclude<AuthRuleConfig, { readonly oauth: unknown } | { readonl
 
 function admissionBy(
   rule: OtherRule,
-  shape: AgentDefinition,
+  definition: AgentDefinition,
   identity: AgentIdentity,
   otherCredentials: readonly string[],
 ): AuthRule {
@@ -81,10 +81,11 @@ function admissionBy(
     identity === 'callerSession' || identity.kind === 'impersonate' || identity.kind === 'claimedUser'
       ? NO_SESSION
       : identity;
-  if ('apiKey' in rule) return new ApiKeyRule(rule.apiKey, shape, fixed);
-  if ('apiKeyHash' in rule) return new HashedKeyRule(rule.apiKeyHash, shape, fixed);
-  if ('clientCertificate' in rule) return new ClientCertificateRule(rule.clientCertificate, shape, fixed);
-  return new AnonymousRule(shape, fixed, otherCredentials);
+  if ('apiKey' in rule) return new ApiKeyRule(rule.apiKey, definition, fixed);
+  if ('apiKeyHash' in rule) return new HashedKeyRule(rule.apiKeyHash, definition, fixed);
+  if ('clientCertificate' in rule)
+    return new ClientCertificateRule(rule.clientCertificate, definition, fixed);
+  return new AnonymousRule(definition, fixed, otherCredentials);
 }
 
 /** The admission of a token's caller whose agent reads with a session. */
@@ -111,24 +112,24 @@ function createAuthenticator(
     impersonated: new FoundSessions(impersonation),
   };
   const named = (agent: string) => {
-    const shape = agents.get(agent);
+    const definition = agents.get(agent);
     const identity = identities.get(agent);
     // loadConfig refuses a rule whose agent does not exist.
-    if (!shape || !identity) throw new Error(`no agent named '${agent}'`);
-    return { shape, identity };
+    if (!definition || !identity) throw new Error(`no agent named '${agent}'`);
+    return { definition, identity };
   };
   const agentOfTokens = (agent: string): AgentOfTokens => {
-    const { shape, identity } = named(agent);
-    return { shape, ...admissionOf(identity, sessions), tenantId: config.agents[agent]?.tenantId };
+    const { definition, identity } = named(agent);
+    return { definition, ...admissionOf(identity, sessions), tenantId: config.agents[agent]?.tenantId };
   };
   const headers = config.auth.flatMap((rule) =>
     'clientCertificate' in rule ? [rule.clientCertificate.header.toLowerCase()] : [],
   );
   const rules = config.auth.map((rule): AuthRule => {
     if ('oauth' in rule) return oauth.rule(rule, agentOfTokens);
-    const { shape, identity } = named(rule.agent);
-    if ('parseSession' in rule) return new ParseSessionRule(shape, sessions.owners);
-    const admission = admissionBy(rule, shape, identity, headers);
+    const { definition, identity } = named(rule.agent);
+    if ('parseSession' in rule) return new ParseSessionRule(definition, sessions.owners);
+    const admission = admissionBy(rule, definition, identity, headers);
     if (identity === 'callerSession') return new CallerSessionRule(admission, sessions.owners);
     return identity.kind === 'impersonate'
       ? new ImpersonatingRule(admission, identity, sessions.impersonated)

@@ -31,7 +31,7 @@ import { ServedAt } from '#streaming';
 
 /** A named agent for callers with a token. */
 export interface AgentOfTokens {
-  readonly shape: AgentDefinition;
+  readonly definition: AgentDefinition;
   readonly identity: Identity | UserClaim;
   readonly admission?: Admission;
   /** For an agent that reads with the session of its caller. */
@@ -80,13 +80,13 @@ class SharedRevocations extends RevocationStore {
 @Injectable()
 export class OAuthRules {
   private readonly users: ClaimedUsers;
-  private readonly book: RevocationStore;
+  private readonly store: RevocationStore;
   /** Keyed by their dependencies: a configuration reload keeps the keys of its issuers. */
   private readonly trusts = new Map<string, IssuerTrust>();
 
   constructor(reader: RecordReader, shared: SharedState) {
     this.users = new StoredUsers(reader);
-    this.book = new SharedRevocations(shared.revocations);
+    this.store = new SharedRevocations(shared.revocations);
   }
 
   rule(
@@ -111,7 +111,7 @@ export class OAuthRules {
     return oauthRule(oauth, {
       grants,
       sessionOwners,
-      revocations: revocationList ? [new RevocationList(issuer, this.book, clockSkew)] : [],
+      revocations: revocationList ? [new RevocationList(issuer, this.store, clockSkew)] : [],
       trust: this.trustOf(oauth),
     });
   }
@@ -124,9 +124,9 @@ export class OAuthRules {
     return trust;
   }
 
-  private grant({ tenantId, shape, identity, admission }: AgentOfTokens): Grant {
+  private grant({ tenantId, definition, identity, admission }: AgentOfTokens): Grant {
     const tenant = typeof tenantId === 'object' && tenantId !== null ? tenantId : undefined;
-    return new Grant({ shape, identity, admission, users: this.users, tenant });
+    return new Grant({ definition, identity, admission, users: this.users, tenant });
   }
 }
 

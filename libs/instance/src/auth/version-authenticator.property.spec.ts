@@ -27,9 +27,9 @@ class OneAgent extends Authenticator {
   }
 
   authenticate(): Promise<Agent> {
-    const shape = this.edition.agents.get('reader');
-    if (!shape) throw new Error('no such agent');
-    return Promise.resolve(new Agent({ shape, principal: 'p' }));
+    const definition = this.edition.agents.get('reader');
+    if (!definition) throw new Error('no such agent');
+    return Promise.resolve(new Agent({ definition, principal: 'p' }));
   }
 }
 

@@ -11,7 +11,7 @@ import {
   CachedPrincipalDirectory,
   type CatalogueOptions,
   DatabaseTurns,
-  ForgettingWriter,
+  InvalidatingWriter,
   Impersonation,
   PrincipalDirectory,
   RecordReader,
@@ -193,7 +193,7 @@ async function changeSources(
 }
 
 @Injectable()
-class DatabaseWriter extends ForgettingWriter {
+class DatabaseWriter extends InvalidatingWriter {
   constructor(
     connection: MongoConnection,
     catalogue: SchemaCatalogue,
@@ -248,7 +248,7 @@ class SearcherByRoute extends RoutedRecordSearcher {
 }
 
 @Injectable()
-class ParseServerWriter extends ForgettingWriter {
+class ParseServerWriter extends InvalidatingWriter {
   constructor(
     connection: ParseConnection,
     catalogue: SchemaCatalogue,

@@ -57,7 +57,7 @@ export class ApprovalsController {
     if (answered.ok) return answered.value;
     const lacking =
       answered.refusal === 'forbidden' &&
-      scopesLacking(this.authenticator, agent, (shape) => this.approvals.isStaffedBy(shape));
+      scopesLacking(this.authenticator, agent, (definition) => this.approvals.isStaffedBy(definition));
     throw lacking || new NotServed(...decisionRefused(answered.refusal, 'agent'));
   }
 }

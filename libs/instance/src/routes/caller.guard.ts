@@ -35,9 +35,9 @@ const insufficientScope = (authenticator: Authenticator, scopes: readonly string
 export function scopesLacking(
   authenticator: Authenticator,
   agent: Agent,
-  suffices: (shape: Agent['shape']) => boolean,
+  suffices: (definition: Agent['definition']) => boolean,
 ): NotServed | null {
-  const step = authenticator.stepsAbove(agent).find(({ shape }) => suffices(shape));
+  const step = authenticator.stepsAbove(agent).find(({ definition }) => suffices(definition));
   return step ? insufficientScope(authenticator, step.scopes) : null;
 }
 
@@ -97,8 +97,8 @@ export class CallerGuard implements CanActivate {
 export class CallerRateGuard implements CanActivate {
   /** @throws NotServed */
   async canActivate(context: ExecutionContext): Promise<boolean> {
-    const { shape, principal } = callerOf(context);
-    const spent = await shape.rateLimiter.check(principal);
+    const { definition, principal } = callerOf(context);
+    const spent = await definition.rateLimiter.check(principal);
     if (spent) throw notServed(429, { 'Retry-After': String(Math.ceil(spent.retryAfter)) });
     return true;
   }

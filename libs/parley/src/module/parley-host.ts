@@ -76,9 +76,9 @@ export function openParley(
   options: ParleyModuleOptions,
   { name, declared, bound }: Opening,
 ): Promise<ParleyInstance> {
-  const { configuration, filters, faults } = configurationOf(options, { name, admits: bound.admits });
+  const { configuration, filters, issues } = configurationOf(options, { name, admits: bound.admits });
   const { environment = process.env, gates } = options;
-  const loaded = configOf(configuration, { declared, filters, environment, found: faults });
+  const loaded = configOf(configuration, { declared, filters, environment, found: issues });
   const { sharedState: shared, taskQueue: queue } = bound;
   return ParleyInstance.open(
     {
@@ -96,7 +96,7 @@ export function openParley(
   );
 }
 
-export interface HostParts {
+export interface HostDependencies {
   readonly name: string;
   readonly version: string | undefined;
   readonly endpoints: ParleyEndpoints | undefined;
@@ -119,7 +119,7 @@ export class ParleyHost
 {
   readonly parley: Parley;
 
-  constructor(private readonly dependencies: HostParts) {
+  constructor(private readonly dependencies: HostDependencies) {
     this.parley = new Parley(dependencies.name, dependencies.opened.app, dependencies.environment);
   }
 

@@ -92,7 +92,7 @@ interface CodeConfiguration {
   readonly configuration: Record<string, unknown>;
   readonly filters: DeclaredFilters;
   /** Errors of service-only options and others that no check of a file finds. */
-  readonly faults: readonly ConfigIssue[];
+  readonly issues: readonly ConfigIssue[];
 }
 
 /** Options that no file has. */
@@ -118,7 +118,7 @@ export function configurationOf(
     return {
       configuration: { auth: [] },
       filters: {},
-      faults: [
+      issues: [
         Object.hasOwn(prototype as object, 'constructor')
           ? { path: '', message: 'must be a plain object: write { ...options } of another one' }
           : { path: '__proto__', message: "the name '__proto__' is refused everywhere" },
@@ -151,7 +151,7 @@ export function configurationOf(
       auth: options.auth ?? [],
     },
     filters,
-    faults: errors,
+    issues: errors,
   };
 }
 

@@ -213,23 +213,31 @@ export class Parley {
     if (isNamed(given)) return chosenAgent(this.context.get(ConfigVersions), given, 'agentFor');
     assertChoiceOfLimits('agentFor', choice);
     const { agent, ...as } = choice as Omit<CodeChoice, 'agent'> & { readonly agent: AgentDefinitionOptions };
-    const shape = this.adHoc.get(agent) ?? this.shapeOf(agent);
-    this.adHoc.set(agent, shape);
-    return agentWithin(shape, as);
+    const definition = this.adHoc.get(agent) ?? this.compiled(agent);
+    this.adHoc.set(agent, definition);
+    return agentWithin(definition, as);
   }
 
-  private shapeOf(options: AgentDefinitionOptions): AgentDefinition {
-    const shape = compileAgentDefinition('ad hoc', options);
-    assertNamesOf(shape, this.context);
-    return shape;
+  private compiled(options: AgentDefinitionOptions): AgentDefinition {
+    const definition = compileAgentDefinition('ad hoc', options);
+    assertNamesOf(definition, this.context);
+    return definition;
   }
 
   /**
    * A simulation in which calls are explained as by `parley explain`: through every gate, up to the store. It uses the
    * current configuration, tools, schema and roles. The caller must close it.
    */
-  openRehearsals(): Promise<SimulatedInstance> {
+  openSimulation(): Promise<SimulatedInstance> {
     return simulateInstance(this.context);
+  }
+
+  /**
+   * The former name of `openSimulation`.
+   * @deprecated Use `openSimulation`.
+   */
+  openRehearsals(): Promise<SimulatedInstance> {
+    return this.openSimulation();
   }
 
   /** Whether the instance accepts calls, and the state of its dependencies. */

@@ -159,8 +159,8 @@ describe('rules on columns that are not there', () => {
 
   it('are no error of a class that the database does not have', () => {
     const { policy } = compilePolicy({ classes: { Card: { masks: { any: 'drop' }, fields: ['other'] } } });
-    const shape = compileAgentDefinition('x', { filters: { Card: { gone: 1 } } });
-    expect(bindPolicy(policy, schemasOf(OTHER), [shape]).errors).toEqual([]);
+    const definition = compileAgentDefinition('x', { filters: { Card: { gone: 1 } } });
+    expect(bindPolicy(policy, schemasOf(OTHER), [definition]).errors).toEqual([]);
   });
 
   it('two columns that only look the same are masked each in its own way', () => {

@@ -335,13 +335,13 @@ export class BoundPolicy {
    * called.
    * @param className canonical
    */
-  filterIssues(shape: AgentDefinition, className: string): readonly BindingIssue[] {
-    return [...shape.filters].flatMap(([name, entry]) => {
+  filterIssues(definition: AgentDefinition, className: string): readonly BindingIssue[] {
+    return [...definition.filters].flatMap(([name, entry]) => {
       if ((name !== DEFAULT_FILTER && canonicalClassName(name) !== className) || typeof entry === 'function')
         return [];
       return filterIssues(entry, className, this.site).map((message) => ({
         className,
-        path: `agents.${shape.name}.filters.${name}`,
+        path: `agents.${definition.name}.filters.${name}`,
         message,
       }));
     });
@@ -407,29 +407,29 @@ export interface PolicyBinding {
 export function bindPolicy(
   policy: Policy,
   schemas: SchemaSnapshot,
-  shapes: Iterable<AgentDefinition> = [],
+  definitions: Iterable<AgentDefinition> = [],
 ): PolicyBinding {
   const bound = new BoundPolicy(policy, schemas);
   const classes = new Map([...policy.classes.keys()].map((name) => [name, bound.classPolicy(name)]));
-  const errors = [...shapes].flatMap((shape) => [
-    ...[...shape.filters.keys()]
+  const errors = [...definitions].flatMap((definition) => [
+    ...[...definition.filters.keys()]
       .filter((name) => name !== DEFAULT_FILTER)
-      .flatMap((name) => bound.filterIssues(withoutDefault(shape), canonicalClassName(name))),
-    ...defaultFilterIssues(shape, bound),
+      .flatMap((name) => bound.filterIssues(withoutDefault(definition), canonicalClassName(name))),
+    ...defaultFilterIssues(definition, bound),
   ]);
   return { classes, errors: [...bound.issues, ...errors] };
 }
 
-const withoutDefault = (shape: AgentDefinition): AgentDefinition => ({
-  ...shape,
-  filters: new Map([...shape.filters].filter(([name]) => name !== DEFAULT_FILTER)),
+const withoutDefault = (definition: AgentDefinition): AgentDefinition => ({
+  ...definition,
+  filters: new Map([...definition.filters].filter(([name]) => name !== DEFAULT_FILTER)),
 });
 
 /** The `default` filter is an error when it matches no class; a class that it does not match is refused to the agent. */
-function defaultFilterIssues(shape: AgentDefinition, bound: BoundPolicy): readonly BindingIssue[] {
-  const entry = shape.filters.get(DEFAULT_FILTER);
+function defaultFilterIssues(definition: AgentDefinition, bound: BoundPolicy): readonly BindingIssue[] {
+  const entry = definition.filters.get(DEFAULT_FILTER);
   if (!entry || typeof entry === 'function') return [];
-  const alone = { ...shape, filters: new Map([[DEFAULT_FILTER, entry]]) };
+  const alone = { ...definition, filters: new Map([[DEFAULT_FILTER, entry]]) };
   const [first, ...others] = bound.schemas.classNames().map((name) => bound.filterIssues(alone, name));
   const fitsNone = first && [first, ...others].every((issues) => issues.length > 0);
   return fitsNone

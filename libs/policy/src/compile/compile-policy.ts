@@ -8,7 +8,7 @@ import {
   type DeclaredClass,
   DEFAULT_SEARCH_INDEX,
   DEFAULT_VECTOR_INDEX,
-  type Hiding,
+  type HiddenFrom,
   type Policy,
   type PolicyIssue,
   type PolicySwitches,
@@ -214,11 +214,11 @@ export const HIDDEN_BY_DEFAULT: ReadonlySet<string> = new Set([
 ]);
 
 /** The hiding of a class without a declaration. @param className canonical */
-export function defaultHiding(className: string): Hiding {
+export function defaultHiding(className: string): HiddenFrom {
   return HIDDEN_BY_DEFAULT.has(className) ? 'always' : 'no';
 }
 
-function hidingOf(className: string, declared: ClassConfig['hidden'], isPlain: boolean): Hiding {
+function hidingOf(className: string, declared: ClassConfig['hidden'], isPlain: boolean): HiddenFrom {
   // A collection of products is no class of Parse's own.
   if (declared === undefined) return isPlain ? 'no' : defaultHiding(className);
   if (typeof declared === 'object') return 'exceptMaster';

@@ -24,8 +24,8 @@ function warnings(
 ): string[] {
   const { policy, issues } = compilePolicy({ classes });
   expect(issues).toEqual([]);
-  const shapes = [compileAgentDefinition('analyst', agent)];
-  return lintPolicy(policy, shapes, new Set(['query_class']), schemas).map(
+  const definitions = [compileAgentDefinition('analyst', agent)];
+  return lintPolicy(policy, definitions, new Set(['query_class']), schemas).map(
     ({ path, message }) => `${path}: ${message}`,
   );
 }

@@ -21,17 +21,17 @@ export function lintPolicy(
   tools: ReadonlySet<string>,
   schemas: SchemaSnapshot | null,
 ): PolicyIssue[] {
-  const shapes = [...agents];
+  const definitions = [...agents];
   return [
     ...[...policy.classes.values()].flatMap((declared) => [
       ...(schemas ? unknownNames(declared, schemas) : []),
       ...undescribed(declared),
       ...idleMasks(declared, schemas),
       ...unscoped(declared, policy),
-      ...unreadable(declared, shapes),
+      ...unreadable(declared, definitions),
     ]),
-    ...shapes.flatMap((shape) => lenientNames(shape, policy, tools, schemas)),
-    ...shapes.flatMap((shape) => (schemas ? unknownInDefinition(shape, schemas) : [])),
+    ...definitions.flatMap((definition) => lenientNames(definition, policy, tools, schemas)),
+    ...definitions.flatMap((definition) => (schemas ? unknownInDefinition(definition, schemas) : [])),
     ...(schemas ? undeclared(policy, schemas) : []),
   ];
 }
@@ -101,11 +101,11 @@ function unscoped(declared: DeclaredClass, policy: Policy): PolicyIssue[] {
   ];
 }
 
-function unreadable(declared: DeclaredClass, shapes: readonly AgentDefinition[]): PolicyIssue[] {
+function unreadable(declared: DeclaredClass, definitions: readonly AgentDefinition[]): PolicyIssue[] {
   const scope = declared.tenantScope;
   // With a claim or a function as its source, the scope does not use the agent's `tenantId`.
   if (!scope || scope.from !== 'tenantId' || declared.hiding !== 'no') return [];
-  const without = shapes.filter(
+  const without = definitions.filter(
     ({ tenantId, permissions, classes }) =>
       tenantId === null && !tierBypasses(scope, permissions) && classes.permits(declared.className),
   );
@@ -121,20 +121,20 @@ function unreadable(declared: DeclaredClass, shapes: readonly AgentDefinition[])
 
 /** Unknown names of agents that are not strict; strict ones are reported as errors. */
 function lenientNames(
-  shape: AgentDefinition,
+  definition: AgentDefinition,
   policy: Policy,
   tools: ReadonlySet<string>,
   schemas: SchemaSnapshot | null,
 ): PolicyIssue[] {
   const classes = schemas && new Set(schemas.classNames());
-  return unknownAgentNames(shape, policy, { tools, classes })
+  return unknownAgentNames(definition, policy, { tools, classes })
     .filter(({ strict }) => !strict)
     .map(({ agent, path, message }) => ({ path: `agents.${agent}.${path}`, message }));
 }
 
-function unknownInDefinition(shape: AgentDefinition, schemas: SchemaSnapshot): PolicyIssue[] {
-  const path = `agents.${shape.name}`;
-  const named = [...(shape.classes.except ?? [])].filter((name) => !schemas.get(name));
+function unknownInDefinition(definition: AgentDefinition, schemas: SchemaSnapshot): PolicyIssue[] {
+  const path = `agents.${definition.name}`;
+  const named = [...(definition.classes.except ?? [])].filter((name) => !schemas.get(name));
   return named.map((name) => ({
     path: `${path}.classes`,
     message: absent(name, 'class', schemas.classNames()),
@@ -184,15 +184,19 @@ function unknownNameText(what: string, name: string, known: readonly string[]): 
  * Names in `tools`, `classes.only` and `filters` that do not exist. Declared classes and those of Parse count as existing. The
  * names stay in effect: a filter under such a name limits the class as soon as it is created.
  */
-export function unknownAgentNames(shape: AgentDefinition, policy: Policy, known: KnownNames): UnknownName[] {
-  const { name: agent } = shape;
-  const strictTools = shape.strictToolFilter ?? policy.switches.strictToolFilter;
-  const strictClasses = shape.strictClassFilter ?? policy.switches.strictClassFilter;
+export function unknownAgentNames(
+  definition: AgentDefinition,
+  policy: Policy,
+  known: KnownNames,
+): UnknownName[] {
+  const { name: agent } = definition;
+  const strictTools = definition.strictToolFilter ?? policy.switches.strictToolFilter;
+  const strictClasses = definition.strictClassFilter ?? policy.switches.strictClassFilter;
   const { tools } = known;
   const classes = known.classes && new Set([...known.classes, ...policy.classes.keys()]);
   const isUnknown = (name: string) =>
     classes !== null && !classes.has(canonicalClassName(name)) && !isParseClassName(name);
-  const written = new Set([...(shape.tools.only ?? []), ...(shape.tools.except ?? [])]);
+  const written = new Set([...(definition.tools.only ?? []), ...(definition.tools.except ?? [])]);
   const of = (
     option: UnknownName['option'],
     path: string,
@@ -213,10 +217,10 @@ export function unknownAgentNames(shape: AgentDefinition, policy: Policy, known:
       .map((name) =>
         of('tools', 'tools', unknownNameText('no tool is named', name, [...(tools ?? [])]), tools),
       ),
-    ...[...(shape.classes.only ?? [])]
+    ...[...(definition.classes.only ?? [])]
       .filter(isUnknown)
       .map((name) => of('classes', 'classes', noClass(name), classes)),
-    ...[...shape.filters.keys()]
+    ...[...definition.filters.keys()]
       .filter((name) => name !== DEFAULT_FILTER && isUnknown(name))
       .map((name) => of('filters', `filters.${name}`, `limits nothing: ${noClass(name)}`, classes)),
   ];

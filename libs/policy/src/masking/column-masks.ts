@@ -89,12 +89,12 @@ interface MaskedColumns {
 /** Null: no column of the class is masked for the definition. Masks never show columns outside the allowlist. */
 export function maskedColumns(
   { masks, listed, known, isWithheld }: MaskedClass,
-  shape: AgentDefinition,
+  definition: AgentDefinition,
 ): MaskedColumns | null {
   const columns = new Map<string, PathMask[]>();
   for (const [path, tiers] of masks) {
     const root = rootOf(path);
-    const declared = ruleFor(shape, tiers);
+    const declared = ruleFor(definition, tiers);
     if (declared.kind === 'none') continue;
     // A pseudonym would show which ids are equal; the placeholder does not.
     const rule = declared.kind === 'hash' && isWithheld(root) ? FULL_MASK : declared;
@@ -164,9 +164,9 @@ export function isDeniedPath({ columns, disclosed }: ColumnMasks, path: string):
 }
 
 /** The mask of a sub-agent is at least as strict as that of its parents. */
-function ruleFor(shape: AgentDefinition, tiers: TierMasks): MaskRule {
-  const own = tiers[isTier(shape.permissions) ? shape.permissions : 'readonly'];
-  return shape.outer ? strictestOf(own, ruleFor(shape.outer, tiers)) : own;
+function ruleFor(definition: AgentDefinition, tiers: TierMasks): MaskRule {
+  const own = tiers[isTier(definition.permissions) ? definition.permissions : 'readonly'];
+  return definition.outer ? strictestOf(own, ruleFor(definition.outer, tiers)) : own;
 }
 
 function needsValue(whole: MaskRule | undefined): boolean {

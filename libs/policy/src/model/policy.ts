@@ -5,7 +5,7 @@ import type { FieldType } from './class-schema.js';
 import type { FieldNames } from './field-names.js';
 
 /** `no`: not hidden. `exceptMaster`: agents with the master key pass the class gate, and only that gate. */
-export type Hiding = 'no' | 'always' | 'exceptMaster';
+export type HiddenFrom = 'no' | 'always' | 'exceptMaster';
 
 export interface PropertyPolicy {
   readonly type?: string;
@@ -86,7 +86,7 @@ export interface DeclaredClass {
   readonly className: string;
   /** Null: Parse stores it. */
   readonly plain: PlainStorage | null;
-  readonly hiding: Hiding;
+  readonly hiding: HiddenFrom;
   readonly visible: boolean;
   readonly description: string | null;
   readonly usage: string | null;
@@ -180,10 +180,10 @@ export class Policies {
   private readonly ofAgents = new WeakMap<Agent, Policy>();
   private latest: Policy;
 
-  /** @param shapes the agent definitions that were configured with it */
-  constructor(first: Policy, shapes: Iterable<AgentDefinition> = []) {
+  /** @param definitions the agent definitions that were configured with it */
+  constructor(first: Policy, definitions: Iterable<AgentDefinition> = []) {
     this.latest = first;
-    this.adopt(first, shapes);
+    this.adopt(first, definitions);
   }
 
   /** The policy for new agents. */
@@ -191,16 +191,16 @@ export class Policies {
     return this.latest;
   }
 
-  /** Makes this policy the current one. @param shapes its agent definitions; none may belong to an earlier policy */
-  adopt(policy: Policy, shapes: Iterable<AgentDefinition>): void {
-    for (const shape of shapes) this.ofDefinitions.set(shape, policy);
+  /** Makes this policy the current one. @param definitions its agent definitions; none may belong to an earlier policy */
+  adopt(policy: Policy, definitions: Iterable<AgentDefinition>): void {
+    for (const definition of definitions) this.ofDefinitions.set(definition, policy);
     this.latest = policy;
   }
 
   /** The policy of an agent. Sub-agents have that of their root agent; an agent without a configured definition keeps its first. */
   of(agent: Agent): Policy {
     const root = rootAgentOf(agent);
-    const known = this.ofDefinitions.get(root.shape) ?? this.ofAgents.get(root);
+    const known = this.ofDefinitions.get(root.definition) ?? this.ofAgents.get(root);
     if (known) return known;
     this.ofAgents.set(root, this.latest);
     return this.latest;

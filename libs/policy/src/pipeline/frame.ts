@@ -4,7 +4,7 @@ import { hasInternalSegment, rootOf } from '../model/field-names.js';
 import { pipelineBlocked } from './stages.js';
 
 /** Names of a stage's output: as the caller may write them → as in the document. */
-export type Introduced = ReadonlyMap<string, string>;
+export type AddedFields = ReadonlyMap<string, string>;
 
 /**
  * The names that a stage may use at its place in the pipeline: columns of the class while the source documents still exist, and
@@ -14,7 +14,7 @@ export class Frame {
   private constructor(
     readonly access: ClassAccess,
     readonly sourceAddressable: boolean,
-    private readonly introduced: Introduced,
+    private readonly introduced: AddedFields,
     /** Variables in scope. One that may hold a whole document has the frame of that document. */
     private readonly variables: ReadonlyMap<string, Frame | null>,
     /** Whether the documents have fields that cannot be listed, all with values that the caller may see. */
@@ -69,7 +69,7 @@ export class Frame {
   }
 
   /** @param opens whether the new documents have fields that the stage does not list */
-  after(introduces: Introduced, replacesSource: boolean, opens = false): Frame {
+  after(introduces: AddedFields, replacesSource: boolean, opens = false): Frame {
     return new Frame(
       this.access,
       this.sourceAddressable && !replacesSource,

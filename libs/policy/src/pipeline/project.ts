@@ -1,7 +1,7 @@
 import { rootOf } from '../model/field-names.js';
 import { isPlainObject, type PlainObject } from '../model/where.js';
 import { resolveExpression } from './expression.js';
-import type { Frame, Introduced } from './frame.js';
+import type { Frame, AddedFields } from './frame.js';
 
 /** What the database does with one member of a `$project`. */
 type Member = 'include' | 'exclude' | 'nested' | 'compute';
@@ -40,7 +40,7 @@ export function resolveProject(project: PlainObject, frame: Frame): Record<strin
 }
 
 /** The roots that a `$project` leaves in the document, in the spelling of the caller and as in the document. */
-export function projectedNames(project: PlainObject, frame: Frame): Introduced {
+export function projectedNames(project: PlainObject, frame: Frame): AddedFields {
   const names = new Map<string, string>();
   for (const [path, value] of Object.entries(project)) {
     const kind = kindOf(value);

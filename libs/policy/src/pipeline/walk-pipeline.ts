@@ -4,7 +4,7 @@ import { type ClassAccess, type ClassReach, isRefusal, withheldTarget } from '..
 import { rootOf } from '../model/field-names.js';
 import { allOf, isPlainObject, type PlainObject } from '../model/where.js';
 import { documentIn, resolveExpression } from './expression.js';
-import { Frame, type Introduced } from './frame.js';
+import { Frame, type AddedFields } from './frame.js';
 import { hasExpression, hasMemberCondition, type MatchRules, resolveMatch } from './match.js';
 import { keepsSource, newRootOf, projectedNames, resolveProject } from './project.js';
 import { sourceProjection } from './source-stages.js';
@@ -29,14 +29,14 @@ interface StageRule {
   /** Checks every name that the stage reads. @returns its value in wire names */
   readonly check: (value: unknown, frame: Frame, walk: Walk) => unknown;
   /** Names that later stages may use. */
-  readonly introduces: (value: unknown, frame: Frame) => Introduced;
+  readonly introduces: (value: unknown, frame: Frame) => AddedFields;
   /** Whether the stage replaces the source documents: later stages can only use introduced names. */
   readonly replacesSource: (value: unknown) => boolean;
   /** Whether the new documents have fields that the stage does not list. Default: never. */
   readonly opens?: (value: unknown) => boolean;
 }
 
-const nothing = (): Introduced => new Map();
+const nothing = (): AddedFields => new Map();
 const never = (): boolean => false;
 const always = (): boolean => true;
 const verbatim = (value: unknown): unknown => value;
@@ -45,7 +45,7 @@ const members = (value: unknown): PlainObject => value as PlainObject;
 const text = (value: unknown): string => value as string;
 
 /** The roots of output names, spelled as in the document. */
-const outputs = (...paths: readonly string[]): Introduced =>
+const outputs = (...paths: readonly string[]): AddedFields =>
   new Map(paths.map((path) => [rootOf(path), rootOf(path)] as const));
 
 /** The access rules of pipelines: what each stage reads, what it introduces, whether the source documents remain. */
@@ -127,16 +127,16 @@ function newRoot(of: (value: unknown) => unknown): StageRule {
   };
 }
 
-function outputKeys(value: unknown): Introduced {
+function outputKeys(value: unknown): AddedFields {
   return outputs(...Object.keys(members(value)));
 }
 
-function bucketNames(value: unknown): Introduced {
+function bucketNames(value: unknown): AddedFields {
   const output = members(value)['output'];
   return output === undefined ? outputs('_id', 'count') : outputs('_id', ...Object.keys(members(output)));
 }
 
-function joinOutput(value: unknown): Introduced {
+function joinOutput(value: unknown): AddedFields {
   return outputs(text(members(value)['as']));
 }
 

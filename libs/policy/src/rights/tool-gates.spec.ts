@@ -3,7 +3,7 @@ import { Agent, type AgentDefinitionOptions, compileAgentDefinition } from '#cor
 import { envGate, type GatedTool, methodGate, readEnvironmentGates, toolGate } from './tool-gates.js';
 
 const agent = (options: AgentDefinitionOptions) =>
-  new Agent({ shape: compileAgentDefinition('x', options), principal: 'p' });
+  new Agent({ definition: compileAgentDefinition('x', options), principal: 'p' });
 const tool = (
   name: string,
   permission: GatedTool['permission'] = 'readonly',
@@ -141,7 +141,7 @@ const gate = (
   className = 'Post',
 ) =>
   methodGate(
-    new Agent({ shape: compileAgentDefinition('x', options), principal: 'p' }),
+    new Agent({ definition: compileAgentDefinition('x', options), principal: 'p' }),
     { className, name: 'archive', permission },
     gates,
   );

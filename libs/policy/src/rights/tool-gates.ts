@@ -48,14 +48,14 @@ export function toolGate(
   tool: GatedTool | undefined,
   clientSafeNames: () => readonly string[],
 ): Refusal | null {
-  const { shape } = agent;
-  const tierPermits = tool !== undefined && tierCovers(shape.permissions, tool.permission);
-  if (tierPermits && !shape.tools.permits(name)) return refusals.toolFiltered(name);
-  if (shape.clientMode && RAW_CRUD.has(name) && !shape.allowMutations)
+  const { definition } = agent;
+  const tierPermits = tool !== undefined && tierCovers(definition.permissions, tool.permission);
+  if (tierPermits && !definition.tools.permits(name)) return refusals.toolFiltered(name);
+  if (definition.clientMode && RAW_CRUD.has(name) && !definition.allowMutations)
     return refusals.mutationsNotAllowed(name);
-  if (shape.clientMode && tool && !tool.clientSafe && !RAW_CRUD.has(name))
+  if (definition.clientMode && tool && !tool.clientSafe && !RAW_CRUD.has(name))
     return refusals.notClientSafe(name, clientSafeNames());
-  if (!tierPermits) return refusals.tierTooLow(name, tool?.permission ?? 'unknown', shape.permissions);
+  if (!tierPermits) return refusals.tierTooLow(name, tool?.permission ?? 'unknown', definition.permissions);
   return null;
 }
 
@@ -73,7 +73,7 @@ export function envGate(
     needed.filter((gate) => !gates[gate]).map((gate) => `${gate}=true`);
   if (RAW_CRUD.has(name)) {
     const open = missing('PARSE_AGENT_ALLOW_WRITE_TOOLS', 'PARSE_AGENT_ALLOW_RAW_CRUD');
-    if (!agent.shape.allowMutations) open.push('allow_mutations: true (per-agent kwarg)');
+    if (!agent.definition.allowMutations) open.push('allow_mutations: true (per-agent kwarg)');
     return open.length > 0 ? refusals.envGateClosed('Raw CRUD', name, open) : null;
   }
   if (RAW_SCHEMA.has(name)) {
@@ -112,7 +112,7 @@ export function methodGate(agent: Agent, method: GatedMethod, gates: Environment
     return refusals.tierTooLow(qualified, permission, agent.permissions);
   // An entry may leave out the class, or the underscore of a system class; any match counts, for `except` too.
   const spellings = [name, qualified, ...(className.startsWith('_') ? [qualified.slice(1)] : [])];
-  if (!agent.shape.methods.permitsAny(spellings)) return refusals.methodFiltered(qualified);
+  if (!agent.definition.methods.permitsAny(spellings)) return refusals.methodFiltered(qualified);
   if (permission === 'write' && !gates.PARSE_AGENT_ALLOW_WRITE_TOOLS)
     return refusals.methodEnvClosed('Write', qualified, 'PARSE_AGENT_ALLOW_WRITE_TOOLS');
   if (permission === 'admin' && !gates.PARSE_AGENT_ALLOW_SCHEMA_OPS)

@@ -30,7 +30,7 @@ const classes = new Map(
 const schemas: SchemaSnapshot = { classNames: () => [...classes.keys()], get: (name) => classes.get(name) };
 const scopes = new AgentScopes(new Policies(compilePolicy({}).policy));
 const root = (options: AgentDefinitionOptions) =>
-  new Agent({ shape: compileAgentDefinition('x', options), principal: 'p' });
+  new Agent({ definition: compileAgentDefinition('x', options), principal: 'p' });
 const filterOf = (agent: Agent, className = 'Post') =>
   scopes.of(schemas, agent, MASTER_PRINCIPALS).agentFilter(agent, className);
 const refusalOf = async (work: Promise<unknown>) => {
@@ -66,7 +66,7 @@ describe('the filter of an agent', () => {
 
   it('is asked anew on every call when it is a function, with the agent it limits', async () => {
     const seen: unknown[] = [];
-    const shape = compileAgentDefinition('x', {
+    const definition = compileAgentDefinition('x', {
       filters: {
         Post: ({ tenantId, depth }) => {
           seen.push(depth);
@@ -74,7 +74,7 @@ describe('the filter of an agent', () => {
         },
       },
     });
-    const [one, two] = ['a', 'b'].map((tenantId) => new Agent({ shape, principal: 'p', tenantId }));
+    const [one, two] = ['a', 'b'].map((tenantId) => new Agent({ definition, principal: 'p', tenantId }));
     expect(await filterOf(one as Agent)).toEqual({ status: 'of a' });
     expect(await filterOf(two as Agent)).toEqual({ status: 'of b' });
     expect(seen).toEqual([0, 0]);

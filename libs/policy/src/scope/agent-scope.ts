@@ -53,7 +53,7 @@ export class AgentScope {
 
   readonly policy: Policy;
   readonly schemas: SchemaSnapshot;
-  readonly shape: AgentDefinition;
+  readonly definition: AgentDefinition;
 
   constructor(
     private readonly declared: DeclaredScope,
@@ -61,7 +61,7 @@ export class AgentScope {
   ) {
     this.policy = declared.policy;
     this.schemas = declared.schemas;
-    this.shape = declared.shape;
+    this.definition = declared.definition;
   }
 
   classPolicy(className: string): ClassPolicy {
@@ -221,7 +221,7 @@ export class AgentScope {
   }
 
   private filtered(name: string, asWritten: string, site: ClassFilterSite): Refusal | null {
-    return this.shape.classes.permits(name) ? null : refusals.classFiltered(asWritten, site);
+    return this.definition.classes.permits(name) ? null : refusals.classFiltered(asWritten, site);
   }
 
   /** The configuration does not match the class, so it is unknown what should be protected: the class is refused. */
@@ -257,23 +257,23 @@ export class AgentScopes {
   ) {}
 
   of(schemas: SchemaSnapshot, agent: Agent, principals: Principals): AgentScope {
-    const { declared, scope } = this.master(schemas, agent.shape, this.policies.of(agent));
+    const { declared, scope } = this.master(schemas, agent.definition, this.policies.of(agent));
     if (principals.strings === null) return scope;
     return new AgentScope(declared, new AccessRights(declared.schemas, principals));
   }
 
-  private master(schemas: SchemaSnapshot, shape: AgentDefinition, policy: Policy): MasterScope {
+  private master(schemas: SchemaSnapshot, definition: AgentDefinition, policy: Policy): MasterScope {
     let scopes = this.bySnapshot.get(schemas);
     // Weak keys for definitions, too: sub-agents create new ones with every call.
     if (!scopes) this.bySnapshot.set(schemas, (scopes = new WeakMap()));
-    const known = scopes.get(shape);
+    const known = scopes.get(definition);
     // A configured definition has one policy; agents with any other may have been admitted under several.
     if (known?.declared.policy === policy) return known;
-    const outer = shape.outer && this.master(schemas, shape.outer, policy).declared;
-    const declared = new DeclaredScope(this.boundPolicy(schemas, policy), shape, outer);
+    const outer = definition.outer && this.master(schemas, definition.outer, policy).declared;
+    const declared = new DeclaredScope(this.boundPolicy(schemas, policy), definition, outer);
     const scope = new AgentScope(declared, new AccessRights(declared.schemas, MASTER_PRINCIPALS));
     const made = { declared, scope };
-    scopes.set(shape, made);
+    scopes.set(definition, made);
     return made;
   }
 

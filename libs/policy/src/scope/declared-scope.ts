@@ -24,7 +24,7 @@ import { withheldNames, type WithheldNames } from '../masking/withheld-objects.j
 import type { ClassAccess, WithheldObjects, WithheldTarget } from '../model/class-access.js';
 import type { ClassSchema, SchemaSnapshot } from '../model/class-schema.js';
 import { ALWAYS_KEEP } from '../model/field-names.js';
-import type { ClassPolicy, Hiding, Policy } from '../model/policy.js';
+import type { ClassPolicy, HiddenFrom, Policy } from '../model/policy.js';
 import { allOf, type Where } from '../model/where.js';
 import { translateWhere } from '../where/translate-where.js';
 
@@ -45,7 +45,7 @@ export class DeclaredScope {
 
   constructor(
     private readonly bound: BoundPolicy,
-    readonly shape: AgentDefinition,
+    readonly definition: AgentDefinition,
     /** The scope of the parent of a sub-agent. */
     private readonly outer: DeclaredScope | null = null,
   ) {
@@ -66,7 +66,7 @@ export class DeclaredScope {
     const known = this.issues.get(className);
     if (known) return known;
     if (!this.schemas.get(className)) return [];
-    const own = this.bound.filterIssues(this.shape, className);
+    const own = this.bound.filterIssues(this.definition, className);
     const others = this.outer?.issuesOf(className) ?? this.bound.issuesOf(className);
     const found = [...others, ...own];
     this.issues.set(className, found);
@@ -74,14 +74,16 @@ export class DeclaredScope {
   }
 
   /** Called for every class name in a row, so it compiles and caches nothing. */
-  hiding(name: string): Hiding {
+  hiding(name: string): HiddenFrom {
     return this.policy.classes.get(name)?.hiding ?? defaultHiding(name);
   }
 
   /** Whether the class is hidden, outside the class filter, or refused: redacted in rows and left out of listings. */
   isWithheld(className: string): boolean {
     const name = canonicalClassName(className);
-    return this.hiding(name) !== 'no' || !this.shape.classes.permits(name) || this.issuesOf(name).length > 0;
+    return (
+      this.hiding(name) !== 'no' || !this.definition.classes.permits(name) || this.issuesOf(name).length > 0
+    );
   }
 
   access(className: string): ClassAccess {
@@ -101,7 +103,7 @@ export class DeclaredScope {
               known: new Set([...(schema?.fields.keys() ?? []), ...ALWAYS_KEEP]),
               isWithheld: (column) => withheld.has(column),
             },
-            this.shape,
+            this.definition,
           );
     const mayHold = this.mayHold(schema, withheld);
     const access: ClassAccess = {
@@ -174,7 +176,7 @@ export class DeclaredScope {
 
   private withheldAs(className: string): DenialKind {
     if (this.hiding(className) !== 'no') return 'hidden_class';
-    if (!this.shape.classes.permits(className)) return 'class_filter';
+    if (!this.definition.classes.permits(className)) return 'class_filter';
     return this.policy.switches.concealHidden ? 'hidden_class' : 'misconfigured_class';
   }
 
@@ -195,7 +197,7 @@ export class DeclaredScope {
     const inSchema = this.schemas.classNames();
     const isChosen = (name: string) => classes.has(name) || !HIDDEN_BY_DEFAULT.has(name);
     if (!inSchema.some((name) => this.isWithheld(name) && isChosen(name))) return null;
-    const { only, except } = this.shape.classes;
+    const { only, except } = this.definition.classes;
     const known = [...inSchema, ...classes.keys(), ...HIDDEN_BY_DEFAULT, ...(only ?? []), ...(except ?? [])];
     return withheldNames(known, (name) => this.isWithheld(name), only !== null);
   }
@@ -204,13 +206,13 @@ export class DeclaredScope {
   private ownFixedFilter(className: string): Where | null | undefined {
     const known = this.ownFilters.get(className);
     if (known !== undefined) return known;
-    const fixed = fixedFilter(this.shape.filters, className);
+    const fixed = fixedFilter(this.definition.filters, className);
     if (fixed === undefined) return undefined;
     return kept(this.ownFilters, className, () => this.translated(fixed, className));
   }
 
   private async ownComputedFilter(agent: Agent, className: string): Promise<Where> {
-    const constraint = await evaluateFilter(this.shape.filters, agent, className);
+    const constraint = await evaluateFilter(this.definition.filters, agent, className);
     const { missing } = missingColumns(constraint, className, {
       classes: this.policy.classes,
       schemas: this.schemas,

@@ -28,7 +28,7 @@ function scopeOf(config: PolicyConfig, options: AgentDefinitionOptions = {}) {
   const reported: string[][] = [];
   const policies = new Policies(compilePolicy(config).policy);
   const scopes = new AgentScopes(policies, (issues) => reported.push(issues.map(({ path }) => path)));
-  const agent = new Agent({ shape: compileAgentDefinition('x', options), principal: 'p' });
+  const agent = new Agent({ definition: compileAgentDefinition('x', options), principal: 'p' });
   const at = (schemas: SchemaSnapshot, who = agent) => scopes.of(schemas, who, MASTER_PRINCIPALS);
   return { agent, at, reported };
 }

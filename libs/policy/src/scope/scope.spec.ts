@@ -11,7 +11,7 @@ import { isOwnRow, tenantBinding, tenantConflict } from './tenant.js';
 
 const agentOf = (tenantId: unknown, permissions: 'readonly' | 'admin' = 'readonly') =>
   new Agent({
-    shape: compileAgentDefinition('x', { permissions }),
+    definition: compileAgentDefinition('x', { permissions }),
     principal: 'p',
     tenantId: tenantId as string,
   });
@@ -19,7 +19,11 @@ const scoped = boundClass('Post', { tenantScope: { field: 'org_id', bypass: ['ad
 
 describe('a tenant that is not the tenantId of the agent', () => {
   const agentWith = (options: Partial<ConstructorParameters<typeof Agent>[0]>) =>
-    new Agent({ shape: compileAgentDefinition('x', { permissions: 'write' }), principal: 'p', ...options });
+    new Agent({
+      definition: compileAgentDefinition('x', { permissions: 'write' }),
+      principal: 'p',
+      ...options,
+    });
   const scopedBy = (scope: Omit<TenantScopeConfig, 'field'>) =>
     boundClass('Post', { tenantScope: { field: 'orgId', ...scope } });
   const refusal = { code: 'access_denied', details: { kind: 'tenant_scope' } };

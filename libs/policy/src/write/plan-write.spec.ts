@@ -26,7 +26,7 @@ function plan(
   { operation = 'create', tenant = null, config = {}, agent, indexes = [] }: Setting = {},
 ) {
   return planWrite(fields, {
-    agent: new Agent({ shape: compileAgentDefinition('x', agent), principal: 'p' }),
+    agent: new Agent({ definition: compileAgentDefinition('x', agent), principal: 'p' }),
     access: maskedAccess(className, config),
     policy: boundClass(className, config),
     operation,
@@ -146,7 +146,7 @@ describe('the plan of a write', () => {
       ['body', { type: 'String' as const, required: true }],
     ]);
     const context: WriteContext = {
-      agent: new Agent({ shape: compileAgentDefinition('x'), principal: 'p' }),
+      agent: new Agent({ definition: compileAgentDefinition('x'), principal: 'p' }),
       access: { ...access, schema: { className: 'Note', indexes: [], classLevelPermissions: null, fields } },
       policy: boundClass('Note', {}),
       operation: 'create',

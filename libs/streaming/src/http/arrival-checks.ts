@@ -14,7 +14,7 @@ import {
   methodNotFound,
   namesModernEra,
   PROTOCOL_VERSION_KEY,
-  type ProtocolFault,
+  type ProtocolError,
 } from '#dispatcher';
 import {
   claimedVersion,
@@ -263,7 +263,7 @@ const NAMED_PARAM: Readonly<Record<string, string>> = {
   'tasks/cancel': 'taskId',
 };
 
-function refuse({ message }: CheckedMessage, error: ProtocolFault): Reply {
+function refuse({ message }: CheckedMessage, error: ProtocolError): Reply {
   const { code, message: text, data, status } = error;
   return refusedByKernel(status, { code, message: text, ...(data !== undefined && { data }) }, message.id);
 }

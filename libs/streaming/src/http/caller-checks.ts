@@ -229,7 +229,7 @@ export const fileTurn = turnOf(() => ROUTE_BUSY);
 /** The refusals of the gates that depend only on the agent. */
 const GATE_CODES: ReadonlySet<unknown> = new Set(['permission_denied', 'tool_filtered', 'access_denied']);
 
-type Shape = Agent['shape'];
+type Definition = Agent['definition'];
 
 /** Whether the gates that depend only on the agent pass a message; a message that is not a tool call always passes. */
 function isPermitted({ method, params }: Message, edge: EdgeDependencies, agent: Agent): boolean {
@@ -240,12 +240,12 @@ function isPermitted({ method, params }: Message, edge: EdgeDependencies, agent:
 
 /** The same caller, as the agent of another step. */
 function isPermittedTo(
-  shape: Shape,
+  definition: Definition,
   message: Message,
   edge: EdgeDependencies,
   { principal }: Agent,
 ): boolean {
-  return isPermitted(message, edge, new Agent({ shape, principal }));
+  return isPermitted(message, edge, new Agent({ definition, principal }));
 }
 
 /**
@@ -256,7 +256,7 @@ export function stepUpOf(message: Message, edge: EdgeDependencies, agent: Agent)
   if (message.method !== 'tools/call' || isNotification(message)) return null;
   const above = edge.authenticator.stepsAbove(agent);
   if (above.length === 0 || isPermitted(message, edge, agent)) return null;
-  return above.find(({ shape }) => isPermittedTo(shape, message, edge, agent)) ?? null;
+  return above.find(({ definition }) => isPermittedTo(definition, message, edge, agent)) ?? null;
 }
 
 /**
@@ -296,6 +296,6 @@ export function batchStepUpOf<Call extends { readonly message: Message }>(
   const wanted = calls.filter((call) => lacking.includes(call) || isPermitted(call.message, edge, agent));
   const step = edge.authenticator
     .stepsAbove(agent)
-    .find(({ shape }) => wanted.every(({ message }) => isPermittedTo(shape, message, edge, agent)));
+    .find(({ definition }) => wanted.every(({ message }) => isPermittedTo(definition, message, edge, agent)));
   return step ? { step, lacking } : null;
 }

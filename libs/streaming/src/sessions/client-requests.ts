@@ -9,13 +9,13 @@ import { ListeningStreams } from './listening-streams.js';
 import { ReplicaSignals, text } from './replica-signals.js';
 
 /** The required sender of a reply. */
-interface Asked {
+interface RequestSender {
   /** As whom the caller was admitted (`callerKey`). */
   readonly owner: string;
   readonly session: string;
 }
 
-export interface ClientRequest extends Asked {
+export interface ClientRequest extends RequestSender {
   readonly method: string;
   readonly params: JsonObject;
   /** Milliseconds. */
@@ -38,11 +38,12 @@ interface Waiting {
   readonly settle: (outcome: ClientReply | ClientUnreachable) => void;
 }
 
-const keyOf = ({ owner, session }: Asked, id: unknown) => `ask:${JSON.stringify([owner, session, id])}`;
+const keyOf = ({ owner, session }: RequestSender, id: unknown) =>
+  `ask:${JSON.stringify([owner, session, id])}`;
 
 /** Unanswered requests to clients. A reply may arrive at any replica and counts once. */
 @Injectable()
-export class ClientRequests {
+export class PendingClientRequests {
   private readonly waiting = new Map<string, Waiting>();
 
   constructor(
@@ -82,7 +83,7 @@ export class ClientRequests {
   }
 
   /** A posted response. It settles its own request, once; any other is ignored, and the answer does not reveal that. */
-  async deliver(from: Asked, { id, result, error }: Message): Promise<void> {
+  async deliver(from: RequestSender, { id, result, error }: Message): Promise<void> {
     if (typeof id !== 'string') return;
     const taken = await this.store.take(keyOf(from, id)).catch(() => undefined);
     if (!taken) return;

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Resumption } from '../sse/resumable-stream.js';
 import { type CallName, RunningCalls } from '../edge-request.js';
-import { ClientRequests } from './client-requests.js';
+import { PendingClientRequests } from './client-requests.js';
 import { ListeningStreams, ReplicatedListChanges } from './listening-streams.js';
 import { ReplicaSignals, text } from './replica-signals.js';
 
@@ -22,7 +22,7 @@ export class Wire {
   constructor(
     private readonly signals: ReplicaSignals,
     readonly listening: ListeningStreams,
-    readonly clientRequests: ClientRequests,
+    readonly clientRequests: PendingClientRequests,
     readonly listChanges: ReplicatedListChanges,
     readonly resumption: Resumption,
   ) {

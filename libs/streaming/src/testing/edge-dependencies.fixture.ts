@@ -5,7 +5,7 @@ import { RecordsSource } from '#dispatcher';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 import { Downloads } from '../http/edge-dependencies.js';
 
-const SHAPE = compileAgentDefinition('test');
+const DEFINITION = compileAgentDefinition('test');
 
 /**
  * `X-MCP-API-Key` names the caller, `ada as weak` with another agent; `wrong` is not a caller, `broken` makes the
@@ -26,8 +26,8 @@ export class KeyAuthenticator extends Authenticator {
     if (key === 'wrong' || this.takenBack.has(key)) return Promise.reject(new Unauthorized('no such key'));
     if (key === 'broken') return Promise.reject(new Error('the key store at db.internal is down'));
     const [principal = '', agent] = String(key).split(' as ');
-    const shape = agent === undefined ? SHAPE : compileAgentDefinition(agent);
-    return Promise.resolve(new Agent({ shape, principal }));
+    const definition = agent === undefined ? DEFINITION : compileAgentDefinition(agent);
+    return Promise.resolve(new Agent({ definition, principal }));
   }
 }
 

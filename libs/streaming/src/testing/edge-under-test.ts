@@ -13,7 +13,7 @@ import {
 } from '../http/edge-dependencies.js';
 import { DOWNLOADS } from '../http/downloads.js';
 import { McpEdge } from '../http/mcp-edge.js';
-import { ClientRequests } from '../sessions/client-requests.js';
+import { PendingClientRequests } from '../sessions/client-requests.js';
 import { type ChangingList, ListeningStreams, ReplicatedListChanges } from '../sessions/listening-streams.js';
 import { ReplicaSignals } from '../sessions/replica-signals.js';
 import { Wire } from '../sessions/wire.js';
@@ -86,7 +86,7 @@ export function replicaState(): SharedState {
 function wireOf(state: SharedState, log: WarningLog): Wire {
   const signals = new ReplicaSignals(state.bus, log);
   const listening = new ListeningStreams(signals, state);
-  const clientRequests = new ClientRequests(state.oneTime, signals, listening);
+  const clientRequests = new PendingClientRequests(state.oneTime, signals, listening);
   const listChanges = new ReplicatedListChanges(signals, listening);
   return new Wire(signals, listening, clientRequests, listChanges, new Resumption(state.streams, signals));
 }

@@ -71,9 +71,17 @@ const { policy } = compilePolicy({
 const EDITOR = compileAgentDefinition('editor', {});
 const ADMIN = compileAgentDefinition('admin', { permissions: 'admin' });
 
-export const admin = (principal = 'root'): AgentOptions => ({ shape: ADMIN, principal });
-export const tenant = (tenantId: string): AgentOptions => ({ shape: EDITOR, principal: tenantId, tenantId });
-export const acting = (identity: Identity): AgentOptions => ({ shape: ADMIN, identity, principal: 'acting' });
+export const admin = (principal = 'root'): AgentOptions => ({ definition: ADMIN, principal });
+export const tenant = (tenantId: string): AgentOptions => ({
+  definition: EDITOR,
+  principal: tenantId,
+  tenantId,
+});
+export const acting = (identity: Identity): AgentOptions => ({
+  definition: ADMIN,
+  identity,
+  principal: 'acting',
+});
 export const signedIn = (user: string): AgentOptions => acting(sessionIdentity(`r:${user}`));
 
 export interface Replica {
@@ -90,7 +98,7 @@ class FixedAgents extends CurrentAgents {
     super();
   }
 
-  shapeOf(): undefined {
+  definitionOf(): undefined {
     return undefined;
   }
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { HandedOver, type TaskJob, type TaskQueue } from '../task-queue.js';
+import { TaskHandedOver, type TaskJob, type TaskQueue } from '../task-queue.js';
 
 /** Queues of replicas that share their jobs; in one process there is one. */
 export type MakeQueues = () => Promise<readonly TaskQueue[]>;
@@ -64,7 +64,9 @@ export function taskQueueContract(name: string, make: MakeQueues): void {
       const seen: string[] = [];
       queue?.work(({ taskId }) => {
         seen.push(taskId);
-        return taskId === 'bad' && seen.length === 1 ? Promise.reject(new HandedOver()) : Promise.resolve();
+        return taskId === 'bad' && seen.length === 1
+          ? Promise.reject(new TaskHandedOver())
+          : Promise.resolve();
       });
       await queue?.push({ taskId: 'bad', run: 1 });
       await queue?.push({ taskId: 'good', run: 1 });

@@ -9,7 +9,7 @@ import type {
   GovernedRecords,
   GovernedSearch,
   VectorFilters,
-  LikenessSearch,
+  SimilaritySearch,
   NearestRequest,
   ParseRow,
   QueryPlan,
@@ -195,7 +195,7 @@ export function callOf(
     search,
     switches: QUIET,
     spend: () => undefined,
-    agent: new Agent({ shape: compileAgentDefinition('sample', { permissions }), principal: 'sample' }),
+    agent: new Agent({ definition: compileAgentDefinition('sample', { permissions }), principal: 'sample' }),
     signal: new AbortController().signal,
     progress: () => undefined,
     continueAsTask: () => undefined,
@@ -250,7 +250,7 @@ export class SampleSearch implements GovernedSearch {
     return { total: this.rows.length, facets, hits: this.answer('facets', request) };
   }
 
-  async likeness(className: unknown): Promise<LikenessSearch> {
+  async likeness(className: unknown): Promise<SimilaritySearch> {
     return {
       className: String(className),
       field: 'vector',
@@ -274,7 +274,7 @@ export class SampleSearch implements GovernedSearch {
 }
 
 /** Accepts every export order, and keeps the orders. */
-export class SampleDesk extends ExportStore {
+export class SampleExportStore extends ExportStore {
   readonly maxRows = 5000;
   readonly orders: ExportOrder[] = [];
 

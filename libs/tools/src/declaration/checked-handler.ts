@@ -14,7 +14,7 @@ const MAX_FAILURE_TEXT = 2000;
  * A tool returned a result that its schema or JSON does not allow. The operator's log gets the reason; the agent
  * receives only that the tool failed.
  */
-class ResultFault extends Error {
+class ResultError extends Error {
   override readonly name = 'ResultFault';
 }
 
@@ -40,7 +40,7 @@ export function checkedHandler(registration: ToolRegistration): ToolHandler {
     const failure = returnedFailure(result);
     if (failure !== null) throw new Refused(failure);
     const error = notJson(result instanceof ToolContent ? result.data : result);
-    if (error !== null) throw new ResultFault(error);
+    if (error !== null) throw new ResultError(error);
     return check ? checkedResult(result, check) : result;
   };
 }
@@ -82,7 +82,7 @@ async function checkedResult(result: unknown, check: ValueReader): Promise<unkno
 /** Validated in serialised form: a Date is a string there. */
 async function asSent(result: unknown, check: ValueReader): Promise<unknown> {
   const read = await check(JSON.parse(JSON.stringify(result ?? null)));
-  if (!read.ok) throw new ResultFault(`the result does not fit the output schema: ${listed(read.faults)}`);
+  if (!read.ok) throw new ResultError(`the result does not fit the output schema: ${listed(read.faults)}`);
   return read.value;
 }
 

@@ -7,7 +7,7 @@ import {
   QUIET,
   runTool,
   sampleClass,
-  SampleDesk,
+  SampleExportStore,
   SampleRecords,
   sampleRows,
   switches,
@@ -19,7 +19,7 @@ function setUp(rows: readonly ParseRow[], process: ToolSwitches = QUIET, policy:
   const records = new SampleRecords(rows, [
     sampleClass('Song', { title: { type: 'String' }, playCount: { type: 'Number' } }, policy),
   ]);
-  const desk = new SampleDesk();
+  const desk = new SampleExportStore();
   const tool = new ExportData(desk);
   return {
     records,

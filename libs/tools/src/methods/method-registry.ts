@@ -109,8 +109,8 @@ export function callableMethods(
   agent: Agent,
   environment: EnvironmentGates,
 ): readonly DeclaredMethod[] {
-  const { shape, identity } = agent;
-  if (shape.clientMode || !shape.tools.permits('call_method')) return [];
+  const { definition, identity } = agent;
+  if (definition.clientMode || !definition.tools.permits('call_method')) return [];
   const assumed = identity.kind === 'aclUser' || identity.kind === 'aclRole';
   return methods.filter(
     ({ name, permission, type }) =>

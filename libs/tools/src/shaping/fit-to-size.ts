@@ -1,7 +1,7 @@
 import type { Refusal } from '#core';
 import type { RowsText } from '#data';
 import type { ToolOutcome } from '../tool.js';
-import { oversizeRefusal, type OversizeParts } from './oversize-refusal.js';
+import { oversizeRefusal, type OversizeOptions } from './oversize-refusal.js';
 import {
   byteLength,
   heaviestField,
@@ -147,7 +147,7 @@ const LISTS = [
 ] as const;
 
 /** The entries of a built-in's envelope. Formatted text has columns but no rows. */
-function partsOf(data: unknown): OversizeParts | null {
+function partsOf(data: unknown): OversizeOptions | null {
   if (!isEnvelope(data) || typeof data['output'] === 'string') return null;
   const className = typeof data['class_name'] === 'string' ? data['class_name'] : null;
   for (const [member, rows] of LISTS) {

@@ -13,7 +13,7 @@ interface AdvisedTool {
 }
 
 /** The parts of a result that a caller can request separately. */
-export interface OversizeParts {
+export interface OversizeOptions {
   readonly className: string | null;
   /** Rows, groups, values or passages, in result order. */
   readonly entries: readonly unknown[];
@@ -33,11 +33,11 @@ const ROOM = 0.7;
  * the result.
  * @param cap maximum bytes of a result
  */
-function oversizeAdvice(tool: AdvisedTool, parts: OversizeParts | null, cap: number): string {
+function oversizeAdvice(tool: AdvisedTool, parts: OversizeOptions | null, cap: number): string {
   return `${parts ? tried(tool, parts, cap * ROOM) : ''}${narrowed(tool)}`;
 }
 
-function tried({ name, takes }: AdvisedTool, parts: OversizeParts, budget: number): string {
+function tried({ name, takes }: AdvisedTool, parts: OversizeOptions, budget: number): string {
   const { className, entries, rows } = parts;
   const heaviest = rows ? heaviestField(weighFields(entries)) : null;
   const keys = rows ? lightKeys(entries, budget) : [];
@@ -128,7 +128,7 @@ function diagnosis(rows: readonly unknown[]): string {
 export function oversizeRefusal(
   bytes: number | null,
   cap: number,
-  parts: OversizeParts | null,
+  parts: OversizeOptions | null,
   tool: AdvisedTool,
 ): Refusal {
   return {

@@ -5,7 +5,7 @@ type CallEntry = Extract<AuditEntry, { readonly type: 'tool_call' | 'export_read
 const PAGE = 200;
 
 /** The audit records since the start or the last `reset`: at most the latest 2000 entries. */
-export class AuditBook {
+export class AuditRecords {
   private from: { readonly chain: string; readonly seq: number } | null = null;
 
   /** @internal Created by the application. */

@@ -2,7 +2,7 @@ import { el } from '../dom.js';
 import { facts, table } from '../table.js';
 
 /** What would come of a call, as the service tells it. */
-export interface Rehearsal {
+export interface SimulatedCall {
   readonly agent: string;
   readonly tool: string;
   readonly allowed: boolean;
@@ -28,14 +28,14 @@ export interface Rehearsal {
 }
 
 /** The verdict first, then how it came about. */
-export function describeRehearsal(rehearsal: Rehearsal): HTMLElement {
-  const { injected, commands, agent, tool } = rehearsal;
+export function describeCall(call: SimulatedCall): HTMLElement {
+  const { injected, commands, agent, tool } = call;
   return el(
     'section',
     { class: 'rehearsal', 'aria-label': 'Explanation' },
-    verdict(rehearsal),
+    verdict(call),
     el('h2', {}, 'Gates, in their order'),
-    gates(rehearsal),
+    gates(call),
     injected.length > 0 && el('h2', {}, 'Rows must also meet'),
     injected.length > 0 &&
       table(
@@ -59,7 +59,7 @@ export function describeRehearsal(rehearsal: Rehearsal): HTMLElement {
 
 const code = (value: unknown) => el('code', {}, JSON.stringify(value));
 
-function verdict({ allowed, asksApproval, refusal, tool, agent }: Rehearsal): HTMLElement {
+function verdict({ allowed, asksApproval, refusal, tool, agent }: SimulatedCall): HTMLElement {
   const words = allowed ? `allowed${asksApproval ? ', once a person approved it' : ''}` : 'refused';
   return el(
     'div',
@@ -78,7 +78,7 @@ function verdict({ allowed, asksApproval, refusal, tool, agent }: Rehearsal): HT
   );
 }
 
-function gates({ passed, refusal }: Rehearsal): HTMLElement {
+function gates({ passed, refusal }: SimulatedCall): HTMLElement {
   const step = (gate: string, subject: string, ok: boolean) =>
     el(
       'li',

@@ -10,7 +10,7 @@ export function onSignedOut(listener: Listener): void {
 }
 
 /** @returns what to show of a fault; null when there is nothing to show because the view is left */
-export function toldFault(error: unknown, signal?: AbortSignal): HTMLElement | null {
+export function shownError(error: unknown, signal?: AbortSignal): HTMLElement | null {
   if (signal?.aborted) return null;
   if (error instanceof SignedOut) {
     for (const listener of listeners) listener();

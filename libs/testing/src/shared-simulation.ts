@@ -1,14 +1,14 @@
-import type { Agent, Parley, Rehearsal, SimulatedInstance } from '@parley/server';
+import type { Agent, Parley, SimulatedCall, SimulatedInstance } from '@parley/server';
 
 /** One simulation for all calls that a test explains. It opens with the first call and runs one call at a time. */
-export class Rehearsals {
-  private opened: { readonly version: number; readonly room: Promise<SimulatedInstance> } | null = null;
+export class SharedSimulation {
+  private opened: { readonly version: number; readonly simulation: Promise<SimulatedInstance> } | null = null;
   private turn: Promise<unknown> = Promise.resolve();
 
-  constructor(private readonly parley: Pick<Parley, 'openRehearsals' | 'tools'>) {}
+  constructor(private readonly parley: Pick<Parley, 'openSimulation' | 'tools'>) {}
 
-  rehearse(agent: Agent, tool: string, args: object): Promise<Rehearsal> {
-    return this.in((simulation) => simulation.rehearse(agent, tool, args));
+  simulate(agent: Agent, tool: string, args: object): Promise<SimulatedCall> {
+    return this.in((simulation) => simulation.simulate(agent, tool, args));
   }
 
   in<T>(work: (simulation: SimulatedInstance) => Promise<T>): Promise<T> {
@@ -22,16 +22,16 @@ export class Rehearsals {
     await this.turn;
     const { opened } = this;
     this.opened = null;
-    await (await opened?.room.catch(() => null))?.close();
+    await (await opened?.simulation.catch(() => null))?.close();
   }
 
   private async current(): Promise<SimulatedInstance> {
     const { version } = this.parley.tools;
     if (this.opened?.version !== version) {
       const before = this.opened;
-      this.opened = { version, room: this.parley.openRehearsals() };
-      await (await before?.room.catch(() => null))?.close();
+      this.opened = { version, simulation: this.parley.openSimulation() };
+      await (await before?.simulation.catch(() => null))?.close();
     }
-    return this.opened.room;
+    return this.opened.simulation;
   }
 }

@@ -8,7 +8,7 @@ import {
   ClientUnreachable,
   type RequestContext,
 } from '#core';
-import { LegacyAsks } from './client-requests.js';
+import { LegacyClientRequests } from './client-requests.js';
 import { smallAgent } from '../contracts/kernel-under-test.js';
 import { dialectOf, isJsonObject, type JsonObject } from '../protocol.js';
 
@@ -44,13 +44,16 @@ function asksOf(more: Partial<RequestContext>, reply: ClientReply | ClientUnreac
     link,
     ...more,
   };
-  return { link, asks: new LegacyAsks(context, dialectOf('legacy', context.version ?? ''), 5_000) };
+  return { link, asks: new LegacyClientRequests(context, dialectOf('legacy', context.version ?? ''), 5_000) };
 }
 
 describe('a question to the client of a session', () => {
   it('is sent as its revision knows it, and the answer that fits is handed back', async () => {
-    const { link, asks } = asksOf({}, { result: { action: 'accept', content: { name: 'Ada' } } });
-    expect(await asks.ask('k', question)).toEqual({ action: 'accept', content: { name: 'Ada' } });
+    const { link, asks: clientRequests } = asksOf(
+      {},
+      { result: { action: 'accept', content: { name: 'Ada' } } },
+    );
+    expect(await clientRequests.ask('k', question)).toEqual({ action: 'accept', content: { name: 'Ada' } });
     expect(link.sent).toEqual([
       {
         method: 'elicitation/create',
@@ -67,8 +70,8 @@ describe('a question to the client of a session', () => {
     [{ result: { action: 'accept', content: { name: 7 } } }],
     [{ result: { action: 'accept' } }],
   ])('counts %j as cancelled', async (reply) => {
-    const { asks } = asksOf({}, reply as ClientReply);
-    expect(await asks.ask('k', question)).toEqual({ action: 'cancel' });
+    const { asks: clientRequests } = asksOf({}, reply as ClientReply);
+    expect(await clientRequests.ask('k', question)).toEqual({ action: 'cancel' });
   });
 
   it('may be accepted as it is where the question says so', async () => {
@@ -98,10 +101,10 @@ describe('a question to the client of a session', () => {
     [{}, { kind: 'sampling', params: { tools: [] } }, false],
     [{ clientCapabilities: {} }, { kind: 'roots' }, false],
   ])('is sent only to a client that declared it: %j', async (more, requested, declared) => {
-    const { link, asks } = asksOf(more);
-    expect(asks.canAnswer(requested)).toBe(declared);
+    const { link, asks: clientRequests } = asksOf(more);
+    expect(clientRequests.canAnswer(requested)).toBe(declared);
     if (declared) return;
-    await expect(asks.ask('k', requested)).rejects.toBeInstanceOf(Refused);
+    await expect(clientRequests.ask('k', requested)).rejects.toBeInstanceOf(Refused);
     expect(link.sent).toEqual([]);
   });
 
@@ -118,15 +121,15 @@ describe('a question to the client of a session', () => {
   });
 
   it('about text or folders is refused when the client sends an error', async () => {
-    const { asks } = asksOf({}, { error: { code: -1, message: 'no' } });
-    await expect(asks.ask('k', { kind: 'sampling', params: {} })).rejects.toBeInstanceOf(Refused);
-    await expect(asks.ask('k', { kind: 'roots' })).rejects.toBeInstanceOf(Refused);
+    const { asks: clientRequests } = asksOf({}, { error: { code: -1, message: 'no' } });
+    await expect(clientRequests.ask('k', { kind: 'sampling', params: {} })).rejects.toBeInstanceOf(Refused);
+    await expect(clientRequests.ask('k', { kind: 'roots' })).rejects.toBeInstanceOf(Refused);
   });
 
   it('about folders is answered with folders', async () => {
     const roots = [{ uri: 'file:///work', name: 'work' }];
-    const { asks } = asksOf({}, { result: { roots } });
-    const answer = await asks.ask('k', { kind: 'roots' });
+    const { asks: clientRequests } = asksOf({}, { result: { roots } });
+    const answer = await clientRequests.ask('k', { kind: 'roots' });
     expect(isJsonObject(answer) && answer['roots']).toEqual(roots);
   });
 });

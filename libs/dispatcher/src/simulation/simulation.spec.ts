@@ -6,7 +6,7 @@ import { Simulator, simulatedAgent, SimulatedApprover } from './simulation.js';
 
 const agent = simulatedAgent(compileAgentDefinition('a', { rateLimit: 1 }));
 
-function room(refuse: () => ReturnType<typeof refusals.parseError> | null, asks: boolean) {
+function simulatorOver(refuse: () => ReturnType<typeof refusals.parseError> | null, asks: boolean) {
   const store = new RecordingStore();
   const runner = new SmallToolRunner().add(smallTool('read'), async () => {
     if (asks) await store.find({ className: 'Post', where: {}, limit: 1 });
@@ -16,15 +16,15 @@ function room(refuse: () => ReturnType<typeof refusals.parseError> | null, asks:
   return new Simulator(runner, store, new SimulatedApprover());
 }
 
-describe('a rehearsal', () => {
+describe('a simulated call', () => {
   it('is allowed when only the empty answer of the store ended it', async () => {
     const missing = () => refusals.objectNotFound('Post', 'p1');
-    expect(await room(missing, true).rehearse(agent, 'read', {})).toMatchObject({ allowed: true });
-    expect(await room(missing, false).rehearse(agent, 'read', {})).toMatchObject({ allowed: false });
+    expect(await simulatorOver(missing, true).simulate(agent, 'read', {})).toMatchObject({ allowed: true });
+    expect(await simulatorOver(missing, false).simulate(agent, 'read', {})).toMatchObject({ allowed: false });
   });
 
   it('is refused when a gate refused after the store was asked', async () => {
-    const call = await room(() => refusals.hiddenClass('Post'), true).rehearse(agent, 'read', {});
+    const call = await simulatorOver(() => refusals.hiddenClass('Post'), true).simulate(agent, 'read', {});
     expect(call).toMatchObject({
       allowed: false,
       refusal: { gate: 'class' },
@@ -33,13 +33,13 @@ describe('a rehearsal', () => {
   });
 
   it('tells the commands of its own call alone, however many went before', async () => {
-    const simulator = room(() => null, true);
-    await simulator.rehearse(agent, 'read', {});
-    expect((await simulator.rehearse(agent, 'read', {})).commands).toHaveLength(1);
+    const simulator = simulatorOver(() => null, true);
+    await simulator.simulate(agent, 'read', {});
+    expect((await simulator.simulate(agent, 'read', {})).commands).toHaveLength(1);
   });
 
   it('spends nothing of a rate limit', async () => {
-    const { rateLimiter } = agent.shape;
+    const { rateLimiter } = agent.definition;
     expect(await Promise.all([1, 2, 3].map(() => rateLimiter.check('x')))).toEqual([null, null, null]);
   });
 });
