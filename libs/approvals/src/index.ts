@@ -1,5 +1,5 @@
 export { DecisionBody, decisionRefused, verdictOf } from './decision-body.js';
-export { type ApprovalServiceResult as Answered, ApprovalService } from './approval-service.js';
+export { type ApprovalServiceResult, ApprovalService } from './approval-service.js';
 export * from './approval-webhook.js';
 export * from './recorded-approver.js';
 export { ApprovalsModule } from './approvals.module.js';

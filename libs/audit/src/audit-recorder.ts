@@ -1,3 +1,4 @@
+import { Injectable, Logger } from '@nestjs/common';
 import {
   type ApprovalRecord,
   type AuditEvent,
@@ -11,9 +12,9 @@ import { AuditChain, type RecordSeal } from './chain/audit-chain.js';
 import { ChainAnchor, type ChainAnchorStore } from './chain/chain-anchors.js';
 import {
   type DeliveryLog,
+  RecordNotKept,
   type SinkState,
   type SinkWriter,
-  RecordNotKept,
 } from './delivery/record-delivery.js';
 
 export interface AuditRecorderOptions {
@@ -229,4 +230,81 @@ class Outage {
   private begin(): void {
     this.since ??= new Date().toISOString();
   }
+}
+
+/**
+ * Writes audit records as JSON to the application's log: refusals (with their private cause) and results with a
+ * canary as warnings, all others at debug level. Every run with the master key or an assumed identity adds one line
+ * at log level.
+ */
+@Injectable()
+export class LoggerAuditSink extends AuditSink {
+  private readonly logger = new Logger('Audit');
+
+  record(entry: AuditRecord): void {
+    const quiet = entry.success && entry.prompt_injection_phrase === undefined;
+    const level = quiet ? 'debug' : 'warn';
+    if (Logger.isLevelEnabled(level)) this.logger[level](oneLine(JSON.stringify(entry)));
+    const mode = entry.success ? modeOf(entry) : null;
+    if (mode !== null && Logger.isLevelEnabled('log')) this.logger.log(oneLine(`${entry.tool} ${mode}`));
+  }
+
+  /** Always a warning: the call needed an approval. */
+  override recordApproval(entry: ApprovalRecord): void {
+    this.logger.warn(oneLine(JSON.stringify({ type: 'approval', ...entry })));
+  }
+
+  /** Failures are warnings; all other events are written at debug level. */
+  override recordEvent(event: AuditEvent): void {
+    const level = event.success ? 'debug' : 'warn';
+    if (Logger.isLevelEnabled(level)) this.logger[level](oneLine(JSON.stringify(event)));
+  }
+}
+
+/** Describes a run without a signed-in user; null for one with a session. */
+function modeOf({ auth_type, identity }: AuditRecord): string | null {
+  switch (auth_type) {
+    case 'master_key':
+      return 'mode=master_key';
+    case 'acl_role':
+      return `role=${identity}`;
+    case 'acl_user':
+      return `user=${identity}`;
+    case 'session_token':
+      return null;
+  }
+}
+
+// Control, bidi, zero-width and invisible characters. They could forge a log line, drive a terminal, or hide text from a person
+// who has to decide on it.
+const UNSAFE =
+  // eslint-disable-next-line no-control-regex
+  /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u00AD\u061C\u115F\u1160\u180E\u200B-\u200F\u2028-\u202E\u2060-\u2064\u2066-\u2069\u3164\uFEFF\uFFA0\n\u{E0000}-\u{E007F}]/gu;
+
+/** Visible ASCII, as nearly every line is: nothing in it is unsafe. */
+const PLAIN = /^[ -~]*$/;
+
+/** Untrusted text on one log line: unsafe characters are escaped, not removed. */
+export function oneLine(text: string): string {
+  if (PLAIN.test(text)) return text;
+  return text.replace(UNSAFE, (character) =>
+    character === '\n' ? '\\n' : character.split('').map(escaped).join(''),
+  );
+}
+
+function escaped(unit: string): string {
+  const code = unit.charCodeAt(0);
+  return code < 0x100
+    ? `\\x${code.toString(16).padStart(2, '0')}`
+    : `\\u${code.toString(16).padStart(4, '0')}`;
+}
+
+/** Untrusted text on several lines of a terminal: unsafe characters are escaped. */
+export function terminalText(text: string): string {
+  return wellFormed(text).split('\n').map(oneLine).join('\n');
+}
+
+/** Replaces lone surrogates with the replacement character. */
+export function wellFormed(text: string): string {
+  return Buffer.from(text).toString();
 }

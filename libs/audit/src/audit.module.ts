@@ -11,21 +11,23 @@ import {
   type OnApplicationShutdown,
 } from '@nestjs/common';
 import { SharedState } from '#state';
-import { AuditRecorder } from './audit-recorder.js';
+import { AuditRecorder, LoggerAuditSink } from './audit-recorder.js';
 import { AuditSink } from './audit-record.js';
-import { ArgumentDigest } from './chain/canonical-json.js';
+import { ArgumentDigest, RecordSeal } from './chain/audit-chain.js';
 import { SharedChainAnchorStore } from './chain/chain-anchors.js';
-import { RecordSeal } from './chain/audit-chain.js';
 import {
   type AuditCollection,
   CollectionAuditTrail,
   CollectionDelivery,
 } from './delivery/audit-collection.js';
-import { BufferingSinkWriter, RefusingSinkWriter } from './delivery/sink-writers.js';
+import {
+  BufferingSinkWriter,
+  RefusingSinkWriter,
+  WebhookDelivery,
+  type WebhookOptions,
+} from './delivery/sink-writers.js';
 import { JsonLinesFile, type JsonLinesOptions, SpoolFile } from './delivery/record-files.js';
 import type { RecordDelivery, SinkWriter } from './delivery/record-delivery.js';
-import { WebhookDelivery, type WebhookOptions } from './delivery/webhook-delivery.js';
-import { LoggerAuditSink } from './logger-audit-sink.js';
 import { AuditTrail, RecentAuditTrail } from './audit-trail.js';
 
 interface OnFailure {

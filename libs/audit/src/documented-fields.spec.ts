@@ -9,7 +9,7 @@ const SUCCESS = 'success';
 
 /** Which types of record hold the members of an interface. */
 const HELD_BY: Record<string, readonly string[]> = {
-  Sealed: ['all'],
+  SealedRecord: ['all'],
   EventBase: ['authentication', 'task_end', 'operator_action', 'outage', 'chain_*'],
   AuditRecord: ['tool_call', 'export_read'],
   AuditedAgent: ['tool_call', 'export_read'],

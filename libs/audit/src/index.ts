@@ -1,4 +1,4 @@
-export { AuditRecorder } from './audit-recorder.js';
+export { AuditRecorder, oneLine, terminalText, wellFormed } from './audit-recorder.js';
 export {
   type ApprovalRecord,
   type AuditEvent,
@@ -14,16 +14,16 @@ export {
   auditedRefusal,
   callRecord,
   filteredFields,
+  MAX_LOG_SIZE,
+  type OperationEntry,
+  OperationLog,
   resultCost,
 } from './call-record.js';
-export { MAX_LOG_SIZE, type OperationEntry, OperationLog } from './operation-log.js';
-export { oneLine, terminalText, wellFormed } from './terminal-text.js';
-export { ArgumentDigest } from './chain/canonical-json.js';
-export { RecordSeal, type SealedRecord as Sealed } from './chain/audit-chain.js';
+export { ArgumentDigest, RecordSeal, type SealedRecord } from './chain/audit-chain.js';
 export { AuditCollection, CollectionAuditTrail } from './delivery/audit-collection.js';
 export { type FsyncPolicy } from './delivery/record-files.js';
 export { SINK_STATES } from './delivery/record-delivery.js';
-export { SIGNATURE_HEADER, signedPost } from './delivery/webhook-delivery.js';
+export { SIGNATURE_HEADER, signedPost } from './delivery/sink-writers.js';
 export {
   type AuditEntry,
   type AuditPage,

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { AuditRecord } from './audit-record.js';
-import { LoggerAuditSink } from './logger-audit-sink.js';
+import { LoggerAuditSink } from './audit-recorder.js';
 
 const lines: string[] = [];
 

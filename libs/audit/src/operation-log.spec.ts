@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentDefinition, deriveAgent, refusals, sessionIdentity } from '#core';
-import { auditedAgent, resultCost } from './call-record.js';
-import { OperationLog } from './operation-log.js';
+import { auditedAgent, OperationLog, resultCost } from './call-record.js';
 
 const definition = compileAgentDefinition('analyst', {
   classes: { only: ['Post', 'Author'], except: ['User'] },

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { oneLine, terminalText } from './terminal-text.js';
+import { oneLine, terminalText } from './audit-recorder.js';
 
 describe('text of others at a terminal', () => {
   it.each([

@@ -11,7 +11,7 @@ export { SubAgents } from './agents/sub-agents.js';
 export * from './protocol.js';
 export type { WireRequest } from './client-requests/question-wire.js';
 export {
-  type RequestStateContent as AskedSoFar,
+  type RequestStateContent,
   processSecret,
   SealedText,
   StateKeys,

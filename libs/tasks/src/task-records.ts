@@ -3,7 +3,7 @@ import { Agent, CurrentAgents, type Identity, MASTER, sessionIdentity } from '#c
 import { auditedArgumentNames } from '#audit';
 import { SharedState, type VersionedStore } from '#state';
 import {
-  type AskedSoFar,
+  type RequestStateContent,
   type JsonObject,
   type RpcError,
   SealedText,
@@ -48,7 +48,7 @@ export interface TaskRecord {
   /** Milliseconds since 1970. */
   readonly createdAt: number;
   readonly lastUpdatedAt: number;
-  readonly soFar?: AskedSoFar;
+  readonly soFar?: RequestStateContent;
   /** The client requests of the last run. */
   readonly open: Readonly<Record<string, WireRequest>>;
   readonly responses: JsonObject;

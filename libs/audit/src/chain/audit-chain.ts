@@ -1,6 +1,5 @@
-import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, createSecretKey, hash, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { ChainHead } from '../audit-record.js';
-import { canonicalLine } from './canonical-json.js';
 
 /** The `prev` of the first record of a chain. */
 export const NOTHING_BEFORE = '';
@@ -95,5 +94,124 @@ export class AuditChain {
   /** Null before the first record. */
   get head(): ChainHead | null {
     return this.next === 0 ? null : { chain: this.id, seq: this.next - 1, hash: this.last };
+  }
+}
+
+// Control, bidi and zero-width characters, and line ends of other scripts: they are escaped in JSON text.
+// eslint-disable-next-line no-control-regex
+const UNSAFE = /[\u007F-\u009F\u061C\u200B-\u200F\u2028-\u202E\u2060-\u2064\u2066-\u2069\uFEFF]/g;
+const HALF_A_CHARACTER = /\\ud[89a-f][0-9a-f]{2}/;
+
+/**
+ * The canonical JSON text of a record: members sorted by name, on one line without terminal control characters. A
+ * record read from a file or a database has the same text.
+ */
+export function canonicalLine(value: unknown): string {
+  const sorted = sortedMembers(value);
+  // A replacer function costs several times the serialisation; only a value with `toJSON` needs one.
+  const line = sorted === HAS_OWN_JSON ? JSON.stringify(value, inOrder) : JSON.stringify(sorted);
+  // JSON can hold a lone surrogate, and databases cannot store it.
+  if (line.includes('\\ud') && HALF_A_CHARACTER.test(line)) return canonicalLine(wellFormed(value));
+  return line.replace(UNSAFE, written);
+}
+
+/** Stands for a value in which an object says itself how it is written. */
+const HAS_OWN_JSON = Symbol('toJSON');
+
+/** The value with the members of every object sorted by name: itself where they are. */
+function sortedMembers(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return sortedElements(value);
+  const members = value as Readonly<Record<string, unknown>>;
+  if (typeof members['toJSON'] === 'function') return HAS_OWN_JSON;
+  const names = Object.keys(members);
+  const wasSorted = isSorted(names);
+  let copy: Record<string, unknown> | undefined;
+  if (!wasSorted) {
+    names.sort();
+    copy = {};
+  }
+  for (const name of names) {
+    const held = members[name];
+    const sorted = sortedMembers(held);
+    if (sorted === HAS_OWN_JSON) return HAS_OWN_JSON;
+    if (sorted !== held) copy ??= { ...members };
+    if (copy && (!wasSorted || sorted !== held)) setMember(copy, name, sorted);
+  }
+  return copy ?? value;
+}
+
+function sortedElements(values: readonly unknown[]): unknown {
+  let copy: unknown[] | undefined;
+  for (const [index, held] of values.entries()) {
+    const sorted = sortedMembers(held);
+    if (sorted === HAS_OWN_JSON) return HAS_OWN_JSON;
+    if (sorted !== held) (copy ??= [...values])[index] = sorted;
+  }
+  return copy ?? values;
+}
+
+function setMember(members: Record<string, unknown>, name: string, value: unknown): void {
+  if (name !== '__proto__') members[name] = value;
+  else Object.defineProperty(members, name, { value, enumerable: true, configurable: true, writable: true });
+}
+
+function inOrder(_name: string, held: unknown): unknown {
+  if (typeof held !== 'object' || held === null || Array.isArray(held)) return held;
+  const members = held as Record<string, unknown>;
+  const names = Object.keys(members);
+  if (isSorted(names)) return held;
+  return Object.fromEntries(names.sort().map((name) => [name, members[name]]));
+}
+
+function isSorted(names: readonly string[]): boolean {
+  for (let index = 1; index < names.length; index += 1)
+    if ((names[index - 1] as string) > (names[index] as string)) return false;
+  return true;
+}
+
+function written(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
+
+/** The same value with a replacement character for every lone surrogate. */
+function wellFormed(value: unknown): unknown {
+  if (typeof value === 'string') return Buffer.from(value, 'utf8').toString('utf8');
+  if (Array.isArray(value)) return value.map(wellFormed);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, held]) => [wellFormed(name) as string, wellFormed(held)]),
+  );
+}
+
+/**
+ * A keyed digest that tells whether two calls had the same arguments. Arguments are often short and guessable, so a
+ * plain hash could be reversed by trying values.
+ */
+export class ArgumentDigest {
+  /** Prefix of the digests: only digests of the same key can be compared. */
+  private readonly name: string;
+  /** Imported once; otherwise every digest would import the key again. */
+  private readonly key: KeyObject;
+
+  constructor(key: Buffer | string) {
+    this.key = createSecretKey(Buffer.from(key));
+    this.name = createHmac('sha256', this.key).update('parley argument digest').digest('hex').slice(0, 8);
+  }
+
+  of(tool: string, args: unknown): string {
+    return `${this.name}:${createHmac('sha256', this.key)
+      .update(`${tool}\n${textOf(args)}`)
+      .digest('hex')
+      .slice(0, 32)}`;
+  }
+}
+
+function textOf(args: unknown): string {
+  try {
+    return canonicalLine(args ?? null);
+  } catch {
+    // Nested too deeply to be serialised, and therefore for any tool.
+    return 'unreadable';
   }
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { canonicalLine } from './canonical-json.js';
+import { canonicalLine } from './audit-chain.js';
 
 /** The same value with the members of every object in the opposite order. */
 function reversed(value: unknown): unknown {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { countingServer } from './deliveries.fixture.js';
-import { signedPost } from './webhook-delivery.js';
+import { signedPost } from './sink-writers.js';
 
 describe('a webhook whose name begins to lead to this machine', () => {
   const server = countingServer('{}');

@@ -1,5 +1,11 @@
 import { Body, Get, HttpCode, Inject, Param, Post, UseInterceptors } from '@nestjs/common';
-import { type Answered, ApprovalService, DecisionBody, decisionRefused, verdictOf } from '#approvals';
+import {
+  type ApprovalServiceResult,
+  ApprovalService,
+  DecisionBody,
+  decisionRefused,
+  verdictOf,
+} from '#approvals';
 import { ClosedSignal, JsonBodyInterceptor, NotServed, validated } from '#streaming';
 import { CurrentOperator, OperatorController } from '../console.guards.js';
 import { type Operator, OperatorNotes } from '../operator-gate.js';
@@ -42,7 +48,7 @@ export class ApprovalsController {
 }
 
 /** @throws NotServed */
-function served<T>(answered: Answered<T>): T {
+function served<T>(answered: ApprovalServiceResult<T>): T {
   if (!answered.ok) throw new NotServed(...decisionRefused(answered.refusal, 'operator'));
   return answered.value;
 }

@@ -4,7 +4,7 @@ import {
   collectionSource,
   FilesAuditTrail,
   RecordSeal,
-  type Sealed,
+  type SealedRecord,
   verifyRecords,
 } from '#audit';
 import { MongoConnection } from '../connection/mongo-connection.js';
@@ -32,8 +32,8 @@ function collection(lifetime: number | null = null) {
   return { kept, raw: () => connection.collection('records', name) };
 }
 
-function sealed(count: number, parts: (index: number) => object = () => ({}), chain = 'aa'): Sealed[] {
-  const records: Sealed[] = [];
+function sealed(count: number, parts: (index: number) => object = () => ({}), chain = 'aa'): SealedRecord[] {
+  const records: SealedRecord[] = [];
   for (let seq = 0; seq < count; seq += 1) {
     const at = new Date(Date.UTC(2026, 0, 1, 0, 0, seq)).toISOString();
     const prev = records.at(-1)?.hash ?? '';

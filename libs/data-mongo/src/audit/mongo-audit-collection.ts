@@ -10,7 +10,7 @@ import {
   momentOf,
   pageOf,
   readCursor,
-  type Sealed,
+  type SealedRecord,
 } from '#audit';
 import { answerLeft } from '#data';
 import { boundedRows } from '../answers/bounded-rows.js';
@@ -57,7 +57,7 @@ export class MongoAuditCollection extends AuditCollection {
     return { chain, seq, hash };
   }
 
-  async insert(records: readonly Sealed[]): Promise<void> {
+  async insert(records: readonly SealedRecord[]): Promise<void> {
     const documents = records.map((record) => this.documentOf(record));
     try {
       await this.collection.insertMany(documents, {
@@ -96,7 +96,7 @@ export class MongoAuditCollection extends AuditCollection {
     return connection.collection(collection, database);
   }
 
-  private documentOf(record: Sealed): StoredDocument {
+  private documentOf(record: SealedRecord): StoredDocument {
     const { lifetime } = this.options;
     return {
       // Records are inserted in the order of their chain, each once.

@@ -11,7 +11,13 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import type { Agent } from '#core';
-import { type Answered, ApprovalService, DecisionBody, decisionRefused, verdictOf } from '#approvals';
+import {
+  type ApprovalServiceResult,
+  ApprovalService,
+  DecisionBody,
+  decisionRefused,
+  verdictOf,
+} from '#approvals';
 import { Authenticator } from '#auth';
 import { ClosedSignal, JsonBodyInterceptor, NotServed, SharedStateFilter, validated } from '#streaming';
 import { CallerGuard, CallerRateGuard, CurrentAgent, NoStoreGuard, scopesLacking } from './caller.guard.js';
@@ -53,7 +59,7 @@ export class ApprovalsController {
   }
 
   /** @throws NotServed */
-  private served<T>(answered: Answered<T>, agent: Agent): T {
+  private served<T>(answered: ApprovalServiceResult<T>, agent: Agent): T {
     if (answered.ok) return answered.value;
     const lacking =
       answered.refusal === 'forbidden' &&
