@@ -280,7 +280,7 @@ describe('a malformed filter', () => {
     ['an undefined variable in $expr', { $expr: '$$nobody' }, 17276],
     ['server-side JavaScript', { $where: 'return true' }, 31264],
     ['JavaScript inside $expr', { $expr: { $function: { body: 'x', args: [], lang: 'js' } } }, 31264],
-    ['$jsonSchema', { $jsonSchema: {} }, 238],
+    ['a $jsonSchema that is no object', { $jsonSchema: 1 }, 14],
     ['$text without an index', { $text: { $search: 'x' } }, 27],
   ])('is refused: %s', (_title, filter, code) => {
     expect(() => compileFilter(filter, base)).toThrow(expect.objectContaining({ code }) as MongoError);

@@ -1,8 +1,9 @@
-import { badValue, mongoError, notImplemented, scriptRefused } from '../errors.js';
+import { badValue, mongoError, scriptRefused } from '../errors.js';
 import { getField, isDocument, type Document } from '../bson/document.js';
 import { compileExpression } from '../aggregate/expression.js';
 import { truthy } from '../aggregate/evaluate.js';
 import { fieldPredicate } from './field-predicate.js';
+import { compileJsonSchema } from './json-schema.js';
 import { compileText } from './text.js';
 import type { Filter, Predicate, QueryContext } from './context.js';
 import { allHold, type EvaluationOrder, someHolds } from './evaluation-order.js';
@@ -11,8 +12,8 @@ export type { Filter, QueryContext } from './context.js';
 
 /**
  * Compiles a query filter once; the result holds no state between documents.
- * Errors: 2 for a malformed or unknown operator, 14 when the filter is no object, 27 for `$text` without an
- * index, 31264 for `$where`, 238 for what this server does not have.
+ * Errors: 2 for a malformed or unknown operator, 9 for a malformed `$jsonSchema`, 14 when the filter is no object,
+ * 27 for `$text` without an index, 31264 for `$where`, 238 for what this server does not have.
  */
 export function compileFilter(filter: Document, ctx: QueryContext): Filter {
   const root = compilePredicate(filter, ctx);
@@ -69,7 +70,7 @@ function topLevel(key: string, argument: unknown, ctx: QueryContext): Predicate 
     case '$where':
       throw scriptRefused('$where');
     case '$jsonSchema':
-      throw notImplemented('$jsonSchema');
+      return compileJsonSchema(argument);
     default:
       throw badValue(
         `unknown top level operator: ${key}. If you have a field name that starts with a '$' symbol, ` +

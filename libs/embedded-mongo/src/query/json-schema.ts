@@ -1,0 +1,462 @@
+import { compareValues } from '../bson/compare.js';
+import { getField, isDocument, type Document } from '../bson/document.js';
+import { numberKind, toDouble } from '../bson/number.js';
+import { typeMatcher, typeName } from '../bson/type-name.js';
+import { failedToParse, notImplemented, typeMismatch } from '../errors.js';
+import { compileRegex } from './regex.js';
+
+/** One keyword of a schema, compiled: whether a value satisfies it, and what is wrong with one that does not. */
+interface Rule {
+  test(value: unknown): boolean;
+  /** The entry of `schemaRulesNotSatisfied`; only asked about values that fail. */
+  failure(value: unknown): Document;
+}
+
+/** A compiled `$jsonSchema`. */
+export interface JsonSchema {
+  test(value: unknown): boolean;
+  /** What a value that fails does not satisfy, in the form of `errInfo.details` of error 121. */
+  failures(value: unknown): Document[];
+}
+
+/** Depth of nested schemas, as deep as a document may be. */
+const MAX_DEPTH = 100;
+
+type Keyword = (argument: unknown, schema: Document, depth: number) => Rule;
+
+/**
+ * Compiles a schema of draft 4 as MongoDB reads it: `bsonType` beside `type`, no references, formats or defaults.
+ * Errors: 9 for an unknown or malformed keyword, 14 for an argument of a wrong type, 238 for encryption.
+ */
+export function compileJsonSchema(schema: unknown, depth = 0): JsonSchema {
+  if (!isDocument(schema)) throw typeMismatch('$jsonSchema must be an object');
+  if (depth > MAX_DEPTH) throw failedToParse(`$jsonSchema is nested more than ${MAX_DEPTH} levels deep`);
+  if (Object.hasOwn(schema, 'type') && Object.hasOwn(schema, 'bsonType')) {
+    throw failedToParse("Cannot specify both $jsonSchema keywords 'type' and 'bsonType'");
+  }
+  requireBound(schema, 'exclusiveMinimum', 'minimum');
+  requireBound(schema, 'exclusiveMaximum', 'maximum');
+  const rules: Rule[] = [];
+  for (const name of Object.keys(schema)) {
+    if (MODIFIERS.has(name)) continue;
+    if (UNSUPPORTED.has(name)) {
+      throw failedToParse(`$jsonSchema keyword '${name}' is not currently supported`);
+    }
+    if (name === 'encrypt' || name === 'encryptMetadata') throw notImplemented(`$jsonSchema '${name}'`);
+    const keyword = keywords.get(name);
+    if (!keyword) throw failedToParse(`Unknown $jsonSchema keyword: ${name}`);
+    rules.push(keyword(getField(schema, name), schema, depth));
+  }
+  for (const name of ['title', 'description']) {
+    const text = getField(schema, name);
+    if (text !== undefined && typeof text !== 'string') {
+      throw typeMismatch(`$jsonSchema keyword '${name}' must be of type string`);
+    }
+  }
+  return {
+    test: (value) => rules.every((rule) => rule.test(value)),
+    failures: (value) => rules.filter((rule) => !rule.test(value)).map((rule) => rule.failure(value)),
+  };
+}
+
+/** Keywords that another one reads, or that only describe. */
+const MODIFIERS = new Set(['title', 'description', 'exclusiveMinimum', 'exclusiveMaximum']);
+const UNSUPPORTED = new Set(['$ref', '$schema', 'default', 'definitions', 'format', 'id']);
+
+const isObject = isDocument;
+const isArray = (value: unknown): value is unknown[] => Array.isArray(value);
+const isString = (value: unknown): value is string => typeof value === 'string';
+const isNumber = (value: unknown): boolean => numberKind(value) !== undefined;
+
+/** A keyword that says something about values of one kind, and nothing about others. */
+const about = <T>(
+  name: string,
+  argument: unknown,
+  isKind: (value: unknown) => value is T,
+  holds: (value: T) => boolean,
+  reason: string,
+): Rule => ({
+  test: (value) => !isKind(value) || holds(value),
+  failure: (value) => ({
+    operatorName: name,
+    specifiedAs: { [name]: argument },
+    reason,
+    consideredValue: value,
+  }),
+});
+
+function wholeNumber(name: string, argument: unknown): number {
+  const number = isNumber(argument) ? toDouble(argument) : NaN;
+  if (!isNumber(argument)) throw typeMismatch(`$jsonSchema keyword '${name}' must be a number`);
+  if (!Number.isInteger(number) || number < 0) {
+    throw failedToParse(`$jsonSchema keyword '${name}' must be a non-negative whole number`);
+  }
+  return number;
+}
+
+function objectArgument(name: string, argument: unknown): Document {
+  if (!isDocument(argument)) throw typeMismatch(`$jsonSchema keyword '${name}' must be an object`);
+  return argument;
+}
+
+function nonEmptyArray(name: string, argument: unknown): unknown[] {
+  if (!Array.isArray(argument)) throw typeMismatch(`$jsonSchema keyword '${name}' must be an array`);
+  if (argument.length === 0) throw failedToParse(`$jsonSchema keyword '${name}' cannot be an empty array`);
+  return argument;
+}
+
+const size =
+  <T>(
+    isKind: (value: unknown) => value is T,
+    sizeOf: (value: T) => number,
+    fits: (size: number, limit: number) => boolean,
+    reason: string,
+  ) =>
+  (name: string): Keyword =>
+  (argument) => {
+    const limit = wholeNumber(name, argument);
+    return about(name, argument, isKind, (value) => fits(sizeOf(value), limit), reason);
+  };
+
+const atMost = (count: number, limit: number): boolean => count <= limit;
+const atLeast = (count: number, limit: number): boolean => count >= limit;
+const characters = (text: string): number => Array.from(text).length;
+const fieldCount = (value: Document): number => Object.keys(value).length;
+const LENGTH = 'specified string length was not satisfied';
+const ITEMS = 'array did not match specified length';
+const FIELDS = 'specified number of properties was not satisfied';
+
+/** `minimum` and `maximum`, with the boolean of draft 4 that makes them exclusive. */
+const bound =
+  (name: string, exclusiveName: string, sign: 1 | -1): Keyword =>
+  (argument, schema) => {
+    if (!isNumber(argument)) throw typeMismatch(`$jsonSchema keyword '${name}' must be a number`);
+    const exclusive = getField(schema, exclusiveName) ?? false;
+    if (typeof exclusive !== 'boolean') {
+      throw typeMismatch(`$jsonSchema keyword '${exclusiveName}' must be a boolean`);
+    }
+    return {
+      test: (value) => {
+        if (!isNumber(value)) return true;
+        const order = compareValues(value, argument) * sign;
+        return exclusive ? order > 0 : order >= 0;
+      },
+      failure: (value) => ({
+        operatorName: name,
+        specifiedAs: { [name]: argument, ...(exclusive ? { [exclusiveName]: true } : {}) },
+        reason: 'comparison failed',
+        consideredValue: value,
+      }),
+    };
+  };
+
+/** `exclusiveMinimum` without `minimum` says nothing; MongoDB refuses it. */
+function requireBound(schema: Document, exclusive: string, name: string): void {
+  if (Object.hasOwn(schema, exclusive) && !Object.hasOwn(schema, name)) {
+    throw failedToParse(`$jsonSchema keyword '${name}' must be present if ${exclusive} is present`);
+  }
+}
+
+const jsonTypes: Readonly<Record<string, string>> = {
+  object: 'object',
+  array: 'array',
+  number: 'number',
+  boolean: 'bool',
+  string: 'string',
+  null: 'null',
+};
+
+const typeRule = (name: string, argument: unknown, aliases: readonly string[]): Rule => {
+  const matches = typeMatcher(aliases);
+  return {
+    test: matches,
+    failure: (value) => ({
+      operatorName: name,
+      specifiedAs: { [name]: argument },
+      reason: 'type did not match',
+      consideredValue: value,
+      consideredType: typeName(value),
+    }),
+  };
+};
+
+function textList(name: string, argument: unknown): string[] {
+  if (typeof argument === 'string') return [argument];
+  if (!Array.isArray(argument) || !argument.every(isString)) {
+    throw typeMismatch(`$jsonSchema keyword '${name}' must be either a string or an array of strings`);
+  }
+  if (argument.length === 0) throw failedToParse(`$jsonSchema keyword '${name}' must name at least one type`);
+  return argument;
+}
+
+const bsonType: Keyword = (argument) => typeRule('bsonType', argument, textList('bsonType', argument));
+
+const jsonType: Keyword = (argument) => {
+  const aliases = textList('type', argument).map((type) => {
+    if (type === 'integer') throw failedToParse("$jsonSchema type 'integer' is not currently supported.");
+    const alias = Object.hasOwn(jsonTypes, type) ? jsonTypes[type] : undefined;
+    if (alias === undefined) throw failedToParse(`Unknown type name alias: ${type}`);
+    return alias;
+  });
+  return typeRule('type', argument, aliases);
+};
+
+const enumeration: Keyword = (argument) => {
+  const values = nonEmptyArray('enum', argument);
+  return {
+    test: (value) => values.some((one) => compareValues(one, value) === 0),
+    failure: (value) => ({
+      operatorName: 'enum',
+      specifiedAs: { enum: argument },
+      reason: 'value was not found in enum',
+      consideredValue: value,
+    }),
+  };
+};
+
+const required: Keyword = (argument) => {
+  const names = nonEmptyArray('required', argument);
+  if (!names.every(isString))
+    throw typeMismatch("$jsonSchema keyword 'required' must be an array of strings");
+  const missing = (value: Document): string[] => names.filter((name) => !Object.hasOwn(value, name));
+  return {
+    test: (value) => !isObject(value) || missing(value).length === 0,
+    failure: (value) => ({
+      operatorName: 'required',
+      specifiedAs: { required: argument },
+      missingProperties: missing(value as Document),
+    }),
+  };
+};
+
+function schemasByName(name: string, argument: unknown, depth: number): [string, JsonSchema, Document][] {
+  return Object.entries(objectArgument(name, argument)).map(([key, schema]) => [
+    key,
+    compileJsonSchema(schema, depth + 1),
+    schema as Document,
+  ]);
+}
+
+/** A schema's own words, which a failure repeats. */
+function described(schema: Document): Document {
+  const words: Document = {};
+  for (const name of ['title', 'description']) if (schema[name] !== undefined) words[name] = schema[name];
+  return words;
+}
+
+const properties: Keyword = (argument, _schema, depth) => {
+  const schemas = schemasByName('properties', argument, depth);
+  const failing = (value: Document) =>
+    schemas.filter(([name, schema]) => Object.hasOwn(value, name) && !schema.test(value[name]));
+  return {
+    test: (value) => !isObject(value) || failing(value).length === 0,
+    failure: (value) => ({
+      operatorName: 'properties',
+      propertiesNotSatisfied: failing(value as Document).map(([name, schema, written]) => ({
+        propertyName: name,
+        ...described(written),
+        details: schema.failures((value as Document)[name]),
+      })),
+    }),
+  };
+};
+
+const patternProperties: Keyword = (argument, _schema, depth) => {
+  const schemas = schemasByName('patternProperties', argument, depth).map(
+    ([pattern, schema]) => [compileRegex(pattern), schema, pattern] as const,
+  );
+  const failing = (value: Document) =>
+    schemas.flatMap(([pattern, schema, text]) =>
+      Object.keys(value)
+        .filter((name) => pattern.test(name) && !schema.test(value[name]))
+        .map((name) => ({ name, schema, text })),
+    );
+  return {
+    test: (value) => !isObject(value) || failing(value).length === 0,
+    failure: (value) => ({
+      operatorName: 'patternProperties',
+      details: failing(value as Document).map(({ name, schema, text }) => ({
+        propertyName: name,
+        regexMatched: text,
+        details: schema.failures((value as Document)[name]),
+      })),
+    }),
+  };
+};
+
+const additionalProperties: Keyword = (argument, schema, depth) => {
+  const named = new Set(Object.keys((getField(schema, 'properties') as Document | undefined) ?? {}));
+  const patterns = Object.keys((getField(schema, 'patternProperties') as Document | undefined) ?? {}).map(
+    (pattern) => compileRegex(pattern),
+  );
+  const allowed = booleanOrSchema('additionalProperties', argument, depth);
+  const failing = (value: Document): string[] =>
+    Object.keys(value).filter(
+      (name) => !named.has(name) && !patterns.some((pattern) => pattern.test(name)) && !allowed(value[name]),
+    );
+  return {
+    test: (value) => !isObject(value) || failing(value).length === 0,
+    failure: (value) => ({
+      operatorName: 'additionalProperties',
+      specifiedAs: { additionalProperties: argument },
+      additionalProperties: failing(value as Document),
+    }),
+  };
+};
+
+function booleanOrSchema(name: string, argument: unknown, depth: number): (value: unknown) => boolean {
+  if (typeof argument === 'boolean') return () => argument;
+  if (!isDocument(argument))
+    throw typeMismatch(`$jsonSchema keyword '${name}' must be an object or a boolean`);
+  return compileJsonSchema(argument, depth + 1).test;
+}
+
+/** `items`: one schema for every entry, or one for each position. */
+const items: Keyword = (argument, _schema, depth) => {
+  const schemas = Array.isArray(argument)
+    ? argument.map((schema: unknown) => compileJsonSchema(schema, depth + 1))
+    : compileJsonSchema(argument, depth + 1);
+  const schemaAt = (index: number): JsonSchema | undefined =>
+    Array.isArray(schemas) ? schemas[index] : schemas;
+  const failing = (value: unknown[]): number =>
+    value.findIndex((item, index) => schemaAt(index)?.test(item) === false);
+  return {
+    test: (value) => !isArray(value) || failing(value) < 0,
+    failure: (value) => {
+      const index = failing(value as unknown[]);
+      return {
+        operatorName: 'items',
+        reason: 'At least one item did not match the sub-schema',
+        itemIndex: index,
+        details: schemaAt(index)?.failures((value as unknown[])[index]) ?? [],
+      };
+    },
+  };
+};
+
+const additionalItems: Keyword = (argument, schema, depth) => {
+  const fixed = getField(schema, 'items');
+  const allowed = booleanOrSchema('additionalItems', argument, depth);
+  const from = Array.isArray(fixed) ? fixed.length : Infinity;
+  return about(
+    'additionalItems',
+    argument,
+    isArray,
+    (value) => value.every((item, index) => index < from || allowed(item)),
+    'found additional items',
+  );
+};
+
+const uniqueItems: Keyword = (argument) => {
+  if (typeof argument !== 'boolean')
+    throw typeMismatch("$jsonSchema keyword 'uniqueItems' must be a boolean");
+  const unique = (value: unknown[]): boolean => {
+    const sorted = [...value].sort((a, b) => compareValues(a, b));
+    return sorted.every((item, index) => index === 0 || compareValues(sorted[index - 1], item) !== 0);
+  };
+  const holds = argument ? unique : () => true;
+  return about('uniqueItems', argument, isArray, holds, 'found a duplicate item');
+};
+
+const pattern: Keyword = (argument) => {
+  if (typeof argument !== 'string') throw typeMismatch("$jsonSchema keyword 'pattern' must be a string");
+  const regex = compileRegex(argument);
+  return about(
+    'pattern',
+    argument,
+    isString,
+    (value) => regex.test(value),
+    'regular expression did not match',
+  );
+};
+
+const multipleOf: Keyword = (argument) => {
+  const divisor = isNumber(argument) ? toDouble(argument) : NaN;
+  if (!isNumber(argument)) throw typeMismatch("$jsonSchema keyword 'multipleOf' must be a number");
+  if (!(divisor > 0)) throw failedToParse("$jsonSchema keyword 'multipleOf' must have a positive value");
+  return {
+    test: (value) =>
+      !isNumber(value) || Number.isInteger(Number((toDouble(value) / divisor).toPrecision(15))),
+    failure: (value) => ({
+      operatorName: 'multipleOf',
+      specifiedAs: { multipleOf: argument },
+      reason: 'considered value is not a multiple of the specified value',
+      consideredValue: value,
+    }),
+  };
+};
+
+/** `allOf`, `anyOf` and `oneOf`, told apart by how many of the schemas have to hold. */
+const combined =
+  (name: string, holds: (matching: number, all: number) => boolean): Keyword =>
+  (argument, _schema, depth) => {
+    const schemas = nonEmptyArray(name, argument).map((schema) => compileJsonSchema(schema, depth + 1));
+    return {
+      test: (value) => holds(schemas.filter((schema) => schema.test(value)).length, schemas.length),
+      failure: (value) => ({
+        operatorName: name,
+        schemasNotSatisfied: schemas.flatMap((schema, index) =>
+          schema.test(value) ? [] : [{ index, details: schema.failures(value) }],
+        ),
+      }),
+    };
+  };
+
+const not: Keyword = (argument, _schema, depth) => {
+  const schema = compileJsonSchema(argument, depth + 1);
+  return {
+    test: (value) => !schema.test(value),
+    failure: () => ({ operatorName: 'not', reason: 'child expression matched' }),
+  };
+};
+
+/** What has to be there, or to hold, when a field is there. */
+const dependencies: Keyword = (argument, _schema, depth) => {
+  const rules = Object.entries(objectArgument('dependencies', argument)).map(([name, needed]) => {
+    if (Array.isArray(needed) && needed.every(isString) && needed.length > 0) {
+      return { name, test: (value: Document) => needed.every((one) => Object.hasOwn(value, one)) };
+    }
+    const schema = compileJsonSchema(needed, depth + 1);
+    return { name, test: (value: Document) => schema.test(value) };
+  });
+  const failing = (value: Document) =>
+    rules.filter(({ name, test }) => Object.hasOwn(value, name) && !test(value));
+  return {
+    test: (value) => !isObject(value) || failing(value).length === 0,
+    failure: (value) => ({
+      operatorName: 'dependencies',
+      failingDependencies: failing(value as Document).map(({ name }) => ({ conditionalProperty: name })),
+    }),
+  };
+};
+
+const minimum = bound('minimum', 'exclusiveMinimum', 1);
+const maximum = bound('maximum', 'exclusiveMaximum', -1);
+
+const keywords: ReadonlyMap<string, Keyword> = new Map<string, Keyword>([
+  ['bsonType', bsonType],
+  ['type', jsonType],
+  ['enum', enumeration],
+  ['required', required],
+  ['properties', properties],
+  ['patternProperties', patternProperties],
+  ['additionalProperties', additionalProperties],
+  ['dependencies', dependencies],
+  ['minProperties', size(isObject, fieldCount, atLeast, FIELDS)('minProperties')],
+  ['maxProperties', size(isObject, fieldCount, atMost, FIELDS)('maxProperties')],
+  ['items', items],
+  ['additionalItems', additionalItems],
+  ['minItems', size(isArray, (value) => value.length, atLeast, ITEMS)('minItems')],
+  ['maxItems', size(isArray, (value) => value.length, atMost, ITEMS)('maxItems')],
+  ['uniqueItems', uniqueItems],
+  ['minimum', minimum],
+  ['maximum', maximum],
+  ['multipleOf', multipleOf],
+  ['minLength', size(isString, characters, atLeast, LENGTH)('minLength')],
+  ['maxLength', size(isString, characters, atMost, LENGTH)('maxLength')],
+  ['pattern', pattern],
+  ['allOf', combined('allOf', (matching, all) => matching === all)],
+  ['anyOf', combined('anyOf', (matching) => matching > 0)],
+  ['oneOf', combined('oneOf', (matching) => matching === 1)],
+  ['not', not],
+]);
