@@ -2,6 +2,7 @@
 const codeNames: Readonly<Record<number, string>> = {
   1: 'InternalError',
   2: 'BadValue',
+  5: 'GraphContainsCycle',
   8: 'UnknownError',
   9: 'FailedToParse',
   11: 'UserNotFound',
@@ -38,6 +39,9 @@ const codeNames: Readonly<Record<number, string>> = {
   125: 'CommandFailed',
   136: 'CappedPositionLost',
   146: 'ExceededMemoryLimit',
+  165: 'ViewDepthLimitExceeded',
+  166: 'CommandNotSupportedOnView',
+  167: 'OptionNotSupportedOnView',
   168: 'InvalidPipelineOperator',
   171: 'CannotIndexParallelArrays',
   197: 'InvalidIndexSpecificationOption',

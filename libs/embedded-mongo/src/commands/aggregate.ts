@@ -1,24 +1,15 @@
-import { Long } from 'bson';
-import { compilePipeline, splitWriteStage, type PipelineContext } from '../aggregate/pipeline.js';
-import { reorderPipeline } from '../aggregate/reorder/reorder-pipeline.js';
+import { splitWriteStage } from '../aggregate/pipeline.js';
 import { firstKey, isDocument, type Document } from '../bson/document.js';
 import { failedToParse, mongoError, typeMismatch } from '../errors.js';
-import type { CommandContext, CommandHandler } from '../server/command.js';
+import type { CommandHandler } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
-import { collect, type Step } from '../server/drain.js';
-import { mapRows, rowsFrom, rowsOf, type Rows } from '../server/rows.js';
-import type { Collection } from '../storage/collection.js';
-import { leadingQuery } from './aggregate-source.js';
-import { collationOf, flag, optionalCount, optionalDocument } from './arguments.js';
-import { cursorReply, encodeReplyDocument } from './batches.js';
+import { collect } from '../server/drain.js';
+import { rowsOf } from '../server/rows.js';
+import { flag, optionalCount, optionalDocument } from './arguments.js';
+import { cursorReply } from './batches.js';
 import { openChangeStream } from './change-streams.js';
-import { currentOperations } from './diagnostics.js';
-import { collectionStats } from './statistics.js';
 import { explainCommand } from './explain.js';
-import { hintOf } from './find.js';
-import { queryContext } from './query-context.js';
-import { listSearchIndexes } from './search-index-commands.js';
-import { Selection } from './selection.js';
+import { PipelineRun } from './pipeline-run.js';
 import { writeResults } from './write-stage.js';
 
 export const aggregate: CommandHandler = async (command, ctx) => {
@@ -48,7 +39,8 @@ export const aggregate: CommandHandler = async (command, ctx) => {
   const rows = await run.rows(stages);
   const namespace = `${ctx.db}.${coll ?? '$cmd.aggregate'}`;
   if (!write) return cursorReply(ctx, namespace, rows.encoded, reader, { batchSize });
-  await writeResults(ctx, write, await collect(ctx.operation, rows.documents));
+  const bypass = flag(command, 'bypassDocumentValidation');
+  await writeResults(ctx, write, await collect(ctx.operation, rows.documents), bypass);
   return cursorReply(ctx, namespace, rowsOf([]), reader, {});
 };
 
@@ -59,113 +51,4 @@ function pipelineOf(command: Document): Document[] {
     if (!isDocument(stage)) throw typeMismatch("Each element of the 'pipeline' array must be an object");
     return stage;
   });
-}
-
-/** The results of a pipeline, as documents or encoded; only one of the two may be read. */
-interface PipelineRows {
-  readonly documents: Rows<Document>;
-  readonly encoded: Rows<Buffer>;
-}
-
-function pipelineRows(results: Iterable<Step<Document>>): PipelineRows {
-  const documents = rowsFrom(results[Symbol.iterator]());
-  return { documents, encoded: mapRows(documents, encodeReplyDocument) };
-}
-
-class PipelineRun {
-  private readonly collection: Collection | undefined;
-
-  constructor(
-    private readonly ctx: CommandContext,
-    private readonly coll: string | undefined,
-    private readonly command: Document,
-    private readonly reader: Reader,
-  ) {
-    this.collection = coll === undefined ? undefined : ctx.workspace.find(ctx.db, coll);
-  }
-
-  async rows(written: Document[]): Promise<PipelineRows> {
-    const special = this.specialSource(written[0]);
-    if (special) {
-      const run = compilePipeline(special.rest ? written.slice(1) : written, this.context());
-      return pipelineRows(run(special.documents));
-    }
-    if (this.coll === undefined) {
-      throw mongoError(
-        73,
-        `{aggregate: 1} is not valid for '${firstKey(written[0] ?? {}) ?? ''}'; a collection is required.`,
-      );
-    }
-    const options = {
-      hint: hintOf(this.command),
-      collation: collationOf(this.command, this.collection?.options),
-      variables: optionalDocument(this.command, 'let'),
-    };
-    // The whole pipeline is checked before its beginning is taken off.
-    compilePipeline(written, this.context());
-    const { order } = this.ctx.server;
-    const stages = order ? reorderPipeline(written, order) : written;
-    const { spec, rest } = leadingQuery(stages, options);
-    // Here, and not when it runs: what it joins is as it is now, whatever others write meanwhile.
-    const run = compilePipeline(rest, this.context(spec.filter));
-    if (!this.collection) return pipelineRows(run([]));
-    const selection = new Selection(this.ctx, this.collection, spec, this.reader);
-    const found = await selection.rows();
-    if (rest.length === 0) {
-      return {
-        documents: mapRows(found, ({ document }) => document),
-        encoded: mapRows(found, ({ raw }) => raw.bytes),
-      };
-    }
-    const stored = await collect(this.ctx.operation, found);
-    // Pipelines that came together would otherwise all have their first turn before anyone else has one.
-    await this.ctx.operation.begin();
-    return pipelineRows(run(stored.map(({ document }) => document)));
-  }
-
-  private context(filter?: Document): PipelineContext {
-    const context = queryContext(this.ctx, this.reader, this.collection, {
-      collation: collationOf(this.command, this.collection?.options),
-      variables: optionalDocument(this.command, 'let'),
-      filter,
-    });
-    return { ...context, variables: context.variables ?? {} };
-  }
-
-  /** Sources that are not the documents of a collection; `rest` when the stage is used up. */
-  private specialSource(stage: Document | undefined): { documents: Document[]; rest: boolean } | undefined {
-    const { server, db } = this.ctx;
-    const name = stage && firstKey(stage);
-    if (this.coll === undefined) {
-      if (name === '$currentOp') return { documents: currentOperations(server), rest: true };
-      if (name === '$listLocalSessions') return { documents: [], rest: true };
-      return name === '$documents' ? { documents: [], rest: false } : undefined;
-    }
-    const namespace = `${db}.${this.coll}`;
-    if (name === '$collStats') {
-      const stats = collectionStats(namespace, this.collection);
-      const document = {
-        ns: namespace,
-        host: server.address,
-        localTime: this.ctx.now,
-        storageStats: stats,
-        count: stats['count'],
-      };
-      return { documents: this.collection ? [document] : [], rest: true };
-    }
-    if (name === '$listSearchIndexes') {
-      return { documents: listSearchIndexes(this.ctx, this.collection, stage?.[name]), rest: true };
-    }
-    if (name === '$indexStats') {
-      const documents = (this.collection?.indexes ?? []).map(({ spec }) => ({
-        name: spec.name,
-        key: spec.key,
-        spec,
-        host: server.address,
-        accesses: { ops: Long.ZERO, since: server.startedAt },
-      }));
-      return { documents, rest: true };
-    }
-    return undefined;
-  }
 }

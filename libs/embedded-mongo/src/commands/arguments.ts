@@ -1,7 +1,7 @@
 import { compileCollation, type Collation } from '../bson/collation.js';
 import { isDocument, type Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
-import { mongoError, typeMismatch } from '../errors.js';
+import { badValue, mongoError, typeMismatch } from '../errors.js';
 
 /** Typed readers for command fields; each refuses a wrong type with 14 and an impossible value with 2 or 51024. */
 
@@ -80,6 +80,16 @@ export function collationOf(place: Document, collectionOptions: Document | undef
   if (own) return compileCollation(own);
   const inherited = collectionOptions?.['collation'];
   return isDocument(inherited) ? compileCollation(inherited) : undefined;
+}
+
+/** A hint, or undefined for none. */
+export function hintOf(place: Document): unknown {
+  const hint = place['hint'];
+  if (hint === undefined || hint === null || hint === '') return undefined;
+  if (typeof hint === 'object' && Object.keys(hint).length === 0) return undefined;
+  if (typeof hint !== 'string' && typeof hint !== 'object')
+    throw badValue('hint must be a string or an object');
+  return hint;
 }
 
 /** `db.collection` in two parts. Errors: 73. */

@@ -10,6 +10,7 @@ import {
   documentArray,
   documentOr,
   flag,
+  hintOf,
   optionalCount,
   optionalDocument,
   optionalDocuments,
@@ -17,9 +18,9 @@ import {
 } from './arguments.js';
 import { cursorReply, encodedRows } from './batches.js';
 import { runDelete } from './delete-statement.js';
-import { hintOf } from './find.js';
 import { runUpdate, updateOf } from './update-statement.js';
 import { documentCheck } from './validation.js';
+import { insertTarget } from './write-target.js';
 import { acknowledged, checkBatchSize, runBatch } from './write-batch.js';
 
 /** One command with writes to several collections, as `client.bulkWrite` of newer drivers sends it. */
@@ -72,7 +73,7 @@ class BulkRun {
     const { db, coll } = this.namespace(operation['insert']);
     const bytes = raw && rawDocumentOf(raw, 'document');
     if (!bytes && !isDocument(operation['document'])) throw badValue('an insert needs a document');
-    const collection = ctx.workspace.obtain(db, coll);
+    const collection = insertTarget(ctx, db, coll);
     const draft = draftFromRaw(bytes ?? encodeDocument(operation['document'] as Document));
     documentCheck(ctx, collection, flag(this.command, 'bypassDocumentValidation'))(draft.document);
     ctx.workspace.insert(collection, draft);

@@ -1,13 +1,19 @@
 import { Long } from 'bson';
 import type { Document } from '../bson/document.js';
-import { mongoError, notImplemented } from '../errors.js';
+import { badValue, mongoError, notImplemented } from '../errors.js';
+import { compilePipeline } from '../aggregate/pipeline.js';
 import { compileCollation } from '../bson/collation.js';
 import { compileFilter } from '../query/filter.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
+import { VIEW_CATALOG } from '../storage/catalog.js';
 import type { Collection } from '../storage/collection.js';
+import { shellText } from '../storage/shell-text.js';
 import { collectionName, flag, optionalCount, optionalDocument, splitNamespace } from './arguments.js';
 import { cursorReply, encodedRows } from './batches.js';
+import { queryContext } from './query-context.js';
+import { viewOptions } from './views.js';
+import { refuseView } from './write-target.js';
 
 /** What `create` stores as the collection's options. */
 const stored = [
@@ -16,17 +22,13 @@ const stored = [
   'validationAction',
   'collation',
   'changeStreamPreAndPostImages',
+  'capped',
+  'size',
+  'max',
+  'timeseries',
 ];
 /** Kinds of collections that would behave differently from what their option promises. */
-const refused = [
-  'viewOn',
-  'pipeline',
-  'timeseries',
-  'capped',
-  'clusteredIndex',
-  'encryptedFields',
-  'expireAfterSeconds',
-];
+const refused = ['clusteredIndex', 'encryptedFields', 'expireAfterSeconds'];
 
 export const create: CommandHandler = (command, ctx) => {
   const name = collectionName(command, 'create');
@@ -34,20 +36,69 @@ export const create: CommandHandler = (command, ctx) => {
     if (command[option] === undefined || command[option] === false) continue;
     throw notImplemented(`the create option '${option}'`);
   }
-  ctx.workspace.create(ctx.db, name, collectionOptions(command, ctx));
+  const view = command['viewOn'] !== undefined || command['pipeline'] !== undefined;
+  if (view && ctx.transaction) throw mongoError(263, 'Cannot create a view in a multi-document transaction.');
+  if (name === VIEW_CATALOG) throw mongoError(73, `cannot create '${ctx.db}.${name}'`);
+  const options = view ? viewDefinition(command, name, ctx) : collectionOptions(command, ctx);
+  ctx.workspace.create(ctx.db, name, options);
   return {};
 };
 
-/** The options of a command that are stored with the collection. Errors: those of a validator or collation. */
+/** The options of a view. Errors: those of its definition and of the stages in it. */
+export function viewDefinition(command: Document, name: string, ctx: CommandContext): Document {
+  const options = viewOptions(command, name, stored, ctx);
+  compilePipeline(options['pipeline'] as Document[], queryContext(ctx, ctx.operation, undefined));
+  return options;
+}
+
+/** The options of a command that are stored with the collection. Errors: those of a validator or collation, 72, 2. */
 export function collectionOptions(command: Document, ctx: CommandContext): Document {
   const options: Document = {};
   for (const option of stored) if (command[option] !== undefined) options[option] = command[option];
   const validator = optionalDocument(options, 'validator');
   if (validator) compileFilter(validator, { tick: ctx.operation.tick, now: ctx.now });
-  if (options['validationLevel'] === 'moderate') throw notImplemented("validationLevel 'moderate'");
+  oneOf(options, 'validationLevel', ['off', 'strict', 'moderate']);
+  oneOf(options, 'validationAction', ['error', 'warn', 'errorAndLog']);
   const collation = optionalDocument(options, 'collation');
   if (collation) options['collation'] = compileCollation(collation)?.spec;
-  return options;
+  return { ...options, ...limits(command), ...measurements(command) };
+}
+
+/** Errors: 2. */
+function oneOf(options: Document, name: string, values: readonly string[]): void {
+  const value = options[name];
+  if (value === undefined || (typeof value === 'string' && values.includes(value))) return;
+  throw badValue(`Enumeration value '${shellText(value)}' for field '${name}' is not a valid value.`);
+}
+
+/** The limits of a capped collection, in MongoDB's steps of 256 bytes. Errors: 72 for one without the other. */
+function limits(command: Document): Document {
+  const size = optionalCount(command, 'size');
+  const max = optionalCount(command, 'max');
+  if (!flag(command, 'capped')) {
+    if (command['size'] === undefined && command['max'] === undefined) return {};
+    throw mongoError(
+      72,
+      "the 'capped' field needs to be true when either the 'size' or 'max' fields are present",
+    );
+  }
+  if (!size) throw mongoError(72, "the 'size' field is required when 'capped' is true");
+  return { capped: true, size: cappedSize(size), ...(max === undefined ? {} : { max }) };
+}
+
+export const cappedSize = (size: number): number => Math.max(4096, Math.ceil(size / 256) * 256);
+
+/** Errors: 40414 without the field that holds the time, 72 beside options that measurements have not. */
+function measurements(command: Document): Document {
+  const timeseries = optionalDocument(command, 'timeseries');
+  if (!timeseries) return {};
+  if (typeof timeseries['timeField'] !== 'string') {
+    throw mongoError(40414, "BSON field 'create.timeseries.timeField' is missing but a required field");
+  }
+  const other = ['validator', 'capped'].find((option) => command[option] !== undefined);
+  if (other !== undefined)
+    throw mongoError(72, `the option '${other}' is not valid for a time-series collection`);
+  return { timeseries: { granularity: 'seconds', ...timeseries } };
 }
 
 export const drop: CommandHandler = (command, ctx) => {
@@ -55,13 +106,14 @@ export const drop: CommandHandler = (command, ctx) => {
   // As since 7.0: dropping what is not there is no error.
   if (!collection) return {};
   dropCollection(ctx, collection);
-  return { nIndexesWas: collection.indexes.length, ns: collection.fullName };
+  const nIndexesWas = collection.view ? undefined : collection.indexes.length;
+  return { ...(nIndexesWas === undefined ? {} : { nIndexesWas }), ns: collection.fullName };
 };
 
-function dropCollection(ctx: CommandContext, { ns, uuid, fullName }: Collection): void {
+function dropCollection(ctx: CommandContext, { ns, uuid, fullName, view }: Collection): void {
   const { store, cursors } = ctx.server;
   store.catalog.drop(ns.db, ns.coll);
-  store.publish([{ kind: 'drop', ns, uuid }]);
+  store.publish([{ kind: 'drop', ns, uuid, ...(view ? { view: true } : {}) }]);
   cursors.closeWhere((cursor) => cursor.namespace === fullName && cursor.source.kind === 'documents');
 }
 
@@ -80,6 +132,7 @@ export const renameCollection: CommandHandler = (command, ctx) => {
   const { store } = ctx.server;
   const collection = store.catalog.find(from.db, from.coll);
   if (!collection) throw mongoError(26, `Source collection ${from.db}.${from.coll} does not exist`);
+  refuseView(collection);
   if (from.db === to.db && from.coll === to.coll) {
     throw mongoError(20, "Can't rename a collection to itself");
   }
@@ -98,22 +151,29 @@ export const listCollections: CommandHandler = async (command, ctx) => {
     tick: ctx.operation.tick,
     now: ctx.now,
   });
-  const found = ctx.server.store.catalog
-    .collections(ctx.db)
-    .map((collection) => ({
-      name: collection.ns.coll,
-      type: 'collection',
-      options: collection.options,
-      info: { readOnly: false, uuid: collection.uuid },
-      idIndex: { v: 2, key: { _id: 1 }, name: '_id_' },
-    }))
+  const { catalog } = ctx.server.store;
+  const views = catalog.viewCatalog(ctx.db);
+  const found = [...catalog.collections(ctx.db), ...(views ? [views] : [])]
+    .map(listed)
     .filter((entry) => filter.matches(entry));
-  const shown = flag(command, 'nameOnly') ? found.map(({ name, type }) => ({ name, type })) : found;
+  const shown = flag(command, 'nameOnly') ? found.map(({ name, type }): Document => ({ name, type })) : found;
   const cursor = optionalDocument(command, 'cursor') ?? {};
   return cursorReply(ctx, `${ctx.db}.$cmd.listCollections`, encodedRows(shown), new Reader(ctx.operation), {
     batchSize: optionalCount(cursor, 'batchSize') ?? Number.MAX_SAFE_INTEGER,
   });
 };
+
+/** The entry of a collection or view in the answer of `listCollections`. */
+function listed({ ns, options, uuid, view }: Collection): Document {
+  if (view) return { name: ns.coll, type: 'view', options, info: { readOnly: true } };
+  return {
+    name: ns.coll,
+    type: options['timeseries'] === undefined ? 'collection' : 'timeseries',
+    options,
+    info: { readOnly: false, uuid },
+    idIndex: { v: 2, key: { _id: 1 }, name: '_id_' },
+  };
+}
 
 export const listDatabases: CommandHandler = (command, ctx) => {
   const filter = compileFilter(optionalDocument(command, 'filter') ?? {}, {

@@ -9,6 +9,7 @@ import { Reader, type TailingSource } from '../server/cursors.js';
 import { RawBson } from '../wire/raw-bson.js';
 import { DEFAULT_BATCH } from './batches.js';
 import { queryContext } from './query-context.js';
+import { refuseView } from './write-target.js';
 
 /** Stages that may follow `$changeStream`. */
 const allowed = new Set(
@@ -39,6 +40,7 @@ export function openChangeStream(
   if (other !== undefined) throw mongoError(20, `${other} is not permitted in a $changeStream pipeline`);
 
   const { catalog, log } = ctx.server.store;
+  refuseUnwatchable(command, ctx);
   const reader = new Reader(ctx.operation);
   const context = queryContext(ctx, reader, undefined);
   const run = compilePipeline(stages, context);
@@ -80,6 +82,15 @@ export function openChangeStream(
       postBatchResumeToken: stream.resumeToken(),
     },
   };
+}
+
+/** Errors: 166 for a view or measurements, which have no changes of their own. */
+function refuseUnwatchable({ aggregate: name }: Document, ctx: CommandContext): void {
+  const collection = typeof name === 'string' ? ctx.workspace.find(ctx.db, name) : undefined;
+  if (!collection) return;
+  refuseView(collection);
+  if (collection.options['timeseries'] === undefined) return;
+  throw mongoError(166, `Namespace ${collection.fullName} is a timeseries collection`);
 }
 
 function scopeOf(

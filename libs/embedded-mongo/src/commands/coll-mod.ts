@@ -6,13 +6,19 @@ import type { Collection } from '../storage/collection.js';
 import type { CollectionIndex } from '../storage/collection-index.js';
 import { normaliseIndex } from '../storage/index-spec.js';
 import { shellText } from '../storage/shell-text.js';
-import { collectionName, flag, optionalDocument } from './arguments.js';
-import { collectionOptions } from './catalog-commands.js';
+import { collectionName, flag, optionalCount, optionalDocument } from './arguments.js';
+import { cappedSize, collectionOptions, viewDefinition } from './catalog-commands.js';
 import { existing, findIndex } from './index-commands.js';
 
 export const collMod: CommandHandler = (command, ctx) => {
-  const collection = existing(ctx, collectionName(command, 'collMod'));
-  const changed = collectionOptions(command, ctx);
+  const name = collectionName(command, 'collMod');
+  const view = ctx.workspace.find(ctx.db, name);
+  if (view?.view) return modifyView(ctx, view, command);
+  const collection = existing(ctx, name);
+  if (command['viewOn'] !== undefined || command['pipeline'] !== undefined) {
+    throw mongoError(72, `${collection.fullName} is not a view`);
+  }
+  const changed = { ...collectionOptions(command, ctx), ...newLimits(collection, command) };
   if (changed['collation'] !== undefined) {
     throw mongoError(72, 'the collation of a collection cannot be changed');
   }
@@ -26,6 +32,35 @@ export const collMod: CommandHandler = (command, ctx) => {
   const change = optionalDocument(command, 'index');
   return change ? modifyIndex(ctx, collection, change) : {};
 };
+
+/** Errors: 72 for options that only collections have, and those of a view's definition. */
+function modifyView(ctx: CommandContext, view: Collection, command: Document): Document {
+  const own = ['viewOn', 'pipeline'];
+  const other = ['index', 'validator', 'validationLevel', 'validationAction', 'collation'].find(
+    (option) => command[option] !== undefined,
+  );
+  if (other !== undefined) throw mongoError(72, `the option '${other}' is not valid for a view`);
+  if (own.every((option) => command[option] === undefined)) return {};
+  const missing = own.find((option) => command[option] === undefined);
+  if (missing !== undefined)
+    throw mongoError(72, `Must specify both 'viewOn' and 'pipeline' when modifying a view`);
+  const { collation } = view.options;
+  view.options = viewDefinition({ ...command, ...(collation ? { collation } : {}) }, view.ns.coll, ctx);
+  ctx.server.store.publish([{ kind: 'modify', ns: view.ns, uuid: view.uuid, options: view.options }]);
+  return {};
+}
+
+/** New limits of a capped collection. Errors: 72 for any other collection. */
+function newLimits(collection: Collection, command: Document): Document {
+  const size = optionalCount(command, 'cappedSize');
+  const max = optionalCount(command, 'cappedMax');
+  if (size === undefined && max === undefined) return {};
+  if (!collection.capped) throw mongoError(72, 'Collection must be capped');
+  return {
+    ...(size === undefined ? {} : { size: cappedSize(size) }),
+    ...(max === undefined ? {} : { max }),
+  };
+}
 
 function modifyIndex(ctx: CommandContext, collection: Collection, change: Document): Document {
   const index = findIndex(collection, change['name'] ?? change['keyPattern']);

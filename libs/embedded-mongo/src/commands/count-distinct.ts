@@ -1,18 +1,21 @@
 import { keyOf } from '../bson/key-string.js';
 import { compareValues } from '../bson/compare.js';
 import { isDocument, type Document } from '../bson/document.js';
-import type { CommandHandler } from '../server/command.js';
-import { drain } from '../server/drain.js';
+import type { CommandContext, CommandHandler } from '../server/command.js';
+import { Reader } from '../server/cursors.js';
+import { collect, drain } from '../server/drain.js';
 import {
   collationOf,
   collectionName,
   documentOr,
+  hintOf,
   optionalNumber,
   optionalText,
   optionalCount,
 } from './arguments.js';
-import { hintOf } from './find.js';
+import { PipelineRun } from './pipeline-run.js';
 import { Selection, type SelectionSpec } from './selection.js';
+import { countStages, findStages } from './views.js';
 import { extractKeys } from '../storage/index-keys.js';
 import { badValue, mongoError } from '../errors.js';
 import { MAX_DOCUMENT_BYTES } from '../wire/limits.js';
@@ -31,8 +34,13 @@ export function countSpec(command: Document, collectionOptions: Document | undef
 }
 
 export const count: CommandHandler = async (command, ctx) => {
-  const collection = ctx.workspace.find(ctx.db, collectionName(command, 'count'));
+  const name = collectionName(command, 'count');
+  const collection = ctx.workspace.find(ctx.db, name);
   const spec = countSpec(command, collection?.options);
+  if (collection?.view) {
+    const [counted] = await viewRows(ctx, name, command, countStages(command));
+    return { n: counted?.['n'] ?? 0 };
+  }
   if (!collection) return { n: 0 };
   if (Object.keys(spec.filter).length === 0 && !spec.skip && !spec.limit && spec.hint === undefined)
     return { n: collection.count };
@@ -40,6 +48,17 @@ export const count: CommandHandler = async (command, ctx) => {
   await drain(ctx.operation, await new Selection(ctx, collection, spec).rows(), () => void (n += 1));
   return { n };
 };
+
+/** What a view shows to a command that answers without a cursor. */
+async function viewRows(
+  ctx: CommandContext,
+  name: string,
+  command: Document,
+  stages: Document[],
+): Promise<Document[]> {
+  const rows = await new PipelineRun(ctx, name, command, new Reader(ctx.operation)).rows(stages);
+  return collect(ctx.operation, rows.documents);
+}
 
 /** The selection of a distinct command, also used by explain. */
 export function distinctSpec(command: Document, collectionOptions: Document | undefined): SelectionSpec {
@@ -51,7 +70,8 @@ export function distinctSpec(command: Document, collectionOptions: Document | un
 }
 
 export const distinct: CommandHandler = async (command, ctx) => {
-  const collection = ctx.workspace.find(ctx.db, collectionName(command, 'distinct'));
+  const name = collectionName(command, 'distinct');
+  const collection = ctx.workspace.find(ctx.db, name);
   const spec = distinctSpec(command, collection?.options);
   const key = optionalText(command, 'key');
   if (key === undefined) throw mongoError(40414, "BSON field 'distinct.key' is missing but a required field");
@@ -60,7 +80,7 @@ export const distinct: CommandHandler = async (command, ctx) => {
   const path = [key.split('.')];
   const values = new Map<string, unknown>();
   let bytes = 0;
-  await drain(ctx.operation, await new Selection(ctx, collection, spec).rows(), ({ document }) => {
+  const visit = (document: Document): void => {
     for (const [value] of extractKeys(document, path).keys) {
       if (value === undefined || (value === null && !hasNull(document, path[0] ?? []))) continue;
       const id = keyOf(value, spec.collation);
@@ -69,7 +89,13 @@ export const distinct: CommandHandler = async (command, ctx) => {
       bytes += encodeDocument({ v: value }).length;
       if (bytes > MAX_DOCUMENT_BYTES) throw mongoError(17217, 'distinct too big, 16mb cap');
     }
-  });
+  };
+  if (collection.view) {
+    (await viewRows(ctx, name, command, findStages({ filter: spec.filter }))).forEach(visit);
+  } else {
+    const rows = await new Selection(ctx, collection, spec).rows();
+    await drain(ctx.operation, rows, ({ document }) => visit(document));
+  }
   return { values: [...values.values()].sort((a, b) => compareValues(a, b, spec.collation)) };
 };
 

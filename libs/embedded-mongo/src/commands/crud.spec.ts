@@ -231,8 +231,11 @@ describe('refusing', () => {
     ['a read in the past', { find: 'c', readConcern: { level: 'snapshot', atClusterTime: 1 } }, 246],
     ['a search without an operator', { aggregate: 'c', pipeline: [{ $search: {} }], cursor: {} }, 8],
     ['an unknown stage', { aggregate: 'c', pipeline: [{ $fancy: {} }], cursor: {} }, 40324],
-    ['a capped collection', { create: 'capped', capped: true, size: 10 }, 238],
-    ['a view', { create: 'view', viewOn: 'c', pipeline: [] }, 238],
+    [
+      'a clustered collection',
+      { create: 'clustered', clusteredIndex: { key: { _id: 1 }, unique: true } },
+      238,
+    ],
     ['an impossible name', { create: 'a$b' }, 73],
     ['an empty batch', { insert: 'c', documents: [] }, 16],
     ['a batch without end', { insert: 'c', documents: Array.from({ length: 100_001 }, () => ({})) }, 16],

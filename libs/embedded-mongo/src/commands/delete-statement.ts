@@ -4,6 +4,7 @@ import { drain } from '../server/drain.js';
 import type { StoredDocument } from '../storage/stored-document.js';
 import { collationOf } from './arguments.js';
 import { Selection } from './selection.js';
+import { writeTarget } from './write-target.js';
 import { mongoError } from '../errors.js';
 
 /** One delete as delete, findAndModify and bulkWrite have it. */
@@ -26,7 +27,7 @@ export async function runDelete(
   coll: string,
   statement: DeleteStatement,
 ): Promise<{ deleted: number; last?: StoredDocument }> {
-  const collection = ctx.workspace.find(db, coll);
+  const collection = writeTarget(ctx, db, coll, 'change');
   if (!collection) return { deleted: 0 };
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     const selection = new Selection(ctx, collection, {

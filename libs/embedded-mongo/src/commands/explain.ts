@@ -4,12 +4,20 @@ import { executionStats, missingCollection, queryPlanner, type PlanShape } from 
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import { drain } from '../server/drain.js';
 import type { Collection } from '../storage/collection.js';
-import { collationOf, collectionName, documentArray, documentOr, optionalDocument } from './arguments.js';
+import {
+  collationOf,
+  collectionName,
+  documentArray,
+  documentOr,
+  hintOf,
+  optionalDocument,
+} from './arguments.js';
 import { leadingQuery } from './aggregate-source.js';
 import { countSpec, distinctSpec } from './count-distinct.js';
-import { findSpec, hintOf } from './find.js';
+import { findSpec } from './find.js';
 import { SERVER_VERSION } from './handshake.js';
 import { Selection, type SelectionSpec } from './selection.js';
+import { countStages, findStages, resolveSource } from './views.js';
 import { deleteStatement, updateStatement } from './write-commands.js';
 
 const verbosities = new Set(['queryPlanner', 'executionStats', 'allPlansExecution']);
@@ -34,11 +42,13 @@ export async function explainCommand(
   const read = readers.get(name);
   if (!read) throw mongoError(59, `Explain failed due to unknown command: ${name}`);
   const coll = collectionName(inner, name);
-  const collection = ctx.workspace.find(ctx.db, coll);
-  const { spec, stages } = read(inner, collection?.options);
+  const named = ctx.workspace.find(ctx.db, coll);
+  const { collection, stages: viewStages } = resolveSource(ctx.workspace, ctx.db, coll);
+  const asked = read(inner, named?.options);
+  const { spec, stages } = named?.view ? onView(name, inner, named, viewStages) : asked;
   const section = await explainQuery(
     ctx,
-    `${ctx.db}.${coll}`,
+    collection?.fullName ?? `${ctx.db}.${coll}`,
     collection,
     spec,
     optionalDocument(inner, 'projection'),
@@ -132,6 +142,30 @@ const readers: ReadonlyMap<string, ExplainReader> = new Map<string, ExplainReade
       return { spec, stages: rest };
     },
   ],
+]);
+
+/** A command on a view is a pipeline over the collection under it. Errors: 166 for a write. */
+function onView(
+  name: string,
+  command: Document,
+  view: Collection,
+  viewStages: readonly Document[],
+): ReturnType<ExplainReader> {
+  const asked = viewReaders.get(name);
+  if (!asked) throw mongoError(166, `Namespace ${view.fullName} is a view, not a collection`);
+  const { spec, rest } = leadingQuery([...viewStages, ...asked(command)], {
+    hint: hintOf(command),
+    collation: collationOf(command, view.options),
+    variables: optionalDocument(command, 'let'),
+  });
+  return { spec, stages: rest };
+}
+
+const viewReaders: ReadonlyMap<string, (command: Document) => Document[]> = new Map([
+  ['find', findStages],
+  ['count', countStages],
+  ['distinct', (command: Document) => findStages({ filter: documentOr(command, 'query') })],
+  ['aggregate', (command: Document) => documentArray(command, 'pipeline')],
 ]);
 
 function modifySpec(command: Document, options: Document | undefined): SelectionSpec {

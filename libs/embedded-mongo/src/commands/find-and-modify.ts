@@ -9,11 +9,11 @@ import {
   collectionName,
   documentOr,
   flag,
+  hintOf,
   optionalDocument,
   optionalDocuments,
 } from './arguments.js';
 import { runDelete } from './delete-statement.js';
-import { hintOf } from './find.js';
 import { queryContext } from './query-context.js';
 import { runUpdate, updateOf } from './update-statement.js';
 import { acknowledged } from './write-batch.js';

@@ -8,14 +8,17 @@ import {
   collectionName,
   documentOr,
   flag,
+  hintOf,
   optionalCount,
   optionalDocument,
 } from './arguments.js';
 import { cursorReply, encodeReplyDocument } from './batches.js';
 import { compileFilter } from '../query/filter.js';
-import { badValue, notImplemented } from '../errors.js';
+import { notImplemented } from '../errors.js';
 import { queryContext } from './query-context.js';
+import { PipelineRun } from './pipeline-run.js';
 import { Selection, type SelectionSpec } from './selection.js';
+import { findStages } from './views.js';
 
 /** The selection of a find command, also used by explain. Errors: 238 for tailable cursors, min, max and the like. */
 export function findSpec(command: Document, collectionOptions: Document | undefined): SelectionSpec {
@@ -34,16 +37,6 @@ export function findSpec(command: Document, collectionOptions: Document | undefi
   };
 }
 
-/** A hint, or undefined for none. */
-export function hintOf(place: Document): unknown {
-  const hint = place['hint'];
-  if (hint === undefined || hint === null || hint === '') return undefined;
-  if (typeof hint === 'object' && Object.keys(hint).length === 0) return undefined;
-  if (typeof hint !== 'string' && typeof hint !== 'object')
-    throw badValue('hint must be a string or an object');
-  return hint;
-}
-
 export const find: CommandHandler = async (command, ctx) => {
   const name = collectionName(command, 'find');
   const namespace = `${ctx.db}.${name}`;
@@ -56,6 +49,10 @@ export const find: CommandHandler = async (command, ctx) => {
     noTimeout: flag(command, 'noCursorTimeout'),
   };
   const reader = new Reader(ctx.operation);
+  if (collection?.view) {
+    const rows = await new PipelineRun(ctx, name, command, reader).rows(findStages(command));
+    return cursorReply(ctx, namespace, rows.encoded, reader, options);
+  }
   if (!collection) {
     checkQuery(ctx, spec, projection);
     return cursorReply(ctx, namespace, rowsOf([]), reader, options);

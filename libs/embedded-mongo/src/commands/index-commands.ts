@@ -3,12 +3,14 @@ import type { Document } from '../bson/document.js';
 import { mongoError } from '../errors.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
+import { VIEW_CATALOG } from '../storage/catalog.js';
 import type { Collection } from '../storage/collection.js';
 import type { CollectionIndex } from '../storage/collection-index.js';
 import { normaliseIndex } from '../storage/index-spec.js';
 import { shellText } from '../storage/shell-text.js';
 import { collectionName, documentArray, optionalCount, optionalDocument } from './arguments.js';
 import { cursorReply, encodedRows } from './batches.js';
+import { insertTarget, refuseView } from './write-target.js';
 
 export const createIndexes: CommandHandler = (command, ctx) => {
   const name = collectionName(command, 'createIndexes');
@@ -16,7 +18,7 @@ export const createIndexes: CommandHandler = (command, ctx) => {
   if (specs.length === 0) throw mongoError(2, 'Must specify at least one index to create');
   const { store } = ctx.server;
   const before = store.catalog.find(ctx.db, name);
-  const collection = store.live.obtain(ctx.db, name);
+  const collection = insertTarget(ctx, ctx.db, name);
   const numIndexesBefore = collection.indexes.length;
   for (const spec of specs) {
     const own = collection.options['collation'];
@@ -82,9 +84,11 @@ export const listIndexes: CommandHandler = async (command, ctx) => {
   });
 };
 
-/** Errors: 26 when the collection is missing. */
+/** Errors: 26 when the collection is missing, 166 for a view, 73 for the list of views. */
 export function existing(ctx: CommandContext, name: string): Collection {
   const collection = ctx.workspace.find(ctx.db, name);
   if (!collection) throw mongoError(26, `ns does not exist: ${ctx.db}.${name}`);
+  refuseView(collection);
+  if (name === VIEW_CATALOG) throw mongoError(73, `cannot be done with '${ctx.db}.${name}'`);
   return collection;
 }

@@ -1,3 +1,4 @@
+import { foreignContext } from '../aggregate/stage.js';
 import { compileExpression } from '../aggregate/expression.js';
 import type { Collation } from '../bson/collation.js';
 import { isDocument, setField, type Document } from '../bson/document.js';
@@ -8,6 +9,7 @@ import { compileText } from '../query/text.js';
 import type { CommandContext } from '../server/command.js';
 import type { Pace } from '../server/operation.js';
 import type { Collection } from '../storage/collection.js';
+import { resolveSource, viewDocuments } from './views.js';
 
 /** A query context that can also read the database's other collections. */
 export type CommandQueryContext = QueryContext & { collection(name: string): Iterable<Document> };
@@ -34,7 +36,7 @@ export function queryContext(
     turnIsOver: () => pace.turnIsOver,
     now: ctx.now,
     ...(options.collation ? { collation: options.collation } : {}),
-    collection: (name) => documentsOf(ctx.workspace.find(ctx.db, name)),
+    collection: (name) => joined(ctx, name, base),
     ...(text ? { text } : {}),
     ...(ctx.server.order ? { order: ctx.server.order } : {}),
     ...(ctx.server.search ? { search: searchIndexesOf(collection) } : {}),
@@ -54,6 +56,13 @@ const searchIndexesOf = (collection: Collection | undefined): SearchIndexes => (
   vectorField: (index, path) =>
     collection?.searchIndexes.get(index)?.vectors.find((field) => field.path === path),
 });
+
+/** The documents that a join reads: those of a collection, or what a view shows of them. */
+function joined(ctx: CommandContext, name: string, context: CommandQueryContext): Iterable<Document> {
+  const { collection, stages } = resolveSource(ctx.workspace, ctx.db, name);
+  const documents = documentsOf(collection);
+  return stages.length === 0 ? documents : viewDocuments(documents, stages, foreignContext(context));
+}
 
 /** The documents of a collection as they are now; may be read several times. */
 function documentsOf(collection: Collection | undefined): Iterable<Document> {

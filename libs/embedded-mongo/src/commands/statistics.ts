@@ -4,6 +4,7 @@ import type { CommandHandler } from '../server/command.js';
 import type { Collection } from '../storage/collection.js';
 import { collectionName } from './arguments.js';
 import { existing } from './index-commands.js';
+import { refuseView } from './write-target.js';
 
 /** Size and index figures of one collection. */
 export function collectionStats(namespace: string, collection: Collection | undefined): Document {
@@ -18,7 +19,10 @@ export function collectionStats(namespace: string, collection: Collection | unde
     numOrphanDocs: 0,
     storageSize: size,
     freeStorageSize: 0,
-    capped: false,
+    capped: collection?.capped === true,
+    ...(collection?.capped
+      ? { max: collection.options['max'] ?? 0, maxSize: collection.options['size'] }
+      : {}),
     nindexes: indexes.length,
     indexDetails: {},
     indexBuilds: [],
@@ -32,11 +36,14 @@ export function collectionStats(namespace: string, collection: Collection | unde
 
 export const collStats: CommandHandler = (command, ctx) => {
   const name = collectionName(command, ctx.name);
-  return collectionStats(`${ctx.db}.${name}`, ctx.server.store.catalog.find(ctx.db, name));
+  const collection = ctx.server.store.catalog.find(ctx.db, name);
+  if (collection) refuseView(collection);
+  return collectionStats(`${ctx.db}.${name}`, collection);
 };
 
 export const dbStats: CommandHandler = (_command, ctx) => {
-  const collections = ctx.server.store.catalog.collections(ctx.db);
+  const everything = ctx.server.store.catalog.collections(ctx.db);
+  const collections = everything.filter(({ view }) => !view);
   const total = (of: (collection: Collection) => number): number =>
     collections.reduce((sum, one) => sum + of(one), 0);
   const objects = total((one) => one.count);
@@ -44,7 +51,7 @@ export const dbStats: CommandHandler = (_command, ctx) => {
   return {
     db: ctx.db,
     collections: Long.fromNumber(collections.length),
-    views: Long.ZERO,
+    views: Long.fromNumber(everything.length - collections.length),
     objects: Long.fromNumber(objects),
     avgObjSize: objects > 0 ? dataSize / objects : 0,
     dataSize,

@@ -11,6 +11,7 @@ import { collationOf } from './arguments.js';
 import { queryContext } from './query-context.js';
 import { Selection, type SelectionSpec } from './selection.js';
 import { documentCheck } from './validation.js';
+import { writeTarget } from './write-target.js';
 
 /** One update as update, findAndModify and bulkWrite have it. */
 export interface UpdateStatement {
@@ -54,7 +55,7 @@ export async function runUpdate(
     throw failedToParse('multi update is not supported for replacement-style update');
   }
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-    const collection = ctx.workspace.find(db, coll);
+    const collection = writeTarget(ctx, db, coll, 'change');
     if (!collection) {
       if (!statement.upsert) {
         new UpdateRun(ctx, undefined, statement);
@@ -121,7 +122,7 @@ class UpdateRun {
       if (compareValues(doc['_id'], current.document['_id']) !== 0) {
         throw mongoError(66, "Performing an update on the path '_id' would modify the immutable field '_id'");
       }
-      check(doc);
+      check(doc, current.document);
       const kind = this.update.replacement ? 'replace' : 'update';
       outcome.after = ctx.workspace.replace(collection, current, draftNext(current, doc), kind);
       outcome.modified += 1;

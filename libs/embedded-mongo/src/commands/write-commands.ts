@@ -8,20 +8,21 @@ import {
   documentArray,
   documentOr,
   flag,
+  hintOf,
   optionalDocument,
   optionalDocuments,
 } from './arguments.js';
 import { runDelete, type DeleteStatement } from './delete-statement.js';
-import { hintOf } from './find.js';
 import { runUpdate, updateOf, type UpdateStatement } from './update-statement.js';
 import { documentCheck } from './validation.js';
+import { insertTarget } from './write-target.js';
 import { acknowledged, checkBatchSize, runBatch, writeErrors } from './write-batch.js';
 
 export const insert: CommandHandler = async (command, ctx) => {
   const name = collectionName(command, 'insert');
   const documents = ctx.rawDocuments('documents') ?? [];
   checkBatchSize(documents);
-  const collection = ctx.workspace.obtain(ctx.db, name);
+  const collection = insertTarget(ctx, ctx.db, name);
   const check = documentCheck(ctx, collection, flag(command, 'bypassDocumentValidation'));
   let n = 0;
   const errors = await runBatch(ctx, documents, flag(command, 'ordered', true), (bytes) => {

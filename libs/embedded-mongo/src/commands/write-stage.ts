@@ -9,6 +9,8 @@ import { Collection } from '../storage/collection.js';
 import { draftNext, draftOf, type StoredDocument } from '../storage/stored-document.js';
 import { queryContext } from './query-context.js';
 import { Selection } from './selection.js';
+import { documentCheck, type DocumentCheck } from './validation.js';
+import { writeTarget } from './write-target.js';
 
 type Merge = Extract<WriteStage, { kind: 'merge' }>;
 
@@ -17,16 +19,27 @@ export async function writeResults(
   ctx: CommandContext,
   write: WriteStage,
   documents: Document[],
+  bypass: boolean,
 ): Promise<void> {
   const db = write.db ?? ctx.db;
-  if (write.kind === 'out') replaceAll(ctx, db, write.coll, documents);
-  else await merge(ctx, ctx.workspace.obtain(db, write.coll), write, documents);
+  const existing = writeTarget(ctx, db, write.coll, 'change');
+  if (write.kind === 'out') replaceAll(ctx, db, write.coll, documents, bypass);
+  else await merge(ctx, existing ?? ctx.workspace.obtain(db, write.coll), write, documents, bypass);
 }
 
 /** The new content takes the place of the old one in a single step, or not at all. */
-function replaceAll(ctx: CommandContext, db: string, coll: string, documents: Document[]): void {
+function replaceAll(
+  ctx: CommandContext,
+  db: string,
+  coll: string,
+  documents: Document[],
+  bypass: boolean,
+): void {
   const drafts = documents.map(draftOf);
   const target = ctx.workspace.find(db, coll);
+  if (target?.capped)
+    throw mongoError(17152, `namespace '${db}.${coll}' is capped so it can't be used for $out`);
+  if (target) drafts.forEach(({ document }) => documentCheck(ctx, target, bypass)(document));
   const trial = new Collection({ db, coll });
   for (const index of target?.indexes.slice(1) ?? []) trial.addIndex(index.spec);
   for (const draft of drafts) trial.insert(draft);
@@ -40,7 +53,9 @@ async function merge(
   target: Collection,
   write: Merge,
   documents: Document[],
+  bypass: boolean,
 ): Promise<void> {
+  const check = documentCheck(ctx, target, bypass);
   const identified = target.indexes.some(
     (index) =>
       index.definition.unique &&
@@ -49,7 +64,7 @@ async function merge(
   );
   if (!identified) throw mongoError(51183, 'Cannot find index to verify that join fields will be unique');
   for (const document of documents) {
-    await mergeOne(ctx, target, write, document);
+    await mergeOne(ctx, target, write, document, check);
     if (ctx.operation.turnIsOver) await ctx.operation.breathe();
   }
 }
@@ -59,6 +74,7 @@ async function mergeOne(
   target: Collection,
   write: Merge,
   document: Document,
+  check: DocumentCheck,
 ): Promise<void> {
   const draft = draftOf(document);
   const filter = Object.fromEntries(
@@ -69,10 +85,15 @@ async function mergeOne(
   await drain(ctx.operation, await selection.rows(), (stored) => void (found = stored));
   if (found) {
     const after = matched(ctx, write, found.document, document);
-    if (after) ctx.workspace.replace(target, found, draftNext(found, after), 'update');
+    if (!after) return;
+    check(after, found.document);
+    ctx.workspace.replace(target, found, draftNext(found, after), 'update');
     return;
   }
-  if (write.whenNotMatched === 'insert') ctx.workspace.insert(target, draft);
+  if (write.whenNotMatched === 'insert') {
+    check(draft.document);
+    ctx.workspace.insert(target, draft);
+  }
   if (write.whenNotMatched === 'fail') {
     throw mongoError(
       13113,

@@ -2,6 +2,10 @@ import type { UUID } from 'bson';
 import type { Document } from '../bson/document.js';
 import { mongoError } from '../errors.js';
 import { Collection } from './collection.js';
+import { draftOf } from './stored-document.js';
+
+/** Where MongoDB keeps the definitions of views. */
+export const VIEW_CATALOG = 'system.views';
 
 /** All collections by database and name. */
 export class Catalog {
@@ -9,6 +13,16 @@ export class Catalog {
 
   find(db: string, coll: string): Collection | undefined {
     return this.databases.get(db)?.get(coll);
+  }
+
+  /** `system.views`, which lists the views of a database that has any. It is made when it is read. */
+  viewCatalog(db: string, coll = VIEW_CATALOG): Collection | undefined {
+    if (coll !== VIEW_CATALOG) return undefined;
+    const views = this.collections(db).filter(({ view }) => view);
+    if (views.length === 0) return undefined;
+    const listed = new Collection({ db, coll });
+    for (const { fullName, options } of views) listed.insert(draftOf({ _id: fullName, ...options }));
+    return listed;
   }
 
   databaseNames(): string[] {

@@ -25,7 +25,7 @@ export type Change =
     })
   | (InCollection & { readonly kind: 'delete'; readonly before: StoredDocument; readonly images: boolean })
   | (InCollection & { readonly kind: 'create' | 'modify'; readonly options: Document })
-  | (InCollection & { readonly kind: 'drop' })
+  | (InCollection & { readonly kind: 'drop'; readonly view?: boolean })
   | (InCollection & { readonly kind: 'rename'; readonly to: Namespace; readonly dropTarget: boolean })
   | (InCollection & {
       readonly kind: 'createIndexes' | 'dropIndexes' | 'modifyIndex';

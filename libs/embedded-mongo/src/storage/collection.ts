@@ -1,6 +1,7 @@
 import { UUID } from 'bson';
 import type { Document } from '../bson/document.js';
-import { mongoError, type MongoError } from '../errors.js';
+import { toDouble } from '../bson/number.js';
+import { badValue, mongoError, type MongoError } from '../errors.js';
 import type { SearchIndex } from '../search/search-index.js';
 import type { Namespace } from './change.js';
 import { CollectionIndex } from './collection-index.js';
@@ -17,6 +18,12 @@ const MAX_INDEXES = 64;
 const idIndex = ({ collation }: Document): CollectionIndex =>
   CollectionIndex.create({ v: 2, key: { _id: 1 }, name: '_id_', ...(collation ? { collation } : {}) });
 
+/** A view: a pipeline over another collection or view of its database. */
+export interface ViewDefinition {
+  readonly viewOn: string;
+  readonly pipeline: readonly Document[];
+}
+
 /** The documents and indexes of one collection. Every write either happens in all indexes or not at all. */
 export class Collection {
   readonly uuid: UUID;
@@ -32,11 +39,32 @@ export class Collection {
 
   constructor(
     public ns: Namespace,
-    public options: Document = {},
+    private given: Document = {},
     uuid: UUID = new UUID(),
   ) {
     this.uuid = uuid;
-    this.indexes = [idIndex(options)];
+    this.indexes = [idIndex(given)];
+  }
+
+  /** What `create` and `collMod` stored with the collection. */
+  get options(): Document {
+    return this.given;
+  }
+
+  /** A capped collection drops what its new limits leave no room for. */
+  set options(options: Document) {
+    this.given = options;
+    this.dropOldest();
+  }
+
+  /** What a view shows; undefined for a collection that holds documents. */
+  get view(): ViewDefinition | undefined {
+    const { viewOn, pipeline } = this.given;
+    return typeof viewOn === 'string' ? { viewOn, pipeline: pipeline as Document[] } : undefined;
+  }
+
+  get capped(): boolean {
+    return this.given['capped'] === true;
   }
 
   get fullName(): string {
@@ -66,8 +94,11 @@ export class Collection {
     return this.records.snapshot();
   }
 
-  /** Errors: 11000 duplicate key, 171 parallel arrays. */
+  /** Errors: 11000 duplicate key, 171 parallel arrays, 2 for a document that a capped collection has no room for. */
   insert(draft: Draft): StoredDocument {
+    if (this.capped && draft.raw.bytes.length > toDouble(this.given['size'])) {
+      throw badValue('object to insert exceeds cappedMaxSize');
+    }
     const keys = this.indexes.map((index) => {
       const own = index.keysOf(draft.document);
       if (own) this.refuseDuplicate(index, own);
@@ -77,6 +108,7 @@ export class Collection {
     const stored = new StoredDocument(this.lastRecordId, draft.document, draft.raw);
     this.indexes.forEach((index, i) => index.add(keys[i], stored.recordId));
     this.put(stored, 0);
+    this.dropOldest();
     return stored;
   }
 
@@ -95,6 +127,7 @@ export class Collection {
       index.add(to, before.recordId);
     }
     this.put(stored, before.raw.bytes.length);
+    this.dropOldest();
     return stored;
   }
 
@@ -163,6 +196,18 @@ export class Collection {
     this.records.insert(stored);
     this.dataBytes += stored.raw.bytes.length - replacedBytes;
     this.version += 1;
+  }
+
+  /** Keeps a capped collection within its limits. It is no change of its own: the same writes drop the same documents. */
+  private dropOldest(): void {
+    if (!this.capped) return;
+    const size = toDouble(this.given['size']);
+    const max = this.given['max'] === undefined ? 0 : toDouble(this.given['max']);
+    while (this.count > 1 && (this.dataBytes > size || (max > 0 && this.count > max))) {
+      const [oldest] = this.records.range();
+      if (!oldest) return;
+      this.remove(oldest);
+    }
   }
 
   private refuseDuplicate(index: CollectionIndex, keys: ExtractedKeys, own?: number): void {

@@ -29,7 +29,8 @@ export class Store implements ChangeSink {
 
   publish(changes: readonly Change[], origin?: ChangeOrigin): void {
     this.journal?.append(changes);
-    this.log.append(changes, origin);
+    const reported = changes.filter((change) => !concernsView(change));
+    if (reported.length > 0) this.log.append(reported, origin);
   }
 
   /** Waits until everything published is on disk; at once without a journal. */
@@ -45,4 +46,10 @@ export class Store implements ChangeSink {
   async close(): Promise<void> {
     await this.journal?.close();
   }
+}
+
+/** Change streams report nothing about views. */
+function concernsView(change: Change): boolean {
+  if (change.kind === 'drop') return change.view === true;
+  return (change.kind === 'create' || change.kind === 'modify') && change.options['viewOn'] !== undefined;
 }

@@ -29,11 +29,11 @@ export class LiveWorkspace implements Workspace {
   ) {}
 
   find(db: string, coll: string): Collection | undefined {
-    return this.catalog.find(db, coll);
+    return this.catalog.find(db, coll) ?? this.catalog.viewCatalog(db, coll);
   }
 
   obtain(db: string, coll: string): Collection {
-    return this.catalog.find(db, coll) ?? this.create(db, coll, {});
+    return this.find(db, coll) ?? this.create(db, coll, {});
   }
 
   create(db: string, coll: string, options: Document): Collection {

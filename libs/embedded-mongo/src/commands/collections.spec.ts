@@ -1,0 +1,503 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { MongoClient, type Db, type Document } from 'mongodb';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { EmbeddedMongo } from '../embedded-mongo.js';
+
+// The machine may be busy: a slow rule is not a broken one.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+type Row = Document & { _id?: number | string };
+
+let server: EmbeddedMongo;
+let client: MongoClient;
+let db: Db;
+let made = 0;
+
+beforeAll(async () => {
+  server = await EmbeddedMongo.start();
+  client = await MongoClient.connect(server.uri);
+});
+afterAll(async () => {
+  await client.close();
+  await server.close();
+});
+beforeEach(() => void (db = client.db(`kinds-${(made += 1)}`)));
+
+const code = (number: number): unknown => expect.objectContaining({ code: number });
+const listed = (name: string) => db.listCollections({ name }).toArray();
+
+describe('a view', () => {
+  const orders = [
+    { _id: 1, customer: 'a', total: 10, status: 'open' },
+    { _id: 2, customer: 'b', total: 20, status: 'paid' },
+    { _id: 3, customer: 'a', total: 30, status: 'paid' },
+    { _id: 4, customer: 'c', total: 40, status: 'paid' },
+  ];
+  const paid = [{ $match: { status: 'paid' } }, { $project: { status: 0 } }];
+
+  beforeEach(async () => {
+    await db.collection<Row>('orders').insertMany(orders.map((order) => ({ ...order })));
+    await db.createCollection('paid', { viewOn: 'orders', pipeline: paid });
+  });
+
+  it('is read with find, findOne, count, distinct and aggregate like a collection', async () => {
+    const view = db.collection<Row>('paid');
+    expect(await view.find({ total: { $gt: 20 } }, { sort: { total: -1 }, limit: 1 }).toArray()).toEqual([
+      { _id: 4, customer: 'c', total: 40 },
+    ]);
+    expect(await view.find({}, { skip: 1, projection: { total: 1, _id: 0 } }).toArray()).toEqual([
+      { total: 30 },
+      { total: 40 },
+    ]);
+    expect(await view.findOne({ customer: 'a' })).toEqual({ _id: 3, customer: 'a', total: 30 });
+    expect(await view.countDocuments({ total: { $lt: 40 } })).toBe(2);
+    expect(await view.estimatedDocumentCount()).toBe(3);
+    expect(await db.command({ count: 'paid', query: { total: 5 } })).toMatchObject({ n: 0 });
+    expect(await view.distinct('customer', { total: { $gt: 20 } })).toEqual(['a', 'c']);
+    const grouped = [{ $group: { _id: null, sum: { $sum: '$total' } } }];
+    expect(await view.aggregate(grouped).toArray()).toEqual([{ _id: null, sum: 90 }]);
+  });
+
+  it('is read in batches, and shows what its collection holds now', async () => {
+    const view = db.collection<Row>('paid');
+    expect(await view.find({}, { batchSize: 1 }).toArray()).toHaveLength(3);
+    await db.collection<Row>('orders').insertOne({ _id: 5, status: 'paid', total: 1 });
+    expect(await view.countDocuments()).toBe(4);
+  });
+
+  it('shows the same as its pipeline over the collection', async () => {
+    const base = db.collection<Row>('wide');
+    await base.insertMany(Array.from({ length: 40 }, (_, n) => ({ _id: n, a: n % 5, b: [n, n % 3] })));
+    const stage = fc.oneof(
+      fc.integer({ min: 0, max: 5 }).map((a) => ({ $match: { a: { $ne: a } } })),
+      fc.integer({ min: 0, max: 5 }).map((b) => ({ $match: { b } })),
+      fc.integer({ min: 1, max: 30 }).map((n) => ({ $limit: n })),
+      fc.constantFrom({ $set: { c: { $add: ['$a', 1] } } }, { $unwind: '$b' }, { $sort: { a: -1, _id: 1 } }),
+    );
+    let at = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(stage, { maxLength: 3 }),
+        fc.array(stage, { maxLength: 2 }),
+        async (own, more) => {
+          const name = `view-${(at += 1)}`;
+          await db.createCollection(name, { viewOn: 'wide', pipeline: own });
+          expect(await db.collection(name).aggregate(more).toArray()).toEqual(
+            await base.aggregate([...own, ...more]).toArray(),
+          );
+        },
+      ),
+      { numRuns: 30 },
+    );
+  });
+
+  it('may be built on another view, and be joined by $lookup, $graphLookup and $unionWith', async () => {
+    await db.createCollection('large', { viewOn: 'paid', pipeline: [{ $match: { total: { $gt: 25 } } }] });
+    expect(await db.collection('large').find().toArray()).toEqual([
+      { _id: 3, customer: 'a', total: 30 },
+      { _id: 4, customer: 'c', total: 40 },
+    ]);
+    const customers = db.collection<Row>('customers');
+    await customers.insertMany([{ _id: 'a' }, { _id: 'b' }]);
+    const joined = await customers
+      .aggregate([
+        { $lookup: { from: 'large', localField: '_id', foreignField: 'customer', as: 'orders' } },
+        { $project: { orders: '$orders._id' } },
+      ])
+      .toArray();
+    expect(joined).toEqual([
+      { _id: 'a', orders: [3] },
+      { _id: 'b', orders: [] },
+    ]);
+    expect(await customers.aggregate([{ $unionWith: 'large' }, { $count: 'n' }]).toArray()).toEqual([
+      { n: 4 },
+    ]);
+    const graph = {
+      from: 'large',
+      startWith: '$_id',
+      connectFromField: 'none',
+      connectToField: 'customer',
+      as: 'found',
+    };
+    const [first] = await customers.aggregate([{ $graphLookup: graph }]).toArray();
+    expect((first as Document)['found']).toEqual([{ _id: 3, customer: 'a', total: 30 }]);
+  });
+
+  it('may join in its own pipeline, other views too', async () => {
+    const lookup = { from: 'paid', localField: 'customer', foreignField: 'customer', as: 'all' };
+    await db.createCollection('with-paid', { viewOn: 'orders', pipeline: [{ $lookup: lookup }] });
+    const [first] = await db.collection('with-paid').find({ status: 'open' }).toArray();
+    expect((first as Document)['all']).toEqual([{ _id: 3, customer: 'a', total: 30 }]);
+  });
+
+  it('compares by its own collation, and refuses another', async () => {
+    const collation = { locale: 'en', strength: 2 };
+    await db.createCollection('named', { viewOn: 'orders', pipeline: [], collation });
+    expect(await db.collection('named').countDocuments({ customer: 'A' })).toBe(2);
+    expect(await db.collection('named').find({ customer: 'A' }, { collation }).toArray()).toHaveLength(2);
+    await expect(
+      db
+        .collection('named')
+        .find({}, { collation: { locale: 'en', strength: 1 } })
+        .toArray(),
+    ).rejects.toThrow(code(167));
+    expect(await db.collection('paid').countDocuments({ customer: 'A' })).toBe(0);
+  });
+
+  it('is listed as a view with its definition, and in system.views', async () => {
+    expect(await listed('paid')).toEqual([
+      { name: 'paid', type: 'view', options: { viewOn: 'orders', pipeline: paid }, info: { readOnly: true } },
+    ]);
+    const all = await db.listCollections({}, { nameOnly: true }).toArray();
+    expect(all.map(({ name, type }) => [name, type])).toEqual([
+      ['orders', 'collection'],
+      ['paid', 'view'],
+      ['system.views', 'collection'],
+    ]);
+    expect(await db.collection('system.views').find().toArray()).toEqual([
+      { _id: `${db.databaseName}.paid`, viewOn: 'orders', pipeline: paid },
+    ]);
+    expect(await db.stats()).toMatchObject({ views: 1, collections: 1 });
+  });
+
+  it('is changed by collMod and dropped like a collection', async () => {
+    await db.command({ collMod: 'paid', viewOn: 'orders', pipeline: [{ $match: { status: 'open' } }] });
+    expect(await db.collection('paid').countDocuments()).toBe(1);
+    await expect(db.command({ collMod: 'paid', pipeline: [] })).rejects.toThrow(code(72));
+    await expect(db.command({ collMod: 'orders', viewOn: 'c', pipeline: [] })).rejects.toThrow(code(72));
+    expect(await db.collection('paid').drop()).toBe(true);
+    expect(await listed('paid')).toEqual([]);
+    expect(await listed('system.views')).toEqual([]);
+    expect(await db.collection('orders').countDocuments()).toBe(4);
+  });
+
+  it('is read in a transaction', async () => {
+    await client.withSession((session) =>
+      session.withTransaction(async () => {
+        await db.collection<Row>('orders').insertOne({ _id: 9, status: 'paid' }, { session });
+        expect(await db.collection('paid').find({}, { session }).toArray()).toHaveLength(4);
+      }),
+    );
+  });
+
+  it('explains the query over its collection', async () => {
+    const plan = await db.collection('paid').find({ total: 30 }).explain('executionStats');
+    expect(JSON.stringify(plan)).toContain(`${db.databaseName}.orders`);
+    expect(JSON.stringify(plan)).toContain('paid');
+    expect(
+      (plan as { executionStats?: unknown }).executionStats ?? (plan as Document)['stages'],
+    ).toBeDefined();
+  });
+
+  it.each([
+    ['an insert', () => db.collection('paid').insertOne({})],
+    ['many inserts', () => db.collection('paid').insertMany([{}, {}])],
+    ['an update', () => db.collection('paid').updateOne({}, { $set: { a: 1 } })],
+    ['an upsert', () => db.collection('paid').updateOne({ x: 1 }, { $set: { a: 1 } }, { upsert: true })],
+    ['a delete', () => db.collection('paid').deleteMany({})],
+    ['findAndModify', () => db.collection('paid').findOneAndUpdate({}, { $set: { a: 1 } })],
+    ['findAndRemove', () => db.collection('paid').findOneAndDelete({})],
+    ['an index', () => db.collection('paid').createIndex({ total: 1 })],
+    ['a list of its indexes', () => db.collection('paid').indexes()],
+    ['a new name', () => db.renameCollection('paid', 'other')],
+    [
+      '$out',
+      () =>
+        db
+          .collection('orders')
+          .aggregate([{ $out: 'paid' }])
+          .toArray(),
+    ],
+    [
+      '$merge',
+      () =>
+        db
+          .collection('orders')
+          .aggregate([{ $merge: 'paid' }])
+          .toArray(),
+    ],
+    ['a change stream', () => db.collection('paid').watch().next()],
+    ['its statistics', () => db.command({ collStats: 'paid' })],
+  ])('refuses %s with 166', async (_title, act) => {
+    await expect(act()).rejects.toThrow(code(166));
+    expect(await db.collection('orders').find().toArray()).toEqual(orders);
+  });
+
+  it.each([
+    ['a pipeline without viewOn', { create: 'v', pipeline: [] }, 72],
+    ['a pipeline that writes', { create: 'v', viewOn: 'orders', pipeline: [{ $out: 'x' }] }, 167],
+    ['an unknown stage', { create: 'v', viewOn: 'orders', pipeline: [{ $fancy: 1 }] }, 40324],
+    ['a validator', { create: 'v', viewOn: 'orders', validator: {} }, 72],
+    ['a size', { create: 'v', viewOn: 'orders', capped: true, size: 5000 }, 72],
+    ['itself', { create: 'v', viewOn: 'v' }, 5],
+    ['itself through a join', { create: 'v', viewOn: 'orders', pipeline: [{ $unionWith: 'v' }] }, 5],
+    ['a name in use', { create: 'paid', viewOn: 'orders' }, 48],
+  ])('cannot have %s', async (_title, command, number) => {
+    await expect(db.command(command)).rejects.toThrow(code(number));
+  });
+
+  it('cannot become a view of itself by a change of another', async () => {
+    await db.createCollection('outer', { viewOn: 'paid', pipeline: [] });
+    await expect(db.command({ collMod: 'paid', viewOn: 'outer', pipeline: [] })).rejects.toThrow(code(5));
+  });
+
+  it('cannot be written through system.views', async () => {
+    await expect(db.collection('system.views').insertOne({})).rejects.toThrow(code(73));
+    await expect(db.collection('system.views').deleteMany({})).rejects.toThrow(code(73));
+  });
+});
+
+describe('a validator', () => {
+  const schema = {
+    bsonType: 'object',
+    title: 'A book',
+    required: ['title', 'year'],
+    properties: {
+      title: { bsonType: 'string', minLength: 1 },
+      year: { bsonType: 'int', minimum: 1400, description: 'a year of print' },
+    },
+  };
+  const strict = (options: Document = {}) =>
+    db.createCollection<Row>('books', { validator: { $jsonSchema: schema }, ...options });
+
+  it('refuses documents that its $jsonSchema does not allow, and says why', async () => {
+    const books = await strict();
+    await books.insertOne({ title: 'x', year: 2000 });
+    const failure = await books.insertOne({ _id: 7, year: 3 }).catch((error: unknown) => error);
+    expect(failure).toMatchObject({
+      code: 121,
+      errInfo: {
+        failingDocumentId: 7,
+        details: {
+          operatorName: '$jsonSchema',
+          title: 'A book',
+          schemaRulesNotSatisfied: [
+            {
+              operatorName: 'required',
+              specifiedAs: { required: ['title', 'year'] },
+              missingProperties: ['title'],
+            },
+            {
+              operatorName: 'properties',
+              propertiesNotSatisfied: [
+                {
+                  propertyName: 'year',
+                  description: 'a year of print',
+                  details: [
+                    {
+                      operatorName: 'minimum',
+                      specifiedAs: { minimum: 1400 },
+                      reason: 'comparison failed',
+                      consideredValue: 3,
+                    },
+                  ],
+                },
+              ],
+            },
+          ],
+        },
+      },
+    });
+    await expect(books.updateOne({}, { $set: { title: '' } })).rejects.toThrow(code(121));
+    await expect(books.replaceOne({}, { title: 'y' })).rejects.toThrow(code(121));
+    await expect(books.findOneAndUpdate({}, { $unset: { year: 1 } })).rejects.toThrow(code(121));
+    await expect(books.updateOne({ q: 1 }, { $set: { q: 2 } }, { upsert: true })).rejects.toThrow(code(121));
+    expect(await books.find({}, { projection: { _id: 0 } }).toArray()).toEqual([{ title: 'x', year: 2000 }]);
+  });
+
+  it('is bypassed only where the client says so', async () => {
+    const books = await strict();
+    await books.insertOne({ n: 1 }, { bypassDocumentValidation: true });
+    await books.updateOne({ n: 1 }, { $set: { n: 2 } }, { bypassDocumentValidation: true });
+    await expect(books.updateOne({ n: 2 }, { $set: { n: 3 } })).rejects.toThrow(code(121));
+  });
+
+  it('leaves invalid documents alone that were there before, where its level is moderate', async () => {
+    const books = db.collection<Row>('books');
+    await books.insertMany([{ n: 1 }, { title: 'x', year: 2000, n: 2 }]);
+    await db.command({ collMod: 'books', validator: { $jsonSchema: schema }, validationLevel: 'moderate' });
+    await books.updateOne({ n: 1 }, { $set: { m: 1 } });
+    await expect(books.updateOne({ n: 2 }, { $set: { title: 5 } })).rejects.toThrow(code(121));
+    await expect(books.insertOne({ n: 3 })).rejects.toThrow(code(121));
+  });
+
+  it.each([{ validationLevel: 'off' }, { validationAction: 'warn' }])(
+    'stops nothing with %j',
+    async (options) => {
+      const books = await strict(options);
+      await books.insertOne({});
+      expect(await books.countDocuments()).toBe(1);
+    },
+  );
+
+  it('is set, listed, replaced and taken away by collMod', async () => {
+    const books = await db.createCollection<Row>('books');
+    await db.command({ collMod: 'books', validator: { $jsonSchema: schema }, validationAction: 'error' });
+    await expect(books.insertOne({})).rejects.toThrow(code(121));
+    expect(await listed('books')).toMatchObject([
+      { type: 'collection', options: { validator: { $jsonSchema: schema }, validationAction: 'error' } },
+    ]);
+    await db.command({ collMod: 'books', validator: {} });
+    await books.insertOne({});
+  });
+
+  it('checks what $merge and $out write', async () => {
+    await strict();
+    const other = db.collection<Row>('other');
+    await other.insertOne({ n: 1 });
+    await expect(other.aggregate([{ $merge: 'books' }]).toArray()).rejects.toThrow(code(121));
+    await expect(other.aggregate([{ $out: 'books' }]).toArray()).rejects.toThrow(code(121));
+    await other.aggregate([{ $merge: 'books' }], { bypassDocumentValidation: true }).toArray();
+    expect(await db.collection('books').countDocuments()).toBe(1);
+  });
+
+  it.each([
+    ['an unknown keyword', { validator: { $jsonSchema: { propertys: {} } } }, 9],
+    ['an unknown level', { validator: {}, validationLevel: 'lax' }, 2],
+    ['an unknown action', { validator: {}, validationAction: 'log' }, 2],
+  ])('is refused with %s', async (_title, options, number) => {
+    await expect(db.command({ create: 'books', ...options })).rejects.toThrow(code(number));
+  });
+});
+
+describe('a capped collection', () => {
+  it('holds the last documents in the order in which they came', async () => {
+    let at = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 8 }),
+        fc.array(fc.nat(), { maxLength: 20 }),
+        async (max, values) => {
+          const name = `log-${(at += 1)}`;
+          const log = await db.createCollection(name, { capped: true, size: 100_000, max });
+          for (const n of values) await log.insertOne({ n });
+          const held = (await log.find().toArray()).map(({ n }) => n as number);
+          expect(held).toEqual(values.slice(-max));
+        },
+      ),
+      { numRuns: 15 },
+    );
+  });
+
+  it('removes the oldest documents when its bytes are used up', async () => {
+    const log = await db.createCollection<Row>('log', { capped: true, size: 10 });
+    for (let n = 0; n < 10; n += 1) await log.insertOne({ _id: n, text: 'x'.repeat(1000) });
+    expect(await log.distinct('_id')).toEqual([7, 8, 9].slice(-(await log.countDocuments())));
+    expect(await log.countDocuments()).toBe(3);
+    await log.createIndex({ text: 1 });
+    expect(await db.command({ validate: 'log' })).toMatchObject({ valid: true, nrecords: 3 });
+    await expect(log.insertOne({ text: 'x'.repeat(5000) })).rejects.toThrow(code(2));
+  });
+
+  it('is listed with its limits, which collMod changes', async () => {
+    const log = await db.createCollection<Row>('log', { capped: true, size: 5000, max: 10 });
+    expect(await listed('log')).toMatchObject([
+      { type: 'collection', options: { capped: true, size: 5120, max: 10 } },
+    ]);
+    expect(await db.command({ collStats: 'log' })).toMatchObject({ capped: true, max: 10 });
+    await log.insertMany([{ _id: 1 }, { _id: 2 }, { _id: 3 }] as Row[]);
+    await db.command({ collMod: 'log', cappedMax: 2 });
+    expect(await log.distinct('_id')).toEqual([2, 3]);
+    await expect(db.command({ collMod: 'other-log', cappedMax: 2 })).rejects.toThrow(code(26));
+  });
+
+  it('may be changed and emptied, but not in a transaction', async () => {
+    const log = await db.createCollection<Row>('log', { capped: true, size: 5000 });
+    await log.insertOne({ n: 1 });
+    await log.updateOne({ n: 1 }, { $set: { n: 2 } });
+    const writing = client.withSession((session) =>
+      session.withTransaction(() => log.insertOne({ n: 3 }, { session })),
+    );
+    await expect(writing).rejects.toThrow(code(263));
+    await log.deleteMany({});
+    expect(await log.countDocuments()).toBe(0);
+  });
+
+  it.each([
+    ['without a size', { create: 'log', capped: true }],
+    ['with a size only', { create: 'log', size: 100 }],
+    ['with a number only', { create: 'log', max: 100 }],
+  ])('is refused %s', async (_title, command) => {
+    await expect(db.command(command)).rejects.toThrow(code(72));
+  });
+});
+
+describe('a time-series collection', () => {
+  it('takes measurements with a time, and is listed as what it is', async () => {
+    const weather = await db.createCollection('weather', {
+      timeseries: { timeField: 'at', metaField: 'place' },
+    });
+    await weather.insertOne({ at: new Date(0), place: 'x', degrees: 5 });
+    await expect(weather.insertOne({ at: 'noon' })).rejects.toThrow(code(2));
+    expect(await weather.find({}, { projection: { _id: 0 } }).toArray()).toEqual([
+      { at: new Date(0), place: 'x', degrees: 5 },
+    ]);
+    expect(await listed('weather')).toMatchObject([
+      {
+        type: 'timeseries',
+        options: { timeseries: { timeField: 'at', metaField: 'place', granularity: 'seconds' } },
+      },
+    ]);
+  });
+
+  it('refuses changes, change streams and times that expire', async () => {
+    const weather = await db.createCollection('weather', { timeseries: { timeField: 'at' } });
+    await expect(weather.updateMany({}, { $set: { a: 1 } })).rejects.toThrow(code(238));
+    await expect(weather.deleteMany({})).rejects.toThrow(code(238));
+    await expect(weather.watch().next()).rejects.toThrow(code(166));
+    const expiring = { create: 'w', timeseries: { timeField: 'at' }, expireAfterSeconds: 1 };
+    await expect(db.command(expiring)).rejects.toThrow(code(238));
+    await expect(db.command({ create: 'w', timeseries: {} })).rejects.toThrow(code(40414));
+  });
+});
+
+describe('a data file', () => {
+  it('keeps views, validators and limits over a restart', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'embedded-kinds-'));
+    const dataFile = join(folder, 'data');
+    const during = async (act: (one: Db) => Promise<void>): Promise<void> => {
+      const own = await EmbeddedMongo.start({ dataFile });
+      const ownClient = await MongoClient.connect(own.uri);
+      try {
+        await act(ownClient.db('d'));
+      } finally {
+        await ownClient.close();
+        await own.close();
+      }
+    };
+    try {
+      await during(async (one) => {
+        const log = await one.createCollection<Row>('log', { capped: true, size: 5000, max: 2 });
+        await log.insertMany([{ _id: 1 }, { _id: 2 }, { _id: 3 }] as Row[]);
+        await one.createCollection('last', { viewOn: 'log', pipeline: [{ $match: { _id: 3 } }] });
+        await one.createCollection('gone', { viewOn: 'log', pipeline: [] });
+        await one.collection('gone').drop();
+        await one.createCollection('books', { validator: { $jsonSchema: { required: ['title'] } } });
+      });
+      await during(async (one) => {
+        expect(await one.collection('last').find().toArray()).toEqual([{ _id: 3 }]);
+        expect(await one.collection('log').countDocuments()).toBe(2);
+        await expect(one.collection('books').insertOne({})).rejects.toThrow(code(121));
+        expect((await one.listCollections({}, { nameOnly: true }).toArray()).map(({ name }) => name)).toEqual(
+          ['log', 'last', 'books', 'system.views'],
+        );
+      });
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
+  it('reports no view to a change stream', async () => {
+    const events = db.watch([], { showExpandedEvents: true });
+    const first = events.next();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await db.createCollection('v', { viewOn: 'c', pipeline: [] });
+    await db.collection('v').drop();
+    await db.collection('c').insertOne({});
+    expect(await first).toMatchObject({ ns: { coll: 'c' } });
+    await events.close();
+  });
+});
