@@ -1,4 +1,4 @@
-import { MongoBulkWriteError, MongoNetworkError, MongoServerError, MongoServerSelectionError } from 'mongodb';
+import type { MongoServerError } from 'mongodb';
 import { StoreError, type StoreErrorCode } from '#data';
 
 /** A value that Parse's storage form cannot hold. `path` names the place inside the row. */
@@ -55,6 +55,20 @@ function codeOfServerError(error: MongoServerError): StoreErrorCode {
   return BAD_QUERY.has(code) || code >= FIRST_PARSER_CODE ? 'invalid_query' : 'failed';
 }
 
+/**
+ * Whether the driver threw it as this class or one below it. Classes are known by name: the client of an application belongs
+ * to another copy of the driver, whose classes are not ours.
+ */
+export function isDriverError(error: unknown, className: string): boolean {
+  if (typeof error !== 'object' || error === null) return false;
+  for (let type: unknown = Object.getPrototypeOf(error); type; type = Object.getPrototypeOf(type))
+    if (Object.getOwnPropertyDescriptor(type, 'name')?.get?.call(error) === className) return true;
+  return false;
+}
+
+export const isServerError = (error: unknown): error is MongoServerError =>
+  isDriverError(error, 'MongoServerError');
+
 const nameOf = (error: unknown): unknown => (error as { name?: unknown } | null)?.name;
 
 /** Driver errors that mean no connection; several have no exported class. */
@@ -73,11 +87,13 @@ function isAbort(error: unknown, signal: AbortSignal | undefined): boolean {
 function codeOf(error: unknown, signal: AbortSignal | undefined): StoreErrorCode {
   if (error instanceof UnstorableValue) return 'invalid_query';
   if (isAbort(error, signal)) return 'cancelled';
-  if (error instanceof MongoServerSelectionError || error instanceof MongoNetworkError) return 'unavailable';
+  if (isDriverError(error, 'MongoServerSelectionError') || isDriverError(error, 'MongoNetworkError'))
+    return 'unavailable';
   if (NO_CONNECTION.has(String(nameOf(error)))) return 'unavailable';
-  if (error instanceof MongoBulkWriteError && DUPLICATE.has(Number(error.code))) return 'duplicate';
-  if (error instanceof MongoServerError) return codeOfServerError(error);
-  return 'failed';
+  if (nameOf(error) === 'MongoOperationTimeoutError') return 'timeout';
+  if (!isServerError(error)) return 'failed';
+  const duplicate = isDriverError(error, 'MongoBulkWriteError') && DUPLICATE.has(Number(error.code));
+  return duplicate ? 'duplicate' : codeOfServerError(error);
 }
 
 /** Converts any error of an operation to a `StoreError`. The driver's error is its cause, for the log only. */
@@ -129,7 +145,7 @@ export function asSearchOperation<T>(signal: AbortSignal | undefined, work: () =
     try {
       return await work();
     } catch (error) {
-      const code = error instanceof MongoServerError ? searchCodeOf(error) : null;
+      const code = isServerError(error) ? searchCodeOf(error) : null;
       throw code === null ? error : new StoreError(code, { cause: error });
     }
   });

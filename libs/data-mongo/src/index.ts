@@ -1,4 +1,12 @@
 export { MongoAuditCollection } from './audit/mongo-audit-collection.js';
+export {
+  type ApplicationConnection,
+  ApplicationConnectionError,
+  type ApplicationConnectionOptions,
+  type ApplicationMongoClient,
+  type ApplicationMongooseConnection,
+  useApplicationConnection,
+} from './connection/application-connection.js';
 export { inspectMongo, MongoConnection, type MongoFacts } from './connection/mongo-connection.js';
 export { MongoPrincipalDirectory } from './identity/mongo-principal-directory.js';
 export { MongoUserSessions } from './identity/mongo-user-sessions.js';

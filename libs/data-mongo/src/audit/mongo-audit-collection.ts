@@ -1,4 +1,4 @@
-import { type Collection, type Filter, MongoBulkWriteError } from 'mongodb';
+import type { Collection, Filter, MongoBulkWriteError } from 'mongodb';
 import {
   AuditCollection,
   type AuditEntry,
@@ -14,6 +14,7 @@ import {
 } from '#audit';
 import { answerLeft } from '#data';
 import { boundedRows } from '../answers/bounded-rows.js';
+import { isDriverError } from '../errors.js';
 import type { MongoConnection, StoredDocument } from '../connection/mongo-connection.js';
 
 export interface MongoAuditOptions {
@@ -112,8 +113,8 @@ function recordOf({ _id, [EXPIRES]: _expires, ...record }: StoredDocument): Reco
 }
 
 function isOnlyDuplicates(error: unknown): boolean {
-  if (!(error instanceof MongoBulkWriteError)) return false;
-  const errors = [error.writeErrors].flat();
+  if (!isDriverError(error, 'MongoBulkWriteError')) return false;
+  const errors = [(error as MongoBulkWriteError).writeErrors].flat();
   return errors.length > 0 && errors.every(({ code }) => code === DUPLICATE);
 }
 

@@ -1,6 +1,15 @@
-import { type Collection, type Db, type Document, MongoClient, MongoWriteConcernError } from 'mongodb';
+import { type Collection, type Db, type DbOptions, type Document, MongoClient, ReadConcern } from 'mongodb';
 import { type OperationContext, StoreError, type StoreErrorCode } from '#data';
-import { asSearchOperation, asStoreOperation, storeErrorOf } from '../errors.js';
+import { asSearchOperation, asStoreOperation, isDriverError, storeErrorOf } from '../errors.js';
+
+/** A client that the application opened, and closes. */
+export interface ApplicationClientOptions {
+  /** The client that the application has now: a connection that is closed and opened again has another. */
+  readonly client: () => MongoClient;
+  readonly database: string;
+  /** Milliseconds a write waits for a reachable server. Default 3000. */
+  readonly timeout?: number;
+}
 
 export interface MongoConnectionOptions {
   /** `mongodb://` or `mongodb+srv://`. */
@@ -18,6 +27,27 @@ export interface StoredDocument extends Document {
   _id: string;
 }
 
+/**
+ * Whatever an application set at its client: values are read as they are stored, from the primary, and written as they are
+ * given.
+ */
+const EXACT: DbOptions = {
+  readPreference: 'primary',
+  readConcern: new ReadConcern('local'),
+  raw: false,
+  promoteLongs: true,
+  promoteValues: true,
+  promoteBuffers: false,
+  useBigInt64: false,
+  bsonRegExp: false,
+  ignoreUndefined: false,
+  serializeFunctions: false,
+  enableUtf8Validation: true,
+};
+
+/** A write without an acknowledgement could fail unnoticed. */
+const ACKNOWLEDGED: DbOptions = { writeConcern: { w: 'majority' } };
+
 /** A write that fails with one of these may have been applied: its answer was lost, or the server had not finished it. */
 const AMBIGUOUS = new Set<StoreErrorCode>(['unavailable', 'timeout', 'cancelled']);
 
@@ -33,7 +63,8 @@ const RETIREMENT_MS = 60_000;
 /**
  * One driver client and its pool, shared by all code that uses this database. It connects at first use. A client whose check
  * of a server never ends is replaced: the driver (7.9) waits forever when the server closed the connection of the check at
- * the moment the check was sent, and would treat the server as unreachable until the process ends.
+ * the moment the check was sent, and would treat the server as unreachable until the process ends. The client of an application
+ * is neither replaced nor closed.
  * @throws TypeError when the URI cannot be parsed
  */
 export class MongoConnection {
@@ -46,18 +77,29 @@ export class MongoConnection {
   private readonly retired = new Map<MongoClient, NodeJS.Timeout>();
   /** A write failed because no server was reachable, and no operation has been answered since. */
   private suspected = false;
+  /** The application closed its client. The driver would open it again, and keep the process alive. */
+  private closedOutside = false;
 
-  constructor(private readonly options: MongoConnectionOptions) {
+  constructor(private readonly options: MongoConnectionOptions | ApplicationClientOptions) {
     this.timeout = options.timeout ?? 3000;
-    this.client = this.opened();
-    this.database = this.client.db(options.database);
+    if ('client' in options) {
+      this.client = options.client();
+      this.database = this.joined(this.client, options.database);
+    } else {
+      this.client = this.opened(options);
+      this.database = this.client.db(options.database);
+    }
   }
 
   /** For the adapter only: no driver type crosses a port. @throws StoreError `unavailable` after `close` */
   get db(): Db {
-    // The driver would reconnect by itself and keep the process alive.
-    if (this.ended) throw new StoreError('unavailable');
+    this.assertOpen();
     return this.database;
+  }
+
+  /** The name of the database. */
+  get name(): string {
+    return this.database.databaseName;
   }
 
   get closed(): boolean {
@@ -67,9 +109,36 @@ export class MongoConnection {
   /** @param database another database of the same server. Default: the database of the connection */
   collection(name: string, database?: string): Collection<StoredDocument> {
     if (database === undefined) return this.db.collection<StoredDocument>(name);
-    if (this.ended) throw new StoreError('unavailable');
-    return this.client.db(database).collection<StoredDocument>(name);
+    this.assertOpen();
+    const other = 'client' in this.options ? databaseOf(this.client, database) : this.client.db(database);
+    return other.collection<StoredDocument>(name);
   }
+
+  private assertOpen(): void {
+    // The driver would reconnect by itself and keep the process alive.
+    if (this.ended) throw new StoreError('unavailable');
+    if (!('client' in this.options)) return;
+    const client = this.options.client();
+    if (client !== this.client) {
+      this.left(this.client);
+      this.client = client;
+      this.database = this.joined(client, this.options.database);
+    }
+    if (this.closedOutside) throw new StoreError('unavailable');
+  }
+
+  private joined(client: MongoClient, database: string): Db {
+    this.closedOutside = false;
+    client.on('topologyClosed', this.noteClosed).on('topologyOpening', this.noteOpened);
+    return databaseOf(client, database);
+  }
+
+  private left(client: MongoClient): void {
+    client.off('topologyClosed', this.noteClosed).off('topologyOpening', this.noteOpened);
+  }
+
+  private readonly noteClosed = (): void => void (this.closedOutside = true);
+  private readonly noteOpened = (): void => void (this.closedOutside = false);
 
   /** @throws StoreError `unavailable` when the database did not answer in time */
   async ping(timeoutMs: number): Promise<void> {
@@ -99,7 +168,7 @@ export class MongoConnection {
     } catch (error) {
       const storeError = storeErrorOf(error);
       if (storeError.code === 'unavailable') this.suspected = true;
-      const unconfirmed = error instanceof MongoWriteConcernError;
+      const unconfirmed = isDriverError(error, 'MongoWriteConcernError');
       if (!unconfirmed && !AMBIGUOUS.has(storeError.code)) throw storeError;
       throw new StoreError(storeError.code, { cause: storeError.cause, outcome: 'unknown' });
     }
@@ -122,9 +191,13 @@ export class MongoConnection {
     }
   }
 
-  /** Ends running operations and frees the pool. May be called more than once. */
+  /** Ends running operations and frees the pool, unless both are the application's. May be called more than once. */
   async close(): Promise<void> {
     this.ended = true;
+    if ('client' in this.options) {
+      this.left(this.client);
+      return;
+    }
     this.forgetChecks();
     const retired = [...this.retired.keys()];
     for (const timer of this.retired.values()) clearTimeout(timer);
@@ -132,11 +205,11 @@ export class MongoConnection {
     await Promise.all([this.client, ...retired].map((client) => client.close()));
   }
 
-  private opened(): MongoClient {
+  private opened(options: MongoConnectionOptions): MongoClient {
     const { timeout } = this;
-    const client = clientFor(this.options.uri, {
+    const client = clientFor(options.uri, {
       appName: 'parley',
-      maxPoolSize: this.options.maxPoolSize ?? 100,
+      maxPoolSize: options.maxPoolSize ?? 100,
       serverSelectionTimeoutMS: timeout,
       connectTimeoutMS: timeout,
       waitQueueTimeoutMS: timeout,
@@ -148,7 +221,7 @@ export class MongoConnection {
     client.on('serverHeartbeatStarted', ({ connectionId, awaited }) => {
       if (client !== this.client || this.ended) return;
       // Connecting and the answer may each take the server timeout; an awaited check is answered within the check interval.
-      this.checkStarted(connectionId, 2 * timeout + (awaited ? HEARTBEAT_MS : 0) + 1000);
+      this.checkStarted(connectionId, options, 2 * timeout + (awaited ? HEARTBEAT_MS : 0) + 1000);
     });
     client.on('serverHeartbeatSucceeded', ({ connectionId }) => ended(connectionId));
     client.on('serverHeartbeatFailed', ({ connectionId }) => ended(connectionId));
@@ -156,9 +229,9 @@ export class MongoConnection {
     return client;
   }
 
-  private checkStarted(address: string, limit: number): void {
+  private checkStarted(address: string, options: MongoConnectionOptions, limit: number): void {
     this.checkEnded(address);
-    this.checks.set(address, setTimeout(() => this.replaceClient(), limit).unref());
+    this.checks.set(address, setTimeout(() => this.replaceClient(options), limit).unref());
   }
 
   private checkEnded(address: string): void {
@@ -171,17 +244,22 @@ export class MongoConnection {
     this.checks.clear();
   }
 
-  private replaceClient(): void {
+  private replaceClient(options: MongoConnectionOptions): void {
     const { client } = this;
     this.forgetChecks();
-    this.client = this.opened();
-    this.database = this.client.db(this.options.database);
+    this.client = this.opened(options);
+    this.database = this.client.db(options.database);
     const retire = () => {
       this.retired.delete(client);
       void client.close().catch(() => undefined);
     };
     this.retired.set(client, setTimeout(retire, RETIREMENT_MS).unref());
   }
+}
+
+/** A database of an application's client, whose options do not change what is read and written here. */
+function databaseOf(client: MongoClient, name: string): Db {
+  return client.db(name, { ...EXACT, ...(client.options.writeConcern?.w === 0 && ACKNOWLEDGED) });
 }
 
 /** The driver quotes the URI in its error messages, and a URI may contain a password. */

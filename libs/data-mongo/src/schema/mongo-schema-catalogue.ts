@@ -1,10 +1,10 @@
-import { type Document, MongoServerError } from 'mongodb';
+import type { Document } from 'mongodb';
 import { answerLeft, type CatalogueOptions, ClassSchemas, RenewedCatalogue } from '#data';
 import type { ClassSchema, IndexSchema, SchemaSnapshot } from '#policy';
 import { boundedRows } from '../answers/bounded-rows.js';
 import type { MongoConnection } from '../connection/mongo-connection.js';
-import { asStoreOperation } from '../errors.js';
 import { ParseStorage } from '../storage/parse-storage.js';
+import { asStoreOperation, isServerError } from '../errors.js';
 import { classSchemaOf, indexSchemasOf, listedIndexes, type StoredIndex } from './schema-row.js';
 
 const READ_LIMITS = { maxTimeMS: 10_000, comment: 'parley schema catalogue' };
@@ -61,7 +61,7 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
         .toArray()
         .catch((error: unknown) => {
           // A class without rows has no collection yet, and so no indexes.
-          if (error instanceof MongoServerError && error.code === NO_COLLECTION) return [];
+          if (isServerError(error) && error.code === NO_COLLECTION) return [];
           throw error;
         });
       return indexes.map(({ name, key, unique, sparse, partialFilterExpression, weights }) => ({
