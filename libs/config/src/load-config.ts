@@ -38,6 +38,7 @@ import {
   DatabaseSection,
   inClientMode,
   liveQueryConfig,
+  OPENED_BY_APPLICATION,
   ParseSection,
   parseServerErrors,
   plainStorageErrors,
@@ -148,6 +149,8 @@ export interface ConfigSource {
   readonly filters?: DeclaredFilters;
   /** Checked for whether a listener may start. Default: not checked. */
   readonly environment?: Environment;
+  /** The name of the database that the application opened itself. Default: `database` describes the connection. */
+  readonly openDatabase?: string;
   /** What was found elsewhere, to be listed with all others. Default none. */
   readonly found?: readonly ConfigIssue[];
 }
@@ -164,6 +167,7 @@ export function configOf(
     declared = [],
     filters = {},
     environment,
+    openDatabase,
     found = [],
   }: ConfigSource = {},
 ): LoadedConfig {
@@ -182,6 +186,7 @@ export function configOf(
   return compiled(options, {
     ...reading,
     errors: [...found, ...alone],
+    ...(openDatabase !== undefined && { openDatabase }),
     ...(environment && { start: { kind: 'http', env: environment } }),
   });
 }
@@ -198,6 +203,7 @@ interface Reading {
   /** Places of the file that could not be read, and are among the errors. */
   readonly known: readonly SchemaFinding[];
   readonly tools: ReadonlySet<string> | null;
+  readonly openDatabase?: string;
   readonly start?: { readonly kind: StartKind; readonly env: Environment };
 }
 
@@ -222,7 +228,7 @@ function once(errors: readonly ConfigIssue[]): ConfigIssue[] {
 /** What a configuration of the right form means, and what cannot be meant by it. */
 function meant(
   given: Section,
-  { base, cwd, env, declared, filters, tools, start }: Reading,
+  { base, cwd, env, declared, filters, tools, openDatabase, start }: Reading,
 ): { readonly loaded: LoadedConfig; readonly errors: ConfigIssue[] } {
   const errors: ConfigIssue[] = [
     ...authRuleErrors(given, DEFAULT_AGENT),
@@ -231,7 +237,10 @@ function meant(
     ...storeAddressErrors(given),
   ];
   const policy = policyOf(given, declared, env, errors);
-  const config = withoutMasterKey(withDefaults(given as Partial<ParleyConfig>, base, cwd, env), errors);
+  const config = withoutMasterKey(
+    withOpenDatabase(withDefaults(given as Partial<ParleyConfig>, base, cwd, env), openDatabase),
+    errors,
+  );
   errors.push(...parseServerErrors(config), ...plainStorageErrors(config, policy));
   const recursionDepth = policy.switches.defaultRecursionDepth;
   const agents = compileAgents(config.agents, { recursionDepth, filters }, errors);
@@ -275,6 +284,12 @@ function withoutMasterKey(config: ParleyConfig, errors: ConfigIssue[]): ParleyCo
   const { serverUrl, masterKey } = config.parse;
   if (serverUrl === null || masterKey !== null) return config;
   return { ...config, agents: inClientMode(config.agents, errors) };
+}
+
+/** Nothing opens the connection of the application a second time: it has no address here. */
+function withOpenDatabase(config: ParleyConfig, name: string | undefined): ParleyConfig {
+  if (name === undefined) return config;
+  return { ...config, database: { ...config.database, uri: OPENED_BY_APPLICATION, name } };
 }
 
 function withDefaults(

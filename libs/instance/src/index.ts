@@ -13,6 +13,14 @@ export { assertNamesOf } from './agent-names.js';
 export { closeWithin } from './closing.js';
 export type { ReadableAgain } from './configuration-changes.js';
 export {
+  type ApplicationConnection,
+  ApplicationConnectionError,
+  type ApplicationMongoClient,
+  type ApplicationMongooseConnection,
+} from '#data-mongo';
+export {
+  type ApplicationDatabase,
+  applicationDatabase,
   EmbeddedDatabase,
   type EmbeddedDatabaseOptions,
   openDatabase,

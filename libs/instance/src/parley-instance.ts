@@ -16,7 +16,7 @@ import {
   followLists,
   type ReadableAgain,
 } from './configuration-changes.js';
-import { openDatabase } from './data/open-database.js';
+import { openDatabase, type OpenDatabase } from './data/open-database.js';
 import { type InstanceOptions, instanceModule } from './instance.module.js';
 import { openObservability, showMetrics } from './observability.js';
 import { RoutesApplication } from './routes/routes-application.js';
@@ -36,6 +36,8 @@ export interface InstanceSetting extends Composed {
   readonly serves?: boolean;
   /** Default: the connection of the configuration, opened here. */
   readonly connection?: MongoConnection | null;
+  /** An open database that closes with the instance. Default: that of the configuration. */
+  readonly database?: OpenDatabase;
   /** Default: memory or Redis, according to the configuration. */
   readonly shared?: SharedState;
   /** Replaces the opened state. Default: no replacement. */
@@ -207,7 +209,8 @@ async function openResources({
       : NOTHING_OBSERVED;
     onObserved?.(observed);
     closing.unshift(['the traces', () => observed.tracing?.close()]);
-    const database = given.connection === undefined ? await openDatabase(config.database) : null;
+    const database =
+      given.connection === undefined ? (given.database ?? (await openDatabase(config.database))) : null;
     if (database)
       closing.unshift([
         'the database',

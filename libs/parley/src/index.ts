@@ -149,6 +149,9 @@ export {
   type AdmissionRequest,
   type AgentChoice,
   type AgentChooser,
+  type ApplicationConnection,
+  type ApplicationMongoClient,
+  type ApplicationMongooseConnection,
   type CodeChoice,
   EmbeddedDatabase,
   type EmbeddedDatabaseOptions,
@@ -178,10 +181,13 @@ export {
 } from '#chat';
 export { openTaskQueue, type TaskJob, TaskQueue } from '#tasks';
 export {
+  type ClassConfig,
+  type ClassDeclaration,
   type ClassSchema,
   type EnvironmentGates,
   type FieldSchema,
   type IndexSchema,
+  type PropertyConfig,
   type SchemaSnapshot,
 } from '#policy';
 export type { AnsweredMessage, MessageOptions } from './module/answer-message.js';
@@ -190,6 +196,7 @@ export { getParleyToken, Parley } from './module/parley.js';
 export { ParleyModule } from './module/parley.module.js';
 export type {
   CodeAgentConfig,
+  CodeDatabaseConfig,
   ParleyEndpoints,
   ParleyModuleExtras,
   ParleyModuleOptions,

@@ -6,7 +6,13 @@ export {
   narrowClassConfig,
   withDeclaredClasses,
 } from './compile/merge-declarations.js';
-export type { ClassConfig, MemberConfig, PolicyConfig, TenantScopeConfig } from './compile/policy-config.js';
+export type {
+  ClassConfig,
+  MemberConfig,
+  PolicyConfig,
+  PropertyConfig,
+  TenantScopeConfig,
+} from './compile/policy-config.js';
 export {
   fieldsNamed,
   isExposedToEveryTenant,

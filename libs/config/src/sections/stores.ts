@@ -61,6 +61,8 @@ export function databaseNameOf(uri: string | null): string {
   }
   return DATABASE_NAME.test(name) && !SERVER_DATABASES.has(name) ? name : DEFAULT_NAME;
 }
+/** `database.uri` where the application hands over a connection of its own. No file can contain it. */
+export const OPENED_BY_APPLICATION = 'connection';
 
 /** The section `parse`: the Parse Server that rows are reached through. */
 export class ParseSection {

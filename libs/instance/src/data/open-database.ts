@@ -10,6 +10,7 @@ import {
   parseSeed,
   type Seed,
   SeedError,
+  useApplicationConnection,
 } from '#data-mongo';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { builtSeed } from '../package-files.js';
@@ -18,7 +19,7 @@ export interface OpenDatabase {
   /** Null: none is configured. */
   readonly connection: MongoConnection | null;
   readonly kind: 'embedded' | 'mongodb' | 'none';
-  /** Where other processes reach it; null: none is configured. */
+  /** Where other processes reach it; null: none is configured, or the application opened it. */
   readonly uri: string | null;
   close(): Promise<void>;
 }
@@ -80,6 +81,26 @@ export async function openDatabase({ uri, name, seed }: DatabaseConfig): Promise
     throw error;
   }
   return { connection, kind: 'embedded', uri: server.uri, close };
+}
+
+/** A database that the application opened, and its name. */
+export interface ApplicationDatabase {
+  readonly name: string;
+  readonly database: OpenDatabase;
+}
+
+/**
+ * Uses the connection that the application opened. Closing the database leaves it open.
+ * @param name Default: the database of the connection
+ * @throws ApplicationConnectionError
+ */
+export async function applicationDatabase(
+  given: unknown,
+  name: string | undefined,
+): Promise<ApplicationDatabase> {
+  const connection = await useApplicationConnection(given, { ...(name !== undefined && { database: name }) });
+  const close = () => connection.close();
+  return { name: connection.name, database: { connection, kind: 'mongodb', uri: null, close } };
 }
 
 /** Options of an embedded database. */

@@ -16,14 +16,24 @@ import {
 } from '@nestjs/core';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import type { Server } from 'node:http';
-import { configOf, ConfigVersions } from '#config';
+import { type ConfigIssue, configOf, ConfigVersions } from '#config';
 import { promptsOf, ToolContext, toolsOf } from '#dispatcher';
-import { ParleyInstance } from '#instance';
+import {
+  ApplicationConnectionError,
+  type ApplicationDatabase,
+  applicationDatabase,
+  ParleyInstance,
+} from '#instance';
 import type { ClassDeclaration } from '#policy';
 import { agentMethodsOf, MethodRegistry } from '#tools';
 import { basesOf, followFurtherServers } from './mountings.js';
 import { listedInstances, unlistedTools } from './features.js';
-import { configurationOf, type ParleyEndpoints, type ParleyModuleOptions } from './parley-options.js';
+import {
+  type CodeConfiguration,
+  configurationOf,
+  type ParleyEndpoints,
+  type ParleyModuleOptions,
+} from './parley-options.js';
 import { Parley } from './parley.js';
 import type { BoundProviders } from './overridable-providers.js';
 import { serveInstance } from './serve-instance.js';
@@ -72,28 +82,56 @@ interface Opening {
  * are registered after all of its modules are loaded.
  * @throws ConfigError listing every error of the options
  */
-export function openParley(
+export async function openParley(
   options: ParleyModuleOptions,
   { name, declared, bound }: Opening,
 ): Promise<ParleyInstance> {
-  const { configuration, filters, issues } = configurationOf(options, { name, admits: bound.admits });
+  const given = configurationOf(options, { name, admits: bound.admits });
   const { environment = process.env, gates } = options;
-  const loaded = configOf(configuration, { declared, filters, environment, found: issues });
-  const { sharedState: shared, taskQueue: queue } = bound;
-  return ParleyInstance.open(
-    {
-      loaded,
+  const found = [...given.issues];
+  const application = await openedByApplication(given.application, found);
+  try {
+    const loaded = configOf(given.configuration, {
+      declared: [...declared, ...given.declared],
+      filters: given.filters,
       environment,
-      holdsTasks: true,
-      overrides: bound.providers(),
-      stateOver: (opened) => bound.stateOver(opened),
-      ...(gates && { gates }),
-      ...(shared && { shared }),
-      ...(queue && { queue }),
-    },
-    // The application's logger is used, and the application handles a failed start.
-    (module) => NestFactory.createApplicationContext(module, { abortOnError: false }),
-  );
+      found,
+      ...(given.application && { openDatabase: application?.name ?? 'unknown' }),
+    });
+    const { sharedState: shared, taskQueue: queue } = bound;
+    return await ParleyInstance.open(
+      {
+        loaded,
+        environment,
+        holdsTasks: true,
+        overrides: bound.providers(),
+        stateOver: (opened) => bound.stateOver(opened),
+        ...(application && { database: application.database }),
+        ...(gates && { gates }),
+        ...(shared && { shared }),
+        ...(queue && { queue }),
+      },
+      // The application's logger is used, and the application handles a failed start.
+      (module) => NestFactory.createApplicationContext(module, { abortOnError: false }),
+    );
+  } catch (error) {
+    await application?.database.close();
+    throw error;
+  }
+}
+
+/** @param found receives why the connection cannot be used */
+async function openedByApplication(
+  given: CodeConfiguration['application'],
+  found: ConfigIssue[],
+): Promise<ApplicationDatabase | null> {
+  try {
+    return given && (await applicationDatabase(given.connection, given.name));
+  } catch (error) {
+    if (!(error instanceof ApplicationConnectionError)) throw error;
+    found.push({ path: 'database.connection', message: error.message });
+    return null;
+  }
 }
 
 export interface HostDependencies {

@@ -8,7 +8,8 @@ import {
   isSection,
   type ParleyConfig,
 } from '#config';
-import type { EnvironmentGates } from '#policy';
+import type { ApplicationConnection } from '#instance';
+import type { ClassDeclaration, EnvironmentGates } from '#policy';
 
 /** The endpoints of an instance beside MCP. A disabled endpoint returns 404. */
 export interface ParleyEndpoints {
@@ -46,7 +47,19 @@ function endpointErrors(given: unknown): ConfigIssue[] {
   });
 }
 
-type Sections = Omit<ParleyConfig, 'agents' | 'console' | 'reload' | 'logging' | 'liveQuery' | 'llm'>;
+type Sections = Omit<
+  ParleyConfig,
+  'agents' | 'console' | 'database' | 'reload' | 'logging' | 'liveQuery' | 'llm'
+>;
+
+/** The section `database`, or an open connection of the application in place of `uri`. */
+export type CodeDatabaseConfig = Partial<ParleyConfig['database']> & {
+  /**
+   * The `MongoClient` or Mongoose connection of the application (mongodb 7, Mongoose 9). Parley never closes it and changes
+   * none of its options. The default of `name` is its database.
+   */
+  readonly connection?: ApplicationConnection;
+};
 
 /**
  * A named agent from code: a row filter may be a function of the agent
@@ -63,6 +76,13 @@ export type ParleyModuleOptions = {
     ? Sections[Section]
     : Partial<NonNullable<Sections[Section]>>;
 } & {
+  /** Default: the embedded database, or none beside a Parse Server. */
+  readonly database?: CodeDatabaseConfig;
+  /**
+   * Class declarations of code, such as those of `classesOf` of `@parley/server/mongoose`. `policy.classes` narrows them, and
+   * never removes one of their rules. Default none.
+   */
+  readonly classes?: readonly ClassDeclaration[];
   /** By name. Default: one named `default`, which reads everything that the policy permits. */
   readonly agents?: Readonly<Record<string, CodeAgentConfig>>;
   /** Replaces the gates of the environment. Default: those of the environment. */
@@ -88,15 +108,18 @@ export interface ParleyModuleExtras {
 }
 
 /** The options in two parts: those that a file can contain, and the row filters that only code can give. */
-interface CodeConfiguration {
+export interface CodeConfiguration {
   readonly configuration: Record<string, unknown>;
   readonly filters: DeclaredFilters;
+  /** The connection of the application, whatever was given as one; null: there is none. */
+  readonly application: { readonly connection: unknown; readonly name: string | undefined } | null;
+  readonly declared: readonly ClassDeclaration[];
   /** Errors of service-only options and others that no check of a file finds. */
   readonly issues: readonly ConfigIssue[];
 }
 
 /** Options that no file has. */
-const OF_CODE = ['gates', 'endpoints', 'environment'];
+const OF_CODE = ['gates', 'endpoints', 'environment', 'classes'];
 
 /** Options of the service that an embedded instance does not have. */
 const OF_THE_SERVICE = ['console', 'reload', 'logging', 'plugins', 'llm'];
@@ -118,6 +141,8 @@ export function configurationOf(
     return {
       configuration: { auth: [] },
       filters: {},
+      application: null,
+      declared: [],
       issues: [
         Object.hasOwn(prototype as object, 'constructor')
           ? { path: '', message: 'must be a plain object: write { ...options } of another one' }
@@ -142,17 +167,62 @@ export function configurationOf(
       ? options.redis
       : { ...options.redis, prefix: options.redis?.prefix ?? `parley-${name}` };
   const { agents, filters } = withoutFunctions(options.agents);
+  const { database, application, misplaced } = withoutConnection(options.database);
+  errors.push(...misplaced, ...declarationErrors(options.classes));
   return {
     configuration: {
       ...Object.fromEntries(sections),
+      ...(database !== undefined && { database }),
       ...(redis !== undefined && { redis }),
       ...(agents !== undefined && { agents }),
       // In a file, no rules admit local callers; in code, missing rules admit no caller.
       auth: options.auth ?? [],
     },
     filters,
+    application,
+    declared: declarationErrors(options.classes).length > 0 ? [] : (options.classes ?? []),
     issues: errors,
   };
+}
+
+/** Separates the connection of the application, which no file has. */
+function withoutConnection(given: unknown): {
+  readonly database: unknown;
+  readonly application: CodeConfiguration['application'];
+  readonly misplaced: readonly ConfigIssue[];
+} {
+  // A connection that is undefined is a mistake: in its place, the embedded database would be empty.
+  if (!isObject(given) || !Object.hasOwn(given, 'connection'))
+    return { database: given, application: null, misplaced: [] };
+  const { connection, uri, seed, ...database } = given as Record<string, unknown>;
+  const { name } = database;
+  const misplaced = Object.entries({ uri, seed })
+    .filter(([, value]) => value !== undefined && value !== null)
+    .map(([option]) => ({
+      path: `database.${option}`,
+      message: 'is given beside database.connection: one of them must go',
+    }));
+  return {
+    database,
+    application: { connection, name: typeof name === 'string' ? name : undefined },
+    misplaced,
+  };
+}
+
+/** Untyped code may pass any value. */
+function declarationErrors(given: unknown): ConfigIssue[] {
+  const isDeclaration = (one: unknown) =>
+    isObject(one) &&
+    typeof (one as Partial<ClassDeclaration>).className === 'string' &&
+    isObject((one as Partial<ClassDeclaration>).config);
+  if (given === undefined || (Array.isArray(given) && given.every(isDeclaration))) return [];
+  return [
+    {
+      path: 'classes',
+      message:
+        'expected a list of class declarations, such as classesOf(connection.models); rules are policy.classes',
+    },
+  ];
 }
 
 /**
