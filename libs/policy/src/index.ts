@@ -20,11 +20,21 @@ export {
   unknownAgentNames,
   type UnknownName,
 } from './lint/lint-policy.js';
-export { describeMasks, disclosedMasks } from './masking/column-masks.js';
-export type { MaskConfig, MasksConfig } from './masking/column-masks.js';
-export { MASKED, maskRow, type NamePseudonym } from './masking/mask-row.js';
-export { holdsWithheld, redact, withholdUnreadable } from './masking/redact.js';
-export { withoutWithheldObjects } from './masking/withheld-objects.js';
+export {
+  describeMasks,
+  disclosedMasks,
+  type MaskConfig,
+  MASKED,
+  maskRow,
+  type MasksConfig,
+  type NamePseudonym,
+} from './masking/column-masks.js';
+export {
+  holdsWithheld,
+  redact,
+  withholdUnreadable,
+  withoutWithheldObjects,
+} from './masking/withheld-objects.js';
 export * from './model/class-access.js';
 export * from './model/class-schema.js';
 export * from './model/field-names.js';
@@ -55,15 +65,17 @@ export {
   schemaChangeGate,
   toolGate,
 } from './rights/tool-gates.js';
-export { AgentScope, AgentScopes, type ReportBindingIssues } from './scope/agent-scope.js';
 export {
+  AgentScope,
+  AgentScopes,
   isOwnRow,
   isTenantRefusal,
+  type ReportBindingIssues,
   type TenantBinding,
   tenantBinding,
   tenantConflict,
   tenantWhere,
-} from './scope/tenant.js';
+} from './scope/agent-scope.js';
 export {
   allTextFields,
   countedTextFields,

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { canonicalClassName, compileBudget, Refused } from '#core';
-import { compileMasks } from '../masking/column-masks.js';
-import { Pseudonyms } from '../masking/mask-row.js';
+import { compileMasks, Pseudonyms } from '../masking/column-masks.js';
 import type { StorageForm } from '../model/class-schema.js';
 import { ALWAYS_KEEP, FieldNames, isInternalField } from '../model/field-names.js';
 import {

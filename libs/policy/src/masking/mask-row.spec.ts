@@ -1,8 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition, type Tier } from '#core';
-import { compileMasks, type MasksConfig, maskedColumns } from './column-masks.js';
-import { MASKED, maskRow, Pseudonyms } from './mask-row.js';
+import {
+  compileMasks,
+  MASKED,
+  maskedColumns,
+  maskRow,
+  type MasksConfig,
+  Pseudonyms,
+} from './column-masks.js';
 
 const KNOWN = new Set(['objectId', 'name', 'pin', 'address', 'card']);
 

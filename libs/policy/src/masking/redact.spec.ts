@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { redact, withholdUnreadable } from './redact.js';
+import { redact, withholdUnreadable } from './withheld-objects.js';
 
 const withheld = (name: string) => name === 'Secret' || name === '_Session';
 const hide = (value: unknown) => redact(value, withheld);

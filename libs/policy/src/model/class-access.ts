@@ -4,8 +4,7 @@ import { type ColumnMasks, isSecretColumn } from '../masking/column-masks.js';
 import type { ProtectedColumns } from '../rights/class-permissions.js';
 import type { WithheldNames } from '../masking/withheld-objects.js';
 import { type FieldNames, hasInternalSegment, isMagicName, logicalColumn, rootOf } from './field-names.js';
-import { blocked } from './security-reason.js';
-import { isPlainObject } from './where.js';
+import { blocked, isPlainObject } from './where.js';
 
 /** What one agent may see of one class: the result of the class gate when it does not refuse. */
 export interface ClassAccess {

@@ -1,6 +1,5 @@
 import type { Agent, AgentDefinition, DataBudget, FilterSubject, Tier } from '#core';
-import type { TierMasks } from '../masking/column-masks.js';
-import type { Pseudonyms } from '../masking/mask-row.js';
+import type { Pseudonyms, TierMasks } from '../masking/column-masks.js';
 import type { FieldType } from './class-schema.js';
 import type { FieldNames } from './field-names.js';
 

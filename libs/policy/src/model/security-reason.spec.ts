@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { refusalOf } from '../music.fixture.js';
-import { blocked, SECURITY_REASONS } from './security-reason.js';
+import { blocked, SECURITY_REASONS } from './where.js';
 
 describe('security reasons', () => {
   it('are the ones the documentation lists, no more and no fewer', () => {

@@ -5,7 +5,7 @@ import { isPlainObject } from '../model/where.js';
 import { music, refusalOf, shopReach } from '../music.fixture.js';
 import { governPipeline } from './govern-pipeline.js';
 import { HIDDEN, newNames, pipelines } from './pipelines.fixture.js';
-import { newRootOf } from './project.js';
+import { newRootOf } from './walk-pipeline.js';
 
 /**
  * Behind a root that is a value of a shown column, names are members of that value and no columns. Only pipelines over another

@@ -1,6 +1,5 @@
 import { canonicalClassName, refusals, Refused } from '#core';
-import { blocked, type SecurityReason } from '../model/security-reason.js';
-import { isPlainObject, type PlainObject } from '../model/where.js';
+import { blocked, isPlainObject, type PlainObject, type SecurityReason } from '../model/where.js';
 
 /** The stages that a caller may use. */
 export const STAGE_NAMES = [

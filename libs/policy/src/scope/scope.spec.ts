@@ -7,7 +7,7 @@ import type { ClassSchema, FieldSchema } from '../model/class-schema.js';
 import { FieldNames, suggestNames } from '../model/field-names.js';
 import type { PolicyIssue } from '../model/policy.js';
 import { joinProjection } from '../where/requested-fields.js';
-import { isOwnRow, tenantBinding, tenantConflict } from './tenant.js';
+import { isOwnRow, tenantBinding, tenantConflict } from './agent-scope.js';
 
 const agentOf = (tenantId: unknown, permissions: 'readonly' | 'admin' = 'readonly') =>
   new Agent({

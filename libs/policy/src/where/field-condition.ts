@@ -1,17 +1,17 @@
 import { canonicalClassName, isClassName, type Refusal, refusals, Refused } from '#core';
 import type { ClassAccess } from '../model/class-access.js';
 import type { FieldType } from '../model/class-schema.js';
-import { blocked } from '../model/security-reason.js';
 import {
+  blocked,
   isPlainObject,
   isPointer,
   isScalar,
   isTyped,
   isWithin,
+  parseIsoDate,
   parsePrefixedPointer,
   type PlainObject,
   pointer,
-  parseIsoDate,
   reduceTyped,
   typedDate,
   type TypedValue,

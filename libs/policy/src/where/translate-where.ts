@@ -9,9 +9,9 @@ import {
   isRefusal,
   resolveFieldPath,
 } from '../model/class-access.js';
-import { blocked } from '../model/security-reason.js';
 import {
   allOf,
+  blocked,
   isPlainObject,
   isPointer,
   isScalar,

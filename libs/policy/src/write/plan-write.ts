@@ -3,10 +3,9 @@ import { type ClassAccess, columnRefusal, isMasked } from '../model/class-access
 import type { ClassPolicy } from '../model/policy.js';
 import type { FieldSchema, IndexSchema } from '../model/class-schema.js';
 import { rootOf, toLowerCamel } from '../model/field-names.js';
-import { isPlainObject, type PlainObject } from '../model/where.js';
+import { blocked, isPlainObject, type PlainObject } from '../model/where.js';
 import { withheldClassIn } from '../masking/withheld-objects.js';
-import { blocked } from '../model/security-reason.js';
-import type { TenantBinding } from '../scope/tenant.js';
+import type { TenantBinding } from '../scope/agent-scope.js';
 import { assertFits, type FieldRules } from './field-types.js';
 import { isNeverGiven, isOperation, type CheckClass, refuseFields, writtenValue } from './written-value.js';
 

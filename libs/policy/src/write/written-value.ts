@@ -1,7 +1,7 @@
 import { isObjectId, refusals, Refused } from '#core';
 import { isInternalField, isMagicName, toLowerCamel } from '../model/field-names.js';
-import { blocked } from '../model/security-reason.js';
 import {
+  blocked,
   isPlainObject,
   isTyped,
   type PlainObject,
