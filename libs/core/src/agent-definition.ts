@@ -16,7 +16,7 @@ import {
   type RateLimit,
   type RateLimiter,
   type RateLimiters,
-} from './rate-limiter.js';
+} from './limits.js';
 
 /** Levels of sub-agents when neither the agent nor the policy sets a limit. */
 const DEFAULT_RECURSION_DEPTH = 4;

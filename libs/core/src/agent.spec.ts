@@ -4,7 +4,7 @@ import { Agent, tierCovers, TIERS } from './agent.js';
 import { type AgentDefinitionOptions, compileAgentDefinition } from './agent-definition.js';
 import { sanitizeCorrelationId } from './request-context.js';
 import { parseNameFilter, canonicalClassName, isClassName, isObjectId } from './filters.js';
-import { ProcessRateLimiter } from './rate-limiter.js';
+import { ProcessRateLimiter } from './limits.js';
 import { fieldDenied } from './refusals/index.js';
 
 describe('tiers', () => {

@@ -1,4 +1,4 @@
-import { MIN_RETRY_AFTER } from './rate-limiter.js';
+import { MIN_RETRY_AFTER } from './limits.js';
 
 /** The data and database time that a call used. */
 export interface DataUse {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FairQueue, NoCapacityError } from './fair-queue.js';
+import { FairQueue, NoCapacityError } from './limits.js';
 
 const turnsOf = (more: object = {}) =>
   new FairQueue({ atOnce: 2, waitingPerKey: 3, timeout: 60_000, ...more });

@@ -5,7 +5,7 @@ import {
   compileAgentDefinition,
 } from './agent-definition.js';
 import { type NameFilter, narrowMethods } from './filters.js';
-import { NarrowedRateLimiter, type RateLimiter } from './rate-limiter.js';
+import { NarrowedRateLimiter, type RateLimiter } from './limits.js';
 
 /**
  * How a sub-agent differs from its parent. Tools, methods, classes and filters narrow those of the parent; options that are
