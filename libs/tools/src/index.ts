@@ -8,7 +8,7 @@ export { declaredNames, type SchemaReader } from './json-schema.js';
 export * from './methods/parse-class.decorators.js';
 export * from './methods/method-declaration.js';
 export * from './methods/method-registry.js';
-export * from './registry/registry-changes.js';
+export * from './registry/tool-registry.js';
 export { isBuiltInName, ToolRegistry } from './registry/tool-registry.js';
 export * from './shaping/fit-to-size.js';
 export * from './shaping/presented-rows.js';

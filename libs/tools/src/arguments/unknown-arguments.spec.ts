@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Refused } from '#core';
 import { BUILT_IN_TOOLS } from '../built-in-tools.js';
 import { toolDeclarations } from '../declaration/tool.decorator.js';
-import { unknownArguments } from './unknown-arguments.js';
+import { unknownArguments } from './argument-class.js';
 
 const TOOLS = BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype));
 

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { map } from 'rxjs';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { RegistryChanges } from './registry-changes.js';
+import { RegistryChanges } from './tool-registry.js';
 
 const failing = () => {
   throw new Error('no');

@@ -1,16 +1,17 @@
 import type { Refusal } from '#core';
 import type { RowsText } from '#data';
 import type { ToolOutcome } from '../tool.js';
-import { oversizeRefusal, type OversizeOptions } from './oversize-refusal.js';
 import {
   byteLength,
   heaviestField,
   MAX_RESULT_BYTES,
+  type OversizeOptions,
+  oversizeRefusal,
   printedAtMost,
   sampleOf,
   weighFields,
   withoutField,
-} from './result-size.js';
+} from './oversize-refusal.js';
 
 export interface FittedResult {
   readonly data: unknown;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { fitToSize } from './fit-to-size.js';
-import { printedAtMost } from './result-size.js';
+import { printedAtMost } from './oversize-refusal.js';
 
 describe('the size of a result before it is printed', () => {
   it('is never less than what is printed', () => {
