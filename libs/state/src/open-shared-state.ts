@@ -1,10 +1,13 @@
 import { ProcessRateLimiters } from '#core';
 import { ProcessApprovalStore } from './memory/approvals.js';
-import { ProcessBudgetStore } from './memory/budgets.js';
 import { ProcessSessionStore, ProcessStreamLog, ProcessSubscriptionStore } from './memory/sessions.js';
-import { ProcessOneTimeStore, ProcessVersionedStore } from './memory/stores.js';
-import { ENDED_SESSION_SHARE } from './ports/bounds.js';
-import { ProcessMessageBus } from './memory/message-bus.js';
+import {
+  ProcessBudgetStore,
+  ProcessMessageBus,
+  ProcessOneTimeStore,
+  ProcessVersionedStore,
+} from './memory/stores.js';
+import { ENDED_SESSION_SHARE } from './ports/stores.js';
 import { ProcessSecrets, type SharedState, type SharedStateLog } from './ports/shared-state.js';
 
 /** What an operator should check about the configured Redis. */
@@ -26,7 +29,7 @@ export interface RedisFacts {
  * repeat
  */
 export async function inspectRedis(url: string): Promise<RedisFacts> {
-  const { readRedisFacts } = await import('./redis/redis-facts.js');
+  const { readRedisFacts } = await import('./redis/open-redis-state.js');
   return readRedisFacts(url);
 }
 

@@ -1,9 +1,7 @@
 import { type DynamicModule, Module } from '@nestjs/common';
-import { MessageBus } from './ports/message-bus.js';
-import { OneTimeStore } from './ports/stores.js';
-import { SessionStore } from './ports/sessions.js';
+import { MessageBus, OneTimeStore } from './ports/stores.js';
+import { SessionStore, StreamLog } from './ports/sessions.js';
 import { SharedState } from './ports/shared-state.js';
-import { StreamLog } from './ports/streams.js';
 
 /** State that replicas share, one provider for each port. `openSharedState` has chosen between memory and Redis. */
 @Module({})

@@ -1,6 +1,6 @@
 import type { Subscription } from 'rxjs';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { BusMessage, MessageBus } from '../ports/message-bus.js';
+import type { BusMessage, MessageBus } from '../ports/stores.js';
 
 /** Two replicas that share one bus; over one process they are the same object. */
 export type MakeReplicas = () => Promise<readonly [MessageBus, MessageBus]>;

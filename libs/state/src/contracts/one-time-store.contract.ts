@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SharedStateUnavailable } from '../ports/bounds.js';
-import type { OneTimeStore } from '../ports/stores.js';
+import { type OneTimeStore, SharedStateUnavailable } from '../ports/stores.js';
 import type { MakePort } from './port-under-test.js';
 
 /** Limits of each owner. */

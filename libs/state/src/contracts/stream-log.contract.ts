@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { StreamLog } from '../ports/streams.js';
+import type { StreamLog } from '../ports/sessions.js';
 import type { MakePort } from './port-under-test.js';
 
 /** Small limits, so that a test reaches them. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SUBSCRIPTION_TTL, type SubscriptionStore } from '../ports/streams.js';
+import { SUBSCRIPTION_TTL, type SubscriptionStore } from '../ports/sessions.js';
 import type { MakePort } from './port-under-test.js';
 
 const LIMITS = { maxPerSession: 3, maxSessions: 2 };

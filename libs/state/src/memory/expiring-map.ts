@@ -1,4 +1,4 @@
-import type { Share } from '../ports/bounds.js';
+import type { Share } from '../ports/stores.js';
 
 /** Milliseconds; only differences count. */
 export type Clock = () => number;

@@ -1,16 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import { SESSION_SHARE, STREAM_SHARE } from '../ports/bounds.js';
-import { type Session, SESSION_TTL, type SessionDraft, SessionStore } from '../ports/sessions.js';
+import { SESSION_SHARE, STREAM_SHARE } from '../ports/stores.js';
 import {
-  type SubscriptionOutcome,
-  type SubscriptionStoreLimits,
   type LoggedFrame,
+  type Session,
+  SESSION_TTL,
+  type SessionDraft,
+  SessionStore,
   STREAM_LOG_LIMITS,
   StreamLog,
   type StreamLogLimits,
   SUBSCRIPTION_TTL,
+  type SubscriptionOutcome,
   SubscriptionStore,
-} from '../ports/streams.js';
+  type SubscriptionStoreLimits,
+} from '../ports/sessions.js';
 import { type Clock, ExpiringMap, MAX_STORED_BYTES, processClock } from './expiring-map.js';
 
 /**

@@ -10,12 +10,15 @@ import { streamLogContract, TIGHT_LOG, TIGHT_STREAMS } from '../contracts/stream
 import { subscriptionStoreContract } from '../contracts/subscription-store.contract.js';
 import { TIGHT_RECORDS, versionedStoreContract } from '../contracts/versioned-store.contract.js';
 import { ApprovalStoreFull } from '../ports/approvals.js';
-import { SharedStateUnavailable } from '../ports/bounds.js';
-import { ProcessMessageBus } from './message-bus.js';
+import { SharedStateUnavailable } from '../ports/stores.js';
+import {
+  ProcessBudgetStore,
+  ProcessMessageBus,
+  ProcessOneTimeStore,
+  ProcessVersionedStore,
+} from './stores.js';
 import { ProcessApprovalStore } from './approvals.js';
-import { ProcessBudgetStore } from './budgets.js';
 import { ProcessStreamLog, ProcessSubscriptionStore } from './sessions.js';
-import { ProcessOneTimeStore, ProcessVersionedStore } from './stores.js';
 
 messageBusContract('ProcessMessageBus', () => {
   const bus = new ProcessMessageBus();

@@ -1,9 +1,24 @@
-import { CLAIM_SHARE, RECORD_SHARE, SharedStateUnavailable, VALUE_SHARE } from '../ports/bounds.js';
-import type { BusMessage } from '../ports/message-bus.js';
+import { finalize, Observable, Subject } from 'rxjs';
 import {
+  BUDGET_STEPS,
+  BudgetStore,
+  type BudgetVerdict,
+  type DataBudget,
+  type DataUse,
+  exhausted,
+  QUANTITIES,
+  type Quantity,
+} from '#core';
+import {
+  type BusMessage,
+  CLAIM_SHARE,
   type ListedRecord,
   MAX_LISTED_RECORDS,
+  MessageBus,
   OneTimeStore,
+  RECORD_SHARE,
+  SharedStateUnavailable,
+  VALUE_SHARE,
   type VersionedRecord,
   VersionedStore,
 } from '../ports/stores.js';
@@ -116,4 +131,135 @@ export class ProcessVersionedStore extends VersionedStore {
 
 function recordOf({ text, revision }: Held): VersionedRecord {
   return { value: JSON.parse(text) as BusMessage, revision };
+}
+
+type Use = Record<Quantity, number>;
+
+const nothing = (): Use => ({ calls: 0, rows: 0, bytes: 0, databaseTime: 0 });
+
+/** What accounts used, in this process's memory: the counts are for this process only. */
+export class ProcessBudgetStore extends BudgetStore {
+  /** Per account, what it used in each step, oldest first. */
+  private readonly accounts: ExpiringMap<Map<number, Use>>;
+
+  /** @param maxAccounts accounts stored at once; the longest unused is removed first. Default 100,000 */
+  constructor(
+    maxAccounts = 100_000,
+    private readonly now: Clock = processClock,
+  ) {
+    super();
+    this.accounts = new ExpiringMap(maxAccounts, now);
+  }
+
+  admit(account: string, budget: DataBudget, counts = true): Promise<BudgetVerdict | null> {
+    const steps = this.stepsOf(account, budget);
+    const looked = counts ? QUANTITIES : QUANTITIES.filter((quantity) => quantity !== 'calls');
+    const waits = looked.flatMap((quantity) => this.waitFor(quantity, steps, budget));
+    const longest = waits.toSorted((a, b) => b.wait - a.wait)[0];
+    if (longest) return Promise.resolve(exhausted(budget, longest.quantity, longest.wait / 1000));
+    if (counts) this.add(account, budget, { calls: 1 });
+    return Promise.resolve(null);
+  }
+
+  charge(account: string, budget: DataBudget, use: Partial<DataUse>): Promise<void> {
+    this.add(account, budget, use);
+    return Promise.resolve();
+  }
+
+  used(account: string, budget: DataBudget): Promise<DataUse> {
+    const sum = nothing();
+    for (const use of this.stepsOf(account, budget).values())
+      for (const quantity of QUANTITIES) sum[quantity] += use[quantity];
+    return Promise.resolve(sum);
+  }
+
+  /** Empty unless the quantity is exhausted; else the milliseconds until enough of it has left the window. */
+  private waitFor(quantity: Quantity, steps: ReadonlyMap<number, Use>, budget: DataBudget) {
+    const limit = budget.limits[quantity];
+    let counted = [...steps.values()].reduce((sum, use) => sum + use[quantity], 0);
+    if (limit === undefined || counted < limit) return [];
+    for (const [step, use] of steps) {
+      counted -= use[quantity];
+      const wait = (step + 1) * stepLength(budget) + budget.window * 1000 - this.now();
+      if (counted < limit) return [{ quantity, wait }];
+    }
+    return [];
+  }
+
+  private add(account: string, budget: DataBudget, use: Partial<DataUse>): void {
+    const steps = this.stepsOf(account, budget);
+    const step = Math.floor(this.now() / stepLength(budget));
+    const counted = steps.get(step) ?? nothing();
+    for (const quantity of QUANTITIES) counted[quantity] += Math.ceil(use[quantity] ?? 0);
+    steps.set(step, counted);
+    this.accounts.set(keyOf(account, budget), steps, budget.window * 1000 + stepLength(budget));
+  }
+
+  /** What counts in the current window. */
+  private stepsOf(account: string, budget: DataBudget): Map<number, Use> {
+    const steps = this.accounts.get(keyOf(account, budget)) ?? new Map<number, Use>();
+    const oldest = Math.floor(this.now() / stepLength(budget)) - BUDGET_STEPS;
+    for (const step of steps.keys()) if (step < oldest) steps.delete(step);
+    return steps;
+  }
+}
+
+/** Milliseconds. */
+const stepLength = ({ window }: DataBudget) => (window * 1000) / BUDGET_STEPS;
+
+/** Each account has its own window: after a change of its length, counting starts again. */
+const keyOf = (account: string, { window }: DataBudget) => JSON.stringify([account, window]);
+
+/** The listeners of each topic in this process. A topic exists as long as it has a listener. */
+export class TopicListeners {
+  private readonly topics = new Map<string, Subject<BusMessage>>();
+
+  messages(topic: string): Observable<BusMessage> {
+    return new Observable((listener) => {
+      const subject = this.topics.get(topic) ?? new Subject<BusMessage>();
+      this.topics.set(topic, subject);
+      return subject
+        .pipe(
+          finalize(() => {
+            if (!subject.observed && this.topics.get(topic) === subject) this.topics.delete(topic);
+          }),
+        )
+        .subscribe(listener);
+    });
+  }
+
+  has(topic: string): boolean {
+    return this.topics.has(topic);
+  }
+
+  publish(topic: string, message: BusMessage): void {
+    this.topics.get(topic)?.next(message);
+  }
+
+  /** Completes every subscription. */
+  close(): void {
+    const subjects = Array.from(this.topics.values());
+    this.topics.clear();
+    for (const subject of subjects) subject.complete();
+  }
+}
+
+/**
+ * A bus within this process: it reaches one process only. Listeners receive a message after `publish` has returned, as over a
+ * network.
+ */
+export class ProcessMessageBus extends MessageBus {
+  private readonly listeners = new TopicListeners();
+
+  publish(topic: string, message: BusMessage): Promise<void> {
+    const text = JSON.stringify(message);
+    setImmediate(() => {
+      if (this.listeners.has(topic)) this.listeners.publish(topic, JSON.parse(text) as BusMessage);
+    });
+    return Promise.resolve();
+  }
+
+  messages(topic: string): Observable<BusMessage> {
+    return this.listeners.messages(topic);
+  }
 }

@@ -1,10 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { BudgetStore, RateLimiters } from '#core';
 import type { ApprovalStore } from './approvals.js';
-import type { MessageBus } from './message-bus.js';
-import type { SessionStore } from './sessions.js';
-import type { OneTimeStore, VersionedStore } from './stores.js';
-import type { StreamLog, SubscriptionStore } from './streams.js';
+import type { MessageBus, OneTimeStore, VersionedStore } from './stores.js';
+import type { SessionStore, StreamLog, SubscriptionStore } from './sessions.js';
 
 /** Called when the shared state becomes unavailable or available again. Never receives a URL or a password. */
 export interface SharedStateLog {

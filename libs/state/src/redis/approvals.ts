@@ -8,7 +8,7 @@ import {
   MAX_LISTED,
   MAX_PENDING,
 } from '../ports/approvals.js';
-import { DECIDED_SHARE, steadyClock } from '../ports/bounds.js';
+import { DECIDED_SHARE, steadyClock } from '../ports/stores.js';
 import { parseStoredObject, type RedisConnection, RedisScript } from './redis-connection.js';
 import { RedisShares } from './shares.js';
 

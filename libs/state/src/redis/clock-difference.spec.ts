@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { draftOf } from '../contracts/approval-store.contract.js';
 import { type RedisServer, startRedis } from '../contracts/redis-server.js';
-import { steadyClock } from '../ports/bounds.js';
+import { steadyClock } from '../ports/stores.js';
 import { RedisApprovalStore } from './approvals.js';
 import { RedisConnection } from './redis-connection.js';
 

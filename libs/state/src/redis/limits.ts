@@ -12,7 +12,7 @@ import {
   type RateVerdict,
   SlidingRateLimiter,
 } from '#core';
-import { SharedStateUnavailable } from '../ports/bounds.js';
+import { SharedStateUnavailable } from '../ports/stores.js';
 import { type RedisConnection, RedisScript } from './redis-connection.js';
 
 /**

@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import { Redis, type RedisOptions } from 'ioredis';
-import { SharedStateUnavailable } from '../ports/bounds.js';
-import type { BusMessage } from '../ports/message-bus.js';
+import { type BusMessage, SharedStateUnavailable } from '../ports/stores.js';
 import type { SharedStateLog } from '../ports/shared-state.js';
 
 /** A Lua script: several commands that run atomically, in one round trip. */

@@ -3,8 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { draftOf } from '../contracts/approval-store.contract.js';
 import { type RedisServer, startRedis } from '../contracts/redis-server.js';
 import { openSharedState } from '../open-shared-state.js';
-import { SharedStateUnavailable } from '../ports/bounds.js';
-import type { BusMessage } from '../ports/message-bus.js';
+import { type BusMessage, SharedStateUnavailable } from '../ports/stores.js';
 import type { SharedState } from '../ports/shared-state.js';
 
 const WAIT = { timeout: 20_000, interval: 50 };

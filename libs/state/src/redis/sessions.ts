@@ -1,7 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { SESSION_SHARE, STREAM_SHARE } from '../ports/bounds.js';
-import { type Session, SESSION_TTL, type SessionDraft, SessionStore } from '../ports/sessions.js';
-import { type LoggedFrame, STREAM_LOG_LIMITS, StreamLog, type StreamLogLimits } from '../ports/streams.js';
+import { SESSION_SHARE, STREAM_SHARE } from '../ports/stores.js';
+import {
+  type LoggedFrame,
+  type Session,
+  SESSION_TTL,
+  type SessionDraft,
+  SessionStore,
+  STREAM_LOG_LIMITS,
+  StreamLog,
+  type StreamLogLimits,
+} from '../ports/sessions.js';
 import { parseStoredObject, type RedisConnection, RedisScript } from './redis-connection.js';
 import { RedisShares } from './shares.js';
 

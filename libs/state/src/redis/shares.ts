@@ -1,4 +1,4 @@
-import type { Share } from '../ports/bounds.js';
+import type { Share } from '../ports/stores.js';
 import { type RedisConnection, RedisScript } from './redis-connection.js';
 
 /**

@@ -1,9 +1,12 @@
-import { CLAIM_SHARE, RECORD_SHARE, SharedStateUnavailable, VALUE_SHARE } from '../ports/bounds.js';
-import type { BusMessage } from '../ports/message-bus.js';
 import {
+  type BusMessage,
+  CLAIM_SHARE,
   type ListedRecord,
   MAX_LISTED_RECORDS,
   OneTimeStore,
+  RECORD_SHARE,
+  SharedStateUnavailable,
+  VALUE_SHARE,
   type VersionedRecord,
   VersionedStore,
 } from '../ports/stores.js';

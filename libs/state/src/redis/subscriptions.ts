@@ -4,7 +4,7 @@ import {
   type SubscriptionStoreLimits,
   SUBSCRIPTION_TTL,
   SubscriptionStore,
-} from '../ports/streams.js';
+} from '../ports/sessions.js';
 import { type RedisConnection, RedisScript } from './redis-connection.js';
 
 const NOW = `local t = redis.call('TIME')
