@@ -25,6 +25,8 @@ interface Stored {
 export const HIDDEN = 'Vault';
 export const KNOWN = 'Person';
 export const CALLER = 'uCaller';
+/** A role that the caller does not have. */
+export const ROLE = 'readers';
 
 const of = (kind: string, ...values: readonly unknown[]): Arbitrary<Stored> =>
   fc.constantFrom(...values.map((value) => ({ kind, value })));
@@ -164,6 +166,7 @@ const INSIDE = of(
   'row inside',
   { objectId: 'i', _rperm: ['nobody'], secret: 1 },
   { objectId: 'i', _rperm: ['*'], open: 1 },
+  { objectId: 'i', _rperm: [`role:${ROLE}`], readers: 1 },
   { objectId: 'i', _rperm: 'malformed', a: 1 },
   { deep: { _rperm: [CALLER], a: 1 } },
   { ACL: { '*': { read: true } }, _hashed_password: 'h', _session_token: 's', kept: 1 },
@@ -315,6 +318,7 @@ const RIGHTS = fc.constantFrom<Document>(
   {},
   { _rperm: ['*'], _wperm: [], _acl: { '*': { r: true } } },
   { _rperm: [CALLER], _wperm: [CALLER] },
+  { _rperm: [`role:${ROLE}`], _wperm: [] },
   { _rperm: [], _wperm: [] },
   { _acl: { [CALLER]: { r: true, w: true } } },
 );
@@ -366,11 +370,27 @@ const document = (specs: readonly ColumnSpec[]) =>
 
 const OPEN = { find: { '*': true }, get: { '*': true }, count: { '*': true } };
 
-const permissions = (specs: readonly ColumnSpec[]) =>
-  maybe(2, fc.subarray(specs.flatMap(({ field }) => field ?? []))).map((hidden) => ({
-    ...OPEN,
-    ...(hidden && { protectedFields: { '*': hidden } }),
-  }));
+/** Lists of columns that class-level permissions hide: from everybody, from users, from one, and where a row does not name it. */
+const permissions = (specs: readonly ColumnSpec[]) => {
+  const hidden = fc.subarray(specs.flatMap(({ field }) => field ?? []));
+  return maybe(
+    4,
+    fc.tuple(hidden, maybe(2, hidden), maybe(5, hidden), maybe(5, hidden), maybe(1, hidden)),
+  ).map((lists) => {
+    if (!lists) return OPEN;
+    const [everybody, users, caller, role, named] = lists;
+    return {
+      ...OPEN,
+      protectedFields: {
+        '*': everybody,
+        ...(users && { authenticated: users }),
+        ...(caller && { [CALLER]: caller }),
+        ...(role && { [`role:${ROLE}`]: role }),
+        ...(named && { 'userField:author': named }),
+      },
+    };
+  });
+};
 
 const policy = (specs: readonly ColumnSpec[]): Arbitrary<ClassConfig> => {
   const names = specs.flatMap(({ field }) => field ?? []);

@@ -24,6 +24,7 @@ import {
   KNOWN,
   oddClasses,
   queries,
+  ROLE,
   storedClasses,
 } from '../../properties/stored-rows.js';
 
@@ -33,9 +34,15 @@ const CALLS = CLASSES * 25;
 
 const UNREADABLE = 'Parse error: the database could not complete the operation';
 const VERSIONS = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28'] as const;
-const IDENTITIES: Readonly<Record<string, Identity>> = {
-  master: MASTER,
-  user: { kind: 'aclUser', userId: CALLER },
+const SESSION = 'r:session-of-the-caller';
+const SESSION_OF_READER = 'r:session-of-a-reader';
+/** Callers, and the agent definition of each: two callers share one, and class-level permissions tell them apart. */
+const CALLERS: Readonly<Record<string, { readonly shape: string; readonly identity: Identity }>> = {
+  master: { shape: 'master', identity: MASTER },
+  user: { shape: 'user', identity: { kind: 'aclUser', userId: CALLER } },
+  session: { shape: 'session', identity: { kind: 'sessionToken', token: SESSION } },
+  reader: { shape: 'session', identity: { kind: 'sessionToken', token: SESSION_OF_READER } },
+  role: { shape: 'role', identity: { kind: 'aclRole', role: ROLE } },
 };
 
 class KeptAudit extends AuditSink {
@@ -51,6 +58,10 @@ const stored = [
 ];
 const nameOf = (index: number) => `Stored${index}`;
 const entries = stored.map((one, index) => [nameOf(index), one] as const);
+/** Classes whose permissions hide columns. */
+const PROTECTED = new Set(
+  entries.flatMap(([className, { permissions }]) => ('protectedFields' in permissions ? [className] : [])),
+);
 
 const seed = {
   schemas: [
@@ -62,7 +73,15 @@ const seed = {
     { className: HIDDEN, fields: { name: { type: 'String' } } },
     { className: KNOWN, fields: { name: { type: 'String' } } },
   ],
-  users: [{ objectId: CALLER, username: 'caller' }],
+  users: [
+    { objectId: CALLER, username: 'caller' },
+    { objectId: 'uReader', username: 'reader' },
+  ],
+  roles: [{ name: ROLE, users: ['uReader'], roles: [] }],
+  sessions: [
+    { sessionToken: SESSION, user: CALLER, expiresAt: '2099-01-01T00:00:00.000Z' },
+    { sessionToken: SESSION_OF_READER, user: 'uReader', expiresAt: '2099-01-01T00:00:00.000Z' },
+  ],
   objects: { [KNOWN]: [{ objectId: 'r1', name: 'One' }] },
 };
 
@@ -73,6 +92,8 @@ const config = stringify({
   agents: {
     master: { tenantId: 'north', rateLimit: 1_000_000_000 },
     user: { tenantId: 'north', identity: { user: CALLER }, rateLimit: 1_000_000_000 },
+    session: { tenantId: 'north', identity: { session: 'caller' }, rateLimit: 1_000_000_000 },
+    role: { tenantId: 'north', identity: { role: ROLE }, rateLimit: 1_000_000_000 },
   },
   auth: [{ apiKey: 'a key of the test', agent: 'master' }],
   policy: {
@@ -112,8 +133,8 @@ beforeAll(async () => {
   const app = await NestFactory.createApplicationContext(service, { logger: false });
   closers.unshift(() => app.close());
   kernel = app.get<Kernel>(Kernel);
-  for (const [name, identity] of Object.entries(IDENTITIES)) {
-    const definition = loaded.agents.get(name);
+  for (const [name, { shape: of, identity }] of Object.entries(CALLERS)) {
+    const definition = loaded.agents.get(of);
     if (definition) agents.set(name, new Agent({ definition, identity, principal: name }));
   }
 });
@@ -164,7 +185,7 @@ function objectOf(reply: KernelReply): string {
 }
 
 const questions = fc.record({
-  agent: fc.constantFrom('master', 'user'),
+  agent: fc.constantFrom(...Object.keys(CALLERS)),
   className: fc.integer({ min: 0, max: stored.length - 1 }).map(nameOf),
   version: fc.constantFrom(...VERSIONS),
   args: queries,
@@ -177,8 +198,11 @@ describe(`rows as text, for ${CLASSES} random classes (seed ${SEED})`, () => {
     async () => {
       const findShown = MongoRecordReader.prototype.findShown;
       const ways = { text: 0, objects: 0, rows: 0 };
+      const textOf: Record<string, number> = {};
+      const protectedText = new Set<string>();
       let refused = 0;
       let way: 'text' | 'objects' = 'text';
+      let current: Question;
       vi.spyOn(MongoRecordReader.prototype, 'findShown').mockImplementation(async function (
         this: MongoRecordReader,
         query,
@@ -188,11 +212,15 @@ describe(`rows as text, for ${CLASSES} random classes (seed ${SEED})`, () => {
         if (way === 'objects') return RecordReader.prototype.findShown.call(this, query, shown, operation);
         const found = await findShown.call(this, query, shown, operation);
         ways['rows' in found ? 'objects' : 'text'] += 1;
-        if (!('rows' in found)) ways.rows += found.count;
+        if ('rows' in found) return found;
+        ways.rows += found.count;
+        textOf[current.agent] = (textOf[current.agent] ?? 0) + 1;
+        if (found.count > 0 && PROTECTED.has(current.className)) protectedText.add(current.agent);
         return found;
       });
       for (const question of fc.sample(questions, { seed: SEED, numRuns: CALLS })) {
         way = 'text';
+        current = question;
         const text = await asked(question);
         way = 'objects';
         const objects = await asked(question);
@@ -206,9 +234,11 @@ describe(`rows as text, for ${CLASSES} random classes (seed ${SEED})`, () => {
       expect(ways.text).toBeGreaterThan(CALLS / 5);
       expect(ways.objects).toBeGreaterThan(0);
       expect(ways.rows).toBeGreaterThan(CALLS / 2);
+      for (const agent of Object.keys(CALLERS)) expect(textOf[agent]).toBeGreaterThan(CALLS / 20);
       if (CLASSES >= 40) {
         const kinds = new Set(stored.flatMap((one) => one.kinds));
         expect(KINDS.filter((kind) => !kinds.has(kind))).toEqual([]);
+        expect([...protectedText].sort()).toEqual(Object.keys(CALLERS).sort());
       }
       expect(refused).toBeLessThan(CALLS / 2);
     },

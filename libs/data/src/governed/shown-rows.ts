@@ -119,10 +119,14 @@ type Rules = RowForm['rules'];
 interface KeptRules {
   readonly policy: AgentScope['policy'];
   readonly schemas: AgentScope['schemas'];
-  /** By class, for callers with the master key and for the others. */
+  /** By class, for callers with the master key. */
   readonly master: Map<string, Rules>;
+  /** By class and the columns that its permissions hide, for the others. */
   readonly others: Map<string, Rules>;
 }
+
+/** Classes, with each list of hidden columns of their own, whose rules are kept. A full map starts again. */
+const MAX_RULES = 512;
 
 const kept = new WeakMap<TextRequest['present'], WeakMap<AgentDefinition, KeptRules>>();
 
@@ -132,7 +136,8 @@ const NO_ROWS_INSIDE: ReadonlyMap<string, RowGuard> = new Map();
 
 /**
  * The passes over fetched rows as a form for text, made of those passes. Null where what is shown of a column depends on the
- * rest of its row, or a value on more than the rules: protected and masked columns, included rows, paths into columns.
+ * rest of its row, or a value on more than the rules: columns that only some rows protect, masked columns, included rows,
+ * paths into columns.
  */
 export function rowForm(
   viewer: Viewer,
@@ -140,18 +145,27 @@ export function rowForm(
   { present }: TextRequest,
 ): RowForm | null {
   const caller = { agent: viewer.agent, scope: viewer.scope };
-  const isPlain = access.schema && !access.guarded && !access.masks && includes.size === 0;
+  const isPlain = access.schema && !access.guarded?.perRow && !access.masks && includes.size === 0;
   if (!isPlain || keys?.some((key) => key !== rootOf(key))) return null;
   const { strings } = viewer.scope.rights.principals;
   const guard = { access, keys: undefined, includes: NO_ROWS_INSIDE };
   const formFor = (principals: readonly string[] | null) => (row: ParseRow) =>
     present(shownRow(row, caller, principals, guard));
   const { master, others } = keptRules(viewer.scope, present);
-  const byClass = strings === null ? master : others;
-  let rules = byClass.get(access.className);
-  // What somebody without any rights is shown, everybody is shown.
-  if (!rules) byClass.set(access.className, (rules = formFor(strings && [])));
+  const known = strings === null ? master : others;
+  const name = access.guarded ? nameOfRules(access.className, access.guarded.hidden) : access.className;
+  let rules = known.get(name);
+  if (!rules) {
+    if (known.size >= MAX_RULES) known.clear();
+    // What somebody without any rights is shown, everybody is shown from whom the same columns are hidden.
+    known.set(name, (rules = formFor(strings && [])));
+  }
   return { rules, shown: strings === null ? rules : formFor(strings), decisive: DECISIVE };
+}
+
+/** No class name is JSON. */
+function nameOfRules(className: string, hidden: ReadonlySet<string>): string {
+  return JSON.stringify([className, ...[...hidden].sort()]);
 }
 
 function keptRules({ definition, policy, schemas }: AgentScope, present: TextRequest['present']): KeptRules {
