@@ -2,11 +2,13 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type AbstractCursor, BSON, type Document } from 'mongodb';
 import {
   ANSWER_MEMORY,
+  type AnswerInFlight,
   type AnswerLeft,
   type AnswerMemory,
   MIN_VALUE_BYTES,
   type OperationContext,
 } from '#data';
+import { CursorBatches, type DocumentBatches } from '../connection/document-reads.js';
 import { afterName, BSON_TYPE, int32At, valueSize } from '../storage/bson-bytes.js';
 
 /** Bytes that are converted to objects before the event loop runs other work. */
@@ -21,43 +23,55 @@ interface BoundedRead {
 }
 
 /**
- * Reads a cursor to its end and converts its documents to rows one by one, within the limits of answers.
- * @param cursor opened with `raw: true`: a document that is not converted never becomes an object
+ * Reads documents to their end and converts them to rows one by one, within the limits of answers.
+ * @param documents a cursor is opened with `raw: true`: a document that is not converted never becomes an object
  * @throws StoreError `too_large`, `busy`
  */
 export function boundedRows<Row>(
-  cursor: AbstractCursor<unknown>,
+  documents: DocumentBatches | AbstractCursor<unknown>,
   read: BoundedRead,
   toRow: (document: Document) => Row,
   memory?: AnswerMemory,
 ): Promise<Row[]> {
-  return boundedAnswer(cursor, read, (documents) => rowsOf(documents, toRow), memory);
+  const batches = 'readBufferedDocuments' in documents ? new CursorBatches(documents) : documents;
+  return boundedAnswer(batches, read, (found) => rowsOf(found, toRow), memory);
 }
 
 /** As `boundedRows`, for all documents at once. */
 export async function boundedAnswer<Answer>(
-  cursor: AbstractCursor<unknown>,
+  batches: DocumentBatches,
   { operation, expected, left }: BoundedRead,
   convert: (documents: Uint8Array[]) => Answer | Promise<Answer>,
   memory: AnswerMemory = ANSWER_MEMORY,
 ): Promise<Answer> {
   const { principal, maxTimeMS, signal } = operation;
-  const answer = await memory.begin({ principal, maxTimeMS, signal, expected });
   try {
-    const documents: Uint8Array[] = [];
-    for (let first = await cursor.next(); first !== null; first = await cursor.next()) {
-      const batch = [first, ...cursor.readBufferedDocuments()] as Uint8Array[];
-      const size = batch.reduce((sum, { byteLength }) => sum + byteLength, 0);
-      answer.arrived(size, () => batch.reduce((sum, document) => sum + bsonWeight(document), 0), left.bytes);
-      for (const document of batch) documents.push(document);
-      if (cursor.id?.isZero() === false) answer.assertRoom();
+    const answer = await memory.begin({ principal, maxTimeMS, signal, expected });
+    try {
+      let documents = await arrived(batches, answer, left);
+      while (batches.open) {
+        answer.assertRoom();
+        documents = documents.concat(await arrived(batches, answer, left));
+      }
+      left.bytes -= answer.bytes;
+      return await answer.become(() => convert(documents));
+    } finally {
+      answer.end();
     }
-    left.bytes -= answer.bytes;
-    return await answer.become(() => convert(documents));
   } finally {
-    answer.end();
-    if (!cursor.closed) await cursor.close().catch(() => undefined);
+    await batches.close();
   }
+}
+
+async function arrived(
+  batches: DocumentBatches,
+  answer: AnswerInFlight,
+  left: AnswerLeft,
+): Promise<Uint8Array[]> {
+  const batch = await batches.next();
+  const size = batch.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  answer.arrived(size, () => batch.reduce((sum, document) => sum + bsonWeight(document), 0), left.bytes);
+  return batch;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { AggregationCursor, Document, FindCursor } from 'mongodb';
+import type { Document } from 'mongodb';
 import {
   type AggregateQuery,
   type AnswerLeft,
@@ -17,6 +17,7 @@ import {
   SchemaCatalogue,
 } from '#data';
 import { boundedAnswer, boundedRows, rowsOf } from '../answers/bounded-rows.js';
+import { type DocumentBatches, openRead, readOne } from '../connection/document-reads.js';
 import { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { aggregateRow, pipelineToStorage } from '../query/pipeline-to-storage.js';
@@ -73,8 +74,8 @@ export class MongoRecordReader extends RecordReader {
       const classes = await this.classes();
       const storage = classes.storage(query.className);
       const read = { operation, expected: expectedBytes(query), left: answerLeft(query.maxBytes) };
-      const cursor = this.findAlone(query, storage, operation);
-      return boundedAnswer<RowsText | FirstRows>(cursor, read, async (documents) => {
+      const found = this.findAlone(query, storage, operation);
+      return boundedAnswer<RowsText | FirstRows>(found, read, async (documents) => {
         const count = documents.length;
         const first = count > atMost ? documents.slice(0, atMost) : documents;
         const text = form && rowsText(first, storage, form, query.keys);
@@ -96,11 +97,11 @@ export class MongoRecordReader extends RecordReader {
     if (!(query.limit > 0)) return [];
     const include = query.include ?? [];
     const joined = include.some((plan) => isJoinable(plan, storage)) && !searchesByDistance(query.where);
-    const cursor = joined
+    const found = joined
       ? this.findJoined(query, storage, classes, operation)
       : this.findAlone(query, storage, operation);
     const read = { operation, expected: expectedBytes(query), left };
-    const rows = await boundedRows(cursor, read, rowReader(query, storage, classes));
+    const rows = await boundedRows(found, read, rowReader(query, storage, classes));
     const needsBatch: NeedsBatch = (plan, className) =>
       !joined || !isJoinable(plan, classes.storage(className));
     const find = (further: FindQuery) => this.findWithin(further, operation, left);
@@ -108,23 +109,16 @@ export class MongoRecordReader extends RecordReader {
     return rows;
   }
 
-  private findAlone(
-    query: FindQuery,
-    storage: ClassStorage,
-    operation: OperationContext,
-  ): FindCursor<unknown> {
-    const projection = requestProjection(query, storage);
-    const filter = classWhereToQuery(query.where, storage);
-    return this.connection.collection(storage.collection).find<Document>(filter, {
-      ...limits(operation),
-      raw: true,
-      ...(projection && { projection }),
-      ...(query.order && { sort: sortOf(query.order, storage) }),
-      ...(query.skip !== undefined && { skip: query.skip }),
-      // One batch holds the whole limit, so that a find needs one round trip if 16 MB suffice.
+  private findAlone(query: FindQuery, storage: ClassStorage, operation: OperationContext): DocumentBatches {
+    const read = {
+      collection: storage.collection,
+      filter: classWhereToQuery(query.where, storage),
+      projection: requestProjection(query, storage),
+      sort: query.order && sortOf(query.order, storage),
+      skip: query.skip,
       limit: query.limit,
-      batchSize: query.limit,
-    });
+    };
+    return openRead(this.connection, read, operation);
   }
 
   private findJoined(
@@ -132,7 +126,7 @@ export class MongoRecordReader extends RecordReader {
     storage: ClassStorage,
     classes: StoredClasses,
     operation: OperationContext,
-  ): AggregationCursor<unknown> {
+  ): DocumentBatches {
     const pipeline: Document[] = [{ $match: classWhereToQuery(query.where, storage) }];
     if (query.order && query.order.length > 0) pipeline.push({ $sort: sortOf(query.order, storage) });
     if (query.skip) pipeline.push({ $skip: query.skip });
@@ -144,7 +138,9 @@ export class MongoRecordReader extends RecordReader {
     return asStoreOperation(operation.signal, async () => {
       const storage = (await this.classes()).storage(query.className);
       const filter = classWhereToQuery(query.where, storage, true);
-      return this.connection.collection(storage.collection).countDocuments(filter, limits(operation));
+      const pipeline = [{ $match: filter }, { $group: { _id: 1, n: { $sum: 1 } } }];
+      const counted = await readOne(this.connection, { collection: storage.collection, pipeline }, operation);
+      return counted ? Number(counted['n']) : 0;
     });
   }
 
@@ -155,20 +151,24 @@ export class MongoRecordReader extends RecordReader {
         rewriteLookups: query.rewriteLookups ?? true,
       });
       const storage = StoredClasses.of(schemas).storage(query.className);
-      const cursor = this.run(storage, stages, AGGREGATE_BATCH, operation);
+      const found = this.run(storage, stages, AGGREGATE_BATCH, operation);
       const read = { operation, expected: EXPECTED.pipeline, left: answerLeft() };
-      return boundedRows(cursor, read, (document) => aggregateRow(document, scope));
+      return boundedRows(found, read, (document) => aggregateRow(document, scope));
     });
   }
 
   related({ className, objectId, key, limit }: RelatedQuery, operation: OperationContext): Promise<string[]> {
     return asStoreOperation(operation.signal, async () => {
-      const links = this.connection
-        .collection(joinCollection(className, key))
-        .find<Document>(
-          { owningId: objectId },
-          { ...limits(operation), raw: true, projection: { _id: 0, relatedId: 1 }, limit, batchSize: limit },
-        );
+      const links = openRead(
+        this.connection,
+        {
+          collection: joinCollection(className, key),
+          filter: { owningId: objectId },
+          projection: { _id: 0, relatedId: 1 },
+          limit,
+        },
+        operation,
+      );
       const read = { operation, expected: limit * EXPECTED.row, left: answerLeft() };
       return boundedRows(links, read, ({ relatedId }) => String(relatedId));
     });
@@ -177,9 +177,8 @@ export class MongoRecordReader extends RecordReader {
   explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
     return asStoreOperation(operation.signal, async () => {
       const storage = (await this.classes()).storage(query.className);
-      const { maxTimeMS, comment, signal } = limits(operation);
-      const filter = classWhereToQuery(query.where, storage);
-      const find = { find: storage.collection, filter, comment };
+      const { maxTimeMS, comment, signal } = operation;
+      const find = { find: storage.collection, filter: classWhereToQuery(query.where, storage), comment };
       const answer = await this.connection.db.command(
         { explain: find, verbosity: 'queryPlanner', maxTimeMS, comment },
         { signal },
@@ -193,10 +192,8 @@ export class MongoRecordReader extends RecordReader {
     pipeline: readonly Document[],
     batchSize: number,
     operation: OperationContext,
-  ): AggregationCursor<unknown> {
-    return this.connection
-      .collection(collection)
-      .aggregate<Document>([...pipeline], { ...limits(operation), batchSize, raw: true });
+  ): DocumentBatches {
+    return openRead(this.connection, { collection, pipeline, batchSize }, operation);
   }
 
   private async classes(): Promise<StoredClasses> {
@@ -205,8 +202,6 @@ export class MongoRecordReader extends RecordReader {
 }
 
 const expectedBytes = ({ limit }: FindQuery): number => Math.min(limit * EXPECTED.row, EXPECTED.pipeline);
-
-const limits = ({ maxTimeMS, comment, signal }: OperationContext) => ({ maxTimeMS, comment, signal });
 
 function sortOf(order: NonNullable<FindQuery['order']>, storage: ClassStorage): Document {
   const sort: Document = {};

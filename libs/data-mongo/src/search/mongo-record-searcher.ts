@@ -17,6 +17,7 @@ import {
 } from '#data';
 import type { Where } from '#policy';
 import { boundedRows } from '../answers/bounded-rows.js';
+import { openRead } from '../connection/document-reads.js';
 import { MongoConnection } from '../connection/mongo-connection.js';
 import { asSearchOperation } from '../errors.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
@@ -145,11 +146,8 @@ export class MongoRecordSearcher extends RecordSearcher {
     operation: OperationContext,
     toRow: (document: Document) => Row,
   ): Promise<Row[]> {
-    const { maxTimeMS, comment, signal } = operation;
-    const cursor = this.connection
-      .collection(collection)
-      .aggregate<Document>(pipeline, { maxTimeMS, comment, signal, raw: true });
-    return boundedRows(cursor, { operation, expected: EXPECTED_BYTES, left: answerLeft() }, toRow);
+    const found = openRead(this.connection, { collection, pipeline }, operation);
+    return boundedRows(found, { operation, expected: EXPECTED_BYTES, left: answerLeft() }, toRow);
   }
 
   private async storage(className: string): Promise<ClassStorage> {

@@ -1,0 +1,287 @@
+import { randomBytes } from 'node:crypto';
+import fc from 'fast-check';
+import { BSON, type CommandStartedEvent, type CommandSucceededEvent, MongoClient } from 'mongodb';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { answerLeft, StoreError } from '#data';
+import { PATIENT, storeErrorCode, unhurried } from '#data/contracts';
+import { boundedRows } from '../answers/bounded-rows.js';
+import { asStoreOperation } from '../errors.js';
+import { TestDatabase } from '../test-database.contract.js';
+import { type DocumentBatches, openRead, readOne } from './document-reads.js';
+import { MongoConnection } from './mongo-connection.js';
+
+const ROWS = 23;
+const COLLECTION = 'Row';
+const LIMITS = unhurried({ maxTimeMS: 4321, comment: 'read c-1' });
+const ALL = { collection: COLLECTION, filter: {}, sort: { _id: 1 }, limit: ROWS } as const;
+const IN_PARTS = { collection: COLLECTION, pipeline: [{ $sort: { _id: 1 } }], batchSize: 5 };
+
+const idsOf = (batch: readonly Uint8Array[]): unknown[] =>
+  batch.map((bytes) => BSON.deserialize(bytes)['_id']);
+
+async function everyId(batches: DocumentBatches): Promise<unknown[]> {
+  const ids: unknown[] = [];
+  do ids.push(...idsOf(await batches.next()));
+  while (batches.open);
+  await batches.close();
+  return ids;
+}
+
+/** How a read is sent follows from the connection. */
+const WAYS: readonly [way: string, uriOptions: string, sendsCommands: boolean][] = [
+  ['as commands', '', true],
+  ['through cursors of the driver', 'retryWrites=false', false],
+];
+
+describe.each(WAYS)('documents are read %s', PATIENT, (_way, uriOptions, sendsCommands) => {
+  let database: TestDatabase;
+  let connection: MongoConnection;
+  let admin: MongoClient;
+  let sent: CommandStartedEvent[];
+  const name = `test_${randomBytes(6).toString('hex')}`;
+  const expected = Array.from({ length: ROWS }, (_, index) => `row${String(index).padStart(2, '0')}`);
+
+  const opened = async (more = ''): Promise<MongoConnection> => {
+    const options = ['monitorCommands=true', uriOptions, more].filter((option) => option !== '').join('&');
+    const uri = `${database.uri}${database.uri.includes('?') ? '&' : '/?'}${options}`;
+    const made = new MongoConnection({ uri, database: name });
+    await made.ping(3000);
+    made.db.client.on('commandStarted', (event) => sent.push(event));
+    return made;
+  };
+
+  beforeAll(async () => {
+    database = await TestDatabase.start();
+    admin = new MongoClient(database.uri);
+    sent = [];
+    connection = await opened();
+    await connection.collection(COLLECTION).insertMany(expected.map((_id, n) => ({ _id, n })));
+  });
+  beforeEach(() => {
+    sent.length = 0;
+  });
+  afterAll(async () => {
+    await connection.db.dropDatabase();
+    await connection.close();
+    await admin.close();
+    await database.stop();
+  });
+
+  const names = () => sent.map(({ commandName }) => commandName);
+  const isEmbedded = !process.env['MONGODB_URI'];
+  const failNext = (times: number, data: object) =>
+    admin.db('admin').command({ configureFailPoint: 'failCommand', mode: { times }, data });
+  /** The server ends one cursor on request during the work, or soon after it: the driver ends its own in the background. */
+  const endsItsCursor = async (work: () => Promise<unknown>): Promise<void> => {
+    let killed = 0;
+    const count = ({ commandName, reply }: CommandSucceededEvent): void => {
+      if (commandName === 'killCursors')
+        killed += (reply as { cursorsKilled: unknown[] }).cursorsKilled.length;
+    };
+    connection.db.client.on('commandSucceeded', count);
+    await work();
+    await vi.waitFor(() => expect(killed).toBe(1));
+    connection.db.client.off('commandSucceeded', count);
+  };
+
+  it('uses the way that this connection permits', async () => {
+    expect(await everyId(openRead(connection, ALL, LIMITS))).toEqual(expected);
+    const way = openRead(connection, ALL, LIMITS).constructor.name;
+    expect(way).toBe(sendsCommands ? 'CommandBatches' : 'CursorBatches');
+  });
+
+  it('with one command when a batch holds the limit, with its limits and its session', async () => {
+    await everyId(openRead(connection, ALL, LIMITS));
+    expect(names()).toEqual(['find']);
+    const command = sent[0]?.command;
+    expect(command).toMatchObject({ maxTimeMS: 4321, comment: 'read c-1', limit: ROWS, batchSize: ROWS + 1 });
+    expect(command?.['lsid']).toBeDefined();
+  });
+
+  it('in the batches of the server, all in one session', async () => {
+    expect(await everyId(openRead(connection, IN_PARTS, LIMITS))).toEqual(expected);
+    expect(names()).toEqual(['aggregate', ...Array.from({ length: 4 }, () => 'getMore')]);
+    expect(new Set(sent.map(({ command }) => JSON.stringify(command['lsid']))).size).toBe(1);
+    expect(sent.every(({ command }) => command['comment'] === 'read c-1')).toBe(true);
+  });
+
+  it('whatever the limit, the rows to skip, the order and the size of the batches', async () => {
+    const pages = fc.record({
+      limit: fc.integer({ min: 1, max: ROWS + 3 }),
+      skip: fc.integer({ min: 0, max: ROWS + 1 }),
+      descending: fc.boolean(),
+      batchSize: fc.integer({ min: 1, max: ROWS + 2 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(pages, async ({ limit, skip, descending, batchSize }) => {
+        const sort = { _id: descending ? -1 : 1 };
+        const page = (descending ? expected.toReversed() : expected).slice(skip, skip + limit);
+        const read = { collection: COLLECTION, filter: {}, sort, skip, limit };
+        expect(await everyId(openRead(connection, read, LIMITS))).toEqual(page);
+        const pipeline = [{ $sort: sort }, { $skip: skip }, { $limit: limit }];
+        const parts = { collection: COLLECTION, pipeline, batchSize };
+        expect(await everyId(openRead(connection, parts, LIMITS))).toEqual(page);
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  it('and none is read of a collection that is empty or does not exist', async () => {
+    const read = { ...ALL, collection: 'Missing' };
+    expect(await everyId(openRead(connection, read, LIMITS))).toEqual([]);
+    const pipeline = [{ $group: { _id: 1, n: { $sum: 1 } } }];
+    expect(await readOne(connection, { collection: 'Missing', pipeline }, LIMITS)).toBeNull();
+    expect(await readOne(connection, { collection: COLLECTION, pipeline }, LIMITS)).toEqual({
+      _id: 1,
+      n: ROWS,
+    });
+  });
+
+  it('with the read concern of the connection string', async () => {
+    const strict = await opened('readConcernLevel=majority');
+    sent.length = 0;
+    expect(await everyId(openRead(strict, ALL, LIMITS))).toEqual(expected);
+    expect(sent[0]?.command['readConcern']).toMatchObject({ level: 'majority' });
+    await strict.close();
+  });
+
+  it('and an open cursor is ended when the reader closes early', async () => {
+    await endsItsCursor(async () => {
+      const batches = openRead(connection, IN_PARTS, LIMITS);
+      expect(idsOf(await batches.next())).toEqual(expected.slice(0, 5));
+      await batches.close();
+    });
+    expect(names()).toEqual(['aggregate', 'killCursors']);
+  });
+
+  it('and an open cursor is ended when the answer is too large', async () => {
+    await endsItsCursor(async () => {
+      const read = { operation: LIMITS, expected: 1024, left: answerLeft(1) };
+      const rows = boundedRows(openRead(connection, IN_PARTS, LIMITS), read, (row) => row);
+      expect(await storeErrorCode(rows)).toBe('too_large');
+    });
+  });
+
+  it('and an aborted read ends at once, and its cursor with it', async () => {
+    const caller = new AbortController();
+    await endsItsCursor(async () => {
+      const operation = unhurried({ signal: caller.signal });
+      const batches = openRead(connection, IN_PARTS, operation);
+      await batches.next();
+      caller.abort();
+      expect(await storeErrorCode(asStoreOperation(caller.signal, () => batches.next()))).toBe('cancelled');
+      await batches.close();
+    });
+  });
+
+  describe.skipIf(!isEmbedded)('when a server fails', () => {
+    const find = (signal?: AbortSignal) =>
+      asStoreOperation(signal, () =>
+        everyId(openRead(connection, ALL, signal ? unhurried({ signal }) : LIMITS)),
+      );
+
+    it.each([6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436])(
+      'with the code %i, the read is repeated once',
+      async (errorCode) => {
+        await failNext(1, { failCommands: ['find'], errorCode });
+        expect(await find()).toEqual(expected);
+        expect(names()).toEqual(['find', 'find']);
+      },
+    );
+
+    it('by closing the connection, the read is repeated once', async () => {
+      await failNext(1, { failCommands: ['find'], closeConnection: true });
+      expect(await find()).toEqual(expected);
+      expect(names()).toEqual(['find', 'find']);
+    });
+
+    it('twice, the second error is the answer', async () => {
+      await failNext(2, { failCommands: ['find'], errorCode: 91 });
+      expect(await storeErrorCode(find())).toBe('unavailable');
+      expect(names()).toEqual(['find', 'find']);
+    });
+
+    it.each([
+      [50, 'timeout'],
+      [13, 'failed'],
+      [2, 'invalid_query'],
+      [11601, 'cancelled'],
+    ])('with the code %i, nothing is repeated', async (errorCode, code) => {
+      await failNext(1, { failCommands: ['find'], errorCode });
+      expect(await storeErrorCode(find())).toBe(code);
+      expect(names()).toEqual(['find']);
+    });
+
+    it('in the middle of a read, nothing is repeated', async () => {
+      await failNext(1, { failCommands: ['getMore'], errorCode: 91 });
+      const read = asStoreOperation(undefined, () => everyId(openRead(connection, IN_PARTS, LIMITS)));
+      expect(await storeErrorCode(read)).toBe('unavailable');
+      expect(names().filter((command) => command !== 'killCursors')).toEqual(['aggregate', 'getMore']);
+    });
+
+    it('and the connection string forbids it, nothing is repeated', async () => {
+      const once = await opened('retryReads=false');
+      sent.length = 0;
+      await failNext(1, { failCommands: ['find'], errorCode: 91 });
+      const read = asStoreOperation(undefined, () => everyId(openRead(once, ALL, LIMITS)));
+      expect(await storeErrorCode(read)).toBe('unavailable');
+      expect(names()).toEqual(['find']);
+      await once.close();
+    });
+
+    it('by not answering, the reader stops waiting when its caller does', async () => {
+      await failNext(1, { failCommands: ['find'], blockConnection: true, blockTimeMS: 2000 });
+      const caller = new AbortController();
+      const began = Date.now();
+      const read = find(caller.signal);
+      setTimeout(() => caller.abort(), 20);
+      expect(await storeErrorCode(read)).toBe('cancelled');
+      expect(Date.now() - began).toBeLessThan(1000);
+    });
+  });
+
+  it('until the connection is closed', async () => {
+    const closed = await opened();
+    await closed.close();
+    expect(() => openRead(closed, ALL, LIMITS)).toThrow(StoreError);
+  });
+});
+
+describe.skipIf(process.env['MONGODB_URI'])('a read is sent as commands', PATIENT, () => {
+  let database: TestDatabase;
+  let setName: string;
+  beforeAll(async () => {
+    database = await TestDatabase.start();
+    const connection = new MongoConnection({ uri: database.uri, database: 'test_ways' });
+    setName = String((await connection.db.command({ hello: 1 }))['setName']);
+    await connection.close();
+  });
+  afterAll(() => database.stop());
+
+  const set = 'directConnection=false&replicaSet=';
+  it.each([
+    ['CommandBatches', 'directConnection=true', 'all commands reach one server'],
+    ['CommandBatches', 'directConnection=true&readPreference=nearest', 'all commands reach one server'],
+    ['CommandBatches', set, 'all commands reach the primary'],
+    ['CursorBatches', `${set}&readPreference=primaryPreferred`, 'another server may answer the next command'],
+    ['CursorBatches', `${set}&readPreference=nearest`, 'another server may answer the next command'],
+    ['CursorBatches', 'directConnection=true&retryWrites=false', 'the driver repeats overloaded reads alone'],
+  ])('or not: %s with %s, because %s', async (way, options) => {
+    const uri = new URL(database.uri);
+    uri.search = options.replace('replicaSet=', `replicaSet=${setName}`);
+    const connection = new MongoConnection({ uri: uri.href, database: 'test_ways' });
+    await connection.ping(3000);
+    expect(openRead(connection, ALL, LIMITS).constructor.name).toBe(way);
+    expect(await everyId(openRead(connection, ALL, LIMITS))).toEqual([]);
+    await connection.close();
+  });
+
+  it('only when the driver knows its servers', async () => {
+    const connection = new MongoConnection({ uri: database.uri, database: 'test_ways' });
+    const first = openRead(connection, { ...ALL, limit: 1 }, LIMITS);
+    expect(first.constructor.name).toBe('CursorBatches');
+    expect(await everyId(first)).toEqual([]);
+    expect(openRead(connection, ALL, LIMITS).constructor.name).toBe('CommandBatches');
+    await connection.close();
+  });
+});

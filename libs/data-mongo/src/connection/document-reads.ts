@@ -1,0 +1,241 @@
+import {
+  type AbstractCursor,
+  BSON,
+  type ClientSession,
+  type Db,
+  type Document,
+  type Long,
+  MongoError,
+  MongoNetworkError,
+} from 'mongodb';
+import type { OperationContext } from '#data';
+import type { MongoConnection } from './mongo-connection.js';
+
+/** Documents of a collection that match a filter. One batch holds the whole limit, if 16 MB suffice. */
+export interface FindRead {
+  readonly collection: string;
+  readonly filter: Document;
+  readonly projection?: Document | undefined;
+  readonly sort?: Document | undefined;
+  readonly skip?: number | undefined;
+  readonly limit: number;
+}
+
+/** What a pipeline returns. It must not write. */
+export interface PipelineRead {
+  readonly collection: string;
+  readonly pipeline: readonly Document[];
+  /** Documents of a batch. Default: those of the server. */
+  readonly batchSize?: number;
+}
+
+type ReadLimits = Pick<OperationContext, 'maxTimeMS' | 'comment' | 'signal'>;
+
+/** Documents as BSON, in the batches in which the server sends them. Whoever reads them closes them. */
+export interface DocumentBatches {
+  /** The first batch, then the next. Not called again once `open` is false. */
+  next(): Promise<Uint8Array[]>;
+  /** Whether the server has more. */
+  readonly open: boolean;
+  /** Ends the cursor of the server if it is open. Never rejects. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a read. It is sent as a command where one server answers all commands of the read; the cursors of the driver, which
+ * remember their server, take twice the CPU (`docs/contributing/decisions/0015-reads-by-command.md`).
+ */
+export function openRead(
+  connection: MongoConnection,
+  read: FindRead | PipelineRead,
+  limits: ReadLimits,
+): DocumentBatches {
+  const { db } = connection;
+  if (sendsToOneServer(db)) return new CommandBatches(db, read, limits);
+  return new CursorBatches(cursorOf(db, read, limits));
+}
+
+/**
+ * The first document of a pipeline that returns at most one. Its size is not limited: the caller's pipeline makes it small.
+ */
+export async function readOne(
+  connection: MongoConnection,
+  read: PipelineRead,
+  limits: ReadLimits,
+): Promise<Document | null> {
+  const batches = openRead(connection, read, limits);
+  try {
+    const [first] = await batches.next();
+    return first ? BSON.deserialize(first) : null;
+  } finally {
+    await batches.close();
+  }
+}
+
+/** The driver's knowledge of its servers. Its types hide it; where it is not as expected, reads use the driver's cursors. */
+interface DriverTopology {
+  readonly topology?: {
+    readonly description?: { readonly type?: string; readonly servers?: { readonly size: number } };
+  };
+}
+
+/**
+ * Whether any command that is sent now would reach the server that a cursor was opened at. The driver repeats commands that an
+ * overloaded server refused only if it may repeat writes as well, and it encrypts and decrypts what is not raw.
+ */
+function sendsToOneServer({ client, readPreference }: Db): boolean {
+  const { type, servers } = (client as DriverTopology).topology?.description ?? {};
+  if (client.options.retryWrites === false || client.options.autoEncryption) return false;
+  if (type === 'Single') return true;
+  if (readPreference?.mode !== 'primary') return false;
+  return type === 'ReplicaSetWithPrimary' || (type === 'Sharded' && servers?.size === 1);
+}
+
+/** Codes after which a read is repeated once, by the specification of retryable reads that all drivers share. */
+const REPEATABLE = new Set([6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436]);
+
+const isRepeatable = (error: unknown): boolean =>
+  error instanceof MongoNetworkError || (error instanceof MongoError && REPEATABLE.has(Number(error.code)));
+
+/** As the driver answers its own cursors: the documents of a batch stay bytes. */
+const AS_BYTES = { fieldsAsRaw: { firstBatch: true, nextBatch: true }, promoteLongs: false };
+
+/** The batch of a read that was sent as a command. */
+interface Batch {
+  readonly id: Long;
+  readonly firstBatch?: Uint8Array[];
+  readonly nextBatch?: Uint8Array[];
+}
+
+class CommandBatches implements DocumentBatches {
+  /** A cursor belongs to the session that it was opened in. Null: nothing was sent yet. */
+  private session: ClientSession | null = null;
+  /** The cursor of the server; null when it has none, or none any more. */
+  private cursor: Long | null = null;
+
+  constructor(
+    private readonly db: Db,
+    private readonly read: FindRead | PipelineRead,
+    private readonly limits: ReadLimits,
+  ) {}
+
+  get open(): boolean {
+    return this.cursor !== null;
+  }
+
+  async next(): Promise<Uint8Array[]> {
+    const { id, firstBatch, nextBatch } = await (this.session ? this.more(this.session) : this.first());
+    this.cursor = id.isZero() ? null : id;
+    return firstBatch ?? nextBatch ?? [];
+  }
+
+  async close(): Promise<void> {
+    const { cursor, session } = this;
+    if (!session) return;
+    this.cursor = null;
+    if (cursor)
+      await this.db
+        .command({ killCursors: this.read.collection, cursors: [cursor] }, { session })
+        .catch(() => undefined);
+    void session.endSession();
+  }
+
+  private async first(): Promise<Batch> {
+    const { client } = this.db;
+    const session = client.startSession({ causalConsistency: false });
+    this.session = session;
+    const command = commandOf(this.db, this.read, this.limits);
+    try {
+      return await this.send(command, session);
+    } catch (error) {
+      // The driver repeats reads of its own cursors, and never commands.
+      if (client.options.retryReads === false || !isRepeatable(error)) throw error;
+      return this.send(command, session);
+    }
+  }
+
+  private more(session: ClientSession): Promise<Batch> {
+    const { collection } = this.read;
+    const batchSize = batchSizeOf(this.read);
+    const { comment } = this.limits;
+    return this.send({ getMore: this.cursor, collection, ...(batchSize && { batchSize }), comment }, session);
+  }
+
+  private async send(command: Document, session: ClientSession): Promise<Batch> {
+    const { readPreference } = this.db;
+    const { signal } = this.limits;
+    const answer = await this.db.command(command, {
+      ...AS_BYTES,
+      signal,
+      session,
+      ...(readPreference && { readPreference }),
+    });
+    return answer['cursor'];
+  }
+}
+
+/** A find whose batch is one larger than its limit leaves no cursor open. */
+const batchSizeOf = (read: FindRead | PipelineRead): number | undefined =>
+  'filter' in read ? read.limit + 1 : read.batchSize;
+
+function commandOf(db: Db, read: FindRead | PipelineRead, { maxTimeMS, comment }: ReadLimits): Document {
+  const batchSize = batchSizeOf(read);
+  const { readConcern } = db;
+  const limits = { comment, ...(readConcern && { readConcern }), maxTimeMS };
+  if (!('filter' in read)) {
+    const cursor = batchSize === undefined ? {} : { batchSize };
+    return { aggregate: read.collection, pipeline: read.pipeline, cursor, ...limits };
+  }
+  const { collection, filter, projection, sort, skip, limit } = read;
+  return {
+    find: collection,
+    filter,
+    ...(sort && Object.keys(sort).length > 0 && { sort }),
+    ...(projection && { projection }),
+    ...(skip !== undefined && { skip }),
+    limit,
+    batchSize,
+    ...limits,
+  };
+}
+
+/** The batches of a cursor of the driver that was opened with `raw: true`. */
+export class CursorBatches implements DocumentBatches {
+  constructor(private readonly cursor: AbstractCursor<unknown>) {}
+
+  get open(): boolean {
+    return this.cursor.id?.isZero() === false;
+  }
+
+  async next(): Promise<Uint8Array[]> {
+    const first = await this.cursor.next();
+    if (first === null) return [];
+    return [first, ...this.cursor.readBufferedDocuments()] as Uint8Array[];
+  }
+
+  async close(): Promise<void> {
+    if (!this.cursor.closed) await this.cursor.close().catch(() => undefined);
+  }
+}
+
+function cursorOf(
+  db: Db,
+  read: FindRead | PipelineRead,
+  { maxTimeMS, comment, signal }: ReadLimits,
+): AbstractCursor<unknown> {
+  const options = { maxTimeMS, comment, signal, raw: true };
+  const collection = db.collection(read.collection);
+  if (!('filter' in read)) {
+    const { batchSize } = read;
+    return collection.aggregate([...read.pipeline], { ...options, ...(batchSize && { batchSize }) });
+  }
+  const { filter, projection, sort, skip, limit } = read;
+  return collection.find(filter, {
+    ...options,
+    ...(projection && { projection }),
+    ...(sort && { sort }),
+    ...(skip !== undefined && { skip }),
+    limit,
+    batchSize: limit,
+  });
+}
