@@ -1,14 +1,6 @@
-import {
-  type AbstractCursor,
-  BSON,
-  type ClientSession,
-  type Db,
-  type Document,
-  type Long,
-  MongoError,
-  MongoNetworkError,
-} from 'mongodb';
+import { type AbstractCursor, BSON, type ClientSession, type Db, type Document, type Long } from 'mongodb';
 import type { OperationContext } from '#data';
+import { isDriverError, isServerError } from '../errors.js';
 import type { MongoConnection } from './mongo-connection.js';
 
 /** Documents of a collection that match a filter. One batch holds the whole limit, if 16 MB suffice. */
@@ -95,7 +87,7 @@ function sendsToOneServer({ client, readPreference }: Db): boolean {
 const REPEATABLE = new Set([6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436]);
 
 const isRepeatable = (error: unknown): boolean =>
-  error instanceof MongoNetworkError || (error instanceof MongoError && REPEATABLE.has(Number(error.code)));
+  isDriverError(error, 'MongoNetworkError') || (isServerError(error) && REPEATABLE.has(Number(error.code)));
 
 /** As the driver answers its own cursors: the documents of a batch stay bytes. */
 const AS_BYTES = { fieldsAsRaw: { firstBatch: true, nextBatch: true }, promoteLongs: false };
