@@ -18,8 +18,8 @@ import {
   RequestStateSeal,
   StateKeys,
 } from './client-requests/request-state.js';
-import { Kernel } from './kernel.js';
-import { KERNEL_OPTIONS, type KernelOptions, MethodTable } from './method-table.js';
+import { Kernel, KERNEL_PROVIDERS } from './kernel.js';
+import { KERNEL_OPTIONS, type KernelOptions } from './methods/method.js';
 import { PromptRegistry } from './prompts/prompt-registry.js';
 import { ReadAccounts, RecordsSource } from './reads/read-accounts.js';
 import { ResourceRegistry } from './resources/resource-registry.js';
@@ -137,8 +137,7 @@ export class KernelModule {
           provide: KERNEL_OPTIONS,
           useValue: { version, instructions: INSTRUCTIONS } satisfies KernelOptions,
         },
-        MethodTable,
-        Kernel,
+        ...KERNEL_PROVIDERS,
       ],
       exports: [Kernel],
     };

@@ -18,8 +18,7 @@ export {
 } from './client-requests/request-state.js';
 export * from './dispatcher.module.js';
 export * from './methods/call-tool.js';
-export * from './kernel.js';
-export { MethodTable } from './method-table.js';
+export { Kernel } from './kernel.js';
 export * from './methods/subscription-methods.js';
 export * from './prompts/prompt.js';
 export {

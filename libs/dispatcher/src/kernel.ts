@@ -1,4 +1,4 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { type FactoryProvider, Inject, Injectable, Logger, type Provider } from '@nestjs/common';
 import {
   type Agent,
   type Era,
@@ -9,8 +9,20 @@ import {
   type RequestContext,
 } from '#core';
 import { ToolRunner } from '#tools';
-import { KERNEL_OPTIONS, type KernelOptions, MethodTable } from './method-table.js';
-import type { Method } from './methods/method.js';
+import { InputRounds } from './client-requests/input-rounds.js';
+import { CallTool } from './methods/call-tool.js';
+import { Handshake } from './methods/handshake.js';
+import { ListTools, ToolCatalogue } from './methods/list-tools.js';
+import {
+  KERNEL_OPTIONS,
+  type KernelOptions,
+  type Method,
+  mcpMethodsOf,
+  ResultEnvelope,
+} from './methods/method.js';
+import { Complete, PromptMethods } from './methods/prompt-methods.js';
+import { ListResources, ProvidedResources, ReadResource } from './methods/resource-methods.js';
+import { SubscriptionMethods } from './methods/subscription-methods.js';
 import {
   type Dialect,
   dialectOf,
@@ -32,6 +44,44 @@ import {
   RPC,
   LOG_LEVEL_KEY,
 } from './protocol.js';
+import { TaskMethods } from './tasks/task-store.js';
+
+/** The classes whose methods answer MCP methods (`@McpMethod`). A method that none of them answers is not found. */
+export const METHOD_HANDLERS = [
+  Handshake,
+  ListTools,
+  CallTool,
+  ListResources,
+  ReadResource,
+  PromptMethods,
+  Complete,
+  SubscriptionMethods,
+  TaskMethods,
+] as const;
+
+/** All methods by name. */
+export class MethodTable {
+  private readonly methods: ReadonlyMap<string, Method>;
+
+  /** @param rounds sends client requests of running calls; null: client requests are not supported */
+  constructor(handlers: readonly object[], rounds: InputRounds | null) {
+    this.methods = new Map(
+      handlers.flatMap(mcpMethodsOf).map((method) => [method.name, rounds ? asking(method, rounds) : method]),
+    );
+  }
+
+  /** @returns `undefined` for a name that no revision has */
+  find(name: string): Method | undefined {
+    return this.methods.get(name);
+  }
+}
+
+/** The method with client requests in its calls, where its answer may be one. */
+function asking(method: Method, rounds: InputRounds): Method {
+  const { name, asksAbout, handle } = method;
+  if (asksAbout === undefined) return method;
+  return { ...method, handle: rounds.asking(name, (params) => params[asksAbout], handle) };
+}
 
 const NOTIFICATION = 'notifications/';
 const NO_MEMBERS: JsonObject = Object.freeze({});
@@ -48,6 +98,7 @@ export class Kernel {
   /** @internal Made by the module. */
   constructor(
     private readonly methods: MethodTable,
+    private readonly envelope: ResultEnvelope,
     private readonly tools: ToolRunner,
     @Inject(KERNEL_OPTIONS) { log = new Logger('Kernel') }: KernelOptions,
   ) {
@@ -98,7 +149,7 @@ export class Kernel {
     const result = handled instanceof Promise ? await handled : handled;
     if (result instanceof RequestFailure) return result;
     if (result instanceof PreparedResult || result instanceof StreamedResult) return result;
-    const complete = (members: JsonObject) => this.methods.envelope.complete(era, members, known.cache);
+    const complete = (members: JsonObject) => this.envelope.complete(era, members, known.cache);
     return result instanceof WrittenResult ? result.completed(complete) : { result: complete(result) };
   }
 
@@ -154,3 +205,19 @@ function existsIn(method: Method, dialect: Dialect): boolean {
   if (dialect.era === 'modern') return method.modern;
   return method.legacySince !== null && dialect.version >= method.legacySince;
 }
+
+const methodTable: FactoryProvider<MethodTable> = {
+  provide: MethodTable,
+  useFactory: (rounds: InputRounds, ...handlers: object[]) => new MethodTable(handlers, rounds),
+  inject: [InputRounds, ...METHOD_HANDLERS],
+};
+
+/** The kernel with every method, and what the methods share. */
+export const KERNEL_PROVIDERS: readonly Provider[] = [
+  ResultEnvelope,
+  ToolCatalogue,
+  ProvidedResources,
+  ...METHOD_HANDLERS,
+  methodTable,
+  Kernel,
+];

@@ -1,6 +1,7 @@
 import { Agent, type RequestContext, compileAgentDefinition } from '#core';
 import type { GovernedRecords } from '#data';
-import { Kernel, MethodTable, PromptRegistry, RecordsSource, ResourceRegistry } from '#dispatcher';
+import { RecordsSource } from '#dispatcher';
+import { kernelOf } from '#dispatcher/contracts';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 import { KernelTools } from './kernel-tools.js';
 
@@ -64,15 +65,7 @@ class NoRecords extends RecordsSource {
 }
 
 export function kernelToolsOf(tools: SmallTools): KernelTools {
-  const options = { version: '1.0.0' };
-  const methods = new MethodTable(
-    options,
-    tools,
-    new NoRecords(),
-    new PromptRegistry(),
-    new ResourceRegistry(),
-  );
-  const kernel = new Kernel(methods, tools, options);
+  const kernel = kernelOf({ version: '1.0.0' }, { tools, records: new NoRecords() });
   const agent = new Agent({ definition: compileAgentDefinition('test'), principal: 'ada' });
   return new KernelTools({ kernel, agent: () => Promise.resolve(agent), correlationId: 'chat-1' });
 }

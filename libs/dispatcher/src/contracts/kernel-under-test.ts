@@ -13,17 +13,24 @@ import {
 import type { GovernedClass, GovernedRecords, GovernedSearch } from '#data';
 import { FieldNames, type FieldSchema, type ReadOperation } from '#policy';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
-import { RecordsSource } from '../reads/read-accounts.js';
+import { type ReadAccounts, RecordsSource } from '../reads/read-accounts.js';
 import type { InputRounds } from '../client-requests/input-rounds.js';
-import { Kernel } from '../kernel.js';
-import { MethodTable } from '../method-table.js';
+import { Kernel, MethodTable } from '../kernel.js';
+import { CallTool } from '../methods/call-tool.js';
+import { Handshake } from '../methods/handshake.js';
+import { ListTools, ToolCatalogue } from '../methods/list-tools.js';
+import { type KernelOptions, ResultEnvelope } from '../methods/method.js';
+import { Complete, PromptMethods } from '../methods/prompt-methods.js';
+import { ListResources, ProvidedResources, ReadResource } from '../methods/resource-methods.js';
 import {
   type ListChanges,
   type ListenEvent,
   ResourceSubscriptions,
+  SubscriptionMethods,
 } from '../methods/subscription-methods.js';
 import { PromptRegistry } from '../prompts/prompt-registry.js';
 import { ResourceRegistry } from '../resources/resource-registry.js';
+import { TaskMethods } from '../tasks/task-store.js';
 import { type KernelReply, invalidParams } from '../protocol.js';
 
 export interface SmallClass {
@@ -319,6 +326,43 @@ interface KernelFeatures {
   readonly subscriptions?: ResourceSubscriptions;
 }
 
+interface KernelDependencies extends KernelFeatures {
+  readonly tools: ToolRunner;
+  readonly records: RecordsSource;
+  readonly prompts?: PromptRegistry;
+  readonly resources?: ResourceRegistry;
+}
+
+/** A kernel without tasks and without a container. A feature that is left out is not served. */
+export function kernelOf(
+  options: KernelOptions,
+  {
+    tools,
+    records,
+    prompts = new PromptRegistry(),
+    resources = new ResourceRegistry(),
+    ...features
+  }: KernelDependencies,
+): Kernel {
+  const { rounds = null, listChanges = null, subscriptions = null } = features;
+  const envelope = new ResultEnvelope(options);
+  const catalogue = new ToolCatalogue(tools);
+  const reads: Pick<ReadAccounts, 'run'> = { run: ({ context }, work) => work(records.for(context)) };
+  const provided = new ProvidedResources(resources, reads);
+  const handlers = [
+    new Handshake(options, envelope, resources, subscriptions, listChanges, null),
+    new ListTools(catalogue, envelope),
+    new CallTool(tools, catalogue, null),
+    new ListResources(tools, catalogue, records, provided),
+    new ReadResource(tools, provided),
+    new PromptMethods(prompts, reads),
+    new Complete(prompts, records),
+    new SubscriptionMethods(subscriptions, listChanges),
+    new TaskMethods(null),
+  ];
+  return new Kernel(new MethodTable(handlers, rounds), envelope, tools, options);
+}
+
 export function kernelUnderTest(
   tools = smallCatalogue(),
   resources = new ResourceRegistry(),
@@ -331,19 +375,15 @@ export function kernelUnderTest(
     instructions: 'Begin with get_all_schemas.',
     log: { warn: (line: string) => warnings.push(line) },
   };
-  const methods = new MethodTable(
-    options,
+  const kernel = kernelOf(options, {
     tools,
     records,
     prompts,
     resources,
-    undefined,
     rounds,
-    undefined,
     listChanges,
     subscriptions,
-  );
-  const kernel = new Kernel(methods, tools, options);
+  });
   const agent = smallAgent();
   const ask: KernelUnderTest['ask'] = (method, params, context) =>
     kernel.dispatch(method as string, params, {

@@ -1,3 +1,4 @@
+import { Inject, Injectable } from '@nestjs/common';
 import {
   derivedRequest,
   type ErrorCode,
@@ -8,7 +9,7 @@ import {
   type RequestContext,
 } from '#core';
 import { suggestNames } from '#policy';
-import type { ContentBlock, ToolDefinition, ToolOutcome, ToolRunner } from '#tools';
+import { type ContentBlock, type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 import { ContinuesAsTask } from '../calls/tool-run.js';
 import {
   declaresTasks,
@@ -22,9 +23,9 @@ import {
   RPC,
   WrittenResult,
 } from '../protocol.js';
-import { createdTask, type TaskStore } from '../tasks/task-store.js';
-import type { ToolCatalogue } from './list-tools.js';
-import type { MethodRequest } from './method.js';
+import { createdTask, TaskStore } from '../tasks/task-store.js';
+import { ToolCatalogue } from './list-tools.js';
+import { McpMethod, type MethodRequest } from './method.js';
 
 /** Refusals of gates that do not depend on the tool: a caller over its limit receives this refusal for any tool. */
 const BEFORE_THE_TOOL: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'audit_unavailable']);
@@ -33,13 +34,16 @@ const BEFORE_THE_TOOL: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'audit_
 const TASK_TIMEOUT = 500;
 
 /** `tools/call`: passes the call to the tool pipeline and formats its outcome. */
+@Injectable()
 export class CallTool {
+  /** @param taskStore null: no call continues as a task */
   constructor(
     private readonly runner: ToolRunner,
     private readonly catalogue: ToolCatalogue,
-    private readonly taskStore: TaskStore | undefined,
+    @Inject(TaskStore) private readonly taskStore: TaskStore | null,
   ) {}
 
+  @McpMethod('tools/call', { asksAbout: 'name' })
   async handle(request: MethodRequest): Promise<JsonObject | WrittenResult | RequestFailure> {
     const { params, context, dialect } = request;
     const { name } = params;
@@ -56,7 +60,7 @@ export class CallTool {
       const tool = this.catalogue.for(context).find(name);
       if (tool) checkParameterHeaders(tool, args, context);
     }
-    const offered = this.taskStore !== undefined && declaresTasks(request.capabilities, dialect);
+    const offered = this.taskStore !== null && declaresTasks(request.capabilities, dialect);
     try {
       const outcome = await this.runner.run(
         name,

@@ -1,6 +1,14 @@
+import { Inject, Injectable } from '@nestjs/common';
 import { isLogLevel } from '#core';
-import type { MethodRequest } from './method.js';
-import type { ListChanges, ResourceSubscriptions } from './subscription-methods.js';
+import {
+  KERNEL_OPTIONS,
+  type KernelOptions,
+  McpMethod,
+  type MethodRequest,
+  OF_SERVER,
+  ResultEnvelope,
+} from './method.js';
+import { ListChanges, ResourceSubscriptions } from './subscription-methods.js';
 import {
   dialectOf,
   FALLBACK_VERSION,
@@ -9,20 +17,10 @@ import {
   TASKS_EXTENSION,
   VIEWS_EXTENSION,
   type JsonObject,
-  type ServerInfo,
   invalidParams,
 } from '../protocol.js';
-import type { ResourceRegistry } from '../resources/resource-registry.js';
-import type { TaskStore } from '../tasks/task-store.js';
-
-export interface HandshakeDependencies {
-  readonly serverInfo: ServerInfo;
-  readonly instructions?: string;
-  readonly subscriptions?: ResourceSubscriptions;
-  readonly listChanges?: ListChanges;
-  readonly tasks?: TaskStore;
-  readonly resources?: ResourceRegistry;
-}
+import { ResourceRegistry } from '../resources/resource-registry.js';
+import { TaskStore } from '../tasks/task-store.js';
 
 const VIEW_ADDRESS = 'ui:';
 
@@ -33,12 +31,21 @@ function extensions(known: Readonly<Record<string, boolean>>): JsonObject {
 }
 
 /** The start of a protocol session: the server and the features that are served now. */
+@Injectable()
 export class Handshake {
-  constructor(private readonly dependencies: HandshakeDependencies) {}
+  /** A parameter that is null: the feature is not served. */
+  constructor(
+    @Inject(KERNEL_OPTIONS) private readonly options: Pick<KernelOptions, 'instructions'>,
+    private readonly envelope: ResultEnvelope,
+    private readonly registry: ResourceRegistry,
+    @Inject(ResourceSubscriptions) private readonly subscriptions: ResourceSubscriptions | null,
+    @Inject(ListChanges) private readonly listChanges: ListChanges | null,
+    @Inject(TaskStore) private readonly tasks: TaskStore | null,
+  ) {}
 
-  /** Answers `initialize`: an unknown or missing version gets the default version. */
-  initialize(params: JsonObject): JsonObject {
-    const { serverInfo } = this.dependencies;
+  /** An unknown or missing version gets the default version. */
+  @McpMethod('initialize', { modern: false })
+  initialize({ params }: Pick<MethodRequest, 'params'>): JsonObject {
     const requested = params.protocolVersion;
     const protocolVersion = isLegacyVersion(requested) ? requested : FALLBACK_VERSION;
     const { additions } = dialectOf('legacy', protocolVersion);
@@ -47,12 +54,18 @@ export class Handshake {
       capabilities: additions
         ? { ...this.capabilities(), ...extensions({ [VIEWS_EXTENSION]: this.hasViews }) }
         : this.frozenCapabilities(),
-      serverInfo,
+      serverInfo: this.envelope.serverInfo,
       ...(additions && this.instructions()),
     };
   }
 
+  @McpMethod('ping', { modern: false })
+  ping(): JsonObject {
+    return {};
+  }
+
   /** Legacy revisions are not listed: clients open them with `initialize`. */
+  @McpMethod('server/discover', { legacySince: null, cache: OF_SERVER })
   discover(): JsonObject {
     return {
       supportedVersions: MODERN_VERSIONS,
@@ -60,7 +73,7 @@ export class Handshake {
         ...this.capabilities(),
         ...extensions({
           [VIEWS_EXTENSION]: this.hasViews,
-          [TASKS_EXTENSION]: this.dependencies.tasks !== undefined,
+          [TASKS_EXTENSION]: this.tasks !== null,
         }),
       },
       ...this.instructions(),
@@ -68,11 +81,11 @@ export class Handshake {
   }
 
   private get hasViews(): boolean {
-    return this.dependencies.resources?.providerOf(VIEW_ADDRESS) !== undefined;
+    return this.registry.providerOf(VIEW_ADDRESS) !== undefined;
   }
 
   private instructions(): JsonObject {
-    const { instructions } = this.dependencies;
+    const { instructions } = this.options;
     return instructions === undefined ? {} : { instructions };
   }
 
@@ -80,14 +93,14 @@ export class Handshake {
   private frozenCapabilities(): JsonObject {
     return {
       tools: { listChanged: true },
-      resources: { subscribe: this.dependencies.subscriptions?.supported ?? false, listChanged: false },
+      resources: { subscribe: this.subscriptions?.supported ?? false, listChanged: false },
       prompts: { listChanged: true },
     };
   }
 
   /** Later revisions receive only the features that are served. */
   private capabilities(): JsonObject {
-    const { subscriptions, listChanges } = this.dependencies;
+    const { subscriptions, listChanges } = this;
     return {
       tools: { listChanged: true },
       resources: {
@@ -99,12 +112,13 @@ export class Handshake {
       logging: {},
     };
   }
-}
 
-/** `logging/setLevel`: without a session there is no level to store, and the call succeeds. */
-export async function setLogLevel({ params, context }: MethodRequest): Promise<JsonObject> {
-  const { level } = params;
-  if (!isLogLevel(level)) throw invalidParams('Invalid log level');
-  await context.setLogLevel?.(level);
-  return {};
+  /** Without a session there is no level to store, and the call succeeds. */
+  @McpMethod('logging/setLevel', { legacySince: '2025-11-25', modern: false })
+  async setLevel({ params, context }: MethodRequest): Promise<JsonObject> {
+    const { level } = params;
+    if (!isLogLevel(level)) throw invalidParams('Invalid log level');
+    await context.setLogLevel?.(level);
+    return {};
+  }
 }

@@ -1,50 +1,8 @@
+import { Injectable } from '@nestjs/common';
 import type { AgentDefinition, RequestContext } from '#core';
-import type { ToolDefinition, ToolRunner } from '#tools';
-import { type MethodRequest, pageOf } from './method.js';
-import {
-  type Dialect,
-  showsViews,
-  type JsonObject,
-  type CacheHint,
-  PreparedResult,
-  type ResultEnvelope,
-  invalidParams,
-} from '../protocol.js';
-
-/** `tools/list`: the tools that this agent may call, and no others. */
-export class ListTools {
-  constructor(
-    private readonly catalogue: ToolCatalogue,
-    private readonly envelope: ResultEnvelope,
-    private readonly hint: CacheHint,
-  ) {}
-
-  handle(request: MethodRequest): PreparedResult | JsonObject {
-    const { params, context, dialect, capabilities } = request;
-    const entry = this.catalogue.for(context);
-    const category = params.category ?? undefined;
-    if (category === undefined && (params.cursor ?? undefined) === undefined) {
-      return entry.body(dialect, showsViews(capabilities, dialect), (tools) => {
-        const result = this.page(request, tools, 'tools');
-        return new PreparedResult(this.envelope.complete(dialect.era, result, this.hint));
-      });
-    }
-    if (category === undefined) return this.page(request, entry.tools, 'tools');
-    if (typeof category !== 'string') throw invalidParams('category must be a string');
-    const lowerCase = category.toLowerCase();
-    const tools = entry.tools.filter((tool) => tool.category.toLowerCase() === lowerCase);
-    return this.page(request, tools, `tools:${lowerCase}`);
-  }
-
-  private page(request: MethodRequest, tools: readonly ToolDefinition[], list: string): JsonObject {
-    const { dialect, params, capabilities } = request;
-    const views = showsViews(capabilities, dialect);
-    const describe = (tool: ToolDefinition) => describeTool(tool, dialect, views);
-    if (!dialect.additions) return { tools: tools.map(describe) };
-    const { entries, nextCursor } = pageOf(list, tools, params.cursor);
-    return { tools: entries.map(describe), ...(nextCursor !== undefined && { nextCursor }) };
-  }
-}
+import { type ToolDefinition, ToolRunner } from '#tools';
+import { McpMethod, type MethodRequest, OF_AGENT, pageOf, ResultEnvelope } from './method.js';
+import { type Dialect, showsViews, type JsonObject, PreparedResult, invalidParams } from '../protocol.js';
 
 /** Rendered data of one list of tools. */
 export class CatalogueEntry {
@@ -86,6 +44,7 @@ export class CatalogueEntry {
  * The tools that an agent may call. The runner decides anew on every call; only the rendered form is cached, one entry
  * per agent definition, and dropped when the list differs.
  */
+@Injectable()
 export class ToolCatalogue {
   private readonly entries = new WeakMap<AgentDefinition, CatalogueEntry>();
 
@@ -99,6 +58,42 @@ export class ToolCatalogue {
     const fresh = new CatalogueEntry([...tools]);
     this.entries.set(context.agent.definition, fresh);
     return fresh;
+  }
+}
+
+/** `tools/list`: the tools that this agent may call, and no others. */
+@Injectable()
+export class ListTools {
+  constructor(
+    private readonly catalogue: ToolCatalogue,
+    private readonly envelope: ResultEnvelope,
+  ) {}
+
+  @McpMethod('tools/list', { cache: OF_AGENT })
+  handle(request: MethodRequest): PreparedResult | JsonObject {
+    const { params, context, dialect, capabilities } = request;
+    const entry = this.catalogue.for(context);
+    const category = params.category ?? undefined;
+    if (category === undefined && (params.cursor ?? undefined) === undefined) {
+      return entry.body(dialect, showsViews(capabilities, dialect), (tools) => {
+        const result = this.page(request, tools, 'tools');
+        return new PreparedResult(this.envelope.complete(dialect.era, result, OF_AGENT));
+      });
+    }
+    if (category === undefined) return this.page(request, entry.tools, 'tools');
+    if (typeof category !== 'string') throw invalidParams('category must be a string');
+    const lowerCase = category.toLowerCase();
+    const tools = entry.tools.filter((tool) => tool.category.toLowerCase() === lowerCase);
+    return this.page(request, tools, `tools:${lowerCase}`);
+  }
+
+  private page(request: MethodRequest, tools: readonly ToolDefinition[], list: string): JsonObject {
+    const { dialect, params, capabilities } = request;
+    const views = showsViews(capabilities, dialect);
+    const describe = (tool: ToolDefinition) => describeTool(tool, dialect, views);
+    if (!dialect.additions) return { tools: tools.map(describe) };
+    const { entries, nextCursor } = pageOf(list, tools, params.cursor);
+    return { tools: entries.map(describe), ...(nextCursor !== undefined && { nextCursor }) };
   }
 }
 

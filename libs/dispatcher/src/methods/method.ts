@@ -1,4 +1,7 @@
-import type { RequestContext } from '#core';
+import 'reflect-metadata';
+import { Inject, Injectable } from '@nestjs/common';
+import type { Era, RequestContext } from '#core';
+import { methodsOf } from '#tools';
 import type { InputRound } from '../client-requests/client-requests.js';
 import {
   type Dialect,
@@ -10,6 +13,10 @@ import {
   type StreamedResult,
   type WrittenResult,
   invalidParams,
+  isJsonObject,
+  SERVER_INFO_KEY,
+  type ServerInfo,
+  type WarningLog,
 } from '../protocol.js';
 
 export interface MethodRequest {
@@ -27,13 +34,93 @@ export type MethodHandler = (request: MethodRequest) => Handled | Promise<Handle
 /** What a handler returns: a result, a complete one, one that stays open, or an expected failure. */
 export type Handled = JsonObject | PreparedResult | WrittenResult | StreamedResult | RequestFailure;
 
-/** One row of the method table. */
-export interface Method {
-  /** The first legacy revision that has it; `null`: none. */
-  readonly legacySince: LegacyVersion | null;
-  readonly modern: boolean;
+/** Which revisions have a method, and how its answer is treated. */
+export interface MethodRevisions {
+  /** The first legacy revision that has it; `null`: none. Default: the first of all. */
+  readonly legacySince?: LegacyVersion | null;
+  /** Whether the stateless revisions have it. Default true. */
+  readonly modern?: boolean;
+  /** How long clients may keep the answer, in the stateless revisions. Default: they may not. */
   readonly cache?: CacheHint;
+  /** Its answer may be a client request; the member of the params that names what the request is about. Default: it may not. */
+  readonly asksAbout?: string;
+}
+
+interface DeclaredMethod extends Required<Pick<MethodRevisions, 'legacySince' | 'modern'>> {
+  readonly cache: CacheHint | undefined;
+  readonly asksAbout: string | undefined;
+}
+
+/** A served method. */
+export interface Method extends DeclaredMethod {
+  /** `tools/call` and the like. */
+  readonly name: string;
   readonly handle: MethodHandler;
+}
+
+/** Depends on the agent: agents never share the answer, and rights may change at any time. */
+export const OF_AGENT: CacheHint = Object.freeze({ ttlMs: 0, cacheScope: 'private' });
+/** The same for every agent while the process runs. */
+export const OF_SERVER: CacheHint = Object.freeze({ ttlMs: 300_000, cacheScope: 'public' });
+
+const METHOD = 'parley:mcp-method';
+
+/** Makes a method of a handler (`METHOD_HANDLERS` in kernel.ts) the one that answers an MCP method. */
+export function McpMethod(
+  name: string,
+  { legacySince = '2024-11-05', modern = true, cache, asksAbout }: MethodRevisions = {},
+) {
+  return <Handler extends MethodHandler>(
+    _prototype: object,
+    _methodName: string,
+    descriptor: TypedPropertyDescriptor<Handler>,
+  ): void => {
+    const declared: Omit<Method, 'handle'> = { name, legacySince, modern, cache, asksAbout };
+    Reflect.defineMetadata(METHOD, declared, descriptor.value as object);
+  };
+}
+
+/** The MCP methods that a handler answers. */
+export function mcpMethodsOf(handler: object): Method[] {
+  return [...methodsOf(Object.getPrototypeOf(handler) as object)].flatMap(([, method]) => {
+    const declared = Reflect.getOwnMetadata(METHOD, method) as Omit<Method, 'handle'> | undefined;
+    const handle = (method as MethodHandler).bind(handler);
+    return declared ? [{ ...declared, handle }] : [];
+  });
+}
+
+export interface KernelOptions {
+  /** The product version, which clients receive. */
+  readonly version: string;
+  /** Sent to clients of revision 2025-11-25 and later. Default: none. */
+  readonly instructions?: string;
+  /** Logs the internal causes of internal errors. Default: the log of the process. */
+  readonly log?: WarningLog;
+}
+
+/** Injection token of `KernelOptions`. */
+export const KERNEL_OPTIONS = Symbol('KERNEL_OPTIONS');
+
+/** Adds the members that the stateless era requires in every result; legacy results stay unchanged. */
+@Injectable()
+export class ResultEnvelope {
+  readonly serverInfo: ServerInfo;
+
+  constructor(@Inject(KERNEL_OPTIONS) { version }: Pick<KernelOptions, 'version'>) {
+    this.serverInfo = Object.freeze({ name: 'parley', version });
+  }
+
+  complete(era: Era, result: JsonObject, hint: CacheHint | undefined): JsonObject {
+    if (era === 'legacy') return result;
+    const meta = isJsonObject(result._meta) ? result._meta : {};
+    return {
+      resultType: 'complete',
+      ...result,
+      // Client requests are never cached as the answer.
+      ...(result['resultType'] === undefined && hint),
+      _meta: { ...meta, [SERVER_INFO_KEY]: this.serverInfo },
+    };
+  }
 }
 
 /** Entries per page of a list; a smaller catalogue is sent whole. */

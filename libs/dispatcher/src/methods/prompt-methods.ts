@@ -1,10 +1,10 @@
+import { Inject, Injectable } from '@nestjs/common';
 import { askingCall, Refused } from '#core';
 import type { GovernedRecords } from '#data';
 import type { ContentBlock } from '#tools';
-import type { RecordsSource } from '../reads/read-accounts.js';
 import { blockIn } from './call-tool.js';
-import { type MethodRequest, pageOf } from './method.js';
-import type { PromptRegistry } from '../prompts/prompt-registry.js';
+import { McpMethod, type MethodRequest, OF_AGENT, pageOf } from './method.js';
+import { PromptRegistry } from '../prompts/prompt-registry.js';
 import {
   type ArgumentCompletion,
   type Prompt,
@@ -12,7 +12,7 @@ import {
   readPromptArguments,
   type RenderedPrompt,
 } from '../prompts/prompt.js';
-import type { ReadAccounts } from '../reads/read-accounts.js';
+import { ReadAccounts, RecordsSource } from '../reads/read-accounts.js';
 import {
   isJsonObject,
   type JsonObject,
@@ -34,21 +34,25 @@ function describe(prompt: Prompt): JsonObject {
   };
 }
 
-export function listPrompts(registry: PromptRegistry, { params, dialect }: MethodRequest): JsonObject {
-  const prompts = registry.all().map(describe);
-  if (!dialect.additions) return { prompts };
-  const { entries, nextCursor } = pageOf('prompts', prompts, params.cursor);
-  return { prompts: entries, ...(nextCursor !== undefined && { nextCursor }) };
-}
-
-/** `prompts/get`: validates the arguments and renders under the agent's own rights. */
-export class GetPrompt {
+/** The prompts of this process. */
+@Injectable()
+export class PromptMethods {
   constructor(
     private readonly registry: PromptRegistry,
-    private readonly reads: Pick<ReadAccounts, 'run'>,
+    @Inject(ReadAccounts) private readonly reads: Pick<ReadAccounts, 'run'>,
   ) {}
 
-  async handle({ params, context, dialect }: MethodRequest): Promise<JsonObject> {
+  @McpMethod('prompts/list', { cache: OF_AGENT })
+  list({ params, dialect }: MethodRequest): JsonObject {
+    const prompts = this.registry.all().map(describe);
+    if (!dialect.additions) return { prompts };
+    const { entries, nextCursor } = pageOf('prompts', prompts, params.cursor);
+    return { prompts: entries, ...(nextCursor !== undefined && { nextCursor }) };
+  }
+
+  /** Validates the arguments and renders under the agent's own rights. */
+  @McpMethod('prompts/get', { asksAbout: 'name' })
+  async get({ params, context, dialect }: MethodRequest): Promise<JsonObject> {
     const { name } = params;
     if (typeof name !== 'string') throw invalidParams('Missing prompt name');
     const prompt = this.registry.get(name);
@@ -121,12 +125,14 @@ async function fieldNames(
 }
 
 /** `completion/complete`: class and field names that the agent may read. */
+@Injectable()
 export class Complete {
   constructor(
     private readonly registry: PromptRegistry,
     private readonly records: RecordsSource,
   ) {}
 
+  @McpMethod('completion/complete', { legacySince: '2025-11-25' })
   async handle({ params, context }: MethodRequest): Promise<JsonObject> {
     const name = member(params.argument, 'name');
     const typed = member(params.argument, 'value');

@@ -1,3 +1,4 @@
+import { Inject, Injectable } from '@nestjs/common';
 import {
   derivedRequest,
   type RequestContext,
@@ -8,10 +9,9 @@ import {
 } from '#core';
 import type { GovernedClass, GovernedRecords } from '#data';
 import type { ReadOperation } from '#policy';
-import type { EmbeddedResource, ToolRunner } from '#tools';
-import type { RecordsSource } from '../reads/read-accounts.js';
-import type { CatalogueEntry, ToolCatalogue } from './list-tools.js';
-import { type MethodRequest, pageOf } from './method.js';
+import { type EmbeddedResource, ToolRunner } from '#tools';
+import { type CatalogueEntry, ToolCatalogue } from './list-tools.js';
+import { McpMethod, type MethodRequest, OF_AGENT, OF_SERVER, pageOf } from './method.js';
 import {
   type Dialect,
   type JsonObject,
@@ -22,8 +22,12 @@ import {
   ProtocolError,
   RPC,
 } from '../protocol.js';
-import type { ReadAccounts } from '../reads/read-accounts.js';
-import type { ResourceCall, ResourceRegistry, ResourceTemplate } from '../resources/resource-registry.js';
+import { ReadAccounts, RecordsSource } from '../reads/read-accounts.js';
+import {
+  type ResourceCall,
+  ResourceRegistry,
+  type ResourceTemplate,
+} from '../resources/resource-registry.js';
 
 const MIME_TYPE = 'application/json';
 
@@ -74,10 +78,63 @@ function describe(listed: ListedClass, kind: ResourceKind): JsonObject {
   };
 }
 
+/** The resources of all providers that one caller may read. */
+@Injectable()
+export class ProvidedResources {
+  constructor(
+    private readonly registry: ResourceRegistry,
+    @Inject(ReadAccounts) private readonly reads: Pick<ReadAccounts, 'run'>,
+  ) {}
+
+  get templates(): readonly ResourceTemplate[] {
+    return this.registry.templates;
+  }
+
+  /** A provider that refuses to list has no resources for this caller. */
+  async list(context: RequestContext): Promise<JsonObject[]> {
+    const listed = await Promise.all(
+      this.registry.all().map(async (provider) => {
+        try {
+          const run = { name: `resource:${provider.scheme}`, args: {}, context };
+          return await this.reads.run(run, async (records) => provider.list(callOf(context, records)));
+        } catch (error) {
+          if (error instanceof Refused) return [];
+          throw error;
+        }
+      }),
+    );
+    return listed.flat().map((resource) => ({ ...resource }));
+  }
+
+  has(uri: string): boolean {
+    return this.registry.providerOf(uri) !== undefined;
+  }
+
+  /** @returns `undefined` when this caller has no such resource. @throws Refused */
+  async read(uri: string, context: RequestContext): Promise<readonly EmbeddedResource[] | undefined> {
+    const provider = this.registry.providerOf(uri);
+    const run = { name: `resource:${provider?.scheme}`, args: { uri }, context };
+    return provider && this.reads.run(run, async (records) => provider.read(uri, callOf(context, records)));
+  }
+}
+
+const TEMPLATES: readonly JsonObject[] = [
+  { kind: 'schema', name: 'Parse class schema', description: 'Fields of a class and their types' },
+  { kind: 'count', name: 'Parse class object count', description: 'Total number of objects of a class' },
+  {
+    kind: 'samples',
+    name: 'Parse class sample objects',
+    description: 'The five most recent objects of a class',
+  },
+].map(({ kind, name, description }) =>
+  Object.freeze({ uriTemplate: `parse://{className}/${kind}`, name, description, mimeType: MIME_TYPE }),
+);
+
 /**
  * `resources/list`: the classes that `get_all_schemas` returns to this agent, each with the kinds whose tool the agent
  * may call and whose operation its class permissions allow. An agent without access to the listing has no resources.
  */
+@Injectable()
 export class ListResources {
   constructor(
     private readonly runner: ToolRunner,
@@ -86,6 +143,7 @@ export class ListResources {
     private readonly provided: ProvidedResources,
   ) {}
 
+  @McpMethod('resources/list', { cache: OF_AGENT })
   async handle({ params, context, dialect }: MethodRequest): Promise<JsonObject> {
     const outcome = await this.runner.run('get_all_schemas', {}, context);
     const classes = outcome.ok
@@ -107,6 +165,15 @@ export class ListResources {
     return { resources: entries, ...(nextCursor !== undefined && { nextCursor }) };
   }
 
+  /** The same for every agent, without an agent check. */
+  @McpMethod('resources/templates/list', { cache: OF_SERVER })
+  templates({ params, dialect }: Pick<MethodRequest, 'params' | 'dialect'>): JsonObject {
+    const resourceTemplates = [...TEMPLATES, ...this.provided.templates];
+    if (!dialect.additions) return { resourceTemplates };
+    const { entries, nextCursor } = pageOf('templates', resourceTemplates, params.cursor);
+    return { resourceTemplates: entries, ...(nextCursor !== undefined && { nextCursor }) };
+  }
+
   private async readsOf(context: RequestContext): Promise<ReadonlyMap<string, GovernedClass['reads']>> {
     const classes = await this.records.for(context).classes();
     return new Map(classes.map(({ className, reads }) => [className, reads] as const));
@@ -115,29 +182,6 @@ export class ListResources {
   private kindsOpenTo(tools: CatalogueEntry): readonly ResourceKind[] {
     return RESOURCE_KINDS.filter((kind) => tools.find(TOOL_OF_KIND[kind]) !== undefined);
   }
-}
-
-const TEMPLATES: readonly JsonObject[] = [
-  { kind: 'schema', name: 'Parse class schema', description: 'Fields of a class and their types' },
-  { kind: 'count', name: 'Parse class object count', description: 'Total number of objects of a class' },
-  {
-    kind: 'samples',
-    name: 'Parse class sample objects',
-    description: 'The five most recent objects of a class',
-  },
-].map(({ kind, name, description }) =>
-  Object.freeze({ uriTemplate: `parse://{className}/${kind}`, name, description, mimeType: MIME_TYPE }),
-);
-
-/** `resources/templates/list`: the same for every agent, without an agent check. */
-export function listTemplates(
-  provided: readonly ResourceTemplate[],
-  { params, dialect }: Pick<MethodRequest, 'params' | 'dialect'>,
-): JsonObject {
-  const resourceTemplates = [...TEMPLATES, ...provided];
-  if (!dialect.additions) return { resourceTemplates };
-  const { entries, nextCursor } = pageOf('templates', resourceTemplates, params.cursor);
-  return { resourceTemplates: entries, ...(nextCursor !== undefined && { nextCursor }) };
 }
 
 const SAMPLES = 5;
@@ -179,12 +223,14 @@ function tooLarge(instead: string): ProtocolError {
 }
 
 /** `resources/read`: the text of the tool behind the address, under that tool's gates. */
+@Injectable()
 export class ReadResource {
   constructor(
     private readonly runner: ToolRunner,
     private readonly provided: ProvidedResources,
   ) {}
 
+  @McpMethod('resources/read', { cache: OF_AGENT, asksAbout: 'uri' })
   async handle({ params, context, dialect }: MethodRequest): Promise<JsonObject> {
     const { uri } = params;
     if (typeof uri !== 'string') throw invalidParams('Missing resource uri');
@@ -239,45 +285,6 @@ export function parseResourceUri(uri: string): ResourceAddress | null {
 
 function resourceUri(className: string, kind: ResourceKind): string {
   return `parse://${className}/${kind}`;
-}
-
-/** The resources of all providers that one caller may read. */
-export class ProvidedResources {
-  constructor(
-    private readonly registry: ResourceRegistry,
-    private readonly reads: Pick<ReadAccounts, 'run'>,
-  ) {}
-
-  get templates(): readonly ResourceTemplate[] {
-    return this.registry.templates;
-  }
-
-  /** A provider that refuses to list has no resources for this caller. */
-  async list(context: RequestContext): Promise<JsonObject[]> {
-    const listed = await Promise.all(
-      this.registry.all().map(async (provider) => {
-        try {
-          const run = { name: `resource:${provider.scheme}`, args: {}, context };
-          return await this.reads.run(run, async (records) => provider.list(callOf(context, records)));
-        } catch (error) {
-          if (error instanceof Refused) return [];
-          throw error;
-        }
-      }),
-    );
-    return listed.flat().map((resource) => ({ ...resource }));
-  }
-
-  has(uri: string): boolean {
-    return this.registry.providerOf(uri) !== undefined;
-  }
-
-  /** @returns `undefined` when this caller has no such resource. @throws Refused */
-  async read(uri: string, context: RequestContext): Promise<readonly EmbeddedResource[] | undefined> {
-    const provider = this.registry.providerOf(uri);
-    const run = { name: `resource:${provider?.scheme}`, args: { uri }, context };
-    return provider && this.reads.run(run, async (records) => provider.read(uri, callOf(context, records)));
-  }
 }
 
 function callOf(context: RequestContext, records: GovernedRecords): ResourceCall {

@@ -1,6 +1,7 @@
+import { Inject, Injectable } from '@nestjs/common';
 import { concat, EMPTY, filter, map, mergeMap, NEVER, type Observable, of } from 'rxjs';
 import { Refused, type RequestContext } from '#core';
-import type { Method, MethodRequest } from './method.js';
+import { McpMethod, type MethodRequest } from './method.js';
 import { refusedResource } from './resource-methods.js';
 import {
   isJsonObject,
@@ -13,11 +14,6 @@ import {
   RPC,
   SUBSCRIPTION_ID_KEY,
 } from '../protocol.js';
-
-export interface ListenDependencies {
-  readonly subscriptions: ResourceSubscriptions | undefined;
-  readonly listChanges: ListChanges | undefined;
-}
 
 const WANTED: Readonly<Record<ListKind, string>> = {
   tools: 'toolsListChanged',
@@ -37,47 +33,6 @@ function addressesOf(requested: JsonObject): readonly string[] {
   return [...new Set(listed)];
 }
 
-/**
- * `subscriptions/listen`: a stream that begins with the accepted part of the request and continues with its events, all
- * tagged with the id of the request.
- */
-export function listen(
-  { subscriptions, listChanges }: ListenDependencies,
-  { params, context }: MethodRequest,
-): StreamedResult {
-  const requested = member(params, 'notifications');
-  if (!isJsonObject(requested)) throw invalidParams('Invalid params: notifications must be an object');
-  const kinds = LIST_KINDS.filter(
-    (kind) => listChanges?.kinds.has(kind) === true && member(requested, WANTED[kind]) === true,
-  );
-  const addresses = addressesOf(requested);
-  const _meta = Object.freeze({ [SUBSCRIPTION_ID_KEY]: context.requestId });
-  const tagged = (method: string, sent: JsonObject = {}): Notification => ({
-    method: `notifications/${method}`,
-    params: { ...sent, _meta },
-  });
-  const toNotification = (event: ListenEvent): Notification =>
-    'updated' in event
-      ? tagged('resources/updated', { uri: event.updated })
-      : tagged('subscriptions/acknowledged', { notifications: honoured(kinds, event.watched) });
-
-  const lists = (): Observable<Notification> =>
-    (kinds.length > 0 && listChanges ? listChanges.changes : EMPTY).pipe(
-      filter((kind) => kinds.includes(kind)),
-      map((kind) => tagged(`${kind}/list_changed`)),
-    );
-  const resources =
-    addresses.length > 0 && subscriptions?.supported
-      ? subscriptions.listen(addresses, context)
-      : NOTHING_WATCHED;
-  // List changes are sent only after the acknowledgement, which must be first.
-  const messages = resources.pipe(
-    map(toNotification),
-    mergeMap((told, index) => (index === 0 ? concat(of(told), lists()) : of(told))),
-  );
-  return new StreamedResult(messages, () => ({ resultType: 'complete', _meta }));
-}
-
 function honoured(kinds: readonly ListKind[], watched: readonly string[]): JsonObject {
   return {
     ...Object.fromEntries(kinds.map((kind) => [WANTED[kind], true])),
@@ -91,40 +46,6 @@ const STREAM_GONE =
 function addressOf({ params }: MethodRequest): string {
   const { uri } = params;
   return typeof uri === 'string' ? uri : (JSON.stringify(uri) ?? '');
-}
-
-/** `resources/subscribe` and `resources/unsubscribe` of the revisions with sessions. */
-export function resourceSubscriptionMethods(
-  subscriptions: ResourceSubscriptions | undefined,
-): Readonly<Record<'subscribe' | 'unsubscribe', Method['handle']>> {
-  const served = (): ResourceSubscriptions => {
-    if (subscriptions?.supported) return subscriptions;
-    throw new ProtocolError(
-      RPC.methodNotFound,
-      'Resource subscriptions are not supported by this server',
-      undefined,
-      404,
-    );
-  };
-  return {
-    subscribe: async (request) => {
-      const uri = addressOf(request);
-      let subscribed: boolean;
-      try {
-        subscribed = await served().subscribe(uri, request.context);
-      } catch (error) {
-        // The same error as a read of the address.
-        if (error instanceof Refused) throw refusedResource(uri, request.dialect, error.refusal);
-        throw error;
-      }
-      if (subscribed) return {};
-      throw invalidParams(STREAM_GONE);
-    },
-    unsubscribe: async (request) => {
-      await served().unsubscribe(addressOf(request), request.context);
-      return {};
-    },
-  };
 }
 
 const LIST_KINDS = ['tools', 'prompts', 'resources'] as const;
@@ -158,4 +79,87 @@ export abstract class ResourceSubscriptions {
    * `watched`.
    */
   abstract listen(uris: readonly string[], context: RequestContext): Observable<ListenEvent>;
+}
+
+/** Subscriptions to changes of resources and lists, in both eras. */
+@Injectable()
+export class SubscriptionMethods {
+  /** A parameter that is null: none is served. */
+  constructor(
+    @Inject(ResourceSubscriptions) private readonly subscriptions: ResourceSubscriptions | null,
+    @Inject(ListChanges) private readonly listChanges: ListChanges | null,
+  ) {}
+
+  /** Of the revisions with sessions. */
+  @McpMethod('resources/subscribe', { modern: false })
+  async subscribe(request: MethodRequest): Promise<JsonObject> {
+    const uri = addressOf(request);
+    let subscribed: boolean;
+    try {
+      subscribed = await this.served().subscribe(uri, request.context);
+    } catch (error) {
+      // The same error as a read of the address.
+      if (error instanceof Refused) throw refusedResource(uri, request.dialect, error.refusal);
+      throw error;
+    }
+    if (subscribed) return {};
+    throw invalidParams(STREAM_GONE);
+  }
+
+  /** Of the revisions with sessions. */
+  @McpMethod('resources/unsubscribe', { modern: false })
+  async unsubscribe(request: MethodRequest): Promise<JsonObject> {
+    await this.served().unsubscribe(addressOf(request), request.context);
+    return {};
+  }
+
+  /**
+   * A stream that begins with the accepted part of the request and continues with its events, all tagged with the id of the
+   * request.
+   */
+  @McpMethod('subscriptions/listen', { legacySince: null })
+  listen({ params, context }: MethodRequest): StreamedResult {
+    const { subscriptions, listChanges } = this;
+    const requested = member(params, 'notifications');
+    if (!isJsonObject(requested)) throw invalidParams('Invalid params: notifications must be an object');
+    const kinds = LIST_KINDS.filter(
+      (kind) => listChanges?.kinds.has(kind) === true && member(requested, WANTED[kind]) === true,
+    );
+    const addresses = addressesOf(requested);
+    const _meta = Object.freeze({ [SUBSCRIPTION_ID_KEY]: context.requestId });
+    const tagged = (method: string, sent: JsonObject = {}): Notification => ({
+      method: `notifications/${method}`,
+      params: { ...sent, _meta },
+    });
+    const toNotification = (event: ListenEvent): Notification =>
+      'updated' in event
+        ? tagged('resources/updated', { uri: event.updated })
+        : tagged('subscriptions/acknowledged', { notifications: honoured(kinds, event.watched) });
+
+    const lists = (): Observable<Notification> =>
+      (kinds.length > 0 && listChanges ? listChanges.changes : EMPTY).pipe(
+        filter((kind) => kinds.includes(kind)),
+        map((kind) => tagged(`${kind}/list_changed`)),
+      );
+    const resources =
+      addresses.length > 0 && subscriptions?.supported
+        ? subscriptions.listen(addresses, context)
+        : NOTHING_WATCHED;
+    // List changes are sent only after the acknowledgement, which must be first.
+    const messages = resources.pipe(
+      map(toNotification),
+      mergeMap((told, index) => (index === 0 ? concat(of(told), lists()) : of(told))),
+    );
+    return new StreamedResult(messages, () => ({ resultType: 'complete', _meta }));
+  }
+
+  private served(): ResourceSubscriptions {
+    if (this.subscriptions?.supported) return this.subscriptions;
+    throw new ProtocolError(
+      RPC.methodNotFound,
+      'Resource subscriptions are not supported by this server',
+      undefined,
+      404,
+    );
+  }
 }

@@ -1,7 +1,8 @@
+import { Inject, Injectable } from '@nestjs/common';
 import type { Agent } from '#core';
 import { questionOf, readAnswer, type WireRequest } from '../client-requests/question-wire.js';
 import type { RequestStateContent } from '../client-requests/request-state.js';
-import type { MethodRequest } from '../methods/method.js';
+import { McpMethod, type MethodRequest } from '../methods/method.js';
 import {
   declaresTasks,
   tasksNotDeclared,
@@ -113,10 +114,13 @@ export function createdTask({ taskId, ...state }: TaskState): JsonObject {
   return { resultType: 'task', taskId, status, createdAt, lastUpdatedAt, ttlMs, pollIntervalMs };
 }
 
-/** `tasks/get`, `tasks/update` and `tasks/cancel`, for clients that declare the extension in the request. */
+/** The methods of tasks, for clients that declare the extension in the request. */
+@Injectable()
 export class TaskMethods {
-  constructor(private readonly store: TaskStore | undefined) {}
+  /** @param store null: no call continues as a task */
+  constructor(@Inject(TaskStore) private readonly store: TaskStore | null) {}
 
+  @McpMethod('tasks/get', { legacySince: null })
   async get(request: MethodRequest): Promise<JsonObject> {
     const { store, taskId, owner } = this.asked('tasks/get', request);
     const state = await store.find(taskId, owner);
@@ -124,6 +128,7 @@ export class TaskMethods {
     return { ...state };
   }
 
+  @McpMethod('tasks/update', { legacySince: null })
   async update(request: MethodRequest): Promise<JsonObject> {
     const { store, taskId, owner } = this.asked('tasks/update', request);
     const { inputResponses } = request.params;
@@ -132,6 +137,7 @@ export class TaskMethods {
     return {};
   }
 
+  @McpMethod('tasks/cancel', { legacySince: null })
   async cancel(request: MethodRequest): Promise<JsonObject> {
     const { store, taskId, owner } = this.asked('tasks/cancel', request);
     if (!(await store.cancel(taskId, owner))) throw unknownTask();

@@ -3,7 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { Subject } from 'rxjs';
 import { ProcessSessionStore, processState, type SharedState } from '#state';
-import { Kernel, MethodTable, PromptRegistry, ResourceRegistry, type WarningLog } from '#dispatcher';
+import type { Kernel, WarningLog } from '#dispatcher';
+import { kernelOf } from '#dispatcher/contracts';
 import {
   type AbandonedDispatch,
   type Downloads,
@@ -106,19 +107,10 @@ export async function edgeUnderTest(
   const listChanges = new Subject<ChangingList>();
   const wire = wireOf(state, log);
   wire.listChanges.follow(listChanges);
-  const kernelOptions = { version: '1.2.3', log };
-  const methods = new MethodTable(
-    kernelOptions,
-    tools,
-    new NoRecords(),
-    new PromptRegistry(),
-    new ResourceRegistry(),
-    undefined,
-    undefined,
-    undefined,
-    wire.listChanges,
+  const kernel = kernelOf(
+    { version: '1.2.3', log },
+    { tools, records: new NoRecords(), listChanges: wire.listChanges },
   );
-  const kernel = new Kernel(methods, tools, kernelOptions);
   const events = new EventEmitter2();
   events.on('parse.agent.mcp_dispatcher_abandoned', (dispatch: AbandonedDispatch) =>
     abandoned.push(dispatch),

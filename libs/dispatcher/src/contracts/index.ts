@@ -1,0 +1,1 @@
+export { kernelOf } from './kernel-under-test.js';
