@@ -10,7 +10,7 @@ export type Report =
   /** It cannot start: what the operator has to read. */
   | { readonly parley: 'failed'; readonly text: string };
 
-export function isOrder(message: unknown): message is Order {
+function isOrder(message: unknown): message is Order {
   const { parley } = (message ?? {}) as { parley?: unknown };
   return parley === 'close' || parley === 'reload';
 }

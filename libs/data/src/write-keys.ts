@@ -27,7 +27,7 @@ export interface KeyedWrite {
 }
 
 /** Milliseconds for which a key is stored. */
-export const WRITE_KEY_LIFETIME = 24 * 3_600_000;
+const WRITE_KEY_LIFETIME = 24 * 3_600_000;
 
 /** Keys of writes for all replicas, each of one principal. @throws WriteKeysUnavailable, WriteKeysSpent: a write then does not begin */
 export abstract class WriteKeys {

@@ -13,13 +13,7 @@ import { InputRounds } from './client-requests/input-rounds.js';
 import { CallTool } from './methods/call-tool.js';
 import { Handshake } from './methods/handshake.js';
 import { ListTools, ToolCatalogue } from './methods/list-tools.js';
-import {
-  KERNEL_OPTIONS,
-  type KernelOptions,
-  type Method,
-  mcpMethodsOf,
-  ResultEnvelope,
-} from './methods/method.js';
+import { KERNEL_OPTIONS, type KernelOptions, type Method, mcpMethodsOf } from './methods/method.js';
 import { Complete, PromptMethods } from './methods/prompt-methods.js';
 import { ListResources, ProvidedResources, ReadResource } from './methods/resource-methods.js';
 import { SubscriptionMethods } from './methods/subscription-methods.js';
@@ -43,11 +37,12 @@ import {
   ProtocolError,
   RPC,
   LOG_LEVEL_KEY,
+  ResultEnvelope,
 } from './protocol.js';
 import { TaskMethods } from './tasks/task-store.js';
 
 /** The classes whose methods answer MCP methods (`@McpMethod`). A method that none of them answers is not found. */
-export const METHOD_HANDLERS = [
+const METHOD_HANDLERS = [
   Handshake,
   ListTools,
   CallTool,
@@ -200,6 +195,11 @@ function refusedByCaller({ code }: Refusal): boolean {
   return code !== 'internal_error' && code !== 'parse_error' && code !== 'timeout';
 }
 
+/** @param version of the product */
+export function envelopeOf(version: string): ResultEnvelope {
+  return new ResultEnvelope(Object.freeze({ name: 'parley', version }));
+}
+
 /** Whether a revision has the method. */
 function existsIn(method: Method, dialect: Dialect): boolean {
   if (dialect.era === 'modern') return method.modern;
@@ -212,9 +212,15 @@ const methodTable: FactoryProvider<MethodTable> = {
   inject: [InputRounds, ...METHOD_HANDLERS],
 };
 
+const envelope: FactoryProvider<ResultEnvelope> = {
+  provide: ResultEnvelope,
+  useFactory: ({ version }: KernelOptions) => envelopeOf(version),
+  inject: [KERNEL_OPTIONS],
+};
+
 /** The kernel with every method, and what the methods share. */
 export const KERNEL_PROVIDERS: readonly Provider[] = [
-  ResultEnvelope,
+  envelope,
   ToolCatalogue,
   ProvidedResources,
   ...METHOD_HANDLERS,

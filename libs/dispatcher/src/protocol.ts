@@ -227,6 +227,23 @@ export interface CacheHint {
   readonly cacheScope: 'public' | 'private';
 }
 
+/** Adds the members that the stateless era requires in every result; legacy results stay unchanged. */
+export class ResultEnvelope {
+  constructor(readonly serverInfo: ServerInfo) {}
+
+  complete(era: Era, result: JsonObject, hint: CacheHint | undefined): JsonObject {
+    if (era === 'legacy') return result;
+    const meta = isJsonObject(result._meta) ? result._meta : {};
+    return {
+      resultType: 'complete',
+      ...result,
+      // Client requests are never cached as the answer.
+      ...(result['resultType'] === undefined && hint),
+      _meta: { ...meta, [SERVER_INFO_KEY]: this.serverInfo },
+    };
+  }
+}
+
 /** Bytes of text one answer may hold. */
 export const MAX_RESPONSE_BYTES = 4_194_304;
 
@@ -239,7 +256,7 @@ export function exceedsResponseLimit(text: string): boolean {
 export const PROTOCOL_VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
 export const CLIENT_CAPABILITIES_KEY = 'io.modelcontextprotocol/clientCapabilities';
 export const LOG_LEVEL_KEY = 'io.modelcontextprotocol/logLevel';
-export const SERVER_INFO_KEY = 'io.modelcontextprotocol/serverInfo';
+const SERVER_INFO_KEY = 'io.modelcontextprotocol/serverInfo';
 export const SUBSCRIPTION_ID_KEY = 'io.modelcontextprotocol/subscriptionId';
 
 export const MODERN_VERSIONS = ['2026-07-28'] as const;

@@ -59,7 +59,7 @@ export class ParleyRecords implements GovernedRecords {
     const { where, order } = readOrder(admitted, options, access);
     const columns = await this.columns(options, access);
     const scans = options.expectsScan ?? Object.keys(asked).length === 0;
-    if (!scans) await refuseCollectionScan(this.call, access.className, where);
+    if (!scans) await this.refuseScan(access.className, where);
     // One row more than the limit shows whether there are more.
     const read = options.tellsMore ? limit + 1 : limit;
     const query = { className: access.className, where, limit: read, skip, order, ...columns.asked };
@@ -137,7 +137,7 @@ export class ParleyRecords implements GovernedRecords {
   ): Promise<AggregateResult> {
     const access = this.enter(className, 'find');
     const { stages, scanned, autoLimited } = await this.aggregation.govern(access, pipeline, options);
-    if (scanned && !options.expectsScan) await refuseCollectionScan(this.call, access.className, scanned);
+    if (scanned && !options.expectsScan) await this.refuseScan(access.className, scanned);
     const rows = await this.atStore((operation) =>
       this.call.reader.aggregate(
         {
@@ -259,6 +259,13 @@ export class ParleyRecords implements GovernedRecords {
       rows: shownRows(rows, this.call, columns.guard).map(narrowing(columns.request)),
       ...(columns.truncated && { truncatedIncludeFields: columns.truncated }),
     };
+  }
+
+  /** Refuses a scan of a whole collection where the policy asks for it. @throws Refused */
+  private async refuseScan(className: string, where: Where): Promise<void> {
+    const { scope } = this.call;
+    if (!scope.policy.switches.refuseCollscan || scope.classPolicy(className).allowCollscan) return;
+    await refuseCollectionScan(this.call, className, where);
   }
 
   private atStore<T>(work: (operation: OperationContext) => Promise<T>, asked?: unknown): Promise<T> {

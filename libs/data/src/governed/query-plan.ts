@@ -123,9 +123,8 @@ function scansCollection(plan: unknown): boolean {
 }
 
 /**
- * With `refuseCollscan` on, a query that would read the whole collection is refused before it runs. The plan is requested
- * with the operator's authority, limited only by the constraint. A failed explain does not refuse the query: the check limits
- * cost, not access.
+ * Refuses a query that would read the whole collection, before it runs. The plan is requested with the operator's authority,
+ * limited only by the constraint. A failed explain does not refuse the query: the check limits cost, not access.
  */
 export async function refuseCollectionScan(
   { scope, operatorReader, operation }: GovernedCall,
@@ -133,12 +132,7 @@ export async function refuseCollectionScan(
   where: Where,
 ): Promise<void> {
   const { switches } = scope.policy;
-  if (
-    !switches.refuseCollscan ||
-    scope.classPolicy(className).allowCollscan ||
-    Object.keys(where).length === 0
-  )
-    return;
+  if (Object.keys(where).length === 0) return;
   let plan: QueryPlan;
   try {
     plan = await operatorReader.explain({ className, where }, operation);

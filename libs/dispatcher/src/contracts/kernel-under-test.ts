@@ -15,11 +15,11 @@ import { FieldNames, type FieldSchema, type ReadOperation } from '#policy';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 import { type ReadAccounts, RecordsSource } from '../reads/read-accounts.js';
 import type { InputRounds } from '../client-requests/input-rounds.js';
-import { Kernel, MethodTable } from '../kernel.js';
+import { envelopeOf, Kernel, MethodTable } from '../kernel.js';
 import { CallTool } from '../methods/call-tool.js';
 import { Handshake } from '../methods/handshake.js';
 import { ListTools, ToolCatalogue } from '../methods/list-tools.js';
-import { type KernelOptions, ResultEnvelope } from '../methods/method.js';
+import { type KernelOptions } from '../methods/method.js';
 import { Complete, PromptMethods } from '../methods/prompt-methods.js';
 import { ListResources, ProvidedResources, ReadResource } from '../methods/resource-methods.js';
 import {
@@ -345,7 +345,7 @@ export function kernelOf(
   }: KernelDependencies,
 ): Kernel {
   const { rounds = null, listChanges = null, subscriptions = null } = features;
-  const envelope = new ResultEnvelope(options);
+  const envelope = envelopeOf(options.version);
   const catalogue = new ToolCatalogue(tools);
   const reads: Pick<ReadAccounts, 'run'> = { run: ({ context }, work) => work(records.for(context)) };
   const provided = new ProvidedResources(resources, reads);

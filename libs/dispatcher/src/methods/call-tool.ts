@@ -235,7 +235,7 @@ function sameValue(header: string, value: unknown): boolean {
  * needs no header.
  * @throws ProtocolError -32020
  */
-export function checkParameterHeaders(tool: ToolDefinition, args: JsonObject, context: RequestContext): void {
+function checkParameterHeaders(tool: ToolDefinition, args: JsonObject, context: RequestContext): void {
   const read = context.parameterHeader;
   if (!read) return;
   for (const { path, header } of mirroredParameters(tool)) {

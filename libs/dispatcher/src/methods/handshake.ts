@@ -1,13 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { isLogLevel } from '#core';
-import {
-  KERNEL_OPTIONS,
-  type KernelOptions,
-  McpMethod,
-  type MethodRequest,
-  OF_SERVER,
-  ResultEnvelope,
-} from './method.js';
+import { KERNEL_OPTIONS, type KernelOptions, McpMethod, type MethodRequest, OF_SERVER } from './method.js';
 import { ListChanges, ResourceSubscriptions } from './subscription-methods.js';
 import {
   dialectOf,
@@ -18,6 +11,7 @@ import {
   VIEWS_EXTENSION,
   type JsonObject,
   invalidParams,
+  ResultEnvelope,
 } from '../protocol.js';
 import { ResourceRegistry } from '../resources/resource-registry.js';
 import { TaskStore } from '../tasks/task-store.js';

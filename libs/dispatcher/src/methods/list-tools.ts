@@ -1,8 +1,15 @@
 import { Injectable } from '@nestjs/common';
 import type { AgentDefinition, RequestContext } from '#core';
 import { type ToolDefinition, ToolRunner } from '#tools';
-import { McpMethod, type MethodRequest, OF_AGENT, pageOf, ResultEnvelope } from './method.js';
-import { type Dialect, showsViews, type JsonObject, PreparedResult, invalidParams } from '../protocol.js';
+import { McpMethod, type MethodRequest, OF_AGENT, pageOf } from './method.js';
+import {
+  type Dialect,
+  showsViews,
+  type JsonObject,
+  PreparedResult,
+  invalidParams,
+  ResultEnvelope,
+} from '../protocol.js';
 
 /** Rendered data of one list of tools. */
 export class CatalogueEntry {

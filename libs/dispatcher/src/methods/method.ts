@@ -1,6 +1,5 @@
 import 'reflect-metadata';
-import { Inject, Injectable } from '@nestjs/common';
-import type { Era, RequestContext } from '#core';
+import type { RequestContext } from '#core';
 import { methodsOf } from '#tools';
 import type { InputRound } from '../client-requests/client-requests.js';
 import {
@@ -13,9 +12,6 @@ import {
   type StreamedResult,
   type WrittenResult,
   invalidParams,
-  isJsonObject,
-  SERVER_INFO_KEY,
-  type ServerInfo,
   type WarningLog,
 } from '../protocol.js';
 
@@ -100,28 +96,6 @@ export interface KernelOptions {
 
 /** Injection token of `KernelOptions`. */
 export const KERNEL_OPTIONS = Symbol('KERNEL_OPTIONS');
-
-/** Adds the members that the stateless era requires in every result; legacy results stay unchanged. */
-@Injectable()
-export class ResultEnvelope {
-  readonly serverInfo: ServerInfo;
-
-  constructor(@Inject(KERNEL_OPTIONS) { version }: Pick<KernelOptions, 'version'>) {
-    this.serverInfo = Object.freeze({ name: 'parley', version });
-  }
-
-  complete(era: Era, result: JsonObject, hint: CacheHint | undefined): JsonObject {
-    if (era === 'legacy') return result;
-    const meta = isJsonObject(result._meta) ? result._meta : {};
-    return {
-      resultType: 'complete',
-      ...result,
-      // Client requests are never cached as the answer.
-      ...(result['resultType'] === undefined && hint),
-      _meta: { ...meta, [SERVER_INFO_KEY]: this.serverInfo },
-    };
-  }
-}
 
 /** Entries per page of a list; a smaller catalogue is sent whole. */
 const PAGE_SIZE = 200;

@@ -86,7 +86,7 @@ export const REQUEST_CHECKS: readonly RequestCheck[] = [
 ];
 
 /** The checks of every route that authenticates: a limit that one route did not count would not be a limit. */
-export const ROUTE_CHECKS: readonly RequestCheck[] = [host, accepting, preAuthLimit, origin];
+const ROUTE_CHECKS: readonly RequestCheck[] = [host, accepting, preAuthLimit, origin];
 
 /** Milliseconds that aborted calls have to answer their clients. */
 const ABORT_GRACE = 1_000;

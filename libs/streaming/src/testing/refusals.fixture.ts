@@ -32,7 +32,7 @@ function refusal(
 
 export const deep = (levels: number) =>
   `{"method":"ping","params":${'['.repeat(levels)}${']'.repeat(levels)}}`;
-export const exhausted: RateLimiter = {
+const exhausted: RateLimiter = {
   check: () => Promise.resolve({ retryAfter: 1.2, limit: 1, window: 60 }),
 };
 const brokenLimiter: RateLimiter = { check: () => Promise.reject(new Error('down')) };
