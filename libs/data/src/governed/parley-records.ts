@@ -7,6 +7,7 @@ import {
   mayShow,
   parseKeys,
   type ReadOperation,
+  type Where,
 } from '#policy';
 import type {
   AggregateOptions,
