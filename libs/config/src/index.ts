@@ -33,7 +33,4 @@ export { isLoopbackHost, processCount, startErrors, type StartKind } from './sec
 export type { DatabaseConfig, LiveQueryConfig, ParseConfig } from './sections/stores.js';
 export { logSecurityWarnings } from './security-warnings.js';
 export { ConfigVersions, type ConfigVersion, type VersionChange } from './versions/config-versions.js';
-export { ConfigWatch } from './versions/config-watch.js';
-export { mustReturn } from './versions/version-effects.js';
-export { NEEDS_RESTART } from './versions/version-effects.js';
-export { Reloader } from './versions/reloader.js';
+export { ConfigWatch, mustReturn, NEEDS_RESTART, Reloader } from './versions/reloader.js';

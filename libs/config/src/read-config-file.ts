@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { isPair, isScalar, isSeq, parseDocument, visit } from 'yaml';
 import { ConfigError, type ConfigIssue } from './config-error.js';
-import { readSecretFile, SecretFileError } from './secret-file.js';
+import { readSecretFile, SecretFileError } from './environment.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

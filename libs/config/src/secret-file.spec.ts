@@ -6,9 +6,8 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readEnvironmentGates } from '#policy';
 import { ConfigError } from './config-error.js';
-import { VARIABLES_FROM_FILES, withEnvironmentFiles } from './environment.js';
+import { readSecretFile, VARIABLES_FROM_FILES, withEnvironmentFiles } from './environment.js';
 import { loadConfig } from './load-config.js';
-import { readSecretFile } from './secret-file.js';
 
 const SECRET = 'hunter2-of-the-webhook';
 let folder: string;

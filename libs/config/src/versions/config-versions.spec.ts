@@ -13,7 +13,7 @@ import type { AuthRuleConfig } from '../sections/auth.js';
 import type { ParleyConfig } from '../config.js';
 import { loadConfig } from '../load-config.js';
 import { ConfigVersions, type VersionChange } from './config-versions.js';
-import { mustReturn, needingRestart } from './version-effects.js';
+import { mustReturn, needingRestart } from './reloader.js';
 
 const DEFAULTS = loadConfig({}, '/nowhere');
 

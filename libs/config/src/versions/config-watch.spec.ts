@@ -2,8 +2,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ConfigWatch } from './config-watch.js';
-import type { Reloaded } from './reloader.js';
+import { ConfigWatch, type Reloaded } from './reloader.js';
 
 describe('a watch over the configuration file', () => {
   let folder: string;

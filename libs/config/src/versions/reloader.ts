@@ -1,9 +1,13 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { oneLine } from '#audit';
+import type { Agent } from '#core';
 import { ConfigError, type ConfigIssue } from '../config-error.js';
+import type { ParleyConfig } from '../config.js';
 import type { LoadedConfig } from '../load-config.js';
-import type { ConfigVersions } from './config-versions.js';
-import { needingRestart } from './version-effects.js';
+import type { AuthRuleConfig } from '../sections/auth.js';
+import type { ConfigVersions, VersionChange } from './config-versions.js';
 
 export interface ReloaderDependencies {
   readonly versions: ConfigVersions;
@@ -63,5 +67,119 @@ export class Reloader {
     log.warn(`[Reload] the configuration is refused, edition ${versions.current.number} stays:`);
     for (const { path, message } of issues) log.warn(oneLine(`[Reload]   ${path || '(file)'}: ${message}`));
     return 'refused';
+  }
+}
+
+export const NEEDS_RESTART = 'has changed, which needs a restart';
+
+/** What a new version of the configuration brings along; everything else was built when the process started. */
+const RELOADED: ReadonlySet<string> = new Set<keyof ParleyConfig>(['policy', 'agents', 'auth']);
+
+type Section = Readonly<Record<string, unknown>>;
+
+const isSection = (value: unknown): value is Section =>
+  value !== null && typeof value === 'object' && !Array.isArray(value);
+
+const admitsAnonymous = (rules: readonly AuthRuleConfig[]) => rules.some((rule) => 'anonymous' in rule);
+
+/** The options that differ and that a running service cannot take over. Their values are not told: some are secrets. */
+export function needingRestart(running: ParleyConfig, read: ParleyConfig): ConfigIssue[] {
+  const issues = changed({ ...running }, { ...read }, '').filter(({ path }) => !RELOADED.has(root(path)));
+  // Whether browsers of this machine are let in was decided by it.
+  if (admitsAnonymous(running.auth) !== admitsAnonymous(read.auth))
+    issues.push({ path: 'auth', message: `whether there is an anonymous rule ${NEEDS_RESTART}` });
+  return issues;
+}
+
+const root = (path: string) => path.split('.', 1)[0] as string;
+
+/** Down to the second level, which is where options are. */
+function changed(before: Section, after: Section, prefix: string): ConfigIssue[] {
+  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+  return [...names].flatMap((name) => {
+    const [one, other] = [before[name], after[name]];
+    if (isDeepStrictEqual(one, other)) return [];
+    const path = `${prefix}${name}`;
+    return prefix === '' && isSection(one) && isSection(other)
+      ? changed(one, other, `${path}.`)
+      : [{ path, message: NEEDS_RESTART }];
+  });
+}
+
+/**
+ * The agents whose streams a new version of the configuration ends: those whose declaration, or the rules of
+ * authentication, changed. Their clients reconnect and are authenticated again. A change of the policy ends no stream,
+ * because rights are checked at each request.
+ */
+export function mustReturn({ before, now }: VersionChange): (agent: Agent) => boolean {
+  if (!isDeepStrictEqual(before.config.auth, now.config.auth)) return () => true;
+  const changed = new Set(
+    Object.keys(before.config.agents).filter(
+      (name) => !isDeepStrictEqual(before.config.agents[name], now.config.agents[name]),
+    ),
+  );
+  return ({ definition }) => changed.has(definition.name);
+}
+
+/** What a file holds that cannot be read. */
+const GONE = 'gone';
+
+function digestOf(file: string): string {
+  try {
+    return createHash('sha256').update(readFileSync(file)).digest('hex');
+  } catch {
+    return GONE;
+  }
+}
+
+/**
+ * Looks again and again whether a file holds something else, by its path alone: however it was replaced. One that is being
+ * written is not read, because half a policy could permit more than the whole one: it must be the same at two looks.
+ */
+export class ConfigWatch {
+  private timer: NodeJS.Timeout | null = null;
+  private looking: Promise<void> | null = null;
+  /** What was read last, whether or not it could be used. Null: it may have changed since the start read it. */
+  private known: string | null = null;
+  private candidate: string | null = null;
+
+  constructor(
+    private readonly file: string,
+    private readonly reloader: Pick<Reloader, 'reload'>,
+  ) {}
+
+  /** @param interval milliseconds; null looks only when told to */
+  start(interval: number | null): void {
+    if (interval !== null) this.timer = setInterval(() => void this.look(), interval).unref();
+  }
+
+  stop(): void {
+    if (this.timer) clearInterval(this.timer);
+    this.timer = null;
+  }
+
+  /** Has read what was the same at the last look, if that is news. */
+  look(): Promise<void> {
+    this.looking ??= this.lookOnce().finally(() => (this.looking = null));
+    return this.looking;
+  }
+
+  /** Has read what there is, at once: somebody says that it is complete. */
+  async loadNow(): Promise<void> {
+    await this.looking;
+    await this.load(digestOf(this.file));
+  }
+
+  private async lookOnce(): Promise<void> {
+    const digest = digestOf(this.file);
+    const settled = digest === this.candidate;
+    this.candidate = digest === this.known ? null : digest;
+    if (settled && this.candidate !== null) await this.load(digest);
+  }
+
+  private async load(digest: string): Promise<void> {
+    const outcome = await this.reloader.reload(() => digestOf(this.file) === digest);
+    this.candidate = null;
+    if (outcome !== 'unsettled') this.known = digest;
   }
 }
