@@ -15,7 +15,7 @@ import {
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { McpEdge, NotServed, RefusalFilter, SharedStateFilter, trustedHeaders } from '#streaming';
 import { type Operator, OperatorGate } from './operator-gate.js';
-import { crossSiteRefusal } from './same-site.js';
+import { crossSiteRefusal } from './operator-sessions.js';
 
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",

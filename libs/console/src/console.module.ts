@@ -20,16 +20,19 @@ import { SecurityHeadersMiddleware } from './console.guards.js';
 import { ApprovalsController } from './controllers/approvals.controller.js';
 import { AuditController } from './controllers/audit.controller.js';
 import { ExplainController } from './controllers/explain.controller.js';
-import { LiveController } from './controllers/live.controller.js';
-import { HeadController, OtherPathsController } from './controllers/other-paths.controller.js';
-import { PageController, PageFilesController } from './controllers/page.controller.js';
+import { LiveController, LiveStreams } from './controllers/live.controller.js';
+import {
+  HeadController,
+  OtherPathsController,
+  PageController,
+  PageFiles,
+  PageFilesController,
+} from './controllers/page.controller.js';
 import { PolicyController } from './controllers/policy.controller.js';
 import { SessionController } from './controllers/session.controller.js';
 import { StatusController } from './controllers/status.controller.js';
-import { LiveStreams } from './live-streams.js';
 import { OPERATOR_RIGHTS, OperatorGate, OperatorNotes, type OperatorRights } from './operator-gate.js';
 import { OperatorSessions } from './operator-sessions.js';
-import { PageFiles } from './page-files.js';
 import { SignIn } from './sign-in.js';
 
 export interface ConsoleOptions extends OperatorRights {

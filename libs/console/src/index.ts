@@ -1,11 +1,11 @@
 export { CONSOLE_IMPORTS, ConsoleModule } from './console.module.js';
 export { LiveRecords } from './live-records.js';
-export { LiveStreams } from './live-streams.js';
-export { type ServiceReport, ServiceStatus } from './service-status.js';
+export { LiveStreams } from './controllers/live.controller.js';
+export { type ServiceReport, ServiceStatus } from './controllers/status.controller.js';
 export {
   type SimulatedTool,
   type SimulationCatalogue,
   type SimulationRequest,
   SimulationsBusy,
   SimulationService,
-} from './simulation-service.js';
+} from './controllers/explain.controller.js';

@@ -1,9 +1,8 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { CLOCK_DIFFERENCE, SharedState, steadyClock, type VersionedStore } from '#state';
 import { SealedText, StateKeys } from '#dispatcher';
-import { isLoopbackName } from './same-site.js';
+import { CLOCK_DIFFERENCE, SharedState, steadyClock, type VersionedStore } from '#state';
 
 /** Browsers accept a cookie with the `__Secure-` prefix over TLS only. */
 function nameFor(host: string | undefined): string {
@@ -114,4 +113,34 @@ export class OperatorSessions {
     const ttl = left + 2 * CLOCK_DIFFERENCE;
     if (ttl > 0) await this.ended.create(id, {}, ttl, principal);
   }
+}
+
+/** Required on every request that changes something: forms and links of other pages cannot send it. */
+const CONSOLE_HEADER = 'x-parley-console';
+
+const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
+const CHANGES_NOTHING = new Set(['GET', 'HEAD']);
+
+/**
+ * Whether a browser sent the request for another site's page. Programs send none of these headers.
+ * @returns why it is refused, or null
+ */
+export function crossSiteRefusal(headers: IncomingHttpHeaders, verb: string): string | null {
+  const { origin, host = '' } = headers;
+  const site = headers['sec-fetch-site'];
+  if (site !== undefined && site !== 'same-origin') return 'only the console itself may ask this';
+  if (origin !== undefined && !isOwnOrigin(origin, host)) return 'only the console itself may ask this';
+  if (!CHANGES_NOTHING.has(verb) && headers[CONSOLE_HEADER] !== '1')
+    return `a change needs the header ${CONSOLE_HEADER}: 1`;
+  return null;
+}
+
+/** A proxy may change the scheme, but not the host name. */
+function isOwnOrigin(origin: string, host: string): boolean {
+  return URL.canParse(origin) && host !== '' && new URL(origin).host === host.trim().toLowerCase();
+}
+
+/** Whether the host name always refers to this machine. */
+export function isLoopbackName(host: string | undefined): boolean {
+  return URL.canParse(`http://${host ?? ''}`) && LOOPBACK.has(new URL(`http://${host}`).hostname);
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { brotliDecompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { PageFiles } from './page-files.js';
+import { PageFiles } from './controllers/page.controller.js';
 
 let folder: string;
 beforeEach(() => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { crossSiteRefusal, isLoopbackName } from './same-site.js';
+import { crossSiteRefusal, isLoopbackName } from './operator-sessions.js';
 
 const HOST = { host: 'parley.example:8443' };
 const OWN = 'https://parley.example:8443';

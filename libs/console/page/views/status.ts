@@ -1,4 +1,4 @@
-import type { ServiceReport } from '../../src/service-status.js';
+import type { ServiceReport } from '../../src/controllers/status.controller.js';
 import { el, fill, heading, notice } from '../dom.js';
 import { ask } from '../server.js';
 import { facts } from '../table.js';

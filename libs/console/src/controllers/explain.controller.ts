@@ -5,7 +5,53 @@ import type { SimulatedCall } from '#dispatcher';
 import { JsonBodyInterceptor, NotServed, validated } from '#streaming';
 import { CurrentOperator, OperatorController } from '../console.guards.js';
 import { type Operator, OperatorNotes } from '../operator-gate.js';
-import { type SimulationCatalogue, SimulationsBusy, SimulationService } from '../simulation-service.js';
+
+/** An agent whose calls can be simulated, and its tools. */
+interface SimulatedAgent {
+  readonly name: string;
+  readonly permissions: string;
+  readonly tenant_id: string | number | null;
+  /** It reads with the session of its caller: a simulation needs a user. */
+  readonly asks_user: boolean;
+  /** Names of tools. */
+  readonly tools: readonly string[];
+}
+
+export interface SimulationCatalogue {
+  readonly agents: readonly SimulatedAgent[];
+  /** All tools that any of the agents may call. */
+  readonly tools: readonly SimulatedTool[];
+}
+
+export interface SimulatedTool {
+  readonly name: string;
+  readonly description: string;
+  readonly input_schema: Readonly<Record<string, unknown>>;
+}
+
+export interface SimulationRequest {
+  readonly agent: string;
+  readonly tool: string;
+  readonly args: Readonly<Record<string, unknown>>;
+  /** Id of the user whose session is simulated. */
+  readonly user?: string;
+}
+
+/** Too many simulations are waiting. */
+export class SimulationsBusy extends Error {
+  override readonly name = 'SimulationsBusy';
+  constructor() {
+    super('too many rehearsals wait already');
+  }
+}
+
+/** Simulates calls: their gates are evaluated, and nothing is executed. */
+export abstract class SimulationService {
+  /** The agents and tools, sorted by name. */
+  abstract catalogue(): Promise<SimulationCatalogue>;
+  /** @returns `undefined` for an unknown agent. @throws SimulationsBusy */
+  abstract simulate(order: SimulationRequest): Promise<SimulatedCall | undefined>;
+}
 
 /** The body of a request that simulates a call. */
 export class ExplainBody {

@@ -1,8 +1,88 @@
-import { Get, Inject, Param, Req, Res } from '@nestjs/common';
+import { All, Get, Head, Inject, Param, Req, Res } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { notServed } from '#streaming';
-import { ArrivalGuard, ConsoleController } from '../console.guards.js';
-import { type PageFile, PageFiles } from '../page-files.js';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { brotliCompress, constants } from 'node:zlib';
+import { type NodeHttpAdapter, notServed } from '#streaming';
+import { ArrivalGuard, ConsoleController, OperatorController } from '../console.guards.js';
+
+const TYPES: Readonly<Record<string, string>> = {
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  svg: 'image/svg+xml',
+};
+const SERVED = /^[a-z][a-z0-9-]*\.(js|css|svg)$/;
+const compress = promisify(brotliCompress);
+
+/** A file with its content type and encodings. */
+export interface PageFile {
+  readonly type: string;
+  readonly plain: Buffer;
+  readonly brotli: Buffer;
+}
+
+interface Page {
+  readonly html: PageFile;
+  /** Digest of all files. */
+  readonly version: string;
+  readonly assets: ReadonlyMap<string, PageFile>;
+}
+
+/**
+ * Reads and compresses the files of the page at the first request. Their URLs contain a digest of all files, so that
+ * browsers can cache them without mixing builds.
+ */
+export class PageFiles {
+  private loading: Promise<Page> | null = null;
+
+  /** @param folder with `index.html`, scripts and styles */
+  constructor(private readonly folder: string) {}
+
+  async html(): Promise<PageFile> {
+    return (await this.page()).html;
+  }
+
+  /** @returns `undefined` for an unknown file, or one of another version */
+  async asset(version: string, name: string): Promise<PageFile | undefined> {
+    const page = await this.page();
+    return version === page.version ? page.assets.get(name) : undefined;
+  }
+
+  private page(): Promise<Page> {
+    this.loading ??= this.read().catch((error: unknown) => {
+      this.loading = null;
+      throw error;
+    });
+    return this.loading;
+  }
+
+  private async read(): Promise<Page> {
+    const names = (await readdir(this.folder)).filter((name) => SERVED.test(name)).sort();
+    const contents = await Promise.all(names.map((name) => readFile(join(this.folder, name))));
+    const html = await readFile(join(this.folder, 'index.html'), 'utf8');
+    const digest = createHash('sha256').update(html);
+    for (const [at, name] of names.entries()) digest.update(name).update(contents[at] as Buffer);
+    const version = digest.digest('base64url').slice(0, 16);
+    const files = names.map(async (name, at): Promise<[string, PageFile]> => {
+      const type = TYPES[name.slice(name.lastIndexOf('.') + 1)] as string;
+      return [name, await sent(type, contents[at] as Buffer)];
+    });
+    const text = html.replaceAll('%ASSETS%', `/console/assets/${version}`);
+    return {
+      version,
+      html: await sent('text/html; charset=utf-8', Buffer.from(text)),
+      assets: new Map(await Promise.all(files)),
+    };
+  }
+}
+
+async function sent(type: string, plain: Buffer): Promise<PageFile> {
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 9, [constants.BROTLI_PARAM_SIZE_HINT]: plain.length };
+  return { type, plain, brotli: await compress(plain, { params }) };
+}
 
 /** The page holds the sign-in form and no data, so it needs no authentication. */
 @ConsoleController('console', ArrivalGuard)
@@ -46,4 +126,32 @@ function sendFile(request: IncomingMessage, response: ServerResponse, file: Page
     ...(takesBrotli && { 'Content-Encoding': 'br' }),
   });
   response.end(request.method === 'HEAD' ? undefined : bytes);
+}
+
+/** The API answers no HEAD. Registered before its controllers, whose GET would answer it. */
+@OperatorController('console')
+export class HeadController {
+  constructor(@Inject(HttpAdapterHost) private readonly host: HttpAdapterHost<NodeHttpAdapter>) {}
+
+  @Head(['session', 'api/*rest'])
+  refuse(@Param('rest') rest: string | undefined): never {
+    throw refusalOf(this.host.httpAdapter, rest === undefined ? 'session' : `api/${rest}`);
+  }
+}
+
+/** Refuses all other paths and methods, to operators alone: nobody else is told which exist. Registered last. */
+@OperatorController('console')
+export class OtherPathsController {
+  constructor(@Inject(HttpAdapterHost) private readonly host: HttpAdapterHost<NodeHttpAdapter>) {}
+
+  @All('*rest')
+  refuse(@Param('rest') rest = ''): never {
+    throw refusalOf(this.host.httpAdapter, rest);
+  }
+}
+
+function refusalOf(adapter: NodeHttpAdapter, path: string) {
+  const methods = /^(?:session$|api\/)/.test(path) ? adapter.methodsOf(`/console/${path}`) : [];
+  const allowed = methods.filter((method) => method !== 'HEAD');
+  return allowed.length > 0 ? notServed(405, { Allow: allowed.join(', ') }) : notServed(404);
 }
