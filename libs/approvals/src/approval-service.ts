@@ -1,9 +1,10 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import { type Agent, type RequestContext, isTier, Refused, type Tier } from '#core';
+import { IsIn, IsString, ValidateIf } from 'class-validator';
 import { AuditSink, oneLine } from '#audit';
-import { type ApprovalCase, type ApprovalStore, type MessageBus, SharedState } from '#state';
+import { type Agent, isTier, Refused, type RequestContext, type Tier } from '#core';
 import { type GovernedMethods, GovernedRecordsSource, GovernedWritesSource } from '#data';
 import type { RecordsSource } from '#dispatcher';
+import { type ApprovalCase, type ApprovalStore, type MessageBus, SharedState } from '#state';
 import { DECIDED } from './approvers.js';
 
 type Members = Readonly<Record<string, unknown>>;
@@ -275,4 +276,35 @@ export class ApprovalService {
 /** Stored by Parley; any other value counts as the highest tier. */
 function tierOf(text: string): Tier {
   return isTier(text) ? text : 'admin';
+}
+
+/** The body of a request that decides an approval. */
+export class DecisionBody {
+  @IsIn(['approve', 'deny'], { message: 'decision must be approve or deny' })
+  decision!: 'approve' | 'deny';
+
+  @ValidateIf(({ reason }: DecisionBody) => reason !== undefined)
+  @IsString({ message: 'reason must be text' })
+  reason?: string;
+}
+
+export const verdictOf = ({ decision, reason }: DecisionBody): Verdict => ({
+  approved: decision === 'approve',
+  ...(reason !== undefined && { reason }),
+});
+
+const REFUSED: Readonly<
+  Record<Exclude<ApprovalServiceRefusal, 'forbidden'>, readonly [status: number, error: string]>
+> = {
+  own_request: [403, "one's own request is decided by somebody else"],
+  not_found: [404, 'no such approval'],
+  decided_before: [409, 'this approval has been decided'],
+};
+
+/** @param who as the text calls the caller. @returns the HTTP status and the text of a refusal */
+export function decisionRefused(
+  refusal: ApprovalServiceRefusal,
+  who: 'agent' | 'operator',
+): readonly [status: number, error: string] {
+  return refusal === 'forbidden' ? [403, `this ${who} may not decide approvals`] : REFUSED[refusal];
 }

@@ -23,7 +23,7 @@ import {
 } from '#state';
 import { type ApprovalDecision, type ApprovalRequest, Approver, ProtocolError } from '#dispatcher';
 import { ApproversInTurn, ClientApprover, StoredApprover } from './approvers.js';
-import { RecordedApprover } from './recorded-approver.js';
+import { RecordedApprover } from './chosen-approver.js';
 
 const agent = new Agent({
   definition: compileAgentDefinition('writer', { permissions: 'write', tenantId: 'acme' }),
