@@ -3,8 +3,7 @@ import { ResourceRegistry } from '#dispatcher';
 import { Downloads } from '#streaming';
 import { ExportStore } from '#tools';
 import { ExportDownloads, ExportResources } from './export-deliveries.js';
-import { ExportFiles } from './export-files.js';
-import { ExportJournal } from './export-journal.js';
+import { ExportFiles, ExportJournal } from './export-files.js';
 import { EXPORT_SETTINGS, type ExportSettings, ExportTicketStore } from './export-tickets.js';
 import { ExportWalk } from './export-walk.js';
 

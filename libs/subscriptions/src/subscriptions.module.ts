@@ -6,12 +6,11 @@ import {
   type OnApplicationShutdown,
 } from '@nestjs/common';
 import { ResourceSubscriptions } from '#dispatcher';
-import { ChangeSources } from './change-sources.js';
+import { ChangeSources, WatchService } from './watching.js';
 import { HeldSessions } from './held-sessions.js';
 import { ReplicaMessages } from './replica-messages.js';
 import { SubscriptionLimits, type SubscriptionOptions } from './subscription-limits.js';
 import { SubscriptionManager } from './subscription-manager.js';
-import { WatchService } from './watching.js';
 
 /** Ends all subscriptions when the application ends. */
 @Injectable()

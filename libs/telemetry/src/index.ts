@@ -1,6 +1,5 @@
 export { openMetrics, type ServiceMetrics } from './metrics/service-metrics.js';
-export { MetricsListener } from './metrics/metrics-listener.js';
-export { channelTo, gatherMetrics, metricsOfAll } from './metrics/process-metrics.js';
+export { channelTo, gatherMetrics, MetricsListener, metricsOfAll } from './metrics/process-metrics.js';
 export * from './telemetry.js';
 export { openTracing } from './tracing/open-tracing.js';
 export type { CallerTraces } from './tracing/tracing.js';

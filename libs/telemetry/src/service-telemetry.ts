@@ -20,7 +20,6 @@ import {
   type ReceivedMessage,
   Telemetry,
 } from './telemetry.js';
-import { writeTraceParent } from './trace-context.js';
 import {
   databaseAttributes,
   messageAttributes,
@@ -28,6 +27,7 @@ import {
   requestAttributes,
   type Tracing,
   verbOf,
+  writeTraceParent,
 } from './tracing/tracing.js';
 
 /** Tests for existing names: only these appear in traces and metrics. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readTraceParent, writeTraceParent } from './trace-context.js';
+import { readTraceParent, writeTraceParent } from './tracing/tracing.js';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const SPAN = 'b7ad6b7169203331';

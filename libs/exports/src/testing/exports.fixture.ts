@@ -16,8 +16,7 @@ import { DataBudgets, processSecret, type StateKeys } from '#dispatcher';
 import { AgentScopes, compilePolicy, Policies, type PolicyConfig } from '#policy';
 import type { EmbeddedResource, ExportOrder, ToolDefinition } from '#tools';
 import { ExportDownloads, ExportResources } from '../export-deliveries.js';
-import { ExportFiles } from '../export-files.js';
-import { ExportJournal } from '../export-journal.js';
+import { ExportFiles, ExportJournal } from '../export-files.js';
 import { DEFAULT_EXPORTS, type ExportSettings, ExportTicketStore } from '../export-tickets.js';
 import { ExportWalk } from '../export-walk.js';
 

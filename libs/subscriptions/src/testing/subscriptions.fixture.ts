@@ -23,12 +23,11 @@ import {
 import { ResourceRegistry } from '#dispatcher';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { AgentScopes, compilePolicy, Policies } from '#policy';
-import { FeedSource } from '../change-sources.js';
+import { FeedSource, WatchService } from '../watching.js';
 import { HeldSessions } from '../held-sessions.js';
 import { ReplicaMessages } from '../replica-messages.js';
 import { SubscriptionLimits, type SubscriptionOptions } from '../subscription-limits.js';
 import { SubscriptionManager } from '../subscription-manager.js';
-import { WatchService } from '../watching.js';
 import { SmallStreams } from './small-streams.js';
 
 const LATER = '2099-01-01T00:00:00.000Z';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MetricsListener } from './metrics-listener.js';
+import { MetricsListener } from './process-metrics.js';
 import { METRICS, openMetrics } from './service-metrics.js';
 
 const PAGE = readFileSync(new URL('../../../../docs/operations/observability.md', import.meta.url), 'utf8');
