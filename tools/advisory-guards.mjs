@@ -156,7 +156,7 @@ export const GUARDS = [
   {
     advisory: 'GHSA-93vw-8fm5-p2jf',
     guard: 'a member called __proto__ is redacted as data',
-    file: policy('masking/redact.ts'),
+    file: policy('masking/withheld-objects.ts'),
     find: "    if (key === '__proto__')\n      Object.defineProperty(kept, key, { value: redacted(member, isWithheld, depth + 1), enumerable: true });\n    else kept[key]",
     replace: '    kept[key]',
   },
