@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { type AgentDefinition, TIERS } from '#core';
+import { TIERS } from '#core';
 import {
   type AgentScope,
   type ClassAccess,
@@ -115,20 +115,17 @@ function shownRow(
 
 type Rules = RowForm['rules'];
 
-/** The row forms of one agent definition, as long as it has the same policy and the classes the same schemas. */
+/** The rules of one class: for callers with the master key, and for the others. */
 interface KeptRules {
-  readonly policy: AgentScope['policy'];
-  readonly schemas: AgentScope['schemas'];
-  /** By class, for callers with the master key. */
-  readonly master: Map<string, Rules>;
-  /** By class and the columns that its permissions hide, for the others. */
-  readonly others: Map<string, Rules>;
+  master?: Rules;
+  others?: Rules;
 }
 
-/** Classes, with each list of hidden columns of their own, whose rules are kept. A full map starts again. */
-const MAX_RULES = 512;
-
-const kept = new WeakMap<TextRequest['present'], WeakMap<AgentDefinition, KeptRules>>();
+/**
+ * By the access to a class, which ends with its agent definition, policy version and schema snapshot, and is another one where
+ * class-level permissions hide other columns.
+ */
+const kept = new WeakMap<TextRequest['present'], WeakMap<ClassAccess, KeptRules>>();
 
 /** Redaction replaces any object that names a withheld class here, rows too. */
 const DECISIVE: ReadonlySet<string> = new Set(['className']);
@@ -151,31 +148,19 @@ export function rowForm(
   const guard = { access, keys: undefined, includes: NO_ROWS_INSIDE };
   const formFor = (principals: readonly string[] | null) => (row: ParseRow) =>
     present(shownRow(row, caller, principals, guard));
-  const { master, others } = keptRules(viewer.scope, present);
-  const known = strings === null ? master : others;
-  const name = access.guarded ? nameOfRules(access.className, access.guarded.hidden) : access.className;
-  let rules = known.get(name);
-  if (!rules) {
-    if (known.size >= MAX_RULES) known.clear();
-    // What somebody without any rights is shown, everybody is shown from whom the same columns are hidden.
-    known.set(name, (rules = formFor(strings && [])));
-  }
+  const known = keptRules(access, present);
+  const kind = strings === null ? 'master' : 'others';
+  // What somebody without any rights is shown, everybody with the same access is shown.
+  const rules = (known[kind] ??= formFor(strings && []));
   return { rules, shown: strings === null ? rules : formFor(strings), decisive: DECISIVE };
 }
 
-/** No class name is JSON. */
-function nameOfRules(className: string, hidden: ReadonlySet<string>): string {
-  return JSON.stringify([className, ...[...hidden].sort()]);
-}
-
-function keptRules({ definition, policy, schemas }: AgentScope, present: TextRequest['present']): KeptRules {
-  let byDefinition = kept.get(present);
-  if (!byDefinition) kept.set(present, (byDefinition = new WeakMap()));
-  const known = byDefinition.get(definition);
-  if (known?.policy === policy && known.schemas === schemas) return known;
-  const made = { policy, schemas, master: new Map<string, Rules>(), others: new Map<string, Rules>() };
-  byDefinition.set(definition, made);
-  return made;
+function keptRules(access: ClassAccess, present: TextRequest['present']): KeptRules {
+  let byAccess = kept.get(present);
+  if (!byAccess) kept.set(present, (byAccess = new WeakMap()));
+  let known = byAccess.get(access);
+  if (!known) byAccess.set(access, (known = {}));
+  return known;
 }
 
 const NO_MASKS: ReadonlyMap<string, string> = new Map();

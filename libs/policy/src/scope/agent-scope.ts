@@ -29,7 +29,12 @@ import {
   tierBypasses,
 } from '../model/policy.js';
 import type { Where } from '../model/where.js';
-import { AccessRights, type ClassOperation, type ReadOperation } from '../rights/class-permissions.js';
+import {
+  AccessRights,
+  type ClassOperation,
+  type ProtectedColumns,
+  type ReadOperation,
+} from '../rights/class-permissions.js';
 import { DeclaredScope } from './declared-scope.js';
 
 const FILTER_SITES: Record<ReachSite, ClassFilterSite> = {
@@ -203,6 +208,13 @@ export class AgentScope {
   private guarded(declared: ClassAccess): ClassAccess {
     const columns = this.rights.protectedColumns(declared.className);
     if (!columns) return declared;
+    // Where no row decides, the access depends on the hidden columns alone: callers share it, and what is made for it.
+    return columns.perRow
+      ? this.without(declared, columns)
+      : sharedAccess(declared, columns, () => this.without(declared, columns));
+  }
+
+  private without(declared: ClassAccess, columns: ProtectedColumns): ClassAccess {
     const all = declared.readable ?? new Set([...(declared.schema?.fields.keys() ?? []), ...ALWAYS_KEEP]);
     const readable = new Set([...all].filter((name) => !columns.hidden.has(name)));
     const fetchable = columns.perRow ? declared.readable : readable;
@@ -246,6 +258,28 @@ export class AgentScope {
     if (this.policy.switches.concealHidden) return refusals.hiddenClass(asWritten);
     return refusals.unknownClass(asWritten, this.suggestions(asWritten));
   }
+}
+
+/** Lists of hidden columns of a class whose access is kept: one for each combination of roles. A full map starts again. */
+const MAX_SHARED = 64;
+
+/** By the declared access: it ends with its agent definition, policy version and schema snapshot. */
+const shared = new WeakMap<ClassAccess, Map<string, ClassAccess>>();
+
+function sharedAccess(
+  declared: ClassAccess,
+  { hidden }: ProtectedColumns,
+  made: () => ClassAccess,
+): ClassAccess {
+  let byColumns = shared.get(declared);
+  if (!byColumns) shared.set(declared, (byColumns = new Map()));
+  const name = JSON.stringify([...hidden].sort());
+  let access = byColumns.get(name);
+  if (!access) {
+    if (byColumns.size >= MAX_SHARED) byColumns.clear();
+    byColumns.set(name, (access = made()));
+  }
+  return access;
 }
 
 /** Receives the issues of a policy that does not match a schema snapshot: the refused classes and the reasons. */

@@ -1,13 +1,14 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentDefinition, deriveAgent, refusals } from '#core';
+import { Agent, compileAgentDefinition, deriveAgent, type Principals, principalsOf, refusals } from '#core';
 import { boundClass } from '../compile/bound-class.fixture.js';
-import { compileClass } from '../compile/compile-policy.js';
+import { compileClass, compilePolicy } from '../compile/compile-policy.js';
 import type { TenantScopeConfig } from '../compile/policy-config.js';
 import type { ClassSchema, FieldSchema } from '../model/class-schema.js';
 import { FieldNames, suggestNames } from '../model/field-names.js';
-import type { PolicyIssue } from '../model/policy.js';
+import { Policies, type PolicyIssue } from '../model/policy.js';
 import { joinProjection } from '../where/requested-fields.js';
-import { isOwnRow, tenantBinding, tenantConflict } from './agent-scope.js';
+import { AgentScopes, isOwnRow, tenantBinding, tenantConflict } from './agent-scope.js';
 
 const agentOf = (tenantId: unknown, permissions: 'readonly' | 'admin' = 'readonly') =>
   new Agent({
@@ -246,5 +247,56 @@ describe('the spellings of a field', () => {
     ['a leading underscore', '_rperm', '_rperm'],
   ])('include %s', (_, written, wire) => {
     expect(spelled.wireName(written)).toBe(wire);
+  });
+});
+
+describe('the access of callers with the rights of users', () => {
+  const agent = agentOf('north');
+  const names = ['a', 'b', 'c'];
+  const fields = new Map(names.map((name): [string, FieldSchema] => [name, { type: 'String' }]));
+  const classes = (protectedFields: Record<string, readonly string[]>) => {
+    const note: ClassSchema = {
+      className: 'Note',
+      fields,
+      indexes: [],
+      classLevelPermissions: { find: { '*': true }, protectedFields },
+    };
+    return { get: (name: string) => (name === 'Note' ? note : undefined), classNames: () => ['Note'] };
+  };
+  const policies = new Policies(compilePolicy({ classes: { Note: { fields: ['a', 'b'] } } }).policy);
+  const shown = (scopes: AgentScopes, schemas: ReturnType<typeof classes>, caller: Principals) => {
+    const { readable, guarded } = scopes.of(schemas, agent, caller).access('Note');
+    return { readable: [...(readable ?? [])], hidden: [...(guarded?.hidden ?? [])], perRow: guarded?.perRow };
+  };
+  const entities = ['*', 'authenticated', 'ada', 'role:editors', 'role:others', 'userField:owner'];
+  const caller = fc
+    .tuple(fc.constantFrom('ada', 'bob', null), fc.subarray(['editors', 'others']))
+    .map(([userId, roles]) => principalsOf(userId, roles));
+
+  it('is that of each alone, whoever asked before under the same definition', () => {
+    fc.assert(
+      fc.property(
+        fc.dictionary(fc.constantFrom(...entities), fc.subarray(names)),
+        fc.array(caller, { minLength: 2, maxLength: 6 }),
+        (lists, callers) => {
+          const schemas = classes(lists);
+          const scopes = new AgentScopes(policies);
+          for (const one of callers)
+            expect(shown(scopes, schemas, one)).toEqual(shown(new AgentScopes(policies), schemas, one));
+        },
+      ),
+    );
+  });
+
+  it('is one for all from whom the same columns are hidden on every row', () => {
+    const scopes = new AgentScopes(policies);
+    const schemas = classes({ '*': ['a', 'c'], 'role:editors': ['a'] });
+    const access = (...roles: string[]) =>
+      scopes.of(schemas, agent, principalsOf('ada', roles)).access('Note');
+    expect(access()).toBe(access('others'));
+    expect(access('editors')).not.toBe(access());
+    const perRow = classes({ '*': ['a', 'c'], 'userField:owner': ['a'] });
+    const own = () => scopes.of(perRow, agent, principalsOf('ada', [])).access('Note');
+    expect(own()).not.toBe(own());
   });
 });
