@@ -8,6 +8,10 @@ import type { OperationContext } from './record-store.js';
 export abstract class SchemaCatalogue {
   /** A recent snapshot; cheap, because it is cached and refreshed in the background. @throws StoreError */
   abstract snapshot(): Promise<SchemaSnapshot>;
+  /** The same where nothing has to be read first; null: `snapshot` reads. Default: null. */
+  snapshotNow(): SchemaSnapshot | null {
+    return null;
+  }
   /**
    * Every index of a class of a snapshot, and which are unique: read when needed, and cached as long as that snapshot.
    * @throws StoreError when one of them cannot be read
@@ -62,8 +66,12 @@ export abstract class RenewedCatalogue extends SchemaCatalogue {
   }
 
   async snapshot(): Promise<SchemaSnapshot> {
+    return this.snapshotNow() ?? this.read();
+  }
+
+  override snapshotNow(): SchemaSnapshot | null {
     const age = this.current ? this.now() - this.current.readAt : Number.POSITIVE_INFINITY;
-    if (!this.current || age > this.maxAge * STALE_AGES) return this.read();
+    if (!this.current || age > this.maxAge * STALE_AGES) return null;
     // The caller receives the old snapshot; the next caller repeats a failed renewal.
     if (age > this.maxAge) this.read().catch(() => undefined);
     return this.current.snapshot;
@@ -197,6 +205,10 @@ class AnnouncingCatalogue extends SchemaCatalogue {
 
   snapshot() {
     return this.catalogue.snapshot();
+  }
+
+  override snapshotNow() {
+    return this.catalogue.snapshotNow();
   }
 
   indexesOf(schema: ClassSchema) {

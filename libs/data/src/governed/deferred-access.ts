@@ -17,18 +17,30 @@ import type {
 
 /** Opens governed access at first use and keeps it for the call. */
 class DeferredAccess<Access> {
-  private opened: Promise<Access> | undefined;
+  private opened: Access | Promise<Access> | undefined;
 
-  constructor(private readonly open: () => Promise<Access>) {}
+  constructor(private readonly open: () => Access | Promise<Access>) {}
 
   /** Calls a method of the opened access. A rejection that a tool does not await does not end the process. */
   protected through<Result>(use: (access: Access) => Promise<Result>): Promise<Result> {
-    const result = (this.opened ??= this.open()).then(use);
+    const access = (this.opened ??= opened(this.open));
+    const result = access instanceof Promise ? access.then(use) : use(access);
     // Node ends the process at an unhandled rejection, so any agent that may call such a tool could end it.
-    result.catch(() => undefined);
+    result.catch(nothing);
     return result;
   }
 }
+
+/** An access that cannot be opened rejects where it is used. */
+function opened<Access>(open: () => Access | Promise<Access>): Access | Promise<Access> {
+  try {
+    return open();
+  } catch (error) {
+    return Promise.reject(error as Error);
+  }
+}
+
+const nothing = (): void => undefined;
 
 export class DeferredRecords extends DeferredAccess<GovernedRecords> implements GovernedRecords {
   find(className: unknown, options?: FindOptions) {

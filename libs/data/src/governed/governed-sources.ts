@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { type Agent, Refused, type RequestContext } from '#core';
-import { type AgentScope, AgentScopes, allOf, isRefusal, type Where } from '#policy';
+import { type Agent, type Principals, Refused, type RequestContext } from '#core';
+import { type AgentScope, AgentScopes, allOf, isRefusal, type SchemaSnapshot, type Where } from '#policy';
 import { type RowView, RowViews, type WatchedOperation } from '../change-feed.js';
 import type {
   GovernedClassWrites,
@@ -70,6 +70,13 @@ export function operationContext(context: RequestContext, budget: CallBudget): O
   };
 }
 
+/** What a governed access is made of. */
+interface OpenedParts {
+  readonly operation: OperationContext;
+  readonly principals: Principals;
+  readonly schemas: SchemaSnapshot;
+}
+
 /** Requests outside a tool: completion, listings. */
 const PROTOCOL_BUDGET: CallBudget = { tool: 'protocol', timeout: 15 };
 
@@ -86,7 +93,12 @@ export class GovernedRecordsSource {
 
   /** The store is not read until the first use: a call that needs no data needs no database. */
   for(context: RequestContext, budget: CallBudget = PROTOCOL_BUDGET): GovernedRecords {
-    return new DeferredRecords(async () => new ParleyRecords(await this.open(context, budget)));
+    return new DeferredRecords(() => {
+      const call = this.open(context, budget);
+      return call instanceof Promise
+        ? call.then((opened) => new ParleyRecords(opened))
+        : new ParleyRecords(call);
+    });
   }
 
   /** The classes and fields that an agent may use, without a way to read any of them: for introspection. */
@@ -95,14 +107,35 @@ export class GovernedRecordsSource {
     return (await this.open(context, PROTOCOL_BUDGET)).scope;
   }
 
-  /** Creates the common base of every governed access of a call. Only those may use it: it holds the ungoverned reader. */
-  async open(context: RequestContext, budget: CallBudget): Promise<GovernedCall> {
+  /**
+   * Creates the common base of every governed access of a call, at once where neither roles nor classes have to be read. Only
+   * governed access may use it: it holds the ungoverned reader.
+   */
+  open(context: RequestContext, budget: CallBudget): GovernedCall | Promise<GovernedCall> {
     const operation = operationContext(context, budget);
+    const principals = this.identities.resolvedNow(context.agent);
+    const schemas = principals && this.catalogue.snapshotNow();
+    if (principals && schemas) return this.opened(context, budget, { operation, principals, schemas });
+    return this.opening(context, budget, operation);
+  }
+
+  private async opening(
+    context: RequestContext,
+    budget: CallBudget,
+    operation: OperationContext,
+  ): Promise<GovernedCall> {
     // The caller's principals are resolved before anything is read on its behalf.
     const principals = await atStore(operation, () => this.identities.resolveAgent(context.agent));
     const schemas = await atStore(operation, () => this.catalogue.snapshot());
-    const scope = this.scopes.of(schemas, context.agent, principals);
-    const { agent, trace, meter } = context;
+    return this.opened(context, budget, { operation, principals, schemas });
+  }
+
+  private opened(
+    { agent, trace, meter }: RequestContext,
+    budget: CallBudget,
+    { operation, principals, schemas }: OpenedParts,
+  ): GovernedCall {
+    const scope = this.scopes.of(schemas, agent, principals);
     const turn: Turn = (work, signal) => this.turns.run(rootOf(agent).principal, work, signal);
     const metering = { meter, turn };
     const measured = (reader: RecordReader) => new MeteredReader(reader, metering);

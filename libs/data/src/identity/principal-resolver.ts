@@ -25,6 +25,11 @@ export class PrincipalResolver {
     private readonly strictRole: (agent: Agent) => boolean = () => false,
   ) {}
 
+  /** As `resolveAgent` where nothing has to be looked up or compared; null: `resolveAgent` does. */
+  resolvedNow(agent: Agent): Principals | null {
+    return agent.parent === null ? masterRights(agent) : null;
+  }
+
   /**
    * Roles that cannot be read reduce the rights; a session that cannot be resolved gives none.
    * @throws Unauthorized for a session that does not exist, has expired or has no user, and for a client without one
@@ -32,11 +37,13 @@ export class PrincipalResolver {
    * @throws StoreError when a session cannot be looked up, or time is up
    */
   async resolve(agent: Agent): Promise<Principals> {
-    const { identity, usesMasterKey } = agent;
+    const { identity } = agent;
     switch (identity.kind) {
-      case 'master':
-        if (!usesMasterKey) throw new Unauthorized('client mode without a session');
-        return MASTER_PRINCIPALS;
+      case 'master': {
+        const rights = masterRights(agent);
+        if (!rights) throw new Unauthorized('client mode without a session');
+        return rights;
+      }
       case 'sessionToken':
         return this.user(await this.signedIn(identity.token));
       case 'aclUser':
@@ -91,6 +98,11 @@ export class PrincipalResolver {
     if (roles === null) throw new Refused(refusals.identityUnresolved(`no role '${name}'`));
     return strict ? strictPrincipals(roles) : principalsOf(null, roles);
   }
+}
+
+/** Null for an agent that does not hold the master key: a client without a session, or any other identity. */
+function masterRights({ identity, usesMasterKey }: Agent): Principals | null {
+  return identity.kind === 'master' && usesMasterKey ? MASTER_PRINCIPALS : null;
 }
 
 async function fewerOnFault<T>(walk: () => Promise<T>, fewer: T): Promise<T> {

@@ -55,16 +55,23 @@ export class DatabaseTurns {
    * or when it is cancelled
    */
   async run<T>(principal: string, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
-    const end = await this.turns.turn(principal, signal).catch((error: unknown) => {
-      if (signal.aborted) throw new StoreError('cancelled', { cause: error });
-      if (!(error instanceof NoCapacityError)) throw error;
-      if (error.own) throw new Refused(refusals.databaseShareTaken(1 + Math.random() * 4));
-      throw new StoreError('unavailable', { cause: error });
-    });
+    const now = signal.aborted ? null : this.turns.turnNow(principal);
+    const end = now ?? (await this.waited(principal, signal));
     try {
       return await work();
     } finally {
       end();
+    }
+  }
+
+  private async waited(principal: string, signal: AbortSignal): Promise<() => void> {
+    try {
+      return await this.turns.turn(principal, signal);
+    } catch (error) {
+      if (signal.aborted) throw new StoreError('cancelled', { cause: error });
+      if (!(error instanceof NoCapacityError)) throw error;
+      if (error.own) throw new Refused(refusals.databaseShareTaken(1 + Math.random() * 4));
+      throw new StoreError('unavailable', { cause: error });
     }
   }
 }
