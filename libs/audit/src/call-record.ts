@@ -10,7 +10,6 @@ import {
   type Refusal,
   type Tier,
 } from '#core';
-import { ExpiringMap, processClock } from '#state';
 import type { AuditedAgent, AuditedLimits, AuditRecord, EmbeddingSpend } from './audit-record.js';
 import type { ArgumentDigest } from './chain/audit-chain.js';
 
@@ -285,10 +284,25 @@ type Untimed =
   Omit<SuccessEntry, 'timestamp'> | Omit<FailureEntry, 'timestamp'> | Omit<SecurityEntry, 'timestamp'>;
 
 interface Logged {
-  readonly owner: string;
+  readonly principal: string;
   /** Milliseconds since 1970. */
   readonly at: number;
   readonly entry: Untimed;
+}
+
+/** A logged call in the list of its principal. */
+interface Kept extends Logged {
+  /** Its place among the calls of all principals. */
+  readonly number: number;
+  /** The next call of the same principal. */
+  next: Kept | null;
+}
+
+/** The calls of one principal. */
+interface Calls {
+  oldest: Kept;
+  latest: Kept;
+  count: number;
 }
 
 /**
@@ -297,27 +311,28 @@ interface Logged {
  */
 @Injectable()
 export class OperationLog {
-  private entries: ExpiringMap<Logged>;
+  private readonly calls = new Map<string, Calls>();
+  private size = 0;
   private recorded = 0;
 
   /** @param maxLogSize entries kept. Default 1000 */
   constructor(@Optional() @Inject(MAX_LOG_SIZE) private maxLogSize = DEFAULT_SIZE) {
-    this.entries = emptyLog(maxLogSize);
+    assertSize(maxLogSize);
   }
 
   /** Changes the capacity. Existing entries are kept as far as they fit. */
   resize(maxLogSize: number): void {
-    const resized = emptyLog(maxLogSize);
+    assertSize(maxLogSize);
     if (maxLogSize === this.maxLogSize) return;
     const kept = this.logged();
-    this.entries = resized;
+    this.clear();
     this.maxLogSize = maxLogSize;
     for (const one of kept) this.keep(one);
   }
 
   /** Adds a call. A full log drops the oldest call of the principal that has most entries. */
   record(call: FinishedCall): void {
-    this.keep({ owner: `principal:${call.agent.principal}`, at: Date.now(), entry: entryOf(call) });
+    this.keep({ principal: call.agent.principal, at: Date.now(), entry: entryOf(call) });
   }
 
   /** Oldest first. */
@@ -330,26 +345,63 @@ export class OperationLog {
 
   /** Forgets every call. */
   clear(): void {
-    this.entries = emptyLog(this.maxLogSize);
+    this.calls.clear();
+    this.size = 0;
   }
 
-  private keep(one: Logged): void {
+  private keep({ principal, at, entry }: Logged): void {
+    if (this.size >= this.maxLogSize) this.dropOldest(this.busiest(principal));
     this.recorded += 1;
-    this.entries.set(String(this.recorded), one, Infinity, { owner: one.owner });
+    this.size += 1;
+    const kept: Kept = { principal, at, entry, number: this.recorded, next: null };
+    const calls = this.calls.get(principal);
+    if (!calls) {
+      this.calls.set(principal, { oldest: kept, latest: kept, count: 1 });
+      return;
+    }
+    calls.latest.next = kept;
+    calls.latest = kept;
+    calls.count += 1;
   }
 
+  /** The principal that has most calls. @param coming whose call comes next: it counts already */
+  private busiest(coming: string): string | undefined {
+    let most = 0;
+    let found: string | undefined;
+    for (const [principal, { count }] of this.calls) {
+      const has = principal === coming ? count + 1 : count;
+      if (has > most) [most, found] = [has, principal];
+    }
+    return found;
+  }
+
+  private dropOldest(principal: string | undefined): void {
+    const calls = principal === undefined ? undefined : this.calls.get(principal);
+    if (!calls || principal === undefined) return;
+    const { oldest } = calls;
+    this.size -= 1;
+    if (!oldest.next) {
+      this.calls.delete(principal);
+      return;
+    }
+    calls.oldest = oldest.next;
+    calls.count -= 1;
+    // A dropped call that is not collected yet must not keep those behind it.
+    oldest.next = null;
+  }
+
+  /** Oldest first. */
   private logged(): Logged[] {
-    return this.entries
-      .latest(this.entries.size)
-      .map(([, one]) => one)
-      .reverse();
+    const all: Kept[] = [];
+    for (const { oldest } of this.calls.values())
+      for (let one: Kept | null = oldest; one; one = one.next) all.push(one);
+    return all.sort((a, b) => a.number - b.number);
   }
 }
 
-function emptyLog(maxLogSize: number): ExpiringMap<Logged> {
+function assertSize(maxLogSize: number): void {
   if (!Number.isSafeInteger(maxLogSize) || maxLogSize < 1)
     throw new TypeError('maxLogSize: expected a whole number, one or more');
-  return new ExpiringMap(maxLogSize, processClock);
 }
 
 function entryOf({ tool: written, args, agent, refusal }: FinishedCall): Untimed {

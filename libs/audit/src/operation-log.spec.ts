@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentDefinition, deriveAgent, refusals, sessionIdentity } from '#core';
 import { auditedAgent, OperationLog, resultCost } from './call-record.js';
@@ -46,6 +47,33 @@ describe('the operation log', () => {
     ]);
     for (let call = 0; call < 100; call += 1) log.record({ tool: `late ${call}`, args: {}, agent: quiet });
     expect(log.all().filter(({ tool }) => tool.startsWith('busy'))).toHaveLength(3);
+  });
+
+  it('never drops another call than the oldest of whoever has most, and keeps the order', () => {
+    const callers = ['p', 'q', 'r', 's'].map((principal) => new Agent({ definition, principal }));
+    const calls = fc.array(fc.nat({ max: callers.length - 1 }), { maxLength: 60 });
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 8 }), calls, (size, order) => {
+        const log = new OperationLog(size);
+        let before: string[] = [];
+        for (const [number, caller] of order.entries()) {
+          log.record({ tool: `${caller} ${number}`, args: {}, agent: callers[caller] as Agent });
+          const after = log.all().map(({ tool }) => tool);
+          const coming = [...before, `${caller} ${number}`];
+          const dropped = coming.filter((tool) => !after.includes(tool));
+          expect(after).toEqual(coming.filter((tool) => !dropped.includes(tool)));
+          expect(dropped).toHaveLength(coming.length > size ? 1 : 0);
+          const ofOwner = (owner = '') => coming.filter((tool) => tool.startsWith(owner));
+          for (const tool of dropped) {
+            const owner = tool.slice(0, 2);
+            expect(ofOwner(owner)[0]).toBe(tool);
+            for (const other of callers.keys())
+              expect(ofOwner(`${other} `).length).toBeLessThanOrEqual(ofOwner(owner).length);
+          }
+          before = after;
+        }
+      }),
+    );
   });
 
   it.each([0, -1, 1.5, Number.NaN])('refuses the size %s', (size) => {

@@ -1,7 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { TIERS } from '#core';
 import {
-  type AgentScope,
   type ClassAccess,
   fetchableColumns,
   isTenantRefusal,
