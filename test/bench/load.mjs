@@ -1,6 +1,10 @@
 import http from 'node:http';
 
-export const CONNECTIONS = 16;
+/** Fewer than one caller's share of the service's database queue (10): what is measured is work, not waiting. */
+export const CONNECTIONS = 8;
+
+/** Requests after which a process that was idle, or new, costs what it costs: V8 collects code and memory of an idle process. */
+const WARM = 1500;
 
 export function request(agent, url, body, headers, method = 'POST') {
   return new Promise((resolve, reject) => {
@@ -73,32 +77,35 @@ export function median(values) {
 }
 
 /**
- * Interleaves several works, each with its candidates, forth and back, so that noise of the machine falls on all alike.
+ * Measures works one after the other. All candidates of a work are warmed, then take turns, forth and back: none is idle for long,
+ * and noise of the machine falls on all alike.
  * @param works each with its `candidates` and the `count` of requests in a round
- * @param warmUp rounds whose figures are not taken
- * @param seconds after so long half the rounds are enough: a busy machine
+ * @param warmUp requests to each candidate before its work is measured
+ * @param seconds for each work; after so long half the rounds are enough: a busy machine
  * @returns for each work and candidate the CPU microseconds of a request in every round
  */
-export async function interleaved(works, { rounds, warmUp = 1, seconds = Infinity }) {
-  const enough = performance.now() + seconds * 1000;
-  const turns = works.flatMap(({ candidates, count }, work) =>
-    candidates.map((candidate, at) => ({ candidate, count, work, at })),
-  );
-  for (const { candidate, count } of turns) await cpuPerRequest(candidate, count * warmUp);
-  const samples = works.map(({ candidates }) => candidates.map(() => []));
-  for (let round = 0; round < rounds; round += 1) {
-    if (round >= rounds / 2 && performance.now() > enough) break;
-    for (const { candidate, count, work, at } of round % 2 === 0 ? turns : turns.toReversed())
-      samples[work][at].push(await cpuPerRequest(candidate, count));
+export async function interleaved(works, { rounds, warmUp = WARM, seconds = Infinity }) {
+  const figures = [];
+  for (const { candidates, count, warmUp: own = warmUp } of works) {
+    for (const candidate of candidates) await cpuPerRequest(candidate, own);
+    const enough = performance.now() + seconds * 1000;
+    const samples = candidates.map(() => []);
+    const forth = [...candidates.entries()];
+    for (let round = 0; round < rounds; round += 1) {
+      if (round >= rounds / 2 && performance.now() > enough) break;
+      for (const [at, candidate] of round % 2 === 0 ? forth : forth.toReversed())
+        samples[at].push((await cpuPerRequest(candidate, count)).cpu);
+    }
+    figures.push(samples);
   }
-  return samples.map((candidates) => candidates.map((runs) => runs.map(({ cpu }) => cpu)));
+  return figures;
 }
 
 /**
  * Interleaves the candidates, forth and back, so that noise of the machine falls on all alike.
  * @returns for each candidate the medians over the rounds, and every round
  */
-export async function compare(candidates, { count, rounds = 5, warmUp = count }) {
+export async function compare(candidates, { count, rounds = 5, warmUp = Math.max(count, WARM) }) {
   const samples = candidates.map(() => []);
   for (const candidate of candidates) await cpuPerRequest(candidate, warmUp);
   const forth = [...candidates.entries()];

@@ -22,6 +22,8 @@ const { SERVERS } = await import('./peers/servers.mjs');
 const STARTS = 3;
 const COUNT = Number(process.argv[2] ?? 100);
 const ROUNDS = 15;
+/** Of each server before each work. */
+const WARM_UP = 1000;
 /** Of a database that is there already; it must be empty, and keeps the rows. */
 const DATABASE = 'parley_bench';
 const cli = join(root, 'dist/bundle/cli.js');
@@ -62,7 +64,7 @@ async function prove(server, database) {
   const agent = new http.Agent({ keepAlive: true });
   const talk = await new Conversation(server.url, agent, server.headers).open();
   const calls = server.calls(database.database);
-  const { content } = await talk.result('tools/call', calls.find);
+  const { content, structuredContent } = await talk.result('tools/call', calls.find);
   const found = JSON.stringify(content).match(/vinyl/g)?.length ?? 0;
   const counted = JSON.stringify(await talk.result('tools/call', calls.count));
   const grouped = JSON.stringify(await talk.result('tools/call', calls.group));
@@ -70,7 +72,7 @@ async function prove(server, database) {
   const groups = grouped.match(/_id/g)?.length ?? 0;
   if (found < 10 || !/\d/.test(counted) || groups < 10)
     throw new Error(`${server.name} does not do the work: ${counted} ${grouped}`);
-  return { talk, calls, listed };
+  return { talk, calls, listed, structured: structuredContent !== undefined };
 }
 
 const opening = (server) => async (agent) => {
@@ -102,7 +104,7 @@ const pairs = Object.values(works).map((each) => ({
   count: COUNT,
   candidates: servers.map(({ cpuSeconds }, at) => ({ cpuSeconds, work: each[at] })),
 }));
-const figures = await interleaved(pairs, { rounds: ROUNDS, warmUp: 5 });
+const figures = await interleaved(pairs, { rounds: ROUNDS, warmUp: WARM_UP });
 const target = { '@rekog/mcp-nest': [4, 2, 2, 2], 'mongodb-mcp-server': [14, 4, 3, 3] };
 for (const [at, name] of Object.keys(works).entries()) {
   const own = figures[at].at(-1);
@@ -122,6 +124,8 @@ rows.push([
   'tools/list, bytes (tokens)',
   ...proven.map(({ listed }) => `${listed} (${Math.round(listed / 4)})`),
 ]);
+
+rows.push(['structured content of a find', ...proven.map(({ structured }) => (structured ? 'yes' : 'no'))]);
 
 const place = process.env.MONGODB_URI ? 'MongoDB at MONGODB_URI' : 'embedded database';
 console.log(`\nNode ${process.version}, ${cpus().length} × ${cpus()[0].model}, ${place}\n`);

@@ -23,13 +23,21 @@ const FALL_WHEN_BUSY = 0.78;
 const GAIN = 1.25;
 const ROUNDS = 16;
 const COUNT = 100;
-const SECONDS = 20;
+/** For one work: five of them, twice at most, and warming stay within two minutes. */
+const SECONDS = 5;
+/** Before each work. What is common to all works is warm from the first one on, which takes longer. */
+const WARM_UP = 400;
+const FIRST_WARM_UP = 2000;
 
 const file = join(root, 'test/bench/recorded.json');
 const recorded = JSON.parse(readFileSync(file, 'utf8'));
 const WORK = [
-  ...WORKS.map((work) => ({ ...work, count: COUNT * (work.count ?? 1) })),
-  { ...THOUSAND, count: 16 },
+  ...WORKS.map((work, at) => ({
+    ...work,
+    count: COUNT * (work.count ?? 1),
+    warmUp: at === 0 ? FIRST_WARM_UP : WARM_UP,
+  })),
+  { ...THOUSAND, count: 40, warmUp: 200 },
 ];
 
 async function startSides(uri) {
@@ -45,14 +53,15 @@ async function startSides(uri) {
 /** @returns for each work its ratios, one for each round */
 async function measured(uri) {
   const { service, bare } = await startSides(uri);
-  const pairs = WORK.map(({ own, bare: base, count }) => ({
+  const pairs = WORK.map(({ own, bare: base, count, warmUp }) => ({
     count,
+    warmUp,
     candidates: [
       { ...service, body: own, headers: HEADERS },
       { ...bare, body: base },
     ],
   }));
-  const figures = await interleaved(pairs, { rounds: ROUNDS, warmUp: 10, seconds: SECONDS });
+  const figures = await interleaved(pairs, { rounds: ROUNDS, seconds: SECONDS });
   await Promise.all([service.stop(), bare.stop()]);
   return figures.map(([own, base]) => base.map((cpu, round) => cpu / own[round]));
 }

@@ -30,6 +30,7 @@ const { values } = parseArgs({
   options: { soak: { type: 'string', default: '0.5' }, only: { type: 'string', default: '' } },
 });
 const ROUNDS = 25;
+const FIRST_WARM_UP = 4000;
 const FIND = WORKS[0];
 const rows = [];
 const note = (work, value, target, met) => {
@@ -42,17 +43,19 @@ const us = (value) => value.toFixed(0);
 async function beside(database) {
   const service = await startParley({ uri: database.url });
   const bare = await startBare(service, database.url);
-  const works = [...WORKS, { ...THOUSAND, count: 0.08 }];
+  const works = [...WORKS, { ...THOUSAND, count: 0.4, warmUp: 300 }];
   for (const work of works) await prove(service, bare, work);
   const figures = await interleaved(
-    works.map(({ own, bare: base, count = 1 }) => ({
+    works.map(({ own, bare: base, count = 1, warmUp }, at) => ({
       count: Math.round(100 * count),
+      // What all works have in common is warm after the first.
+      warmUp: at === 0 ? FIRST_WARM_UP : warmUp,
       candidates: [
         { ...service, body: own, headers: HEADERS },
         { ...bare, body: base },
       ],
     })),
-    { rounds: ROUNDS, warmUp: 15 },
+    { rounds: ROUNDS },
   );
   for (const [at, { name, target }] of works.entries()) {
     const [own, base] = figures[at];
@@ -72,7 +75,7 @@ async function against(first, second) {
   const body = FIND.own;
   const [[one, other]] = await interleaved(
     [{ count: 100, candidates: [first, second].map((side) => ({ headers: HEADERS, ...side, body })) }],
-    { rounds: ROUNDS * 2, warmUp: 25 },
+    { rounds: ROUNDS * 2, warmUp: FIRST_WARM_UP },
   );
   const ratio = median(other.map((cpu, round) => cpu / one[round]));
   return { ratio, text: `${ratio.toFixed(2)} (${us(median(other))} / ${us(median(one))} µs CPU)` };

@@ -1,11 +1,12 @@
 // A mixed load of complete conversations, and the memory of the service under it.
 import http from 'node:http';
-import { CONNECTIONS } from './load.mjs';
 import { Conversation } from './peers/conversation.mjs';
 import { residentMegabytes } from './processes.mjs';
 import { HEADERS, startDatabase, startParley } from './works.mjs';
 
 const LOOKS = 12;
+/** More than one caller's share of the database queue (10): what waits takes memory as well. */
+const CLIENTS = 16;
 
 const where = { format: 'vinyl' };
 const tool = (name, args) => ['tools/call', { name, arguments: { class_name: 'Listing', ...args } }];
@@ -25,7 +26,7 @@ export async function soak({ minutes, told = () => {} }) {
   const service = await startParley({ uri: database.url });
   const began = performance.now();
   const ends = began + minutes * 60_000;
-  const agent = new http.Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+  const agent = new http.Agent({ keepAlive: true, maxSockets: CLIENTS });
   let asked = 0;
   async function client() {
     while (performance.now() < ends) {
@@ -45,7 +46,7 @@ export async function soak({ minutes, told = () => {} }) {
     },
     (minutes * 60_000) / LOOKS,
   );
-  await Promise.all(Array.from({ length: CONNECTIONS }, client));
+  await Promise.all(Array.from({ length: CLIENTS }, client));
   clearInterval(looking);
   agent.destroy();
   const half = looks.slice(looks.length >> 1);
