@@ -1,13 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
-import { MongoConnection } from './connection/mongo-connection.js';
+import { Binary, type Document } from 'mongodb';
+import { MongoConnection, type StoredDocument } from './connection/mongo-connection.js';
 import { MongoChangeFeed } from './feed/mongo-change-feed.js';
 import { MongoRecordReader } from './read/mongo-record-reader.js';
 import { MongoSchemaCatalogue } from './schema/mongo-schema-catalogue.js';
 import { MongoSchemaWriter } from './schema/mongo-schema-writer.js';
+import { PARSE_ALONE, type PlainProperty, type StorageDeclarations } from './schema/storage-declarations.js';
 import { MongoRecordSearcher } from './search/mongo-record-searcher.js';
 import { loadSeed } from './seed/load-seed.js';
 import { parseSeed } from './seed/parse-seed.js';
+import type { SeedClass } from './seed/seed.js';
+import { isPlainObject } from './storage/own-property.js';
 import { MongoRecordWriter } from './write/mongo-record-writer.js';
 
 /** The database of the tests: the one in `MONGODB_URI`, else an embedded one. */
@@ -35,22 +39,126 @@ export class TestDatabase {
 
   /** A separate store that contains the given seed. `uriOptions` are added to the connection string. */
   async open(seed: unknown, uriOptions = '') {
-    const database = `test_${randomBytes(6).toString('hex')}`;
-    const connection = new MongoConnection({ uri: this.uri + uriOptions, database });
+    const connection = this.connect(uriOptions);
     await loadSeed(connection, parseSeed(seed));
-    const catalogue = new MongoSchemaCatalogue(connection);
-    return {
-      connection,
-      catalogue,
-      reader: new MongoRecordReader(connection, catalogue),
-      searcher: new MongoRecordSearcher(connection, catalogue),
-      writer: new MongoRecordWriter(connection, catalogue),
-      schemaWriter: new MongoSchemaWriter(connection, catalogue),
-      feed: new MongoChangeFeed(connection, catalogue),
-      close: async () => {
-        await connection.db.dropDatabase();
-        await connection.close();
-      },
-    };
+    return storesOf(connection, PARSE_ALONE);
+  }
+
+  /** A separate store with the same rows in collections that Parse did not write, under other names. */
+  async openPlain(seed: unknown) {
+    const connection = this.connect();
+    return storesOf(connection, await loadPlain(connection, parseSeed(seed)));
+  }
+
+  /** A separate store with the given declarations. */
+  openDeclared(declarations: StorageDeclarations) {
+    return storesOf(this.connect(), declarations);
+  }
+
+  private connect(uriOptions = ''): MongoConnection {
+    const database = `test_${randomBytes(6).toString('hex')}`;
+    return new MongoConnection({ uri: this.uri + uriOptions, database });
+  }
+}
+
+function storesOf(connection: MongoConnection, declarations: StorageDeclarations) {
+  const catalogue = new MongoSchemaCatalogue(connection, { declared: () => declarations });
+  return {
+    connection,
+    catalogue,
+    reader: new MongoRecordReader(connection, catalogue),
+    searcher: new MongoRecordSearcher(connection, catalogue),
+    writer: new MongoRecordWriter(connection, catalogue),
+    schemaWriter: new MongoSchemaWriter(connection, catalogue),
+    feed: new MongoChangeFeed(connection, catalogue),
+    close: async () => {
+      await connection.db.dropDatabase();
+      await connection.close();
+    },
+  };
+}
+
+const TIMESTAMPS = { createdAt: 'created', updatedAt: 'modified' };
+
+const collectionOf = (className: string) => `${className.toLowerCase()}_rows`;
+const columnOf = (field: string) => `${field}_column`;
+
+/** References inside lists and documents, which a Parse schema does not name. */
+const REFERENCES: Readonly<Record<string, Omit<PlainProperty, 'field'>>> = {
+  guests: { type: 'Array', targetClass: 'Artist' },
+  extra: { type: 'Object', of: new Map([['by', { type: 'Pointer', targetClass: 'Artist' }]]) },
+};
+
+/** Stores the rows of a seed as another program would: bare ids as references, dates, GeoJSON, plain names. */
+async function loadPlain(
+  connection: MongoConnection,
+  seed: ReturnType<typeof parseSeed>,
+): Promise<StorageDeclarations> {
+  const classes = seed.classes.filter(({ className }) => !className.startsWith('_'));
+  for (const schema of classes) {
+    const collection = await connection.db.createCollection<StoredDocument>(collectionOf(schema.className), {
+      validator: { $jsonSchema: { bsonType: 'object', required: requiredColumns(schema) } },
+    });
+    const { indexes } = schema;
+    if (indexes.length > 0)
+      await collection.createIndexes(indexes.map(({ name, key }) => ({ name, key: plainKey(key) })));
+    const rows = seed.objects.get(schema.className) ?? [];
+    if (rows.length > 0) await collection.insertMany(rows.map((row) => plainDocument(row) as StoredDocument));
+  }
+  const plain = classes.map(({ className, fields }) => ({
+    className,
+    collection: collectionOf(className),
+    id: null,
+    timestamps: TIMESTAMPS,
+    properties: new Map(
+      ownFields(fields).map(([name, { type, targetClass }]): [string, PlainProperty] => [
+        name,
+        { type, ...(targetClass && { targetClass }), field: columnOf(name), ...REFERENCES[name] },
+      ]),
+    ),
+  }));
+  return { parse: new Set(), plain };
+}
+
+const BUILT_IN = new Set(['objectId', 'createdAt', 'updatedAt', 'ACL']);
+
+const ownFields = (fields: SeedClass['fields']) =>
+  [...fields].filter(([name, { type }]) => !BUILT_IN.has(name) && type !== 'Relation');
+
+const requiredColumns = ({ fields }: SeedClass): string[] => [
+  '_id',
+  ...ownFields(fields).flatMap(([name, { required }]) => (required ? [columnOf(name)] : [])),
+];
+
+const plainKey = (key: Readonly<Record<string, unknown>>) =>
+  Object.fromEntries(Object.entries(key).map(([field, kind]) => [columnOf(field), kind as 1]));
+
+function plainDocument({ objectId, createdAt, updatedAt, ...values }: Document): Document {
+  const row = Object.entries(values).filter(([field]) => field !== 'ACL');
+  const created = new Date(String(createdAt ?? '2026-01-01'));
+  return {
+    _id: objectId,
+    ...Object.fromEntries(row.map(([field, value]) => [columnOf(field), bsonOf(value)])),
+    created,
+    modified: updatedAt === undefined ? created : new Date(String(updatedAt)),
+  };
+}
+
+function bsonOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(bsonOf);
+  if (!isPlainObject(value)) return value;
+  switch (value['__type']) {
+    case 'Pointer':
+      return value['objectId'];
+    case 'Date':
+      return new Date(String(value['iso']));
+    case 'GeoPoint':
+      return { type: 'Point', coordinates: [value['longitude'], value['latitude']] };
+    case 'Bytes':
+      return new Binary(Buffer.from(String(value['base64']), 'base64'));
+    case 'File':
+      return value['name'];
+    default:
+      return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, bsonOf(member)]));
   }
 }

@@ -202,6 +202,14 @@ export abstract class RecordWriter {
     return false;
   }
 
+  /**
+   * The id of a new row of a class that a text determines, for a writer that accepts ids: the same id for the same text.
+   * Default: the text itself. @throws StoreError `unsupported` where new rows cannot get ids here
+   */
+  idFor(_className: string, text: string): Promise<string> {
+    return Promise.resolve(text);
+  }
+
   /** Stores a new row. @param objectId for a writer that accepts ids. Default: a new one. @returns the stored row */
   abstract create(
     className: string,

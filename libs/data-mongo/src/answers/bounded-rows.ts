@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type AbstractCursor, BSON, type Document } from 'mongodb';
+import { type AbstractCursor, BSON, type BSONSerializeOptions, type Document } from 'mongodb';
 import {
   ANSWER_MEMORY,
   type AnswerInFlight,
@@ -20,6 +20,8 @@ interface BoundedRead {
   readonly expected: number;
   /** Bytes that may still be read; the read reduces it. */
   readonly left: AnswerLeft;
+  /** How documents become objects. Default: as the driver does. */
+  readonly bson?: BSONSerializeOptions;
 }
 
 /**
@@ -34,7 +36,7 @@ export function boundedRows<Row>(
   memory?: AnswerMemory,
 ): Promise<Row[]> {
   const batches = 'readBufferedDocuments' in documents ? new CursorBatches(documents) : documents;
-  return boundedAnswer(batches, read, (found) => rowsOf(found, toRow), memory);
+  return boundedAnswer(batches, read, (found) => rowsOf(found, toRow, read.bson), memory);
 }
 
 /** As `boundedRows`, for all documents at once. */
@@ -80,20 +82,22 @@ async function arrived(
 export function rowsOf<Row>(
   documents: Uint8Array[],
   toRow: (document: Document) => Row,
+  bson?: BSONSerializeOptions,
 ): Row[] | Promise<Row[]> {
   const size = documents.reduce((sum, { byteLength }) => sum + byteLength, 0);
-  if (size > SLICE) return rowsInSlices(documents, toRow);
-  return documents.map((bytes) => toRow(BSON.deserialize(bytes)));
+  if (size > SLICE) return rowsInSlices(documents, toRow, bson);
+  return documents.map((bytes) => toRow(BSON.deserialize(bytes, bson)));
 }
 
 async function rowsInSlices<Row>(
   documents: Uint8Array[],
   toRow: (document: Document) => Row,
+  bson: BSONSerializeOptions | undefined,
 ): Promise<Row[]> {
   const rows: Row[] = [];
   let since = 0;
   for (const bytes of documents) {
-    rows.push(toRow(BSON.deserialize(bytes)));
+    rows.push(toRow(BSON.deserialize(bytes, bson)));
     since += bytes.byteLength;
     if (since < SLICE) continue;
     since = 0;

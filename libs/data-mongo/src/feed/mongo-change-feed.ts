@@ -168,6 +168,7 @@ export class MongoChangeFeed extends ChangeFeed {
       try {
         // The wait also lets classes that are subscribed at the same time share one stream.
         const classes = StoredClasses.of(await this.catalogue.snapshot());
+        this.refuseUnwatchable(classes);
         if (this.watched.size === 0) return;
         stream = this.open(classes);
         for (let event = await this.nextOf(stream); event; event = await this.nextOf(stream)) {
@@ -189,13 +190,27 @@ export class MongoChangeFeed extends ChangeFeed {
     }
   }
 
+  /** The server reports no changes of views. */
+  private refuseUnwatchable(classes: StoredClasses): void {
+    for (const [className, subject] of this.watched) {
+      if (classes.find(className)?.watchable !== false) continue;
+      this.watched.delete(className);
+      subject.error(
+        new StoreError('unsupported', { cause: new Error(`no changes of ${className} are reported`) }),
+      );
+    }
+  }
+
   private open(classes: StoredClasses): ChangeStream {
-    const collections = [...this.watched.keys()].map((className) => classes.storage(className).collection);
+    const collections = [...this.watched.keys()].flatMap(
+      (className) => classes.find(className)?.collection ?? [],
+    );
     const chosen = {
       operationType: { $in: WATCHED_OPERATIONS },
       'ns.coll': { $in: collections },
     };
     this.stream = this.connection.db.watch([{ $match: chosen }], {
+      ...classes.bson,
       fullDocument: 'updateLookup',
       comment: 'parley change feed',
       ...(this.token !== undefined && { resumeAfter: this.token }),
@@ -224,8 +239,8 @@ export class MongoChangeFeed extends ChangeFeed {
     const classes = StoredClasses.of(await this.catalogue.snapshot());
     const collection = 'ns' in event && 'coll' in event.ns ? event.ns.coll : undefined;
     for (const [className, subject] of this.watched) {
-      const storage = classes.storage(className);
-      const change = storage.collection === collection ? rowChangeOf(event, storage) : null;
+      const storage = classes.find(className);
+      const change = storage && storage.collection === collection ? rowChangeOf(event, storage) : null;
       if (change) subject.next(change);
     }
     this.token = event._id;

@@ -138,8 +138,7 @@ export class ExpressionMapper {
 
   private compared(value: unknown, other: unknown): unknown {
     const ref = this.refOf(other);
-    const constant = ref && !isTyped(value) ? constantOf(value) : undefined;
-    return ref && constant ? ref.form.comparedToStorage(constant.value, ref) : this.map(value);
+    return ref && isConstant(value) ? ref.form.comparedToStorage(value, ref) : this.map(value);
   }
 
   private refOf(expression: unknown): ScopedRef | undefined {
@@ -188,12 +187,10 @@ export class ExpressionMapper {
   }
 }
 
-/** A text that is no reference, or a list of such texts. */
-function constantOf(value: unknown): { readonly value: unknown } | undefined {
-  const isText = (entry: unknown) => typeof entry === 'string' && !entry.startsWith('$');
-  return isText(value) || (Array.isArray(value) && value.length > 0 && value.every(isText))
-    ? { value }
-    : undefined;
+/** A typed value or a text that is no reference, or a list of them. */
+function isConstant(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length > 0 && value.every((entry) => isConstant(entry));
+  return typeof value === 'string' ? !value.startsWith('$') : isTyped(value);
 }
 
 type SpecialForm = (operand: unknown, mapper: ExpressionMapper) => unknown;

@@ -17,6 +17,8 @@ KIND[0x24] = DOLLAR;
 /** Texts up to this size are copied byte by byte, which is faster for few bytes. */
 const SHORT = 48;
 
+const HEX_DIGITS = Buffer.from('0123456789abcdef');
+
 /** Bytes of buffers that are kept between answers. */
 const SMALL = 64 * 1024;
 const LARGE = 1024 * 1024;
@@ -146,8 +148,11 @@ export class JsonTexts {
     }
   }
 
-  /** A list of such values. Makes its own room. @returns false for any other list: nothing was written */
-  list(bytes: Buffer, start: number): boolean {
+  /**
+   * A list of such values. Makes its own room.
+   * @param longs whether 64-bit numbers may be among them. @returns false for any other list: nothing was written
+   */
+  list(bytes: Buffer, start: number, longs: boolean): boolean {
     const end = start + int32At(bytes, start) - 1;
     const { prettyAt, compactAt, escapes } = this;
     this.reserve(ROOM);
@@ -162,7 +167,7 @@ export class JsonTexts {
       const size = valueSize(bytes, type, at);
       this.reserve(ROOM);
       this.fixed(members === 0 ? LIST.first : LIST.next);
-      if (!this.scalar(bytes, type, at, size)) {
+      if ((!longs && type === BSON_TYPE.int64) || !this.scalar(bytes, type, at, size)) {
         this.prettyAt = prettyAt;
         this.compactAt = compactAt;
         this.escapes = escapes;
@@ -188,6 +193,19 @@ export class JsonTexts {
     this.prettyAt = prettyAt;
     this.compactAt = compactAt;
     return true;
+  }
+
+  /** Bytes as hexadecimal digits. */
+  hex(bytes: Uint8Array, from: number, end: number): void {
+    const { pretty, compact } = this;
+    let { prettyAt, compactAt } = this;
+    for (let index = from; index < end; index += 1) {
+      const byte = bytes[index] as number;
+      pretty[prettyAt++] = compact[compactAt++] = HEX_DIGITS[byte >> 4] as number;
+      pretty[prettyAt++] = compact[compactAt++] = HEX_DIGITS[byte & 15] as number;
+    }
+    this.prettyAt = prettyAt;
+    this.compactAt = compactAt;
   }
 
   /** Bytes that need no escape. */

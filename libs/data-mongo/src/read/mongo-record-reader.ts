@@ -24,7 +24,6 @@ import { aggregateRow, pipelineToStorage } from '../query/pipeline-to-storage.js
 import { classWhereToQuery } from '../query/where-to-query.js';
 import { isPlainObject, setOwn } from '../storage/own-property.js';
 import type { ClassStorage } from '../storage/class-storage.js';
-import { joinCollection } from '../storage/parse-storage.js';
 import { StoredClasses } from '../storage/stored-classes.js';
 import {
   isJoinable,
@@ -73,7 +72,8 @@ export class MongoRecordReader extends RecordReader {
     return asStoreOperation(operation.signal, async () => {
       const classes = await this.classes();
       const storage = classes.storage(query.className);
-      const read = { operation, expected: expectedBytes(query), left: answerLeft(query.maxBytes) };
+      const { bson } = classes;
+      const read = { operation, expected: expectedBytes(query), left: answerLeft(query.maxBytes), bson };
       const found = this.findAlone(query, storage, operation);
       return boundedAnswer<RowsText | FirstRows>(found, read, async (documents) => {
         const count = documents.length;
@@ -81,7 +81,7 @@ export class MongoRecordReader extends RecordReader {
         const text = form && rowsText(first, storage, form, query.keys);
         return text
           ? { count, ...text }
-          : { count, rows: await rowsOf(first, rowReader(query, storage, classes)) };
+          : { count, rows: await rowsOf(first, rowReader(query, storage, classes), bson) };
       });
     });
   }
@@ -100,7 +100,7 @@ export class MongoRecordReader extends RecordReader {
     const found = joined
       ? this.findJoined(query, storage, classes, operation)
       : this.findAlone(query, storage, operation);
-    const read = { operation, expected: expectedBytes(query), left };
+    const read = { operation, expected: expectedBytes(query), left, bson: classes.bson };
     const rows = await boundedRows(found, read, rowReader(query, storage, classes));
     const needsBatch: NeedsBatch = (plan, className) =>
       !joined || !isJoinable(plan, classes.storage(className));
@@ -150,19 +150,21 @@ export class MongoRecordReader extends RecordReader {
       const { stages, scope } = pipelineToStorage(query.pipeline, query.className, schemas, {
         rewriteLookups: query.rewriteLookups ?? true,
       });
-      const storage = StoredClasses.of(schemas).storage(query.className);
-      const found = this.run(storage, stages, AGGREGATE_BATCH, operation);
-      const read = { operation, expected: EXPECTED.pipeline, left: answerLeft() };
+      const classes = StoredClasses.of(schemas);
+      const found = this.run(classes.storage(query.className), stages, AGGREGATE_BATCH, operation);
+      const read = { operation, expected: EXPECTED.pipeline, left: answerLeft(), bson: classes.bson };
       return boundedRows(found, read, (document) => aggregateRow(document, scope));
     });
   }
 
   related({ className, objectId, key, limit }: RelatedQuery, operation: OperationContext): Promise<string[]> {
     return asStoreOperation(operation.signal, async () => {
+      const collection = (await this.classes()).storage(className).relationCollection(key);
+      if (collection === undefined) return [];
       const links = openRead(
         this.connection,
         {
-          collection: joinCollection(className, key),
+          collection,
           filter: { owningId: objectId },
           projection: { _id: 0, relatedId: 1 },
           limit,

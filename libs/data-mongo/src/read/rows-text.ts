@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { BSON } from 'mongodb';
+import { BSON, type BSONSerializeOptions, Long, ObjectId } from 'mongodb';
 import type { ParseRow, RowForm, RowsText } from '#data';
 import { BSON_TYPE, int32At, valueSize } from '../storage/bson-bytes.js';
 import type { ClassStorage } from '../storage/class-storage.js';
@@ -57,6 +57,7 @@ const BOOLEAN = 4;
 const NULL = 8;
 const DATE = 16;
 const LIST = 32;
+const LONG = 64;
 
 /** Examples of each kind, and what is shown of them where the column shows them as they are. */
 const EXAMPLES: readonly (readonly [kind: number, stored: unknown, shown: unknown])[] = [
@@ -65,6 +66,7 @@ const EXAMPLES: readonly (readonly [kind: number, stored: unknown, shown: unknow
   [NUMBER, 1.5, 1.5],
   [NUMBER, 0, 0],
   [NUMBER, -7, -7],
+  [LONG, Long.fromNumber(7), 7],
   [BOOLEAN, true, true],
   [BOOLEAN, false, false],
   [NULL, null, null],
@@ -75,6 +77,8 @@ const EXAMPLES: readonly (readonly [kind: number, stored: unknown, shown: unknow
 ];
 
 const POINTER_EXAMPLE = 'Example$example';
+
+const EXAMPLE_IDS = ['a1b2c3d4e5f60718293a4b5c', '5c4b3a29180716f5e4d3c2b1'] as const;
 
 interface Column {
   readonly column: string;
@@ -94,6 +98,8 @@ interface ShownColumn {
   readonly next: FixedPiece;
   /** What surrounds the id of a pointer, by the class of the pointer; null: it has no fixed form. */
   readonly pointers: Map<string, PointerText | null> | null;
+  /** What surrounds an ObjectId; null: it has no fixed form. */
+  readonly objectId: PointerText | null;
   /** The last row that had this field. */
   lastRow: { row: number };
 }
@@ -242,6 +248,7 @@ class RowTextPlan {
       first: keyPiece(field, false),
       next: keyPiece(field, true),
       pointers: isPointerColumn(column) ? new Map() : null,
+      objectId: this.surrounding(column, field, EXAMPLE_IDS, (id) => ObjectId.createFromHexString(id)),
       lastRow,
     };
   }
@@ -251,7 +258,8 @@ class RowTextPlan {
     const { kinds } = shown;
     if (type === BSON_TYPE.text && shown.pointers)
       return this.writePointer(bytes, at + 4, at + size - 1, shown);
-    if (type === BSON_TYPE.list) return (kinds & LIST) !== 0 && texts.list(bytes, at);
+    if (type === BSON_TYPE.objectId && shown.objectId) return this.writeObjectId(bytes, at, shown.objectId);
+    if (type === BSON_TYPE.list) return (kinds & LIST) !== 0 && texts.list(bytes, at, (kinds & LONG) !== 0);
     return (kinds & kindOf(type)) !== 0 && texts.scalar(bytes, type, at, size);
   }
 
@@ -278,25 +286,41 @@ class RowTextPlan {
   private pointerText(className: string, { column, field, pointers }: ShownColumn): PointerText | null {
     if (!pointers || pointers.size >= MAX_CLASSES) return null;
     const ids = ['parley-example-1', 'parley-example-2'] as const;
+    const text = this.surrounding(column, field, ids, (id) => `${className}$${id}`);
+    pointers.set(className, text);
+    return text;
+  }
+
+  private surrounding(
+    column: string,
+    field: string,
+    ids: readonly [string, string],
+    stored: (id: string) => unknown,
+  ): PointerText | null {
     const [one, other] = ids.map((id) => {
-      const row = this.rules(this.storage.rowOf({ [column]: `${className}$${id}` }, NO_RELATIONS));
+      const row = this.rules(this.storage.rowOf({ [column]: stored(id) }, NO_RELATIONS));
       const value = Object.keys(row).length === 1 ? row[field] : undefined;
       return { pretty: prettyMember(value), compact: JSON.stringify(value) as string | undefined };
     });
-    let text: PointerText | null = null;
-    if (one?.pretty !== undefined && one.compact !== undefined) {
-      const pretty = one.pretty.split(ids[0]);
-      const compact = one.compact.split(ids[0]);
-      const isFixed = pretty.join(ids[1]) === other?.pretty && compact.join(ids[1]) === other.compact;
-      if (isFixed && pretty.length === compact.length && pretty.length <= 2) {
-        text = {
-          before: fixedPiece(pretty[0] as string, compact[0] as string),
-          after: pretty.length === 2 ? fixedPiece(pretty[1] as string, compact[1] as string) : null,
-        };
-      }
+    if (one?.pretty === undefined || one.compact === undefined) return null;
+    const pretty = one.pretty.split(ids[0]);
+    const compact = one.compact.split(ids[0]);
+    const isFixed = pretty.join(ids[1]) === other?.pretty && compact.join(ids[1]) === other.compact;
+    if (!isFixed || pretty.length !== compact.length || pretty.length > 2) return null;
+    return {
+      before: fixedPiece(pretty[0] as string, compact[0] as string),
+      after: pretty.length === 2 ? fixedPiece(pretty[1] as string, compact[1] as string) : null,
+    };
+  }
+
+  private writeObjectId(bytes: Buffer, at: number, { before, after }: PointerText): true {
+    texts.reserve(before.pretty.length + (after?.pretty.length ?? 0) + ROOM);
+    texts.fixed(before);
+    if (after !== null) {
+      texts.hex(bytes, at, at + 12);
+      texts.fixed(after);
     }
-    pointers.set(className, text);
-    return text;
+    return true;
   }
 
   /** Any value, by the functions that make objects. @returns false when the row does not have it */
@@ -308,7 +332,9 @@ class RowTextPlan {
     { column, field }: ShownColumn,
     form: RowForm,
   ): boolean {
-    const row = form.shown(this.storage.rowOf(oneColumn(bytes, type, at, size, column), NO_RELATIONS));
+    const row = form.shown(
+      this.storage.rowOf(oneColumn(bytes, type, at, size, column, this.storage.bson), NO_RELATIONS),
+    );
     const [name, another] = Object.keys(row);
     if (name === undefined) return false;
     if (name !== field || another !== undefined) throw UNFIT;
@@ -346,7 +372,14 @@ function writeJson(value: unknown): void {
 }
 
 /** A document with one column of another. */
-function oneColumn(bytes: Buffer, type: number, at: number, size: number, column: string): ParseRow {
+function oneColumn(
+  bytes: Buffer,
+  type: number,
+  at: number,
+  size: number,
+  column: string,
+  bson: BSONSerializeOptions,
+): ParseRow {
   const name = Buffer.from(`${column}\0`);
   const document = Buffer.allocUnsafe(4 + 1 + name.length + size + 1);
   document.writeInt32LE(document.length, 0);
@@ -354,7 +387,7 @@ function oneColumn(bytes: Buffer, type: number, at: number, size: number, column
   name.copy(document, 5);
   bytes.copy(document, 5 + name.length, at, at + size);
   document[document.length - 1] = 0;
-  return BSON.deserialize(document);
+  return BSON.deserialize(document, bson);
 }
 
 /** Letters, digits, `_` and `-`: what ids and class names consist of. */
@@ -367,8 +400,9 @@ function kindOf(type: number): number {
       return TEXT;
     case BSON_TYPE.int32:
     case BSON_TYPE.double:
-    case BSON_TYPE.int64:
       return NUMBER;
+    case BSON_TYPE.int64:
+      return LONG;
     case BSON_TYPE.boolean:
       return BOOLEAN;
     case BSON_TYPE.null:

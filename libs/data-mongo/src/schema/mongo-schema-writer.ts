@@ -12,6 +12,7 @@ import type { FieldSchema } from '#policy';
 import { MongoConnection, type StoredDocument } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { pointerColumn } from '../storage/object-ids.js';
+import { StoredClasses } from '../storage/stored-classes.js';
 import { schemaRow, storedType } from './schema-row.js';
 
 /** `$near` and `$nearSphere` need an index on their column. Parse Server creates it at the first such query. */
@@ -125,7 +126,7 @@ export class MongoSchemaWriter extends SchemaWriter {
   }
 
   createClass({ className, fields }: NewClass, operation: OperationContext): Promise<void> {
-    return this.change(operation, async () => {
+    return this.change(className, operation, async () => {
       const row = schemaRow({ className, fields, classLevelPermissions: NO_PERMISSIONS, indexes: [] });
       await this.connection.sendWrite(operation, () =>
         this.schemas.insertOne(row as OptionalUnlessRequiredId<StoredDocument>, limits(operation)),
@@ -139,13 +140,13 @@ export class MongoSchemaWriter extends SchemaWriter {
     fields: ReadonlyMap<string, FieldSchema>,
     operation: OperationContext,
   ): Promise<void> {
-    return this.change(operation, async () => {
+    return this.change(className, operation, async () => {
       await addColumns(this.connection, this.catalogue, className, fields, operation);
     });
   }
 
   deleteClass(className: string, operation: OperationContext): Promise<'deleted' | 'not_empty' | 'absent'> {
-    return this.change(operation, async () => {
+    return this.change(className, operation, async () => {
       if (await this.hasRows(className, operation)) return 'not_empty';
       const row: Document | null = await this.connection.sendWrite(operation, () =>
         this.schemas.findOneAndDelete({ _id: className }, limits(operation)),
@@ -159,6 +160,13 @@ export class MongoSchemaWriter extends SchemaWriter {
       for (const collection of [className, ...joinCollections(className, row)]) await this.drop(collection);
       return 'deleted';
     });
+  }
+
+  /** Only classes of Parse are created, changed and deleted here. */
+  private async assertOfParse(className: string): Promise<void> {
+    const storage = StoredClasses.of(await this.catalogue.snapshot()).find(className);
+    if (storage) storage.assertPermits('alter');
+    else throw new StoreError('unsupported', { cause: new Error(`${className} is no class of Parse here`) });
   }
 
   private get schemas() {
@@ -178,10 +186,17 @@ export class MongoSchemaWriter extends SchemaWriter {
     if (named.length > 0) await this.connection.db.dropCollection(collection);
   }
 
-  private async change<T>({ signal }: OperationContext, work: () => Promise<T>): Promise<T> {
+  private async change<T>(
+    className: string,
+    { signal }: OperationContext,
+    work: () => Promise<T>,
+  ): Promise<T> {
     if (signal.aborted) throw new StoreError('cancelled', { cause: signal.reason });
     try {
-      return await asStoreOperation(undefined, work);
+      return await asStoreOperation(undefined, async () => {
+        await this.assertOfParse(className);
+        return work();
+      });
     } finally {
       this.catalogue.invalidate();
     }

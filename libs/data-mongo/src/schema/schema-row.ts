@@ -157,7 +157,7 @@ export function indexSchemasOf(
 function indexSchema(index: StoredIndex, storage: ClassStorage): IndexSchema {
   const fields = Object.keys(index.key)
     .filter((column) => column !== '_fts' && column !== '_ftsx')
-    .map((column) => storage.fieldOf(column) ?? column);
+    .map((column) => storage.fieldPath(column));
   return {
     name: index.name,
     fields,

@@ -105,7 +105,7 @@ export class MongoRecordSearcher extends RecordSearcher {
   facets(query: FacetQuery, operation: OperationContext): Promise<FacetCounts> {
     return asSearchOperation(operation.signal, async () => {
       const storage = await this.storage(query.className);
-      const { className, index, match, facets, where } = query;
+      const { index, match, facets, where } = query;
       const operator = match.kind === 'everything' ? undefined : searchOperator(match, storage);
       if (Object.keys(where).length === 0) {
         const facet = { ...(operator && { operator }), facets: searchedFacets(facets, storage) };
@@ -123,7 +123,7 @@ export class MongoRecordSearcher extends RecordSearcher {
 
   /** The search stage must be first; then every stage that limits its rows; then the limit. */
   private async found(
-    { className, where, limit }: { className: string; where: Where; limit: number },
+    { where, limit }: { where: Where; limit: number },
     search: Document,
     request: FoundRequest,
     storage: ClassStorage,
@@ -141,13 +141,13 @@ export class MongoRecordSearcher extends RecordSearcher {
   }
 
   private run<Row>(
-    { collection }: ClassStorage,
+    { collection, bson }: ClassStorage,
     pipeline: Document[],
     operation: OperationContext,
     toRow: (document: Document) => Row,
   ): Promise<Row[]> {
     const found = openRead(this.connection, { collection, pipeline }, operation);
-    return boundedRows(found, { operation, expected: EXPECTED_BYTES, left: answerLeft() }, toRow);
+    return boundedRows(found, { operation, expected: EXPECTED_BYTES, left: answerLeft(), bson }, toRow);
   }
 
   private async storage(className: string): Promise<ClassStorage> {

@@ -17,6 +17,7 @@ export const BSON_TYPE = {
   boolean: 0x08,
   date: 0x09,
   null: 0x0a,
+  objectId: 0x07,
   int32: 0x10,
   int64: 0x12,
 } as const;

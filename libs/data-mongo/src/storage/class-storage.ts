@@ -32,7 +32,7 @@ export interface ValueForm {
   /** A typed value in an expression. @throws UnstorableValue */
   literalToStorage(value: unknown): unknown;
   /** A constant that an expression compares with a column. @throws StoreError `invalid_query` */
-  comparedToStorage(value: unknown, ref: ColumnRef): unknown;
+  comparedToStorage(value: unknown, ref?: ColumnRef): unknown;
   /** What a path inside an element of a list refers to. */
   memberOf(list: ColumnRef, path: string): ColumnRef;
   /** The same reference for a comparison with pointers. */
@@ -57,6 +57,9 @@ export interface PipelineSource {
   readonly storage: ClassStorage;
 }
 
+/** A change of rows, or of the columns of the class. */
+export type StorageChange = 'create' | 'update' | 'delete' | 'alter';
+
 /** How one class is stored: the names of its columns, its rows and its ids. */
 export abstract class ClassStorage {
   constructor(
@@ -70,8 +73,21 @@ export abstract class ClassStorage {
   abstract readonly bson: BSONSerializeOptions;
   /** Relation fields and their target classes: they have no column. */
   abstract readonly relations: ReadonlyMap<string, string>;
+  /** The collection of the pairs of a relation; undefined: the class has no relations. */
+  relationCollection(_field: string): string | undefined {
+    return undefined;
+  }
+
   /** The columns that store who may read and write a row. */
   abstract readonly rightsColumns: readonly string[];
+
+  /** Whether the server reports changes of its documents. */
+  get watchable(): boolean {
+    return true;
+  }
+
+  /** @throws StoreError `unsupported` for a change that its collection does not permit */
+  assertPermits(_change: StorageChange): void {}
 
   abstract field(name: string): FieldSchema | undefined;
   /** The column of a top-level field; names that the schema does not contain are stored unchanged. */
@@ -81,6 +97,12 @@ export abstract class ClassStorage {
   /** What a path refers to in stored documents. */
   abstract resolve(path: string): ColumnRef;
 
+  /** The path of fields that leads to a stored path. */
+  fieldPath(path: string): string {
+    const [root = '', ...inside] = path.split('.');
+    return [this.fieldOf(root) ?? root, ...inside].join('.');
+  }
+
   /** Only the root of a dotted path has a column. */
   path(path: string): string {
     const dot = path.indexOf('.');
@@ -88,6 +110,11 @@ export abstract class ClassStorage {
   }
 
   abstract idToStorage(objectId: string): unknown;
+  /** The id of a new row that a text determines. @throws StoreError `unsupported` where rows cannot get ids here */
+  idFor(text: string): string {
+    return text;
+  }
+
   abstract idFromStorage(id: unknown): string;
   /** An expression: the id of a row of this class, of the id as text. @throws StoreError `unsupported` */
   abstract idOfText(text: Document): unknown;

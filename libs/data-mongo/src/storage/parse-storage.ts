@@ -141,6 +141,10 @@ export class ParseStorage extends ClassStorage {
     return this.className;
   }
 
+  override relationCollection(field: string): string {
+    return joinCollection(this.className, field);
+  }
+
   field(name: string): FieldSchema | undefined {
     return this.schema?.fields.get(name) ?? BUILT_IN_FIELDS.get(name);
   }

@@ -16,7 +16,7 @@ import type { ColumnRef, DateForm, ValueForm } from './class-storage.js';
 import { isPointer, isPointerString, pointerColumn, pointerString, pointerTo } from './object-ids.js';
 import { isPlainObject, setOwn } from './own-property.js';
 
-type Typed = Readonly<Record<string, unknown>> & { readonly __type: string };
+export type Typed = Readonly<Record<string, unknown>> & { readonly __type: string };
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
@@ -41,7 +41,7 @@ export function coordinatesOf(point: unknown): [number, number] {
   return [longitude, latitude];
 }
 
-function ringOf(coordinates: unknown): [number, number][] {
+export function ringOf(coordinates: unknown): [number, number][] {
   if (!Array.isArray(coordinates)) throw new UnstorableValue('', 'a Polygon needs coordinates');
   const ring = coordinates.map((pair) =>
     coordinatesOf(Array.isArray(pair) ? { latitude: pair[0], longitude: pair[1] } : pair),
@@ -54,13 +54,13 @@ function ringOf(coordinates: unknown): [number, number][] {
   return ring;
 }
 
-function bytesOf(base64: unknown): Binary {
+export function bytesOf(base64: unknown): Binary {
   if (typeof base64 !== 'string' || !BASE64.test(base64))
     throw new UnstorableValue('', 'Bytes must be base64 text');
   return new Binary(Buffer.from(base64, 'base64'));
 }
 
-function identifiersOf({ className, objectId }: Typed): [string, string] {
+export function identifiersOf({ className, objectId }: Typed): [string, string] {
   if (typeof className !== 'string' || typeof objectId !== 'string' || className === '' || objectId === '')
     throw new UnstorableValue('', 'a Pointer needs className and objectId');
   return [className, objectId];
@@ -139,7 +139,7 @@ function scalarToStorage(value: unknown): unknown {
 }
 
 /** A number when the conversion is exact, else the digits as text: a rounded number would be a wrong answer. */
-function exactNumber(digits: string): number | string {
+export function exactNumber(digits: string): number | string {
   const number = Number(digits);
   if (Number.isInteger(number) && !Number.isSafeInteger(number)) return digits;
   const normal = (text: string) => Decimal128.fromString(text).toString();
@@ -170,11 +170,11 @@ function geoPoint(pair: readonly unknown[]): ParseRow {
   return { __type: 'GeoPoint', latitude: pair[1], longitude: pair[0] };
 }
 
-const isPair = (value: unknown): value is [number, number] =>
+export const isPair = (value: unknown): value is [number, number] =>
   Array.isArray(value) && value.length === 2 && value.every((entry) => typeof entry === 'number');
 
 /** Parse's own form of a GeoJSON point or polygon; other geometries stay as they are. */
-function fromGeoJson(value: Readonly<Record<string, unknown>>): ParseRow | null {
+export function fromGeoJson(value: Readonly<Record<string, unknown>>): ParseRow | null {
   if (Object.keys(value).length !== 2) return null;
   const { type, coordinates } = value;
   if (type === 'Point' && isPair(coordinates)) return geoPoint(coordinates);
@@ -338,7 +338,10 @@ export const PARSE_VALUES: ValueForm = {
 
   literalToStorage: columnToStorage,
 
-  comparedToStorage: (value) => value,
+  comparedToStorage(value) {
+    if (Array.isArray(value)) return value.map((entry) => this.comparedToStorage(entry));
+    return isTyped(value) ? inQuery(() => columnToStorage(value)) : value;
+  },
 
   /** Elements have names of their own, which are stored as written. */
   memberOf({ form }, path) {

@@ -1,13 +1,35 @@
-import type { SchemaSnapshot } from '#policy';
+import { ClassSchemas, StoreError } from '#data';
+import type { BSONSerializeOptions } from 'mongodb';
+import type { ClassSchema, SchemaSnapshot } from '#policy';
 import type { ClassStorage } from './class-storage.js';
 import { ParseStorage } from './parse-storage.js';
+import { layoutOf, PlainStorage } from './plain-storage.js';
+
+/** The classes of a database, and which further names may be used for classes that do not exist yet. */
+export class StoredSchemas extends ClassSchemas {
+  constructor(
+    schemas: Iterable<ClassSchema>,
+    readonly admits: (className: string) => boolean,
+  ) {
+    super(schemas);
+  }
+}
+
+export function storageOf(schema: ClassSchema): ClassStorage {
+  const layout = layoutOf(schema);
+  return layout ? new PlainStorage(schema, layout) : new ParseStorage(schema.className, schema);
+}
 
 /** How every class of one schema snapshot is stored, computed once for each. */
 export class StoredClasses {
   private static readonly bySnapshot = new WeakMap<SchemaSnapshot, StoredClasses>();
   private readonly classes = new Map<string, ClassStorage>();
+  /** Options for reading documents that may contain rows of any of these classes. */
+  readonly bson: BSONSerializeOptions;
 
-  private constructor(private readonly schemas: SchemaSnapshot) {}
+  private constructor(private readonly schemas: SchemaSnapshot) {
+    this.bson = Object.assign({}, ...schemas.classNames().map((className) => this.find(className)?.bson));
+  }
 
   static of(schemas: SchemaSnapshot): StoredClasses {
     const known = StoredClasses.bySnapshot.get(schemas);
@@ -17,13 +39,25 @@ export class StoredClasses {
     return made;
   }
 
+  /** @throws StoreError `invalid_query` for a name that is no class and may not become one */
   storage(className: string): ClassStorage {
+    const storage = this.find(className);
+    if (storage) return storage;
+    throw new StoreError('invalid_query', { cause: new Error(`no class ${className}`) });
+  }
+
+  find(className: string): ClassStorage | undefined {
     const known = this.classes.get(className);
     if (known) return known;
     const schema = this.schemas.get(className);
-    const storage = new ParseStorage(className, schema);
     // Only declared classes are cached: a caller may name any number of others.
-    if (schema) this.classes.set(className, storage);
+    if (!schema) return this.mayBecomeClass(className) ? new ParseStorage(className) : undefined;
+    const storage = storageOf(schema);
+    this.classes.set(className, storage);
     return storage;
+  }
+
+  private mayBecomeClass(className: string): boolean {
+    return !(this.schemas instanceof StoredSchemas) || this.schemas.admits(className);
   }
 }

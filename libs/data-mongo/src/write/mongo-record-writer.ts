@@ -26,6 +26,10 @@ export class MongoRecordWriter extends RecordWriter {
     return true;
   }
 
+  override async idFor(className: string, text: string): Promise<string> {
+    return asStoreOperation(undefined, async () => (await this.storage(className)).idFor(text));
+  }
+
   create(
     className: string,
     fields: ParseRow,
@@ -33,7 +37,7 @@ export class MongoRecordWriter extends RecordWriter {
     objectId?: string,
   ): Promise<ParseRow> {
     return this.write(operation, () =>
-      this.widened(className, fields, operation, async (storage) => {
+      this.widened('create', className, fields, operation, async (storage) => {
         const values = withDefaults(valuesOnCreate(fields, storage), storage.schema);
         const document = storage.newDocument(values, objectId, this.now());
         await this.connection.sendWrite(operation, () =>
@@ -55,7 +59,7 @@ export class MongoRecordWriter extends RecordWriter {
     updatedAt?: string,
   ): Promise<ParseRow | null> {
     return this.write(operation, () =>
-      this.widened(className, fields, operation, async (storage) => {
+      this.widened('update', className, fields, operation, async (storage) => {
         const at = updatedAt === undefined ? this.now() : new Date(updatedAt);
         const changes = updateOf(fields, storage, at);
         const filter = rowFilter(objectId, where, storage);
@@ -74,6 +78,7 @@ export class MongoRecordWriter extends RecordWriter {
   delete(className: string, objectId: string, where: Where, operation: OperationContext): Promise<boolean> {
     return this.write(operation, async () => {
       const storage = await this.storage(className);
+      storage.assertPermits('delete');
       const filter = rowFilter(objectId, where, storage);
       const { deletedCount } = await this.connection.sendWrite(operation, () =>
         this.connection.collection(storage.collection).deleteOne(filter, limits(operation)),
@@ -87,12 +92,14 @@ export class MongoRecordWriter extends RecordWriter {
    * fails or finds no row.
    */
   private async widened<Row extends ParseRow | null>(
+    change: 'create' | 'update',
     className: string,
     fields: ParseRow,
     operation: OperationContext,
     work: (storage: ClassStorage) => Promise<Row>,
   ): Promise<Row> {
     const storage = await this.storage(className);
+    storage.assertPermits(change);
     const wanted = storage.newColumns(fields);
     if (wanted.size === 0) return work(storage);
     const added = await addColumns(this.connection, this.catalogue, className, wanted, operation);

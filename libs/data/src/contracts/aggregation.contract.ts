@@ -5,7 +5,7 @@ import { unhurried } from './operation.js';
 const pointer = (className: string, objectId: string) => ({ __type: 'Pointer', className, objectId });
 
 /** The contract of pipelines; part of the reader's contract. */
-export function aggregationCases(reader: () => RecordReader): void {
+export function aggregationCases(reader: () => RecordReader, ofParse: boolean): void {
   it('groups by a pointer and keeps the names the pipeline gave', async () => {
     const rows = await reader().aggregate(
       {
@@ -51,7 +51,7 @@ export function aggregationCases(reader: () => RecordReader): void {
     expect(back).toMatchObject([{ made: 1 }, { made: 2 }, { made: 2 }]);
   });
 
-  it('never lets a pipeline carry credentials out under another name', async () => {
+  it.runIf(ofParse)('never lets a pipeline carry credentials out under another name', async () => {
     const renamed = [
       [{ $project: { a: { $objectToArray: '$$ROOT' } } }],
       [{ $group: { _id: null, rows: { $push: '$$ROOT' } } }],

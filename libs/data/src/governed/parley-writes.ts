@@ -51,7 +51,8 @@ export class ParleyWrites implements GovernedWrites {
     return this.keyed.run(idempotencyKey, {
       named: ['create', access.className, fields],
       repeatable: writer.takesObjectIds,
-      write: async ({ objectId: id }) => {
+      write: async ({ objectId }) => {
+        const id = await atWriter(operation, () => writer.idFor(access.className, objectId));
         const row = await this.createdOnce(access, id, create);
         return { result: row, objectId: String(row['objectId']) };
       },

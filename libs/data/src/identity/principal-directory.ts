@@ -136,6 +136,10 @@ export class InvalidatingWriter extends RecordWriter {
     return new InvalidatingWriter(this.writer.forCall(call), this.directory);
   }
 
+  override idFor(className: string, text: string): Promise<string> {
+    return this.writer.idFor(className, text);
+  }
+
   create(
     className: string,
     fields: ParseRow,

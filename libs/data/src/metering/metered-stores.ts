@@ -246,6 +246,10 @@ export class MeteredWriter extends RecordWriter {
     return new MeteredWriter(this.writer.forCall(call), this.metering);
   }
 
+  override idFor(className: string, text: string): Promise<string> {
+    return this.writer.idFor(className, text);
+  }
+
   create(
     className: string,
     fields: ParseRow,

@@ -1,0 +1,376 @@
+import type { CollectionInfo, Document } from 'mongodb';
+import { StoreError } from '#data';
+import type { ClassSchema, FieldSchema } from '#policy';
+import type { MongoConnection } from '../connection/mongo-connection.js';
+import { storeErrorOf } from '../errors.js';
+import { isPlainObject } from '../storage/own-property.js';
+import type { StorageChange } from '../storage/class-storage.js';
+import { layOut } from '../storage/plain-storage.js';
+import { ColumnSample } from './column-sample.js';
+import {
+  columnOf,
+  idKindOfNode,
+  type IdsOf,
+  permitsType,
+  type ValidatorNode,
+  validatorOf,
+} from './plain-columns.js';
+import type { IdKind, PlainClassDeclaration, PlainProperty } from './storage-declarations.js';
+
+/** Why a declared class does not exist for agents, or not as it was declared. */
+export interface CatalogueProblem {
+  readonly className: string;
+  /** Of one property. Default: of the class. */
+  readonly property?: string;
+  readonly kind:
+    | 'missing_collection'
+    | 'system_collection'
+    | 'undeclared_source'
+    | 'mixed_ids'
+    | 'type_conflict'
+    | 'unknown_target'
+    | 'not_sampled';
+  /** What is wrong and what to write instead, for an operator. */
+  readonly text: string;
+}
+
+export interface PlainClasses {
+  readonly schemas: readonly ClassSchema[];
+  readonly problems: readonly CatalogueProblem[];
+}
+
+/** Documents of a sample, and their bytes. */
+const SAMPLE = { documents: 100, bytes: 2 * 1024 * 1024, batch: 20 };
+
+const SAMPLED_AT_ONCE = 4;
+
+const COMMENT = 'parley schema catalogue';
+
+/** Milliseconds that a sample may take, and for which it is kept. */
+const SAMPLE_MS = 5_000;
+const SAMPLE_AGE_MS = 10 * 60 * 1000;
+
+interface Sampled {
+  readonly sample: Promise<ColumnSample | null>;
+  readonly readAt: number;
+}
+
+/** A collection that a declaration names, and what it holds. */
+interface DeclaredCollection {
+  readonly declaration: PlainClassDeclaration;
+  readonly info: StoredCollection;
+  readonly validator: ValidatorNode | null;
+  readonly sample: ColumnSample | null;
+}
+
+/** What the database says about a collection. */
+type StoredCollection = Pick<CollectionInfo, 'name' | 'type'> & { readonly options: Document };
+
+/** Reads the classes that Parse does not store: their collections, validators, and samples of documents. */
+export class PlainClassReader {
+  private samples = new Map<string, Sampled>();
+
+  constructor(
+    private readonly connection: MongoConnection,
+    private readonly now: () => number,
+  ) {}
+
+  /** The next call reads samples again. */
+  forget(): void {
+    this.samples = new Map();
+  }
+
+  /** @param parseClasses classes of Parse that exist for agents. @throws StoreError */
+  async read(
+    declarations: readonly PlainClassDeclaration[],
+    parseClasses: ReadonlySet<string>,
+    maxTimeMS: number,
+  ): Promise<PlainClasses> {
+    if (declarations.length === 0) return { schemas: [], problems: [] };
+    const problems: CatalogueProblem[] = [];
+    const stored = await this.collections(maxTimeMS);
+    await this.sampleAll(declarations.map(({ collection }) => stored.get(collection)));
+    const sources = new Set([...declarations.map(({ collection }) => collection), ...parseClasses]);
+    const found: DeclaredCollection[] = [];
+    for (const declaration of declarations) {
+      const info = stored.get(declaration.collection);
+      const problem = problemOfCollection(declaration, info, sources);
+      if (problem || !info) {
+        if (problem) problems.push(problem);
+        continue;
+      }
+      const sample = await this.sampleOf(info);
+      if (!sample) problems.push(notSampled(declaration));
+      found.push({ declaration, info, validator: validatorOf(info.options), sample });
+    }
+    const ids = idKinds(found, problems);
+    const idsOf: IdsOf = (className) =>
+      ids.get(className) ?? (parseClasses.has(className) ? 'string' : undefined);
+    const schemas = found.flatMap((collection) => {
+      const id = ids.get(collection.declaration.className);
+      return id ? [schemaOf(collection, id, idsOf, problems)] : [];
+    });
+    return { schemas, problems };
+  }
+
+  private async collections(maxTimeMS: number): Promise<ReadonlyMap<string, StoredCollection>> {
+    const listed = await this.connection.db
+      .listCollections({}, { nameOnly: false, authorizedCollections: true, maxTimeMS, comment: COMMENT })
+      .toArray();
+    return new Map(
+      (listed as CollectionInfo[]).map(({ name, type, options }) => [
+        name,
+        { name, type, options: options ?? {} },
+      ]),
+    );
+  }
+
+  /** A few at a time. */
+  private async sampleAll(infos: readonly (StoredCollection | undefined)[]): Promise<void> {
+    const waiting = infos.filter((info) => info !== undefined && !isSystemCollection(info.name));
+    const work = async () => {
+      for (let info = waiting.shift(); info !== undefined; info = waiting.shift()) await this.sampleOf(info);
+    };
+    await Promise.all(Array.from({ length: SAMPLED_AT_ONCE }, work));
+  }
+
+  private sampleOf(info: StoredCollection): Promise<ColumnSample | null> {
+    const known = this.samples.get(info.name);
+    if (known && this.now() - known.readAt < SAMPLE_AGE_MS) return known.sample;
+    const sample = this.readSample(info);
+    this.samples.set(info.name, { sample, readAt: this.now() });
+    sample.then(
+      (read) => read ?? this.samples.delete(info.name),
+      () => this.samples.delete(info.name),
+    );
+    return sample;
+  }
+
+  /** The newest documents where an index gives their order. Null: reading them took too long. */
+  private async readSample({ name, type }: StoredCollection): Promise<ColumnSample | null> {
+    const cursor = this.connection.collection(name).find<Document>(
+      {},
+      {
+        ...(type === 'collection' && { sort: { _id: -1 } }),
+        limit: SAMPLE.documents,
+        batchSize: SAMPLE.batch,
+        maxTimeMS: SAMPLE_MS,
+        comment: COMMENT,
+        raw: true,
+      },
+    );
+    const documents: Uint8Array[] = [];
+    let bytes = 0;
+    try {
+      for await (const document of cursor as AsyncIterable<unknown>) {
+        documents.push(document as Uint8Array);
+        bytes += (document as Uint8Array).byteLength;
+        if (bytes > SAMPLE.bytes) break;
+      }
+    } catch (error) {
+      const problem = storeErrorOf(error);
+      if (!(problem instanceof StoreError) || problem.code !== 'timeout') throw problem;
+      return null;
+    } finally {
+      await cursor.close().catch(() => undefined);
+    }
+    return ColumnSample.of(documents);
+  }
+}
+
+function notSampled({ className, collection }: PlainClassDeclaration): CatalogueProblem {
+  return {
+    className,
+    kind: 'not_sampled',
+    text: `reading ${SAMPLE.documents} documents of '${collection}' took longer than ${SAMPLE_MS} ms: only declared columns are known`,
+  };
+}
+
+function problemOfCollection(
+  { className, collection }: PlainClassDeclaration,
+  info: StoredCollection | undefined,
+  sources: ReadonlySet<string>,
+): CatalogueProblem | null {
+  if (isSystemCollection(collection))
+    return {
+      className,
+      kind: 'system_collection',
+      text: `'${collection}' belongs to MongoDB or to Parse and is never a class: remove the class, or name another collection`,
+    };
+  if (!info)
+    return {
+      className,
+      kind: 'missing_collection',
+      text: `there is no collection '${collection}': write its name under policy.classes.${className}.collection`,
+    };
+  const undeclared = sourcesOf(info).find((name) => !sources.has(name));
+  if (undeclared === undefined) return null;
+  return {
+    className,
+    kind: 'undeclared_source',
+    text: `the view '${collection}' reads '${undeclared}', which no class declares: declare a class for it, or remove this one`,
+  };
+}
+
+/** Collections of MongoDB and of Parse. */
+function isSystemCollection(name: string): boolean {
+  return name.startsWith('system.') || name.startsWith('_') || name.includes('$');
+}
+
+/** The collections that a view reads. */
+function sourcesOf({ type, options }: StoredCollection): readonly string[] {
+  if (type !== 'view') return [];
+  const sources = [String(options['viewOn'])];
+  collectSources(options['pipeline'], sources);
+  return sources;
+}
+
+/** A join without a name reads no collection. */
+function collectSources(value: unknown, sources: string[]): void {
+  if (Array.isArray(value)) {
+    for (const entry of value) collectSources(entry, sources);
+    return;
+  }
+  if (!isPlainObject(value)) return;
+  for (const [key, member] of Object.entries(value)) {
+    const isJoin = key === '$lookup' || key === '$graphLookup' || key === '$unionWith';
+    const named = isPlainObject(member) ? (member['from'] ?? member['coll']) : member;
+    // An object names a collection of another database.
+    if (isJoin && named !== undefined)
+      sources.push(typeof named === 'string' ? named : JSON.stringify(named));
+    collectSources(member, sources);
+  }
+}
+
+/** The ids of each class whose ids are of one kind. */
+function idKinds(
+  collections: readonly DeclaredCollection[],
+  problems: CatalogueProblem[],
+): ReadonlyMap<string, IdKind> {
+  const kinds = new Map<string, IdKind>();
+  for (const { declaration, validator, sample } of collections) {
+    const { className, collection } = declaration;
+    const node = validator?.members.get('_id');
+    const kind = declaration.id ?? (node && idKindOfNode(node)) ?? sampledIdKind(sample?.members.get('_id'));
+    if (kind) kinds.set(className, kind);
+    else
+      problems.push({
+        className,
+        kind: 'mixed_ids',
+        text: `the _id of documents in '${collection}' is not of one type: write policy.classes.${className}.id (objectId, string, number or uuid)`,
+      });
+  }
+  return kinds;
+}
+
+const NUMBERS = new Set(['other', 'long', 'decimal']);
+
+/** Null: of several kinds, or of one that cannot be written as text. An empty collection gets the ids of MongoDB. */
+function sampledIdKind(sample: ColumnSample | undefined): IdKind | null {
+  if (!sample) return 'objectId';
+  const { kind } = sample;
+  if (kind === 'objectId' || kind === 'string' || kind === 'uuid') return kind;
+  const isNumber = sample.type === 'Number' && [...sample.allKinds].every((one) => NUMBERS.has(one));
+  return isNumber ? 'number' : null;
+}
+
+const EVERY_CHANGE: ReadonlySet<StorageChange> = new Set(['create', 'update', 'delete']);
+
+/** The changes that the server permits for documents of a collection. */
+function changesOf({ type, options }: StoredCollection): ReadonlySet<StorageChange> {
+  if (type === 'view') return new Set();
+  if (type === 'timeseries') return new Set(['create'] as const);
+  return options['capped'] === true ? new Set(['create', 'update'] as const) : EVERY_CHANGE;
+}
+
+/** Names that a property cannot have: the store sets what they stand for. */
+const BUILT_IN = new Set(['objectId', 'createdAt', 'updatedAt', 'ACL', '_id']);
+
+function schemaOf(
+  { declaration, info, validator, sample }: DeclaredCollection,
+  id: IdKind,
+  idsOf: IdsOf,
+  problems: CatalogueProblem[],
+): ClassSchema {
+  const { className, timestamps } = declaration;
+  const properties = [...declaration.properties].filter(([name]) => !BUILT_IN.has(name));
+  const columns = new Map<string, string>();
+  const fields = new Map<string, FieldSchema>([['objectId', { type: 'String' }]]);
+  for (const [name, property] of properties) {
+    const column = property.field ?? name;
+    columns.set(name, column);
+    const node = validator?.members.get(column);
+    const required = validator?.required.has(column) === true;
+    const field = columnOf({ property, node, sample: sample?.members.get(column), required }, idsOf);
+    if (!field) continue;
+    fields.set(name, field);
+    problems.push(...problemsOfProperty(className, name, property, field, node, idsOf));
+  }
+  const taken = new Set([...columns.values(), ...columns.keys(), ...Object.values(timestamps ?? {})]);
+  const hidden: string[] = [];
+  for (const column of new Set([...(validator?.members.keys() ?? []), ...(sample?.members.keys() ?? [])])) {
+    if (taken.has(column) || column === '_id') continue;
+    if (!isFieldName(column, timestamps === null)) {
+      if (isPath(column)) hidden.push(column);
+      continue;
+    }
+    const required = validator?.required.has(column) === true;
+    const node = validator?.members.get(column);
+    const field = columnOf({ node, sample: sample?.members.get(column), required }, idsOf);
+    if (field) fields.set(column, field);
+  }
+  for (const name of ['createdAt', 'updatedAt'] as const) if (timestamps) fields.set(name, { type: 'Date' });
+  const schema: ClassSchema = {
+    className,
+    fields,
+    indexes: [],
+    classLevelPermissions: null,
+    storage: 'plain',
+  };
+  return layOut(schema, {
+    collection: info.name,
+    id,
+    columns,
+    timestamps,
+    hidden,
+    changes: changesOf(info),
+    watchable: info.type !== 'view' && info.type !== 'timeseries',
+  });
+}
+
+/** Names with a leading underscore stay inside the store. A class without time stamps may have columns of their names. */
+function isFieldName(name: string, isUnstamped: boolean): boolean {
+  const isStamp = name === 'createdAt' || name === 'updatedAt';
+  return !name.startsWith('_') && (!BUILT_IN.has(name) || (isStamp && isUnstamped)) && isPath(name);
+}
+
+/** A name that a stage can refer to. */
+const isPath = (name: string): boolean => name !== '' && !name.includes('.') && !name.startsWith('$');
+
+function problemsOfProperty(
+  className: string,
+  property: string,
+  { targetClass, field: column = property }: PlainProperty,
+  field: FieldSchema,
+  node: ValidatorNode | undefined,
+  idsOf: IdsOf,
+): CatalogueProblem[] {
+  const place = { className, property };
+  const target = targetClass === undefined ? undefined : idsOf(targetClass);
+  if (targetClass !== undefined && target === undefined)
+    return [
+      {
+        ...place,
+        kind: 'unknown_target',
+        text: `'${property}' refers to ${targetClass}, which is no class here: declare it, or leave targetClass out`,
+      },
+    ];
+  if (field.origin !== 'declared' || permitsType(field, node, target)) return [];
+  return [
+    {
+      ...place,
+      kind: 'type_conflict',
+      text: `'${property}' is declared a ${field.type}, but the validator of the collection says that '${column}' is a ${String(node?.kind ?? node?.type)}: make them agree`,
+    },
+  ];
+}

@@ -1,0 +1,186 @@
+import type { FieldSchema, FieldType } from '#policy';
+import { isPlainObject } from '../storage/own-property.js';
+import { kindOf, type StoredKind, withKind } from '../storage/plain-values.js';
+import type { ColumnSample } from './column-sample.js';
+import type { IdKind, PlainProperty } from './storage-declarations.js';
+
+/** The types of a `$jsonSchema`, by their names in `bsonType` and `type`. */
+const VALIDATOR_TYPES: Readonly<Record<string, readonly [FieldType, StoredKind | null]>> = {
+  string: ['String', 'string'],
+  objectId: ['String', 'objectId'],
+  int: ['Number', 'int'],
+  long: ['Number', 'long'],
+  double: ['Number', 'double'],
+  decimal: ['Number', 'decimal'],
+  number: ['Number', null],
+  integer: ['Number', null],
+  bool: ['Boolean', 'bool'],
+  boolean: ['Boolean', 'bool'],
+  date: ['Date', 'date'],
+  object: ['Object', 'document'],
+  array: ['Array', null],
+  binData: ['Bytes', 'binary'],
+};
+
+/** What the validator of a collection says about a document, or about a column. */
+export interface ValidatorNode {
+  readonly type: FieldType | null;
+  readonly kind: StoredKind | null;
+  readonly nullable: boolean;
+  readonly members: ReadonlyMap<string, ValidatorNode>;
+  readonly required: ReadonlySet<string>;
+}
+
+/** The `$jsonSchema` of the options of a collection; null: it has none. */
+export function validatorOf(options: Readonly<Record<string, unknown>>): ValidatorNode | null {
+  const { validator } = options;
+  const schema = isPlainObject(validator) ? validator['$jsonSchema'] : undefined;
+  return isPlainObject(schema) ? nodeOf(schema, 0) : null;
+}
+
+const MAX_DEPTH = 8;
+
+const listOf = (value: unknown): unknown[] =>
+  Array.isArray(value) ? value : value === undefined ? [] : [value];
+
+function nodeOf(schema: Readonly<Record<string, unknown>>, depth: number): ValidatorNode {
+  const names = listOf(schema['bsonType'] ?? schema['type']).map(String);
+  const types = names.filter((name) => name !== 'null').map((name) => VALIDATOR_TYPES[name]);
+  const kinds = new Set(types.map((type) => type?.[1] ?? null));
+  const fieldTypes = new Set(types.map((type) => type?.[0] ?? null));
+  const [type = null] = fieldTypes.size === 1 ? fieldTypes : [];
+  const [kind = null] = kinds.size === 1 ? kinds : [];
+  const items =
+    isPlainObject(schema['items']) && depth < MAX_DEPTH ? nodeOf(schema['items'], depth + 1) : null;
+  const inside = type === 'Array' && items ? items : null;
+  return {
+    type,
+    kind: inside ? inside.kind : kind,
+    nullable: names.includes('null'),
+    members: inside ? inside.members : membersOf(schema, depth),
+    required: new Set(listOf(schema['required']).filter((name) => typeof name === 'string')),
+  };
+}
+
+function membersOf(schema: Readonly<Record<string, unknown>>, depth: number): Map<string, ValidatorNode> {
+  const { properties } = schema;
+  if (!isPlainObject(properties) || depth >= MAX_DEPTH) return new Map();
+  return new Map(
+    Object.entries(properties).map(([name, member]) => [
+      name,
+      nodeOf(isPlainObject(member) ? member : {}, depth + 1),
+    ]),
+  );
+}
+
+function fieldOfNode(node: ValidatorNode | undefined): FieldSchema | null {
+  if (!node || node.type === null) return null;
+  const members = [...node.members].flatMap(([name, member]) => {
+    const field = fieldOfNode(member);
+    return field ? [[name, field] as const] : [];
+  });
+  const { type, kind } = node;
+  return withKind(
+    { type, ...(members.length > 0 && { members: new Map(members) }), origin: 'validator' },
+    kind,
+  );
+}
+
+/** What is known about one column. */
+export interface KnownColumn {
+  readonly property?: PlainProperty | undefined;
+  readonly node?: ValidatorNode | undefined;
+  readonly sample?: ColumnSample | undefined;
+  readonly required?: boolean;
+}
+
+/** The ids of a class that a reference may target; undefined: there is no such class. */
+export type IdsOf = (className: string) => IdKind | undefined;
+
+/** A column as the first source describes it that knows it: declaration, validator, sample. Null: none does. */
+export function columnOf(
+  { property, node, sample, required }: KnownColumn,
+  idsOf: IdsOf,
+): FieldSchema | null {
+  const known = knownField(node, sample);
+  const declared = declaredField(property, known, idsOf);
+  const field = declared ?? known;
+  if (!field) return null;
+  return withKind({ ...field, ...(required && !node?.nullable && { required: true }) }, kindOf(field));
+}
+
+/** A validator that leaves the kind open is completed by the sample. */
+function knownField(node: ValidatorNode | undefined, sample: ColumnSample | undefined): FieldSchema | null {
+  const validated = fieldOfNode(node);
+  const sampled = sample?.field('sample') ?? null;
+  if (!validated || !sampled) return validated ?? sampled;
+  if (node?.kind === 'binary' && sample?.kind === 'uuid')
+    return withKind({ type: 'String', origin: 'validator' }, 'uuid');
+  const isOpen = node?.kind === null && sampled.type === validated.type;
+  const members = validated.members ?? (isOpen ? sampled.members : undefined);
+  return withKind(
+    { ...validated, ...(members && { members }) },
+    isOpen ? kindOf(sampled) : kindOf(validated),
+  );
+}
+
+function declaredField(
+  property: PlainProperty | undefined,
+  known: FieldSchema | null,
+  idsOf: IdsOf,
+): FieldSchema | null {
+  if (!property) return null;
+  const { targetClass, of } = property;
+  const type =
+    property.type ?? (targetClass === undefined ? undefined : 'Pointer') ?? (of ? 'Object' : undefined);
+  if (type === undefined) return null;
+  const target = targetClass === undefined ? undefined : idsOf(targetClass);
+  // A reference to a class that does not exist here is shown as the id that it is.
+  if (targetClass !== undefined && target === undefined)
+    return known ?? { type: type === 'Array' ? type : 'String' };
+  const members = of && declaredMembers(of, known?.members, idsOf);
+  return withKind(
+    {
+      type,
+      ...(targetClass !== undefined && { targetClass }),
+      ...(members ? { members } : known?.members && { members: known.members }),
+      origin: 'declared',
+    },
+    target ?? kindOf(known ?? undefined),
+  );
+}
+
+function declaredMembers(
+  of: ReadonlyMap<string, PlainProperty>,
+  known: ReadonlyMap<string, FieldSchema> | undefined,
+  idsOf: IdsOf,
+): ReadonlyMap<string, FieldSchema> {
+  const members = new Map(known);
+  for (const [name, property] of of) {
+    const field = declaredField(property, known?.get(name) ?? null, idsOf) ?? known?.get(name);
+    if (field) members.set(name, field);
+  }
+  return members;
+}
+
+/** Whether a validator permits values of a declared type. */
+export function permitsType(
+  declared: FieldSchema,
+  node: ValidatorNode | undefined,
+  ids: IdKind | undefined,
+): boolean {
+  if (!node || node.type === null) return true;
+  if (declared.type === 'Pointer')
+    return ids === undefined || node.kind === null || idKindOfNode(node) === ids;
+  if (declared.type === 'GeoPoint') return node.type === 'Object' || node.type === 'Array';
+  if (declared.type === 'Polygon') return node.type === 'Object';
+  if (declared.type === 'File') return node.type === 'String';
+  return declared.type === node.type;
+}
+
+/** The ids that a validator permits; null: it does not say. */
+export function idKindOfNode({ type, kind }: ValidatorNode): IdKind | null {
+  if (kind === 'objectId' || kind === 'string') return kind;
+  if (type === 'Number') return 'number';
+  return kind === 'binary' ? 'uuid' : null;
+}

@@ -1,0 +1,416 @@
+import { Binary, BSON, Decimal128, Double, Int32, Long, ObjectId, UUID } from 'mongodb';
+import type { FieldSchema } from '#policy';
+import { UnstorableValue } from '../errors.js';
+import type { IdKind } from '../schema/storage-declarations.js';
+import type { ColumnRef, DateForm, ValueForm } from './class-storage.js';
+import { isPointer, parsePointerString, pointerString, pointerTo } from './object-ids.js';
+import { isPlainObject, setOwn } from './own-property.js';
+import {
+  at,
+  bytesOf,
+  coordinatesOf,
+  dateOf,
+  dateOfText,
+  exactNumber,
+  fromGeoJson,
+  identifiersOf,
+  inQuery,
+  isPair,
+  isTyped,
+  ringOf,
+  type Typed,
+} from './parse-values.js';
+
+/** The BSON type of every value of a column, where it has one type: what a written value has to become. */
+export type StoredKind =
+  | IdKind
+  | 'int'
+  | 'long'
+  | 'double'
+  | 'decimal'
+  | 'date'
+  | 'bool'
+  | 'binary'
+  | 'document'
+  | 'list'
+  | 'geoJson'
+  | 'pair'
+  | 'other';
+
+/** Beside the fields of the schema, which callers see. */
+const KINDS = new WeakMap<FieldSchema, StoredKind>();
+
+/** Of a list, the kind of its entries. */
+export function withKind<Field extends FieldSchema>(field: Field, kind: StoredKind | null): Field {
+  if (kind !== null) KINDS.set(field, kind);
+  return field;
+}
+
+export function kindOf(field: FieldSchema | undefined): StoredKind | null {
+  return (field && KINDS.get(field)) ?? null;
+}
+
+const HEX_ID = /^[0-9a-f]{24}$/;
+const UUID_TEXT = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const WHOLE = /^-?(?:0|[1-9]\d*)$/;
+const DIGITS = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:E[+-]?\d+)?$/i;
+
+const LONG_RANGE = { least: -(2n ** 63n), most: 2n ** 63n - 1n };
+const INT_RANGE = { least: -(2 ** 31), most: 2 ** 31 - 1 };
+
+/** The stored id, in the one spelling that `idText` gives; undefined for text that is no id of the kind. */
+export function idOf(kind: IdKind, text: string): unknown {
+  switch (kind) {
+    case 'objectId':
+      return HEX_ID.test(text) ? ObjectId.createFromHexString(text) : undefined;
+    case 'uuid':
+      return UUID_TEXT.test(text) ? new UUID(text) : undefined;
+    case 'number':
+      return numberId(text);
+    case 'string':
+      return text;
+  }
+}
+
+function numberId(text: string): unknown {
+  const number = Number(text);
+  if (Number.isFinite(number) && String(number) === text && !isInexact(number)) return number;
+  return WHOLE.test(text) && isLong(text) ? Long.fromString(text) : decimalOf(text);
+}
+
+const isInexact = (number: number) => Number.isInteger(number) && !Number.isSafeInteger(number);
+
+function isLong(text: string): boolean {
+  const whole = BigInt(text);
+  return whole >= LONG_RANGE.least && whole <= LONG_RANGE.most;
+}
+
+function decimalOf(text: string): Decimal128 | undefined {
+  if (!DIGITS.test(text)) return undefined;
+  try {
+    return Decimal128.fromString(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Ids are text outside the database; each has exactly one. */
+export function idText(id: unknown): string {
+  const converted = isIdValue(id) ? scalarFromStorage(id, 'text') : BSON.EJSON.stringify(id);
+  return String(converted);
+}
+
+function isIdValue(value: unknown): boolean {
+  return ['string', 'number', 'bigint'].includes(typeof value) || isBsonId(value);
+}
+
+const BSON_IDS = new Set(['ObjectId', 'Long', 'Decimal128', 'Int32', 'Double']);
+
+function isBsonId(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || isPlainObject(value)) return false;
+  const { _bsontype: type } = value as { _bsontype?: unknown };
+  return BSON_IDS.has(String(type)) || uuidText(value) !== undefined;
+}
+
+export const isUuid = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && uuidText(value) !== undefined;
+
+function uuidText(value: object): string | undefined {
+  const { _bsontype: type, sub_type: subtype } = value as { _bsontype?: unknown; sub_type?: unknown };
+  if (type !== 'Binary' || subtype !== Binary.SUBTYPE_UUID) return undefined;
+  const { buffer } = value as Binary;
+  return buffer.length === 16 ? new UUID(Buffer.from(buffer)).toString() : undefined;
+}
+
+/** Classes of BSON are told by their mark: an application may have handed over a driver with classes of its own. */
+function scalarFromStorage(value: unknown, dates: DateForm): unknown {
+  if (typeof value === 'bigint') return value.toString();
+  if (typeof value !== 'object' || value === null) return value ?? null;
+  if (value instanceof Date) {
+    if (Number.isNaN(value.getTime())) return null;
+    return dates === 'text' ? value.toISOString() : { __type: 'Date', iso: value.toISOString() };
+  }
+  const { _bsontype: type } = value as { _bsontype?: unknown };
+  switch (type) {
+    case 'ObjectId':
+      return (value as ObjectId).toHexString();
+    case 'Long':
+    case 'Decimal128':
+      return (value as Long | Decimal128).toString();
+    case 'Int32':
+    case 'Double':
+      return (value as Int32 | Double).valueOf();
+    case 'Binary':
+      return uuidText(value) ?? { __type: 'Bytes', base64: (value as Binary).toString('base64') };
+    case 'Timestamp':
+      return (value as Long).toString();
+    case 'BSONRegExp':
+      return (value as unknown as { pattern: string }).pattern;
+    case 'Code':
+      return String((value as unknown as { code: unknown }).code);
+    case 'DBRef': {
+      const { collection, oid } = value as unknown as { collection: string; oid: unknown };
+      return { collection, id: idText(oid) };
+    }
+    default:
+      return value instanceof RegExp ? value.source : null;
+  }
+}
+
+interface Reading {
+  readonly dates: DateForm;
+  /** A reference by id as it is shown. */
+  readonly pointer: (className: string, id: string) => unknown;
+  readonly keepKey?: (key: string) => boolean;
+  /** Whole numbers that a pipeline computed are numbers where a number is exact. */
+  readonly computed?: boolean;
+}
+
+function fromStorage(value: unknown, field: FieldSchema | undefined, reading: Reading): unknown {
+  if (field?.type === 'GeoPoint' && isPair(value))
+    return { __type: 'GeoPoint', latitude: value[1], longitude: value[0] };
+  if (Array.isArray(value)) return value.map((entry) => fromStorage(entry, entryOf(field), reading));
+  if (field?.targetClass !== undefined && isIdValue(value))
+    return reading.pointer(field.targetClass, idText(value));
+  if (kindOf(field) === 'number' && isIdValue(value)) return idText(value);
+  if (field?.type === 'File' && typeof value === 'string') return { __type: 'File', name: value };
+  if (isPlainObject(value)) return documentFromStorage(value, field, reading);
+  if (reading.computed && isLongValue(value)) return exactNumber(String(value));
+  return scalarFromStorage(value, reading.dates);
+}
+
+const isLongValue = (value: unknown): boolean =>
+  typeof value === 'bigint' || (value as { _bsontype?: unknown } | null)?._bsontype === 'Long';
+
+/** Entries of a list have the target and the members of the list. */
+function entryOf(list: FieldSchema | undefined): FieldSchema | undefined {
+  return list?.type === 'Array' || list?.type === 'Pointer' ? list : undefined;
+}
+
+function documentFromStorage(
+  value: Record<string, unknown>,
+  field: FieldSchema | undefined,
+  reading: Reading,
+): unknown {
+  const place = fromGeoJson(value);
+  if (place) return place;
+  const converted: Record<string, unknown> = {};
+  for (const [key, member] of Object.entries(value)) {
+    if (reading.keepKey && !reading.keepKey(key)) continue;
+    setOwn(converted, key, fromStorage(member, field?.members?.get(key), reading));
+  }
+  return converted;
+}
+
+/** A stored value as JSON in a row. */
+export function plainValue(value: unknown, field: FieldSchema | undefined): unknown {
+  return fromStorage(value, field, { dates: 'typed', pointer: pointerTo });
+}
+
+/** The value of a column. @throws UnstorableValue for one that does not fit its type */
+export function plainToStorage(value: unknown, field: FieldSchema | undefined): unknown {
+  if (value === null) return null;
+  const kind = kindOf(field);
+  if (Array.isArray(value))
+    return value.map((entry, index) => at(String(index), () => memberOf(entry, field)));
+  switch (field?.type) {
+    case 'Pointer':
+      return reference(value, field);
+    case 'Number':
+      return numberToStorage(value, kind);
+    case 'Date':
+      return dateOf(isTyped(value) ? value['iso'] : value);
+    case 'GeoPoint':
+      if (kind === 'pair') return coordinatesOf(value);
+      break;
+    case 'String':
+      return textToStorage(value, kind);
+    default:
+      break;
+  }
+  if (isTyped(value)) return typedValue(value);
+  if (isPlainObject(value)) return documentToStorage(value, field);
+  if (typeof value === 'string' && field === undefined) return value;
+  if (value instanceof Date || ['string', 'number', 'boolean'].includes(typeof value)) return value;
+  throw new UnstorableValue('', `a value of type ${typeof value} cannot be stored`);
+}
+
+/** An entry of a list column. @throws UnstorableValue */
+export function memberOf(entry: unknown, list: FieldSchema | undefined): unknown {
+  if (list?.targetClass !== undefined) return entry === null ? null : reference(entry, list);
+  if (isPlainObject(entry) && !isTyped(entry)) return documentToStorage(entry, list);
+  const kind = kindOf(list);
+  if (typeof entry === 'string' && (kind === 'objectId' || kind === 'uuid'))
+    return textToStorage(entry, kind);
+  const exact = kind === 'decimal' || kind === 'long' || kind === 'double' || kind === 'int';
+  if (exact && (typeof entry === 'string' || typeof entry === 'number')) return numberToStorage(entry, kind);
+  return plainToStorage(entry, undefined);
+}
+
+function documentToStorage(
+  value: Readonly<Record<string, unknown>>,
+  field: FieldSchema | undefined,
+): Record<string, unknown> {
+  const stored: Record<string, unknown> = {};
+  for (const [key, member] of Object.entries(value)) {
+    if (key.includes('$') || key.includes('.'))
+      throw new UnstorableValue(key, "nested keys must not contain '$' or '.'");
+    setOwn(
+      stored,
+      key,
+      at(key, () => plainToStorage(member, field?.members?.get(key))),
+    );
+  }
+  return stored;
+}
+
+function reference(value: unknown, field: FieldSchema): unknown {
+  if (!isTyped(value) || value.__type !== 'Pointer')
+    throw new UnstorableValue('', `a Pointer to ${String(field.targetClass)} is expected`);
+  const [className, objectId] = identifiersOf(value);
+  if (className !== field.targetClass)
+    throw new UnstorableValue('', `a Pointer to ${className} does not fit ${String(field.targetClass)}`);
+  const id = idOf(idKindOf(field), objectId);
+  if (id === undefined) throw new UnstorableValue('', `no id of ${className}`);
+  return id;
+}
+
+/** The ids of the target of a reference. */
+function idKindOf(field: FieldSchema | undefined): IdKind {
+  const kind = kindOf(field);
+  return kind === 'objectId' || kind === 'uuid' || kind === 'number' ? kind : 'string';
+}
+
+function typedValue(value: Typed): unknown {
+  switch (value.__type) {
+    case 'Date':
+      return dateOf(value['iso']);
+    case 'Bytes':
+      return bytesOf(value['base64']);
+    case 'GeoPoint':
+      return { type: 'Point', coordinates: coordinatesOf(value) };
+    case 'Polygon':
+      return { type: 'Polygon', coordinates: [ringOf(value['coordinates'])] };
+    case 'File':
+      if (typeof value['name'] !== 'string') throw new UnstorableValue('', 'a File needs a name');
+      return value['name'];
+    case 'Pointer':
+      throw new UnstorableValue('', 'a Pointer is stored only where the configuration declares one');
+    default:
+      throw new UnstorableValue('', `a ${value.__type} cannot be stored`);
+  }
+}
+
+function textToStorage(value: unknown, kind: StoredKind | null): unknown {
+  if (typeof value !== 'string') throw new UnstorableValue('', 'a text is expected');
+  if (kind !== 'objectId' && kind !== 'uuid') return value;
+  const id = idOf(kind, value);
+  const form = kind === 'objectId' ? '24 hexadecimal digits' : 'a UUID';
+  if (id === undefined) throw new UnstorableValue('', `${form} in lower case are expected`);
+  return id;
+}
+
+/** @throws UnstorableValue for a number that the kind cannot hold exactly */
+export function numberToStorage(value: unknown, kind: StoredKind | null): unknown {
+  const isText = typeof value === 'string';
+  const text = isText ? value : typeof value === 'number' && Number.isFinite(value) ? String(value) : '';
+  if (!DIGITS.test(text)) throw new UnstorableValue('', 'a number, or its digits as text, is expected');
+  const number = Number(text);
+  switch (kind) {
+    case 'decimal':
+      return decimalOf(text) ?? unfit('a decimal of 34 digits');
+    case 'long':
+      return WHOLE.test(text) && isLong(text) ? Long.fromString(text) : unfit('a 64-bit whole number');
+    case 'int':
+      return WHOLE.test(text) && number >= INT_RANGE.least && number <= INT_RANGE.most
+        ? new Int32(number)
+        : unfit('a 32-bit whole number');
+    case 'double':
+      return isText && !isExact(text) ? unfit('a double') : new Double(number);
+    default:
+      if (!isText || isExact(text)) return number;
+      return WHOLE.test(text) && isLong(text)
+        ? Long.fromString(text)
+        : (decimalOf(text) ?? unfit('a decimal of 34 digits'));
+  }
+}
+
+const isExact = (text: string): boolean => typeof exactNumber(text) === 'number';
+
+function unfit(form: string): never {
+  throw new UnstorableValue('', `the number is not ${form}`);
+}
+
+/** Values as other programs store them: references are bare ids, numbers keep their type, places are GeoJSON. */
+export const PLAIN_VALUES: ValueForm = {
+  pointersAreIds: true,
+
+  operandToStorage(value, ref) {
+    return inQuery(() => operand(value, ref.field));
+  },
+
+  operandsToStorage(values, ref) {
+    return values.map((value) => this.operandToStorage(value, ref));
+  },
+
+  literalToStorage: (value) => (isPointer(value) ? value.objectId : plainToStorage(value, undefined)),
+
+  comparedToStorage: (value, ref) => inQuery(() => operand(value, ref?.field)),
+
+  memberOf({ field, form }: ColumnRef, path) {
+    const member = memberField(field, path.split('.'));
+    return { column: path, nested: true, undeclared: false, form, ...(member && { field: member }) };
+  },
+
+  asPointerColumn: (ref) => ref,
+
+  resultFromStorage: (value, field, keepKey) =>
+    fromStorage(value, field, {
+      dates: 'text',
+      pointer: pointerString,
+      keepKey,
+      computed: field === undefined,
+    }),
+};
+
+/** The column that a path inside a column leads to; places in a list are left out. */
+export function memberField(
+  field: FieldSchema | undefined,
+  path: readonly string[],
+): FieldSchema | undefined {
+  let found = field;
+  for (const name of path) if (!/^\d+$/.test(name)) found = found?.members?.get(name);
+  return found;
+}
+
+/** A value of another type than the column's is compared as it is, and so matches nothing. */
+function operand(value: unknown, field: FieldSchema | undefined): unknown {
+  if (typeof value === 'string') return operandOfText(value, field);
+  if (typeof value === 'number')
+    return field?.type === 'Number' && kindOf(field) === 'decimal'
+      ? numberToStorage(value, 'decimal')
+      : value;
+  if (isPointer(value)) return operandOfPointer(pointerString(value.className, value.objectId), field);
+  if (Array.isArray(value)) return value.map((entry) => operand(entry, field));
+  if (isTyped(value)) return typedValue(value);
+  if (!isPlainObject(value)) return plainToStorage(value, undefined);
+  return documentToStorage(value, field);
+}
+
+function operandOfText(text: string, field: FieldSchema | undefined): unknown {
+  if (field?.targetClass !== undefined) return operandOfPointer(text, field);
+  if (field?.type === 'Date') return dateOfText(text);
+  const kind = kindOf(field);
+  if (field?.type === 'Number' && field.seen?.String === undefined && DIGITS.test(text))
+    return numberToStorage(text, kind === 'decimal' ? kind : null);
+  return kind === 'objectId' || kind === 'uuid' || kind === 'number' ? (idOf(kind, text) ?? text) : text;
+}
+
+/** A pointer, `Class$id` or a bare id. */
+function operandOfPointer(text: string, field: FieldSchema | undefined): unknown {
+  const pointer = parsePointerString(text);
+  const isOther = pointer && field?.targetClass !== undefined && pointer.className !== field.targetClass;
+  if (isOther) return text;
+  const id = pointer?.objectId ?? text;
+  return idOf(field ? idKindOf(field) : HEX_ID.test(id) ? 'objectId' : 'string', id) ?? text;
+}
