@@ -80,12 +80,40 @@ const noPhoneNumbers = {
     /node_modules\/libphonenumber-js\//.test(id) ? { code: 'module.exports = {};', moduleType: 'js' } : null,
 };
 
+/**
+ * The driver's preparation of passwords unpacks tables of all characters when it is loaded, three megabytes that stay: only a
+ * password for SCRAM-SHA-256 needs them.
+ */
+const tablesWhenNeeded = {
+  name: 'tables-when-needed',
+  transform(code, id) {
+    if (!id.endsWith('/@mongodb-js/saslprep/dist/node.js')) return null;
+    const replaced = [
+      ['const code_points_data_1 = __importDefault(require("./code-points-data"));', ''],
+      [
+        'const codePoints = (0, memory_code_points_1.createMemoryCodePoints)(code_points_data_1.default);',
+        `let codePoints;
+        const tables = () => __importDefault(require("./code-points-data")).default;`,
+      ],
+      [
+        'return (0, index_1.default)(codePoints,',
+        `codePoints ??= memory_code_points_1.createMemoryCodePoints(tables());
+        return (0, index_1.default)(codePoints,`,
+      ],
+    ].reduce((text, [from, to]) => {
+      if (!text.includes(from)) throw new Error(`tools/bundle.mjs: ${id} has no ${from}`);
+      return text.replace(from, to);
+    }, code);
+    return { code: replaced, map: null };
+  },
+};
+
 /** A program in one file with all of its packages, for a start with V8's code cache (src/launch). */
 async function bundleWhole(input, file) {
   const bundled = await rolldown({
     input,
     platform: 'node',
-    plugins: [outside, visibleRequires, noPhoneNumbers],
+    plugins: [outside, visibleRequires, noPhoneNumbers, tablesWhenNeeded],
     treeshake: false,
     logLevel: 'warn',
     checks: { pluginTimings: false },
