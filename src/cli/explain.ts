@@ -1,5 +1,5 @@
 import { oneLine } from '#audit';
-import type { SimulatedCall, StoreCommand } from '#dispatcher';
+import { type SimulatedCall, simulatedFor, type StoreCommand } from '#dispatcher';
 import { loadWithPlugins } from '#instance';
 import { UsageError, withConfig } from './command-options.js';
 import { agentNamed, openConfiguredSimulation } from './simulation.js';
@@ -8,21 +8,31 @@ import { textTable } from './text-output.js';
 export interface ExplainOptions {
   readonly as: string;
   readonly user?: string;
+  readonly tenant?: string;
+  /** A JSON object. */
+  readonly claims?: string;
   readonly config?: string;
   readonly json?: boolean;
 }
 
 /** Simulates a call, gate by gate, and sends nothing. Exit code 1 where it would be refused. */
 export async function runExplain(tool: string, text: string, options: ExplainOptions): Promise<void> {
-  const args = readArguments(text);
+  const args = readObject(text, 'the arguments');
+  const { user, tenant } = options;
+  const claims = options.claims === undefined ? undefined : readObject(options.claims, 'the claims');
   const env = withConfig(options.config);
   const simulation = await openConfiguredSimulation(
     await loadWithPlugins(env),
     env,
-    options.user === undefined ? {} : { user: options.user },
+    user === undefined ? {} : { user },
   );
   try {
-    const simulated = await simulation.simulator.simulate(agentNamed(options.as, simulation), tool, args);
+    const agent = simulatedFor(agentNamed(options.as, simulation), {
+      ...(user !== undefined && { user }),
+      ...(tenant !== undefined && { tenant }),
+      ...(claims && { claims }),
+    });
+    const simulated = await simulation.simulator.simulate(agent, tool, args);
     const output = options.json ? `${JSON.stringify(simulated, null, 2)}\n` : describeSimulation(simulated);
     process.stdout.write(output);
     if (!simulated.allowed) process.exitCode = 1;
@@ -31,16 +41,16 @@ export async function runExplain(tool: string, text: string, options: ExplainOpt
   }
 }
 
-function readArguments(text: string): unknown {
-  let args: unknown;
+function readObject(text: string, what: string): Readonly<Record<string, unknown>> {
+  let value: unknown;
   try {
-    args = JSON.parse(text);
+    value = JSON.parse(text);
   } catch {
-    throw new UsageError('the arguments are not JSON');
+    throw new UsageError(`${what} are not JSON`);
   }
-  if (args === null || typeof args !== 'object' || Array.isArray(args))
-    throw new UsageError('the arguments must be a JSON object');
-  return args;
+  if (value === null || typeof value !== 'object' || Array.isArray(value))
+    throw new UsageError(`${what} must be a JSON object`);
+  return value as Readonly<Record<string, unknown>>;
 }
 
 /**

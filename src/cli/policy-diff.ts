@@ -165,6 +165,7 @@ class DeclaredSchemas extends SchemaCatalogue {
     const known = await this.read.snapshot();
     const declared = this.compared.flatMap(({ policy }) => [...policy.classes.values()]);
     const filtered = this.compared.flatMap(({ agents }) => [...agents.values()].flatMap(filtersOf));
+    const plain = new Set(declared.flatMap((one) => (one.plain ? [one.className] : [])));
     const names = new Set([...known.classNames(), ...declared.map(({ className }) => className)]);
     const fields = new Map(
       [...names].map((className) => {
@@ -178,9 +179,11 @@ class DeclaredSchemas extends SchemaCatalogue {
     );
     for (const { policy } of this.compared) {
       const { classes } = policy;
-      const schemas = schemasOf(fields, known);
-      const own = [...classes.values()].flatMap(({ className, canonicalFilter }) =>
-        canonicalFilter ? [[className, canonicalFilter] as const] : [],
+      const schemas = schemasOf(fields, known, plain);
+      const own = [...classes.values()].flatMap(({ className, canonicalFilter, filters }) =>
+        [canonicalFilter, filters].flatMap((constraint) =>
+          constraint ? [[className, constraint] as const] : [],
+        ),
       );
       for (const [className, constraint] of [...own, ...filtered]) {
         const targets = className === DEFAULT_FILTER ? [...names] : [className];
@@ -189,7 +192,7 @@ class DeclaredSchemas extends SchemaCatalogue {
             added(missing.written, fields.get(missing.className), classes.get(missing.className)?.aliases);
       }
     }
-    return schemasOf(fields, known);
+    return schemasOf(fields, known, plain);
   }
 }
 
@@ -202,10 +205,18 @@ function added(written: string, columns: Columns | undefined, aliases?: Readonly
     columns.set(new FieldNames(aliases).wireName(root), { type: 'String' });
 }
 
-function schemasOf(fields: ReadonlyMap<string, Columns>, known: SchemaSnapshot): SchemaSnapshot {
+/** @param plain the classes that are declared as plain, for those that the database does not have */
+function schemasOf(
+  fields: ReadonlyMap<string, Columns>,
+  known: SchemaSnapshot,
+  plain: ReadonlySet<string>,
+): SchemaSnapshot {
+  const storageOf = (className: string) =>
+    known.get(className) ? known.get(className)?.storage : plain.has(className) ? 'plain' : undefined;
   return new ClassSchemas(
     [...fields].map(([className, columns]) => ({
       className,
+      ...(storageOf(className) === 'plain' && { storage: 'plain' as const }),
       indexes: known.get(className)?.indexes ?? [],
       classLevelPermissions: known.get(className)?.classLevelPermissions ?? null,
       fields: columns,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseDocument } from 'yaml';
 import { oneLine } from '#audit';
-import { judgeCase, type PolicyCase, readPolicyCases } from '#dispatcher';
+import { judgeCase, type PolicyCase, readPolicyCases, simulatedFor } from '#dispatcher';
 import { ConfigError } from '#config';
 import { loadWithPlugins, type SimulatedInstance } from '#instance';
 import { withConfig } from './command-options.js';
@@ -57,7 +57,8 @@ function readCases(file: string): PolicyCase[] {
 async function errorsOf(policyCase: PolicyCase, { agents, simulator }: SimulatedInstance): Promise<string[]> {
   const agent = agents.get(policyCase.agent);
   if (!agent) return [`the configuration has no agent '${policyCase.agent}'`];
-  return judgeCase(policyCase, await simulator.simulate(agent, policyCase.tool, policyCase.arguments));
+  const { tool, arguments: args, caller } = policyCase;
+  return judgeCase(policyCase, await simulator.simulate(simulatedFor(agent, caller), tool, args));
 }
 
 function describe(results: readonly CaseResult[]): string {

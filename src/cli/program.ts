@@ -100,7 +100,12 @@ program
   .argument('<tool>', 'name of a tool')
   .argument('<json>', 'its arguments, a JSON object')
   .requiredOption('--as <agent>', 'name of an agent of the configuration')
-  .option('--user <id>', "whose session it is, for an agent that reads with its caller's (default: nobody's)")
+  .option(
+    '--user <id>',
+    "whose session it is, for an agent that reads with its caller's, and the user in row filters (default: nobody's)",
+  )
+  .option('--tenant <id>', 'the tenant of the caller (default: that of the agent)')
+  .option('--claims <json>', 'claims of the caller, a JSON object (default: none)')
   .option(...CONFIG)
   .option(...JSON_OUTPUT)
   .description(

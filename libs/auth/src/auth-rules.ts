@@ -289,7 +289,7 @@ export class ImpersonatingRule extends AuthRule {
 /** The same caller, acting as the configured user. @throws Unauthorized when that user has no session */
 export async function actingAs(
   order: ImpersonationOrder,
-  { definition, principal, tenantId, claims, correlationId }: Agent,
+  { definition, principal, user, tenantId, claims, correlationId }: Agent,
   sessions: ImpersonatedSessions,
 ): Promise<Agent> {
   const token = await sessions.tokenFor(order);
@@ -297,6 +297,7 @@ export async function actingAs(
   return new Agent({
     definition,
     principal,
+    user,
     tenantId,
     claims,
     correlationId,

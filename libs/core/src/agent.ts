@@ -13,6 +13,8 @@ export interface AgentOptions {
   readonly tenantId?: string | number | null;
   /** Claims of the token that admitted the caller. Default: those of its parent, else none. */
   readonly claims?: Readonly<Record<string, unknown>>;
+  /** The id of the caller in the data, as the application that admitted it names it. Default: that of its parent, else none. */
+  readonly user?: string | null;
   /** The user behind the session in `identity`, when the operator's configuration chose that user and not the caller. */
   readonly impersonatedUserId?: string;
   /** Default: that of the definition. */
@@ -46,6 +48,8 @@ export class Agent {
   readonly tenantId: string | number | null;
   /** The claims of the caller's access token, or those that the application passed. */
   readonly claims: Readonly<Record<string, unknown>>;
+  /** The id of the caller in the data, as the application names it; null: no application admitted it. */
+  readonly user: string | null;
   /** Set as soon as a session of that user was found or created. */
   readonly impersonatedUserId: string | null;
   /** The reason for acting as another user, for audit records; null: none was given. */
@@ -64,6 +68,7 @@ export class Agent {
     this.identity = options.identity ?? MASTER;
     this.principal = options.principal;
     this.tenantId = options.tenantId ?? options.definition.tenantId;
+    this.user = options.user ?? this.parent?.user ?? null;
     this.claims = options.claims ?? this.parent?.claims ?? NO_CLAIMS;
     const inherits = this.parent !== null && this.parent.identity === this.identity;
     this.impersonatedUserId =

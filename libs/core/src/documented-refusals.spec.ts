@@ -33,6 +33,7 @@ const EXAMPLES: Record<keyof typeof refusals, readonly Refusal[]> = {
     refusals.subAgentWidens({ reason: 'child_master_key', parent: ['*'], child: [], extra: [] }),
   ],
   agentFilterFailed: [refusals.agentFilterFailed('CLASS', '…')],
+  agentValueUnset: [refusals.agentValueUnset('CLASS', '…')],
   tenantJoinDenied: [refusals.tenantJoinDenied('CLASS')],
   toolFiltered: [refusals.toolFiltered('TOOL')],
   mutationsNotAllowed: [refusals.mutationsNotAllowed('TOOL')],

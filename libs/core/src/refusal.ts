@@ -34,6 +34,7 @@ export const DENIAL_KINDS = [
   'masked_field',
   'tenant_scope',
   'missing_tenant_scope',
+  'agent_value',
   'tenant_join_denied',
   'unenforceable_scope',
   'atlas_facet_filter_unsafe',

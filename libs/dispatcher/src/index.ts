@@ -65,7 +65,13 @@ export {
   RecordingWriter,
   type StoreCommand,
 } from './simulation/recording-store.js';
-export { judgeCase, type PolicyCase, readPolicyCases } from './simulation/policy-case.js';
+export {
+  type CaseCaller,
+  judgeCase,
+  type PolicyCase,
+  readPolicyCases,
+  simulatedFor,
+} from './simulation/policy-case.js';
 export {
   type AgentSurface,
   type ClassSurface,
@@ -75,4 +81,10 @@ export {
   surfaceChanges,
   widens,
 } from './simulation/policy-surface.js';
-export { type SimulatedCall, Simulator, simulatedAgent, SimulatedApprover } from './simulation/simulation.js';
+export {
+  type SimulatedCall,
+  Simulator,
+  simulatedAgent,
+  SimulatedApprover,
+  type SimulatedCaller,
+} from './simulation/simulation.js';

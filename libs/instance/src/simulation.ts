@@ -135,7 +135,8 @@ export interface SimulationSetting {
   /** Tools of the application: their gates are simulated, their code does not run. Default none. */
   readonly tools?: readonly Omit<ToolRegistration, 'handler'>[];
   /**
-   * User id of the simulated session, for an agent that reads with its caller's session. Default: a user without roles.
+   * User id of the simulated session, for an agent that reads with its caller's session, and of the caller in row filters.
+   * Default: a user without roles, and none in row filters.
    */
   readonly user?: string;
   /** Default: the logger of the process. */
@@ -205,7 +206,10 @@ export async function openSimulation(
   const agents = new Map(
     [...loaded.agents].map(([name, definition]): [string, Agent] => {
       const identity = simulatedIdentity(loaded.identities.get(name), user);
-      return [name, simulatedAgent(definition, identity && { identity })];
+      return [
+        name,
+        simulatedAgent(definition, { ...(identity && { identity }), ...(user !== undefined && { user }) }),
+      ];
     }),
   );
   const own = new Set(agents.values());
@@ -213,7 +217,12 @@ export async function openSimulation(
   const simulatedAs = (agent: Agent) =>
     own.has(agent)
       ? agent
-      : simulatedAgent(agent.definition, { identity: agent.identity, tenantId: agent.tenantId });
+      : simulatedAgent(agent.definition, {
+          identity: agent.identity,
+          tenantId: agent.tenantId,
+          claims: agent.claims,
+          user: agent.user,
+        });
   const simulate: SimulatedInstance['simulate'] = (agent, tool, args) =>
     parts.simulator.simulate(simulatedAs(agent), tool, args);
   return {

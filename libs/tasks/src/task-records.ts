@@ -198,6 +198,7 @@ interface Reference {
   readonly shape: string;
   readonly principal: string;
   readonly tenantId: string | number | null;
+  readonly user: string | null;
   readonly claims: Readonly<Record<string, unknown>>;
   readonly identity: { readonly kind: Identity['kind']; readonly name?: string };
   readonly impersonatedUserId: string | null;
@@ -229,6 +230,7 @@ export class AgentReferences {
       impersonatedUserId,
       impersonationLabel,
       principal: agent.principal,
+      user: agent.user,
       tenantId: agent.tenantId,
       claims: agent.claims,
       identity: named(agent.identity),

@@ -95,12 +95,13 @@ export class ConfigVersions extends CurrentAgents {
       return agent;
     const definition = this.definitionOf(name);
     if (!definition) return null;
-    const { identity, principal, tenantId, claims, correlationId } = agent;
+    const { identity, principal, user, tenantId, claims, correlationId } = agent;
     const { impersonatedUserId, impersonationLabel } = agent;
     return new Agent({
       definition,
       identity,
       principal,
+      user,
       tenantId,
       claims,
       correlationId,

@@ -164,6 +164,18 @@ export function agentFilterFailed(className: string, cause: string): Refusal {
   };
 }
 
+/** A row filter compares with a value that the agent does not have: no rows are read. */
+export function agentValueUnset(className: string, name: string): Refusal {
+  return {
+    ...accessDenied(
+      'agent_filter',
+      `The rows of '${className}' are limited by a value of the caller that this caller does not have`,
+      'agent_value',
+    ),
+    cause: `$agent: ${name} is not set`,
+  };
+}
+
 /** The row limits of a joined class cannot be expressed inside the join. */
 export function tenantJoinDenied(className: string): Refusal {
   return accessDenied(

@@ -116,7 +116,7 @@ export class ParleySearch implements GovernedSearch {
     const isActive = (where: Where | null) => where !== null && Object.keys(where).length > 0;
     const active = [
       ...(isActive(await scope.agentFilter(agent, className)) ? ['the filter of this agent'] : []),
-      ...(isActive(scope.canonicalFilter(className)) ? ['the default filter of the class'] : []),
+      ...(isActive(scope.canonicalFilter(agent, className)) ? ['the default filter of the class'] : []),
       ...(tenantWhere(this.rules.tenant(className)) ? ['the tenant scope'] : []),
     ];
     if (active.length > 0) throw new Refused(refusals.facetFilterUnsafe(className, active));

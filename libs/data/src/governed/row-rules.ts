@@ -91,10 +91,10 @@ export class RowRules {
 
   /** @throws Refused when the agent has no tenant on a scoped class, or a filter function gives no constraint */
   async predicate(className: string, options: PredicateOptions): Promise<RowPredicate> {
-    const { scope } = this.call;
+    const { scope, agent } = this.call;
     const tenant = this.tenant(className);
     const agentFilter = await this.agentFilter(className);
-    const canonicalFilter = options.canonical ? scope.canonicalFilter(className) : null;
+    const canonicalFilter = options.canonical ? scope.canonicalFilter(agent, className) : null;
     const filters = allOf(agentFilter, canonicalFilter);
     const declared = allOf(tenantWhere(tenant), await this.answered(filters, 'operator'));
     const rights = scope.rights.rows(className, options.operation);

@@ -104,6 +104,6 @@ export class Impersonation {
   }
 }
 
-function sameCaller({ definition, principal, tenantId, claims, correlationId, parent }: Agent) {
-  return { definition, principal, tenantId, claims, correlationId, ...(parent && { parent }) };
+function sameCaller({ definition, principal, user, tenantId, claims, correlationId, parent }: Agent) {
+  return { definition, principal, user, tenantId, claims, correlationId, ...(parent && { parent }) };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { refusals } from '#core';
-import { judgeCase, type PolicyCase, readPolicyCases } from './policy-case.js';
-import type { SimulatedCall } from './simulation.js';
+import { compileAgentDefinition, refusals } from '#core';
+import { judgeCase, type PolicyCase, readPolicyCases, simulatedFor } from './policy-case.js';
+import { type SimulatedCall, simulatedAgent } from './simulation.js';
 
 const ENTRY = {
   agent: 'a',
@@ -35,6 +35,29 @@ const REFUSED: SimulatedCall = {
   allowed: false,
   refusal: refusals.fieldDenied('where', 'ssn', 'ssn', ['name']),
 };
+
+describe('the caller of a case', () => {
+  const agent = simulatedAgent(compileAgentDefinition('a', { tenantId: 'acme' }));
+
+  it('has the user, the tenant and the claims of the case, and else those of the agent', () => {
+    const caller = { user: 'ada', tenant: 'globex', claims: { region: 'eu' } };
+    expect(simulatedFor(agent, read({ caller }).caller)).toMatchObject({
+      user: 'ada',
+      tenantId: 'globex',
+      claims: { region: 'eu' },
+    });
+    expect(simulatedFor(agent, read({}).caller)).toMatchObject({ user: null, tenantId: 'acme', claims: {} });
+  });
+
+  it.each([[{ user: 7 }], [{ tenant: {} }], [{ claims: 'x' }], [{ role: 'x' }], ['ada']])(
+    'is not %j',
+    (caller) => {
+      expect(readPolicyCases([{ ...ENTRY, caller }]).faults).toEqual([
+        expect.stringContaining('caller holds'),
+      ]);
+    },
+  );
+});
 
 describe('a policy case', () => {
   it.each<[string, object]>([

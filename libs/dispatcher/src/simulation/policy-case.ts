@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { canonicalClassName, DENIAL_KINDS, ERROR_CODES, type Refusal } from '#core';
+import { Agent, canonicalClassName, DENIAL_KINDS, ERROR_CODES, type Refusal } from '#core';
 import type { SimulatedCall } from './simulation.js';
 
 type PlainObject = Readonly<Record<string, unknown>>;
@@ -12,6 +12,13 @@ interface ExpectedRefusal {
   readonly field?: string;
 }
 
+/** What a token or an application would say of the caller; absent members are not set. */
+export interface CaseCaller {
+  readonly user?: string;
+  readonly tenant?: string | number;
+  readonly claims?: PlainObject;
+}
+
 /**
  * One rule of a policy as data: the agent, the call and the expected outcome (docs/guide/policy.md#testing-a-policy).
  */
@@ -21,6 +28,8 @@ export interface PolicyCase {
   readonly agent: string;
   readonly tool: string;
   readonly arguments: PlainObject;
+  /** Whose call it is, for row filters with values of the agent and for tenants. */
+  readonly caller: CaseCaller;
   readonly expect: { readonly allowed: true } | ExpectedRefusal;
   /** Maps a class to members that its injected predicates must have. */
   readonly injected: Readonly<Record<string, PlainObject>>;
@@ -28,7 +37,17 @@ export interface PolicyCase {
   readonly masked: Readonly<Record<string, string>>;
 }
 
-const CASE_KEYS = ['rule', 'agent', 'tool', 'arguments', 'expect', 'injected', 'injectedInto', 'masked'];
+const CASE_KEYS = [
+  'rule',
+  'agent',
+  'tool',
+  'arguments',
+  'caller',
+  'expect',
+  'injected',
+  'injectedInto',
+  'masked',
+];
 const REFUSAL_KEYS = ['refused', 'gate', 'kind', 'field'];
 
 /** @returns the cases, and every error of invalid cases */
@@ -54,10 +73,21 @@ function readCase(entry: unknown, index: number, errors: string[]): PolicyCase |
   for (const key of Object.keys(entry)) {
     if (!CASE_KEYS.includes(key)) errors.push(`${at}: unknown key '${key}'`);
   }
-  const { agent, tool, arguments: args = {}, expect, injected, injectedInto = {}, masked = {} } = entry;
+  const {
+    agent,
+    tool,
+    arguments: args = {},
+    caller = {},
+    expect,
+    injected,
+    injectedInto = {},
+    masked = {},
+  } = entry;
   if (!isText(agent)) errors.push(`${at}: agent must be the name of an agent`);
   if (!isText(tool)) errors.push(`${at}: tool must be the name of a tool`);
   if (!isObject(args)) errors.push(`${at}: arguments must be an object`);
+  if (!isCaller(caller))
+    errors.push(`${at}: caller holds user, a text, tenant, a text or a number, and claims, an object`);
   const error = expectationError(expect);
   if (error) errors.push(`${at}: ${error}`);
   if (!isObject(injectedInto) || !Object.values(injectedInto).every(isObject))
@@ -74,6 +104,7 @@ function readCase(entry: unknown, index: number, errors: string[]): PolicyCase |
     agent: String(agent),
     tool: String(tool),
     arguments: args as PlainObject,
+    caller: caller as CaseCaller,
     expect: expect as PolicyCase['expect'],
     injected: {
       ...(injectedInto as Record<string, PlainObject>),
@@ -81,6 +112,16 @@ function readCase(entry: unknown, index: number, errors: string[]): PolicyCase |
     },
     masked: masked as PolicyCase['masked'],
   };
+}
+
+function isCaller(value: unknown): value is CaseCaller {
+  if (!isObject(value)) return false;
+  const { user, tenant, claims, ...others } = value;
+  const isTenant = tenant === undefined || isText(tenant) || Number.isFinite(tenant);
+  const isNamed = user === undefined || isText(user);
+  return (
+    isTenant && isNamed && (claims === undefined || isObject(claims)) && Object.keys(others).length === 0
+  );
 }
 
 function expectationError(expect: unknown): string | null {
@@ -98,6 +139,19 @@ function expectationError(expect: unknown): string | null {
     return `expect.kind must be one of ${DENIAL_KINDS.join(', ')}`;
   const wrong = ['gate', 'field'].find((key) => key in expect && !isText(expect[key]));
   return wrong === undefined ? null : `expect.${wrong} must be text`;
+}
+
+/** The same simulated agent, called by somebody else. */
+export function simulatedFor(agent: Agent, { user, tenant, claims }: CaseCaller): Agent {
+  const { definition, identity, principal, tenantId } = agent;
+  return new Agent({
+    definition,
+    identity,
+    principal,
+    tenantId: tenant ?? tenantId,
+    ...(claims && { claims }),
+    ...(user !== undefined && { user }),
+  });
 }
 
 /** The differences between a simulation and the expectation of a case; empty when none. */

@@ -83,14 +83,14 @@ class NoLimit extends RateLimiter {
   }
 }
 
+/** Who calls in a simulation: what a token or an application would say of the caller. */
+export type SimulatedCaller = Pick<AgentOptions, 'identity' | 'tenantId' | 'claims' | 'user'>;
+
 /**
  * An agent with the given definition for simulations. Create it once per definition, because decisions are cached per
  * definition.
  */
-export function simulatedAgent(
-  definition: AgentDefinition,
-  as: Pick<AgentOptions, 'identity' | 'tenantId'> = {},
-): Agent {
+export function simulatedAgent(definition: AgentDefinition, as: SimulatedCaller = {}): Agent {
   return new Agent({
     ...as,
     definition: Object.freeze({ ...definition, rateLimiter: new NoLimit(), budget: null }),

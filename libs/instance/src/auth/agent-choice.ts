@@ -20,7 +20,10 @@ import { assertChoice, ConfigVersions } from '#config';
 export interface AgentChoice {
   /** Name of an agent of the configuration. */
   readonly agent: string;
-  /** The caller, stable over requests: the key of rate limits, budgets and sessions. */
+  /**
+   * The caller, stable over requests: the key of rate limits, budgets and sessions. `{ $agent: user }` in row filters is
+   * the `sub` of `claims`, and without one this text.
+   */
   readonly principal: string;
   /**
    * The identity whose rights it reads with, instead of the named agent's own; never the master key. Default: that of
@@ -88,6 +91,7 @@ function made(definition: AgentDefinition, choice: Omit<AgentChoice, 'agent'>, o
   return new Agent({
     definition,
     principal,
+    user: principal,
     identity,
     ...(tenantId !== undefined && { tenantId }),
     ...(claims !== undefined && { claims }),

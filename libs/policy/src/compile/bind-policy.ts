@@ -13,6 +13,7 @@ import type {
   Policy,
 } from '../model/policy.js';
 import type { Where } from '../model/where.js';
+import { withSampleValues } from '../scope/agent-values.js';
 import { translateWhere } from '../where/translate-where.js';
 import { compileClass } from './compile-policy.js';
 
@@ -277,7 +278,7 @@ export function missingColumns(
   };
   try {
     translateWhere(
-      constraint,
+      withSampleValues(constraint),
       unlimited(className),
       { reach: unlimited },
       { strictPointerShapes: false, checkFields: false },

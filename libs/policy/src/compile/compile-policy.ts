@@ -15,6 +15,8 @@ import {
   type SearchablePolicy,
   type TenantScope,
 } from '../model/policy.js';
+import { isPlainObject } from '../model/where.js';
+import { withSampleValues } from '../scope/agent-values.js';
 import { translateWhere } from '../where/translate-where.js';
 import { compilePlainStorage } from './plain-storage.js';
 import type { ClassConfig, PolicyConfig, PropertyConfig, SearchableConfig } from './policy-config.js';
@@ -56,7 +58,7 @@ export function constraintIssue(
 ): string | null {
   try {
     translateWhere(
-      constraint,
+      isPlainObject(constraint) ? withSampleValues(constraint) : constraint,
       { className, schema: undefined, names, readable: null },
       {
         reach: (target) => ({

@@ -35,6 +35,7 @@ import {
   type ProtectedColumns,
   type ReadOperation,
 } from '../rights/class-permissions.js';
+import { claimAt } from './agent-values.js';
 import { DeclaredScope } from './declared-scope.js';
 
 const FILTER_SITES: Record<ReachSite, ClassFilterSite> = {
@@ -173,7 +174,7 @@ export class AgentScope {
 
   /** @throws Refused when a filter function returns no usable constraint */
   agentFilter(agent: Agent, className: string): Promise<Where | null> {
-    return this.declared.agentFilter(agent, className);
+    return this.declared.agentFilter(agent, this.rights.principals.userId, className);
   }
 
   /** The same where no function has to be called; undefined where one has: then `agentFilter` calls it. */
@@ -181,8 +182,9 @@ export class AgentScope {
     return this.declared.fixedAgentFilter(className);
   }
 
-  canonicalFilter(className: string): Where | null {
-    return this.declared.canonicalFilter(className);
+  /** @throws Refused when it compares with a value that the agent does not have */
+  canonicalFilter(agent: Agent, className: string): Where | null {
+    return this.declared.canonicalFilter(agent, this.rights.principals.userId, className);
   }
 
   /** The columns of a class: the allowlist of the operator without columns that class-level permissions protect. */
@@ -353,12 +355,7 @@ function tenantFrom(agent: Agent, from: TenantSource): unknown {
   if (from === 'tenantId') return agent.tenantId;
   if (typeof from === 'function') return valueOrNull(() => from(agent));
   const { claim } = from;
-  let value: unknown = agent.claims;
-  for (const name of typeof claim === 'string' ? [claim] : claim) {
-    if (value === null || typeof value !== 'object' || !Object.hasOwn(value, name)) return null;
-    value = (value as Readonly<Record<string, unknown>>)[name];
-  }
-  return value;
+  return claimAt(agent.claims, typeof claim === 'string' ? [claim] : claim);
 }
 
 function isBypassed(agent: Agent, scope: TenantScope): boolean {

@@ -27,6 +27,7 @@ import { ALWAYS_KEEP } from '../model/field-names.js';
 import type { ClassPolicy, HiddenFrom, Policy } from '../model/policy.js';
 import { allOf, type Where } from '../model/where.js';
 import { translateWhere } from '../where/translate-where.js';
+import { namesAgentValues, withAgentValues } from './agent-values.js';
 
 /**
  * The declarations of the operator for one policy, schema snapshot and agent definition. Equal for every caller with that
@@ -35,8 +36,10 @@ import { translateWhere } from '../where/translate-where.js';
 export class DeclaredScope {
   private readonly accesses = new Map<string, ClassAccess>();
   private readonly issues = new Map<string, readonly BindingIssue[]>();
-  private readonly canonicalFilters = new Map<string, Where | null>();
-  private readonly classFilters = new Map<string, Where | null>();
+  private readonly policyFilters = {
+    filters: new Map<string, Where | null>(),
+    canonicalFilter: new Map<string, Where | null>(),
+  };
   private readonly ownFilters = new Map<string, Where | null>();
   private namesWithheld: WithheldNames | null | undefined;
 
@@ -124,33 +127,65 @@ export class DeclaredScope {
    * a function is called each time with the agent that declares it.
    * @throws Refused when a function returns no usable constraint
    */
-  async agentFilter(agent: Agent, className: string): Promise<Where | null> {
+  async agentFilter(agent: Agent, userId: string | null, className: string): Promise<Where | null> {
     const fixed = this.ownFixedFilter(className);
-    const own = fixed === undefined ? await this.ownComputedFilter(agent, className) : fixed;
-    if (!this.outer) return bothFilters(this.classFilter(className), own);
-    return allOf(await this.outer.agentFilter(agent.parent ?? agent, className), own);
+    const own = fixed === undefined ? await this.ownComputedFilter(agent, userId, className) : fixed;
+    const both = bothFilters(this.classFilter(agent, userId, className), own);
+    if (!this.outer) return both;
+    const parent = agent.parent ?? agent;
+    // Only a parent of the same identity is known to be the same user.
+    const parentUser = parent.identity === agent.identity ? userId : assumedUser(parent);
+    return allOf(await this.outer.agentFilter(parent, parentUser, className), both);
   }
 
   /** The same where no function has to be called; undefined where one has. */
   fixedAgentFilter(className: string): Where | null | undefined {
     const own = this.ownFixedFilter(className);
-    if (own === undefined) return own;
-    if (!this.outer) return bothFilters(this.classFilter(className), own);
+    if (own === undefined || namesAgentValues(this.classPolicy(className).filters)) return undefined;
+    if (!this.outer) return bothFilters(this.fixedFilter('filters', className), own);
     const inherited = this.outer.fixedAgentFilter(className);
     return inherited === undefined ? undefined : allOf(inherited, own);
   }
 
-  /** The row filter that the policy gives the class for every agent. */
-  private classFilter(className: string): Where | null {
-    return kept(this.classFilters, className, () =>
-      this.translated(this.classPolicy(className).filters, className),
+  /** @throws Refused when it compares with a value that the agent does not have */
+  canonicalFilter(agent: Agent, userId: string | null, className: string): Where | null {
+    return this.policyFilter('canonicalFilter', agent, userId, className);
+  }
+
+  /** The row filter that the policy gives the class for every agent. A filter without values of the agent is the same for a sub-agent. */
+  private classFilter(agent: Agent, userId: string | null, className: string): Where | null {
+    if (this.outer && !namesAgentValues(this.classPolicy(className).filters)) return null;
+    return this.policyFilter('filters', agent, userId, className);
+  }
+
+  private policyFilter(
+    option: 'filters' | 'canonicalFilter',
+    agent: Agent,
+    userId: string | null,
+    className: string,
+  ): Where | null {
+    const known = this.policyFilters[option].get(className);
+    if (known !== undefined) return known;
+    const constraint = this.classPolicy(className)[option];
+    return constraint && namesAgentValues(constraint)
+      ? this.filled(constraint, agent, userId, className)
+      : this.fixedFilter(option, className);
+  }
+
+  private fixedFilter(option: 'filters' | 'canonicalFilter', className: string): Where | null {
+    return kept(this.policyFilters[option], className, () =>
+      this.translated(this.classPolicy(className)[option], className),
     );
   }
 
-  canonicalFilter(className: string): Where | null {
-    return kept(this.canonicalFilters, className, () =>
-      this.translated(this.classPolicy(className).canonicalFilter, className),
-    );
+  /** A constraint with the values of one agent, so it is not kept. */
+  private filled(constraint: Where, agent: Agent, userId: string | null, className: string): Where {
+    try {
+      const { where, literals } = withAgentValues(constraint, agent, userId, className);
+      return this.translate(where, className, literals);
+    } catch (error) {
+      throw untranslatable(error, className);
+    }
   }
 
   /** Columns that point to withheld classes: by the schema for pointers, by `targetClass` of the policy for lists of them. */
@@ -207,11 +242,11 @@ export class DeclaredScope {
     const known = this.ownFilters.get(className);
     if (known !== undefined) return known;
     const fixed = fixedFilter(this.definition.filters, className);
-    if (fixed === undefined) return undefined;
+    if (fixed === undefined || namesAgentValues(fixed)) return undefined;
     return kept(this.ownFilters, className, () => this.translated(fixed, className));
   }
 
-  private async ownComputedFilter(agent: Agent, className: string): Promise<Where> {
+  private async ownComputedFilter(agent: Agent, userId: string | null, className: string): Promise<Where> {
     const constraint = await evaluateFilter(this.definition.filters, agent, className);
     const { missing } = missingColumns(constraint, className, {
       classes: this.policy.classes,
@@ -219,11 +254,7 @@ export class DeclaredScope {
     });
     const [first] = missing;
     if (first && this.schemas.get(className)) throw unknownColumn(first, className);
-    try {
-      return this.translate(constraint, className);
-    } catch (error) {
-      throw untranslatable(error, className);
-    }
+    return this.filled(constraint, agent, userId, className);
   }
 
   private translated(constraint: Where | null, className: string): Where | null {
@@ -231,14 +262,19 @@ export class DeclaredScope {
   }
 
   /** Constraints of the operator may name fields that the agent may not. */
-  private translate(constraint: Where, className: string): Where {
+  private translate(constraint: Where, className: string, literals?: ReadonlySet<string>): Where {
     return translateWhere(
       constraint,
       this.access(className),
       { reach: (target) => this.access(canonicalClassName(target)) },
-      { strictPointerShapes: false, checkFields: false },
+      { strictPointerShapes: false, checkFields: false, ...(literals && { literals }) },
     );
   }
+}
+
+/** The user that an identity names; the owner of a session is not known here. */
+function assumedUser({ identity, impersonatedUserId }: Agent): string | null {
+  return identity.kind === 'aclUser' ? identity.userId : impersonatedUserId;
 }
 
 /** Null where there is neither. */
@@ -315,7 +351,7 @@ async function callFilter(
 
 /** The error of translating a constraint that a function returned is logged for the operator and not sent to the caller. */
 function untranslatable(error: unknown, className: string): unknown {
-  if (!(error instanceof Refused)) return error;
+  if (!(error instanceof Refused) || error.refusal.details?.kind === 'agent_value') return error;
   return failed(className, error.refusal.cause ?? error.refusal.message);
 }
 

@@ -161,6 +161,8 @@ export interface Column {
 
 export interface ValueRules {
   readonly strictPointerShapes: boolean;
+  /** Texts that are never read as `Class$id`. */
+  readonly literals?: ReadonlySet<string>;
   /** The class gate for every class that a pointer names. */
   readonly judgeClass: (className: string) => Refusal | null;
 }
@@ -203,7 +205,7 @@ function columnText(text: string, column: Column, target: string | undefined, ru
     throw new Refused(refusals.invalidQuery(`'${column.path}' is a date: compare it with ISO 8601 text`));
   }
   if (column.type !== 'Pointer') return text;
-  const prefixed = parsePrefixedPointer(text);
+  const prefixed = rules.literals?.has(text) ? null : parsePrefixedPointer(text);
   if (prefixed) return admitted({ ...prefixed }, rules);
   if (target !== undefined) return admitted({ ...pointer(target, text) }, rules);
   if (rules.strictPointerShapes)

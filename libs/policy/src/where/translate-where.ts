@@ -33,6 +33,8 @@ export interface WhereOptions {
   readonly strictPointerShapes: boolean;
   /** `false` for filters of the operator: they may name fields outside the allowlist. Default true. */
   readonly checkFields?: boolean;
+  /** Texts that are compared as they are, and never read as a pointer (`Class$id`). Default none. */
+  readonly literals?: ReadonlySet<string>;
 }
 
 /**
@@ -140,6 +142,7 @@ class Translation {
   private conditionRules(access: ClassAccess, level: number): ConditionRules {
     return {
       strictPointerShapes: this.options.strictPointerShapes,
+      ...(this.options.literals && { literals: this.options.literals }),
       judgeClass: (className) => this.judgeClass(className),
       crossClass: (operator, operand) =>
         crossClassCondition(operator, operand, this.crossClass(access, level)),

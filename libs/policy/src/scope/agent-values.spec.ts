@@ -1,0 +1,218 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  Agent,
+  type AgentOptions,
+  compileAgentDefinition,
+  deriveAgent,
+  MASTER_PRINCIPALS,
+  principalsOf,
+  Refused,
+} from '#core';
+import { schemaOf, schemasOf } from '../compile/bound-class.fixture.js';
+import { bindPolicy } from '../compile/bind-policy.js';
+import { compilePolicy, constraintIssue } from '../compile/compile-policy.js';
+import type { ClassConfig } from '../compile/policy-config.js';
+import type { ClassSchema } from '../model/class-schema.js';
+import { Policies } from '../model/policy.js';
+import type { Where } from '../model/where.js';
+import { AgentScopes } from './agent-scope.js';
+
+const POST = schemaOf('Post', 'owner', 'region', 'state');
+const withOwner = (type: 'Pointer' | 'Date'): ClassSchema => ({
+  ...POST,
+  fields: new Map([...POST.fields, ['owner', type === 'Date' ? { type } : { type, targetClass: '_User' }]]),
+});
+const agentWith = (options: Partial<AgentOptions>) =>
+  new Agent({ definition: compileAgentDefinition('x'), principal: 'key:1', ...options });
+
+function scopeOf(config: ClassConfig, agent: Agent, schema = POST, userId: string | null = null) {
+  const { policy, issues } = compilePolicy({ classes: { Post: config } });
+  expect(issues).toEqual([]);
+  const scopes = new AgentScopes(new Policies(policy));
+  return scopes.of(schemasOf(schema), agent, userId === null ? MASTER_PRINCIPALS : principalsOf(userId, []));
+}
+
+const filterOf = (config: ClassConfig, agent: Agent, schema?: ClassSchema, userId?: string | null) =>
+  scopeOf(config, agent, schema, userId).agentFilter(agent, 'Post');
+
+async function refusalOf(work: Promise<unknown>) {
+  const error: unknown = await work.then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  return error instanceof Refused ? error.refusal : error;
+}
+
+const OWN = { filters: { owner: { $agent: 'user' } } };
+
+describe('a value of the agent', () => {
+  it.each<[string, string, Partial<AgentOptions>, unknown]>([
+    ['the subject of a token', 'user', { claims: { sub: 'ada' }, user: 'other' }, 'ada'],
+    ['whom an application names', 'user', { user: 'ada' }, 'ada'],
+    ['its tenant', 'tenant', { tenantId: 7 }, 7],
+    ['a claim', 'claims.org', { claims: { org: 'acme' } }, 'acme'],
+    ['a claim whose name has dots', 'claims.https://x.y/org', { claims: { 'https://x.y/org': true } }, true],
+    ['a claim inside another', 'claims.account.id', { claims: { account: { id: 'a1' } } }, 'a1'],
+  ])('is %s', async (_, name, options, value) => {
+    const filters = { owner: { $agent: name } };
+    expect(await filterOf({ filters }, agentWith(options))).toEqual({ owner: value });
+  });
+
+  it('is the Parse user of the identity, and never another one', async () => {
+    const own = agentWith({
+      identity: { kind: 'aclUser', userId: 'ada' },
+      claims: { sub: 'eve' },
+      user: 'eve',
+    });
+    expect(await filterOf(OWN, own, POST, 'ada')).toEqual({ owner: 'ada' });
+    const unknown = agentWith({ identity: { kind: 'sessionToken', token: 't' }, claims: { sub: 'eve' } });
+    expect(await refusalOf(filterOf(OWN, unknown))).toMatchObject({ details: { kind: 'agent_value' } });
+  });
+
+  it.each<[string, string, Partial<AgentOptions>]>([
+    ['no user', 'user', {}],
+    ['a blank one', 'user', { user: '  ' }],
+    ['no tenant', 'tenant', {}],
+    ['no claim', 'claims.org', { claims: { other: 1 } }],
+    ['a claim of every object', 'claims.constructor', {}],
+    ['an object', 'claims.org', { claims: { org: { $ne: 1 } } }],
+    ['a list', 'claims.org', { claims: { org: ['acme'] } }],
+    ['a number that is none', 'claims.org', { claims: { org: Number.NaN } }],
+    ['null', 'claims.org', { claims: { org: null } }],
+  ])('refuses the call where the agent has %s, and says which to the log alone', async (_, name, options) => {
+    const refusal = await refusalOf(filterOf({ filters: { owner: { $agent: name } } }, agentWith(options)));
+    expect(refusal).toMatchObject({
+      code: 'access_denied',
+      gate: 'agent_filter',
+      details: { kind: 'agent_value' },
+      cause: expect.stringContaining(name),
+    });
+    expect((refusal as { message: string }).message).not.toContain(name);
+  });
+
+  it('stands in every place where a value is compared, and in the filters of agents', async () => {
+    const claims = { sub: 'ada', region: 'eu' };
+    const filters = {
+      $or: [
+        { region: { $in: [{ $agent: 'claims.region' }, 'all'] } },
+        { state: { $ne: { $agent: 'user' } } },
+      ],
+      owner: { $inQuery: { className: 'Post', where: { owner: { $agent: 'user' } } } },
+    };
+    const definition = compileAgentDefinition('x', {
+      filters: { Post: { state: { $eq: { $agent: 'user' } } } },
+    });
+    expect(await filterOf({ filters }, agentWith({ claims, definition }))).toEqual({
+      $and: [
+        {
+          $or: [{ region: { $in: ['eu', 'all'] } }, { state: { $ne: 'ada' } }],
+          owner: { $inQuery: { className: 'Post', where: { owner: 'ada' } } },
+        },
+        { state: { $eq: 'ada' } },
+      ],
+    });
+    const view = { canonicalFilter: { owner: { $agent: 'user' } } };
+    const agent = agentWith({ claims });
+    expect(scopeOf(view, agent).canonicalFilter(agent, 'Post')).toEqual({ owner: 'ada' });
+  });
+
+  it('is a pointer where the column is one, and never one to another class', async () => {
+    const schema = withOwner('Pointer');
+    const pointer = (objectId: string) => ({ __type: 'Pointer', className: '_User', objectId });
+    expect(await filterOf(OWN, agentWith({ user: 'ada' }), schema)).toEqual({ owner: pointer('ada') });
+    expect(await filterOf(OWN, agentWith({ user: 'Secret$x1' }), schema)).toEqual({
+      owner: pointer('Secret$x1'),
+    });
+    const typed = { filters: { owner: { ...pointer(''), objectId: { $agent: 'user' } } } };
+    expect(await filterOf(typed, agentWith({ user: 'ada' }), schema)).toEqual({ owner: pointer('ada') });
+  });
+
+  it('is data: whatever text a caller brings is compared as it is', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.string({ minLength: 1 }).filter((text) => text.trim() !== ''),
+        async (user) => {
+          expect(await filterOf(OWN, agentWith({ user }))).toEqual({ owner: user });
+          expect(await filterOf(OWN, agentWith({ claims: { sub: user } }))).toEqual({ owner: user });
+        },
+      ),
+    );
+  });
+
+  it('never lets a value of another kind into the constraint', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.anything({ withNullPrototype: true }), async (value) => {
+        const agent = agentWith({ claims: { org: value } });
+        const found = await refusalOf(filterOf({ filters: { owner: { $agent: 'claims.org' } } }, agent));
+        const scalar = ['string', 'number', 'boolean'].includes(typeof value);
+        if (!scalar) expect(found).toMatchObject({ details: { kind: 'agent_value' } });
+      }),
+    );
+  });
+
+  it('refuses a call where its column cannot be compared with it', async () => {
+    const refusal = await refusalOf(filterOf(OWN, agentWith({ user: 'no date' }), withOwner('Date')));
+    expect(refusal).toMatchObject({ gate: 'agent_filter', code: 'access_denied' });
+  });
+
+  it.each<[string, Where, RegExp]>([
+    ['an unknown name', { owner: { $agent: 'users' } }, /takes user, tenant or claims\.NAME/],
+    ['no name of a claim', { owner: { $agent: 'claims.' } }, /claims\.NAME/],
+    ['a name that is no text', { owner: { $agent: ['user'] } }, /claims\.NAME/],
+    ['a pattern', { owner: { $regex: { $agent: 'user' } } }, /./],
+    ['another operator beside it', { owner: { $agent: 'user', $exists: true } }, /\$agent/],
+    ['the place of a field', { $agent: 'user' }, /\$agent/],
+    ['the inside of a value', { owner: [{ $agent: 'user' }] }, /\$agent/],
+    ['a text search', { $text: { $search: { $agent: 'user' } } }, /./],
+  ])('is no configuration with %s', (_, constraint, line) => {
+    expect(constraintIssue(constraint, 'Post')).toMatch(line);
+  });
+
+  it('never comes from the caller: in a query it is an unknown operator', async () => {
+    expect(constraintIssue({ owner: { $agent: 'user' } }, 'Post')).toBeNull();
+    const { translateWhere } = await import('../where/translate-where.js');
+    const agent = agentWith({ user: 'ada' });
+    const scope = scopeOf({}, agent);
+    const asked = () =>
+      translateWhere({ owner: { $agent: 'user' } }, scope.access('Post'), scope.reachFor(agent), {
+        strictPointerShapes: true,
+      });
+    expect(asked).toThrow(Refused);
+  });
+
+  it('is checked for its column like any other', () => {
+    const { policy } = compilePolicy({ classes: { Post: { filters: { ownr: { $agent: 'user' } } } } });
+    expect(bindPolicy(policy, schemasOf(POST)).errors).toEqual([
+      expect.objectContaining({ path: 'policy.classes.Post.filters' }),
+    ]);
+    const dated = compilePolicy({ classes: { Post: OWN } });
+    expect(bindPolicy(dated.policy, schemasOf(withOwner('Date'))).errors).toEqual([]);
+  });
+});
+
+describe('the filters of a class', () => {
+  it('hold for every agent, once, and with the values of each level of sub-agents', async () => {
+    const parent = agentWith({ claims: { sub: 'ada' } });
+    const fixed = { filters: { state: 'live' } };
+    expect(await filterOf(fixed, parent)).toEqual({ state: 'live' });
+    expect(await filterOf(fixed, deriveAgent(parent))).toEqual({ state: 'live' });
+    const child = deriveAgent(parent, { identity: { user: 'eve' } });
+    expect(await filterOf(OWN, child, POST, 'eve')).toEqual({ $and: [{ owner: 'ada' }, { owner: 'eve' }] });
+  });
+
+  it('of a parent whose user is not known here refuse its sub-agents', async () => {
+    const parent = agentWith({ identity: { kind: 'sessionToken', token: 't' } });
+    const child = deriveAgent(parent, { identity: { user: 'eve' } });
+    expect(await refusalOf(filterOf(OWN, child, POST, 'eve'))).toMatchObject({
+      details: { kind: 'agent_value' },
+    });
+  });
+
+  it('are not switched off by leaving filters out of an agent', () => {
+    const agent = agentWith({});
+    const scope = scopeOf({ filters: { state: 'live' } }, agent);
+    expect(scope.fixedAgentFilter('Post')).toEqual({ state: 'live' });
+    expect(scopeOf(OWN, agent).fixedAgentFilter('Post')).toBeUndefined();
+  });
+});

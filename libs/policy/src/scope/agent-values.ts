@@ -1,0 +1,151 @@
+import { type Agent, refusals, Refused } from '#core';
+import { isPlainObject, isPointer, type Where } from '../model/where.js';
+
+/** `{ $agent: NAME }` stands for a value of the agent in a constraint of the operator. */
+const MARK = '$agent';
+
+/** A text, a number or a boolean: a value of an agent is data, and never an operator or an object. */
+export type AgentValue = string | number | boolean;
+
+/** Returns the value of a name. @throws Refused */
+type ValueOf = (name: unknown) => AgentValue;
+
+/** Accepted by columns of every type. */
+const SAMPLE = '2000-01-01';
+
+const CLAIM = 'claims.';
+
+/** Operators that compare with one value, and those that compare with a list. */
+const COMPARING = new Set(['$eq', '$ne', '$lt', '$lte', '$gt', '$gte']);
+const LISTING = new Set(['$in', '$nin', '$all', '$containedIn', '$containsAll']);
+
+function isMark(value: unknown): value is { readonly [MARK]: unknown } {
+  return isPlainObject(value) && Object.hasOwn(value, MARK) && Object.keys(value).length === 1;
+}
+
+/** Whether a constraint compares with values of the agent, anywhere. */
+export function namesAgentValues(constraint: unknown): boolean {
+  if (Array.isArray(constraint)) return constraint.some(namesAgentValues);
+  if (!isPlainObject(constraint)) return false;
+  return Object.entries(constraint).some(([key, value]) => key === MARK || namesAgentValues(value));
+}
+
+/** A constraint with the values of an agent in their places. */
+export interface FilledConstraint {
+  readonly where: Where;
+  /** The texts that were filled in: they are never read as a form of something else, such as `Class$id`. */
+  readonly literals: ReadonlySet<string>;
+}
+
+/**
+ * Puts the values of the agent into a constraint: the only place that does.
+ * @param userId the Parse user whose rights the agent has; null: none
+ * @throws Refused where the agent does not have one of them: a filter that compares with nothing would match other rows
+ */
+export function withAgentValues(
+  constraint: Where,
+  agent: Agent,
+  userId: string | null,
+  className: string,
+): FilledConstraint {
+  const literals = new Set<string>();
+  const where = filled(constraint, (name) => {
+    const value = agentValue(agent, userId, nameOf(name));
+    if (value === null) throw new Refused(refusals.agentValueUnset(className, nameOf(name)));
+    if (typeof value === 'string') literals.add(value);
+    return value;
+  });
+  return { where, literals };
+}
+
+/** The constraint with values that any column accepts, to be checked before there is an agent. @throws Refused `invalid_query` */
+export function withSampleValues(constraint: Where): Where {
+  return filled(constraint, (name) => {
+    nameOf(name);
+    return SAMPLE;
+  });
+}
+
+/** @throws Refused `invalid_query` */
+function nameOf(name: unknown): string {
+  if (name === 'user' || name === 'tenant') return name;
+  if (typeof name === 'string' && name.startsWith(CLAIM) && name.length > CLAIM.length) return name;
+  throw new Refused(refusals.invalidQuery(`${MARK} takes user, tenant or claims.NAME`));
+}
+
+function agentValue(agent: Agent, userId: string | null, name: string): AgentValue | null {
+  if (name === 'tenant') return usable(agent.tenantId);
+  if (name === 'user') return usable(userOf(agent, userId));
+  return usable(claimOf(agent, name.slice(CLAIM.length)));
+}
+
+/** Blank texts and numbers that are none count as missing. */
+function usable(value: unknown): AgentValue | null {
+  if (typeof value === 'string') return value.trim() === '' ? null : value;
+  if (typeof value === 'number') return Number.isFinite(value) ? value : null;
+  return typeof value === 'boolean' ? value : null;
+}
+
+/** The Parse user with whose rights the agent reads; without one, the user whom the token or the application names. */
+function userOf(agent: Agent, userId: string | null): unknown {
+  const { kind } = agent.identity;
+  if (kind === 'aclUser' || kind === 'sessionToken') return userId;
+  return claimAt(agent.claims, ['sub']) ?? agent.user;
+}
+
+/** The claim of that whole name; without one, the claim inside others that the dots lead to. */
+function claimOf({ claims }: Agent, name: string): unknown {
+  return Object.hasOwn(claims, name) ? claims[name] : claimAt(claims, name.split('.'));
+}
+
+/** Own members only: every object has a `constructor`. Undefined: there is none. */
+export function claimAt(claims: unknown, path: readonly string[]): unknown {
+  let value = claims;
+  for (const name of path) {
+    if (value === null || typeof value !== 'object' || !Object.hasOwn(value, name)) return undefined;
+    value = (value as Readonly<Record<string, unknown>>)[name];
+  }
+  return value;
+}
+
+/** Marks in other places than these stay, and translating the constraint refuses them. */
+function filled(constraint: Where, valueOf: ValueOf): Where {
+  return mapped(constraint, (key, value) => {
+    if (Array.isArray(value) && (key === '$and' || key === '$or' || key === '$nor'))
+      return value.map((branch: unknown) => (isPlainObject(branch) ? filled(branch, valueOf) : branch));
+    if (key === '$relatedTo' && isPlainObject(value))
+      return mapped(value, (member, one) => (member === 'object' ? compared(one, valueOf) : one));
+    return key.startsWith('$') ? value : condition(value, valueOf);
+  });
+}
+
+function condition(value: unknown, valueOf: ValueOf): unknown {
+  if (isMark(value) || isPointer(value) || !isPlainObject(value)) return compared(value, valueOf);
+  return mapped(value, (operator, operand) => {
+    if (COMPARING.has(operator)) return compared(operand, valueOf);
+    if (LISTING.has(operator) && Array.isArray(operand)) return operand.map((one) => compared(one, valueOf));
+    if (operator === '$inQuery' || operator === '$notInQuery') return query(operand, valueOf);
+    if ((operator === '$select' || operator === '$dontSelect') && isPlainObject(operand))
+      return mapped(operand, (member, one) => (member === 'query' ? query(one, valueOf) : one));
+    // A path written as objects: { meta: { owner: … } }.
+    return operator.startsWith('$') ? operand : condition(operand, valueOf);
+  });
+}
+
+function query(operand: unknown, valueOf: ValueOf): unknown {
+  if (!isPlainObject(operand)) return operand;
+  return mapped(operand, (member, one) =>
+    member === 'where' && isPlainObject(one) ? filled(one, valueOf) : one,
+  );
+}
+
+/** A value that is compared: a mark, or a pointer whose id is one. */
+function compared(value: unknown, valueOf: ValueOf): unknown {
+  if (isMark(value)) return valueOf(value[MARK]);
+  if (!isPointer(value) || !isMark(value['objectId'])) return value;
+  return { ...value, objectId: String(valueOf(value['objectId'][MARK])) };
+}
+
+function mapped(value: Where, map: (key: string, value: unknown) => unknown): Where {
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, map(key, one)]));
+}
