@@ -65,17 +65,15 @@ export {
   schemaChangeGate,
   toolGate,
 } from './rights/tool-gates.js';
+export { AgentScope, AgentScopes, type ReportBindingIssues } from './scope/agent-scope.js';
 export {
-  AgentScope,
-  AgentScopes,
   isOwnRow,
   isTenantRefusal,
-  type ReportBindingIssues,
   type TenantBinding,
   tenantBinding,
   tenantConflict,
   tenantWhere,
-} from './scope/agent-scope.js';
+} from './scope/tenant.js';
 export {
   allTextFields,
   countedTextFields,

@@ -1,8 +1,10 @@
-import { isObjectId, type Refusal, refusals, Refused } from '#core';
+import { type Refusal, refusals, Refused } from '#core';
 import {
   allOf,
   type ClassAccess,
   type IndexSchema,
+  idForm,
+  isIdOf,
   isOwnRow,
   mayShow,
   parseKeys,
@@ -219,10 +221,7 @@ export class ParleyRecords implements GovernedRecords {
     options: Pick<FindOptions, 'keys' | 'include'>,
   ): Promise<RowPage> {
     for (const id of ids) {
-      if (!isObjectId(id))
-        this.refuse(
-          refusals.invalidArgument('object ids are letters, digits, _ and -, at most 32 characters'),
-        );
+      if (!isIdOf(access.schema, id)) this.refuse(refusals.invalidArgument(idForm(access.schema)));
     }
     if (ids.length === 0) return { rows: [] };
     const { reader } = this.call;

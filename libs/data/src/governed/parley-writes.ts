@@ -1,10 +1,12 @@
 import { randomInt } from 'node:crypto';
-import { isObjectId, refusals, Refused } from '#core';
+import { refusals, Refused } from '#core';
 import {
   allOf,
   ALWAYS_KEEP,
   type ClassAccess,
   type ClassOperation,
+  idForm,
+  isIdOf,
   isOwnRow,
   isRefusal,
   planWrite,
@@ -67,7 +69,7 @@ export class ParleyWrites implements GovernedWrites {
     options: WriteOptions = {},
   ): Promise<ParseRow> {
     const access = this.enter(className, 'update');
-    const id = readId(objectId);
+    const id = readId(objectId, access);
     const plan = await this.plan(access, fields, 'update');
     const { idempotencyKey } = options;
     if (idempotencyKey === undefined) return this.updated(access, id, plan);
@@ -124,7 +126,7 @@ export class ParleyWrites implements GovernedWrites {
   async delete(className: unknown, objectId: unknown, options: WriteOptions = {}): Promise<void> {
     const access = this.enter(className, 'delete');
     this.rules.tenant(access.className);
-    const id = readId(objectId);
+    const id = readId(objectId, access);
     const { idempotencyKey } = options;
     if (idempotencyKey === undefined) return this.deleted(access, id);
     return this.keyed.run(idempotencyKey, {
@@ -216,7 +218,7 @@ export class ParleyWrites implements GovernedWrites {
       return { className, objectId: null, before: null, fields };
     }
     if (operation === 'delete') this.rules.tenant(className);
-    const objectId = readId(write.objectId);
+    const objectId = readId(write.objectId, access);
     const fields = operation === 'update' ? (await this.plan(access, write.fields, operation)).fields : null;
     await this.ownRow(access, objectId, operation);
     const [before = null] = await readAsCaller(this.call, className, objectId);
@@ -317,11 +319,9 @@ function stampAfter(before: string): string {
   return new Date(now >= least ? now : least + randomInt(STAMPS_AHEAD)).toISOString();
 }
 
-function readId(objectId: unknown): string {
+function readId(objectId: unknown, { schema }: ClassAccess): string {
   if (objectId === undefined || objectId === null || objectId === '')
     throw new Refused(refusals.invalidArgument('missing required argument: object_id'));
-  if (isObjectId(objectId)) return objectId;
-  throw new Refused(
-    refusals.invalidArgument('object ids are letters, digits, _ and -, at most 32 characters'),
-  );
+  if (isIdOf(schema, objectId)) return objectId;
+  throw new Refused(refusals.invalidArgument(idForm(schema)));
 }

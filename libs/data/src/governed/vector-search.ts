@@ -1,9 +1,11 @@
-import { isObjectId, refusals, Refused } from '#core';
+import { refusals, Refused } from '#core';
 import {
   allOf,
   hasCrossClassQuery,
   type ClassAccess,
   isMasked,
+  idForm,
+  isIdOf,
   isOwnRow,
   mayShow,
   type SearchablePolicy,
@@ -86,11 +88,8 @@ class ParleyVectorSearch implements SimilaritySearch {
   }
 
   async vectorOf(objectId: string): Promise<readonly number[]> {
-    if (!isObjectId(objectId))
-      throw new Refused(
-        refusals.invalidArgument('object ids are letters, digits, _ and -, at most 32 characters'),
-      );
-    const { className, field, inner } = this;
+    const { access, className, field, inner } = this;
+    if (!isIdOf(access.schema, objectId)) throw new Refused(refusals.invalidArgument(idForm(access.schema)));
     const { operation, reader } = inner.call;
     const limits = await inner.rules.predicate(className, { canonical: false, operation: 'find' });
     const where = allOf({ objectId }, limits.where);

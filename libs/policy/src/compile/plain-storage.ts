@@ -14,6 +14,7 @@ const PLAIN_TYPES: readonly FieldType[] = [
   'Array',
   'Pointer',
   'Bytes',
+  'GeoPoint',
 ];
 
 /** Levels of `of` below a property. */

@@ -1,3 +1,5 @@
+import { isObjectId } from '#core';
+
 /** Parse field types, as stored in `_SCHEMA` and returned by Parse Server. */
 export const FIELD_TYPES = [
   'String',
@@ -75,6 +77,22 @@ export interface ClassSchema {
   readonly classLevelPermissions: ClassLevelPermissions | null;
   /** Rows of a plain class have no ACL and its class no permissions: the policy alone limits them. Default `parse`. */
   readonly storage?: StorageForm;
+}
+
+/** Longest id of a plain class, in characters. */
+const LONGEST_ID = 1024;
+
+/** Whether a text can be the id of a row: those of Parse are short and of few characters, other programs choose any text. */
+export function isIdOf(schema: Pick<ClassSchema, 'storage'> | undefined, value: unknown): value is string {
+  if (schema?.storage !== 'plain') return isObjectId(value);
+  return typeof value === 'string' && value !== '' && value.length <= LONGEST_ID && !value.includes('\0');
+}
+
+/** The refusal of a text that is no id of a row. */
+export function idForm(schema: Pick<ClassSchema, 'storage'> | undefined): string {
+  return schema?.storage === 'plain'
+    ? `object ids are texts of 1 to ${LONGEST_ID} characters`
+    : 'object ids are letters, digits, _ and -, at most 32 characters';
 }
 
 /** All classes at one moment; immutable, so decisions may be cached against it. */

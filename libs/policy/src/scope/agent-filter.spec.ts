@@ -10,7 +10,8 @@ import {
 } from '#core';
 import { compilePolicy } from '../compile/compile-policy.js';
 import type { FieldSchema, SchemaSnapshot } from '../model/class-schema.js';
-import { AgentScopes, tenantBinding } from './agent-scope.js';
+import { AgentScopes } from './agent-scope.js';
+import { tenantBinding } from './tenant.js';
 import { boundClass } from '../compile/bound-class.fixture.js';
 
 const classes = new Map(

@@ -19,15 +19,8 @@ import {
   type ReachSite,
 } from '../model/class-access.js';
 import type { SchemaSnapshot } from '../model/class-schema.js';
-import { ALWAYS_KEEP, type FieldNames, suggestNames } from '../model/field-names.js';
-import {
-  type ClassPolicy,
-  type Policies,
-  type Policy,
-  type TenantScope,
-  type TenantSource,
-  tierBypasses,
-} from '../model/policy.js';
+import { ALWAYS_KEEP, suggestNames } from '../model/field-names.js';
+import type { ClassPolicy, Policies, Policy } from '../model/policy.js';
 import type { Where } from '../model/where.js';
 import {
   AccessRights,
@@ -35,8 +28,8 @@ import {
   type ProtectedColumns,
   type ReadOperation,
 } from '../rights/class-permissions.js';
-import { claimAt } from './agent-values.js';
 import { DeclaredScope } from './declared-scope.js';
+import { tenantBinding } from './tenant.js';
 
 const FILTER_SITES: Record<ReachSite, ClassFilterSite> = {
   include: 'Pointer-include target',
@@ -337,98 +330,3 @@ interface MasterScope {
   readonly declared: DeclaredScope;
   readonly scope: AgentScope;
 }
-
-/** The tenant that an agent is bound to on one class. */
-export interface TenantBinding {
-  readonly field: string;
-  readonly value: string | number;
-}
-
-/** Null for blank, missing and non-scalar values, and for functions that throw. */
-function boundTenant(agent: Agent, from: TenantSource): string | number | null {
-  const tenant = tenantFrom(agent, from);
-  if (typeof tenant === 'number') return Number.isFinite(tenant) ? tenant : null;
-  return typeof tenant === 'string' && tenant.trim() !== '' ? tenant : null;
-}
-
-function tenantFrom(agent: Agent, from: TenantSource): unknown {
-  if (from === 'tenantId') return agent.tenantId;
-  if (typeof from === 'function') return valueOrNull(() => from(agent));
-  const { claim } = from;
-  return claimAt(agent.claims, typeof claim === 'string' ? [claim] : claim);
-}
-
-function isBypassed(agent: Agent, scope: TenantScope): boolean {
-  const { bypass } = scope;
-  return typeof bypass === 'function'
-    ? valueOrNull(() => bypass(agent)) === true
-    : tierBypasses(scope, agent.permissions);
-}
-
-/** The result of a function of the operator; null when it throws. */
-function valueOrNull<T>(call: () => T): T | null {
-  try {
-    return call();
-  } catch {
-    return null;
-  }
-}
-
-/**
- * The tenant binding of every read of the class; null when the scope does not apply to this agent. The binding of its parent
- * applies to a sub-agent, even when its own permission level bypasses the scope.
- */
-export function tenantBinding(agent: Agent, policy: ClassPolicy): TenantBinding | Refusal | null {
-  const own = ownBinding(agent, policy);
-  if (!agent.parent || isRefusal(own)) return own;
-  const inherited = tenantBinding(agent.parent, policy);
-  if (isRefusal(inherited) || own === null) return inherited;
-  // A function may return another tenant for the sub-agent, which must be of the same tenant as its parent.
-  return inherited !== null && inherited.value !== own.value ? unbound(policy) : own;
-}
-
-function ownBinding(agent: Agent, policy: ClassPolicy): TenantBinding | Refusal | null {
-  const scope = policy.tenantScope;
-  if (!scope || isBypassed(agent, scope)) return null;
-  const value = boundTenant(agent, scope.from);
-  return value === null ? unbound(policy) : { field: scope.field, value };
-}
-
-function unbound(policy: ClassPolicy): Refusal {
-  return refusals.accessDenied(
-    'tenant',
-    `Class '${policy.className}' is scoped by tenant and this agent has no tenant binding`,
-    'tenant_scope',
-  );
-}
-
-/**
- * A caller may repeat its own tenant, in any spelling of the field; anything else on that field is a conflict. The tenant
- * predicate is always added.
- */
-export function tenantConflict(
-  binding: TenantBinding,
-  callerWhere: unknown,
-  names: FieldNames,
-  className: string,
-): Refusal | null {
-  if (callerWhere === null || typeof callerWhere !== 'object' || Array.isArray(callerWhere)) return null;
-  for (const [key, value] of Object.entries(callerWhere)) {
-    if (key.startsWith('$') || names.wireName(key) !== binding.field) continue;
-    if (value !== binding.value) {
-      return refusals.accessDenied('tenant', `Tenant scope conflict on class '${className}'`, 'tenant_scope');
-    }
-  }
-  return null;
-}
-
-export function tenantWhere(binding: TenantBinding | null): Where | null {
-  return binding && { [binding.field]: binding.value };
-}
-
-/** After a fetch by id: whether the row is of the tenant. A missing value is not. */
-export function isOwnRow(binding: TenantBinding, row: Readonly<Record<string, unknown>>): boolean {
-  return row[binding.field] === binding.value;
-}
-
-export { isRefusal as isTenantRefusal };

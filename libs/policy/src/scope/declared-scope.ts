@@ -22,7 +22,7 @@ import { defaultHiding, HIDDEN_BY_DEFAULT } from '../compile/compile-policy.js';
 import { maskedColumns } from '../masking/column-masks.js';
 import { withheldNames, type WithheldNames } from '../masking/withheld-objects.js';
 import type { ClassAccess, WithheldObjects, WithheldTarget } from '../model/class-access.js';
-import type { ClassSchema, SchemaSnapshot } from '../model/class-schema.js';
+import type { ClassSchema, FieldSchema, SchemaSnapshot } from '../model/class-schema.js';
 import { ALWAYS_KEEP } from '../model/field-names.js';
 import type { ClassPolicy, HiddenFrom, Policy } from '../model/policy.js';
 import { allOf, type Where } from '../model/where.js';
@@ -85,8 +85,16 @@ export class DeclaredScope {
   isWithheld(className: string): boolean {
     const name = canonicalClassName(className);
     return (
-      this.hiding(name) !== 'no' || !this.definition.classes.permits(name) || this.issuesOf(name).length > 0
+      this.hiding(name) !== 'no' ||
+      this.isUnlisted(name) ||
+      !this.definition.classes.permits(name) ||
+      this.issuesOf(name).length > 0
     );
+  }
+
+  /** Whether the class does not exist because the policy does not list it. */
+  private isUnlisted(name: string): boolean {
+    return this.policy.switches.unlistedClasses === 'refuse' && !this.policy.classes.has(name);
   }
 
   access(className: string): ClassAccess {
@@ -194,8 +202,13 @@ export class DeclaredScope {
     for (const [field, { targetClass }] of policy.properties) {
       if (targetClass !== undefined) targets.set(field, targetClass);
     }
-    for (const [field, { type, targetClass }] of this.schemas.get(className)?.fields ?? []) {
+    const schema = this.schemas.get(className);
+    for (const [field, { type, targetClass }] of schema?.fields ?? []) {
       if (type === 'Pointer' && targetClass !== undefined) targets.set(field, targetClass);
+    }
+    if (schema?.storage === 'plain') {
+      for (const [field, column] of schema.fields)
+        for (const target of targetsWithin(column)) if (this.isWithheld(target)) targets.set(field, target);
     }
     const withheld = new Map<string, WithheldTarget>();
     for (const [field, target] of targets) {
@@ -210,7 +223,7 @@ export class DeclaredScope {
   }
 
   private withheldAs(className: string): DenialKind {
-    if (this.hiding(className) !== 'no') return 'hidden_class';
+    if (this.hiding(className) !== 'no' || this.isUnlisted(className)) return 'hidden_class';
     if (!this.definition.classes.permits(className)) return 'class_filter';
     return this.policy.switches.concealHidden ? 'hidden_class' : 'misconfigured_class';
   }
@@ -219,6 +232,8 @@ export class DeclaredScope {
     schema: ClassSchema | undefined,
     withheld: ReadonlyMap<string, WithheldTarget>,
   ): WithheldObjects | null {
+    // Documents of other programs hold ids, and no objects of Parse: their references are declared.
+    if (schema?.storage === 'plain') return null;
     const names = (this.namesWithheld ??= this.withheldInSchema());
     const columns = [...(schema?.fields ?? [])]
       .filter(([field, { type }]) => (type === 'Object' || type === 'Array') && !withheld.has(field))
@@ -228,13 +243,14 @@ export class DeclaredScope {
 
   /** Null while the only withheld classes of the schema are those hidden by default. */
   private withheldInSchema(): WithheldNames | null {
-    const { classes } = this.policy;
+    const { classes, switches } = this.policy;
     const inSchema = this.schemas.classNames();
     const isChosen = (name: string) => classes.has(name) || !HIDDEN_BY_DEFAULT.has(name);
-    if (!inSchema.some((name) => this.isWithheld(name) && isChosen(name))) return null;
+    const refusesOthers = switches.unlistedClasses === 'refuse';
+    if (!refusesOthers && !inSchema.some((name) => this.isWithheld(name) && isChosen(name))) return null;
     const { only, except } = this.definition.classes;
     const known = [...inSchema, ...classes.keys(), ...HIDDEN_BY_DEFAULT, ...(only ?? []), ...(except ?? [])];
-    return withheldNames(known, (name) => this.isWithheld(name), only !== null);
+    return withheldNames(known, (name) => this.isWithheld(name), only !== null || refusesOthers);
   }
 
   /** Undefined when a function computes it. */
@@ -270,6 +286,12 @@ export class DeclaredScope {
       { strictPointerShapes: false, checkFields: false, ...(literals && { literals }) },
     );
   }
+}
+
+/** The classes that a plain column refers to, at any depth. */
+function targetsWithin({ targetClass, members }: FieldSchema): string[] {
+  const inside = [...(members?.values() ?? [])].flatMap(targetsWithin);
+  return targetClass === undefined ? inside : [canonicalClassName(targetClass), ...inside];
 }
 
 /** The user that an identity names; the owner of a session is not known here. */

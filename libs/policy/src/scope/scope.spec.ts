@@ -8,7 +8,8 @@ import type { ClassSchema, FieldSchema } from '../model/class-schema.js';
 import { FieldNames, suggestNames } from '../model/field-names.js';
 import { Policies, type PolicyIssue } from '../model/policy.js';
 import { joinProjection } from '../where/requested-fields.js';
-import { AgentScopes, isOwnRow, tenantBinding, tenantConflict } from './agent-scope.js';
+import { AgentScopes } from './agent-scope.js';
+import { isOwnRow, tenantBinding, tenantConflict } from './tenant.js';
 
 const agentOf = (tenantId: unknown, permissions: 'readonly' | 'admin' = 'readonly') =>
   new Agent({

@@ -11,7 +11,8 @@ export interface FieldRules {
   readonly declared: PropertyPolicy | undefined;
 }
 
-const FORMS: Readonly<Record<string, string>> = {
+/** How a value of a type is written in JSON. */
+export const FORMS: Readonly<Record<string, string>> = {
   Date: '{"__type":"Date","iso":"2025-01-31T09:00:00.000Z"}',
   Pointer: '{"__type":"Pointer","className":"…","objectId":"…"}',
   GeoPoint: '{"__type":"GeoPoint","latitude":0,"longitude":0}',
@@ -56,7 +57,8 @@ function declaredType(declared: PropertyPolicy | undefined): FieldSchema | null 
   };
 }
 
-function assertDeclaredValue(
+/** Checks a value against the values that the operator declares. @throws Refused `invalid_argument` */
+export function assertDeclaredValue(
   name: string,
   value: unknown,
   allowed: ReadonlyMap<string, string> | undefined,

@@ -1,13 +1,21 @@
 import { type Agent, Refused, refusals } from '#core';
 import { type ClassAccess, columnRefusal, isMasked } from '../model/class-access.js';
 import type { ClassPolicy } from '../model/policy.js';
-import type { FieldSchema, IndexSchema } from '../model/class-schema.js';
+import { type FieldSchema, type IndexSchema, isIdOf } from '../model/class-schema.js';
 import { rootOf, toLowerCamel } from '../model/field-names.js';
 import { blocked, isPlainObject, type PlainObject } from '../model/where.js';
 import { withheldClassIn } from '../masking/withheld-objects.js';
-import type { TenantBinding } from '../scope/agent-scope.js';
-import { assertFits, type FieldRules } from './field-types.js';
-import { isNeverGiven, isOperation, type CheckClass, refuseFields, writtenValue } from './written-value.js';
+import { isTenant, type TenantBinding, tenantValue } from '../scope/tenant.js';
+import { assertDeclaredValue, assertFits, type FieldRules, fieldTypeOf } from './field-types.js';
+import { assertFitsPlain, assertNotSetForTheWriter } from './plain-columns.js';
+import {
+  isNeverGiven,
+  isNeverStored,
+  isOperation,
+  type CheckClass,
+  refuseFields,
+  writtenValue,
+} from './written-value.js';
 
 /** The maximum size of the `fields` argument as JSON, in bytes. */
 const MAX_BYTES = 65_536;
@@ -39,6 +47,7 @@ export interface WritePlan {
  */
 export function planWrite(given: unknown, context: WriteContext): WritePlan {
   const { access, policy, operation, tenant } = context;
+  const isPlain = access.schema?.storage === 'plain';
   if (!isPlainObject(given) || Object.keys(given).length === 0)
     return refuseFields('fields must be an object with at least one field');
   const values = readValues(given, context);
@@ -60,13 +69,13 @@ export function planWrite(given: unknown, context: WriteContext): WritePlan {
       column: access.schema?.fields.get(name),
       declared: policy.properties.get(name),
     };
-    const asked = assertFits(name, value, rules);
+    const asked = isPlain ? plainType(name, value, rules) : assertFits(name, value, rules);
     if (asked && !rules.column) added.set(name, asked);
     fields[name] = value;
   }
   assertNoMaskedIndex(Object.keys(fields), context);
   if (operation === 'create') {
-    if (tenant) fields[tenant.field] = tenant.value;
+    if (tenant) fields[tenant.field] = tenantValue(tenant, access.schema?.fields.get(tenant.field));
     assertComplete(fields, access);
   } else if (Object.keys(fields).length === 0) {
     refuseFields('fields holds nothing that can be changed');
@@ -81,13 +90,15 @@ function readValues(given: PlainObject, { access, judgeClass }: WriteContext): P
   const values: Record<string, unknown> = {};
   const operator = Object.keys(given).find((key) => key.startsWith('$'));
   if (operator !== undefined) throw blocked('arguments', 'operator_in_value', operator);
+  const isPlain = access.schema?.storage === 'plain';
   for (const [name, value] of Object.entries(given)) {
+    if (isPlain) assertNotSetForTheWriter(name);
     if (!FIELD_NAME.test(name)) {
       refuseFields(
         'field names are a letter, then letters, digits and _, at most 128; no dots, no leading _',
       );
     }
-    values[name] = writtenValue(name, value, deferCheck);
+    values[name] = writtenValue(name, value, deferCheck, (id) => isIdOf(access.schema, id));
     // A list operation reveals whether the list contained the value, a unique index whether another row has it.
     const guessed = access.mayHold ? withheldClassIn(value, access.mayHold.names) : null;
     if (guessed !== null) deferred.push(guessed);
@@ -105,14 +116,22 @@ function assertSize(given: PlainObject): void {
 function wireName(written: string, { access, agent }: WriteContext): string {
   const name = access.names.wireName(written);
   const camel = toLowerCamel(written);
-  if ([written, name].some((spelling) => isNeverGiven(spelling) || !FIELD_NAME.test(spelling)))
+  const isRefused = access.schema?.storage === 'plain' ? isNeverStored : isNeverGiven;
+  if ([written, name].some((spelling) => isRefused(spelling) || !FIELD_NAME.test(spelling)))
     refuseFields(`'${written}' may not be written`);
   if (name === 'password' || camel === 'password')
     refuseFields("'password' may not be written: passwords are set by signing up or resetting");
   const guarded = [name, camel].some((spelling) => spelling === 'emailVerified' || spelling === 'username');
-  if (access.className === '_User' && guarded && agent.permissions !== 'admin')
+  if (isParseUser(access) && guarded && agent.permissions !== 'admin')
     refuseFields(`'${written}' may not be written`);
   return name;
+}
+
+/** A plain class gets no new columns. */
+function plainType(name: string, value: unknown, { column, declared }: FieldRules): null {
+  assertFitsPlain(name, value, column);
+  if (fieldTypeOf(value)) assertDeclaredValue(name, value, declared?.enum);
+  return null;
 }
 
 /** Two new columns that differ in spelling only are the same one. */
@@ -120,8 +139,12 @@ function identityOf(name: string, { schema }: ClassAccess): string {
   return schema && !schema.fields.has(name) ? toLowerCamel(name) : name;
 }
 
-function assertOwnTenant({ value: own }: TenantBinding, value: unknown, className: string): void {
-  if (value === own) return;
+/** Users of Parse sign up; a plain class of that name has no accounts of Parse's. */
+const isParseUser = ({ className, schema }: ClassAccess): boolean =>
+  className === '_User' && schema?.storage !== 'plain';
+
+function assertOwnTenant(tenant: TenantBinding, value: unknown, className: string): void {
+  if (isTenant(tenant, value)) return;
   throw new Refused(
     refusals.accessDenied('tenant', `Tenant scope conflict on class '${className}'`, 'tenant_scope'),
   );
@@ -157,7 +180,8 @@ function assertNoMaskedIndex(written: readonly string[], { operation, access, in
 }
 
 /** A new row needs a value for every required column; the message does not name columns that the agent may not know. */
-function assertComplete(fields: PlainObject, { schema, readable, className }: ClassAccess): void {
+function assertComplete(fields: PlainObject, access: ClassAccess): void {
+  const { schema, readable, className } = access;
   for (const [name, { required, defaultValue }] of schema?.fields ?? []) {
     const value = fields[name] ?? null;
     if (!required || defaultValue !== undefined) continue;
@@ -168,5 +192,5 @@ function assertComplete(fields: PlainObject, { schema, readable, className }: Cl
         : `${name} is required`,
     );
   }
-  if (className === '_User' && typeof fields['username'] !== 'string') refuseFields('username is required');
+  if (isParseUser(access) && typeof fields['username'] !== 'string') refuseFields('username is required');
 }

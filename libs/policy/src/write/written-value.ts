@@ -16,6 +16,12 @@ const MAX_DEPTH = 8;
 /** Checks the class of a pointer with the class gate. @throws Refused */
 export type CheckClass = (className: string) => void;
 
+/** What a value may name: classes, and rows by their ids. */
+interface Named {
+  readonly checkClass: CheckClass;
+  readonly isId: (value: unknown) => boolean;
+}
+
 export function refuseFields(message: string): never {
   throw new Refused(refusals.invalidArgument(message, 'fields'));
 }
@@ -40,9 +46,15 @@ export function isOperation(value: unknown): value is WriteOperation {
  * operations. A key like a database operator is a security refusal, at any depth.
  * @throws Refused
  */
-export function writtenValue(field: string, value: unknown, checkClass: CheckClass): unknown {
+export function writtenValue(
+  field: string,
+  value: unknown,
+  checkClass: CheckClass,
+  isId: (value: unknown) => boolean = isObjectId,
+): unknown {
   refuseOperators(value, field, 0);
-  return isOperation(value) ? operation(field, value, checkClass) : plainValue(field, value, checkClass);
+  const named = { checkClass, isId };
+  return isOperation(value) ? operation(field, value, named) : plainValue(field, value, named);
 }
 
 /** Runs before all other checks and before anything is copied; also limits the depth. */
@@ -55,7 +67,7 @@ function refuseOperators(value: unknown, path: string, depth: number): void {
   }
 }
 
-function operation(field: string, value: WriteOperation, checkClass: CheckClass): unknown {
+function operation(field: string, value: WriteOperation, named: Named): unknown {
   const { __op: name } = value;
   const members = Object.hasOwn(OPERATIONS, String(name)) ? OPERATIONS[String(name)] : undefined;
   if (!members) return refuseFields(`${field}: __op must be one of ${Object.keys(OPERATIONS).join(', ')}`);
@@ -70,20 +82,20 @@ function operation(field: string, value: WriteOperation, checkClass: CheckClass)
   }
   const objects = value['objects'];
   if (!Array.isArray(objects)) return refuseFields(`${field}: ${name} needs a list as objects`);
-  return { __op: name, objects: objects.map((entry) => plainValue(field, entry, checkClass)) };
+  return { __op: name, objects: objects.map((entry) => plainValue(field, entry, named)) };
 }
 
-function plainValue(field: string, value: unknown, checkClass: CheckClass): unknown {
+function plainValue(field: string, value: unknown, named: Named): unknown {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number' && Number.isFinite(value)) return value;
   if (value instanceof Date && !Number.isNaN(value.getTime())) return typedDate(value);
-  if (Array.isArray(value)) return value.map((entry) => plainValue(field, entry, checkClass));
-  if (isTyped(value)) return typedValue(field, value, checkClass);
-  if (isPlainObject(value)) return plainMembers(field, value, checkClass);
+  if (Array.isArray(value)) return value.map((entry) => plainValue(field, entry, named));
+  if (isTyped(value)) return typedValue(field, value, named);
+  if (isPlainObject(value)) return plainMembers(field, value, named);
   return refuseFields(`${field} holds something that is not JSON`);
 }
 
-function plainMembers(field: string, value: PlainObject, checkClass: CheckClass): PlainObject {
+function plainMembers(field: string, value: PlainObject, named: Named): PlainObject {
   const kept: Record<string, unknown> = {};
   for (const [key, member] of Object.entries(value)) {
     if (key === '__op') refuseFields(`${field}: an __op stands for a whole field, not inside one`);
@@ -91,17 +103,17 @@ function plainMembers(field: string, value: PlainObject, checkClass: CheckClass)
       refuseFields(`${field}: keys must not be empty or hold '.', '$' or NUL`);
     if (key === '__type') refuseFields(`${field}: __type must be text`);
     if (isCredentialOrRight(key)) refuseFields(`${field}: '${key}' may not be written`);
-    kept[key] = plainValue(field, member, checkClass);
+    kept[key] = plainValue(field, member, named);
   }
   return kept;
 }
 
-function typedValue(field: string, value: TypedValue, checkClass: CheckClass): TypedValue {
+function typedValue(field: string, value: TypedValue, named: Named): TypedValue {
   if (value.__type === 'Relation') refuseFields(`${field}: relations are not changed by raw writes`);
   const reduced = ownMembers(field, value);
   if (reduced.__type === 'Pointer') {
-    if (!isObjectId(reduced['objectId'])) refuseFields(`${field}: the objectId of a Pointer is not an id`);
-    checkClass(reduced['className'] as string);
+    if (!named.isId(reduced['objectId'])) refuseFields(`${field}: the objectId of a Pointer is not an id`);
+    named.checkClass(reduced['className'] as string);
   }
   return reduced;
 }
@@ -136,6 +148,11 @@ const MAX_ARGUMENT_DEPTH = 32;
 /** Credentials and row rights in every spelling, and names with a special meaning: refused at any depth. */
 function isCredentialOrRight(key: string): boolean {
   return isInternalField(key) || toLowerCamel(key) === 'acl' || isMagicName(key);
+}
+
+/** A top-level name that no write to a plain class contains: its program may have any other. */
+export function isNeverStored(key: string): boolean {
+  return isCredentialOrRight(key) || key === '__type';
 }
 
 /** A top-level name that neither a write nor a method argument may contain. */

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { isObjectId, Refused, refusals } from '#core';
+import { isIdOf } from '#policy';
 import { CheckedBy, CheckedByData, RequiredText, WholeNumber } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
@@ -63,7 +64,17 @@ function idsError(ids: unknown): string | null {
   const unique = new Set<unknown>(ids);
   if (unique.size > MAX_IDS)
     return `ids: at most ${MAX_IDS} at once; for more use query_class with {"objectId":{"$in":[…]}}`;
-  return [...unique].every(isObjectId) ? null : 'ids: every entry must be an object id';
+  // Which texts are ids depends on the class, and is checked with it.
+  return [...unique].every((id) => typeof id === 'string' && id !== '')
+    ? null
+    : 'ids: every entry must be an object id';
+}
+
+/** Classes that Parse does not store have ids of other forms. @throws Refused */
+async function assertIdsOf(className: string, ids: readonly string[], call: ToolCall): Promise<void> {
+  const { schema } = await call.records.describe(className);
+  if (ids.every((id) => isIdOf(schema, id))) return;
+  throw new Refused(refusals.invalidArgument('ids: every entry must be an object id'));
 }
 
 class GetObjectsArguments {
@@ -103,6 +114,7 @@ export class GetObjects {
   async get(args: GetObjectsArguments, call: ToolCall) {
     const { class_name: className, keys, include } = args;
     const ids = [...new Set(args.ids)];
+    if (!ids.every(isObjectId)) await assertIdsOf(className, ids, call);
     // An empty id list needs no query, but still passes the class gate.
     const { rows, truncatedIncludeFields } = await call.records.getMany(className, ids, { keys, include });
     const byId = new Map(presentRows(rows, className, call).map((row) => [String(row['objectId']), row]));

@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { callOf, QUIET, runTool, SampleRecords, sampleRows, switches } from '../contracts/sample-records.js';
+import {
+  callOf,
+  QUIET,
+  runTool,
+  sampleClass,
+  SampleRecords,
+  sampleRows,
+  switches,
+} from '../contracts/sample-records.js';
 import { CountObjects } from './count-and-explain.js';
 import { GetObject, GetObjects, GetSampleObjects } from './read-objects.js';
 
@@ -77,7 +85,9 @@ describe('get_object', () => {
 });
 
 describe('get_objects', () => {
-  const get = (ids: unknown, records = new SampleRecords(sampleRows(60)), process = QUIET) => {
+  const posts = (storage: 'parse' | 'plain' = 'parse') =>
+    new SampleRecords(sampleRows(60), [sampleClass('Post', {}, {}, { storage })]);
+  const get = (ids: unknown, records = posts(), process = QUIET) => {
     const tool = new GetObjects();
     return runTool(tool, 'get', { class_name: 'Post', ids }, { ...callOf(tool, records), switches: process });
   };
@@ -111,6 +121,14 @@ describe('get_objects', () => {
     ['an id that is no text', [{ $ne: null }], 'Invalid arguments: ids: every entry must be an object id'],
   ])('refuses %s', async (_, ids, message) => {
     await expect(get(ids)).rejects.toMatchObject({ refusal: { code: 'invalid_argument', message } });
+  });
+
+  it('takes any text as an id of a class that Parse does not store', async () => {
+    const ids = ['r1', 'ada@example.com', '0f8fad5b-d9cb-469f-a165-70867728950e'];
+    expect(await get(ids, posts('plain'))).toMatchObject({ found: 1, missing: ids.slice(1) });
+    await expect(get(['x'.repeat(1025)], posts('plain'))).rejects.toMatchObject({
+      refusal: { code: 'invalid_argument' },
+    });
   });
 
   it('refuses more than fifty ids and names the way to ask for more, before it looks at any', async () => {

@@ -1,0 +1,119 @@
+import { type Agent, type Refusal, refusals } from '#core';
+import { isRefusal } from '../model/class-access.js';
+import type { FieldNames } from '../model/field-names.js';
+import { type ClassPolicy, type TenantScope, type TenantSource, tierBypasses } from '../model/policy.js';
+import type { FieldSchema } from '../model/class-schema.js';
+import { isPointer, pointer, type Where } from '../model/where.js';
+import { claimAt } from './agent-values.js';
+
+/** The tenant that an agent is bound to on one class. */
+export interface TenantBinding {
+  readonly field: string;
+  readonly value: string | number;
+  /** Set in a plain class, whose tenants may be ids, numbers or references: they are compared by their texts. */
+  readonly byText?: true;
+}
+
+/** Whether a value of the column is the tenant of the agent. A missing value is not. */
+export function isTenant({ value: own, byText }: TenantBinding, value: unknown): boolean {
+  if (value === own) return true;
+  if (!byText) return false;
+  const id = isPointer(value) ? value['objectId'] : value;
+  return (typeof id === 'string' || typeof id === 'number') && String(id) === String(own);
+}
+
+/** The tenant as a write stores it. */
+export function tenantValue({ value }: TenantBinding, column: FieldSchema | undefined): unknown {
+  if (column?.type !== 'Pointer' || column.targetClass === undefined) return value;
+  return pointer(column.targetClass, String(value));
+}
+
+/** Null for blank, missing and non-scalar values, and for functions that throw. */
+function boundTenant(agent: Agent, from: TenantSource): string | number | null {
+  const tenant = tenantFrom(agent, from);
+  if (typeof tenant === 'number') return Number.isFinite(tenant) ? tenant : null;
+  return typeof tenant === 'string' && tenant.trim() !== '' ? tenant : null;
+}
+
+function tenantFrom(agent: Agent, from: TenantSource): unknown {
+  if (from === 'tenantId') return agent.tenantId;
+  if (typeof from === 'function') return valueOrNull(() => from(agent));
+  const { claim } = from;
+  return claimAt(agent.claims, typeof claim === 'string' ? [claim] : claim);
+}
+
+function isBypassed(agent: Agent, scope: TenantScope): boolean {
+  const { bypass } = scope;
+  return typeof bypass === 'function'
+    ? valueOrNull(() => bypass(agent)) === true
+    : tierBypasses(scope, agent.permissions);
+}
+
+/** The result of a function of the operator; null when it throws. */
+function valueOrNull<T>(call: () => T): T | null {
+  try {
+    return call();
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * The tenant binding of every read of the class; null when the scope does not apply to this agent. The binding of its parent
+ * applies to a sub-agent, even when its own permission level bypasses the scope.
+ */
+export function tenantBinding(agent: Agent, policy: ClassPolicy): TenantBinding | Refusal | null {
+  const own = ownBinding(agent, policy);
+  if (!agent.parent || isRefusal(own)) return own;
+  const inherited = tenantBinding(agent.parent, policy);
+  if (isRefusal(inherited) || own === null) return inherited;
+  // A function may return another tenant for the sub-agent, which must be of the same tenant as its parent.
+  return inherited !== null && inherited.value !== own.value ? unbound(policy) : own;
+}
+
+function ownBinding(agent: Agent, policy: ClassPolicy): TenantBinding | Refusal | null {
+  const scope = policy.tenantScope;
+  if (!scope || isBypassed(agent, scope)) return null;
+  const value = boundTenant(agent, scope.from);
+  if (value === null) return unbound(policy);
+  return { field: scope.field, value, ...(policy.plain && { byText: true }) };
+}
+
+function unbound(policy: ClassPolicy): Refusal {
+  return refusals.accessDenied(
+    'tenant',
+    `Class '${policy.className}' is scoped by tenant and this agent has no tenant binding`,
+    'tenant_scope',
+  );
+}
+
+/**
+ * A caller may repeat its own tenant, in any spelling of the field; anything else on that field is a conflict. The tenant
+ * predicate is always added.
+ */
+export function tenantConflict(
+  binding: TenantBinding,
+  callerWhere: unknown,
+  names: FieldNames,
+  className: string,
+): Refusal | null {
+  if (callerWhere === null || typeof callerWhere !== 'object' || Array.isArray(callerWhere)) return null;
+  for (const [key, value] of Object.entries(callerWhere)) {
+    if (key.startsWith('$') || names.wireName(key) !== binding.field) continue;
+    if (!isTenant(binding, value)) {
+      return refusals.accessDenied('tenant', `Tenant scope conflict on class '${className}'`, 'tenant_scope');
+    }
+  }
+  return null;
+}
+
+export function tenantWhere(binding: TenantBinding | null): Where | null {
+  return binding && { [binding.field]: binding.value };
+}
+
+/** After a fetch by id: whether the row is of the tenant. A missing value is not. */
+export function isOwnRow(binding: TenantBinding, row: Readonly<Record<string, unknown>>): boolean {
+  return isTenant(binding, row[binding.field]);
+}
+
+export { isRefusal as isTenantRefusal };
