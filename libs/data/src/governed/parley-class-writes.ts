@@ -1,5 +1,12 @@
-import { refusals, Refused } from '#core';
-import { type FieldSchema, isRefusal, readNewClassFields, schemaChangeGate, tenantBinding } from '#policy';
+import { type Refusal, refusals, Refused } from '#core';
+import {
+  type AgentScope,
+  type FieldSchema,
+  isRefusal,
+  readNewClassFields,
+  schemaChangeGate,
+  tenantBinding,
+} from '#policy';
 import type { GovernedClassWrites } from '../governed-access.js';
 import { StoreError } from '../record-store.js';
 import type { SchemaWriter } from '../schema-store.js';
@@ -52,10 +59,24 @@ export class ParleyClassWrites implements GovernedClassWrites {
     const { scope, agent } = this.call;
     const admitted = scope.admit(agent, given);
     if (typeof admitted !== 'string') throw new Refused(admitted);
-    const gate = schemaChangeGate(agent, admitted);
+    const gate = schemaChangeGate(agent, admitted) ?? listedGate(scope, admitted);
     if (gate) throw new Refused(gate);
     return admitted;
   }
+}
+
+/**
+ * The policy lists the classes that exist where it refuses others, and those that Parse does not store: an agent can neither
+ * make one nor remove one.
+ */
+function listedGate({ policy }: AgentScope, className: string): Refusal | null {
+  const declared = policy.classes.get(className);
+  const isListedOnly = declared === undefined && policy.switches.unlistedClasses === 'refuse';
+  if (!isListedOnly && !declared?.plain) return null;
+  return refusals.invalidArgument(
+    `class '${className}' cannot be made or removed here: its database is another program's, and the operator lists its classes`,
+    'class',
+  );
 }
 
 function exists(className: string): Refused {

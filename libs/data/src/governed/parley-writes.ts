@@ -229,7 +229,7 @@ export class ParleyWrites implements GovernedWrites {
     const { scope, agent } = this.call;
     const access = scope.enter(agent, className, null);
     if (isRefusal(access)) throw new Refused(access);
-    const system = rawWriteGate(agent, access.className);
+    const system = rawWriteGate(agent, access);
     if (system) throw new Refused(system);
     tracePassed(this.rules.trace, 'class', access);
     assertClassPermits(this.call, access.className, permission);

@@ -1,4 +1,5 @@
 import { type Agent, isSystemClassName, type Refusal, refusals, type Tier, tierCovers } from '#core';
+import type { ClassAccess } from '../model/class-access.js';
 
 /** The properties of a tool that its gates check. */
 export interface GatedTool {
@@ -124,8 +125,12 @@ export function methodGate(agent: Agent, method: GatedMethod, gates: Environment
 const WRITABLE_SYSTEM_CLASSES = new Set(['_User', '_Installation']);
 
 /** Only admin agents may write rows of a system class, and only of two of them. */
-export function rawWriteGate(agent: Agent, className: string): Refusal | null {
-  if (!isSystemClassName(className)) return null;
+export function rawWriteGate(
+  agent: Agent,
+  { className, schema }: Pick<ClassAccess, 'className' | 'schema'>,
+): Refusal | null {
+  // A plain class may have the name of one of Parse's, and nothing else of it.
+  if (!isSystemClassName(className) || schema?.storage === 'plain') return null;
   if (WRITABLE_SYSTEM_CLASSES.has(className) && agent.permissions === 'admin') return null;
   return refusals.accessDenied(
     'system_class',

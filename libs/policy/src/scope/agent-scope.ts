@@ -139,7 +139,7 @@ export class AgentScope {
         if (!isClassName(className))
           return refusals.securityBlocked(site === 'pipeline' ? 'pipeline' : 'where', 'cross_class_denied');
         const name = canonicalClassName(className);
-        if (site === 'pipeline' && name.startsWith('_') && !JOINABLE_SYSTEM_CLASSES.has(name)) {
+        if (site === 'pipeline' && name.startsWith('_') && !this.isJoinable(name)) {
           return refusals.accessDenied(
             'class',
             `${FILTER_SITES[site]} '${className}' is not accessible to this agent`,
@@ -222,6 +222,10 @@ export class AgentScope {
   /** The gate of class-level permissions, which the master key passes. */
   private permitted(name: string, operation: ClassOperation | 'describe'): Refusal | null {
     return this.rights.unlimited ? null : this.rights.gate(name, operation);
+  }
+
+  private isJoinable(name: string): boolean {
+    return JOINABLE_SYSTEM_CLASSES.has(name) || this.schemas.get(name)?.storage === 'plain';
   }
 
   private hiddenFrom(agent: Agent, name: string, asWritten: string): Refusal | null {

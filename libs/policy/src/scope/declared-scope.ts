@@ -102,8 +102,9 @@ export class DeclaredScope {
     if (known) return known;
     const policy = this.classPolicy(className);
     const schema = this.schemas.get(className);
-    const listed = this.issuesOf(className).length > 0 ? new Set(ALWAYS_KEEP) : readableOf(policy, schema);
     const withheld = this.withheldColumns(className, policy);
+    const readable = this.issuesOf(className).length > 0 ? new Set(ALWAYS_KEEP) : readableOf(policy, schema);
+    const listed = schema?.storage === 'plain' ? withoutReferences(readable, schema, withheld) : readable;
     const masked =
       policy.masks.size === 0
         ? null
@@ -286,6 +287,17 @@ export class DeclaredScope {
       { strictPointerShapes: false, checkFields: false, ...(literals && { literals }) },
     );
   }
+}
+
+/** Without the columns that lead to withheld classes: a plain column may hold anything, also where references are declared. */
+function withoutReferences(
+  readable: Set<string> | null,
+  schema: ClassSchema,
+  withheld: ReadonlyMap<string, WithheldTarget>,
+): Set<string> | null {
+  if (withheld.size === 0) return readable;
+  const all = readable ?? [...schema.fields.keys(), ...ALWAYS_KEEP];
+  return new Set([...all].filter((name) => !withheld.has(name)));
 }
 
 /** The classes that a plain column refers to, at any depth. */

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { ValidateIf } from 'class-validator';
 import type { GovernedClass, ParseRow } from '#data';
+import { rootOf } from '#policy';
 import { admitsClass, refuseArgument } from '../arguments/argument-class.js';
 import {
   CheckedByData,
@@ -16,6 +17,7 @@ import { described, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
 import {
   accumulator,
+  columnOf,
   cutNote,
   DRY_RUN,
   DRY_RUN_OUTPUT,
@@ -186,8 +188,8 @@ function zone(written: string | undefined): string | undefined {
 }
 
 /** An unreadable field reveals nothing, not even its type: the policy refuses its name. */
-function refuseOtherTypes({ written, wireName }: GroupedColumn, { schema, fields }: GovernedClass): void {
-  const type = fields.includes(wireName) ? schema.fields.get(wireName)?.type : undefined;
+function refuseOtherTypes({ written, wireName }: GroupedColumn, known: GovernedClass): void {
+  const type = known.fields.includes(rootOf(wireName)) ? columnOf(known, wireName)?.type : undefined;
   if (NEVER_DATES.has(type))
     refuseArgument(`field '${written}' is of type ${type}; group_by_date needs a date`);
 }

@@ -1,4 +1,5 @@
 import type { GovernedClass, ParseRow } from '#data';
+import type { FieldSchema } from '#policy';
 import { type Arguments, refuseArgument } from '../arguments/argument-class.js';
 import { BOOLEAN, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import type { JsonSchema, ToolCall } from '../tool.js';
@@ -35,6 +36,8 @@ export const DRY_RUN_OUTPUT: Properties = {
 };
 
 const FIELD = /^(_p_)?[A-Za-z][A-Za-z0-9_]{0,127}$/;
+/** A path leads into the documents of a plain class. */
+const PATH = /^[A-Za-z][A-Za-z0-9_]{0,127}(\.[A-Za-z_][A-Za-z0-9_]{0,127}){1,7}$/;
 const STORED_PREFIX = '_p_';
 
 /** A column with the name from the caller and its name in a pipeline. */
@@ -53,10 +56,12 @@ export interface Reduction {
 }
 
 /**
- * One column without a path. The storage form of a pointer (`_p_author`) means its field where that field is readable;
+ * One column without a path; of a plain class, also a member of one. The storage form of a pointer (`_p_author`) means its field where that field is readable;
  * everywhere else it stays unchanged, and the policy refuses it.
  */
 export function groupedColumn(written: string, name: string, known: GovernedClass): GroupedColumn {
+  const isPath = known.schema.storage === 'plain' && PATH.test(written);
+  if (isPath) return { written, reference: `$${written}`, wireName: known.policy.names.wirePath(written) };
   if (!FIELD.test(written)) {
     refuseArgument(`${name} must be one field name: letters, digits and _, starting with a letter, no dots`);
   }
@@ -114,6 +119,21 @@ const STORED_POINTER = /^([A-Za-z_][A-Za-z0-9_]*)\$(.+)$/s;
 /** Types of columns whose values may be pointers; in any other, `USD$5` is an ordinary text. */
 const MAY_POINT: ReadonlySet<unknown> = new Set(['Pointer', 'Array', undefined]);
 
+/** In a plain class only a declared reference is one. */
+function mayPoint(known: GovernedClass, path: string): boolean {
+  const column = columnOf(known, path);
+  return known.schema.storage === 'plain' ? column?.targetClass !== undefined : MAY_POINT.has(column?.type);
+}
+
+/** The column or member of a wire path; undefined where the schema does not say what it is. */
+export function columnOf({ schema }: GovernedClass, path: string): FieldSchema | undefined {
+  const [root = '', ...members] = path.split('.');
+  return members.reduce<FieldSchema | undefined>(
+    (column, name) => column?.members?.get(name),
+    schema.fields.get(root),
+  );
+}
+
 interface Pointer {
   readonly className: string;
   readonly objectId: string;
@@ -148,7 +168,7 @@ export function keyOf(row: ParseRow): unknown {
 /** @param field wire name of the column with the key values */
 export function shownKeys(rows: readonly ParseRow[], known: GovernedClass, field: string): ShownKeys {
   const raw = rows.map(keyOf);
-  if (!MAY_POINT.has(known.schema.fields.get(field)?.type)) return { keys: raw, pointerClass: null };
+  if (!mayPoint(known, field)) return { keys: raw, pointerClass: null };
   const present = raw.filter((key) => key !== null).map(pointerOf);
   const pointerClass = present[0]?.className ?? null;
   const oneClass = pointerClass !== null && present.every((pointer) => pointer?.className === pointerClass);

@@ -3,6 +3,7 @@ import {
   type ClassLevelPermissions,
   type FieldSchema,
   fieldsNamed,
+  isInternalField,
   type PropertyPolicy,
   rootOf,
 } from '#policy';
@@ -73,6 +74,8 @@ export function describeField(name: string, schema: FieldSchema, context: FieldC
     name,
     type: isReference && target !== null ? `${typeName} → ${target}` : typeName,
     required,
+    ...(schema.origin === 'sample' && { inferred: true, ...(schema.seen && { seen: schema.seen }) }),
+    ...membersOf(schema, context),
     ...(initial !== undefined && { default: initial }),
     ...(property?.description && { description: hardenSchemaText(property.description, context.text) }),
     ...(values.length > 0 && { allowed_values: values }),
@@ -80,6 +83,31 @@ export function describeField(name: string, schema: FieldSchema, context: FieldC
     ...(isReference && target !== null && { target_class: target }),
     ...(type === 'Pointer' && { query_hint: pointerHint(name, target ?? '<targetClass>') }),
   };
+}
+
+/** Names in documents are data of other programs: one that is no identifier could contain text for the model. */
+const MEMBER_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
+const MAX_MEMBERS = 100;
+
+/** Path → type of what is inside a document, or inside the entries of a list, of a plain class. */
+function membersOf(column: FieldSchema, context: FieldContext): { members?: Record<string, string> } {
+  const paths = [...memberPaths(column, '', context)].slice(0, MAX_MEMBERS);
+  return paths.length > 0 ? { members: Object.fromEntries(paths) } : {};
+}
+
+function* memberPaths(
+  { members }: FieldSchema,
+  prefix: string,
+  context: FieldContext,
+): Generator<[string, string]> {
+  for (const [name, member] of members ?? []) {
+    if (!MEMBER_NAME.test(name) || isInternalField(name)) continue;
+    const { type, targetClass } = member;
+    const target = targetClass !== undefined && context.knownClasses.has(targetClass) ? targetClass : null;
+    const typeName = TYPE_NAMES.get(type) ?? type.toLowerCase();
+    yield [`${prefix}${name}`, target === null ? typeName : `${typeName} → ${target}`];
+    yield* memberPaths(member, `${prefix}${name}.`, context);
+  }
 }
 
 interface MethodContext {

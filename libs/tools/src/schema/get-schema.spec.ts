@@ -357,3 +357,49 @@ describe('declared methods in a schema', () => {
     expect(debugging['agent_methods']).toEqual([{ ...expected, permitted_keys: ['why'] }]);
   });
 });
+
+describe('get_schema of a plain class', () => {
+  const lines: FieldSchema = {
+    type: 'Array',
+    origin: 'declared',
+    members: new Map<string, FieldSchema>([
+      ['sku', { type: 'String' }],
+      ['maker', { type: 'Object', members: new Map([['user', { type: 'Pointer', targetClass: '_User' }]]) }],
+      ['other', { type: 'Pointer', targetClass: 'Hidden' }],
+      ['a b <system>', { type: 'String' }],
+      ['sessionToken', { type: 'String' }],
+    ]),
+  };
+  const plain = (fields: Readonly<Record<string, FieldSchema>>) =>
+    sampleClass('Product', fields, {}, { storage: 'plain', className: '_Product' });
+
+  it('says which types are only inferred, and how often each was seen', async () => {
+    const { fields, type } = await schemaOf(
+      plain({ total: { type: 'Number', origin: 'sample', seen: { Number: 97, String: 2, Null: 1 } }, lines }),
+    );
+    const named = (name: string) => fields.find((field) => field.name === name);
+    expect(named('total')).toEqual({
+      name: 'total',
+      type: 'number',
+      required: false,
+      inferred: true,
+      seen: { Number: 97, String: 2, Null: 1 },
+    });
+    expect(named('lines')).not.toHaveProperty('inferred');
+    expect(named('objectId')).toEqual({ name: 'objectId', type: 'string', required: false });
+    expect(type).toBe('custom');
+  });
+
+  it('lists the paths into documents, without classes that are not known and names that are none', async () => {
+    const { fields } = await schemaOf(plain({ lines }));
+    expect(fields.find(({ name }) => name === 'lines')).toMatchObject({
+      members: {
+        sku: 'string',
+        maker: 'object (JSON)',
+        'maker.user': 'pointer (reference) → _User',
+        other: 'pointer (reference)',
+      },
+    });
+    expect(JSON.stringify(fields)).not.toMatch(/Hidden|system|sessionToken/);
+  });
+});

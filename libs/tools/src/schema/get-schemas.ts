@@ -27,7 +27,8 @@ const BUILT_IN_CLASSES = new Map([
   ['_Audience', 'Push audiences'],
 ]);
 
-function typeOf(className: string): string {
+function typeOf({ className, schema }: GovernedClass): string {
+  if (schema.storage === 'plain') return 'custom';
   const purpose = BUILT_IN_CLASSES.get(className);
   if (purpose) return `built-in: ${purpose}`;
   return isSystemClassName(className) ? 'built-in' : 'custom';
@@ -111,7 +112,7 @@ export class GetSchema {
     const defaultFilter = shownDefaultFilter(known, context.knownClasses);
     return {
       class_name: className,
-      type: typeOf(className),
+      type: typeOf(known),
       ...(policy.description && { description: hardenSchemaText(policy.description, text) }),
       ...(policy.usage && { usage: hardenSchemaText(policy.usage, text) }),
       fields: fields.flatMap((name) => {
@@ -183,11 +184,16 @@ export class GetAllSchemas {
       ({ className }) => (names.size === 0 || names.has(className)) && className.startsWith(prefix),
     );
     const summaries = requested.map((known) => this.summary(known, call));
+    const ofParse = new Set(
+      requested.flatMap(({ className, schema }) =>
+        schema.storage !== 'plain' && isSystemClassName(className) ? [className] : [],
+      ),
+    );
     return {
       total: summaries.length,
       note: 'Call get_schema(class_name) for the fields, permissions and relations of a class.',
-      built_in: summaries.filter(({ name }) => isSystemClassName(name)),
-      custom: summaries.filter(({ name }) => !isSystemClassName(name)),
+      built_in: summaries.filter(({ name }) => ofParse.has(name)),
+      custom: summaries.filter(({ name }) => !ofParse.has(name)),
     };
   }
 
