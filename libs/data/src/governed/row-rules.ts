@@ -77,8 +77,8 @@ type Asker = 'caller' | 'operator';
 
 /** The row limits of one call. */
 export class RowRules {
-  /** The same subquery has the same result within one call, however often it occurs. */
-  private readonly agentFilters = new Map<string, Promise<Where | null>>();
+  /** A filter that is a function is called once for each class within one call. */
+  private agentFilters: Map<string, Promise<Where | null>> | null = null;
 
   /** Bytes that the results of further subqueries may have. */
   private answersLeft = MAX_ANSWER_VALUES;
@@ -93,31 +93,33 @@ export class RowRules {
   async predicate(className: string, options: PredicateOptions): Promise<RowPredicate> {
     const { scope, agent } = this.call;
     const tenant = this.tenant(className);
-    const agentFilter = await this.agentFilter(className);
+    const fixed = scope.fixedAgentFilter(className);
+    const agentFilter = fixed === undefined ? await this.computedFilter(className) : fixed;
     const canonicalFilter = options.canonical ? scope.canonicalFilter(agent, className) : null;
     const filters = allOf(agentFilter, canonicalFilter);
-    const declared = allOf(tenantWhere(tenant), await this.answered(filters, 'operator'));
+    const answered = this.answered(filters, 'operator');
+    const ofTenant = tenantWhere(tenant);
+    const declared = allOf(ofTenant, answered instanceof Promise ? await answered : answered);
     const rights = scope.rights.rows(className, options.operation);
-    this.report(className, [
-      ['tenant', tenantWhere(tenant)],
-      ['agent filter', agentFilter],
-      ['canonical filter', canonicalFilter],
-      ['row rights', rights],
-    ]);
-    return { tenant, declared, where: allOf(rights, declared), asked: hasCrossClassQuery(filters) };
+    if (this.trace) {
+      report(this.trace, className, [
+        ['tenant', ofTenant],
+        ['agent filter', agentFilter],
+        ['canonical filter', canonicalFilter],
+        ['row rights', rights],
+      ]);
+    }
+    return { tenant, declared, where: allOf(rights, declared), asked: answered instanceof Promise };
   }
 
-  private agentFilter(className: string): Promise<Where | null> {
+  private computedFilter(className: string): Promise<Where | null> {
     const { agent, scope } = this.call;
-    const known = this.agentFilters.get(className);
+    const known = this.agentFilters?.get(className);
     if (known) return known;
     const asked = scope.agentFilter(agent, className);
+    this.agentFilters ??= new Map();
     this.agentFilters.set(className, asked);
     return asked;
-  }
-
-  private report(className: string, limits: readonly (readonly [LimitOrigin, Where | null])[]): void {
-    for (const [origin, where] of limits) if (where) this.trace?.limited(className, origin, where);
   }
 
   /** @throws Refused when the agent has no tenant on a scoped class */
@@ -157,8 +159,11 @@ export class RowRules {
     }
   }
 
-  /** The constraint with the result of a bounded query in place of every subquery on another class. */
-  async answered(where: Where, asker: Asker): Promise<Where> {
+  /**
+   * The constraint with the result of a bounded query in place of every subquery on another class; at once where it contains
+   * none.
+   */
+  answered(where: Where, asker: Asker): Where | Promise<Where> {
     return hasCrossClassQuery(where) ? mapCrossClass(where, (query) => this.answer(query, asker)) : where;
   }
 
@@ -228,6 +233,14 @@ export class RowRules {
 }
 
 const NOTHING: Where = { objectId: { $in: [] } };
+
+function report(
+  trace: CallTrace,
+  className: string,
+  limits: readonly (readonly [LimitOrigin, Where | null])[],
+): void {
+  for (const [origin, where] of limits) if (where) trace.limited(className, origin, where);
+}
 
 function assertBounded(answers: number, operator: string, className: string): void {
   if (answers <= MAX_ANSWERS) return;
@@ -307,7 +320,8 @@ export class CallerConstraints {
   async composed(access: ClassAccess, where: unknown, options: PredicateOptions): Promise<ComposedWhere> {
     const judged = this.judged(access, where);
     const limits = await this.rules.predicate(access.className, options);
-    const answered = await this.rules.answered(judged, 'caller');
+    const subqueries = this.rules.answered(judged, 'caller');
+    const answered = subqueries instanceof Promise ? await subqueries : subqueries;
     return { where: allOf(limits.where, answered), asked: allOf(limits.declared, answered) };
   }
 }
