@@ -23,6 +23,7 @@ const cases: [string, unknown, StoreErrorCode][] = [
   ['a bad regular expression', server(51091), 'invalid_query'],
   ['a server that steps down', server(189), 'unavailable'],
   ['a server without a primary', server(10107), 'unavailable'],
+  ['a document that its validator refuses', server(121), 'rejected'],
   ['a refused login', server(18), 'failed'],
   ['a missing right', server(13), 'failed'],
   ['a broken connection', new MongoNetworkError('connection 7 to 10.0.0.1:27017 closed'), 'unavailable'],

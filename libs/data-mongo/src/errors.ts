@@ -38,6 +38,9 @@ const FIRST_PARSER_CODE = 10_000;
 
 const UNKNOWN_TIME_ZONE = 40_485;
 
+/** The validator of a collection refused a document. */
+const INVALID_DOCUMENT = 121;
+
 /** The server's message for a distance query on a column without a geo index. */
 const NO_GEO_INDEX = /unable to find index for \$?geoNear|requires a 2d or 2dsphere index/i;
 
@@ -48,6 +51,7 @@ function codeOfServerError(error: MongoServerError): StoreErrorCode {
   if (DUPLICATE.has(code)) return 'duplicate';
   if (CANCELLED.has(code)) return 'cancelled';
   if (code === UNKNOWN_TIME_ZONE) return 'unknown_time_zone';
+  if (code === INVALID_DOCUMENT) return 'rejected';
   if (TOO_LARGE.has(code)) return 'too_large';
   if (UNSUPPORTED.has(code)) return 'unsupported';
   if (UNAVAILABLE.has(code)) return 'unavailable';
@@ -96,9 +100,17 @@ function codeOf(error: unknown, signal: AbortSignal | undefined): StoreErrorCode
   return duplicate ? 'duplicate' : codeOfServerError(error);
 }
 
+/** Without the values that the validator looked at: the caller may not be permitted to see their columns. */
+const VALIDATOR_ADVICE =
+  'the validator of the collection refused the row: send every column that it requires, with values that it permits';
+
+const adviceOf = (error: unknown): { readonly advice?: string } =>
+  error instanceof MongoServerError && error.code === INVALID_DOCUMENT ? { advice: VALIDATOR_ADVICE } : {};
+
 /** Converts any error of an operation to a `StoreError`. The driver's error is its cause, for the log only. */
 export function storeErrorOf(error: unknown, signal?: AbortSignal): StoreError {
-  return error instanceof StoreError ? error : new StoreError(codeOf(error, signal), { cause: error });
+  if (error instanceof StoreError) return error;
+  return new StoreError(codeOf(error, signal), { cause: error, ...adviceOf(error) });
 }
 
 /** Runs one operation and converts every error to a `StoreError`. */

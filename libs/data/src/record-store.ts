@@ -256,7 +256,7 @@ export type StoreErrorCode =
   | 'denied'
   /** The session that the store was asked with is none, or none any more. */
   | 'session_ended'
-  /** Code of the application, a trigger say, refused it. */
+  /** Code of the application, a trigger say, or the validator of a collection refused it. */
   | 'rejected'
   /** The answer is larger than any that is read. */
   | 'too_large'
@@ -275,13 +275,21 @@ export class StoreError extends Error {
   readonly store: StoreName;
   /** Of a write: whether it was applied is not known. Absent: it was not applied. */
   readonly outcome?: 'unknown';
+  /** What the caller can do instead; contains nothing that a caller may not see. */
+  readonly advice?: string;
   constructor(
     /** Identifies the error for programs. */
     readonly code: StoreErrorCode,
-    options?: { readonly cause?: unknown; readonly store?: StoreName; readonly outcome?: 'unknown' },
+    options?: {
+      readonly cause?: unknown;
+      readonly store?: StoreName;
+      readonly outcome?: 'unknown';
+      readonly advice?: string;
+    },
   ) {
     super(code, options);
     this.store = options?.store ?? 'the database';
     if (options?.outcome) this.outcome = options.outcome;
+    if (options?.advice !== undefined) this.advice = options.advice;
   }
 }

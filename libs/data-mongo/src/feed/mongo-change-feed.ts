@@ -196,7 +196,7 @@ export class MongoChangeFeed extends ChangeFeed {
       if (classes.find(className)?.watchable !== false) continue;
       this.watched.delete(className);
       subject.error(
-        new StoreError('unsupported', { cause: new Error(`no changes of ${className} are reported`) }),
+        new StoreError('unsupported', { advice: `the database reports no changes of ${className}` }),
       );
     }
   }

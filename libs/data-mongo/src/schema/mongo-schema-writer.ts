@@ -166,7 +166,8 @@ export class MongoSchemaWriter extends SchemaWriter {
   private async assertOfParse(className: string): Promise<void> {
     const storage = StoredClasses.of(await this.catalogue.snapshot()).find(className);
     if (storage) storage.assertPermits('alter');
-    else throw new StoreError('unsupported', { cause: new Error(`${className} is no class of Parse here`) });
+    else
+      throw new StoreError('unsupported', { advice: 'this database has no classes that calls can create' });
   }
 
   private get schemas() {

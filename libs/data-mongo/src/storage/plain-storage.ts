@@ -99,8 +99,8 @@ export class PlainStorage extends ClassStorage {
     if (this.layout.changes.has(change)) return;
     throw unsupported(
       change === 'alter'
-        ? `the columns of ${this.className} are declared in the configuration`
-        : `the collection of ${this.className} does not permit to ${change} documents`,
+        ? `the columns of ${this.className} are those of its collection: an operator declares them in the configuration`
+        : `rows of ${this.className} cannot be ${change}d here: their collection does not permit it`,
     );
   }
 
@@ -195,7 +195,9 @@ export class PlainStorage extends ClassStorage {
   }
 
   private noNewId(): StoreError {
-    return unsupported(`rows of ${this.className} have numbers as ids, which only their own program assigns`);
+    return unsupported(
+      `rows of ${this.className} have numbers as ids, which only the application assigns: create them there`,
+    );
   }
 
   projection(keys: readonly string[] | undefined): Document | undefined {
@@ -359,8 +361,8 @@ class NamedStorage extends PlainStorage {
   }
 }
 
-function unsupported(reason: string): StoreError {
-  return new StoreError('unsupported', { cause: new Error(reason) });
+function unsupported(advice: string): StoreError {
+  return new StoreError('unsupported', { cause: new Error(advice), advice });
 }
 
 /** A UUID of version 4 from a digest. */

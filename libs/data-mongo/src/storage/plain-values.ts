@@ -74,11 +74,13 @@ export function idOf(kind: IdKind, text: string): unknown {
 
 function numberId(text: string): unknown {
   const number = Number(text);
-  if (Number.isFinite(number) && String(number) === text && !isInexact(number)) return number;
+  if (Number.isFinite(number) && exactText(number) === text) return number;
   return WHOLE.test(text) && isLong(text) ? Long.fromString(text) : decimalOf(text);
 }
 
-const isInexact = (number: number) => Number.isInteger(number) && !Number.isSafeInteger(number);
+/** Every digit of a whole number, which JavaScript rounds beyond 2^53. */
+const exactText = (number: number): string =>
+  Number.isInteger(number) && !Number.isSafeInteger(number) ? BigInt(number).toString() : String(number);
 
 function isLong(text: string): boolean {
   const whole = BigInt(text);
@@ -97,7 +99,7 @@ function decimalOf(text: string): Decimal128 | undefined {
 /** Ids are text outside the database; each has exactly one. */
 export function idText(id: unknown): string {
   const converted = isIdValue(id) ? scalarFromStorage(id, 'text') : BSON.EJSON.stringify(id);
-  return String(converted);
+  return typeof converted === 'number' ? exactText(converted) : String(converted);
 }
 
 function isIdValue(value: unknown): boolean {

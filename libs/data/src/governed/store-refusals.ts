@@ -48,7 +48,7 @@ function refusalOf(error: StoreError, operation: OperationContext, where: unknow
       );
     case 'unsupported':
       return {
-        ...refusals.notImplemented('This database does not support the requested operation'),
+        ...refusals.notImplemented(error.advice ?? 'This database does not support the requested operation'),
         ...(cause && { cause }),
       };
     case 'search_not_configured':
@@ -70,7 +70,7 @@ function refusalOf(error: StoreError, operation: OperationContext, where: unknow
     case 'denied':
       return { ...refusals.storeDenied(error.store), ...(cause && { cause }) };
     case 'rejected':
-      return refusals.parseError('code of the application refused this', cause);
+      return refusals.parseError(error.advice ?? 'code of the application refused this', cause);
     case 'too_large':
       return withCause(refusals.answerTooLarge(error.store), cause);
     case 'busy':
