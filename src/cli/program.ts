@@ -11,6 +11,7 @@ import type { DoctorOptions } from './doctor.js';
 import type { ChatOptions } from './chat.js';
 import type { ConsoleOptions } from './console.js';
 import type { ExplainOptions } from './explain.js';
+import type { InitOptions } from './init.js';
 import type { CheckOptions } from './policy-check.js';
 import type { DiffOptions } from './policy-diff.js';
 import type { PolicyTestOptions } from './policy-test.js';
@@ -83,6 +84,16 @@ program
   .argument('<file>', 'seed file')
   .description('load a seed into an empty database (MONGODB_URI, or database.uri of the configuration)')
   .action(runSeed);
+
+program
+  .command('init')
+  .option('--uri <uri>', 'database to read, mongodb://HOST/DATABASE (default: MONGODB_URI)')
+  .option('--out <file>', 'file to write, never over an existing one; -: standard output', 'parley.yaml')
+  .description('read a live database and write a first configuration for it, with what looks secret left out')
+  .action(async (options: InitOptions) => {
+    const { runInit } = await import('./init.js');
+    await runInit(options);
+  });
 
 program
   .command('hash-key')

@@ -28,3 +28,9 @@ export {
   type PlainProperty,
   type StorageDeclarations,
 } from './schema/storage-declarations.js';
+export {
+  DatabaseSurvey,
+  type SeenType,
+  type SurveyedCollection,
+  type SurveyedColumn,
+} from './survey/database-survey.js';

@@ -1,0 +1,139 @@
+import { Document, isCollection, isMap, isPair, isScalar, Scalar, type YAMLMap } from 'yaml';
+import type { DatabaseSurvey } from '#data-mongo';
+import { type GuessedClass, Guesses, named } from './guesses.js';
+
+/** The variable that holds the key of the one agent. */
+export const KEY_VARIABLE = 'MCP_API_KEY';
+/** Characters of a line of comments. */
+const WIDTH = 110;
+
+export interface FirstConfiguration {
+  readonly yaml: string;
+  readonly classes: number;
+  /** Collections and classes that are not in it. */
+  readonly leftOut: number;
+  /** Columns that are not in it. */
+  readonly withheld: number;
+}
+
+export interface ConfiguredDatabase {
+  /** As it is written: a reference to the environment where the URI holds credentials. */
+  readonly uri: string;
+}
+
+/** Guesses a first configuration from a database: readable by one agent, and nothing that looks secret or personal. */
+export async function firstConfiguration(
+  survey: DatabaseSurvey,
+  database: ConfiguredDatabase,
+): Promise<FirstConfiguration> {
+  const guesses = new Guesses(survey);
+  await guesses.make();
+  const { classes, leftOut } = guesses;
+  return {
+    yaml: written(survey, database, classes, leftOut),
+    classes: classes.length,
+    leftOut: leftOut.length,
+    withheld: classes.reduce((sum, one) => sum + one.withheld.size, 0),
+  };
+}
+
+/** Values that are references to the environment stay text, whatever they are replaced by. */
+function quoted(text: string): Scalar {
+  const scalar = new Scalar(text);
+  scalar.type = Scalar.QUOTE_SINGLE;
+  return scalar;
+}
+
+function written(
+  survey: DatabaseSurvey,
+  { uri }: ConfiguredDatabase,
+  classes: readonly GuessedClass[],
+  leftOut: readonly string[],
+): string {
+  const ofParse = survey.parseClasses !== null;
+  const document = new Document({
+    database: { uri: quoted(uri), name: survey.database, storage: ofParse ? 'parse' : 'plain' },
+    agents: { reader: { permissions: 'readonly' } },
+    auth: [{ apiKey: quoted(`\${${KEY_VARIABLE}}`), agent: 'reader' }],
+    policy: {
+      ...(ofParse && { unlistedClasses: 'refuse' }),
+      classes: Object.fromEntries(classes.map((one) => [one.className, classEntry(one, ofParse)])),
+    },
+  });
+  document.commentBefore = [
+    ` Written by parley init from the database ${named(survey.database)}.`,
+    ' Classes, columns and references are guesses from its catalogue, its validators and up to 200 documents of each',
+    ' collection. Read it before you serve it: agents read what it lists, and nothing else.',
+  ].join('\n');
+  commentOn(
+    document,
+    ['agents'],
+    [
+      'One agent that reads. Whoever has the key is this agent.',
+      ...(ofParse
+        ? [
+            'It reads rows of Parse whatever their ACL says; give it a role or a user (identity) to change that.',
+          ]
+        : []),
+    ],
+  );
+  if (leftOut.length > 0)
+    commentOn(
+      document,
+      ['policy', 'classes'],
+      ['Not listed, so no agent can see them:', ...leftOut.map((line) => `  ${line}`)],
+    );
+  for (const { className, comments } of classes)
+    commentOn(document, ['policy', 'classes', className], comments);
+  for (const { className } of classes) flowLists(document, className);
+  return document.toString({ lineWidth: 120 });
+}
+
+function classEntry(one: GuessedClass, besideParse: boolean): object {
+  const { className, collection, id, timestamps, properties, fields } = one;
+  if (collection === null) return { fields };
+  return {
+    ...(besideParse && { storage: 'plain' }),
+    ...(collection.name !== className && { collection: collection.name }),
+    ...(id !== undefined && { id }),
+    ...(timestamps !== undefined && { timestamps }),
+    ...(Object.keys(properties).length > 0 && { properties }),
+    fields,
+  };
+}
+
+/** Continuation lines are indented. */
+function wrapped(text: string): string[] {
+  const lines = [''];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1) ?? '';
+    if (last.trim() !== '' && last.length + word.length > WIDTH) lines.push(`  ${word}`);
+    else lines[lines.length - 1] = lines.length === 1 && last === '' ? word : `${last} ${word}`;
+  }
+  return lines;
+}
+
+function commentOn(document: Document, path: readonly string[], lines: readonly string[]): void {
+  const parent = document.getIn(path.slice(0, -1), true);
+  if (!isMap(parent) || lines.length === 0) return;
+  const pair = parent.items.find(
+    (item) => isPair(item) && isScalar(item.key) && item.key.value === path.at(-1),
+  );
+  if (isScalar(pair?.key))
+    pair.key.commentBefore = lines
+      .flatMap(wrapped)
+      .map((line) => ` ${line}`)
+      .join('\n');
+}
+
+/** Short maps and lists on one line, as people write them. */
+function flowLists(document: Document, className: string): void {
+  const entry = document.getIn(['policy', 'classes', className], true) as YAMLMap;
+  for (const name of ['fields', 'timestamps']) {
+    const node = entry.get(name, true) as unknown;
+    if (isCollection(node)) node.flow = true;
+  }
+  const properties = entry.get('properties', true) as unknown;
+  if (!isMap(properties)) return;
+  for (const { value } of properties.items) if (isMap(value)) value.flow = true;
+}

@@ -1,0 +1,340 @@
+import { oneLine } from '#audit';
+import { isParseClassName } from '#core';
+import type { DatabaseSurvey, IdKind, SeenType, SurveyedCollection, SurveyedColumn } from '#data-mongo';
+import {
+  classNameFor,
+  isSensitiveName,
+  isTenantName,
+  referenceName,
+  sensitiveTexts,
+  stemOf,
+  TIMESTAMP_NAMES,
+} from './name-guesses.js';
+
+/** Questions to the database about references, at most. */
+const MOST_QUESTIONS = 500;
+/** A column refers to a collection when no more than one in this many of its values is missing there. */
+const MISSING_SHARE = 10;
+/** Members of a column that are declared. */
+const MOST_MEMBERS = 30;
+
+const NAME = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
+const OWN_NAMES = new Set(['objectId', 'createdAt', 'updatedAt', 'ACL']);
+
+type MemberType = string | { readonly type: string; readonly of?: Readonly<Record<string, MemberType>> };
+
+interface GuessedProperty {
+  readonly type: string;
+  readonly targetClass?: string;
+  readonly field?: string;
+  readonly of?: Readonly<Record<string, MemberType>>;
+}
+
+/** A class of the first configuration. Comments are for people; they never hold a value of a document. */
+export interface GuessedClass {
+  readonly className: string;
+  readonly collection: SurveyedCollection | null;
+  readonly id?: IdKind;
+  readonly timestamps?: { readonly createdAt: string; readonly updatedAt: string } | null;
+  readonly properties: Readonly<Record<string, GuessedProperty>>;
+  readonly fields: readonly string[];
+  readonly comments: readonly string[];
+  /** Stored names of columns that agents do not read. */
+  readonly withheld: ReadonlySet<string>;
+}
+
+/** Names of the database in a comment: they are written by others. */
+export const named = (name: string): string => oneLine(name).slice(0, 128);
+
+/** Guesses the classes of a configuration from what a database holds. */
+export class Guesses {
+  readonly classes: GuessedClass[] = [];
+  /** Comments on collections and classes that are not listed. */
+  readonly leftOut: string[] = [];
+  /** Collections that become plain classes, and the names of those. Rows of Parse are protected by Parse's rules alone. */
+  private readonly names = new Map<string, string>();
+  private readonly parseNames = new Set<string>();
+  private questions = MOST_QUESTIONS;
+
+  constructor(private readonly survey: DatabaseSurvey) {}
+
+  async make(): Promise<void> {
+    for (const { name, fields } of this.survey.parseClasses ?? [])
+      this.addParseClass(name, [...fields.keys()]);
+    const { collections } = this.survey;
+    const tables = collections.filter(({ kind }) => kind !== 'view');
+    // All names first: a column may refer to a collection that comes after its own.
+    const listed = tables.filter((collection) => this.name(collection));
+    for (const collection of listed) this.classes.push(await this.classOf(collection));
+    await this.addViews(collections.filter(({ kind }) => kind === 'view'));
+  }
+
+  private addParseClass(name: string, fields: readonly string[]): void {
+    if (isParseClassName(name) || name.startsWith('_')) {
+      this.leftOut.push(`${named(name)}: a class of Parse's own`);
+      return;
+    }
+    const withheld = fields.filter((field) => !OWN_NAMES.has(field) && isSensitiveName(field));
+    const shown = fields.filter(
+      (field) => !OWN_NAMES.has(field) && !withheld.includes(field) && NAME.test(field),
+    );
+    if (shown.length === 0) {
+      this.leftOut.push(`${named(name)}: it has no column that agents should read`);
+      return;
+    }
+    this.parseNames.add(name);
+    this.classes.push({
+      className: name,
+      collection: null,
+      properties: {},
+      fields: shown,
+      comments: withheldComment(withheld.map((field) => `${named(field)} (its name)`)),
+      withheld: new Set(withheld),
+    });
+  }
+
+  /** Gives a collection the name of its class; false with a comment when it becomes none. */
+  private name(collection: SurveyedCollection): boolean {
+    const why = unusable(collection);
+    const className =
+      why === null
+        ? classNameFor(collection.name, new Set([...this.names.values(), ...this.parseNames]))
+        : null;
+    if (className === null) {
+      this.leftOut.push(
+        `${named(collection.name)}: ${why ?? 'its name makes no class name; give it one, with collection:'}`,
+      );
+      return false;
+    }
+    this.names.set(collection.name, className);
+    return true;
+  }
+
+  /** A view is listed when all that it reads is, and when it mentions nothing that is withheld there. */
+  private async addViews(views: readonly SurveyedCollection[]): Promise<void> {
+    let waiting = views;
+    for (let before = Infinity; waiting.length < before;) {
+      before = waiting.length;
+      const ready = waiting.filter((view) => view.reads.every((name) => this.names.has(name)));
+      waiting = waiting.filter((view) => !ready.includes(view));
+      for (const view of ready) {
+        const revealed = this.revealedBy(view);
+        if (revealed !== null)
+          this.leftOut.push(
+            `${named(view.name)}: a view that mentions ${named(revealed)}, which is left out`,
+          );
+        else if (this.name(view)) this.classes.push(await this.classOf(view));
+      }
+    }
+    for (const view of waiting) {
+      const missing = view.reads.find((name) => !this.names.has(name)) ?? '';
+      this.leftOut.push(`${named(view.name)}: a view over ${named(missing)}, which is not listed`);
+    }
+  }
+
+  private revealedBy(view: SurveyedCollection): string | null {
+    const read = this.classes.filter(({ collection }) => collection && view.reads.includes(collection.name));
+    for (const { withheld } of read) for (const name of withheld) if (view.mentions.has(name)) return name;
+    return null;
+  }
+
+  private async classOf(collection: SurveyedCollection): Promise<GuessedClass> {
+    const { columns } = collection;
+    const timestamps = timestampsOf(columns);
+    const stamps = new Set(Object.values(timestamps === undefined ? USUAL_TIMESTAMPS : (timestamps ?? {})));
+    const withheld = new Map<string, string>();
+    const unnamed: string[] = [];
+    const properties: Record<string, GuessedProperty> = {};
+    const fields: string[] = [];
+    const comments: string[] = [];
+    for (const column of columns) {
+      const { name } = column;
+      if (isUnnamed(column, stamps)) {
+        if (name !== '__v' && !stamps.has(name)) unnamed.push(name);
+        continue;
+      }
+      const why = withheldBecause(column);
+      if (why !== null) {
+        withheld.set(name, why);
+        continue;
+      }
+      const reference = await this.referenceOf(collection, column);
+      if (reference) {
+        const taken = new Set([...columns.map((one) => one.name), ...fields].filter((one) => one !== name));
+        const property = propertyName(name, taken, reference.type);
+        properties[property] = { ...reference, ...(property !== name && { field: name }) };
+        fields.push(property);
+      } else {
+        const type = declaredType(column);
+        if (type) properties[name] = type;
+        else comments.push(...untypedComment(column));
+        fields.push(name);
+      }
+      if (isTenantName(name))
+        comments.push(
+          `Rows may belong to a tenant. If so: tenantScope: { field: ${fields.at(-1)} }, and tenantId in each agent.`,
+        );
+    }
+    if (collection.hasMore) comments.push('There are more columns than were looked at.');
+    const [id, other] = [...collection.ids.keys()];
+    if (other !== undefined)
+      comments.push(`_id is of several kinds: ${counts(collection.ids)}. Declare id once they are of one.`);
+    if (collection.kind !== 'collection')
+      comments.unshift(`A ${collection.kind === 'view' ? 'view' : 'time series'}.`);
+    return {
+      className: this.names.get(collection.name) ?? collection.name,
+      collection,
+      ...(other === undefined && id !== undefined && id !== 'other' && { id }),
+      ...(timestamps !== undefined && { timestamps }),
+      properties,
+      fields,
+      comments: [
+        ...comments,
+        ...unnamedComment(unnamed.map(named)),
+        ...withheldComment([...withheld].map(([name, why]) => `${named(name)} (${why})`)),
+      ],
+      withheld: new Set([...withheld.keys(), ...unnamed]),
+    };
+  }
+
+  /** A reference is a guess that the data confirms. */
+  private async referenceOf(
+    from: SurveyedCollection,
+    column: SurveyedColumn,
+  ): Promise<GuessedProperty | null> {
+    const type = soleType(column.seen);
+    const list = type === 'Array';
+    const kind = list ? soleType(column.entries) : type;
+    if (kind !== 'Id' && kind !== 'String' && kind !== 'Number') return null;
+    const stem = stemOf(column.name);
+    const targets = this.survey.collections.filter(
+      ({ name, kind: form }) => form === 'collection' && this.names.has(name),
+    );
+    const byName = targets.filter(({ name }) => stemOf(name) === stem || stem.endsWith(stemOf(name)));
+    // Texts and numbers are ids of many things; ids that databases make are of one.
+    const others = kind === 'Id' ? targets.filter((target) => !byName.includes(target)) : [];
+    for (const target of [...byName, ...others]) {
+      if (this.questions <= 0) return null;
+      if (!this.survey.mayReference(from, column.name, target)) continue;
+      this.questions -= 1;
+      const { asked, found } = await this.survey.references(from, column.name, target);
+      if (found === 0 || (asked - found) * MISSING_SHARE > asked) continue;
+      return { type: list ? 'Array' : 'Pointer', targetClass: this.names.get(target.name) ?? target.name };
+    }
+    return null;
+  }
+}
+
+/** `customer_id` becomes `customer`, unless another column has that name. */
+function propertyName(name: string, taken: ReadonlySet<string>, type: string): string {
+  const stem = referenceName(name);
+  return type === 'Pointer' && NAME.test(stem) && !OWN_NAMES.has(stem) && !taken.has(stem) ? stem : name;
+}
+
+/** Why a collection becomes no class; null: it may. */
+function unusable({ sampled, ids, columns, failure }: SurveyedCollection): string | null {
+  if (failure !== null) return `its documents could not be read (${failure})`;
+  if (sampled === 0 && columns.length === 0)
+    return 'it is empty, so there was nothing to learn its columns from';
+  if (ids.has('other')) return 'some _id in it are no ObjectId, text, number or UUID';
+  const stamps = stampsOf(timestampsOf(columns));
+  const readable = columns.some((column) => !isUnnamed(column, stamps) && withheldBecause(column) === null);
+  return readable ? null : 'it has no column that agents should read';
+}
+
+/** Columns that are no field under their own name: versions of Mongoose, time stamps, and names that no field has. */
+const isUnnamed = ({ name }: SurveyedColumn, stamps: ReadonlySet<string>): boolean =>
+  stamps.has(name) || !NAME.test(name) || OWN_NAMES.has(name);
+
+function withheldBecause(column: SurveyedColumn): string | null {
+  const { name, texts, members } = column;
+  if (isSensitiveName(name)) return 'its name';
+  const looks = sensitiveTexts(texts);
+  if (looks !== null) return `looks like ${looks}`;
+  const inner = members.find((member) => withheldMember(member));
+  return inner ? `holds ${named(inner.name)}` : null;
+}
+
+function withheldMember({ name, texts, members }: SurveyedColumn): boolean {
+  return isSensitiveName(name) || sensitiveTexts(texts) !== null || members.some(withheldMember);
+}
+
+const withheldComment = (columns: readonly string[]): string[] =>
+  columns.length === 0
+    ? []
+    : [`Not among fields, because they may be secret or personal: ${columns.join(', ')}`];
+
+const unnamedComment = (columns: readonly string[]): string[] =>
+  columns.length === 0
+    ? []
+    : [`Not among fields, because they need another name (properties, with field): ${columns.join(', ')}`];
+
+/** The one type that was seen beside null; null: none, or several. */
+function soleType(seen: ReadonlyMap<SeenType, number>): SeenType | null {
+  const types = [...seen.keys()].filter((type) => type !== 'Null');
+  return types.length === 1 ? (types[0] ?? null) : null;
+}
+
+const counts = (seen: ReadonlyMap<string, number>): string =>
+  [...seen].map(([type, count]) => `${type} ${count}`).join(', ');
+
+function typeOf(column: SurveyedColumn): SeenType | null {
+  const type = column.validated ?? soleType(column.seen);
+  return type === 'Id' || type === 'Null' || type === 'Other' ? null : type;
+}
+
+function declaredType(column: SurveyedColumn): GuessedProperty | null {
+  const type = typeOf(column);
+  if (type === null) return null;
+  const members = membersOf(column, type);
+  return { type, ...(members && { of: members }) };
+}
+
+/** The members of an Object, and of the objects in an Array, where all of them are known. */
+function membersOf(
+  { entries, members, validated }: SurveyedColumn,
+  type: SeenType,
+): Record<string, MemberType> | null {
+  if (type !== 'Object' && type !== 'Array') return null;
+  if (type === 'Array' && soleType(entries) !== 'Object' && !(validated !== null && entries.size === 0))
+    return null;
+  const known = members.map((member) => [member.name, memberType(member)] as const);
+  if (known.length === 0 || known.length > MOST_MEMBERS) return null;
+  if (known.some(([name]) => !NAME.test(name))) return null;
+  const typed = known.flatMap(([name, member]) => (member === null ? [] : [[name, member] as const]));
+  return typed.length === 0 ? null : Object.fromEntries(typed);
+}
+
+function memberType(member: SurveyedColumn): MemberType | null {
+  const type = typeOf(member);
+  if (type === null) return null;
+  const members = membersOf(member, type);
+  return members ? { type, of: members } : type;
+}
+
+function untypedComment({ name, seen }: SurveyedColumn): string[] {
+  const types = [...seen.keys()].filter((type) => type !== 'Null');
+  if (types.length > 1) return [`${named(name)} holds values of several types: ${counts(seen)}.`];
+  return types[0] === 'Id'
+    ? [`${named(name)} holds ids of documents that were not found in a listed collection.`]
+    : [];
+}
+
+const USUAL_TIMESTAMPS = { createdAt: 'createdAt', updatedAt: 'updatedAt' };
+
+const stampsOf = (timestamps: GuessedClass['timestamps']): ReadonlySet<string> =>
+  new Set(Object.values(timestamps === undefined ? USUAL_TIMESTAMPS : (timestamps ?? {})));
+
+/** Undefined: they have the names that Mongoose gives them. Null: there are none. */
+function timestampsOf(columns: readonly SurveyedColumn[]): GuessedClass['timestamps'] {
+  const dates = new Set(columns.filter((column) => typeOf(column) === 'Date').map(({ name }) => name));
+  const stored = (names: readonly string[]) => names.find((name) => dates.has(name));
+  const [createdAt, updatedAt] = [stored(TIMESTAMP_NAMES.createdAt), stored(TIMESTAMP_NAMES.updatedAt)];
+  if (createdAt === undefined && updatedAt === undefined) return null;
+  const both = { createdAt: createdAt ?? 'createdAt', updatedAt: updatedAt ?? 'updatedAt' };
+  const asUsual = both.createdAt === 'createdAt' && both.updatedAt === 'updatedAt';
+  // A column of that name with other values would be taken for the time stamp.
+  const misread = columns.some(({ name }) => Object.values(both).includes(name) && !dates.has(name));
+  if (misread) return null;
+  return asUsual ? undefined : both;
+}

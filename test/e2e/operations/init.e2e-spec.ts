@@ -1,0 +1,118 @@
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { MongoClient } from 'mongodb';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { EmbeddedMongo } from '@parley/embedded-mongo';
+
+const COMMANDS = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
+
+let folder: string;
+let server: EmbeddedMongo;
+let uri: string;
+
+beforeAll(async () => {
+  server = await EmbeddedMongo.start();
+  uri = server.uri.replace('/?', '/shop?');
+  const client = await MongoClient.connect(uri);
+  await client
+    .db()
+    .collection('orders')
+    .insertMany([{ number: 1, email: 'a@b.org' }, { number: 2 }]);
+  await client.close();
+});
+afterAll(() => server.close());
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'parley-init-'));
+  return () => rmSync(folder, { recursive: true, force: true });
+});
+
+/** Runs a command to its end, in an empty folder. */
+function parley(args: string[], env: Record<string, string> = {}) {
+  const { PATH = '' } = process.env;
+  const child = spawn(process.execPath, [COMMANDS, ...args], { cwd: folder, env: { PATH, ...env } });
+  let stderr = '';
+  let stdout = '';
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+  child.stdin.end();
+  return new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) => {
+    child.once('close', (code) => resolve({ code, stdout, stderr }));
+  });
+}
+
+const file = () => join(folder, 'parley.yaml');
+
+describe('parley init', () => {
+  it('writes parley.yaml, and says what to do next', async () => {
+    const { code, stderr, stdout } = await parley(['init', '--uri', uri]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
+    expect(stderr).toContain('set MCP_API_KEY, then run: parley policy check');
+    expect(parse(readFileSync(file(), 'utf8'))).toMatchObject({
+      database: { uri, name: 'shop', storage: 'plain' },
+      policy: { classes: { Order: { collection: 'orders', fields: ['number'] } } },
+    });
+  });
+
+  it('never writes over a file', async () => {
+    writeFileSync(file(), 'mine');
+    const { code, stderr } = await parley(['init', '--uri', uri]);
+    expect(code).toBe(1);
+    expect(stderr).toContain('is never overwritten');
+    expect(readFileSync(file(), 'utf8')).toBe('mine');
+    expect((await parley(['init', '--uri', uri, '--out', 'other.yaml'])).code).toBe(0);
+    expect(existsSync(join(folder, 'other.yaml'))).toBe(true);
+  });
+
+  it('prints it for --out -, and writes no file', async () => {
+    writeFileSync(file(), 'mine');
+    const { code, stdout } = await parley(['init', '--uri', uri, '--out', '-']);
+    expect(code).toBe(0);
+    expect(parse(stdout)).toMatchObject({ agents: { reader: { permissions: 'readonly' } } });
+    expect(readFileSync(file(), 'utf8')).toBe('mine');
+  });
+
+  it('refers to the environment where it took the URI from there', async () => {
+    const { code, stdout, stderr } = await parley(['init', '--out', '-'], { MONGODB_URI: uri });
+    expect(code).toBe(0);
+    expect(parse(stdout)).toMatchObject({ database: { uri: '${MONGODB_URI}', name: 'shop' } });
+    expect(stdout).not.toContain(uri);
+    expect(stderr).toContain('set MONGODB_URI and MCP_API_KEY');
+  });
+
+  it.each<[string, string[], number, string]>([
+    ['no database', [], 2, '--uri: is needed'],
+    ['another protocol', ['--uri', 'http://127.0.0.1/shop'], 2, 'must be mongodb://HOST/DATABASE'],
+    ['a URI without a database', ['--uri', 'mongodb://127.0.0.1/'], 2, 'names no database'],
+    ['a database that does not answer', ['--uri', 'mongodb://127.0.0.1:1/shop'], 1, 'could not be read'],
+    [
+      'a folder that is not there',
+      ['--uri', 'URI', '--out', 'no/such/file.yaml'],
+      1,
+      'cannot be written (ENOENT)',
+    ],
+    ['an empty database', ['--uri', 'EMPTY'], 1, 'holds no collection: check the name of the database'],
+    [
+      'a password that is refused',
+      ['--uri', 'mongodb://someone:pass-word@HOST/shop'],
+      1,
+      'could not be read',
+    ],
+  ])('fails with a reason for %s, and writes nothing', async (_title, args, exit, reason) => {
+    const [, host = ''] = /\/\/([^/]+)\//.exec(uri) ?? [];
+    const given = args.map((arg) =>
+      arg
+        .replace(/^URI$/, uri)
+        .replace(/^EMPTY$/, uri.replace('shop', 'empty'))
+        .replace('HOST', host),
+    );
+    const { code, stdout, stderr } = await parley(['init', ...given]);
+    expect({ code, stdout }).toEqual({ code: exit, stdout: '' });
+    expect(stderr).toContain(reason);
+    expect(stderr).not.toContain('pass-word');
+    expect(existsSync(file())).toBe(false);
+  });
+});
