@@ -77,6 +77,7 @@ describe('a first configuration', () => {
       { a: { b: 1 } },
       { type: 'Object', of: { a: { type: 'Object', of: { b: 'Number' } } } },
     ],
+    ['a place', { type: 'Point', coordinates: [1, 2] }, undefined],
     ['a UUID of nothing', new UUID(), undefined],
     ['a null', null, undefined],
   ])('knows a column of %s', async (_title, value, property) => {
@@ -214,6 +215,14 @@ describe('a first configuration', () => {
   it.each<[string, Row[], string]>([
     ['is empty', [], 'it is empty'],
     ['has ids that are objects', [{ _id: { a: 1 }, b: 1 }], 'some _id in it are no ObjectId'],
+    [
+      'has ids of two kinds',
+      [
+        { _id: 1, b: 1 },
+        { _id: 'x', b: 1 },
+      ],
+      'its _id are of several kinds',
+    ],
     ['has secrets alone', [{ password: 'x' }], 'it has no column that agents should read'],
   ])('leaves a collection out that %s', async (_title, rows, why) => {
     const collection = await db.createCollection('things');
@@ -221,13 +230,6 @@ describe('a first configuration', () => {
     const { yaml, classes } = await configured();
     expect(classes).toEqual({});
     expect(yaml).toContain(`things: ${why}`);
-  });
-
-  it('leaves the kind of an id open where there are several', async () => {
-    await fill('things', { _id: 1, a: 1 }, { _id: 'x', a: 1 });
-    const { yaml, classes } = await configured();
-    expect(classes['Thing']).not.toHaveProperty('id');
-    expect(yaml).toContain('_id is of several kinds: ');
   });
 
   it('gives every collection a class of its own, and writes hostile names as text', async () => {

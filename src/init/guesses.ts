@@ -176,15 +176,13 @@ export class Guesses {
         );
     }
     if (collection.hasMore) comments.push('There are more columns than were looked at.');
-    const [id, other] = [...collection.ids.keys()];
-    if (other !== undefined)
-      comments.push(`_id is of several kinds: ${counts(collection.ids)}. Declare id once they are of one.`);
+    const [id] = collection.ids.keys();
     if (collection.kind !== 'collection')
       comments.unshift(`A ${collection.kind === 'view' ? 'view' : 'time series'}.`);
     return {
       className: this.names.get(collection.name) ?? collection.name,
       collection,
-      ...(other === undefined && id !== undefined && id !== 'other' && { id }),
+      ...(id !== undefined && id !== 'other' && { id }),
       ...(timestamps !== undefined && { timestamps }),
       properties,
       fields,
@@ -237,6 +235,8 @@ function unusable({ sampled, ids, columns, failure }: SurveyedCollection): strin
   if (sampled === 0 && columns.length === 0)
     return 'it is empty, so there was nothing to learn its columns from';
   if (ids.has('other')) return 'some _id in it are no ObjectId, text, number or UUID';
+  if (ids.size > 1)
+    return `its _id are of several kinds (${counts(ids)}); list it with the id that agents should find`;
   const stamps = stampsOf(timestampsOf(columns));
   const readable = columns.some((column) => !isUnnamed(column, stamps) && withheldBecause(column) === null);
   return readable ? null : 'it has no column that agents should read';

@@ -1,7 +1,7 @@
 import { isClassName, isParseClassName } from '#core';
 
 /** The words of a name, in lower case: `orderLine_ids` is order, line, ids. */
-export function wordsOf(name: string): string[] {
+function wordsOf(name: string): string[] {
   return name
     .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
     .replace(/([A-Z]+)([A-Z][a-z])/g, '$1 $2')

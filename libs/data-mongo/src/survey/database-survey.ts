@@ -308,8 +308,12 @@ function typeOf(value: unknown): SeenType {
   const id = idKindOf(value);
   if (id !== null) return id === 'string' ? 'String' : id === 'number' ? 'Number' : 'Id';
   if (value instanceof Binary) return 'Bytes';
-  return isDocument(value) ? 'Object' : 'Other';
+  return isDocument(value) && !isGeoJson(value) ? 'Object' : 'Other';
 }
+
+/** A place, which classes have as a GeoPoint or Polygon of their own. */
+const isGeoJson = ({ type, coordinates }: Document): boolean =>
+  typeof type === 'string' && Array.isArray(coordinates);
 
 const BSON_TYPES: Readonly<Record<string, SeenType>> = {
   string: 'String',
