@@ -17,6 +17,7 @@ import { type LoadedWithPlugins, type LoadOptions, loadWithPlugins, openDatabase
 import { readEnvironmentGates } from '#policy';
 import { judgedBySchema } from '../cli/policy-check.js';
 import { checkAgents, checkListening } from './check-access.js';
+import { checkClasses } from './check-classes.js';
 import { areTrusted, checkFiles, secretFiles } from './check-files.js';
 import { checkLimits, checkPlugins, checkRuntime } from './check-runtime.js';
 import { checkOAuth } from './check-oauth.js';
@@ -149,7 +150,7 @@ function pluginFiles({ raw }: ConfigSources, path: string): string[] {
   return paths.map((one) => resolve(dirname(path), one));
 }
 
-async function checkStores({ config }: LoadedWithPlugins): Promise<Finding[]> {
+async function checkStores({ config, policy }: LoadedWithPlugins): Promise<Finding[]> {
   const embedded = config.database.uri === 'embedded';
   // The policy check compares both, so it reports whether the seed can be loaded.
   const database = await openDatabase({ ...config.database, ...(embedded && { seed: null }) });
@@ -159,6 +160,8 @@ async function checkStores({ config }: LoadedWithPlugins): Promise<Finding[]> {
       checkRedis(config),
       checkParseServer(config),
       checkOAuth(config.auth),
+      // An embedded database holds classes of Parse alone.
+      embedded ? [] : checkClasses(policy, database.connection),
     ]);
     return found.flat();
   } finally {

@@ -34,3 +34,4 @@ export {
   type SurveyedCollection,
   type SurveyedColumn,
 } from './survey/database-survey.js';
+export { danglingReferences } from './survey/dangling-references.js';
