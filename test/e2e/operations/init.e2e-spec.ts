@@ -3,7 +3,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { MongoClient } from 'mongodb';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { Decimal128, type Document, MongoClient, ObjectId } from 'mongodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
@@ -45,6 +47,44 @@ function parley(args: string[], env: Record<string, string> = {}) {
 }
 
 const file = () => join(folder, 'parley.yaml');
+const KEY = 'Zx81kQpL0vTn5RbWc3Yd7HgF2sAe9MuJ';
+
+/** Serves the file in the folder, and connects the official client. */
+async function served(env: Record<string, string>) {
+  const { PATH = '' } = process.env;
+  const child = spawn(process.execPath, [COMMANDS, 'serve', '--port', '0'], {
+    cwd: folder,
+    env: { PATH, ...env },
+  });
+  const url = await new Promise<string>((resolve, reject) => {
+    let output = '';
+    const read = (chunk: Buffer) => {
+      output += chunk.toString();
+      const [, found] = /Parley listening on (http[^\s"]+)/.exec(output) ?? [];
+      if (found !== undefined) resolve(found);
+    };
+    child.stdout.on('data', read);
+    child.stderr.on('data', read);
+    child.once('close', () => reject(new Error(output)));
+  });
+  const client = new Client({ name: 'init', version: '1' });
+  const headers = { 'x-mcp-api-key': KEY };
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }) as never,
+  );
+  return {
+    call: async (name: string, args: Record<string, unknown>) => {
+      const result = await client.callTool({ name, arguments: args });
+      return JSON.stringify(result);
+    },
+    close: async () => {
+      await client.close();
+      const ended = new Promise((resolve) => child.once('close', resolve));
+      child.kill('SIGTERM');
+      await ended;
+    },
+  };
+}
 
 describe('parley init', () => {
   it('writes parley.yaml, and says what to do next', async () => {
@@ -114,5 +154,77 @@ describe('parley init', () => {
     expect(stderr).toContain(reason);
     expect(stderr).not.toContain('pass-word');
     expect(existsSync(file())).toBe(false);
+  });
+});
+
+describe('the file as it is written', () => {
+  it('passes the checks, starts, and serves what it lists and nothing else', async () => {
+    const library = uri.replace('shop', 'library');
+    const client = await MongoClient.connect(library);
+    const author = new ObjectId();
+    await client
+      .db()
+      .collection('authors')
+      .insertOne({ _id: author, name: 'Ada', email: 'ada-value@example.org' });
+    await client
+      .db()
+      .collection('logs')
+      .insertOne({ _id: { a: 1 } as never, text: 'log-value' });
+    await client
+      .db()
+      .createCollection('recent_books', { viewOn: 'books', pipeline: [{ $match: { year: { $gt: 1900 } } }] });
+    await client
+      .db()
+      .createCollection('addresses', { viewOn: 'authors', pipeline: [{ $set: { a: '$email' } }] });
+    const book = {
+      author_id: author,
+      price: Decimal128.fromString('12.50'),
+      created_at: new Date(),
+      tokens: ['token-value'],
+    };
+    await client
+      .db()
+      .collection<Document & { _id: number }>('books')
+      .insertMany([
+        { _id: 1, ...book, title: 'One', year: 1850 },
+        { _id: 2, ...book, title: 'Two', year: 1950 },
+      ]);
+    await client.close();
+    const env = { MONGODB_URI: library, MCP_API_KEY: KEY };
+    expect((await parley(['init'], env)).code).toBe(0);
+    const checked = await parley(['policy', 'check', '--json'], env);
+    expect({
+      code: checked.code,
+      faults: (JSON.parse(checked.stdout) as { faults: unknown }).faults,
+    }).toEqual({
+      code: 0,
+      faults: [],
+    });
+    const doctor = JSON.parse((await parley(['doctor', '--json'], env)).stdout) as {
+      findings: { check: string; level: string }[];
+    };
+    expect(doctor.findings.filter(({ level }) => level === 'fail')).toEqual([]);
+    expect(doctor.findings).toContainEqual(expect.objectContaining({ check: 'classes', level: 'ok' }));
+    const service = await served(env);
+    try {
+      const where = {
+        author: { $inQuery: { className: 'Author', where: { name: 'Ada' } } },
+        year: { $lt: 1900 },
+      };
+      const found = await service.call('query_class', { class_name: 'Book', where, include: ['author'] });
+      for (const shown of ['One', '12.50', 'Ada']) expect(found).toContain(shown);
+      const recent = await service.call('query_class', { class_name: 'RecentBook' });
+      expect(recent).toContain('Two');
+      const schemas = await service.call('get_all_schemas', {});
+      const logs = await service.call('query_class', { class_name: 'logs' });
+      const addresses = await service.call('query_class', { class_name: 'addresses' });
+      expect(logs).toContain('invalid_argument');
+      for (const answer of [found, recent, schemas, logs, addresses]) {
+        for (const hidden of ['ada-value', 'log-value', 'token-value']) expect(answer).not.toContain(hidden);
+        expect(answer).not.toMatch(/\b(email|tokens|author_id)\b/);
+      }
+    } finally {
+      await service.close();
+    }
   });
 });
