@@ -4,7 +4,7 @@ import { isDriverError, isServerError } from '../errors.js';
 import type { MongoConnection } from './mongo-connection.js';
 
 /** Documents of a collection that match a filter. One batch holds the whole limit, if 16 MB suffice. */
-export interface FindRead {
+interface FindRead {
   readonly collection: string;
   readonly filter: Document;
   readonly projection?: Document | undefined;
@@ -14,7 +14,7 @@ export interface FindRead {
 }
 
 /** What a pipeline returns. It must not write. */
-export interface PipelineRead {
+interface PipelineRead {
   readonly collection: string;
   readonly pipeline: readonly Document[];
   /** Documents of a batch. Default: those of the server. */
