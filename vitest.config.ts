@@ -8,6 +8,7 @@ const shared = {
       '@parley/embedded-mongo': fileURLToPath(new URL('libs/embedded-mongo/src/index.ts', import.meta.url)),
       '@parley/testing': fileURLToPath(new URL('libs/testing/src/index.ts', import.meta.url)),
       // Examples are packages of their own, to whom this one is another.
+      '@parley/server/mongoose': fileURLToPath(new URL('libs/parley/src/mongoose.ts', import.meta.url)),
       '@parley/server': fileURLToPath(new URL('libs/parley/src/index.ts', import.meta.url)),
     },
   },

@@ -24,20 +24,29 @@ const FAULTS = new Set(['ae-undocumented', 'ae-internal-missing-underscore', 'ae
 /** As if installed: one package of ours meets another as its users do. */
 const made = join(root, 'dist', 'api', 'node_modules');
 
-/** Where the one declaration file of a package is written. */
-export const declarationsOf = ({ folder }) => join(made, '@parley', folder, 'index.d.ts');
+/** Where the one declaration file of a package, or of a subpath of it, is written. */
+export const declarationsOf = ({ folder, subpath = 'index' }) =>
+  join(made, '@parley', folder, `${subpath}.d.ts`);
+
+/** What is extracted of a package: itself, then each of its subpaths, which may build on it. */
+export const surfacesOf = ({ folder, entry, subpaths = {} }) => [
+  { folder, entry },
+  ...Object.entries(subpaths).map(([subpath, from]) => ({ folder, entry: from, subpath })),
+];
+
+const reportOf = ({ folder, subpath }) => (subpath === undefined ? folder : `${folder}-${subpath}`);
 
 /**
  * Compares the surface with its report and writes one declaration file of it.
- * @param {{ folder: string, entry: string }} package_
+ * @param {{ folder: string, entry: string, subpath?: string }} surface
  * @param {{ renew?: boolean }} options
  * @returns {{ changed: boolean, faults: string[] }}
  * @throws Error when the declarations cannot be read
  */
-export function extractApi({ folder, entry }, { renew = false } = {}) {
+export function extractApi({ folder, entry, subpath }, { renew = false } = {}) {
   const report = join(root, 'etc');
   const temporary = join(root, 'dist', 'api');
-  const declarations = declarationsOf({ folder });
+  const declarations = declarationsOf({ folder, subpath });
   for (const needed of [report, temporary, dirname(declarations)]) mkdirSync(needed, { recursive: true });
   const start = join(root, 'dist', `${entry}.d.ts`);
   const config = ExtractorConfig.prepare({
@@ -60,7 +69,7 @@ export function extractApi({ folder, entry }, { renew = false } = {}) {
         enabled: true,
         reportFolder: report,
         reportTempFolder: temporary,
-        reportFileName: `${folder}.api.md`,
+        reportFileName: `${reportOf({ folder, subpath })}.api.md`,
       },
       docModel: { enabled: false },
       tsdocMetadata: { enabled: false },
@@ -95,14 +104,15 @@ export function extractApi({ folder, entry }, { renew = false } = {}) {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const renew = process.argv.includes('--renew');
   let failed = false;
-  for (const one of packages) {
-    const { changed, faults } = extractApi(one, { renew });
-    for (const fault of faults) console.error(`${one.folder}: ${fault}`);
-    if (changed && !renew)
-      console.error(
-        `the public surface of ${one.manifest().name} is not that of etc/${one.folder}.api.md; if it is meant to be: npm run api`,
-      );
-    failed ||= faults.length > 0 || (changed && !renew);
-  }
+  for (const one of packages)
+    for (const surface of surfacesOf(one)) {
+      const { changed, faults } = extractApi(surface, { renew });
+      for (const fault of faults) console.error(`${reportOf(surface)}: ${fault}`);
+      if (changed && !renew)
+        console.error(
+          `the public surface of ${one.manifest().name} is not that of etc/${reportOf(surface)}.api.md; if it is meant to be: npm run api`,
+        );
+      failed ||= faults.length > 0 || (changed && !renew);
+    }
   process.exitCode = failed ? 1 : 0;
 }

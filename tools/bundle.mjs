@@ -182,6 +182,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
       main: join(dist, 'src/main.js'),
       cli: join(dist, 'src/cli/main.js'),
       parley: join(dist, 'libs/parley/src/index.js'),
+      mongoose: join(dist, 'libs/parley/src/mongoose.js'),
       // A thread of its own, started by its file name.
       'server-worker': join(dist, 'src/launch/database-thread.js'),
     },

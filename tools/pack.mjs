@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { declarationsOf, extractApi } from './api.mjs';
+import { declarationsOf, extractApi, surfacesOf } from './api.mjs';
 import { build } from './build.mjs';
 import { bundlePackage } from './bundle.mjs';
 import { packages, root } from './packages.mjs';
@@ -32,9 +32,11 @@ async function packed(one) {
     });
   cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
   // A build begins with an empty dist: what is there was made of this one.
-  const declarations = declarationsOf(one);
-  if (!existsSync(declarations)) extractApi(one);
-  cpSync(declarations, join(folder, 'dist', 'index.d.ts'));
+  for (const surface of surfacesOf(one)) {
+    const declarations = declarationsOf(surface);
+    if (!existsSync(declarations)) extractApi(surface);
+    cpSync(declarations, join(folder, 'dist', basename(declarations)));
+  }
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
   const run = spawnSync('npm', ['pack', folder, '--pack-destination', out, '--json', '--loglevel=error'], {
     cwd: out,

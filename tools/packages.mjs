@@ -32,6 +32,8 @@ const PEERS = {
 const OPTIONAL_PEERS = {
   bullmq: '^5.0.0 || ^6.0.0',
   ioredis: '^5.0.0 || ^6.0.0',
+  // No module of it is imported: `@parley/server/mongoose` reads the models of the application. `database.connection` needs 9.
+  mongoose: '^8.0.0 || ^9.0.0',
   'prom-client': '^15.0.0',
   '@opentelemetry/api': '^1.9.0',
   '@opentelemetry/exporter-trace-otlp-http': '>=0.220.0 <0.300.0',
@@ -44,17 +46,28 @@ const RANGES = { 'class-validator': '^0.14.0 || ^0.15.0' };
 
 const compatible = (version) => (version.startsWith('^') ? version : `^${version}`);
 
-const common = (entry) => ({
+const common = (entry, subpaths = {}) => ({
   version: own.version,
   license: own.license,
   type: 'module',
   engines: own.engines,
   exports: {
     '.': { types: './dist/index.d.ts', default: entry },
+    ...Object.fromEntries(
+      Object.entries(subpaths).map(([name, file]) => [
+        `./${name}`,
+        { types: `./dist/${name}.d.ts`, default: file },
+      ]),
+    ),
     './package.json': './package.json',
   },
   // For compilers that look no further.
   types: './dist/index.d.ts',
+  ...(Object.keys(subpaths).length > 0 && {
+    typesVersions: {
+      '*': Object.fromEntries(Object.keys(subpaths).map((name) => [name, [`./dist/${name}.d.ts`]])),
+    },
+  }),
 });
 
 const optional = (names) => Object.fromEntries(names.map((name) => [name, { optional: true }]));
@@ -65,7 +78,7 @@ function serverManifest() {
   return {
     name: own.name,
     description: own.description,
-    ...common('./dist/bundle/parley.js'),
+    ...common('./dist/bundle/parley.js', { mongoose: './dist/bundle/mongoose.js' }),
     files: ['dist', 'demo', 'docs', 'parley.yaml'],
     bin: { parley: './dist/bundle/cli.js' },
     sideEffects: ['./dist/bundle/cli.js', './dist/bundle/main.js', './dist/bundle/server-worker.js'],
@@ -98,13 +111,14 @@ function testingManifest() {
 }
 
 /**
- * Name, entry among the sources, what it holds beside types, and its package.json. One that builds on another comes after it.
+ * Name, entry among the sources and those of its subpaths, what it holds beside types, and its package.json. One that builds on another comes after it.
  * With `bundle` its code is joined for it alone; the server's is what the service runs.
  */
 export const packages = [
   {
     folder: 'server',
     entry: 'libs/parley/src/index',
+    subpaths: { mongoose: 'libs/parley/src/mongoose' },
     files: {
       'dist/bundle': 'dist/bundle',
       'dist/pages': 'dist/pages',

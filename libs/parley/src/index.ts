@@ -181,13 +181,11 @@ export {
 } from '#chat';
 export { openTaskQueue, type TaskJob, TaskQueue } from '#tasks';
 export {
-  type ClassConfig,
   type ClassDeclaration,
   type ClassSchema,
   type EnvironmentGates,
   type FieldSchema,
   type IndexSchema,
-  type PropertyConfig,
   type SchemaSnapshot,
 } from '#policy';
 export type { AnsweredMessage, MessageOptions } from './module/answer-message.js';

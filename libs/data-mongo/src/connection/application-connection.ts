@@ -3,8 +3,11 @@ import { MongoConnection } from './mongo-connection.js';
 
 /** The members of a `MongoClient` that show what it is. The application's copy of the driver need not be ours. */
 export interface ApplicationMongoClient {
+  /** A database of its server. */
   db(name?: string): object;
+  /** The session tells which BSON the driver writes. */
   startSession(): { readonly id?: object | undefined; endSession(): Promise<unknown> };
+  /** Of the application; they are not changed. */
   readonly options: object;
 }
 
@@ -12,7 +15,9 @@ export interface ApplicationMongoClient {
 export interface ApplicationMongooseConnection {
   /** Ends when it is connected, or cannot be. */
   asPromise(): Promise<unknown>;
+  /** The client that it has now. */
   getClient(): object;
+  /** 1 while it is connected. */
   readonly readyState: number;
   /** Of its database. */
   readonly name: string;

@@ -7,7 +7,9 @@ import type { ClassConfig, PolicyConfig, PropertyConfig, TenantScopeConfig } fro
 
 /** The declaration of one class in code, in the form of the configuration. */
 export interface ClassDeclaration {
+  /** A key of `policy.classes`. */
   readonly className: string;
+  /** Its entry there (docs/reference/configuration.md). */
   readonly config: ClassConfig;
 }
 

@@ -23,6 +23,9 @@ const MAX_DEPTH = 8;
 /** Collections of Parse's own, whose rows only its own rules protect. */
 const PARSE_COLLECTIONS = /^(_SCHEMA|_Join:.*)$/;
 
+/** They say of an object in JSON what it is. */
+const RESERVED = new Set(['__proto__', '__type', '__op', '_bsontype']);
+
 const STORED_BY_US = new Set(['objectId', 'createdAt', 'updatedAt', 'ACL']);
 
 /**
@@ -135,6 +138,10 @@ class Columns {
 
   private column(name: string, config: PropertyConfig, option: string, depth: number): PlainColumn | null {
     const { type, targetClass, field, of: members } = config;
+    if (name.startsWith('__')) {
+      this.report(option, `'${name}' is no name for agents: write another one, with field: ${name}`);
+      return null;
+    }
     if (depth === 0 && STORED_BY_US.has(name)) {
       if ([type, targetClass, field, members].some((one) => one !== undefined))
         this.report(option, ownColumn(name));
@@ -194,7 +201,7 @@ function ownColumn(name: string): string {
 function storedNameIssue(stored: string): string | null {
   if (stored === '_id') return "'_id' is objectId; no other name is needed";
   if (isInternalField(stored)) return `'${stored}' is an internal column`;
-  if (stored === '' || /[.\0]/.test(stored) || stored.startsWith('$') || stored.startsWith('__'))
-    return `'${stored}' is not the name of a column: write one without dots that does not start with $ or __`;
+  if (stored === '' || /[.\0]/.test(stored) || stored.startsWith('$') || RESERVED.has(stored))
+    return `'${stored}' is not the name of a column: write one without dots that does not start with $`;
   return null;
 }

@@ -1,0 +1,305 @@
+/** Class declarations from Mongoose models (docs/guide/plain-mongodb.md): the subpath `@parley/server/mongoose`. */
+import { type ClassConfig, isInternalField, type PropertyConfig } from '#policy';
+import type { ClassDeclaration } from '@parley/server';
+
+/** The members of a Mongoose model that are read. Mongoose itself is not imported. */
+export interface MongooseModel {
+  /** The name of its class. */
+  readonly modelName: string;
+  /** Its paths. */
+  readonly schema: object;
+  /** Where its documents are. */
+  readonly collection: { readonly collectionName: string };
+}
+
+/** `connection.models`, or a list of models. */
+export type MongooseModels = readonly MongooseModel[] | Readonly<Record<string, MongooseModel>>;
+
+/** What is read of a schema. */
+interface Schema {
+  readonly paths: Readonly<Record<string, SchemaType>>;
+  readonly options: { readonly timestamps?: unknown };
+  /** Further schemas that documents of this one may have, by name. */
+  readonly discriminators?: Readonly<Record<string, Schema>>;
+  /** Of a model with discriminators, and of each of them. */
+  readonly discriminatorMapping?: { readonly key: string; readonly value: unknown; readonly isRoot: boolean };
+}
+
+/** What is read of a path. */
+interface SchemaType {
+  readonly instance: string;
+  readonly options?: { readonly ref?: unknown; readonly select?: unknown; readonly encrypt?: unknown };
+  /** Of a subdocument, and of a list of them. */
+  readonly schema?: Schema;
+  /** The entries of a list: in Mongoose 9, and before. */
+  readonly embeddedSchemaType?: SchemaType;
+  readonly caster?: SchemaType;
+  readonly enumValues?: readonly unknown[];
+}
+
+type IdKind = NonNullable<ClassConfig['id']>;
+
+const ID_KINDS: ReadonlyMap<string, IdKind> = new Map([
+  ['ObjectId', 'objectId'],
+  ['ObjectID', 'objectId'],
+  ['String', 'string'],
+  ['Number', 'number'],
+  ['Int32', 'number'],
+  ['Double', 'number'],
+  ['UUID', 'uuid'],
+] as const);
+
+/**
+ * By Mongoose's name. A path of another type is a column without a declared type: its type is read from the collection, and
+ * agents cannot write it.
+ */
+const TYPES: ReadonlyMap<string, string> = new Map([
+  ['String', 'String'],
+  ['Number', 'Number'],
+  ['Int32', 'Number'],
+  ['Double', 'Number'],
+  ['BigInt', 'Number'],
+  ['Decimal128', 'Number'],
+  ['Boolean', 'Boolean'],
+  ['Date', 'Date'],
+  ['Buffer', 'Bytes'],
+  ['Map', 'Object'],
+]);
+
+/** Entries that a list may have and still be written: their JSON is what is stored. */
+const PLAIN_ENTRIES = new Set(['String', 'Number', 'Int32', 'Double', 'Boolean', 'Date', 'Array']);
+
+/** Columns that every class has, under these names. */
+const OF_EVERY_CLASS = new Set(['objectId', 'createdAt', 'updatedAt', 'ACL']);
+
+/** What a mask can name: docs/guide/masking.md. */
+const NAME = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
+const MAX_DEPTH = 8;
+
+/**
+ * Declares a class for each model: its collection, the kind of its ids, its time stamps and columns, references and enums.
+ * Paths with `select: false` are not readable, in subdocuments too. Virtuals are left out. A discriminator is a class with a
+ * mandatory filter on the discriminator key.
+ * @param models each of them becomes a class; list those that agents may know
+ * @throws TypeError for a model that cannot be a class
+ */
+export function classesOf(models: MongooseModels): ClassDeclaration[] {
+  const list = listOf(models);
+  const names = new Set(list.map(({ modelName }) => modelName));
+  return list.map((model) => ({ className: model.modelName, config: configOf(model, names) }));
+}
+
+function listOf(models: unknown): MongooseModel[] {
+  const list: unknown[] = typeof models === 'object' && models !== null ? Object.values(models) : [undefined];
+  return list.map((model) => {
+    if (isModel(model)) return model;
+    throw new TypeError('classesOf: expected connection.models or a list of Mongoose models');
+  });
+}
+
+function isModel(value: unknown): value is MongooseModel {
+  const model = value as Partial<MongooseModel> | null | undefined;
+  return (
+    (typeof value === 'function' || typeof value === 'object') &&
+    typeof model?.modelName === 'string' &&
+    typeof model.collection?.collectionName === 'string' &&
+    typeof (model.schema as Partial<Schema> | undefined)?.paths === 'object'
+  );
+}
+
+function configOf(model: MongooseModel, names: ReadonlySet<string>): ClassConfig {
+  const schema = model.schema as Schema;
+  const timestamps = timestampsOf(schema);
+  const columns = new Columns(names);
+  const own = new Set(['_id', ...Object.values(timestamps ?? {})]);
+  // A column of exactly a name comes before one that gets this name without its underscore.
+  const paths = [...pathsOf(schema)].sort(([one], [other]) => underscores(one) - underscores(other));
+  const others = Object.values(schema.discriminators ?? {}).map(pathsOf);
+  for (const [name, path] of paths)
+    if (!own.has(name))
+      columns.add(
+        name,
+        path,
+        others.flatMap((further) => further.get(name) ?? []),
+      );
+  const kind = discriminatorOf(model, columns);
+  const { fields, masks, properties } = columns;
+  return {
+    storage: 'plain',
+    collection: model.collection.collectionName,
+    id: idKindOf(model),
+    timestamps,
+    fields,
+    ...(Object.keys(masks).length > 0 && { masks }),
+    ...(kind && { filters: kind }),
+    properties,
+  };
+}
+
+const underscores = (name: string): number => name.length - name.replace(/^_+/, '').length;
+
+function idKindOf({ modelName, schema }: MongooseModel): IdKind {
+  const id = (schema as Schema).paths['_id'];
+  const kind = ID_KINDS.get(id?.instance ?? '');
+  if (kind && id && !isHidden(id)) return kind;
+  throw new TypeError(
+    `classesOf: ${modelName} has an _id that agents cannot be given (${id?.instance ?? 'none'}${id && isHidden(id) ? ', select: false' : ''}): ` +
+      'it must be an ObjectId, a string, a number or a UUID; leave this model out of the list',
+  );
+}
+
+/**
+ * Both stored names, or null. A class has both or neither, and everybody may read them: one that the schema lacks has its
+ * default name, and neither is declared while one of them is hidden or no date.
+ */
+function timestampsOf({
+  paths,
+  options,
+  discriminators = {},
+}: Schema): { createdAt: string; updatedAt: string } | null {
+  const given = (options.timestamps ?? false) as boolean | Readonly<Record<string, unknown>>;
+  const nameOf = (stamp: 'createdAt' | 'updatedAt'): string => {
+    const named = typeof given === 'object' ? given[stamp] : undefined;
+    return typeof named === 'string' && NAME.test(named) ? named : stamp;
+  };
+  const stamps = { createdAt: nameOf('createdAt'), updatedAt: nameOf('updatedAt') };
+  const stored = Object.values(stamps).flatMap((name) => paths[name] ?? []);
+  const further = Object.values(discriminators).flatMap((other) =>
+    Object.values(stamps).flatMap((name) => other.paths[name] ?? []),
+  );
+  const dates = [...stored, ...further].every((path) => path.instance === 'Date' && !isHidden(path));
+  return stored.length > 0 && dates ? stamps : null;
+}
+
+/** The filter of a discriminator, on the column of its key. Null: the model is none. */
+function discriminatorOf(
+  { modelName, schema }: MongooseModel,
+  columns: Columns,
+): Readonly<Record<string, unknown>> | null {
+  const mapping = (schema as Schema).discriminatorMapping;
+  if (!mapping || mapping.isRoot) return null;
+  const name = columns.nameOf(mapping.key);
+  if (name === undefined || (typeof mapping.value !== 'string' && typeof mapping.value !== 'number'))
+    throw new TypeError(
+      `classesOf: the discriminator ${modelName} cannot be told from the other documents of its collection: ` +
+        `its key '${mapping.key}' must be a top-level column with a text or a number`,
+    );
+  columns.fix(name, mapping.value);
+  return { [name]: mapping.value };
+}
+
+/** The top-level columns of a schema: a dotted path is a member of a nested document without a schema of its own. */
+function pathsOf({ paths }: Schema): Map<string, SchemaType> {
+  const top = new Map<string, SchemaType>();
+  const nested = new Map<string, Record<string, SchemaType>>();
+  for (const [path, type] of Object.entries(paths)) {
+    const [first = path, ...rest] = path.split('.');
+    // Mongoose lists the values of a map as a path of its own.
+    if (rest[0] === '$*') continue;
+    if (rest.length === 0) top.set(first, type);
+    else nested.set(first, { ...nested.get(first), [rest.join('.')]: type });
+  }
+  for (const [name, members] of nested)
+    top.set(name, { instance: 'Embedded', schema: { paths: members, options: {} } });
+  return top;
+}
+
+/** Encrypted paths count as hidden: what the database holds of them is of no use, and a decrypting client would tell. */
+const isHidden = ({ options }: SchemaType): boolean => options?.select === false || options?.encrypt != null;
+
+const entriesOf = (type: SchemaType): SchemaType | undefined => type.embeddedSchemaType ?? type.caster;
+
+/** Collects the columns of one class. */
+class Columns {
+  readonly fields: string[] = [];
+  readonly masks: Record<string, 'drop'> = {};
+  readonly properties: Record<string, PropertyConfig> = {};
+  private readonly names = new Map<string, string>();
+
+  constructor(private readonly classes: ReadonlySet<string>) {}
+
+  /** @param stored as documents have it. @param others what the discriminators of the schema say of it */
+  add(stored: string, type: SchemaType, others: readonly SchemaType[]): void {
+    // Mongoose's own: `__t` is the default key of discriminators, `__v` a version.
+    const name = stored === '__t' ? 'kind' : stored.replace(/^_+/, '');
+    const unusable = (stored.startsWith('__') && stored !== '__t') || isInternalField(stored);
+    if (unusable || !NAME.test(name) || OF_EVERY_CLASS.has(name) || Object.hasOwn(this.properties, name))
+      return;
+    if ([type, ...others].some(isHidden)) return;
+    const hidden: string[] = [];
+    const property = this.property(type, name, hidden);
+    for (const other of others) this.property(other, name, hidden);
+    // A path that no mask can name hides its column.
+    if (
+      hidden.some(
+        (path) => path.split('.').length > MAX_DEPTH || !path.split('.').every((part) => NAME.test(part)),
+      )
+    )
+      return;
+    for (const path of hidden) this.masks[path] = 'drop';
+    this.properties[name] = { ...property, ...(name !== stored && { field: stored }) };
+    this.fields.push(name);
+    this.names.set(stored, name);
+  }
+
+  /** The name that agents know a stored column by; undefined: they do not know it. */
+  nameOf(stored: string): string | undefined {
+    return this.names.get(stored);
+  }
+
+  /** The column has this one value. */
+  fix(name: string, value: string | number): void {
+    this.properties[name] = { ...this.properties[name], enum: { [String(value)]: null } };
+  }
+
+  /** @param hidden receives the paths below it that are not readable */
+  private property(type: SchemaType, path: string, hidden: string[]): PropertyConfig {
+    const target = this.targetOf(type);
+    if (target !== undefined) return { type: 'Pointer', targetClass: target };
+    if (type.schema)
+      return {
+        type: type.instance === 'Array' ? 'Array' : 'Object',
+        ...this.members(type.schema, path, hidden),
+      };
+    if (type.instance === 'Array') return this.list(entriesOf(type), path, hidden);
+    const stored = TYPES.get(type.instance);
+    const values = (type.enumValues ?? []).filter((value) => value !== null && value !== undefined);
+    return {
+      ...(stored !== undefined && { type: stored }),
+      ...(values.length > 0 && { enum: Object.fromEntries(values.map((value) => [String(value), null])) }),
+    };
+  }
+
+  private list(entries: SchemaType | undefined, path: string, hidden: string[]): PropertyConfig {
+    if (!entries) return {};
+    if (isHidden(entries)) hidden.push(path);
+    const target = this.targetOf(entries);
+    if (target !== undefined) return { type: 'Array', targetClass: target };
+    return PLAIN_ENTRIES.has(entries.instance) ? { type: 'Array' } : {};
+  }
+
+  private members(schema: Schema, path: string, hidden: string[]): { of?: Record<string, PropertyConfig> } {
+    const members: Record<string, PropertyConfig> = {};
+    for (const [name, type] of pathsOf(schema)) {
+      const below = `${path}.${name}`;
+      if (isHidden(type)) {
+        hidden.push(below);
+        continue;
+      }
+      // What it hides counts although it has no name for agents itself.
+      const property = this.property(type, below, hidden);
+      if (NAME.test(name) && !isInternalField(name)) members[name] = property;
+    }
+    // The members of embedded discriminators are not declared, and what they hide is hidden.
+    for (const other of Object.values(schema.discriminators ?? {})) this.members(other, path, hidden);
+    const tooDeep = path.split('.').length >= MAX_DEPTH;
+    return Object.keys(members).length > 0 && !tooDeep ? { of: members } : {};
+  }
+
+  /** The class of a reference. One that is chosen per document, and one to a model that is no class, is an id like any other. */
+  private targetOf({ options }: SchemaType): string | undefined {
+    const ref = options?.ref as string | { readonly modelName?: string } | null | undefined;
+    const name = typeof ref === 'string' ? ref : ref?.modelName;
+    return name !== undefined && this.classes.has(name) ? name : undefined;
+  }
+}
