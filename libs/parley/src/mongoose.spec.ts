@@ -258,6 +258,10 @@ describe('declarations of models', () => {
     expect(() => classesOf(given as never)).toThrow(/expected connection\.models or a list/);
   });
 
+  it('are never none by mistake: models that are made later are missed', () => {
+    expect(() => classesOf(mongoose.createConnection().models)).toThrow(/no model yet: inject the models/);
+  });
+
   /** A schema, and the paths in it that are hidden. */
   interface Drawn {
     readonly definition: SchemaDefinition;
