@@ -10,6 +10,7 @@ import {
   checkCommandLine,
   checkKit,
   checkMissingPackages,
+  checkMongoose,
   checkRedis,
 } from './pack-check/checks.mjs';
 import { checkExamples } from './pack-check/examples.mjs';
@@ -47,11 +48,12 @@ const TOOLS = ours([
   'rxjs',
   'typescript',
 ]);
+const MONGOOSE = ours(['@nestjs/mongoose', 'mongoose']);
 const BUNDLER = { module: 'esnext', moduleResolution: 'bundler' };
 
 /** What is always tried, and what only `--all` tries. */
 const CELLS = [
-  { name: 'NestJS 12', module: 'module', nest: TWELVE, commandLine: true },
+  { name: 'NestJS 12', module: 'module', nest: { ...TWELVE, ...MONGOOSE }, commandLine: true },
   {
     name: 'NestJS 12, newer Node, Redis',
     module: 'module',
@@ -63,7 +65,7 @@ const CELLS = [
   {
     name: 'NestJS 11, CommonJS, TypeScript 5.9',
     module: 'commonjs',
-    nest: { ...ELEVEN, typescript: '~5.9.0' },
+    nest: { ...ELEVEN, ...MONGOOSE, typescript: '~5.9.0' },
     nodes: ['22'],
     commandLine: true,
     larger: true,
@@ -105,6 +107,7 @@ async function tryCell({ name, module, nest, nodes = [], compiler, redis, comman
     for (const node of runtimes) {
       await checkApplication(app, node, told);
       if (app.hasKit) checkKit(app, node, told);
+      if (app.hasMongoose) checkMongoose(app, node, told);
     }
     if (redis) await withRedis((url) => checkRedis(app, url, told));
     else await checkMissingPackages(app, told);

@@ -74,6 +74,31 @@ export function checkKit(app, node, told) {
   told(`tests its tools with the kit, Node ${version(app, node)}`, status === 0, output);
 }
 
+/** An application with Mongoose hands over its connection and its models; the subpath is found as both kinds of modules. */
+export function checkMongoose(app, node, told) {
+  const on = `Node ${version(app, node)}`;
+  const shop = app.run(node, ['out/shop.js']);
+  told(
+    `serves a model over the connection of Mongoose, without what it does not select, ${on}`,
+    shop.status === 0 && shop.stdout.includes('N-1') && !shop.stdout.includes('margin'),
+    shop.output,
+  );
+  const found = 'console.log(typeof classesOf)';
+  for (const [kind, args] of [
+    [
+      'import',
+      ['--input-type=module', '-e', `import { classesOf } from '@parley/server/mongoose'; ${found}`],
+    ],
+    [
+      'require',
+      ['--input-type=commonjs', '-e', `const { classesOf } = require('@parley/server/mongoose'); ${found}`],
+    ],
+  ]) {
+    const run = app.run(node, args);
+    told(`finds @parley/server/mongoose by ${kind}, ${on}`, run.stdout.trim() === 'function', run.output);
+  }
+}
+
 /** What `npx` would run, in a folder where nobody configured anything. */
 export async function checkCommandLine(app, node, empty, told) {
   const on = `Node ${version(app, node)}`;
