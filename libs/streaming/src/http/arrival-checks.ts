@@ -61,7 +61,7 @@ import {
 
 /**
  * The checks of what arrives: address, method, host and page, body and message. None of them needs to know the caller.
- * `request-checks.ts` holds their order.
+ * `mcp-edge.ts` holds their order.
  */
 
 /** `Retry-After`, in seconds, where requests cannot be counted. */

@@ -91,21 +91,10 @@ const ROUTE_CHECKS: readonly RequestCheck[] = [host, accepting, preAuthLimit, or
 /** Milliseconds that aborted calls have to answer their clients. */
 const ABORT_GRACE = 1_000;
 
-/** The outcome of a call is measured with the call; any other answer is the refusal of a check. */
-function answered(
-  verdict: CheckVerdict,
-  requestCheck: RequestCheck,
-  { observed }: HttpExchange,
-): CheckVerdict {
-  if (
-    observed &&
-    requestCheck !== dispatch &&
-    verdict !== null &&
-    typeof verdict === 'object' &&
-    verdict.status >= 400
-  )
-    observed.refused(requestCheck.name);
-  return verdict;
+/** Measures the refusal of a check. The outcome of a call is measured with the call. */
+function measureRefusal({ observed }: HttpExchange, by: RequestCheck, verdict: CheckVerdict): void {
+  if (!observed || by === dispatch || verdict === null || typeof verdict !== 'object') return;
+  if (verdict.status >= 400) observed.refused(by.name);
 }
 
 /** MCP over HTTP, on plain Node requests: the surrounding framework passes them on unread. */
@@ -274,7 +263,9 @@ export class McpEdge {
         const verdict = requestCheck.check(exchange);
         const settled = verdict instanceof Promise ? await verdict : verdict;
         ended?.(settled === null);
-        if (settled) return answered(settled, requestCheck, exchange);
+        if (!settled) continue;
+        measureRefusal(exchange, requestCheck, settled);
+        return settled;
       }
     } catch (error) {
       this.edge.log.warn(faultLine('[McpEdge]', error));
