@@ -105,7 +105,7 @@ const VALIDATOR_ADVICE =
   'the validator of the collection refused the row: send every column that it requires, with values that it permits';
 
 const adviceOf = (error: unknown): { readonly advice?: string } =>
-  error instanceof MongoServerError && error.code === INVALID_DOCUMENT ? { advice: VALIDATOR_ADVICE } : {};
+  isServerError(error) && error.code === INVALID_DOCUMENT ? { advice: VALIDATOR_ADVICE } : {};
 
 /** Converts any error of an operation to a `StoreError`. The driver's error is its cause, for the log only. */
 export function storeErrorOf(error: unknown, signal?: AbortSignal): StoreError {

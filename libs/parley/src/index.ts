@@ -190,7 +190,7 @@ export {
 } from '#policy';
 export type { AnsweredMessage, MessageOptions } from './module/answer-message.js';
 export { ParleyHealthIndicator } from './module/health-indicator.js';
-export { getParleyToken, Parley } from './module/parley.js';
+export { getParleyToken, InjectParley, Parley } from './module/parley.js';
 export { ParleyModule } from './module/parley.module.js';
 export type {
   CodeAgentConfig,

@@ -1,9 +1,18 @@
 import 'reflect-metadata';
-import { Injectable, Logger, Module, type ModuleMetadata } from '@nestjs/common';
+import { type CanActivate, Injectable, Logger, Module, type ModuleMetadata } from '@nestjs/common';
+import { APP_GUARD } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { Test } from '@nestjs/testing';
 import { afterEach, beforeEach, describe, expect, it, type MockInstance, vi } from 'vitest';
-import { ParleyModule, type ParleyModuleOptions, Tool, type ToolCall } from '@parley/server';
+import {
+  getParleyToken,
+  InjectParley,
+  Parley,
+  ParleyModule,
+  type ParleyModuleOptions,
+  Tool,
+  type ToolCall,
+} from '@parley/server';
 import { callTool } from '../../support/service.js';
 
 const OPTIONS: ParleyModuleOptions = {
@@ -69,6 +78,55 @@ beforeEach(() => {
 });
 afterEach(() => vi.restoreAllMocks());
 const warnings = () => warned.mock.calls.map(([text]) => String(text));
+
+@Injectable()
+class Everybody implements CanActivate {
+  canActivate(): boolean {
+    return true;
+  }
+}
+
+@Injectable()
+class Accounts {
+  constructor(@InjectParley('billing') readonly billing: Parley) {}
+}
+
+describe('the start says in one line for each instance', () => {
+  const startLines = () => lines.filter((line) => line.startsWith('Parley ('));
+
+  it('where MCP is, and how many tools and agents there are', async () => {
+    await using _ = await open([
+      ParleyModule.forRoot(OPTIONS),
+      ParleyModule.forRoot({ ...OPTIONS, name: 'billing', server: { path: '/billing' } }),
+      ParleyModule.forFeature([Greeting], { instance: 'billing' }),
+    ]);
+    const [desk = '', billing = '', ...others] = startLines().sort((one, other) => one.length - other.length);
+    expect(others).toEqual([]);
+    const [, tools] = /^Parley \(default\) at \/mcp: (\d+) tools, 1 agent Parley$/.exec(desk) ?? [];
+    expect(billing).toBe(`Parley (billing) at /billing: ${Number(tools) + 1} tools, 1 agent Parley`);
+  });
+
+  it('which global enhancers of the application run on tools', async () => {
+    await using _ = await open(
+      [ParleyModule.forRoot(OPTIONS)],
+      [{ provide: APP_GUARD, useClass: Everybody }],
+    );
+    expect(startLines()).toEqual([expect.stringContaining('; Everybody of the application run on tools')]);
+  });
+});
+
+describe('an instance with a name', () => {
+  it('is injected by it', async () => {
+    @Module({
+      imports: [ParleyModule.forRoot({ ...OPTIONS, name: 'billing' })],
+      providers: [Accounts],
+    })
+    class AppModule {}
+    const module = await Test.createTestingModule({ imports: [AppModule] }).compile();
+    expect(module.get(Accounts).billing).toBe(module.get(getParleyToken('billing')));
+    await module.close();
+  });
+});
 
 describe('the start says what cannot have been meant', () => {
   it('nothing of an application that is in order', async () => {

@@ -134,6 +134,8 @@ async function openedByApplication(
   }
 }
 
+const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
+
 export interface HostDependencies {
   readonly name: string;
   readonly version: string | undefined;
@@ -194,16 +196,34 @@ export class ParleyHost
    * @throws TypeError for an invalid path. @throws ConfigError
    */
   async onApplicationBootstrap(): Promise<void> {
-    await this.serve();
+    const paths = await this.serve();
     await this.dependencies.opened.begin();
+    this.reportStart(paths);
   }
 
-  private async serve(): Promise<void> {
+  /** One line for people who look where MCP is, and what of the application also runs on tools. */
+  private reportStart(paths: readonly string[]): void {
+    const { name, opened, config } = this.dependencies;
+    const { agents } = opened.app.get(ConfigVersions).current;
+    const place = paths.length > 0 ? ` at ${paths.join(', ')}` : '';
+    const enhancers = [
+      ...config.getGlobalGuards(),
+      ...config.getGlobalInterceptors(),
+      ...config.getGlobalFilters(),
+    ].map((enhancer: object) => enhancer.constructor.name);
+    const onTools = enhancers.length > 0 ? `; ${enhancers.join(', ')} of the application run on tools` : '';
+    new Logger('Parley').log(
+      `Parley (${name})${place}: ${counted(this.parley.tools.all().length, 'tool')}, ${counted(agents.size, 'agent')}${onTools}`,
+    );
+  }
+
+  /** @returns the paths of MCP; none where the application has no server */
+  private async serve(): Promise<readonly string[]> {
     const { http, opened, name, endpoints, ...mounted } = this.dependencies;
     // An application context without a server has no adapter, and a testing module has one without a server.
     const adapter = http.httpAdapter as HttpAdapterHost['httpAdapter'] | undefined;
     const server = adapter?.getHttpServer() as Server | undefined;
-    if (!adapter || !server) return;
+    if (!adapter || !server) return [];
     const { config } = opened.app.get(ConfigVersions).current;
     if (!this.dependencies.admits)
       new Logger('Parley').warn(
@@ -212,6 +232,7 @@ export class ParleyHost
     const bases = basesOf(mounted, config.server.path);
     const mountings = await serveInstance(server, { name, instance: opened, config, bases, endpoints });
     followFurtherServers({ adapter, mountings, log: new Logger('Parley') });
+    return bases.map((base) => `${base}${config.server.path}`);
   }
 
   /** Runs before the dependencies of tools are destroyed. */

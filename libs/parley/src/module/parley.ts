@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { INestApplicationContext, Type } from '@nestjs/common';
+import { Inject, type INestApplicationContext, type Type } from '@nestjs/common';
 import { ModuleRef, ModulesContainer } from '@nestjs/core';
 import {
   type Agent,
@@ -267,4 +267,13 @@ const isNamed = (choice: unknown): choice is AgentChoice =>
 /** Token of a named instance; the token of `default` is `Parley` itself. */
 export function getParleyToken(name = 'default'): typeof Parley | string {
   return name === 'default' ? Parley : `parley:${name}`;
+}
+
+/**
+ * Injects an instance by its name, instead of `@Inject(getParleyToken(name))`:
+ * `constructor(@InjectParley('billing') private readonly parley: Parley) {}`
+ * @param name default `default`
+ */
+export function InjectParley(name = 'default'): PropertyDecorator & ParameterDecorator {
+  return Inject(getParleyToken(name));
 }
