@@ -2,8 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { type ExecutionContext, Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { PIPES_METADATA } from '@nestjs/common/constants.js';
 import { DiscoveryService, ExternalContextCreator } from '@nestjs/core';
-import { isObservable, type Observable } from 'rxjs';
-import type { Agent, ProgressUpdate } from '#core';
+import type { Agent } from '#core';
 import {
   agentMethodsOf,
   BUILT_IN_TOOLS,
@@ -16,6 +15,7 @@ import {
   type ToolRegistration,
   ToolRegistry,
 } from '#tools';
+import { resultOf } from './tool-run.js';
 
 /** The type of the execution context of a tool. */
 const TOOL_CONTEXT_TYPE = 'mcp';
@@ -137,43 +137,6 @@ function standingFor(method: Method, entry: Method): (...args: unknown[]) => unk
     Reflect.defineMetadata(key, Reflect.getMetadata(key, method), entry);
   Object.defineProperty(entry, 'name', { value: method.name });
   return entry as (...args: unknown[]) => unknown;
-}
-
-/**
- * Converts the return value of a tool into one value. The emissions of an Observable are its progress and its last one
- * is the result: a text is a progress message, a progress update is sent as it is, any other value counts as one step.
- * The source is unsubscribed when the call ends.
- */
-function resultOf(returned: unknown, call: ToolCall): unknown {
-  return isObservable(returned) ? lastOf(returned, call) : returned;
-}
-
-function lastOf(source: Observable<unknown>, { progress, signal }: ToolCall): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    let steps = 0;
-    let held: { readonly value: unknown } | null = null;
-    const running = source.subscribe({
-      next: (value) => {
-        if (held) progress(stepOf(held.value, (steps += 1)));
-        held = { value };
-      },
-      error: (error: unknown) => reject(error instanceof Error ? error : new Error(String(error))),
-      complete: () => resolve(held?.value ?? null),
-    });
-    const stop = () => {
-      running.unsubscribe();
-      reject(new Error('the call is over'));
-    };
-    if (signal.aborted) stop();
-    else signal.addEventListener('abort', stop, { once: true });
-    running.add(() => signal.removeEventListener('abort', stop));
-  });
-}
-
-function stepOf(value: unknown, step: number): ProgressUpdate {
-  if (typeof value === 'string') return { progress: step, message: value };
-  const { progress } = (value ?? {}) as { progress?: unknown };
-  return typeof progress === 'number' ? (value as ProgressUpdate) : { progress: step };
 }
 
 /** Finds `@Tool` methods on the application's providers and registers them, each in the Nest context of its own enhancers. */
