@@ -3,52 +3,52 @@ import type { AuthType, DenialKind, ErrorCode, Tier } from '#core';
 interface EventBase {
   /** ISO 8601. */
   readonly at: string;
-  /** Whether it was done or permitted. */
+  /** Whether the action succeeded: true when it was permitted and done. */
   readonly success: boolean;
-  /** Who: the key of limits, sessions and tasks. Never a credential. */
+  /** The principal of the caller: the key of limits, sessions and tasks. Never a credential. */
   readonly principal?: string;
-  /** Of the configuration. */
+  /** Name of the agent in the configuration. */
   readonly agent_name?: string;
-  /** Of the agent. */
+  /** Tenant of the agent. */
   readonly tenant_id?: string | number;
-  /** Of the request: its session, or what the application set. */
+  /** Correlation id of the request: its session, or the id that the application set. */
   readonly correlation_id?: string;
-  /** Of the trace that it belongs to, where traces are made. */
+  /** Id of the trace, where traces are made. */
   readonly trace_id?: string;
 }
 
 /** A request with invalid or insufficient credentials. */
 interface AuthenticationEvent extends EventBase {
   readonly type: 'authentication';
-  /** Address of the peer: behind a proxy that of the proxy. */
+  /** Network address of the peer; behind a proxy, the address of the proxy. */
   readonly remote_address?: string;
-  /** For the operator alone: never a credential. */
+  /** Reason, for the operator alone. Never a credential. */
   readonly cause?: string;
-  /** Others of the same second that were not written down one by one. */
+  /** Number of further events in the same second that have no record of their own. */
   readonly suppressed?: number;
 }
 
 /** A task that ended without a run: cancelled or given up. */
 export interface TaskEndEvent extends EventBase {
   readonly type: 'task_end';
-  /** As its client knows it. */
+  /** Id of the task, as its client received it. */
   readonly task_id: string;
-  /** That was called. */
+  /** Name of the tool that was called. */
   readonly tool: string;
-  /** How it was refused or failed. */
+  /** Code of the refusal or error. */
   readonly error_code?: ErrorCode;
   /** The gate that refused. */
   readonly gate?: string;
-  /** Why, for the operator alone. */
+  /** Reason, for the operator alone. */
   readonly cause?: string;
 }
 
 /** An action of an operator. */
 interface OperatorEvent extends EventBase {
   readonly type: 'operator_action';
-  /** What was done. */
+  /** The action of the operator. */
   readonly action: string;
-  /** What it was done to. */
+  /** The subject of the action. */
   readonly target?: string;
 }
 
@@ -57,18 +57,18 @@ export interface OutageEvent extends EventBase {
   readonly type: 'outage';
   /** ISO 8601. */
   readonly since: string;
-  /** Calls that were refused because of it. */
+  /** Calls that were refused because of the outage. */
   readonly refused: number;
-  /** Events besides calls that were not kept. */
+  /** Events other than calls that were not kept. */
   readonly dropped: number;
 }
 
 /** An event of the chain of records itself (docs/operations/audit.md). */
 interface ChainEvent extends EventBase {
   readonly type: 'chain_begin' | 'chain_anchor' | 'chain_end';
-  /** What the process is called (`audit.replica`). */
+  /** Name of the process (`audit.replica`). */
   readonly replica?: string;
-  /** Heads of chains that came before or run beside this one. */
+  /** Heads of earlier chains and of chains that run in parallel. */
   readonly heads?: readonly ChainHead[];
 }
 
@@ -84,29 +84,29 @@ export type AuditEvent = AuthenticationEvent | TaskEndEvent | OperatorEvent | Ou
 
 /** The agent of a call and its limits. Names only, never a value of a filter. */
 export interface AuditedAgent extends AuditedLimits {
-  /** What kind of identity it has. */
+  /** Kind of the agent's identity. */
   readonly auth_type: AuthType;
-  /** Whether rights of users and roles did not apply. */
+  /** Whether the agent read with the master key, so that rights of users and roles did not apply. */
   readonly using_master_key: boolean;
-  /** Its tier. */
+  /** Permission level of the agent. */
   readonly permissions: Tier;
-  /** Random: of the agent of this request. */
+  /** Random id of the agent of this request. */
   readonly agent_id: string;
-  /** 0 for the agent of a request. */
+  /** 0 for the agent of a request, one more for each sub-agent below it. */
   readonly agent_depth: number;
-  /** Of the configuration. */
+  /** Name of the agent in the configuration. */
   readonly agent_name: string;
-  /** Who: the key of limits, sessions and tasks. Never a credential. */
+  /** The principal of the caller: the key of limits, sessions and tasks. Never a credential. */
   readonly principal: string;
-  /** The user or role that the agent acts as without its being verified. */
+  /** The user or role that the agent acts as; no credential proved it. */
   readonly identity?: string;
-  /** What the operator calls whoever is behind the identity. */
+  /** The operator's name for the person or system behind the identity. */
   readonly impersonation_label?: string;
-  /** The user whose session the operator, not the caller, chose. */
+  /** The user whose session the agent uses, when the operator chose that user and not the caller. */
   readonly impersonated_user_id?: string;
-  /** Of the agent that delegated. */
+  /** `agent_id` of the agent that created the sub-agent. */
   readonly parent_agent_id?: string;
-  /** Of the agent. */
+  /** Tenant of the agent. */
   readonly tenant_id?: string | number;
 }
 
@@ -127,7 +127,7 @@ export interface AuditedLimits {
   readonly methods_only?: readonly string[];
   /** `methods.except` of the agent. */
   readonly methods_except?: readonly string[];
-  /** Class, or `default`, to the names of the constrained fields. */
+  /** Names of the constrained fields by class, or by `default`. */
   readonly filters?: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -144,53 +144,53 @@ export interface EmbeddingSpend {
 export interface AuditRecord extends AuditedAgent {
   /** ISO 8601. */
   readonly at: string;
-  /** That was called. */
+  /** Name of the tool that was called. */
   readonly tool: string;
-  /** Argument names minus the sensitive ones. */
+  /** Names of the arguments, without the sensitive ones. */
   readonly args_keys: readonly string[];
-  /** Keyed digest of the arguments: equal arguments have equal ones, and nobody without the key can try values. */
+  /** Keyed digest of the arguments. Equal arguments have equal digests; values cannot be guessed without the key. */
   readonly args_digest?: string;
-  /** Of the policy that decided. */
+  /** Version of the policy that decided. */
   readonly policy_version: string;
-  /** Of the request: its session, or what the application set. */
+  /** Correlation id of the request: its session, or the id that the application set. */
   readonly correlation_id?: string;
-  /** Of the trace that the call belongs to, where traces are made. */
+  /** Id of the trace, where traces are made. */
   readonly trace_id?: string;
-  /** Whether it was done or permitted. */
+  /** Whether the action succeeded: true when it was permitted and done. */
   readonly success: boolean;
   /** Bytes of the result text. */
   readonly result_size?: number;
-  /** Rows that the database handed out, or, of an export, that left. */
+  /** Rows that the database returned; for an export, rows that were sent. */
   readonly rows?: number;
-  /** Milliseconds that the operations of the call took at the database, added up. */
+  /** Total milliseconds of the call's database operations. */
   readonly database_ms?: number;
-  /** Who let the call happen, when it needed somebody. */
+  /** The principal who approved the call, when it needed an approval. */
   readonly approver?: string;
-  /** What the result costs whoever reads it to a model: a quarter of its bytes. */
+  /** Estimated tokens of the result for a model that reads it: a quarter of its bytes. */
   readonly est_input_tokens?: number;
-  /** In the currency of `tokenCostPerMillionInput`, when that is set. */
+  /** Estimated cost, in the currency of `tokenCostPerMillionInput`, when that is set. */
   readonly est_cost_usd?: number;
   /** Requests to the embeddings endpoint, when there were any. */
   readonly embed_calls?: number;
-  /** Tokens of those requests. */
+  /** Tokens of these requests. */
   readonly embed_tokens?: number;
-  /** In the currency of `embedCostPerMillionTokens`, when that is set. */
+  /** Cost, in the currency of `embedCostPerMillionTokens`, when that is set. */
   readonly embed_cost_usd?: number;
-  /** The operator's phrase that was found in the result. */
+  /** The configured canary phrase that was found in the result. */
   readonly prompt_injection_phrase?: string;
-  /** Milliseconds in all. */
+  /** Total duration in milliseconds. */
   readonly duration_ms: number;
-  /** How it was refused or failed. */
+  /** Code of the refusal or error. */
   readonly error_code?: ErrorCode;
-  /** The class of what was thrown: `Refused` for a refusal by a rule, anything else for an internal error. */
+  /** Class name of the thrown value: `Refused` for a refusal by a rule, any other name for an internal error. */
   readonly error_class?: string;
   /** The gate that refused. */
   readonly gate?: string;
   /** The `kind` of the refusal. */
   readonly denial_kind?: DenialKind;
-  /** Of a call that was to write: `unknown`, when nothing says whether it did. Of an approval: what was decided; `unavailable`: nobody could or would. */
+  /** Write calls: `unknown` when it is not known whether the write happened. Approvals: the decision; `unavailable` when no approver decided. */
   readonly outcome?: 'unknown';
-  /** Why, for the operator alone: never sent to the agent. */
+  /** Reason, for the operator alone. It is never sent to the agent. */
   readonly cause?: string;
 }
 
@@ -198,31 +198,31 @@ export interface AuditRecord extends AuditedAgent {
 export interface ApprovalRecord {
   /** ISO 8601. */
   readonly at: string;
-  /** That was called. */
+  /** Name of the tool that was called. */
   readonly tool: string;
-  /** The tier that the call needs. */
+  /** The permission level that the call needs. */
   readonly effective_permission: Tier;
-  /** What was decided; `unavailable`: nobody could or would. */
+  /** The decision; `unavailable` when no approver decided. */
   readonly outcome: 'approve' | 'deny' | 'unavailable';
-  /** In the words of whoever decided. */
+  /** The reason that the approver gave. */
   readonly reason?: string;
-  /** The principal who decided; absent when nobody did. */
+  /** The principal who decided; absent when no approver decided. */
   readonly approver?: string;
-  /** `client`: the person at the calling client. `desk`: another person. */
+  /** `client`: the person at the calling client decided. `desk`: another person decided. */
   readonly via?: 'client' | 'desk';
-  /** Of the approval that another person decided. */
+  /** Id of the approval, when another person decided it. */
   readonly approval_id?: string;
-  /** Who asked. */
+  /** The principal of the caller: the key of limits, sessions and tasks. Never a credential. */
   readonly principal: string;
-  /** Of the configuration. */
+  /** Name of the agent in the configuration. */
   readonly agent_name: string;
-  /** Of the agent. */
+  /** Tenant of the agent. */
   readonly tenant_id?: string | number;
-  /** Of the request: its session, or what the application set. */
+  /** Correlation id of the request: its session, or the id that the application set. */
   readonly correlation_id?: string;
-  /** Of the trace that it belongs to, where traces are made. */
+  /** Id of the trace, where traces are made. */
   readonly trace_id?: string;
-  /** Since it was asked. */
+  /** Total duration in milliseconds. */
   readonly duration_ms: number;
 }
 

@@ -6,17 +6,17 @@ export const NOTHING_BEFORE = '';
 
 /** A record with its hash. The hash covers all other members and, through `prev`, all records before it. */
 export type SealedRecord = Readonly<Record<string, unknown>> & {
-  /** Of one process, from its start to its end. */
+  /** Id of the chain. A process writes one chain, from its start to its end. */
   readonly chain: string;
-  /** Place in the chain, from 0. */
+  /** Position in the chain, from 0. */
   readonly seq: number;
-  /** The `hash` of the record before. */
+  /** The `hash` of the previous record. */
   readonly prev: string;
   /** ISO 8601. */
   readonly at: string;
-  /** What kind of record it is. */
+  /** Kind of the record. */
   readonly type: string;
-  /** Over everything else in the record. */
+  /** Hash over all other members of the record. */
   readonly hash: string;
 };
 
