@@ -45,12 +45,12 @@ function readCases(file: string): PolicyCase[] {
   }
   const document = parseDocument(text);
   const broken = document.errors.map(({ message }) => message.split('\n', 1)[0] ?? 'not YAML');
-  const { cases, faults } =
-    broken.length > 0 ? { cases: [], faults: broken } : readPolicyCases(document.toJS());
-  if (faults.length === 0) return cases;
+  const { cases, errors } =
+    broken.length > 0 ? { cases: [], errors: broken } : readPolicyCases(document.toJS());
+  if (errors.length === 0) return cases;
   throw new ConfigError(
     file,
-    faults.map((message) => ({ path: '', message })),
+    errors.map((message) => ({ path: '', message })),
   );
 }
 

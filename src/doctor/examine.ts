@@ -67,7 +67,7 @@ export async function examine(env: Environment, cwd: string): Promise<Examinatio
     const path = configPath(env, cwd);
     const plugins = pluginFiles(sources, path);
     const trusted = areTrusted(plugins);
-    const { loaded, faults } = await examined((start) =>
+    const { loaded, faults: issues } = await examined((start) =>
       trusted
         ? loadWithPlugins(env, cwd, { ...start, declaredTools: true })
         : { ...checkedConfig({ env, cwd, ...start }), plugins: [] },
@@ -78,7 +78,7 @@ export async function examine(env: Environment, cwd: string): Promise<Examinatio
       secrets: secretsOf(loaded.config, sources),
       findings: [
         ...runtime,
-        ...checkStart(faults, path),
+        ...checkStart(issues, path),
         ...checkFiles({
           config: existsSync(path) ? path : null,
           plugins,
@@ -90,7 +90,7 @@ export async function examine(env: Environment, cwd: string): Promise<Examinatio
         ...checkLimits(loaded),
         ...checkPlugins(loaded, plugins),
         ...(await checkStores(loaded)),
-        ...(faults.some(({ path: at }) => at === 'database.seed') ? [] : await checkPolicy(loaded)),
+        ...(issues.some(({ path: at }) => at === 'database.seed') ? [] : await checkPolicy(loaded)),
       ],
     };
   } catch (error) {

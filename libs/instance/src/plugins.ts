@@ -112,7 +112,7 @@ export async function loadWithPlugins(
   const paths = pathsOf(path, env);
   const plugins = await importPlugins(paths, dirname(path), errors);
   const brought = toolErrors(plugins);
-  errors.push(...brought.faults);
+  errors.push(...brought.issues);
   const known = plugins.length === 0 || declaredTools;
   const tools = known && errors.length === 0 ? brought.tools : null;
   const options = { env, cwd, declared: declarationsOf(plugins), ...(start && { start }) };
@@ -128,7 +128,7 @@ export async function loadWithPlugins(
 /** The names of all tools, and those that a registry would refuse. */
 function toolErrors(plugins: readonly PluginModule[]): {
   readonly tools: ReadonlySet<string>;
-  readonly faults: ConfigIssue[];
+  readonly issues: ConfigIssue[];
 } {
   const builtIn = BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype));
   const names = new Set(builtIn.map(({ definition }) => definition.name));
@@ -150,7 +150,7 @@ function toolErrors(plugins: readonly PluginModule[]): {
       return [{ path, message: oneLine(error.message) }];
     }
   });
-  return { tools: new Set([...names, ...brought]), faults: errors };
+  return { tools: new Set([...names, ...brought]), issues: errors };
 }
 
 /** A missing or empty file is an error: the defaults would be wider than the configuration. */

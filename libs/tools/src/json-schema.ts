@@ -29,7 +29,7 @@ export function declaredNames(schema: JsonSchema): readonly string[] {
  * without the value.
  */
 type ReadValue =
-  { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly faults: readonly string[] };
+  { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly issues: readonly string[] };
 
 /** Leaves its input unchanged. */
 export type ValueReader = (value: unknown) => ReadValue | Promise<ReadValue>;

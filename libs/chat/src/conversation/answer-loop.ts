@@ -29,7 +29,7 @@ function untrustedResult(text: string, most: number): string {
 }
 
 interface CallDependencies {
-  readonly desk: ChatTools;
+  readonly chatTools: ChatTools;
   readonly offered: readonly OfferedTool[];
   readonly signal: AbortSignal;
   readonly listener: Required<ConversationListener>;
@@ -71,14 +71,17 @@ async function makeCalls(
 
 async function makeCall(
   { id, name, args }: RequestedCall,
-  { desk, signal, listener, maxResult }: CallDependencies,
+  { chatTools, signal, listener, maxResult }: CallDependencies,
 ): Promise<ExecutedCall> {
   signal.throwIfAborted();
   listener.onToolCall({ name, arguments: args });
   const reply =
     args === null
       ? { text: NOT_AN_OBJECT, failed: true }
-      : await desk.call(name, args, { signal, onProgress: (update) => listener.onProgress(name, update) });
+      : await chatTools.call(name, args, {
+          signal,
+          onProgress: (update) => listener.onProgress(name, update),
+        });
   const made = { name, arguments: args, result: reply.text, failed: reply.failed };
   listener.onToolResult(made);
   return { made, result: { id, content: untrustedResult(reply.text, maxResult), failed: reply.failed } };
@@ -94,7 +97,7 @@ export interface LoopLimits {
 }
 
 interface LoopDependencies {
-  readonly desk: ChatTools;
+  readonly chatTools: ChatTools;
   readonly listener: Required<ConversationListener>;
   readonly signal: AbortSignal;
   readonly limits: Partial<LoopLimits>;
@@ -124,8 +127,8 @@ export class AnswerLoop {
 
   /** @param before messages of earlier questions */
   async answer(before: readonly ModelMessage[], question: string): Promise<FoundAnswer> {
-    const { desk, signal, turn, listener } = this.dependencies;
-    const tools = await desk.list(signal);
+    const { chatTools, signal, turn, listener } = this.dependencies;
+    const tools = await chatTools.list(signal);
     const messages: ModelMessage[] = [...before, { role: 'user', text: question }];
     const toolCalls: MadeCall[] = [];
     let text = '';
@@ -144,7 +147,7 @@ export class AnswerLoop {
         break;
       }
       const executed = await makeCalls(reply.calls, {
-        desk,
+        chatTools,
         offered: tools,
         signal,
         listener,

@@ -99,7 +99,7 @@ export class Conversation {
   constructor(
     /** The model that is asked. */
     readonly model: LanguageModel,
-    private readonly desk: ChatTools,
+    private readonly chatTools: ChatTools,
     private readonly options: ConversationOptions = {},
   ) {
     this.warn = options.warn ?? (() => undefined);
@@ -197,7 +197,7 @@ export class Conversation {
     const before = reset ? [] : this.entries;
     this.last = Usage.NONE;
     const loop = new AnswerLoop({
-      desk: this.desk,
+      chatTools: this.chatTools,
       listener,
       signal,
       limits: this.options,

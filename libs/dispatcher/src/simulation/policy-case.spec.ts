@@ -11,8 +11,8 @@ const ENTRY = {
 };
 
 function read(more: object): PolicyCase {
-  const { cases, faults } = readPolicyCases([{ ...ENTRY, ...more }]);
-  expect(faults).toEqual([]);
+  const { cases, errors } = readPolicyCases([{ ...ENTRY, ...more }]);
+  expect(errors).toEqual([]);
   return cases[0] as PolicyCase;
 }
 
@@ -104,8 +104,8 @@ describe('a policy case', () => {
     ['allowed: false', [{ ...ENTRY, expect: { allowed: false } }], /can only be true/],
     ['a predicate without a class', [{ ...ENTRY, arguments: {}, injected: { a: 1 } }], /class_name/],
   ])('is not read with %s', (_, data, error) => {
-    const { cases, faults } = readPolicyCases(data);
-    expect([cases, faults.length]).toEqual([[], 1]);
-    expect(faults[0]).toMatch(error);
+    const { cases, errors } = readPolicyCases(data);
+    expect([cases, errors.length]).toEqual([[], 1]);
+    expect(errors[0]).toMatch(error);
   });
 });

@@ -51,9 +51,9 @@ const CASE_KEYS = [
 const REFUSAL_KEYS = ['refused', 'gate', 'kind', 'field'];
 
 /** @returns the cases, and every error of invalid cases */
-export function readPolicyCases(data: unknown): { cases: PolicyCase[]; faults: string[] } {
+export function readPolicyCases(data: unknown): { cases: PolicyCase[]; errors: string[] } {
   if (!Array.isArray(data) || data.length === 0) {
-    return { cases: [], faults: ['a file of policy cases is a list with at least one case'] };
+    return { cases: [], errors: ['a file of policy cases is a list with at least one case'] };
   }
   const errors: string[] = [];
   const cases = data.flatMap((entry: unknown, index) => {
@@ -61,7 +61,7 @@ export function readPolicyCases(data: unknown): { cases: PolicyCase[]; faults: s
     const read = readCase(entry, index, errors);
     return read && errors.length === before ? [read] : [];
   });
-  return { cases, faults: errors };
+  return { cases, errors };
 }
 
 function readCase(entry: unknown, index: number, errors: string[]): PolicyCase | null {

@@ -35,7 +35,7 @@ export function checkedHandler(registration: ToolRegistration): ToolHandler {
   const check = output && compiled(definition.name, 'output', output);
   return async (args, call) => {
     const given = await read(args ?? {});
-    if (!given.ok) throw new Refused(refusals.invalidArgument(listed(given.faults)));
+    if (!given.ok) throw new Refused(refusals.invalidArgument(listed(given.issues)));
     const result = await handler(given.value as Readonly<Record<string, unknown>>, call);
     const failure = returnedFailure(result);
     if (failure !== null) throw new Refused(failure);
@@ -82,7 +82,7 @@ async function checkedResult(result: unknown, check: ValueReader): Promise<unkno
 /** Validated in serialised form: a Date is a string there. */
 async function asSent(result: unknown, check: ValueReader): Promise<unknown> {
   const read = await check(JSON.parse(JSON.stringify(result ?? null)));
-  if (!read.ok) throw new ResultError(`the result does not fit the output schema: ${listed(read.faults)}`);
+  if (!read.ok) throw new ResultError(`the result does not fit the output schema: ${listed(read.issues)}`);
   return read.value;
 }
 

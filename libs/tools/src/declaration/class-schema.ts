@@ -28,14 +28,14 @@ export function readValidatedClass(type: ValidatedClass): ClassReader {
     jsonSchema: jsonSchemaOfClass(type),
     compile: () => async (given) => {
       const value = plainToInstance(type, given);
-      if (typeof value !== 'object' || value === null) return { ok: false, faults: ['must be an object'] };
+      if (typeof value !== 'object' || value === null) return { ok: false, issues: ['must be an object'] };
       const errors = await validate(value, {
         whitelist: true,
         forbidNonWhitelisted: true,
         forbidUnknownValues: true,
         validationError: { target: false, value: false },
       });
-      return errors.length === 0 ? { ok: true, value } : { ok: false, faults: errors.flatMap(messagesOf) };
+      return errors.length === 0 ? { ok: true, value } : { ok: false, issues: errors.flatMap(messagesOf) };
     },
   };
 }

@@ -57,8 +57,8 @@ export interface ToolOptions {
 export class ToolDeclarationError extends Error {
   /** The same across two copies of the package. */
   override readonly name = 'ToolDeclarationError';
-  constructor(tool: unknown, fault: string) {
-    super(`Tool '${String(tool)}': ${fault}`);
+  constructor(tool: unknown, problem: string) {
+    super(`Tool '${String(tool)}': ${problem}`);
   }
 }
 

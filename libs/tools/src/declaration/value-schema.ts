@@ -69,7 +69,7 @@ function readStandardSchema(schema: StandardSchema, direction: 'input' | 'output
     compile: () => async (given) => {
       const validated = await standard.validate(given);
       return validated.issues
-        ? { ok: false, faults: validated.issues.map(issueText) }
+        ? { ok: false, issues: validated.issues.map(issueText) }
         : { ok: true, value: validated.value };
     },
   };
@@ -118,7 +118,7 @@ function readJsonSchema(jsonSchema: JsonSchema): SchemaReader {
         const value: unknown = structuredClone(given);
         return check(value)
           ? { ok: true, value }
-          : { ok: false, faults: (check.errors ?? []).map(jsonSchemaError) };
+          : { ok: false, issues: (check.errors ?? []).map(jsonSchemaError) };
       };
     },
   };

@@ -120,8 +120,8 @@ export interface AgentMethodOptions {
 /** An invalid declaration of a method; thrown at start, never during a call. */
 export class MethodDeclarationError extends Error {
   override readonly name = 'MethodDeclarationError';
-  constructor(className: string, method: string, fault: string) {
-    super(`Method '${className}.${method}': ${fault}`);
+  constructor(className: string, method: string, problem: string) {
+    super(`Method '${className}.${method}': ${problem}`);
   }
 }
 
