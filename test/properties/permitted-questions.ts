@@ -56,7 +56,7 @@ export function permittedQuestion(world: World, chosen: Choices): PermittedQuest
   if (!asks || !sight.permits(className, operation)) return null;
 
   const value = (index: number, { name }: Column) => world.rows[className][index]?.values[name] ?? null;
-  const told = (index: number, column: Column) => {
+  const shownValue = (index: number, column: Column) => {
     const chosen = value(index, column);
     return chosen === null ? null : ordinary(column, chosen);
   };
@@ -73,7 +73,7 @@ export function permittedQuestion(world: World, chosen: Choices): PermittedQuest
     case 'find':
       return {
         request: call('query_class', { ...asked, where, keys: [title.name], order: 'objectId' }),
-        expected: matching.map((index) => [rowId(className, index), told(index, title)]),
+        expected: matching.map((index) => [rowId(className, index), shownValue(index, title)]),
         read: (data) => rowsIn(data, 'results').map((row) => [row['objectId'], row[title.name] ?? null]),
       };
     case 'count':
@@ -90,8 +90,8 @@ export function permittedQuestion(world: World, chosen: Choices): PermittedQuest
       ];
       const sums = new Map<unknown, number>();
       for (const index of matching) {
-        const key = told(index, title);
-        sums.set(key, (sums.get(key) ?? 0) + Number(told(index, number)));
+        const key = shownValue(index, title);
+        sums.set(key, (sums.get(key) ?? 0) + Number(shownValue(index, number)));
       }
       return {
         request: call('aggregate', { ...asked, pipeline: stages }),
@@ -102,7 +102,8 @@ export function permittedQuestion(world: World, chosen: Choices): PermittedQuest
     case 'groups':
     case 'distinct': {
       const counts = new Map<unknown, number>();
-      for (const index of rows) counts.set(told(index, title), (counts.get(told(index, title)) ?? 0) + 1);
+      for (const index of rows)
+        counts.set(shownValue(index, title), (counts.get(shownValue(index, title)) ?? 0) + 1);
       const named = [...counts].map(([key, count]) => [key ?? 'null', count]);
       if (kind === 'groups')
         return {

@@ -39,9 +39,9 @@ export function commandsInTurn(): CommandsInTurn {
   let before: Promise<unknown> = Promise.resolve();
   const started = (args: readonly string[], { cwd, env }: CommandOptions): Promise<Ended> => {
     const { PATH = '', HOME = '' } = process.env;
-    const told = Promise.all([untilEnd(stdout), untilEnd(stderr)]);
+    const output = Promise.all([untilEnd(stdout), untilEnd(stderr)]);
     child.send({ args, cwd, end: END, env: { PATH, HOME, ...env } });
-    return Promise.race([told, gone]).then(([out, err]) => ({
+    return Promise.race([output, gone]).then(([out, err]) => ({
       code: out.code,
       stdout: out.text,
       stderr: err.text,

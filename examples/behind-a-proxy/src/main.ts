@@ -26,7 +26,7 @@ const startReplica = () =>
   });
 const replicas = await Promise.all([startReplica(), startReplica()]);
 const proxy = new Proxy(Number(process.env['PORT'] ?? 8443) || (await freePort()));
-const rotate = () => proxy.rotate(replicas.map(({ told }) => told));
+const rotate = () => proxy.rotate(replicas.map(({ address }) => address));
 await rotate();
 
 /** Each is followed by a new one that listens already: only then it leaves the rotation, and ends what it was doing. */

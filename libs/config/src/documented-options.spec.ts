@@ -83,7 +83,7 @@ const OTHER_TABLES: typeof TABLES = {
   policy: [rows(chapter(POLICY, 'Switches')), PolicySection],
 };
 
-const told = (value: unknown): string =>
+const documented = (value: unknown): string =>
   typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value);
 
 const namesOf = (type: OptionsClass): readonly string[] => [...optionsOf(type).keys()];
@@ -95,7 +95,7 @@ describe('the pages on configuration', () => {
 
   it.each(Object.entries(TABLES))('tell the defaults of %s', (_, [table, type]) => {
     for (const [name, value] of Object.entries(documentedDefaultsOf(type))) {
-      expect(`${name}: ${table.get(name)?.default}`).toBe(`${name}: ${told(value)}`);
+      expect(`${name}: ${table.get(name)?.default}`).toBe(`${name}: ${documented(value)}`);
     }
   });
 

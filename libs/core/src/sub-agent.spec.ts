@@ -153,10 +153,10 @@ describe('whatever parent and child are told', () => {
     fc.assert(
       fc.property(options, options, options, (top, middle, bottom) => {
         let parent = root(top);
-        for (const told of [middle, bottom]) {
+        for (const options of [middle, bottom]) {
           let child: Agent;
           try {
-            child = deriveAgent(parent, told);
+            child = deriveAgent(parent, options);
           } catch (error) {
             // A refused option is narrower than any permitted one.
             expect(error).toBeInstanceOf(SubAgentError);

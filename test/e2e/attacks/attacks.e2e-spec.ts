@@ -256,17 +256,17 @@ describe('a pointer into a hidden class, inside an object or a list of which the
         'terms.ref.objectId': { $ne: id },
       },
     ] as const;
-  const told = ({ data, isError, rpcError, details }: Awaited<ReturnType<typeof callTool>>) =>
+  const shownBy = ({ data, isError, rpcError, details }: Awaited<ReturnType<typeof callTool>>) =>
     JSON.stringify([isError, rpcError, details, data['count'], data['results']]);
 
   it('answers alike in a filter, whatever its id is compared with', async () => {
     const [low, high] = [inside('a'), inside(CONTRACT_ID)];
     for (const [index, where] of low.entries()) {
       const count = (where: object) => callTool(service, 'count_objects', { class_name: 'Desk', where });
-      expect([where, told(await count(where))]).toEqual([where, told(await count(high[index] ?? {}))]);
+      expect([where, shownBy(await count(where))]).toEqual([where, shownBy(await count(high[index] ?? {}))]);
       if (index === low.length - 1) continue;
       const match = (where: object) => aggregate('Desk', { $match: where }, { $count: 'n' });
-      expect([where, told(await match(where))]).toEqual([where, told(await match(high[index] ?? {}))]);
+      expect([where, shownBy(await match(where))]).toEqual([where, shownBy(await match(high[index] ?? {}))]);
     }
   });
 
@@ -311,8 +311,8 @@ describe('a pointer into a hidden class, inside an object or a list of which the
       (id) => [{ $redact: { $cond: [{ $eq: ['$objectId', id] }, '$$PRUNE', '$$DESCEND'] } }],
     ],
   ])('answers alike in a comparison %s', async (_, pipeline) => {
-    expect(told(await aggregate('Desk', ...pipeline('a')))).toBe(
-      told(await aggregate('Desk', ...pipeline(CONTRACT_ID))),
+    expect(shownBy(await aggregate('Desk', ...pipeline('a')))).toBe(
+      shownBy(await aggregate('Desk', ...pipeline(CONTRACT_ID))),
     );
   });
 

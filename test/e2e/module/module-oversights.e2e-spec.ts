@@ -194,8 +194,8 @@ describe('what a tool forgets', () => {
       expect(JSON.stringify(answer)).toContain('internal error');
       expect(JSON.stringify(answer)).not.toMatch(/promise|bigint/);
     }
-    const told = lines.join('\n');
-    expect(told).toContain("'rows' of the result is a promise: an await is missing");
-    expect(told).toContain("'total' of the result is a bigint");
+    const logged = lines.join('\n');
+    expect(logged).toContain("'rows' of the result is a promise: an await is missing");
+    expect(logged).toContain("'total' of the result is a bigint");
   });
 });

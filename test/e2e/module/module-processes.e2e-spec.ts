@@ -16,7 +16,7 @@ const INITIALIZE = {
   clientInfo: { name: 'reader', version: '1' },
 };
 
-interface Told {
+interface ChildMessage {
   readonly url?: string;
   readonly begun?: true;
   readonly aborted?: string;
@@ -27,7 +27,7 @@ interface Application {
   readonly url: string;
   readonly child: ChildProcess;
   /** What it said to the test, in order. */
-  readonly told: readonly Told[];
+  readonly messages: readonly ChildMessage[];
 }
 
 const running: ChildProcess[] = [];
@@ -41,12 +41,12 @@ async function start(options: object): Promise<Application> {
   running.push(child);
   let stderr = '';
   child.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-  const told: Told[] = [];
-  child.on('message', (message) => told.push(message as Told));
+  const messages: ChildMessage[] = [];
+  child.on('message', (message) => messages.push(message as ChildMessage));
   await Promise.race([once(child, 'message'), once(child, 'exit')]);
-  const url = told[0]?.url;
+  const url = messages[0]?.url;
   if (url === undefined) throw new Error(`the application ended:\n${stderr}`);
-  return { url, child, told };
+  return { url, child, messages };
 }
 afterAll(() => running.forEach((child) => child.kill('SIGKILL')));
 
@@ -86,7 +86,7 @@ describe('an application that gets SIGTERM', () => {
     const stream = await fetch(app.url, { headers: { ...session, Accept: 'text/event-stream' } });
     expect(stream.status).toBe(200);
     const call = callTool(app, 'waits', {}, KEY);
-    await vi.waitFor(() => expect(app.told).toContainEqual({ begun: true }), PATIENT);
+    await vi.waitFor(() => expect(app.messages).toContainEqual({ begun: true }), PATIENT);
     const gone = once(app.child, 'exit');
     app.child.kill('SIGTERM');
     // It ends only because the application is closing.
@@ -134,10 +134,10 @@ describe('two applications that share one Redis and one database', () => {
     const params = { name: 'waits', arguments: {} };
     const call = { jsonrpc: '2.0', id: 'long', method: 'tools/call', params };
     const answer = post(here, JSON.stringify(call), session);
-    await vi.waitFor(() => expect(here.told).toContainEqual({ begun: true }), PATIENT);
+    await vi.waitFor(() => expect(here.messages).toContainEqual({ begun: true }), PATIENT);
     const cancel = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'long' } };
     await post(there, JSON.stringify(cancel), session);
-    await vi.waitFor(() => expect(here.told.some((one) => 'aborted' in one)).toBe(true), PATIENT);
+    await vi.waitFor(() => expect(here.messages.some((one) => 'aborted' in one)).toBe(true), PATIENT);
     await answer.catch(() => 'broken off');
   });
 

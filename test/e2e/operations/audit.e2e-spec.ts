@@ -224,8 +224,10 @@ describe('the record of a call', () => {
     expect(await found({ code: 'access_denied', gate: 'class' })).toHaveLength(1);
     expect(Operator.trail.reach).toBe('kept');
     await vi.waitFor(() => {
-      const told = hook.bodies.flatMap((body) => (JSON.parse(body) as { records: AuditEntry[] }).records);
-      expect(told.map(({ hash }) => hash)).toEqual(recorded().map(({ hash }) => hash));
+      const delivered = hook.bodies.flatMap(
+        (body) => (JSON.parse(body) as { records: AuditEntry[] }).records,
+      );
+      expect(delivered.map(({ hash }) => hash)).toEqual(recorded().map(({ hash }) => hash));
     }, WAIT);
     expect(hook.forged).toBe(0);
   });

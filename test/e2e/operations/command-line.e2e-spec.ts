@@ -159,17 +159,17 @@ describe('a file .env of the working directory', () => {
   };
 
   it('is read, quotes and remarks as everywhere', async () => {
-    const told = await inForce(
+    const optionNamed = await inForce(
       '# remark\nPORT="4100"\nUNKNOWN=x\nexport HOST=localhost\nMCP_API_KEY=\'a key\'\n',
     );
-    expect(told('server.port')).toMatchObject({ value: 4100, origin: 'environment PORT' });
-    expect(told('server.host')).toMatchObject({ value: 'localhost' });
-    expect(told('auth.0.apiKey')).toMatchObject({ value: '***' });
+    expect(optionNamed('server.port')).toMatchObject({ value: 4100, origin: 'environment PORT' });
+    expect(optionNamed('server.host')).toMatchObject({ value: 'localhost' });
+    expect(optionNamed('auth.0.apiKey')).toMatchObject({ value: '***' });
   });
 
   it('never wins over the environment, in either form of a variable', async () => {
-    const told = await inForce('PORT=4100\n', { PORT: '4200' });
-    expect(told('server.port')).toMatchObject({ value: 4200 });
+    const optionNamed = await inForce('PORT=4100\n', { PORT: '4200' });
+    expect(optionNamed('server.port')).toMatchObject({ value: 4200 });
     writeFileSync(join(folder, 'key'), 'from the file');
     const keyed = await inForce('MCP_API_KEY=from-dot-env\n', { MCP_API_KEY_FILE: join(folder, 'key') });
     expect(keyed('auth.0.apiKey')).toMatchObject({ origin: 'environment MCP_API_KEY_FILE' });

@@ -29,18 +29,18 @@ const put = (config: object, name = 'parley.json') =>
 const parley = (...args: string[]) =>
   commands.run(args, { cwd: folder, env: { PARLEY_CONFIG: 'parley.json' } });
 
-interface Told {
+interface ReportedIssue {
   readonly path: string;
   readonly message: string;
 }
 
-async function checked(): Promise<{ code: number | null; faults: Told[] }> {
+async function checked(): Promise<{ code: number | null; faults: ReportedIssue[] }> {
   const { code, stdout } = await parley('policy', 'check', '--json');
-  return { code, faults: (JSON.parse(stdout) as { faults: Told[] }).faults };
+  return { code, faults: (JSON.parse(stdout) as { faults: ReportedIssue[] }).faults };
 }
 
 /** The one line that a mistake is told in. */
-const lineOf = ({ path, message }: Told) => `${path}: ${message}`;
+const lineOf = ({ path, message }: ReportedIssue) => `${path}: ${message}`;
 
 describe('a configuration without a mistake', () => {
   it('is one, so that every mistake of the table is the only one', async () => {
@@ -58,7 +58,7 @@ describe.each(WRONG)('of $what', (wrong: Wrong) => {
     put(config);
     const { code, faults } = await checked();
     expect(faults.map((fault) => fault.path)).toEqual([path]);
-    const [fault] = faults as [Told];
+    const [fault] = faults as [ReportedIssue];
     expect(fault.message).toMatch(message);
     expect(code).toBe(1);
 
@@ -114,9 +114,9 @@ describe.each(WRONG)('of $what', (wrong: Wrong) => {
       (thrown: unknown) => thrown,
     );
     expect(error).toBeInstanceOf(ConfigError);
-    const told = (error as ConfigError).issues.map(lineOf);
+    const lines = (error as ConfigError).issues.map(lineOf);
     const here = (line: string) => line.replaceAll(process.cwd(), folder);
-    expect(told.map(withoutSections).map(here)).toEqual(faults.map(lineOf).map(withoutSections));
+    expect(lines.map(withoutSections).map(here)).toEqual(faults.map(lineOf).map(withoutSections));
   });
 });
 
@@ -203,15 +203,15 @@ describe('a class that agents name and the database has not', () => {
     ]);
     const doctor = await parley('doctor', '--json');
     expect(doctor.code).toBe(1);
-    expect(doctor.stdout).toContain(lineOf(faults[0] as Told));
+    expect(doctor.stdout).toContain(lineOf(faults[0] as ReportedIssue));
     const start = await parley('serve');
     expect(start.code).toBe(1);
-    expect(start.stderr).toContain(lineOf(faults[0] as Told));
+    expect(start.stderr).toContain(lineOf(faults[0] as ReportedIssue));
 
     seeded(options);
     const lenient = await parley('policy', 'check', '--json');
     expect(lenient.code).toBe(0);
-    const { warnings } = JSON.parse(lenient.stdout) as { warnings: Told[] };
-    expect(warnings.map(lineOf)).toContain(lineOf(faults[0] as Told));
+    const { warnings } = JSON.parse(lenient.stdout) as { warnings: ReportedIssue[] };
+    expect(warnings.map(lineOf)).toContain(lineOf(faults[0] as ReportedIssue));
   });
 });

@@ -61,7 +61,7 @@ function doctor(config: object, env: Record<string, string> = {}, args: string[]
 }
 
 /** Level and words of every finding under a name. */
-const told = ({ findings }: Report, check: string) =>
+const findingsOf = ({ findings }: Report, check: string) =>
   findings.filter((one) => one.check === check).map(({ level, found }) => `${level} ${found}`);
 
 describe('parley doctor', () => {
@@ -89,18 +89,20 @@ describe('parley doctor', () => {
 
     const report = JSON.parse(text) as Report;
     expect(report.findings.filter(({ level }) => level === 'fail')).toEqual([]);
-    expect(told(report, 'mongodb')).toEqual([expect.stringMatching(/^ok MongoDB \d.*, replica set$/)]);
-    expect(told(report, 'mongodb.change_streams')).toEqual(['ok possible']);
-    expect(told(report, 'redis')).toEqual([expect.stringMatching(/^ok Redis \d/)]);
-    expect(told(report, 'redis.eviction')).toEqual([
+    expect(findingsOf(report, 'mongodb')).toEqual([expect.stringMatching(/^ok MongoDB \d.*, replica set$/)]);
+    expect(findingsOf(report, 'mongodb.change_streams')).toEqual(['ok possible']);
+    expect(findingsOf(report, 'redis')).toEqual([expect.stringMatching(/^ok Redis \d/)]);
+    expect(findingsOf(report, 'redis.eviction')).toEqual([
       expect.stringContaining('warn maxmemory-policy is allkeys-lru'),
     ]);
-    expect(told(report, 'redis.persistence')).toEqual(['warn it keeps nothing over a restart']);
-    expect(told(report, 'parse')).toEqual([expect.stringMatching(/^ok Parse Server 9\./)]);
-    expect(told(report, 'parse.application')).toEqual(['ok the application id is accepted']);
-    expect(told(report, 'parse.master_key')).toEqual(['ok the master key is accepted']);
-    expect(told(report, 'gates')).toEqual(['warn open without any approval: PARSE_AGENT_ALLOW_WRITE_TOOLS']);
-    expect(told(report, 'policy').join()).toContain('titel');
+    expect(findingsOf(report, 'redis.persistence')).toEqual(['warn it keeps nothing over a restart']);
+    expect(findingsOf(report, 'parse')).toEqual([expect.stringMatching(/^ok Parse Server 9\./)]);
+    expect(findingsOf(report, 'parse.application')).toEqual(['ok the application id is accepted']);
+    expect(findingsOf(report, 'parse.master_key')).toEqual(['ok the master key is accepted']);
+    expect(findingsOf(report, 'gates')).toEqual([
+      'warn open without any approval: PARSE_AGENT_ALLOW_WRITE_TOOLS',
+    ]);
+    expect(findingsOf(report, 'policy').join()).toContain('titel');
     expect(report.findings.every(({ level, remedy }) => level === 'ok' || remedy)).toBe(true);
 
     const origins = Object.fromEntries(report.config.map(({ path, origin }) => [path, origin]));
@@ -144,14 +146,14 @@ describe('parley doctor', () => {
     };
     const faulty = await doctor(config);
     expect(faulty.code).toBe(1);
-    expect(told(JSON.parse(faulty.text) as Report, 'config')).toEqual([
+    expect(findingsOf(JSON.parse(faulty.text) as Report, 'config')).toEqual([
       `fail auth.0.apiKey: ${join(folder, 'nowhere')} cannot be read (ENOENT)`,
       expect.stringContaining("fail server.prot: unknown key; did you mean 'port'?"),
       "fail auth.0.agent: no agent named 'x'; there are: default",
     ]);
     const open = await doctor({ server: { host: '0.0.0.0' } });
     expect(open.code).toBe(1);
-    expect(told(JSON.parse(open.text) as Report, 'config')).toEqual([
+    expect(findingsOf(JSON.parse(open.text) as Report, 'config')).toEqual([
       expect.stringContaining('fail server.host: non-loopback address'),
     ]);
   });

@@ -86,12 +86,12 @@ describe('the page on architecture', () => {
     const rows = [
       ...textOf('docs/contributing/architecture.md').matchAll(/^\| `([\w-]+)` .*\| ([^|]+) \|$/gm),
     ];
-    const told = rows.map(([, lib, imports = '']) => [
+    const documented = rows.map(([, lib, imports = '']) => [
       lib,
       [...imports.matchAll(/`([\w-]+)`/g)].map(([, name = '']) => name).sort(),
     ]);
     const checked = Object.entries(rules.mayImport).map(([lib, imports]) => [lib, [...imports].sort()]);
-    expect(Object.fromEntries(told)).toEqual({ ...Object.fromEntries(checked), src: [] });
+    expect(Object.fromEntries(documented)).toEqual({ ...Object.fromEntries(checked), src: [] });
   });
 });
 

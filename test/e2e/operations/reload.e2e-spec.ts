@@ -118,9 +118,9 @@ describe('a configuration that changes while it is served', () => {
       { name: 'modern', version: '1' },
       { versionNegotiation: { mode: { pin: '2026-07-28' } } },
     );
-    const told: string[] = [];
-    classic.setNotificationHandler(ToolListChangedNotificationSchema, () => void told.push('classic'));
-    modern.setNotificationHandler('notifications/tools/list_changed', () => void told.push('modern'));
+    const received: string[] = [];
+    classic.setNotificationHandler(ToolListChangedNotificationSchema, () => void received.push('classic'));
+    modern.setNotificationHandler('notifications/tools/list_changed', () => void received.push('modern'));
     const requestInit = { headers: key('writer') };
     await classic.connect(new ClassicTransport(new URL(service.url), { requestInit }) as never);
     await modern.connect(new ModernTransport(new URL(service.url), { requestInit }));
@@ -131,7 +131,7 @@ describe('a configuration that changes while it is served', () => {
     await vi.waitFor(async () => {
       without = !without;
       await served(without ? { tools: { except: ['query_class'] } } : {});
-      expect(new Set(told)).toEqual(new Set(['classic', 'modern']));
+      expect(new Set(received)).toEqual(new Set(['classic', 'modern']));
     }, SOON);
     expect((await toolsOf(reader)).includes('query_class')).toBe(!without);
     if (without) await served();

@@ -114,9 +114,9 @@ describe('reading with a Parse Server', { timeout: 60_000 }, () => {
   it('explains to the master key, and to sessions as far as Parse Server does', async () => {
     const plan = (headers: Record<string, string>) =>
       call('explain_query', { class_name: 'Note', where: { rank: 1 } }, headers);
-    const told = await plan(AS.operator);
-    expect(told.isError).toBe(false);
-    expect(told.wire).toContain('COLLSCAN');
+    const explained = await plan(AS.operator);
+    expect(explained.isError).toBe(false);
+    expect(explained.wire).toContain('COLLSCAN');
     expect((await plan(AS.ada)).code).toBe('access_denied');
   });
 

@@ -50,7 +50,7 @@ interface Outcome {
   readonly refusal?: { readonly code: string; readonly message: string };
 }
 /** What a caller is told, and the whole answer. */
-interface Told {
+interface ShownAnswer {
   readonly code: unknown;
   readonly text: string;
   readonly wire: string;
@@ -75,18 +75,23 @@ async function modern(service: Service, method: string, params: Record<string, u
   return answer.body['result'] as Record<string, unknown>;
 }
 
-const told = (outcome: Outcome): Told => ({
+const answerOf = (outcome: Outcome): ShownAnswer => ({
   code: outcome.refusal?.code,
   text: outcome.refusal?.message ?? '',
   wire: JSON.stringify(outcome),
 });
 
-async function bySubAgent(service: Service, tool: string, args: object, headers: Headers): Promise<Told> {
+async function bySubAgent(
+  service: Service,
+  tool: string,
+  args: object,
+  headers: Headers,
+): Promise<ShownAnswer> {
   const answer = await callTool(service, 'by_sub_agent', { tool, args }, headers);
-  return told(answer.data['outcome'] as Outcome);
+  return answerOf(answer.data['outcome'] as Outcome);
 }
 
-async function byTask(service: Service, tool: string, args: object, headers: Headers): Promise<Told> {
+async function byTask(service: Service, tool: string, args: object, headers: Headers): Promise<ShownAnswer> {
   const call = { name: 'by_task', arguments: { tool, args } };
   const { taskId } = await modern(service, 'tools/call', call, headers);
   const state = await vi.waitFor(async () => {
@@ -94,7 +99,7 @@ async function byTask(service: Service, tool: string, args: object, headers: Hea
     expect(now['status']).toBe('completed');
     return now as { result: { structuredContent: { outcome: Outcome } } };
   }, WAIT);
-  return told(state.result.structuredContent.outcome);
+  return answerOf(state.result.structuredContent.outcome);
 }
 
 const WAYS = { 'a call': callTool, 'a sub-agent': bySubAgent, 'a task': byTask };

@@ -32,7 +32,7 @@ beforeAll(async () => {
 afterAll(() => Promise.all(worlds.map((world) => world.stop())));
 
 /** What a caller can tell of an answer. */
-const told = ({ isError, code, rpcError, text, data }: ToolAnswer) => ({
+const shownOf = ({ isError, code, rpcError, text, data }: ToolAnswer) => ({
   isError,
   code,
   rpcError,
@@ -43,7 +43,7 @@ const told = ({ isError, code, rpcError, text, data }: ToolAnswer) => ({
 /** The answer of both worlds, which must be one. */
 async function asked(tool: string, args: object) {
   const [one, other] = await Promise.all(
-    worlds.map(async (world) => told(await callTool(world, tool, args))),
+    worlds.map(async (world) => shownOf(await callTool(world, tool, args))),
   );
   expect(one).toEqual(other);
   return one;

@@ -217,8 +217,8 @@ describe('tenants', () => {
     const [foreign, missing] = await Promise.all(
       ['foreign', 'missing'].map((id) => callTool(service, tool, { class_name: 'Post', ...args(id) })),
     );
-    const told = (answer = foreign) => [answer?.text.replaceAll("'missing'", "'foreign'"), answer?.code];
-    if (tool.startsWith('get')) expect(told(missing)).toEqual(told());
+    const shownOf = (answer = foreign) => [answer?.text.replaceAll("'missing'", "'foreign'"), answer?.code];
+    if (tool.startsWith('get')) expect(shownOf(missing)).toEqual(shownOf());
     else expect(missing?.text.replaceAll('missing', 'foreign')).toBe(foreign?.text);
     expect(foreign?.wire).not.toContain(SECRET);
     if (!tool.startsWith('get')) return;

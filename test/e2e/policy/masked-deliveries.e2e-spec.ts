@@ -111,9 +111,9 @@ describe('an export that is fetched later', () => {
 describe('a subscription', () => {
   it('tells that a row changed and no more, whatever column it was; reading then is masked', async () => {
     const client = new Client({ name: 'scenario', version: '1.0.0' });
-    const told: string[] = [];
+    const received: string[] = [];
     client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => {
-      told.push(JSON.stringify(params));
+      received.push(JSON.stringify(params));
     });
     const requestInit = { headers: key('reader') };
     await client.connect(new StreamableHTTPClientTransport(new URL(service.url), { requestInit }) as never);
@@ -127,11 +127,11 @@ describe('a subscription', () => {
           { _id: 'c1' },
           { $set: { email: `${CLEAR}-new-${written}`, _updated_at: new Date() } },
         );
-        expect(told.length).toBeGreaterThan(0);
+        expect(received.length).toBeGreaterThan(0);
       },
       { timeout: 30_000, interval: 200 },
     );
-    for (const one of told) expect(JSON.parse(one)).toEqual({ uri: SAMPLES });
+    for (const one of received) expect(JSON.parse(one)).toEqual({ uri: SAMPLES });
     expectMasked(JSON.stringify(await client.readResource({ uri: SAMPLES })));
     await client.close();
   });

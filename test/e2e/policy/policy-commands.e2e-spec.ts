@@ -61,15 +61,15 @@ describe('parley explain', () => {
       // Whoever counts a row or writes one now fails; the schema is read by other commands.
       await failing('alwaysOn');
       const call = ['count_objects', '{"class_name":"Post"}', '--as', AGENT];
-      const told = await parley(['explain', ...call, '--json']);
-      expect(told).toMatchObject({ code: 0, stderr: '' });
-      const rehearsal = JSON.parse(told.stdout) as Record<string, unknown>;
-      expect(rehearsal).toMatchObject({
+      const explained = await parley(['explain', ...call, '--json']);
+      expect(explained).toMatchObject({ code: 0, stderr: '' });
+      const simulated = JSON.parse(explained.stdout) as Record<string, unknown>;
+      expect(simulated).toMatchObject({
         allowed: true,
         commands: [{ command: 'count', query: { className: 'Post' } }],
         injected: expect.arrayContaining([{ className: 'Post', origin: 'tenant', where: { orgId: 'acme' } }]),
       });
-      expect(rehearsal['passed']).toEqual(
+      expect(simulated['passed']).toEqual(
         expect.arrayContaining([{ gate: 'tool' }, { gate: 'class', subject: 'Post' }]),
       );
     } finally {
@@ -196,8 +196,8 @@ describe('parley policy test', () => {
     const { stdout } = await parley(['policy', 'test', 'cases.yaml']);
     expect(stdout).toMatch(/1 held, 1 failed/);
     expect(stdout).toMatch(/expected Post\.title masked as 'none', found 'mask'/);
-    const told = await parley(['explain', 'query_class', '{"class_name":"Post"}', '--as', AGENT]);
-    expect(told.stdout).toMatch(/MASKED IN +FIELD +AS\n *Post +title +mask/);
+    const explained = await parley(['explain', 'query_class', '{"class_name":"Post"}', '--as', AGENT]);
+    expect(explained.stdout).toMatch(/MASKED IN +FIELD +AS\n *Post +title +mask/);
   });
 
   it('fails before it runs anything when a file has faults', async () => {

@@ -54,36 +54,36 @@ const write = async (tool: string, args: object) => {
 };
 
 interface Listener {
-  readonly told: string[];
+  readonly received: string[];
   close(): Promise<void>;
 }
 
 async function classic(agent: string): Promise<Listener> {
   const client = new ClassicClient({ name: 'scenario', version: '1.0.0' });
-  const told: string[] = [];
+  const received: string[] = [];
   client.setNotificationHandler(
     ResourceUpdatedNotificationSchema,
-    ({ params }) => void told.push(params.uri),
+    ({ params }) => void received.push(params.uri),
   );
   const headers = key(agent);
   await client.connect(new ClassicTransport(new URL(service.url), { requestInit: { headers } }) as never);
   for (const uri of POSTS) await client.subscribeResource({ uri });
-  return { told, close: () => client.close() };
+  return { received, close: () => client.close() };
 }
 
 async function modern(agent: string): Promise<Listener> {
   const client = new ModernClient({ name: 'scenario', version: '1.0.0' }, {
     versionNegotiation: { mode: { pin: '2026-07-28' } },
   } as never);
-  const told: string[] = [];
+  const received: string[] = [];
   client.setNotificationHandler(
     'notifications/resources/updated',
-    ({ params }) => void told.push(params.uri),
+    ({ params }) => void received.push(params.uri),
   );
   await client.connect(new ModernTransport(new URL(service.url), { requestInit: { headers: key(agent) } }));
   const listening = await client.listen({ resourceSubscriptions: [...POSTS] });
   return {
-    told,
+    received,
     close: async () => {
       await listening.close();
       await client.close();
@@ -93,17 +93,17 @@ async function modern(agent: string): Promise<Listener> {
 
 /** Writes rows of a tenant until its own listener is told; the listening stream may not be open before. */
 async function heardBy(listener: Listener, org: string): Promise<void> {
-  listener.told.splice(0);
+  listener.received.splice(0);
   await vi.waitFor(
     async () => {
       await write('create_object', { fields: { title: 'x', org } });
       await new Promise((resolve) => setTimeout(resolve, 150));
-      expect(new Set(listener.told)).toEqual(new Set(POSTS));
+      expect(new Set(listener.received)).toEqual(new Set(POSTS));
     },
     { timeout: 30_000, interval: 300 },
   );
   await new Promise((resolve) => setTimeout(resolve, 500));
-  listener.told.splice(0);
+  listener.received.splice(0);
 }
 
 describe.each([
@@ -114,32 +114,32 @@ describe.each([
     const [acme, globex] = [await open('acme'), await open('globex')];
     await heardBy(acme, 'acme');
     await heardBy(globex, 'globex');
-    acme.told.splice(0);
+    acme.received.splice(0);
 
     const id = await write('create_object', { fields: { title: 'new', org: 'globex' } });
-    await vi.waitFor(() => expect(new Set(globex.told)).toEqual(new Set(POSTS)), SOON);
+    await vi.waitFor(() => expect(new Set(globex.received)).toEqual(new Set(POSTS)), SOON);
     await write('update_object', { object_id: id, fields: { title: 'changed' } });
     await vi.waitFor(
-      () => expect(globex.told.filter((uri) => uri === POSTS[1]).length).toBeGreaterThan(1),
+      () => expect(globex.received.filter((uri) => uri === POSTS[1]).length).toBeGreaterThan(1),
       SOON,
     );
-    expect(acme.told).toEqual([]);
+    expect(acme.received).toEqual([]);
 
-    globex.told.splice(0);
+    globex.received.splice(0);
     // It goes from one to the other: both are told, once it is there.
     await write('update_object', { object_id: id, fields: { org: 'acme' } });
     await vi.waitFor(() => {
-      expect(new Set(globex.told)).toEqual(new Set(POSTS));
-      expect(new Set(acme.told)).toEqual(new Set(POSTS));
+      expect(new Set(globex.received)).toEqual(new Set(POSTS));
+      expect(new Set(acme.received)).toEqual(new Set(POSTS));
     }, SOON);
     await new Promise((resolve) => setTimeout(resolve, 500));
-    globex.told.splice(0);
-    acme.told.splice(0);
+    globex.received.splice(0);
+    acme.received.splice(0);
 
     await write('update_object', { object_id: id, fields: { title: 'again' } });
     await write('delete_object', { object_id: id });
-    await vi.waitFor(() => expect(new Set(acme.told)).toEqual(new Set(POSTS)), SOON);
-    expect(globex.told).toEqual([]);
+    await vi.waitFor(() => expect(new Set(acme.received)).toEqual(new Set(POSTS)), SOON);
+    expect(globex.received).toEqual([]);
     await acme.close();
     await globex.close();
   }, 90_000);
@@ -158,11 +158,11 @@ describe('a reload that gives an agent another tenant', () => {
     await heardBy(subscriber, 'globex');
     const witness = await classic('writer');
     await heardBy(witness, 'acme');
-    subscriber.told.splice(0);
+    subscriber.received.splice(0);
     await write('create_object', { fields: { title: 'x', org: 'acme' } });
-    await vi.waitFor(() => expect(witness.told.length).toBeGreaterThan(0), SOON);
+    await vi.waitFor(() => expect(witness.received.length).toBeGreaterThan(0), SOON);
     await new Promise((resolve) => setTimeout(resolve, 500));
-    expect(subscriber.told).toEqual([]);
+    expect(subscriber.received).toEqual([]);
     await subscriber.close();
     await witness.close();
   }, 120_000);

@@ -63,8 +63,8 @@ describe('two worlds whose rows hold other objects of withheld classes', { timeo
       let answered = 0;
       for (const question of questions) {
         const { one, other } = await asked(question, who);
-        const told = [one.text, one.code, one.rpcError];
-        expect([question, other.text, other.code, other.rpcError]).toEqual([question, ...told]);
+        const shown = [one.text, one.code, one.rpcError];
+        expect([question, other.text, other.code, other.rpcError]).toEqual([question, ...shown]);
         if (!isRefused(one)) answered += 1;
       }
       if (share === 1) expect([way, answered > 0]).toEqual([way, true]);

@@ -218,12 +218,12 @@ describe('an operation in the database', () => {
           .filter((line) => line.includes(session['Mcp-Session-Id']) && line.includes('"cancelled"'));
       const answer = post(at('one'), JSON.stringify(call), session);
       await expect.poll(running, { timeout: 20_000 }).toHaveLength(1);
-      const told = await fetch(at(where).url, {
+      const response = await fetch(at(where).url, {
         method: verb,
         headers: { 'Content-Type': 'application/json', ...session },
         ...(verb === 'POST' && { body: JSON.stringify(cancel) }),
       });
-      expect(told.status).toBe(verb === 'POST' ? 202 : 204);
+      expect(response.status).toBe(verb === 'POST' ? 202 : 204);
       expect((await answer).body).toMatchObject({ id: 'long', result: { isError: true, cancelled: true } });
       await expect.poll(running, { timeout: 20_000 }).toEqual([]);
       await expect.poll(records, { timeout: 20_000 }).toHaveLength(1);

@@ -88,19 +88,19 @@ const openNotes = () => {
 };
 
 /**
- * The official client of the revisions with sessions, and the addresses it was told of. Its listening stream opens by
+ * The official client of the revisions with sessions, and the addresses of the notifications it received. Its listening stream opens by
  * itself, at some time after it has connected; it is returned once that carries updates.
  */
 async function classic(
   headers: Record<string, string>,
   at = service,
-): Promise<{ client: ClassicClient; told: string[] }> {
+): Promise<{ client: ClassicClient; received: string[] }> {
   const client = new ClassicClient({ name: 'scenario', version: '1.0.0' });
-  const told: string[] = [];
+  const received: string[] = [];
   let open = false;
   client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => {
     if (params.uri === PROBES) open = true;
-    else told.push(params.uri);
+    else received.push(params.uri);
   });
   await client.connect(new ClassicTransport(new URL(at.url), { requestInit: { headers } }) as never);
   await client.subscribeResource({ uri: PROBES });
@@ -112,16 +112,16 @@ async function classic(
     { timeout: 30_000, interval: 200 },
   );
   await client.unsubscribeResource({ uri: PROBES });
-  return { client, told };
+  return { client, received };
 }
 
 describe('the official client v1', () => {
   it('is told that a resource changed, and reads the new value itself', async () => {
-    const { client, told } = await classic(key('writer'));
+    const { client, received } = await classic(key('writer'));
     expect(client.getServerCapabilities()?.resources).toMatchObject({ subscribe: true });
     await client.subscribeResource({ uri: POSTS });
     await create('Post', { org: 'acme' });
-    await vi.waitFor(() => expect(told).toEqual([POSTS]), SOON);
+    await vi.waitFor(() => expect(received).toEqual([POSTS]), SOON);
     const read = await client.readResource({ uri: POSTS });
     expect(JSON.stringify(read)).toContain('count');
     await client.unsubscribeResource({ uri: POSTS });
@@ -129,33 +129,33 @@ describe('the official client v1', () => {
   });
 
   it('hears nothing of another tenant', async () => {
-    const { client, told } = await classic(key('acme'));
+    const { client, received } = await classic(key('acme'));
     const witness = await classic(key('globex'));
     await client.subscribeResource({ uri: POSTS });
     await witness.client.subscribeResource({ uri: POSTS });
     for (let made = 1; made <= 5; made += 1) {
       await create('Post', { org: 'globex' });
-      await vi.waitFor(() => expect(witness.told).toHaveLength(made), SOON);
+      await vi.waitFor(() => expect(witness.received).toHaveLength(made), SOON);
     }
-    expect(told).toEqual([]);
+    expect(received).toEqual([]);
     await create('Post', { org: 'acme' });
-    await vi.waitFor(() => expect(told).toEqual([POSTS]), SOON);
+    await vi.waitFor(() => expect(received).toEqual([POSTS]), SOON);
     await client.close();
     await witness.client.close();
   });
 
   it('hears of a row from the moment its rights make it visible', async () => {
-    const { client, told } = await classic(bob);
+    const { client, received } = await classic(bob);
     const witness = await classic(key('writer'));
     await client.subscribeResource({ uri: NOTES });
     await witness.client.subscribeResource({ uri: NOTES });
     const { notes, close } = openNotes();
     await notes.insertOne({ _id: 'shared', _rperm: ['ada'], _wperm: [], _updated_at: new Date() });
-    await vi.waitFor(() => expect(witness.told).toHaveLength(1), SOON);
-    expect(told).toEqual([]);
+    await vi.waitFor(() => expect(witness.received).toHaveLength(1), SOON);
+    expect(received).toEqual([]);
     await notes.updateOne({ _id: 'shared' }, { $set: { _rperm: ['bob'], _updated_at: new Date() } });
     await close();
-    await vi.waitFor(() => expect(told).toEqual([NOTES]), SOON);
+    await vi.waitFor(() => expect(received).toEqual([NOTES]), SOON);
     await client.close();
     await witness.client.close();
   });
@@ -171,7 +171,7 @@ describe('the official client v1', () => {
   });
 
   it('is told of ten thousand changes in few updates', async () => {
-    const { client, told } = await classic(key('writer'));
+    const { client, received } = await classic(key('writer'));
     await client.subscribeResource({ uri: NOTES });
     const { notes, close } = openNotes();
     for (let batch = 0; batch < 10; batch += 1) {
@@ -188,9 +188,9 @@ describe('the official client v1', () => {
     await vi.waitFor(async () => {
       const { data } = await callTool(service, 'count_objects', { class_name: 'Note' }, key('writer'));
       expect(data['count']).toBeGreaterThanOrEqual(10_000);
-      expect(told.length).toBeGreaterThan(0);
+      expect(received.length).toBeGreaterThan(0);
     }, SOON);
-    expect(told.length).toBeLessThan(1000);
+    expect(received.length).toBeLessThan(1000);
     await client.close();
   });
 });
@@ -216,9 +216,9 @@ describe('the official client v2, in the stateless era', () => {
     const client = new ModernClient({ name: 'scenario', version: '1.0.0' }, {
       versionNegotiation: { mode: { pin: '2026-07-28' } },
     } as never);
-    const told: string[] = [];
+    const received: string[] = [];
     client.setNotificationHandler('notifications/resources/updated', ({ params }) => {
-      told.push(params.uri);
+      received.push(params.uri);
     });
     await client.connect(
       new ModernTransport(new URL(service.url), { requestInit: { headers: key('acme') } }),
@@ -230,7 +230,7 @@ describe('the official client v2, in the stateless era', () => {
     });
     expect(listening.honoredFilter).toEqual({ resourceSubscriptions: [POSTS], toolsListChanged: true });
     await create('Post', { org: 'acme' });
-    await vi.waitFor(() => expect(told).toEqual([POSTS]), SOON);
+    await vi.waitFor(() => expect(received).toEqual([POSTS]), SOON);
     await listening.close();
     await client.close();
   });
@@ -271,22 +271,22 @@ describe('over LiveQuery of a real Parse Server', () => {
   /** Connected and listening: Parse Server tells of what is written through it. */
   async function listening(headers: Record<string, string>, uri: string) {
     const client = new ClassicClient({ name: 'scenario', version: '1.0.0' });
-    const told: string[] = [];
+    const received: string[] = [];
     client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => {
-      told.push(params.uri);
+      received.push(params.uri);
     });
     await client.connect(new ClassicTransport(new URL(live.url), { requestInit: { headers } }) as never);
     await client.subscribeResource({ uri: PROBES });
     await vi.waitFor(
       async () => {
         await write('POST', '/classes/Probe', {});
-        expect(told).toContain(PROBES);
+        expect(received).toContain(PROBES);
       },
       { timeout: 30_000, interval: 200 },
     );
     await client.unsubscribeResource({ uri: PROBES });
     await client.subscribeResource({ uri });
-    return { client, heard: () => told.filter((one) => one === uri) };
+    return { client, heard: () => received.filter((one) => one === uri) };
   }
 
   it('tells a user of the rows that user may read, and of no other', async () => {

@@ -40,11 +40,11 @@ describe('a result that holds a canary', () => {
     expect([isError, data['object_id']]).toEqual([false, 'p07']);
     await callTool(watched, 'get_object', { class_name: 'Post', object_id: 'p08' });
     await watched.stop();
-    const told = watched
+    const logged = watched
       .output()
       .stderr.split('\n')
       .filter((line) => line.includes('prompt_injection_phrase'));
-    expect(told).toEqual([expect.stringContaining('"prompt_injection_phrase":"body OF post 7"')]);
+    expect(logged).toEqual([expect.stringContaining('"prompt_injection_phrase":"body OF post 7"')]);
   });
 });
 

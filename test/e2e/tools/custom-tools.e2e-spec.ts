@@ -279,9 +279,9 @@ describe('Nest enhancers of a tool', () => {
 
 describe('a tool', () => {
   it('tells its progress by what it emits, and answers with the last', async () => {
-    const told = await app.as('reader').call('steps');
-    expect(told.data).toEqual({ done: true });
-    expect(told.progress).toMatchObject([
+    const result = await app.as('reader').call('steps');
+    expect(result.data).toEqual({ done: true });
+    expect(result.progress).toMatchObject([
       { progress: 1, message: 'reading' },
       { progress: 2, total: 3, message: 'writing' },
       { progress: 3 },
@@ -308,7 +308,7 @@ describe('a tool', () => {
 describe('@Prompt', () => {
   it('reads with the rights of whoever asks', async () => {
     const weekly = { name: 'weekly', arguments: { week: '7' } };
-    const told = await app.as('reader').request('prompts/get', weekly);
-    expect(JSON.stringify(told)).toMatch(/Week 7: \d+ posts/);
+    const reply = await app.as('reader').request('prompts/get', weekly);
+    expect(JSON.stringify(reply)).toMatch(/Week 7: \d+ posts/);
   });
 });

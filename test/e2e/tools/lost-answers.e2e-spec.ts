@@ -54,12 +54,12 @@ async function startEmbedded(file: string, port = 0): Promise<Embedded> {
   const args = [cli, 'embedded', '--port', String(port), '--data', file, '--fsync', 'always'];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] });
   const text = await new Promise<string>((resolve, reject) => {
-    let told = '';
+    let logged = '';
     child.stderr.on('data', (chunk: Buffer) => {
-      told += chunk.toString();
-      if (/listening on mongodb\S+/.test(told)) resolve(told);
+      logged += chunk.toString();
+      if (/listening on mongodb\S+/.test(logged)) resolve(logged);
     });
-    child.once('exit', () => reject(new Error(told)));
+    child.once('exit', () => reject(new Error(logged)));
   });
   return { port: Number(/:(\d+)\//.exec(text)?.[1]), child };
 }

@@ -97,7 +97,7 @@ const call = (tool: string, args: object) => callTool(service, tool, args);
 /** Calls of a tool by a route. */
 const by = (route: (typeof ROUTES)[number]) => (tool: string, args: object) =>
   callTool(services[route], tool, args);
-const told = ({ isError, code, text, rpcError }: ToolAnswer) => ({ isError, code, text, rpcError });
+const shownOf = ({ isError, code, text, rpcError }: ToolAnswer) => ({ isError, code, text, rpcError });
 
 describe.each(ROUTES)('an argument that a built-in tool does not take, by %s', (route) => {
   it.each<[string, object, string]>([
@@ -123,7 +123,7 @@ describe.each(ROUTES)('an argument that a built-in tool does not take, by %s', (
     ['get_schema', { class_name: 'Item', name: 'x' }, "get_schema does not take 'name'."],
   ])('is refused by %s: %j', async (tool, args, text) => {
     const answer = await by(route)(tool, args);
-    expect(told(answer)).toMatchObject({ isError: true, code: 'invalid_argument' });
+    expect(shownOf(answer)).toMatchObject({ isError: true, code: 'invalid_argument' });
     expect(answer.text).toContain(text);
     const modern = await callModern(services[route], tool, args);
     expect(modern.toolError?.code).toBe('invalid_argument');
@@ -177,7 +177,7 @@ describe('a slip in a pipeline', () => {
   ])('is explained: %j', async (pipeline, text) => {
     for (const tool of ['aggregate', 'export_data']) {
       const answer = await call(tool, { class_name: 'Item', pipeline });
-      expect(told(answer)).toMatchObject({ isError: true, code: 'invalid_argument' });
+      expect(shownOf(answer)).toMatchObject({ isError: true, code: 'invalid_argument' });
       expect(answer.text).toContain(text);
     }
   });
@@ -367,7 +367,7 @@ describe.each(ROUTES)('keys by %s', (route) => {
     expect(narrow.data['object']).toMatchObject({ title: 'one' });
     expect(narrow.wire).not.toContain('S3CRET');
     expect(
-      told(await ask('get_object', { class_name: 'Item', object_id: 'i0001', keys: 'n' })),
+      shownOf(await ask('get_object', { class_name: 'Item', object_id: 'i0001', keys: 'n' })),
     ).toMatchObject({
       code: 'invalid_argument',
     });
@@ -390,7 +390,7 @@ describe.each(ROUTES)('keys by %s', (route) => {
         none?.code,
       ]);
       for (const keys of ['title', [5], { title: 1 }, Array.from({ length: 65 }, (_, n) => `k${n}`)])
-        expect(told(await by(route)(tool, { ...asked, keys }))).toMatchObject({
+        expect(shownOf(await by(route)(tool, { ...asked, keys }))).toMatchObject({
           isError: true,
           code: 'invalid_argument',
         });
@@ -417,7 +417,7 @@ describe('what else tools tell', () => {
     const found = await call('query_class', { class_name: 'Place', where: { at: near } });
     expect(found.isError ? found.text : (found.data['results'] as object[]).length).toBe(2);
     const refused = await call('query_class', { class_name: 'Item', where: { $and: [{ n: near }] } });
-    expect(told(refused)).toMatchObject({ isError: true, code: 'invalid_query' });
+    expect(shownOf(refused)).toMatchObject({ isError: true, code: 'invalid_query' });
     expect(refused.text).toContain("'n' has no geo index");
   });
 

@@ -91,10 +91,10 @@ describe('the view of a tool', () => {
     const without = await listed({});
     const names = [...without].filter(([, meta]) => 'ui' in meta);
     expect(names).toEqual([]);
-    const told = await listed(UI);
-    const shown = [...told].filter(([, { ui }]) => ui !== undefined).map(([name]) => name);
+    const entries = await listed(UI);
+    const shown = [...entries].filter(([, { ui }]) => ui !== undefined).map(([name]) => name);
     expect(shown.sort()).toEqual(['aggregate', 'group_by', 'group_by_date', 'query_class']);
-    expect(told.get('group_by')).toMatchObject({ ui: { resourceUri: VIEW }, 'ui/resourceUri': VIEW });
+    expect(entries.get('group_by')).toMatchObject({ ui: { resourceUri: VIEW }, 'ui/resourceUri': VIEW });
   });
 
   it('is a page of its own that asks for nothing, and in no listing', async () => {

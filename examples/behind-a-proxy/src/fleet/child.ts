@@ -6,7 +6,7 @@ export class Child {
   private constructor(
     private readonly process: ChildProcess,
     /** What it said when it was ready. */
-    readonly told: string,
+    readonly address: string,
   ) {}
 
   get pid(): number {

@@ -445,13 +445,13 @@ describe('a server that means harm', () => {
   it('cannot have the key shown by reporting it inside a stream, or in an answer that is whole', async () => {
     const error = { type: 'invalid_request_error', message: `no such key: ${KEY}` };
     const json = { 'Content-Type': 'application/json' };
-    const told = [
+    const texts = [
       await fault('openai', streamed(`data: ${JSON.stringify({ error })}\n\n`)),
       await fault('openai', status(200, JSON.stringify({ error }), json)),
       await fault('anthropic', streamed(anthropic.event({ type: 'error', error }))),
       await fault('anthropic', status(200, JSON.stringify({ type: 'error', error }), json)),
     ];
-    for (const { message } of told) expect(message).toContain('no such key: [key]');
+    for (const { message } of texts) expect(message).toContain('no such key: [key]');
   });
 
   it('cannot have anything nested that could not be written again', async () => {

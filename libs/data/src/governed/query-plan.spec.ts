@@ -25,7 +25,7 @@ function access(readable: readonly string[] | null): ClassAccess {
 }
 
 /** The indexes of the class that the caller may see. */
-const told = (readable: readonly string[] | null) =>
+const indexesFor = (readable: readonly string[] | null) =>
   readableIndexes(access(readable), { indexesOf: ({ indexes }) => Promise.resolve(indexes) });
 
 const scan = (indexName: string) => ({
@@ -42,7 +42,7 @@ const scan = (indexName: string) => ({
 
 describe('the explanation of a plan', () => {
   it('keeps stages and directions, and drops filters, bounds and key patterns', async () => {
-    expect(explanation(scan('status_1'), await told(null), { status: 'live' })).toEqual({
+    expect(explanation(scan('status_1'), await indexesFor(null), { status: 'live' })).toEqual({
       stage: 'FETCH',
       inputStage: { stage: 'IXSCAN', direction: 'forward', indexName: 'status_1' },
     });
@@ -58,7 +58,7 @@ describe('the explanation of a plan', () => {
     ['orgId_1_status_1', null, { status: 'live' }, false],
     ['not_in_the_schema', null, { status: 'live' }, false],
   ])('names %s (readable %j) for %j: %s', async (name, readable, asked, named) => {
-    const answer = JSON.stringify(explanation(scan(name), await told(readable), asked));
+    const answer = JSON.stringify(explanation(scan(name), await indexesFor(readable), asked));
     expect(answer.includes(name)).toBe(named);
   });
 
@@ -83,7 +83,7 @@ describe('the explanation of a plan', () => {
   });
 
   it('never repeats a value or a name of a plan that the caller did not explain', async () => {
-    const indexes = await told(null);
+    const indexes = await indexesFor(null);
     const plan = fc.letrec<{ node: Record<string, unknown> }>((tie) => ({
       node: fc.record(
         {

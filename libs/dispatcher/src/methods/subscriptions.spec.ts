@@ -108,14 +108,16 @@ describe('resources/subscribe', () => {
 });
 
 describe('subscriptions/listen', () => {
-  const open = async (notifications: unknown): Promise<{ told: Notification[]; stream: StreamedResult }> => {
+  const open = async (
+    notifications: unknown,
+  ): Promise<{ received: Notification[]; stream: StreamedResult }> => {
     const stream = await under.ask(
       'subscriptions/listen',
       { notifications },
       { ...MODERN, requestId: 'l-1' },
     );
     if (!(stream instanceof StreamedResult)) throw new Error(`no stream: ${JSON.stringify(stream)}`);
-    return { told: [], stream };
+    return { received: [], stream };
   };
   const everything = {
     toolsListChanged: true,
@@ -125,14 +127,14 @@ describe('subscriptions/listen', () => {
   };
 
   it('acknowledges first what it honours, and tells that alone, tagged with the request', async () => {
-    const { told, stream } = await open(everything);
-    const listening = stream.messages.subscribe((message) => told.push(message));
+    const { received, stream } = await open(everything);
+    const listening = stream.messages.subscribe((message) => received.push(message));
     subscriptions.change('foreign://b');
     subscriptions.change('known://a');
     lists.changes.next('prompts');
     lists.changes.next('tools');
     const _meta = { [ID]: 'l-1' };
-    expect(told).toEqual([
+    expect(received).toEqual([
       {
         method: 'notifications/subscriptions/acknowledged',
         params: { notifications: { toolsListChanged: true, resourceSubscriptions: ['known://a'] }, _meta },
@@ -156,13 +158,13 @@ describe('subscriptions/listen', () => {
 
   it('stays open with nothing to tell when nothing is honoured', async () => {
     subscriptions.supported = false;
-    const { told, stream } = await open({ resourceSubscriptions: ['known://a'], somethingElse: true });
+    const { received, stream } = await open({ resourceSubscriptions: ['known://a'], somethingElse: true });
     let ended = false;
     const listening = stream.messages.subscribe({
-      next: (message) => told.push(message),
+      next: (message) => received.push(message),
       complete: () => (ended = true),
     });
-    expect(told).toMatchObject([{ params: { notifications: {} } }]);
+    expect(received).toMatchObject([{ params: { notifications: {} } }]);
     expect(ended).toBe(false);
     listening.unsubscribe();
   });

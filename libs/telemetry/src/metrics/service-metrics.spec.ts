@@ -24,12 +24,14 @@ const statusFor = (host: string, port: number) =>
 describe('metrics', () => {
   it('are those of the page, with their types and labels', () => {
     const rows = [...PAGE.matchAll(/^\| `(parley_\w+)` +\| (\w+) +\| ([^|]*) \|/gm)];
-    const told = rows.map(([, name, type, labels = '']) => [
+    const documented = rows.map(([, name, type, labels = '']) => [
       name,
       type,
       [...labels.matchAll(/`(\w+)`/g)].map(([, label]) => label),
     ]);
-    expect(told).toEqual(Object.entries(METRICS).map(([name, { type, labels }]) => [name, type, labels]));
+    expect(documented).toEqual(
+      Object.entries(METRICS).map(([name, { type, labels }]) => [name, type, labels]),
+    );
   });
 
   it('count a call by how it ended, and what it cost', async () => {
