@@ -52,7 +52,7 @@ describe('the caller of a case', () => {
   it.each([[{ user: 7 }], [{ tenant: {} }], [{ claims: 'x' }], [{ role: 'x' }], ['ada']])(
     'is not %j',
     (caller) => {
-      expect(readPolicyCases([{ ...ENTRY, caller }]).faults).toEqual([
+      expect(readPolicyCases([{ ...ENTRY, caller }]).errors).toEqual([
         expect.stringContaining('caller holds'),
       ]);
     },
