@@ -56,6 +56,41 @@ describe('the change feed of MongoDB', PATIENT, () => {
     await monitored.close();
   });
 
+  it('reports a change to every class of its collection, and none of a view', async () => {
+    const declared = (className: string, collection: string) => ({
+      className,
+      collection,
+      id: 'objectId' as const,
+      timestamps: null,
+      properties: new Map([['title', { type: 'String' as const, field: 'title_column' }]]),
+    });
+    const plain = database.openDeclared({
+      parse: new Set(),
+      plain: [declared('Order', 'orders'), declared('Offer', 'orders'), declared('Open', 'open_orders')],
+    });
+    const { db } = plain.connection;
+    await db.createCollection('orders');
+    await db.createCollection('open_orders', { viewOn: 'orders', pipeline: [] });
+    const refused: unknown[] = [];
+    plain.feed.changes('Open').subscribe({ error: (error: unknown) => refused.push(error) });
+    await expect(plain.feed.listening()).rejects.toMatchObject({ code: 'unsupported' });
+    expect(refused).toMatchObject([{ code: 'unsupported' }]);
+    const seen: RowChange[] = [];
+    const watching = ['Order', 'Offer', 'Absent', 'orders'].map((className) =>
+      plain.feed.changes(className).subscribe((change) => seen.push(change)),
+    );
+    await plain.feed.listening();
+    const { objectId } = await plain.writer.create('Order', { title: 'x' }, unhurried());
+    await vi.waitFor(() => expect(seen).toHaveLength(2), SOON);
+    const change = { kind: 'create', objectId, row: { objectId, title: 'x' } };
+    expect(seen).toEqual([
+      { className: 'Order', ...change },
+      { className: 'Offer', ...change },
+    ]);
+    for (const subscription of watching) subscription.unsubscribe();
+    await plain.close();
+  });
+
   it.skipIf(process.env['MONGODB_URI'])('loses nothing when its connection breaks', async () => {
     const seen: RowChange[] = [];
     const subscription = store.feed.changes('Label').subscribe((change) => seen.push(change));

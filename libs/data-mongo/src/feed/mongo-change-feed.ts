@@ -198,6 +198,7 @@ export class MongoChangeFeed extends ChangeFeed {
       subject.error(
         new StoreError('unsupported', { advice: `the database reports no changes of ${className}` }),
       );
+      if (this.watched.size === 0) this.opened.next(new StoreError('unsupported'));
     }
   }
 

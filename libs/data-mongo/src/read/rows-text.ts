@@ -78,6 +78,7 @@ const EXAMPLES: readonly (readonly [kind: number, stored: unknown, shown: unknow
 
 const POINTER_EXAMPLE = 'Example$example';
 
+const EXAMPLE_TEXTS = ['parley-example-1', 'parley-example-2'] as const;
 const EXAMPLE_IDS = ['a1b2c3d4e5f60718293a4b5c', '5c4b3a29180716f5e4d3c2b1'] as const;
 
 interface Column {
@@ -100,6 +101,8 @@ interface ShownColumn {
   readonly pointers: Map<string, PointerText | null> | null;
   /** What surrounds an ObjectId; null: it has no fixed form. */
   readonly objectId: PointerText | null;
+  /** The same of a reference whose stored id is text. */
+  readonly textId: PointerText | null;
   /** The last row that had this field. */
   lastRow: { row: number };
 }
@@ -241,6 +244,7 @@ class RowTextPlan {
     }
     let lastRow = this.rowsOfFields.get(field);
     if (!lastRow) this.rowsOfFields.set(field, (lastRow = { row: 0 }));
+    const isReference = this.storage.field(field)?.type === 'Pointer' && !isPointerColumn(column);
     return {
       column,
       field,
@@ -249,6 +253,7 @@ class RowTextPlan {
       next: keyPiece(field, true),
       pointers: isPointerColumn(column) ? new Map() : null,
       objectId: this.surrounding(column, field, EXAMPLE_IDS, (id) => ObjectId.createFromHexString(id)),
+      textId: isReference ? this.surrounding(column, field, EXAMPLE_TEXTS, (id) => id) : null,
       lastRow,
     };
   }
@@ -258,6 +263,8 @@ class RowTextPlan {
     const { kinds } = shown;
     if (type === BSON_TYPE.text && shown.pointers)
       return this.writePointer(bytes, at + 4, at + size - 1, shown);
+    if (type === BSON_TYPE.text && shown.textId)
+      return this.writeTextId(bytes, at + 4, at + size - 1, shown.textId);
     if (type === BSON_TYPE.objectId && shown.objectId) return this.writeObjectId(bytes, at, shown.objectId);
     if (type === BSON_TYPE.list) return (kinds & LIST) !== 0 && texts.list(bytes, at, (kinds & LONG) !== 0);
     return (kinds & kindOf(type)) !== 0 && texts.scalar(bytes, type, at, size);
@@ -266,27 +273,17 @@ class RowTextPlan {
   private writePointer(bytes: Buffer, from: number, end: number, shown: ShownColumn): boolean {
     const dollar = bytes.indexOf(0x24, from);
     if (dollar < 0 || dollar >= end - 1) return false;
-    for (let index = from; index < end; index += 1)
-      if (index !== dollar && IN_POINTER[bytes[index] as number] === 0) return false;
+    if (!isPlainText(bytes, from, dollar) || !isPlainText(bytes, dollar + 1, end)) return false;
     const className = bytes.toString('latin1', from, dollar);
     let pointer = shown.pointers?.get(className);
     if (pointer === undefined) pointer = this.pointerText(className, shown);
-    if (pointer === null) return false;
-    const { before, after } = pointer;
-    texts.reserve(before.pretty.length + (after?.pretty.length ?? 0) + (end - dollar));
-    texts.fixed(before);
-    if (after !== null) {
-      texts.plain(bytes, dollar + 1, end);
-      texts.fixed(after);
-    }
-    return true;
+    return pointer !== null && this.writeTextId(bytes, dollar + 1, end, pointer);
   }
 
   /** What surrounds the id: the parts that two pointers with different ids have in common. */
   private pointerText(className: string, { column, field, pointers }: ShownColumn): PointerText | null {
     if (!pointers || pointers.size >= MAX_CLASSES) return null;
-    const ids = ['parley-example-1', 'parley-example-2'] as const;
-    const text = this.surrounding(column, field, ids, (id) => `${className}$${id}`);
+    const text = this.surrounding(column, field, EXAMPLE_TEXTS, (id) => `${className}$${id}`);
     pointers.set(className, text);
     return text;
   }
@@ -311,6 +308,17 @@ class RowTextPlan {
       before: fixedPiece(pretty[0] as string, compact[0] as string),
       after: pretty.length === 2 ? fixedPiece(pretty[1] as string, compact[1] as string) : null,
     };
+  }
+
+  private writeTextId(bytes: Buffer, from: number, end: number, { before, after }: PointerText): boolean {
+    if (!isPlainText(bytes, from, end)) return false;
+    texts.reserve(before.pretty.length + (after?.pretty.length ?? 0) + (end - from));
+    texts.fixed(before);
+    if (after !== null) {
+      texts.plain(bytes, from, end);
+      texts.fixed(after);
+    }
+    return true;
   }
 
   private writeObjectId(bytes: Buffer, at: number, { before, after }: PointerText): true {
@@ -393,6 +401,11 @@ function oneColumn(
 /** Letters, digits, `_` and `-`: what ids and class names consist of. */
 const IN_POINTER = new Uint8Array(256);
 for (let code = 0; code < 256; code += 1) if (/[\w-]/.test(String.fromCharCode(code))) IN_POINTER[code] = 1;
+
+function isPlainText(bytes: Uint8Array, from: number, end: number): boolean {
+  for (let index = from; index < end; index += 1) if (IN_POINTER[bytes[index] as number] === 0) return false;
+  return true;
+}
 
 function kindOf(type: number): number {
   switch (type) {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { Binary, BSON, Decimal128, type Document, Double, Int32, Long, ObjectId, UUID } from 'mongodb';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ParseRow } from '#data';
 import { PATIENT } from '#data/contracts';
 import type { ClassSchema, FieldSchema } from '#policy';
@@ -139,10 +139,6 @@ const document = fc.record(
 const made = new Map<string, number>();
 
 describe('the plain storage form', PATIENT, () => {
-  afterAll(() => {
-    for (const name of Object.keys(COLUMNS)) expect([name, made.get(name) ?? 0]).not.toEqual([name, 0]);
-  });
-
   it('gives a written row back byte for byte as it was stored', () => {
     fc.assert(
       fc.property(objectId, document, (_id, columns) => {
@@ -158,6 +154,7 @@ describe('the plain storage form', PATIENT, () => {
       }),
       { numRuns: 300 },
     );
+    for (const name of Object.keys(COLUMNS)) expect(made.get(name) ?? 0, name).toBeGreaterThan(20);
   });
 
   const ids: ['objectId' | 'string' | 'number' | 'uuid', fc.Arbitrary<unknown>][] = [
