@@ -80,22 +80,31 @@ function commandsOf(readme: string): Shown[] {
 
 const MARK = 'what-the-next-command-says';
 
-/**
- * Types every command of the README into one shell, in a folder of its own.
- * @param replaced what the README says, and what it is here: addresses above all
- * @returns what was told and what came, side by side; in the latter what `…` stood for is `…` again
- */
-export async function followReadme(
+/** As `followPage`, for the README of an example. */
+export const followReadme = (
   name: string,
   replaced: Readonly<Record<string, string>>,
   env: Readonly<Record<string, string>> = {},
+) => followPage(`examples/${name}/README.md`, replaced, env);
+
+/**
+ * Types every command of a page into one shell, in a folder of its own.
+ * @param replaced what the page says, and what it is here: addresses above all.
+ * @param part of the page that is followed. Default: the whole
+ * @returns what was told and what came, side by side; in the latter what `…` stood for is `…` again
+ */
+export async function followPage(
+  path: string,
+  replaced: Readonly<Record<string, string>>,
+  env: Readonly<Record<string, string>> = {},
+  part: (page: string) => string = (page) => page,
 ): Promise<{ readonly command: string; readonly told: string; readonly came: string }[]> {
-  let readme = readFileSync(join(root, 'examples', name, 'README.md'), 'utf8');
+  let page = part(readFileSync(join(root, path), 'utf8'));
   for (const [from, to] of Object.entries(replaced)) {
-    if (!readme.includes(from)) throw new Error(`the README of ${name} does not say '${from}'`);
-    readme = readme.replaceAll(from, to);
+    if (!page.includes(from)) throw new Error(`${path} does not say '${from}'`);
+    page = page.replaceAll(from, to);
   }
-  const commands = commandsOf(readme);
+  const commands = commandsOf(page);
   const folder = mkdtempSync(join(tmpdir(), 'parley-readme-'));
   try {
     const script = commands.map(({ command }) => `${command}\necho; echo ${MARK}`).join('\n');

@@ -1,0 +1,29 @@
+import { Global, Injectable, Module, type OnApplicationShutdown } from '@nestjs/common';
+import { EmbeddedDatabase } from '@parley/server';
+
+/** The server of `MONGODB_URI`, or a small one in this process. A real application has the first alone. */
+@Injectable()
+export class Database implements OnApplicationShutdown {
+  private constructor(
+    readonly uri: string,
+    private readonly embedded: EmbeddedDatabase | null,
+  ) {}
+
+  static async open(): Promise<Database> {
+    const uri = process.env['MONGODB_URI'];
+    if (uri !== undefined) return new Database(uri, null);
+    const embedded = await EmbeddedDatabase.start();
+    return new Database(embedded.uri, embedded);
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.embedded?.close();
+  }
+}
+
+@Global()
+@Module({
+  providers: [{ provide: Database, useFactory: () => Database.open() }],
+  exports: [Database],
+})
+export class DatabaseModule {}
