@@ -211,14 +211,15 @@ async function runCall(
       ? observed.within(() => kernel.dispatch(method, params, call))
       : kernel.dispatch(method, params, call));
     observed?.ends(exchange.isGone ? { outcome: 'gone' } : endingOf(reply));
-    return reply instanceof StreamedResult ? reply : await worded(reply, call, exchange, responseStream);
+    return reply instanceof StreamedResult ? reply : await httpReplyOf(reply, call, exchange, responseStream);
   } finally {
     observed?.ends(FAILED);
     wire.calls.end(call);
   }
 }
 
-async function worded(
+/** The HTTP answer to what the kernel replied. */
+async function httpReplyOf(
   reply: Exclude<KernelReply, StreamedResult>,
   { agent, message }: EdgeRequest,
   exchange: HttpExchange,
