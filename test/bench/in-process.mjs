@@ -101,11 +101,12 @@ export async function inProcess(calls = 5_000) {
         clientCapabilities,
         aborts: null,
         aborted: false,
-        // As at the edge: created when it is first read.
+        // As at the edge: created when it is first read, and not to wait for the end of the request.
         get signal() {
           this.aborts ??= new AbortController();
           return this.aborts.signal;
         },
+        onAbort: () => () => undefined,
         progress: () => undefined,
         requestId: 1,
       };
