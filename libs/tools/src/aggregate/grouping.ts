@@ -125,13 +125,13 @@ function mayPoint(known: GovernedClass, path: string): boolean {
   return known.schema.storage === 'plain' ? column?.targetClass !== undefined : MAY_POINT.has(column?.type);
 }
 
-/** The column or member of a wire path; undefined where the schema does not say what it is. */
+/** The column or member of a wire path; undefined where no declaration says what a member is. */
 export function columnOf({ schema }: GovernedClass, path: string): FieldSchema | undefined {
   const [root = '', ...members] = path.split('.');
-  return members.reduce<FieldSchema | undefined>(
-    (column, name) => column?.members?.get(name),
-    schema.fields.get(root),
-  );
+  return members.reduce<FieldSchema | undefined>((column, name) => {
+    const member = column?.members?.get(name);
+    return member?.origin === 'sample' ? undefined : member;
+  }, schema.fields.get(root));
 }
 
 interface Pointer {

@@ -58,6 +58,8 @@ interface FieldContext {
   readonly largeFields: readonly string[];
   /** Classes that the agent may read; another target class is described as an unnamed reference. */
   readonly knownClasses: ReadonlySet<string>;
+  /** No tenant and no filter limits the rows: how often a type was seen counts rows that others could not read. */
+  readonly readsEveryRow: boolean;
   readonly text: SchemaTextOptions;
 }
 
@@ -74,7 +76,10 @@ export function describeField(name: string, schema: FieldSchema, context: FieldC
     name,
     type: isReference && target !== null ? `${typeName} → ${target}` : typeName,
     required,
-    ...(schema.origin === 'sample' && { inferred: true, ...(schema.seen && { seen: schema.seen }) }),
+    ...(schema.origin === 'sample' && {
+      inferred: true,
+      ...(schema.seen && context.readsEveryRow && { seen: schema.seen }),
+    }),
     ...membersOf(schema, context),
     ...(initial !== undefined && { default: initial }),
     ...(property?.description && { description: hardenSchemaText(property.description, context.text) }),
@@ -89,7 +94,10 @@ export function describeField(name: string, schema: FieldSchema, context: FieldC
 const MEMBER_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 const MAX_MEMBERS = 100;
 
-/** Path → type of what is inside a document, or inside the entries of a list, of a plain class. */
+/**
+ * Path → type of what is inside a document, or inside the entries of a list, of a plain class. What only a sample shows may
+ * stand in rows that the agent cannot read: keys of documents are data.
+ */
 function membersOf(column: FieldSchema, context: FieldContext): { members?: Record<string, string> } {
   const paths = [...memberPaths(column, '', context)].slice(0, MAX_MEMBERS);
   return paths.length > 0 ? { members: Object.fromEntries(paths) } : {};
@@ -101,7 +109,7 @@ function* memberPaths(
   context: FieldContext,
 ): Generator<[string, string]> {
   for (const [name, member] of members ?? []) {
-    if (!MEMBER_NAME.test(name) || isInternalField(name)) continue;
+    if (member.origin === 'sample' || !MEMBER_NAME.test(name) || isInternalField(name)) continue;
     const { type, targetClass } = member;
     const target = targetClass !== undefined && context.knownClasses.has(targetClass) ? targetClass : null;
     const typeName = TYPE_NAMES.get(type) ?? type.toLowerCase();

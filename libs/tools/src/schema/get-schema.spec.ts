@@ -390,6 +390,27 @@ describe('get_schema of a plain class', () => {
     expect(type).toBe('custom');
   });
 
+  it('counts no types and lists no keys that may stand in rows which the agent cannot read', async () => {
+    const sampled: FieldSchema = { type: 'String', origin: 'sample', seen: { String: 9 } };
+    const total: FieldSchema = {
+      ...sampled,
+      members: new Map([
+        ['ada@example.com', sampled],
+        ['key', sampled],
+      ]),
+    };
+    const limited = [
+      { tenantScope: { field: 'org', from: 'tenantId', bypass: [] } as const },
+      { filters: { org: 'acme' } },
+    ];
+    for (const policy of limited) {
+      const known = sampleClass('Product', { total }, policy, { storage: 'plain' });
+      const { fields } = await schemaOf(known);
+      const described = fields.find(({ name }) => name === 'total');
+      expect(described).toEqual({ name: 'total', type: 'string', required: false, inferred: true });
+    }
+  });
+
   it('lists the paths into documents, without classes that are not known and names that are none', async () => {
     const { fields } = await schemaOf(plain({ lines }));
     expect(fields.find(({ name }) => name === 'lines')).toMatchObject({

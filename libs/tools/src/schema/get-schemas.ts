@@ -1,5 +1,5 @@
 import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
-import { isSystemClassName } from '#core';
+import { type Agent, isSystemClassName } from '#core';
 import type { GovernedClass } from '#data';
 import { ALWAYS_KEEP, rootOf } from '#policy';
 import { RequiredText, Text, TextList } from '../arguments/argument.decorators.js';
@@ -32,6 +32,11 @@ function typeOf({ className, schema }: GovernedClass): string {
   const purpose = BUILT_IN_CLASSES.get(className);
   if (purpose) return `built-in: ${purpose}`;
   return isSystemClassName(className) ? 'built-in' : 'custom';
+}
+
+/** Whether a row filter of the agent, or of one above it, may limit what it reads. */
+function hasFilters({ shape, parent }: Agent): boolean {
+  return shape.filters.size > 0 || (parent !== null && hasFilters(parent));
 }
 
 /** The declared names that this agent may use, without those that every class returns anyway. */
@@ -98,6 +103,7 @@ export class GetSchema {
       properties: policy.properties,
       largeFields: policy.largeFields,
       knownClasses: new Set(all.map((other) => other.className)),
+      readsEveryRow: policy.tenantScope === null && policy.filters === null && !hasFilters(call.agent),
       text,
     };
     const fields = this.nameableFields(known);
