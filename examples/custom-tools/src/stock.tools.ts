@@ -12,7 +12,7 @@ const Arrival = z.object({ name: z.string().min(1).max(80), pieces: z.number().i
 
 @Injectable()
 export class StockTools {
-  /** Of tier write, so a person is asked first. `needs` gives it a door to rows; the environment has to open it as well. */
+  /** Of tier write, so a person is asked first. `needs` gives it access to writing rows; the environment has to permit it as well. */
   @Tool({
     name: 'write_off',
     description: 'Takes broken or lost pieces out of the books.',

@@ -121,7 +121,7 @@ describe('an agent', () => {
     expect(new Agent({ definition, principal: 'p', tenantId: 'other' }).tenantId).toBe('other');
   });
 
-  it('has true master posture only without client mode', () => {
+  it('has the master key only without client mode', () => {
     expect(new Agent({ definition, principal: 'p' }).usesMasterKey).toBe(true);
     const client = compileAgentDefinition('c', { clientMode: true });
     expect(new Agent({ definition: client, principal: 'p' }).usesMasterKey).toBe(false);

@@ -74,7 +74,7 @@ describe('the built-in catalogue', () => {
     expect(named(name)).toMatchObject({ needs, annotations: { readOnlyHint: false, destructiveHint } });
   });
 
-  it('gives a door to writing to no tool that a readonly agent may list, but call_method', () => {
+  it('gives access to writing to no tool that a readonly agent may list, but call_method', () => {
     const readers = definitions.filter(
       ({ permission, name }) => permission === 'readonly' && name !== 'call_method',
     );

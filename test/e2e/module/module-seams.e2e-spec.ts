@@ -115,162 +115,170 @@ const as = (user: string, session?: string) => ({
   ...(session !== undefined && { 'X-Session': session }),
 });
 
-describe.each(['providers', 'overrideProvider'] as const)('seams that are bound by %s', (way) => {
-  let app: INestApplication;
-  let at: { url: string };
+describe.each(['providers', 'overrideProvider'] as const)(
+  'overridable providers that are bound by %s',
+  (way) => {
+    let app: INestApplication;
+    let at: { url: string };
 
-  beforeAll(async () => {
-    const bindings = Object.entries(TOKENS).map(([name, provide]) => ({
-      provide,
-      useFactory: BINDINGS[name as keyof typeof BINDINGS],
-    }));
-    app = await started(bindings, way);
-    at = { url: `${await app.getUrl()}/mcp` };
-  });
-  afterAll(() => app.close());
-  beforeEach(() => void asked.splice(0));
-
-  const find = { class_name: 'Post' };
-  const CALLS: readonly (readonly [keyof typeof TOKENS, string, () => Promise<unknown>])[] = [
-    ['Authenticator', 'who is calling', () => rpc(at, 'tools/list', {}, as('desk'))],
-    ['AuditSink', 'what becomes of a call', () => callTool(at, 'query_class', find, as('desk'))],
-    ['Approver', 'a call that needs a yes', () => callTool(at, 'asks_first', {}, as('editor'))],
-    ['RateLimiters', 'another call', () => callTool(at, 'query_class', find, as('desk'))],
-    ['RecordReader', 'rows', () => callTool(at, 'query_class', find, as('desk'))],
-    [
-      'RecordWriter',
-      'a new row',
-      () => callTool(at, 'create_object', { class_name: 'Author', fields: { name: 'Eve' } }, as('editor')),
-    ],
-    [
-      'RecordSearcher',
-      'words',
-      () =>
-        callTool(at, 'atlas_text_search', { class_name: 'Post', query: 'of', fields: ['title'] }, as('desk')),
-    ],
-    ['SchemaCatalogue', 'classes', () => callTool(at, 'get_all_schemas', {}, as('desk'))],
-    ['PrincipalDirectory', 'a session', () => callTool(at, 'query_class', find, as('signedIn', 'r:good'))],
-    [
-      'TaskQueue',
-      'a task',
-      () =>
-        callModern(
-          at,
-          'goes_on',
-          {},
-          {
-            headers: as('desk'),
-            capabilities: { extensions: { 'io.modelcontextprotocol/tasks': {} } },
-          },
-        ),
-    ],
-    [
-      'SharedState',
-      'what was promised',
-      () => callTool(at, 'export_data', { ...find, delivery: 'resource' }, as('desk')),
-    ],
-  ];
-
-  it('are every one that there is', () => {
-    expect(CALLS.map(([name]) => name)).toEqual(Object.keys(TOKENS));
-  });
-
-  it.each(CALLS)('%s is asked about %s', async (name, _, call) => {
-    await call();
-    await vi.waitFor(() => expect(asked).toContain(NOTES.get(name) ?? name));
-  });
-
-  it('AGENT_FACTORY is asked who a request runs as', async () => {
-    const chooser = { provide: AGENT_FACTORY, useValue: () => ({ agent: 'desk', principal: 'somebody' }) };
-    const chosen = await started([chooser], way);
-    const url = `${await chosen.getUrl()}/mcp`;
-    expect((await rpc({ url }, 'tools/list')).status).toBe(200);
-    await chosen.close();
-  });
-
-  it.each<[string, unknown]>([
-    ['an empty text', ''],
-    ['no number', Number.NaN],
-    ['nothing', null],
-    ['an object', { $ne: 'acme' }],
-  ])('AGENT_FACTORY that answers with a tenant that is %s admits nobody', async (_, tenantId) => {
-    const choice = { agent: 'desk', principal: 'somebody', tenantId };
-    const chosen = await started([{ provide: AGENT_FACTORY, useValue: () => choice }], way);
-    const url = `${await chosen.getUrl()}/mcp`;
-    expect((await rpc({ url }, 'tools/list')).status).toBe(500);
-    expect(() => chosen.get(Parley).agentFor(choice as never)).toThrow('no text or number');
-    await chosen.close();
-  });
-
-  it('a reader that applies no constraint shows no column, no row and no pointer more than was permitted', async () => {
-    const { wire, text } = await callTool(at, 'query_class', { ...find, include: ['author'] }, as('desk'));
-    expect(wire).not.toContain(SECRET);
-    const { results } = JSON.parse(text) as { results: Record<string, unknown>[] };
-    expect(results.map(({ objectId }) => objectId)).toEqual(['x1']);
-    expect(results[0]).toMatchObject({ title: 'Of acme', author: { objectId: 'a9', name: 'Ann' } });
-    for (const hidden of ['orgId', 'internalNote', '_hashed_password', 'ssn'])
-      expect(text).not.toContain(hidden);
-    const fetched = await callTool(at, 'get_object', { ...find, object_id: 'x2' }, as('desk'));
-    expect(fetched.isError).toBe(true);
-    expect(fetched.wire).not.toContain(SECRET);
-  });
-
-  it('a writer and a searcher that answer with hidden columns show none of them', async () => {
-    const row = { class_name: 'Author', fields: { name: 'Eve' } };
-    const made = await callTool(at, 'create_object', row, as('editor'));
-    expect(made.isError).toBe(false);
-    const words = { class_name: 'Post', query: 'of', fields: ['title'] };
-    const found = await callTool(at, 'atlas_text_search', words, as('desk'));
-    for (const { wire } of [made, found]) expect(wire).not.toContain(SECRET);
-  });
-
-  it('a catalogue cannot open a class that the policy hides', async () => {
-    const hidden = await callTool(at, 'query_class', { class_name: 'Contract' }, as('desk'));
-    expect(hidden.code).toBe('access_denied');
-    const { text } = await callTool(at, 'get_all_schemas', {}, as('desk'));
-    expect(text).toContain('Ledger');
-    expect(text).not.toContain('Contract');
-  });
-
-  it('an authenticator that names an unknown agent, or none, admits nobody and tells no reason', async () => {
-    const unknown = await rpc(at, 'tools/list', {}, as('stranger'));
-    expect([unknown.status, unknown.text.includes('stranger')]).toEqual([500, false]);
-    const nobody = await rpc(at, 'tools/list');
-    expect([nobody.status, nobody.headers.get('www-authenticate')]).toEqual([401, 'Desk realm="news"']);
-  });
-
-  it.each(['throw', 'nothing', 'perhaps', 'deny'])(
-    'an approver whose answer is to %s refuses, and its fault stays inside',
-    async (say) => {
-      const { code, wire } = await callTool(at, 'asks_first', { say }, as('editor'));
-      expect(code).toBe('approval_denied');
-      expect(wire).not.toContain(SECRET);
-    },
-  );
-
-  it('a session that the directory does not know reads nothing', async () => {
-    const { wire } = await callTool(at, 'query_class', find, as('signedIn', 'r:bad'));
-    expect(wire).not.toContain('Of acme');
-  });
-
-  it('a limiter that says no, or that fails, lets no call through', async () => {
-    const factory = (principal: string) => ({
-      provide: AGENT_FACTORY,
-      useValue: () => ({ agent: 'desk', principal }),
+    beforeAll(async () => {
+      const bindings = Object.entries(TOKENS).map(([name, provide]) => ({
+        provide,
+        useFactory: BINDINGS[name as keyof typeof BINDINGS],
+      }));
+      app = await started(bindings, way);
+      at = { url: `${await app.getUrl()}/mcp` };
     });
-    for (const principal of ['spent', 'broken']) {
-      const limits = { provide: RateLimiters, useFactory: BINDINGS.RateLimiters };
-      const limited = await started([factory(principal), limits], way);
-      const url = `${await limited.getUrl()}/mcp`;
-      const { code, wire } = await callTool({ url }, 'query_class', find);
-      expect(code).toBe('rate_limited');
-      expect(wire).not.toContain(SECRET);
-      await limited.close();
-    }
-  });
-});
+    afterAll(() => app.close());
+    beforeEach(() => void asked.splice(0));
 
-describe('a binding of a wrong shape', () => {
+    const find = { class_name: 'Post' };
+    const CALLS: readonly (readonly [keyof typeof TOKENS, string, () => Promise<unknown>])[] = [
+      ['Authenticator', 'who is calling', () => rpc(at, 'tools/list', {}, as('desk'))],
+      ['AuditSink', 'what becomes of a call', () => callTool(at, 'query_class', find, as('desk'))],
+      ['Approver', 'a call that needs a yes', () => callTool(at, 'asks_first', {}, as('editor'))],
+      ['RateLimiters', 'another call', () => callTool(at, 'query_class', find, as('desk'))],
+      ['RecordReader', 'rows', () => callTool(at, 'query_class', find, as('desk'))],
+      [
+        'RecordWriter',
+        'a new row',
+        () => callTool(at, 'create_object', { class_name: 'Author', fields: { name: 'Eve' } }, as('editor')),
+      ],
+      [
+        'RecordSearcher',
+        'words',
+        () =>
+          callTool(
+            at,
+            'atlas_text_search',
+            { class_name: 'Post', query: 'of', fields: ['title'] },
+            as('desk'),
+          ),
+      ],
+      ['SchemaCatalogue', 'classes', () => callTool(at, 'get_all_schemas', {}, as('desk'))],
+      ['PrincipalDirectory', 'a session', () => callTool(at, 'query_class', find, as('signedIn', 'r:good'))],
+      [
+        'TaskQueue',
+        'a task',
+        () =>
+          callModern(
+            at,
+            'goes_on',
+            {},
+            {
+              headers: as('desk'),
+              capabilities: { extensions: { 'io.modelcontextprotocol/tasks': {} } },
+            },
+          ),
+      ],
+      [
+        'SharedState',
+        'what was promised',
+        () => callTool(at, 'export_data', { ...find, delivery: 'resource' }, as('desk')),
+      ],
+    ];
+
+    it('are every one that there is', () => {
+      expect(CALLS.map(([name]) => name)).toEqual(Object.keys(TOKENS));
+    });
+
+    it.each(CALLS)('%s is asked about %s', async (name, _, call) => {
+      await call();
+      await vi.waitFor(() => expect(asked).toContain(NOTES.get(name) ?? name));
+    });
+
+    it('AGENT_FACTORY is asked who a request runs as', async () => {
+      const chooser = { provide: AGENT_FACTORY, useValue: () => ({ agent: 'desk', principal: 'somebody' }) };
+      const chosen = await started([chooser], way);
+      const url = `${await chosen.getUrl()}/mcp`;
+      expect((await rpc({ url }, 'tools/list')).status).toBe(200);
+      await chosen.close();
+    });
+
+    it.each<[string, unknown]>([
+      ['an empty text', ''],
+      ['no number', Number.NaN],
+      ['nothing', null],
+      ['an object', { $ne: 'acme' }],
+    ])('AGENT_FACTORY that answers with a tenant that is %s admits nobody', async (_, tenantId) => {
+      const choice = { agent: 'desk', principal: 'somebody', tenantId };
+      const chosen = await started([{ provide: AGENT_FACTORY, useValue: () => choice }], way);
+      const url = `${await chosen.getUrl()}/mcp`;
+      expect((await rpc({ url }, 'tools/list')).status).toBe(500);
+      expect(() => chosen.get(Parley).agentFor(choice as never)).toThrow('no text or number');
+      await chosen.close();
+    });
+
+    it('a reader that applies no constraint shows no column, no row and no pointer more than was permitted', async () => {
+      const { wire, text } = await callTool(at, 'query_class', { ...find, include: ['author'] }, as('desk'));
+      expect(wire).not.toContain(SECRET);
+      const { results } = JSON.parse(text) as { results: Record<string, unknown>[] };
+      expect(results.map(({ objectId }) => objectId)).toEqual(['x1']);
+      expect(results[0]).toMatchObject({ title: 'Of acme', author: { objectId: 'a9', name: 'Ann' } });
+      for (const hidden of ['orgId', 'internalNote', '_hashed_password', 'ssn'])
+        expect(text).not.toContain(hidden);
+      const fetched = await callTool(at, 'get_object', { ...find, object_id: 'x2' }, as('desk'));
+      expect(fetched.isError).toBe(true);
+      expect(fetched.wire).not.toContain(SECRET);
+    });
+
+    it('a writer and a searcher that answer with hidden columns show none of them', async () => {
+      const row = { class_name: 'Author', fields: { name: 'Eve' } };
+      const made = await callTool(at, 'create_object', row, as('editor'));
+      expect(made.isError).toBe(false);
+      const words = { class_name: 'Post', query: 'of', fields: ['title'] };
+      const found = await callTool(at, 'atlas_text_search', words, as('desk'));
+      for (const { wire } of [made, found]) expect(wire).not.toContain(SECRET);
+    });
+
+    it('a catalogue cannot open a class that the policy hides', async () => {
+      const hidden = await callTool(at, 'query_class', { class_name: 'Contract' }, as('desk'));
+      expect(hidden.code).toBe('access_denied');
+      const { text } = await callTool(at, 'get_all_schemas', {}, as('desk'));
+      expect(text).toContain('Ledger');
+      expect(text).not.toContain('Contract');
+    });
+
+    it('an authenticator that names an unknown agent, or none, admits nobody and tells no reason', async () => {
+      const unknown = await rpc(at, 'tools/list', {}, as('stranger'));
+      expect([unknown.status, unknown.text.includes('stranger')]).toEqual([500, false]);
+      const nobody = await rpc(at, 'tools/list');
+      expect([nobody.status, nobody.headers.get('www-authenticate')]).toEqual([401, 'Desk realm="news"']);
+    });
+
+    it.each(['throw', 'nothing', 'perhaps', 'deny'])(
+      'an approver whose answer is to %s refuses, and its fault stays inside',
+      async (say) => {
+        const { code, wire } = await callTool(at, 'asks_first', { say }, as('editor'));
+        expect(code).toBe('approval_denied');
+        expect(wire).not.toContain(SECRET);
+      },
+    );
+
+    it('a session that the directory does not know reads nothing', async () => {
+      const { wire } = await callTool(at, 'query_class', find, as('signedIn', 'r:bad'));
+      expect(wire).not.toContain('Of acme');
+    });
+
+    it('a limiter that says no, or that fails, lets no call through', async () => {
+      const factory = (principal: string) => ({
+        provide: AGENT_FACTORY,
+        useValue: () => ({ agent: 'desk', principal }),
+      });
+      for (const principal of ['spent', 'broken']) {
+        const limits = { provide: RateLimiters, useFactory: BINDINGS.RateLimiters };
+        const limited = await started([factory(principal), limits], way);
+        const url = `${await limited.getUrl()}/mcp`;
+        const { code, wire } = await callTool({ url }, 'query_class', find);
+        expect(code).toBe('rate_limited');
+        expect(wire).not.toContain(SECRET);
+        await limited.close();
+      }
+    });
+  },
+);
+
+describe('a binding of a wrong type', () => {
   const starting = (...bindings: Exclude<Provider, Function>[]) =>
     started(bindings).then(
       (app) => app.close().then(() => 'started'),

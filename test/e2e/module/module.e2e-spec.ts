@@ -364,7 +364,7 @@ describe.each(adapters)('an application on %s with Parley in it', (_, adapter) =
 });
 
 describe('Parley in a testing module', () => {
-  it('is asked in process, with seams that a test binds anew', async () => {
+  it('is asked in process, with providers that a test overrides', async () => {
     const heard: unknown[] = [];
     class Heard extends AuditSink {
       override record(event: unknown): void {

@@ -153,7 +153,7 @@ describe('a configuration that changes while it is served', () => {
     expect(await fieldsSeen()).toContain('draft');
     const ready = await fetch(`${service.origin}/ready`);
     expect(ready.status).toBe(200);
-    // What was repaired to what is served already is no edition.
+    // What was repaired to what is served already is no new version.
     service.reconfigure(configOf());
   });
 

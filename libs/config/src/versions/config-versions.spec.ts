@@ -57,7 +57,7 @@ const agentOf = ({ agents }: { agents: ReadonlyMap<string, Agent['definition']> 
   new Agent({ definition: agents.get(name) as Agent['definition'], principal: 'p' });
 
 describe('the policy of an agent', () => {
-  it('is that of its own edition, and for a sub-agent that of the agent at its root', () => {
+  it('is that of its own version, and for a sub-agent that of the agent at its root', () => {
     const { versions, before, now } = succession({}, { hidden: true });
     const [old, recent] = [agentOf(before, 'reader'), agentOf(now, 'reader')];
     expect(versions.policies.of(old)).toBe(before.policy);
@@ -102,7 +102,7 @@ describe('an agent that outlives a call', () => {
     expect(versions.asNow(agentOf(before, 'reader'))).toBeNull();
   });
 
-  it('is itself while its edition is served', () => {
+  it('is itself while its version is served', () => {
     const { versions, now } = succession({}, { hidden: true });
     const agent = new Agent({
       definition: agentOf(now, 'reader').definition,

@@ -98,7 +98,7 @@ describe('a connection to Parse Server', () => {
   it.each<[string, RequestListener, string]>([
     ['what is not JSON', answering(200, '<html>'), 'failed'],
     ['what is no object', answering(200, '[1]'), 'failed'],
-    ['a refusal at the door', answering(403, '{"error":"unauthorized"}'), 'failed'],
+    ['a refusal on connection', answering(403, '{"error":"unauthorized"}'), 'failed'],
     ['a gateway without its server', answering(502, '{}'), 'unavailable'],
     ['a missing permission', answering(403, '{"code":119,"error":"no"}'), 'denied'],
     ['a session that ended', answering(400, '{"code":209,"error":"no"}'), 'session_ended'],

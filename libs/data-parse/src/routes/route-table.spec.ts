@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentDefinition, type Identity, MASTER, sessionIdentity } from '#core';
 import { pipelineOperation, authModeOf, ROUTE_TABLE, routesFor } from './route-table.js';
 
-const POSTURES = ['master', 'session', 'assumed', 'client'] as const;
+const MODES = ['master', 'session', 'assumed', 'client'] as const;
 const OPERATIONS = Object.keys(ROUTE_TABLE) as (keyof typeof ROUTE_TABLE)[];
 
 const agent = (identity: Identity, clientMode = false) =>
@@ -16,8 +16,8 @@ describe('the route table', () => {
     ['a user taken on word', agent({ kind: 'aclUser', userId: 'u' }), 'assumed'],
     ['a role taken on word', agent({ kind: 'aclRole', role: 'r' }), 'assumed'],
     ['a session without a master key', agent(sessionIdentity('r:x'), true), 'client'],
-  ] as const)('knows the posture of %s', (_title, caller, posture) => {
-    expect(authModeOf(caller)).toBe(posture);
+  ] as const)('knows the mode of %s', (_title, caller, mode) => {
+    expect(authModeOf(caller)).toBe(mode);
   });
 
   it('never sends an assumed user or role to Parse Server on its own behalf', () => {
@@ -28,16 +28,16 @@ describe('the route table', () => {
   });
 
   it('never writes past Parse Server', () => {
-    for (const posture of POSTURES) {
-      expect(routesFor('row_writes', posture)).not.toContain('direct');
-      expect(routesFor('class_writes', posture)).not.toContain('direct');
+    for (const mode of MODES) {
+      expect(routesFor('row_writes', mode)).not.toContain('direct');
+      expect(routesFor('class_writes', mode)).not.toContain('direct');
     }
   });
 
   it('runs no pipeline of a session where nobody would apply its rights', () => {
-    for (const posture of ['session', 'assumed', 'client'] as const) {
+    for (const mode of ['session', 'assumed', 'client'] as const) {
       for (const operation of ['pipelines', 'groupings', 'searches'] as const)
-        expect(routesFor(operation, posture)).not.toContain('rest');
+        expect(routesFor(operation, mode)).not.toContain('rest');
     }
   });
 
@@ -56,7 +56,7 @@ describe('the route table', () => {
       .map((cells) => cells.slice(1, 6).join(' | '));
     for (const operation of OPERATIONS) {
       const { serves, routes } = ROUTE_TABLE[operation];
-      expect(documented).toContain([serves, ...POSTURES.map((posture) => cell(routes[posture]))].join(' | '));
+      expect(documented).toContain([serves, ...MODES.map((mode) => cell(routes[mode]))].join(' | '));
     }
   });
 });

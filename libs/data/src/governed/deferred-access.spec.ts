@@ -14,14 +14,14 @@ it('never ends the process over a refusal that a tool forgot to wait for', async
   process.on('unhandledRejection', note);
   try {
     void refusing().find('Invoice');
-    void Promise.reject(new Error('the witness'));
+    void Promise.reject(new Error('the rejection'));
     // Node emits the rejections of one turn before the next macrotask.
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
   } finally {
     process.off('unhandledRejection', note);
     for (const other of others) process.on('unhandledRejection', other);
   }
-  expect(unhandled).toEqual([new Error('the witness')]);
+  expect(unhandled).toEqual([new Error('the rejection')]);
 });
 
 it('refuses whoever waits', async () => {

@@ -88,16 +88,16 @@ describe('the data budgets of a call', () => {
     expect(await refusalOf(budgets, asText)).toBeNull();
   });
 
-  describe('while the ledger is away', () => {
+  describe('while the store is away', () => {
     let away = true;
     beforeEach(() => {
-      const ledger = new ProcessBudgetStore();
+      const store = new ProcessBudgetStore();
       const failing: BudgetStore = {
         admit: (...args) =>
-          away ? Promise.reject(new SharedStateUnavailable('redis')) : ledger.admit(...args),
+          away ? Promise.reject(new SharedStateUnavailable('redis')) : store.admit(...args),
         charge: (...args) =>
-          away ? Promise.reject(new SharedStateUnavailable('redis')) : ledger.charge(...args),
-        used: (...args) => ledger.used(...args),
+          away ? Promise.reject(new SharedStateUnavailable('redis')) : store.charge(...args),
+        used: (...args) => store.used(...args),
       };
       budgets = new DataBudgets({ budgets: failing }, { of: () => ({ tenantBudget: null }) });
       vi.spyOn(Logger.prototype, 'error').mockImplementation(() => undefined);

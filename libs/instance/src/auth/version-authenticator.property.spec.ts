@@ -22,12 +22,12 @@ class Kept extends AuditSink {
 
 /** Admits every caller as the only agent. */
 class OneAgent extends Authenticator {
-  constructor(private readonly edition: ConfigVersion) {
+  constructor(private readonly version: ConfigVersion) {
     super();
   }
 
   authenticate(): Promise<Agent> {
-    const definition = this.edition.agents.get('reader');
+    const definition = this.version.agents.get('reader');
     if (!definition) throw new Error('no such agent');
     return Promise.resolve(new Agent({ definition, principal: 'p' }));
   }
@@ -83,7 +83,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 const FIRST: File = { hidden: false, filtered: false, concealed: false, fault: 'none' };
 
-describe('an edition of the configuration', () => {
+describe('a version of the configuration', () => {
   let folder: string;
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'parley-versions-'));

@@ -8,7 +8,7 @@ import type { SharedState } from '../ports/shared-state.js';
 
 const WAIT = { timeout: 20_000, interval: 50 };
 
-function logBook() {
+function logLines() {
   const lines: string[] = [];
   return { lines, warn: (line: string) => lines.push(line) };
 }
@@ -16,7 +16,7 @@ function logBook() {
 describe('a Redis that goes away and comes back', () => {
   let server: RedisServer;
   let state: SharedState;
-  const log = logBook();
+  const log = logLines();
   beforeAll(async () => {
     server = await startRedis();
     state = await openSharedState({ url: server.url, log });
@@ -99,8 +99,8 @@ describe('a Redis that lost everything', () => {
   it('leaves all replicas with one new secret, so that nothing sealed before is honoured again', async () => {
     const server = await startRedis();
     const replicas = [
-      await openSharedState({ url: server.url, log: logBook() }),
-      await openSharedState({ url: server.url, log: logBook() }),
+      await openSharedState({ url: server.url, log: logLines() }),
+      await openSharedState({ url: server.url, log: logLines() }),
     ];
     const secrets = () => Promise.all(replicas.map(({ secrets: kept }) => kept.secret('state')));
     const [before] = await secrets();
@@ -119,7 +119,7 @@ describe('a Redis that lost everything', () => {
 describe('a Redis that asks for a password', () => {
   it('is not used with a wrong one, which is never logged', async () => {
     const server = await startRedis(['--requirepass', 'correct']);
-    const log = logBook();
+    const log = logLines();
     const wrong = await openSharedState({ url: server.url.replace('//', '//:hunter2@'), log });
     const right = await openSharedState({ url: server.url.replace('//', '//:correct@'), log });
     expect([await wrong.isUp(), await right.isUp()]).toEqual([false, true]);
@@ -135,7 +135,7 @@ describe('opening the shared state', () => {
   it('does not wait for ever for a Redis that is away, and uses it once it is there', async () => {
     const server = await startRedis();
     await server.stop();
-    const state = await openSharedState({ url: server.url, log: logBook() });
+    const state = await openSharedState({ url: server.url, log: logLines() });
     expect(await state.isUp()).toBe(false);
     await expect(state.oneTime.take('k')).rejects.toBeInstanceOf(SharedStateUnavailable);
     await server.start();
@@ -147,14 +147,14 @@ describe('opening the shared state', () => {
   it.each(['', 'localhost:6379', 'http://x:hunter2@y', 'redis://user:hunter2@[bad'])(
     'refuses the URL %j without repeating it',
     async (url) => {
-      const opening = openSharedState({ url, log: logBook() });
+      const opening = openSharedState({ url, log: logLines() });
       await expect(opening).rejects.toThrow(TypeError);
       await expect(opening).rejects.not.toThrow(/hunter2/);
     },
   );
 
   it('needs no Redis without a URL, and says that it reaches one process only', async () => {
-    const state = await openSharedState({ url: null, log: logBook() });
+    const state = await openSharedState({ url: null, log: logLines() });
     expect(state.reach).toBe('process');
     expect(await state.isUp()).toBe(true);
     await state.oneTime.keep('k', { n: 1 }, 1000);
