@@ -93,7 +93,7 @@ describe('the flags of Node', () => {
     const flags = (line: string) => line.match(/--[\w-]+(=\d+)?(?=[" ])/g);
     const { scripts } = JSON.parse(read('package.json')) as { scripts: { start: string } };
     const started = flags(scripts.start.split(' node ')[1] ?? '');
-    expect(started).toContain('--max-semi-space-size=4');
+    expect(started).toContain('--max-semi-space-size=8');
     expect(flags(/^CMD .*$/m.exec(read('Dockerfile'))?.[0] ?? '')).toEqual(started);
     expect(flags(/^ExecStart=.*$/m.exec(read('deploy/systemd/parley.service'))?.[0] ?? '')).toEqual(started);
   });
