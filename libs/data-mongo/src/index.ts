@@ -12,7 +12,7 @@ export { MongoPrincipalDirectory } from './identity/mongo-principal-directory.js
 export { MongoUserSessions } from './identity/mongo-user-sessions.js';
 export { ExtendedJsonPipelines } from './query/pipeline-to-storage.js';
 export { MongoRecordReader } from './read/mongo-record-reader.js';
-export { type MongoCatalogueOptions, MongoSchemaCatalogue } from './schema/mongo-schema-catalogue.js';
+export { MongoSchemaCatalogue } from './schema/mongo-schema-catalogue.js';
 export type { CatalogueProblem } from './schema/plain-classes.js';
 export { DatabaseSnapshot, loadSeed } from './seed/load-seed.js';
 export { parseSeed } from './seed/parse-seed.js';

@@ -2,7 +2,7 @@ import { BSON } from 'mongodb';
 import type { ColumnOrigin, FieldSchema, FieldType } from '#policy';
 import { isPlainObject } from '../storage/own-property.js';
 import { fromGeoJson } from '../storage/parse-values.js';
-import { isUuid, type StoredKind, withKind } from '../storage/plain-values.js';
+import { isUuid, type StoredKind, withKind } from '../storage/plain-scalars.js';
 
 /** Columns, and members of each, that are remembered of a sample. */
 const MAX_COLUMNS = 500;

@@ -20,7 +20,7 @@ const AT_ONCE = 10_000;
 /** Bytes that are reserved for the classes before they arrive. */
 const EXPECTED_BYTES = 1024 * 1024;
 
-export interface MongoCatalogueOptions extends CatalogueOptions {
+interface MongoCatalogueOptions extends CatalogueOptions {
   /** The classes of this database, asked for at every reading. Default: every class of Parse and no other. */
   readonly declared?: () => StorageDeclarations;
 }

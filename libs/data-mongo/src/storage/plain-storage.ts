@@ -16,17 +16,14 @@ import {
 import { newObjectId } from './object-ids.js';
 import { setOwn } from './own-property.js';
 import { at, dateOf, isTyped } from './parse-values.js';
+import { idOf, idText, kindOf, withKind } from './plain-scalars.js';
 import {
-  idOf,
-  idText,
   memberField,
   memberOf,
   numberToStorage,
   PLAIN_VALUES,
-  kindOf,
   plainToStorage,
   plainValue,
-  withKind,
 } from './plain-values.js';
 
 /** Where and how a plain class is stored: what its schema, which callers see, does not say. */

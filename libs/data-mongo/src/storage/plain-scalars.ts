@@ -1,0 +1,142 @@
+import { Binary, BSON, Decimal128, type Double, type Int32, Long, ObjectId, UUID } from 'mongodb';
+import type { FieldSchema } from '#policy';
+import type { IdKind } from '../schema/storage-declarations.js';
+import type { DateForm } from './class-storage.js';
+import { isPlainObject } from './own-property.js';
+
+/** The BSON type of every value of a column, where it has one type: what a written value has to become. */
+export type StoredKind =
+  | IdKind
+  | 'int'
+  | 'long'
+  | 'double'
+  | 'decimal'
+  | 'date'
+  | 'bool'
+  | 'binary'
+  | 'document'
+  | 'list'
+  | 'geoJson'
+  | 'pair'
+  | 'other';
+
+/** Beside the fields of the schema, which callers see. */
+const KINDS = new WeakMap<FieldSchema, StoredKind>();
+
+/** Of a list, the kind of its entries. */
+export function withKind<Field extends FieldSchema>(field: Field, kind: StoredKind | null): Field {
+  if (kind !== null) KINDS.set(field, kind);
+  return field;
+}
+
+export function kindOf(field: FieldSchema | undefined): StoredKind | null {
+  return (field && KINDS.get(field)) ?? null;
+}
+
+export const HEX_ID = /^[0-9a-f]{24}$/;
+const UUID_TEXT = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+export const WHOLE = /^-?(?:0|[1-9]\d*)$/;
+export const DIGITS = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:E[+-]?\d+)?$/i;
+
+const LONG_RANGE = { least: -(2n ** 63n), most: 2n ** 63n - 1n };
+
+/** The stored id, in the one spelling that `idText` gives; undefined for text that is no id of the kind. */
+export function idOf(kind: IdKind, text: string): unknown {
+  switch (kind) {
+    case 'objectId':
+      return HEX_ID.test(text) ? ObjectId.createFromHexString(text) : undefined;
+    case 'uuid':
+      return UUID_TEXT.test(text) ? new UUID(text) : undefined;
+    case 'number':
+      return numberId(text);
+    case 'string':
+      return text;
+  }
+}
+
+function numberId(text: string): unknown {
+  const number = Number(text);
+  if (Number.isFinite(number) && exactText(number) === text) return number;
+  return WHOLE.test(text) && isLong(text) ? Long.fromString(text) : decimalOf(text);
+}
+
+/** Every digit of a whole number, which JavaScript rounds beyond 2^53. */
+const exactText = (number: number): string =>
+  Number.isInteger(number) && !Number.isSafeInteger(number) ? BigInt(number).toString() : String(number);
+
+export function isLong(text: string): boolean {
+  const whole = BigInt(text);
+  return whole >= LONG_RANGE.least && whole <= LONG_RANGE.most;
+}
+
+export function decimalOf(text: string): Decimal128 | undefined {
+  if (!DIGITS.test(text)) return undefined;
+  try {
+    return Decimal128.fromString(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Ids are text outside the database; each has exactly one. */
+export function idText(id: unknown): string {
+  const converted = isIdValue(id) ? scalarFromStorage(id, 'text') : BSON.EJSON.stringify(id);
+  return typeof converted === 'number' ? exactText(converted) : String(converted);
+}
+
+export function isIdValue(value: unknown): boolean {
+  return ['string', 'number', 'bigint'].includes(typeof value) || isBsonId(value);
+}
+
+const BSON_IDS = new Set(['ObjectId', 'Long', 'Decimal128', 'Int32', 'Double']);
+
+function isBsonId(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || isPlainObject(value)) return false;
+  const { _bsontype: type } = value as { _bsontype?: unknown };
+  return BSON_IDS.has(String(type)) || uuidText(value) !== undefined;
+}
+
+export const isUuid = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && uuidText(value) !== undefined;
+
+function uuidText(value: object): string | undefined {
+  const { _bsontype: type, sub_type: subtype } = value as { _bsontype?: unknown; sub_type?: unknown };
+  if (type !== 'Binary' || subtype !== Binary.SUBTYPE_UUID) return undefined;
+  const { buffer } = value as Binary;
+  return buffer.length === 16 ? new UUID(Buffer.from(buffer)).toString() : undefined;
+}
+
+/** Classes of BSON are told by their mark: an application may have handed over a driver with classes of its own. */
+export function scalarFromStorage(value: unknown, dates: DateForm): unknown {
+  if (typeof value === 'bigint') return value.toString();
+  if (typeof value !== 'object' || value === null) return value ?? null;
+  if (value instanceof Date) {
+    if (Number.isNaN(value.getTime())) return null;
+    return dates === 'text' ? value.toISOString() : { __type: 'Date', iso: value.toISOString() };
+  }
+  const { _bsontype: type } = value as { _bsontype?: unknown };
+  switch (type) {
+    case 'ObjectId':
+      return (value as ObjectId).toHexString();
+    case 'Long':
+    case 'Decimal128':
+      return (value as Long | Decimal128).toString();
+    case 'Int32':
+    case 'Double':
+      return (value as Int32 | Double).valueOf();
+    case 'Binary':
+      return uuidText(value) ?? { __type: 'Bytes', base64: (value as Binary).toString('base64') };
+    case 'Timestamp':
+      return (value as Long).toString();
+    case 'BSONRegExp':
+      return (value as unknown as { pattern: string }).pattern;
+    case 'Code':
+      return String((value as unknown as { code: unknown }).code);
+    case 'DBRef': {
+      const { collection, oid } = value as unknown as { collection: string; oid: unknown };
+      return { collection, id: idText(oid) };
+    }
+    default:
+      return value instanceof RegExp ? value.source : null;
+  }
+}
