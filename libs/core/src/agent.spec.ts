@@ -208,13 +208,17 @@ describe('names', () => {
     },
   );
 
-  it.each(['a', 'A-b_9', 'x'.repeat(32)])('accepts the object id %s', (id) => {
+  const uuid = '0f8fad5b-d9cb-469f-a165-70867728950e';
+  it.each(['a', 'A-b_9', 'x'.repeat(32), uuid])('accepts the object id %s', (id) => {
     expect(isObjectId(id)).toBe(true);
   });
 
-  it.each(['', 'x'.repeat(33), 'a.b', 'a$b', 'a\n', { $ne: 1 }, null])('refuses the object id %j', (id) => {
-    expect(isObjectId(id)).toBe(false);
-  });
+  it.each(['', 'x'.repeat(33), `${uuid}0`, uuid.toUpperCase(), 'a.b', 'a$b', 'a\n', { $ne: 1 }, null])(
+    'refuses the object id %j',
+    (id) => {
+      expect(isObjectId(id)).toBe(false);
+    },
+  );
 
   it('drops a correlation id with other characters and cuts a long one', () => {
     expect(sanitizeCorrelationId('a b')).toBeUndefined();

@@ -170,7 +170,8 @@ const SYSTEM_CLASSES = new Set([
 ]);
 
 const CLASS_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
-const OBJECT_ID = /^[A-Za-z0-9_-]{1,32}$/;
+/** Up to 32 characters, or a UUID, which has 36. */
+const OBJECT_ID = /^(?:[A-Za-z0-9_-]{1,32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 
 export function isClassName(value: unknown): value is string {
   return typeof value === 'string' && CLASS_NAME.test(value);
