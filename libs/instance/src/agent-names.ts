@@ -6,6 +6,7 @@ import {
   ConfigError,
   type ConfigIssue,
   ConfigVersions,
+  type DatabaseConfig,
   type LoadedConfig,
   nameErrors,
 } from '#config';
@@ -28,6 +29,21 @@ export async function checkFilterNames(
     message,
   }));
   if (errors.length + misfits.length > 0) throw new ConfigError('agents', [...errors, ...misfits]);
+}
+
+/**
+ * A database without classes is most likely not the one that was meant: its name may be missing in the URI. The embedded
+ * one starts empty.
+ */
+export async function warnOfEmptyDatabase(
+  { uri, name }: Pick<DatabaseConfig, 'uri' | 'name'>,
+  names: Pick<FilterNames, 'isEmpty'>,
+  logger: Pick<Logger, 'warn'>,
+): Promise<void> {
+  if (uri === null || uri === 'embedded' || (await names.isEmpty()) !== true) return;
+  logger.warn(
+    `database.name: the database '${name}' has no classes; write the name of the one that holds your data, and list its collections under policy.classes where Parse does not store them`,
+  );
 }
 
 /**

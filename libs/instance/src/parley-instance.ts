@@ -8,7 +8,7 @@ import { openTaskQueue, type TaskQueue, TaskService } from '#tasks';
 import { readEnvironmentGates } from '#policy';
 import { McpEdge } from '#streaming';
 import { NOTHING_OBSERVED, type Observability } from '#telemetry';
-import { checkFilterNames } from './agent-names.js';
+import { checkFilterNames, warnOfEmptyDatabase } from './agent-names.js';
 import { CLOSING_TIMEOUT, type ClosingStep, closeWithin } from './closing.js';
 import {
   type ConfigurationReload,
@@ -133,6 +133,8 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
     await app.init();
     await checkFilterNames(loaded, app.get(FilterNames), log);
     if (!serves) return;
+    // The start does not wait for a database that is down.
+    void warnOfEmptyDatabase(loaded.config.database, app.get(FilterNames), log);
     followLists(app);
     if (holdsTasks) app.get(TaskService).begin();
     this.hideMetrics = await showMetrics(app, this.resources.observed, loaded.config, log, environment);

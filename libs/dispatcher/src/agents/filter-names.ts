@@ -45,6 +45,15 @@ export class FilterNames {
     }
   }
 
+  /** Whether the database has no class at all; null while it does not answer. */
+  async isEmpty(): Promise<boolean | null> {
+    try {
+      return (await this.catalogue.snapshot()).classNames().length === 0;
+    } catch {
+      return null;
+    }
+  }
+
   /**
    * The same check without a database read. It uses the classes that the database returned last, and skips classes
    * before the first answer.

@@ -1,0 +1,166 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Agent, compileAgentDefinition, MASTER_PRINCIPALS, type Principals, principalsOf } from '#core';
+import { schemaOf, schemasOf } from '../compile/bound-class.fixture.js';
+import { bindPolicy } from '../compile/bind-policy.js';
+import { compilePolicy } from '../compile/compile-policy.js';
+import type { PolicyConfig } from '../compile/policy-config.js';
+import { lintPolicy } from '../lint/lint-policy.js';
+import { isRefusal, type ReachSite } from '../model/class-access.js';
+import type { ClassSchema, StorageForm } from '../model/class-schema.js';
+import { Policies } from '../model/policy.js';
+import { AgentScopes } from './agent-scope.js';
+
+const plain = (className: string, ...names: string[]): ClassSchema => ({
+  ...schemaOf(className, ...names),
+  storage: 'plain',
+});
+const reference = (className: string, target: string, schema: ClassSchema): ClassSchema => ({
+  ...schema,
+  className,
+  fields: new Map([...schema.fields, ['ref', { type: 'Pointer', targetClass: target, origin: 'declared' }]]),
+});
+const SITES: readonly ReachSite[] = ['include', 'pipeline', 'constraint', 'owner', 'pointer'];
+
+function scopeOf(
+  config: PolicyConfig,
+  storage: StorageForm,
+  schemas: readonly ClassSchema[],
+  principals: Principals = MASTER_PRINCIPALS,
+) {
+  const { policy, issues } = compilePolicy(config, { storage });
+  expect(issues).toEqual([]);
+  const agent = new Agent({
+    shape: compileAgentDefinition('x', { permissions: 'admin' }),
+    principal: 'p',
+    ...(principals.strings && { identity: { kind: 'aclUser', userId: 'ada' } }),
+  });
+  const scope = new AgentScopes(new Policies(policy)).of(schemasOf(...schemas), agent, principals);
+  return { agent, scope, policy };
+}
+
+describe('a class that is not listed', () => {
+  const SCHEMAS = [plain('Order', 'number'), plain('Secret', 'text')];
+  const listed = { classes: { Order: {} } };
+
+  it.each<[string, PolicyConfig, StorageForm, readonly ClassSchema[]]>([
+    ['in a plain database', listed, 'plain', SCHEMAS],
+    [
+      'in one of Parse that refuses it',
+      { ...listed, unlistedClasses: 'refuse' },
+      'parse',
+      [schemaOf('Order', 'number'), schemaOf('Secret', 'text')],
+    ],
+    [
+      'in one of Parse, where a collection has no entry',
+      { classes: { Order: { storage: 'plain' } } },
+      'parse',
+      SCHEMAS,
+    ],
+  ])('does not exist %s, on any path', (_, config, storage, schemas) => {
+    const { scope, agent } = scopeOf(config, storage, schemas);
+    const unknown = (name: string) => JSON.stringify(scope.enter(agent, name)).replaceAll(name, 'NAME');
+    expect(unknown('Secret')).toBe(unknown('Nowhere'));
+    expect(isRefusal(scope.enter(agent, 'Order'))).toBe(false);
+    for (const site of SITES) {
+      const reached = scope.reachFor(agent).reach('Secret', site);
+      expect(isRefusal(reached) && reached.code).toBe('invalid_argument');
+    }
+    expect(scope.schemas.classNames()).toEqual(['Order']);
+    expect(scope.schemas.get('Secret')).toBeUndefined();
+    expect(scope.suggestions('Secre')).toEqual([]);
+  });
+
+  it('never appears, whichever classes are listed', () => {
+    const names = ['Alpha', 'Beta', 'Gamma', 'Delta'];
+    fc.assert(
+      fc.property(fc.subarray(names), fc.subarray(names), (declared, existing) => {
+        const classes = Object.fromEntries(declared.map((name) => [name, {}]));
+        const { scope, agent } = scopeOf(
+          { classes },
+          'plain',
+          existing.map((name) => plain(name, 'a')),
+        );
+        for (const name of names) {
+          const exists = declared.includes(name) && existing.includes(name);
+          expect(isRefusal(scope.enter(agent, name))).toBe(!exists);
+          expect(scope.isListed(name) && scope.schemas.get(name) !== undefined).toBe(exists);
+        }
+      }),
+    );
+  });
+
+  it('is behind no reference: its column is not readable, in documents neither', () => {
+    const order = plain('Order', 'number');
+    const inside: ClassSchema = {
+      ...order,
+      fields: new Map([
+        ...order.fields,
+        ['lines', { type: 'Array', members: new Map([['of', { type: 'Pointer', targetClass: 'Secret' }]]) }],
+      ]),
+    };
+    for (const [schema, column] of [
+      [reference('Order', 'Secret', order), 'ref'],
+      [inside, 'lines'],
+    ] as const) {
+      const { scope } = scopeOf(listed, 'plain', [schema]);
+      const { readable } = scope.access('Order');
+      expect(readable?.has('number')).toBe(true);
+      expect(readable?.has(column)).toBe(false);
+    }
+  });
+
+  it('is no warning, and a listed one without a collection is', () => {
+    const { policy } = scopeOf(listed, 'plain', SCHEMAS);
+    const warnings = (...schemas: ClassSchema[]) =>
+      lintPolicy(policy, [], new Set(), schemasOf(...schemas)).map(
+        ({ path, message }) => `${path} ${message}`,
+      );
+    expect(warnings(...SCHEMAS).join()).not.toContain('Secret');
+    expect(warnings()).toContainEqual(
+      expect.stringMatching(/^policy\.classes\.Order\.collection .*no collection or view 'Order'/),
+    );
+  });
+});
+
+describe('a plain class', () => {
+  it('is refused to users and roles of Parse, whose rights its rows do not name', () => {
+    const config = { classes: { Order: { storage: 'plain' as const } } };
+    const { scope, agent } = scopeOf(
+      config,
+      'parse',
+      [plain('Order', 'number')],
+      principalsOf('ada', ['ops']),
+    );
+    expect(scope.enter(agent, 'Order')).toMatchObject({
+      code: 'access_denied',
+      details: { kind: 'clp_denied' },
+      cause: 'no_row_rights',
+    });
+    expect(scope.isListed('Order')).toBe(false);
+    for (const operation of ['find', 'count', 'get', 'update', 'delete'] as const)
+      expect(JSON.stringify(scope.rights.rows('Order', operation))).not.toMatch(/readableBy|writableBy/);
+  });
+
+  it('has no aliases: a property is the name of the column', () => {
+    const { policy } = compilePolicy(
+      { classes: { Order: { properties: { customer: { type: 'String', field: 'customer_id' } } } } },
+      { storage: 'plain' },
+    );
+    expect(bindPolicy(policy, schemasOf(plain('Order', 'customer'))).errors).toEqual([]);
+    const names = bindPolicy(policy, schemasOf(plain('Order', 'customer'))).classes.get('Order')?.names;
+    expect(names?.column('customer')).toBe('customer');
+    expect(names?.column('customer_id')).toBeNull();
+  });
+
+  it('is refused while the database has it in another form', () => {
+    const { policy } = compilePolicy({ classes: { Order: { storage: 'plain' } } });
+    expect(bindPolicy(policy, schemasOf(schemaOf('Order', 'a'))).errors).toEqual([
+      expect.objectContaining({ path: 'policy.classes.Order.storage' }),
+    ]);
+    const copy = compilePolicy({ classes: { Copy: { storage: 'plain', collection: 'Order' } } });
+    expect(bindPolicy(copy.policy, schemasOf(schemaOf('Order', 'a'), plain('Copy', 'a'))).errors).toEqual([
+      expect.objectContaining({ path: 'policy.classes.Copy.collection' }),
+    ]);
+  });
+});
