@@ -65,13 +65,7 @@ export {
   RecordingWriter,
   type StoreCommand,
 } from './simulation/recording-store.js';
-export {
-  type CaseCaller,
-  judgeCase,
-  type PolicyCase,
-  readPolicyCases,
-  simulatedFor,
-} from './simulation/policy-case.js';
+export { judgeCase, type PolicyCase, readPolicyCases, simulatedFor } from './simulation/policy-case.js';
 export {
   type AgentSurface,
   type ClassSurface,
@@ -81,10 +75,4 @@ export {
   surfaceChanges,
   widens,
 } from './simulation/policy-surface.js';
-export {
-  type SimulatedCall,
-  Simulator,
-  simulatedAgent,
-  SimulatedApprover,
-  type SimulatedCaller,
-} from './simulation/simulation.js';
+export { type SimulatedCall, Simulator, simulatedAgent, SimulatedApprover } from './simulation/simulation.js';

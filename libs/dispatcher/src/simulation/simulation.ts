@@ -84,7 +84,7 @@ class NoLimit extends RateLimiter {
 }
 
 /** Who calls in a simulation: what a token or an application would say of the caller. */
-export type SimulatedCaller = Pick<AgentOptions, 'identity' | 'tenantId' | 'claims' | 'user'>;
+type SimulatedCaller = Pick<AgentOptions, 'identity' | 'tenantId' | 'claims' | 'user'>;
 
 /**
  * An agent with the given definition for simulations. Create it once per definition, because decisions are cached per

@@ -5,7 +5,7 @@ import { isPlainObject, isPointer, type Where } from '../model/where.js';
 const MARK = '$agent';
 
 /** A text, a number or a boolean: a value of an agent is data, and never an operator or an object. */
-export type AgentValue = string | number | boolean;
+type AgentValue = string | number | boolean;
 
 /** Returns the value of a name. @throws Refused */
 type ValueOf = (name: unknown) => AgentValue;
