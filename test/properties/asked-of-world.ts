@@ -28,10 +28,13 @@ const probe = fc.record({ column: fc.nat(1000), way: fc.nat(1000) });
  * Most requests name what their agent may know, so that many are answered; some try their luck, and some go straight for what is
  * guarded.
  */
-export const askedWorlds = (requestsEach: number): fc.Arbitrary<AskedWorld> =>
+export const askedWorlds = (
+  requestsEach: number,
+  from: fc.Arbitrary<World> = worlds,
+): fc.Arbitrary<AskedWorld> =>
   fc
     .record({
-      world: worlds,
+      world: from,
       slots: fc.array(slot, { minLength: requestsEach, maxLength: requestsEach }),
       probed: fc.array(probe, { minLength: requestsEach / 2, maxLength: requestsEach / 2 }),
     })

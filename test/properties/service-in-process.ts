@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { Agent, type Identity, MASTER, sessionIdentity } from '#core';
 import { type AuditRecord, AuditSink } from '#audit';
 import { processState } from '#state';
-import { loadSeed, MongoConnection, parseSeed } from '#data-mongo';
+import { MongoConnection } from '#data-mongo';
 import { Kernel, type KernelReply, SubAgents } from '#dispatcher';
 import { readEnvironmentGates } from '#policy';
 import { instanceModule } from '#instance';
@@ -19,6 +19,7 @@ import {
   settledAudit,
   withoutToday,
 } from './asked-service.js';
+import { store } from './plain-world.js';
 import { CALLER, ROLE, TOKEN } from './vocabulary.js';
 import type { AgentSpec, World } from './world.js';
 import { configOf, filtersOf } from './world-config.js';
@@ -55,7 +56,7 @@ export async function openService(
   try {
     writeFileSync(join(folder, 'parley.yaml'), configOf(world));
     const loaded = loadConfig({}, folder);
-    await loadSeed(connection, parseSeed(seed));
+    await store(world, seed, database, connection);
     const audit = new KeptAudit();
     const service = instanceModule({
       loaded,

@@ -4,11 +4,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AuditRecord } from '#audit';
-import { loadSeed, MongoConnection, parseSeed } from '#data-mongo';
+import { MongoConnection } from '#data-mongo';
 import { loadConfig } from '#config';
 import { startHttpService } from '../../src/http-service.js';
 import { rpc } from '../support/service.js';
 import { type AskedService, GATES, settledAudit, withoutToday } from './asked-service.js';
+import { store } from './plain-world.js';
 import { TOKEN } from './vocabulary.js';
 import type { World } from './world.js';
 import { AGENT_KEY, configOf } from './world-config.js';
@@ -39,7 +40,7 @@ export async function openHttpService(
   };
   try {
     writeFileSync(join(folder, 'parley.yaml'), configOf(world));
-    await loadSeed(connection, parseSeed(seed));
+    await store(world, seed, database, connection);
     const service = await startHttpService(loadConfig({}, folder), connection, GATES, [Hearing]);
     const heard = Hearing.latest;
     const { posture } = world.agent;

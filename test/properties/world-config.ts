@@ -1,5 +1,6 @@
 import { stringify } from 'yaml';
 import type { ClassConfig, MaskConfig, PolicyConfig } from '#policy';
+import { plainConfig } from './plain-world.js';
 import { FILTER_LIMIT, LEFT_OUT, LIMITED_BY } from './sight.js';
 import {
   allColumns,
@@ -54,7 +55,10 @@ const MASKING_KEY = 'a secret that no agent may ever learn';
 
 function policyOf(world: World): PolicyConfig {
   const classes: ClassConfigs = Object.fromEntries(
-    CLASS_NAMES.map((name) => [name, classConfig(name, world.classes[name])]),
+    CLASS_NAMES.map((name) => {
+      const rules = classConfig(name, world.classes[name]);
+      return [name, world.storage === 'plain' ? { ...rules, ...plainConfig(name, rules) } : rules];
+    }),
   );
   return { ...world.switches, suppressMasterKeyWarning: true, maskingKey: MASKING_KEY, classes };
 }
@@ -86,7 +90,7 @@ export function configOf(world: World): string {
       server: { port: 0 },
       // The same for both: what they ask is compared as well.
       audit: { digestKey: 'the digests of both worlds compare' },
-      database: { uri: 'embedded', name: 'parley' },
+      database: { uri: 'embedded', name: 'parley', ...(world.storage && { storage: world.storage }) },
       agents: {
         asked: {
           permissions: agent.permissions,

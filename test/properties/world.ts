@@ -81,6 +81,8 @@ export interface World {
   readonly rows: Readonly<Record<ClassName, readonly RowSpec[]>>;
   readonly switches: Readonly<Record<string, boolean>>;
   readonly agent: AgentSpec;
+  /** Absent: Parse stores the rows. */
+  readonly storage?: 'plain';
 }
 
 /** Often nothing: where everything is forbidden nothing is found. */
@@ -242,3 +244,10 @@ export const worlds: fc.Arbitrary<World> = fc.record({
   }),
   agent,
 });
+
+/** The same over plain collections, where nobody has the rights of a Parse user or role. */
+export const plainWorlds: fc.Arbitrary<World> = worlds.map((world) => ({
+  ...world,
+  storage: 'plain',
+  agent: { ...world.agent, posture: 'master' },
+}));

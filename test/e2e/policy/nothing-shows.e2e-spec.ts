@@ -17,6 +17,7 @@ import { AgentSight } from '../../properties/sight.js';
 import { described, type Services, type Tally, violationIn } from '../../properties/compare-worlds.js';
 import { openService } from '../../properties/service-in-process.js';
 import { openHttpService } from '../../properties/service-over-http.js';
+import { plainWorlds } from '../../properties/world.js';
 import { CLASS_NAMES, columnNames, COLUMNS } from '../../properties/vocabulary.js';
 
 /** `npm run properties` asks in hundreds of worlds, and names a seed to repeat. */
@@ -57,6 +58,20 @@ describe(`what an agent may not see, in ${WORLDS} random worlds (seed ${SEED})`,
       const { found, tally } = await violationsIn(asked, openService);
       expect(found).toBe('');
       // Where everything is refused nothing could show.
+      const silent = ['query_class ok', 'aggregate ok', 'group_by ok', 'export_data ok'];
+      expect(silent.filter((kind) => !tally.has(kind))).toEqual([]);
+    },
+  );
+
+  it(
+    'does neither over plain collections, which are made and answered',
+    { timeout: MINUTE + WORLDS * 10_000 },
+    async () => {
+      const numRuns = Math.max(3, Math.ceil(WORLDS / 3));
+      const asked = fc.sample(askedWorlds(ASKED, plainWorlds), { seed: SEED + 2, numRuns });
+      expect(asked.every(({ world }) => world.storage === 'plain')).toBe(true);
+      const { found, tally } = await violationsIn(asked, openService);
+      expect(found).toBe('');
       const silent = ['query_class ok', 'aggregate ok', 'group_by ok', 'export_data ok'];
       expect(silent.filter((kind) => !tally.has(kind))).toEqual([]);
     },
