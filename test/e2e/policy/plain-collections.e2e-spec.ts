@@ -70,7 +70,16 @@ const ROWS = [
   order('B-1', { tenant_id: OTHER_TENANT, number: HIDDEN }),
 ];
 
+const configOf = (uri: string, classes: object) => ({
+  database: { uri, storage: 'plain' },
+  reload: { interval: 0.2 },
+  agents: { shop: { ...free, tenantId: TENANT.toHexString() }, none: free },
+  auth: ['shop', 'none'].map((agent) => ({ apiKey: agent, agent })),
+  policy: { requireApprovalFor: ['write'], classes },
+});
+
 let database: Database;
+let address: string;
 let documents: MongoClient;
 let service: Service;
 let client: Client;
@@ -86,13 +95,9 @@ beforeAll(async () => {
     { _id: BOB, name: 'Bob', email: 'bob@example.com', secret: HIDDEN },
   ]);
   await db.collection('secrets').insertMany([{ text: HIDDEN, order: 'A-1' }]);
+  address = uri.href;
   service = await startService({
-    config: {
-      database: { uri: uri.href, storage: 'plain' },
-      agents: { shop: { ...free, tenantId: TENANT.toHexString() }, none: free },
-      auth: ['shop', 'none'].map((agent) => ({ apiKey: agent, agent })),
-      policy: { requireApprovalFor: ['write'], classes: CLASSES },
-    },
+    config: configOf(address, CLASSES),
     env: {
       PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
       PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
@@ -432,5 +437,20 @@ describe('a collection that nobody declared', () => {
     expect(isError).toBe(true);
     const collections = await documents.db('shop').listCollections({}, { nameOnly: true }).toArray();
     expect(collections.map(({ name }) => name).sort()).toEqual(['customers', 'orders', 'secrets']);
+  });
+});
+
+describe('a reload of the configuration', () => {
+  const soon = { timeout: 30_000, interval: 100 };
+  const asked = () => isRefused('query_class', { class_name: 'Note' });
+
+  it('makes a collection a class by listing it, and none by leaving it out', async () => {
+    expect(await asked()).toBe(true);
+    const Note = { collection: 'secrets', fields: ['order'] };
+    service.reconfigure(configOf(address, { ...CLASSES, Note }));
+    await expect.poll(asked, soon).toBe(false);
+    service.reconfigure(configOf(address, CLASSES));
+    await expect.poll(asked, soon).toBe(true);
+    expect(await numbers({})).toEqual(['A-1', 'A-2', 'A-3']);
   });
 });
