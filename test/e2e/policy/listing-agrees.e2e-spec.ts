@@ -5,7 +5,7 @@ import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
 import { ListedAndPermitted } from '../../properties/listed-and-permitted.js';
 import { openService } from '../../properties/service-in-process.js';
-import { worlds } from '../../properties/world.js';
+import { plainWorlds, worlds } from '../../properties/world.js';
 import { worldsApart } from '../../properties/worlds-apart.js';
 
 const WORLDS = Number(process.env['PROPERTY_WORLDS'] ?? 12);
@@ -22,13 +22,16 @@ const TOOLS = BUILT_IN_TOOLS.flatMap((tool) =>
 );
 
 describe(`what is listed, for ${WORLDS} random agents (seed ${SEED})`, () => {
-  it(
-    'is exactly what a call permits: tools, classes, fields, resources, completions',
+  it.each([
+    ['Parse stores', worlds, WORLDS],
+    ['other programs store', plainWorlds, Math.max(3, Math.ceil(WORLDS / 3))],
+  ] as const)(
+    'is exactly what a call permits of rows that %s: tools, classes, fields, resources, completions',
     { timeout: 60_000 + WORLDS * 10_000 },
-    async () => {
+    async (form, made, numRuns) => {
       const apart: string[] = [];
-      for (const [index, world] of fc.sample(worlds, { seed: SEED, numRuns: WORLDS }).entries()) {
-        const database = { uri: embedded.uri, name: `listed${index}` };
+      for (const [index, world] of fc.sample(made, { seed: SEED, numRuns }).entries()) {
+        const database = { uri: embedded.uri, name: `listed${index}${form.length}` };
         const service = await openService(world, worldsApart(world).marked, database);
         try {
           for (const { what, listed, permitted } of await new ListedAndPermitted(service, world).all(TOOLS)) {
