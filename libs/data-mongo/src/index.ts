@@ -2,7 +2,6 @@ export { MongoAuditCollection } from './audit/mongo-audit-collection.js';
 export {
   type ApplicationConnection,
   ApplicationConnectionError,
-  type ApplicationConnectionOptions,
   type ApplicationMongoClient,
   type ApplicationMongooseConnection,
   useApplicationConnection,

@@ -1,12 +1,24 @@
+import { createRequire } from 'node:module';
 import { createServer, type AddressInfo } from 'node:net';
 import fc from 'fast-check';
-import { Long, MongoClient, type MongoClientOptions } from 'mongodb';
+import {
+  Binary,
+  Decimal128,
+  Double,
+  Int32,
+  Long,
+  MongoClient,
+  type MongoClientOptions,
+  ObjectId,
+  UUID,
+} from 'mongodb';
 import mongoose from 'mongoose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PATIENT, storeErrorCode, unhurried } from '#data/contracts';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { MongoRecordReader } from '../read/mongo-record-reader.js';
 import { MongoSchemaCatalogue } from '../schema/mongo-schema-catalogue.js';
+import type { StorageDeclarations } from '../schema/storage-declarations.js';
 import { MongoRecordWriter } from '../write/mongo-record-writer.js';
 import { ApplicationConnectionError, useApplicationConnection } from './application-connection.js';
 import { MongoConnection } from './mongo-connection.js';
@@ -69,8 +81,52 @@ const rows = fc.record(
   { requiredKeys: [] },
 );
 
+/** A collection that Parse did not write, whose documents have what JSON has not. */
+const THINGS: StorageDeclarations = {
+  parse: 'all',
+  plain: [
+    {
+      className: 'Thing',
+      collection: 'things',
+      id: 'objectId',
+      timestamps: null,
+      properties: new Map([
+        ['title', { type: 'String' }],
+        ['owner', { type: 'Pointer', targetClass: 'Thing' }],
+      ]),
+    },
+  ],
+};
+
+const numbers = [new Int32(7), new Double(1), Long.MAX_VALUE, Long.fromNumber(5), new Decimal128('0.10')];
+const stored = fc.oneof(
+  fc.constantFrom(...numbers, new ObjectId('6b03a63d7e511159ec3f9416')),
+  fc.constant(new UUID('8a1e9a4c-4c2b-4f6e-9d61-0c1b3a2f7e55')),
+  fc.uint8Array({ maxLength: 5 }).map((bytes) => new Binary(bytes)),
+  fc.date({ noInvalidDate: true }),
+  fc.string(),
+);
+const documents = fc.record({
+  title: fc.string(),
+  value: stored,
+  list: fc.array(stored, { maxLength: 3 }),
+  inside: fc.record({ value: stored }),
+});
+
+/** A second copy of the driver and of its BSON, as an application may have one. */
+function anotherCopy(): typeof MongoClient {
+  const load = createRequire(import.meta.url);
+  const kept = { ...load.cache };
+  for (const file of Object.keys(load.cache))
+    if (/node_modules\/(mongodb|bson)\//.test(file)) delete load.cache[file];
+  const copy = load('mongodb') as { MongoClient: typeof MongoClient; ObjectId: unknown };
+  Object.assign(load.cache, kept);
+  expect(copy.ObjectId).not.toBe(ObjectId);
+  return copy.MongoClient;
+}
+
 function storesOf(connection: MongoConnection) {
-  const catalogue = new MongoSchemaCatalogue(connection);
+  const catalogue = new MongoSchemaCatalogue(connection, { declared: () => THINGS });
   return {
     reader: new MongoRecordReader(connection, catalogue),
     writer: new MongoRecordWriter(connection, catalogue),
@@ -78,31 +134,47 @@ function storesOf(connection: MongoConnection) {
 }
 
 describe('the connection of an application', PATIENT, () => {
-  it('never changes a value by what the application set at its client', async () => {
-    const expected = storesOf(own);
-    await fc.assert(
-      fc.asyncProperty(clientOptions, rows, async (options, row) => {
-        const client = new MongoClient(server.uri, options);
+  /** Reads and writes as through a connection of our own, with any client. */
+  const readsAlike = (Client: () => typeof MongoClient, runs: number) =>
+    fc.assert(
+      fc.asyncProperty(clientOptions, rows, documents, async (options, row, document) => {
+        const client = new (Client())(server.uri, options);
         const connection = await useApplicationConnection(client, { database: 'shop' });
+        const expected = storesOf(own);
         const { reader, writer } = storesOf(connection);
+        const _id = new ObjectId();
         try {
+          await own.db.collection('things').insertOne({ _id, owner: _id, ...document });
           const created = await writer.create('Album', row, unhurried());
           const id = String(created['objectId']);
           // A number that no double holds, as another program may store it.
           await own.collection('Album').updateOne({ _id: id }, { $set: { big: Long.MAX_VALUE } });
-          const query = { className: 'Album', where: { objectId: id }, limit: 1 };
-          expect(await reader.find(query, unhurried())).toEqual(
-            await expected.reader.find(query, unhurried()),
-          );
-          const updated = await writer.update('Album', id, { title: 'now' }, {}, unhurried());
-          expect([updated]).toEqual(await expected.reader.find(query, unhurried()));
+          for (const [className, objectId] of [
+            ['Album', id],
+            ['Thing', _id.toHexString()],
+          ] as const) {
+            const query = { className, where: { objectId }, limit: 1 };
+            expect(await reader.find(query, unhurried())).toEqual(
+              await expected.reader.find(query, unhurried()),
+            );
+            const updated = await writer.update(className, objectId, { title: 'now' }, {}, unhurried());
+            expect([updated]).toEqual(await expected.reader.find(query, unhurried()));
+          }
         } finally {
+          await own.db.collection('things').deleteOne({ _id });
           await connection.close();
           await client.close();
         }
       }),
-      { numRuns: 25 },
+      { numRuns: runs },
     );
+
+  it('never changes a value by what the application set at its client', () =>
+    readsAlike(() => MongoClient, 25));
+
+  it('never changes a value by the classes of another copy of the driver', () => {
+    const Copy = anotherCopy();
+    return readsAlike(() => Copy, 10);
   });
 
   it('reports a refused write although the application asked for no acknowledgement', async () => {

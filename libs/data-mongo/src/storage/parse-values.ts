@@ -1,14 +1,4 @@
-import {
-  Binary,
-  type Document,
-  BSONRegExp,
-  Decimal128,
-  Double,
-  Int32,
-  Long,
-  ObjectId,
-  Timestamp,
-} from 'mongodb';
+import { Binary, type BSONRegExp, Decimal128, type Document, Long, type ObjectId } from 'mongodb';
 import type { ParseRow } from '#data';
 import type { FieldSchema } from '#policy';
 import { UnstorableValue, untranslatable } from '../errors.js';
@@ -184,17 +174,25 @@ export function fromGeoJson(value: Readonly<Record<string, unknown>>): ParseRow 
   return { __type: 'Polygon', coordinates: ring.map(([longitude, latitude]) => [latitude, longitude]) };
 }
 
+/** Classes of BSON are told by their mark: an application may have handed over a driver with classes of its own. */
 function fromBsonType(value: object): unknown {
-  if (value instanceof Long) return exactNumber(value.toString());
-  if (value instanceof Decimal128) return exactNumber(value.toString());
-  if (value instanceof Double || value instanceof Int32) return value.valueOf();
-  if (value instanceof ObjectId) return value.toHexString();
-  if (value instanceof Binary)
-    return { __type: 'Bytes', base64: Buffer.from(value.value()).toString('base64') };
-  if (value instanceof Timestamp) return value.toBigInt().toString();
-  if (value instanceof RegExp) return value.source;
-  if (value instanceof BSONRegExp) return value.pattern;
-  return null;
+  switch ((value as { _bsontype?: unknown })._bsontype) {
+    case 'Long':
+    case 'Decimal128':
+    case 'Timestamp':
+      return exactNumber(String(value));
+    case 'Double':
+    case 'Int32':
+      return value.valueOf();
+    case 'ObjectId':
+      return (value as ObjectId).toHexString();
+    case 'Binary':
+      return { __type: 'Bytes', base64: Buffer.from((value as Binary).value()).toString('base64') };
+    case 'BSONRegExp':
+      return (value as BSONRegExp).pattern;
+    default:
+      return value instanceof RegExp ? value.source : null;
+  }
 }
 
 /** A stored value as JSON, at any depth. `onKey` may exclude keys of nested objects. */
