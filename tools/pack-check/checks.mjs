@@ -84,18 +84,13 @@ export function checkMongoose(app, node, told) {
     shop.output,
   );
   const found = 'console.log(typeof classesOf)';
-  for (const [kind, args] of [
-    [
-      'import',
-      ['--input-type=module', '-e', `import { classesOf } from '@parley/server/mongoose'; ${found}`],
-    ],
-    [
-      'require',
-      ['--input-type=commonjs', '-e', `const { classesOf } = require('@parley/server/mongoose'); ${found}`],
-    ],
-  ]) {
-    const run = app.run(node, args);
-    told(`finds @parley/server/mongoose by ${kind}, ${on}`, run.stdout.trim() === 'function', run.output);
+  const ways = {
+    module: `import { classesOf } from '@parley/server/mongoose'; ${found}`,
+    commonjs: `const { classesOf } = require('@parley/server/mongoose'); ${found}`,
+  };
+  for (const [kind, code] of Object.entries(ways)) {
+    const run = app.run(node, [`--input-type=${kind}`, '-e', code]);
+    told(`finds @parley/server/mongoose from ${kind}, ${on}`, run.stdout.trim() === 'function', run.output);
   }
 }
 

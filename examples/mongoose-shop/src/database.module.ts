@@ -6,18 +6,18 @@ import { EmbeddedDatabase } from '@parley/server';
 export class Database implements OnApplicationShutdown {
   private constructor(
     readonly uri: string,
-    private readonly embedded: EmbeddedDatabase | null,
+    private readonly close: () => Promise<void> = () => Promise.resolve(),
   ) {}
 
   static async open(): Promise<Database> {
     const uri = process.env['MONGODB_URI'];
-    if (uri !== undefined) return new Database(uri, null);
+    if (uri !== undefined) return new Database(uri);
     const embedded = await EmbeddedDatabase.start();
-    return new Database(embedded.uri, embedded);
+    return new Database(embedded.uri, () => embedded.close());
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await this.embedded?.close();
+    await this.close();
   }
 }
 

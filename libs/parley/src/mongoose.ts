@@ -34,7 +34,7 @@ interface SchemaType {
   /** The entries of a list: in Mongoose 9, and before. */
   readonly embeddedSchemaType?: SchemaType;
   readonly caster?: SchemaType;
-  readonly enumValues?: readonly unknown[];
+  readonly enumValues?: readonly (string | number | boolean | null | undefined)[];
 }
 
 type IdKind = NonNullable<ClassConfig['id']>;

@@ -29,7 +29,9 @@ describe('a database that Mongoose wrote, served by the service', () => {
       { 'npx parley': command, 'mongodb://127.0.0.1/shop': uri },
       {},
       (page) => page.split('## As a service')[1] ?? '',
-    ).finally(() => connection.close().then(() => database.close()));
+    );
+    await connection.close();
+    await database.close();
     expect(shown.length).toBeGreaterThan(3);
     expect(shown.map(({ came }) => came)).toEqual(shown.map(({ told }) => told));
   });
