@@ -91,6 +91,10 @@ export function classesOf(models: MongooseModels): ClassDeclaration[] {
 
 function listOf(models: unknown): MongooseModel[] {
   const list: unknown[] = typeof models === 'object' && models !== null ? Object.values(models) : [undefined];
+  if (list.length === 0)
+    throw new TypeError(
+      'classesOf: there is no model yet: inject the models (getModelToken of @nestjs/mongoose), so that they are made before',
+    );
   return list.map((model) => {
     if (isModel(model)) return model;
     throw new TypeError('classesOf: expected connection.models or a list of Mongoose models');
