@@ -219,7 +219,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
 const PASSING: ReadonlySet<string> = new Set(['parse_error', 'timeout', 'cancelled']);
 
 /** The resources of one listening request, watched while the request is open. */
-export function listening(
+function listening(
   service: WatchService,
   uris: readonly string[],
   agent: Agent,

@@ -43,7 +43,7 @@ export class ViewResources implements ResourceProvider {
 }
 
 /** Media type of a view (MCP Apps 2026-01-26). */
-export const VIEW_TYPE = 'text/html;profile=mcp-app';
+const VIEW_TYPE = 'text/html;profile=mcp-app';
 
 const digestOf = (text: string): string =>
   `'sha256-${createHash('sha256').update(text, 'utf8').digest('base64')}'`;
@@ -53,7 +53,7 @@ const digestOf = (text: string): string =>
  * so that no row content can run or load anything under any policy of the host.
  * @param folder of the built page
  */
-export async function readResultsView(folder: string): Promise<string> {
+async function readResultsView(folder: string): Promise<string> {
   const [style, script] = await Promise.all(
     ['results.css', 'main.js'].map((name) => readFile(join(folder, name), 'utf8')),
   );

@@ -53,7 +53,7 @@ const KNOWN: ReadonlySet<string> = new Set([
 ] satisfies (keyof AuditSearchQuery)[]);
 
 /** Leaves empty parameters out, and refuses unknown ones: a misspelt filter must not match everything. */
-export class KnownFilters implements PipeTransform<Readonly<Record<string, string>>> {
+class KnownFilters implements PipeTransform<Readonly<Record<string, string>>> {
   /** @throws NotServed */
   transform(query: Readonly<Record<string, string>>): object {
     const given = Object.entries(query).filter(([, value]) => value !== '');
@@ -63,7 +63,7 @@ export class KnownFilters implements PipeTransform<Readonly<Record<string, strin
   }
 }
 
-export function auditQueryOf({ correlation_id, trace_id, ...query }: AuditSearchQuery): AuditQuery {
+function auditQueryOf({ correlation_id, trace_id, ...query }: AuditSearchQuery): AuditQuery {
   const asked = { ...query, correlationId: correlation_id, traceId: trace_id };
   return Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined)) as AuditQuery;
 }

@@ -52,7 +52,7 @@ export function describeMask(rule: MaskRule): string {
 }
 
 /** A mask on a column or on a path inside it. */
-export interface PathMask {
+interface PathMask {
   /** The path below the column; empty: the column itself. */
   readonly segments: readonly string[];
   readonly path: string;

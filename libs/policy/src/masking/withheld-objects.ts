@@ -321,7 +321,7 @@ function withMembers(value: string, names: WithheldNames, depth: number): unknow
 const MAX_REDACTED_DEPTH = 64;
 
 /** `Class$id`, as pointer columns are stored. */
-export const STORED_POINTER = /^([A-Za-z_][A-Za-z0-9_]*)\$(.+)$/s;
+const STORED_POINTER = /^([A-Za-z_][A-Za-z0-9_]*)\$(.+)$/s;
 
 interface Withheld {
   readonly className: string;

@@ -292,12 +292,12 @@ function excludesOnly(project: PlainObject): boolean {
 }
 
 /** Whether a `$project` only excludes columns and so keeps the source documents. */
-export function keepsSource(project: unknown): boolean {
+function keepsSource(project: unknown): boolean {
   return isPlainObject(project) && excludesOnly(project);
 }
 
 /** Checks inclusions by their root and computed values as expressions; exclusions need no check. */
-export function resolveProject(project: PlainObject, frame: Frame): Record<string, unknown> {
+function resolveProject(project: PlainObject, frame: Frame): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(project).map(([path, value]) => {
       const kind = kindOf(value);
@@ -311,7 +311,7 @@ export function resolveProject(project: PlainObject, frame: Frame): Record<strin
 }
 
 /** The roots that a `$project` leaves in the document, in the spelling of the caller and as in the document. */
-export function projectedNames(project: PlainObject, frame: Frame): AddedFields {
+function projectedNames(project: PlainObject, frame: Frame): AddedFields {
   const names = new Map<string, string>();
   for (const [path, value] of Object.entries(project)) {
     const kind = kindOf(value);

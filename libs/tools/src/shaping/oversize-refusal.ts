@@ -212,7 +212,7 @@ export interface FieldWeight {
   readonly bytesPerRow: number;
 }
 
-export const isRow = (value: unknown): value is ParseRow =>
+const isRow = (value: unknown): value is ParseRow =>
   value !== null && typeof value === 'object' && !Array.isArray(value);
 
 /** Maximum characters that are printed to weigh a value; a value that may be larger weighs this. */
