@@ -219,11 +219,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
 const PASSING: ReadonlySet<string> = new Set(['parse_error', 'timeout', 'cancelled']);
 
 /** The resources of one listening request, watched while the request is open. */
-function listening(
-  service: WatchService,
-  uris: readonly string[],
-  agent: Agent,
-): Observable<ListenEvent> {
+function listening(service: WatchService, uris: readonly string[], agent: Agent): Observable<ListenEvent> {
   return new Observable((subscriber) => {
     const request = new Listening(service, agent, subscriber);
     request.open(uris).catch((error: unknown) => subscriber.error(error));
