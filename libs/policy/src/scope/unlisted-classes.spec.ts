@@ -31,7 +31,7 @@ function scopeOf(
   const { policy, issues } = compilePolicy(config, { storage });
   expect(issues).toEqual([]);
   const agent = new Agent({
-    shape: compileAgentDefinition('x', { permissions: 'admin' }),
+    definition: compileAgentDefinition('x', { permissions: 'admin' }),
     principal: 'p',
     ...(principals.strings && { identity: { kind: 'aclUser', userId: 'ada' } }),
   });
