@@ -106,6 +106,8 @@ describe('classes that Parse does not store', PATIENT, () => {
       declared('Leaky', 'leaky'),
       declared('Joins', 'joins'),
       declared('Fine', 'fine'),
+      declared('Broken', 'broken', { name: { type: 'String' } }, { id: 'objectId' }),
+      declared('Guessed', 'broken'),
       declared('Referring', 'good', { owner: { targetClass: 'Nobody' }, name: { type: 'Number' } }),
     );
     await store.connection.db.createCollection('good', {
@@ -125,7 +127,12 @@ describe('classes that Parse does not store', PATIENT, () => {
       viewOn: 'good',
       pipeline: [{ $lookup: { from: 'mixed', localField: 'x', foreignField: 'y', as: 'z' } }],
     });
+    await db.createCollection('broken', {
+      viewOn: 'good',
+      pipeline: [{ $project: { x: { $divide: ['$name', 0] } } }],
+    });
     expect((await store.catalogue.snapshot()).classNames()).toEqual([
+      'Broken',
       'Declared',
       'Fine',
       'Good',
@@ -137,8 +144,11 @@ describe('classes that Parse does not store', PATIENT, () => {
       ['Views', undefined, 'system_collection'],
       ['Leaky', undefined, 'undeclared_source'],
       ['Joins', undefined, 'undeclared_source'],
+      ['Broken', undefined, 'not_sampled'],
+      ['Guessed', undefined, 'not_sampled'],
       ['Mixed', undefined, 'mixed_ids'],
       ['Compound', undefined, 'mixed_ids'],
+      ['Guessed', undefined, 'mixed_ids'],
       ['Referring', 'owner', 'unknown_target'],
       ['Referring', 'name', 'type_conflict'],
     ]);

@@ -1,5 +1,4 @@
 import type { CollectionInfo, Document } from 'mongodb';
-import { StoreError } from '#data';
 import type { ClassSchema, FieldSchema } from '#policy';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { storeErrorOf } from '../errors.js';
@@ -139,14 +138,11 @@ export class PlainClassReader {
     if (known && this.now() - known.readAt < SAMPLE_AGE_MS) return known.sample;
     const sample = this.readSample(info);
     this.samples.set(info.name, { sample, readAt: this.now() });
-    sample.then(
-      (read) => read ?? this.samples.delete(info.name),
-      () => this.samples.delete(info.name),
-    );
+    sample.catch(() => this.samples.delete(info.name));
     return sample;
   }
 
-  /** The newest documents where an index gives their order. Null: reading them took too long. */
+  /** The newest documents where an index gives their order. Null: this collection could not be read in time. */
   private async readSample({ name, type }: StoredCollection): Promise<ColumnSample | null> {
     const cursor = this.connection.collection(name).find<Document>(
       {},
@@ -169,7 +165,7 @@ export class PlainClassReader {
       }
     } catch (error) {
       const problem = storeErrorOf(error);
-      if (!(problem instanceof StoreError) || problem.code !== 'timeout') throw problem;
+      if (problem.code === 'unavailable' || problem.code === 'cancelled') throw problem;
       return null;
     } finally {
       await cursor.close().catch(() => undefined);
@@ -182,7 +178,7 @@ function notSampled({ className, collection }: PlainClassDeclaration): Catalogue
   return {
     className,
     kind: 'not_sampled',
-    text: `reading ${SAMPLE.documents} documents of '${collection}' took longer than ${SAMPLE_MS} ms: only declared columns are known`,
+    text: `${SAMPLE.documents} documents of '${collection}' could not be read within ${SAMPLE_MS} ms: only declared columns are known; see whether the user of database.uri may read it, and whether a view reads too much`,
   };
 }
 
@@ -251,7 +247,8 @@ function idKinds(
   for (const { declaration, validator, sample } of collections) {
     const { className, collection } = declaration;
     const node = validator?.members.get('_id');
-    const kind = declaration.id ?? (node && idKindOfNode(node)) ?? sampledIdKind(sample?.members.get('_id'));
+    const kind =
+      declaration.id ?? (node && idKindOfNode(node)) ?? (sample && sampledIdKind(sample.members.get('_id')));
     if (kind) kinds.set(className, kind);
     else
       problems.push({
