@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { Decimal128, Long, ObjectId, UUID } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { FindQuery, ParseRow } from '#data';
@@ -229,6 +230,74 @@ describe('rows of collections that Parse did not write', PATIENT, () => {
       expect(JSON.stringify(rows)).not.toMatch(/internal_note|customer_id|__v|shadow/);
     },
   );
+
+  it('never show a stored name, or the value that a field hides, whatever the pipeline', async () => {
+    const name = fc.constantFrom(
+      'note',
+      'internal_note',
+      'customer',
+      'customer_id',
+      '__v',
+      'createdAt',
+      'born',
+      'x',
+    );
+    const reference = fc.oneof(
+      name.map((field) => `$${field}`),
+      name.map((field) => `$$ROOT.${field}`),
+      name.map((field) => `$x.${field}`),
+      fc.constant('$$ROOT'),
+      name.map((field) => ({ $getField: field })),
+      name.map((field) => ({ $getField: { field, input: '$$ROOT' } })),
+      fc.constant({ $objectToArray: '$$ROOT' }),
+      name.map((field) => ({ $map: { input: '$x', in: `$$this.${field}` } })),
+      name.map((field) => ({ $setField: { field, input: '$$ROOT', value: 1 } })),
+    );
+    const stage = fc.oneof(
+      reference.map((value) => ({ $addFields: { x: value } })),
+      reference.map((value) => ({ $project: { x: value } })),
+      name.map((field) => ({ $project: { [field]: 0 } })),
+      name.map((field) => ({ $unset: field })),
+      name.map((field) => ({ $sort: { [field]: 1 } })),
+      reference.map((value) => ({ $group: { _id: value, x: { $push: '$$ROOT' } } })),
+      reference.map((value) => ({ $replaceWith: { x: value } })),
+      fc.constant({ $unwind: '$x' }),
+      fc.constantFrom('Order', 'Customer').map((coll) => ({ $unionWith: coll })),
+      name.map((field) => ({
+        $lookup: { from: 'Customer', localField: 'customer', foreignField: '_id', as: field },
+      })),
+      fc.constant({ $lookup: { from: 'Order', pipeline: [], as: 'x' } }),
+      fc.constant({
+        $graphLookup: {
+          from: 'Customer',
+          startWith: '$customer',
+          connectFromField: 'boss',
+          connectToField: '_id',
+          as: 'x',
+        },
+      }),
+      fc.tuple(reference).map(([value]) => ({ $facet: { x: [{ $group: { _id: value } }] } })),
+    );
+    let answered = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom('Order', 'Customer'),
+        fc.array(stage, { minLength: 1, maxLength: 4 }),
+        async (className, pipeline) => {
+          const rows = await aggregate(className, ...pipeline).catch(() => null);
+          if (rows === null) return;
+          answered += rows.length;
+          const written = /^(?:internal_note|customer_id|__v|born|boss_id)$/;
+          const shown = JSON.stringify(rows, (key, value: unknown) =>
+            written.test(key) && value !== 1 && !Array.isArray(value) ? `stored name ${key}` : value,
+          );
+          expect(shown).not.toMatch(/shadow|stored name|"k":"(?:internal_note|__v|boss_id|customer_id)"/);
+        },
+      ),
+      { numRuns: 150 },
+    );
+    expect(answered).toBeGreaterThan(100);
+  });
 
   it('have the names of fields in every stage', async () => {
     const [row] = await aggregate(
