@@ -440,6 +440,77 @@ describe('a collection that nobody declared', () => {
   });
 });
 
+describe('columns that nobody may read, and their stored names', () => {
+  const whole = { $map: { input: { $objectToArray: '$$ROOT' }, in: '$$this.v' } };
+
+  it.each<[string, string, object[]]>([
+    ['whole rows', 'Customer', [{ $project: { x: whole } }]],
+    ['whole rows as keys', 'Order', [{ $project: { x: { $objectToArray: '$$ROOT' } } }]],
+    ['rows in a group', 'Customer', [{ $group: { _id: null, x: { $push: '$$ROOT' } } }]],
+    ['rows as a field of others', 'Customer', [{ $replaceRoot: { newRoot: { x: '$$ROOT' } } }]],
+    ['merged rows', 'Customer', [{ $project: { x: { $mergeObjects: ['$$ROOT', {}] } } }]],
+    ['facets', 'Customer', [{ $facet: { x: [{ $match: {} }] } }]],
+    ['joined rows', 'Order', [{ $lookup: { from: 'Customer', pipeline: [], as: 'x' } }]],
+    ['united rows', 'Order', [{ $unionWith: 'Customer' }]],
+    [
+      'a search along references',
+      'Order',
+      [
+        {
+          $graphLookup: {
+            from: 'Customer',
+            startWith: '$customer',
+            connectFromField: 'objectId',
+            connectToField: 'objectId',
+            as: 'x',
+          },
+        },
+      ],
+    ],
+  ])('are not in %s', async (_, className, pipeline) => {
+    const { wire } = await callTool(
+      service,
+      'aggregate',
+      { class_name: className, pipeline },
+      { 'X-MCP-API-Key': 'shop' },
+    );
+    expect(wire).not.toContain(HIDDEN);
+    expect(wire).not.toMatch(/customer_id|owner_id|tenant_id|"secret|"created"|"modified"/);
+  });
+
+  it.each<[string, string, Record<string, unknown>]>([
+    ['a condition', 'query_class', { where: { secret: 'guess' } }],
+    ['a pattern', 'query_class', { where: { secret: { $regex: '^H' } } }],
+    ['presence', 'query_class', { where: { secret: { $exists: true } } }],
+    ['an order', 'query_class', { order: 'secret' }],
+    ['a path', 'query_class', { where: { 'secret.a': 1 } }],
+    ['a group', 'group_by', { field: 'secret' }],
+    ['a path as a group', 'group_by', { field: 'secret.a' }],
+    ['values', 'distinct', { field: 'secret' }],
+    ['an expression', 'aggregate', { pipeline: [{ $match: { $expr: { $eq: ['$secret', 'guess'] } } }] }],
+    ['a computed field', 'aggregate', { pipeline: [{ $project: { x: '$secret' } }] }],
+    ['its name as text', 'aggregate', { pipeline: [{ $project: { x: { $getField: 'secret' } } }] }],
+    [
+      'a join',
+      'aggregate',
+      {
+        pipeline: [{ $lookup: { from: 'Customer', localField: 'name', foreignField: 'secret', as: 'x' } }],
+      },
+    ],
+    ['code', 'aggregate', { pipeline: [{ $match: { $where: 'this.secret' } }] }],
+    ['an export', 'export_data', { where: { secret: { $ne: null } } }],
+  ])('are reached by no %s', async (_, tool, args) => {
+    const { text } = await callTool(
+      service,
+      tool,
+      { class_name: 'Customer', ...args },
+      { 'X-MCP-API-Key': 'shop' },
+    );
+    expect(text).not.toContain(HIDDEN);
+    expect(await isRefused(tool, { class_name: 'Customer', ...args })).toBe(true);
+  });
+});
+
 describe('a reload of the configuration', () => {
   const soon = { timeout: 30_000, interval: 100 };
   const asked = () => isRefused('query_class', { class_name: 'Note' });
