@@ -3,9 +3,10 @@ import { Inject, Injectable, Module, type OnApplicationShutdown } from '@nestjs/
 import { getConnectionToken, MongooseModule } from '@nestjs/mongoose';
 import { Test } from '@nestjs/testing';
 import { MongoClient } from 'mongodb';
-import type { Connection } from 'mongoose';
+import mongoose, { type Connection, Schema } from 'mongoose';
 import { afterAll, describe, expect, it } from 'vitest';
 import { ConfigError, Parley, ParleyModule, type ParleyModuleOptions } from '@parley/server';
+import { classesOf } from '@parley/server/mongoose';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { startDatabase } from '../../support/service.js';
 
@@ -110,5 +111,45 @@ describe('database.connection', () => {
   it('never falls back to another database when it is undefined or no connection', async () => {
     for (const connection of [undefined, null, 'mongodb://127.0.0.1'])
       expect(await errorsOf(within({ connection } as never))).toEqual(['database.connection']);
+  });
+});
+
+describe('classes of Mongoose models', () => {
+  it('keep discriminators apart, and show no byte of what a schema does not select', async () => {
+    const connection = await mongoose.createConnection(posts.uri, { dbName: 'events' }).asPromise();
+    const secret = { type: String, select: false };
+    const base = connection.model('Event', new Schema({ at: Number, meta: { note: String, token: secret } }));
+    const click = base.discriminator('Click', new Schema({ target: String, ip: secret }));
+    const view = base.discriminator('View', new Schema({ page: String }));
+    await click.create({ at: 1, target: 'buy', ip: 'S3CRET-ip', meta: { note: 'n', token: 'S3CRET-token' } });
+    await view.create({ at: 2, page: 'home', meta: { token: 'S3CRET-other' } });
+    const options: ParleyModuleOptions = {
+      database: { connection, storage: 'plain' },
+      classes: classesOf([base, click, view]),
+      agents: { desk: { permissions: 'readonly' } },
+    };
+    const app = await Test.createTestingModule({ imports: [ParleyModule.forRoot(options)] }).compile();
+    app.useLogger(false);
+    await app.init();
+    const parley = app.get(Parley);
+    const agent = parley.agentFor({ agent: 'desk', principal: 'test' });
+    const ask = async (name: string, args: object) => {
+      const params = { name, arguments: args };
+      const answer = await parley.handle({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }, agent);
+      return JSON.stringify(answer.body);
+    };
+    for (const class_name of ['Event', 'Click', 'View'])
+      for (const tool of ['query_class', 'get_schema', 'export_data', 'get_sample_objects'])
+        expect(await ask(tool, { class_name })).not.toMatch(/S3CRET|"token|"ip/);
+    const clicks = await ask('query_class', { class_name: 'Click' });
+    expect(clicks).toContain('buy');
+    expect(clicks).not.toContain('home');
+    expect(await ask('count_objects', { class_name: 'View' })).toContain('"count":1');
+    expect(await ask('count_objects', { class_name: 'Event' })).toContain('"count":2');
+    expect(await ask('count_objects', { class_name: 'Click', where: { kind: 'View' } })).toContain(
+      '"count":0',
+    );
+    await app.close();
+    await connection.close();
   });
 });
