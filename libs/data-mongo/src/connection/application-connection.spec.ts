@@ -134,11 +134,14 @@ function storesOf(connection: MongoConnection) {
 }
 
 describe('the connection of an application', PATIENT, () => {
-  /** Reads and writes as through a connection of our own, with any client. */
-  const readsAlike = (Client: () => typeof MongoClient, runs: number) =>
-    fc.assert(
+  it.each([
+    ['what the application set at its client', () => MongoClient, 25],
+    ['the classes of another copy of the driver', anotherCopy, 10],
+  ])('never changes a value by %s', async (_title, driver, numRuns) => {
+    const Client = driver();
+    await fc.assert(
       fc.asyncProperty(clientOptions, rows, documents, async (options, row, document) => {
-        const client = new (Client())(server.uri, options);
+        const client = new Client(server.uri, options);
         const connection = await useApplicationConnection(client, { database: 'shop' });
         const expected = storesOf(own);
         const { reader, writer } = storesOf(connection);
@@ -166,15 +169,8 @@ describe('the connection of an application', PATIENT, () => {
           await client.close();
         }
       }),
-      { numRuns: runs },
+      { numRuns },
     );
-
-  it('never changes a value by what the application set at its client', () =>
-    readsAlike(() => MongoClient, 25));
-
-  it('never changes a value by the classes of another copy of the driver', () => {
-    const Copy = anotherCopy();
-    return readsAlike(() => Copy, 10);
   });
 
   it('reports a refused write although the application asked for no acknowledgement', async () => {

@@ -180,7 +180,7 @@ function fromBsonType(value: object): unknown {
     case 'Long':
     case 'Decimal128':
     case 'Timestamp':
-      return exactNumber(String(value));
+      return exactNumber((value as Long | Decimal128).toString());
     case 'Double':
     case 'Int32':
       return value.valueOf();
