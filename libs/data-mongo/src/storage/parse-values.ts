@@ -1,4 +1,4 @@
-import { Binary, type BSONRegExp, Decimal128, type Document, Long, type ObjectId } from 'mongodb';
+import { Binary, type BSONRegExp, Decimal128, type Document, type Long, type ObjectId } from 'mongodb';
 import type { ParseRow } from '#data';
 import type { FieldSchema } from '#policy';
 import { UnstorableValue, untranslatable } from '../errors.js';

@@ -29,7 +29,6 @@ import {
   type ReadOperation,
 } from '../rights/class-permissions.js';
 import { DeclaredScope } from './declared-scope.js';
-import { tenantBinding } from './tenant.js';
 
 const FILTER_SITES: Record<ReachSite, ClassFilterSite> = {
   include: 'Pointer-include target',
