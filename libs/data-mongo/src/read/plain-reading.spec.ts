@@ -242,6 +242,8 @@ describe('rows of collections that Parse did not write', PATIENT, () => {
       'born',
       'x',
     );
+    /** Names that a pipeline gives to its outputs. */
+    const output = fc.constantFrom('note', 'customer', 'createdAt', 'x');
     const reference = fc.oneof(
       name.map((field) => `$${field}`),
       name.map((field) => `$$ROOT.${field}`),
@@ -251,7 +253,7 @@ describe('rows of collections that Parse did not write', PATIENT, () => {
       name.map((field) => ({ $getField: { field, input: '$$ROOT' } })),
       fc.constant({ $objectToArray: '$$ROOT' }),
       name.map((field) => ({ $map: { input: '$x', in: `$$this.${field}` } })),
-      name.map((field) => ({ $setField: { field, input: '$$ROOT', value: 1 } })),
+      output.map((field) => ({ $setField: { field, input: '$$ROOT', value: 1 } })),
     );
     const stage = fc.oneof(
       reference.map((value) => ({ $addFields: { x: value } })),
@@ -263,7 +265,7 @@ describe('rows of collections that Parse did not write', PATIENT, () => {
       reference.map((value) => ({ $replaceWith: { x: value } })),
       fc.constant({ $unwind: '$x' }),
       fc.constantFrom('Order', 'Customer').map((coll) => ({ $unionWith: coll })),
-      name.map((field) => ({
+      output.map((field) => ({
         $lookup: { from: 'Customer', localField: 'customer', foreignField: '_id', as: field },
       })),
       fc.constant({ $lookup: { from: 'Order', pipeline: [], as: 'x' } }),
@@ -287,11 +289,7 @@ describe('rows of collections that Parse did not write', PATIENT, () => {
           const rows = await aggregate(className, ...pipeline).catch(() => null);
           if (rows === null) return;
           answered += rows.length;
-          const written = /^(?:internal_note|customer_id|__v|born|boss_id)$/;
-          const shown = JSON.stringify(rows, (key, value: unknown) =>
-            written.test(key) && value !== 1 && !Array.isArray(value) ? `stored name ${key}` : value,
-          );
-          expect(shown).not.toMatch(/shadow|stored name|"k":"(?:internal_note|__v|boss_id|customer_id)"/);
+          expect(JSON.stringify(rows)).not.toMatch(/shadow|internal_note|customer_id|__v|born|boss_id/);
         },
       ),
       { numRuns: 150 },
