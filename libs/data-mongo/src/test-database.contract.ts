@@ -11,7 +11,7 @@ import { MongoRecordSearcher } from './search/mongo-record-searcher.js';
 import { loadSeed } from './seed/load-seed.js';
 import { parseSeed } from './seed/parse-seed.js';
 import type { SeedClass } from './seed/seed.js';
-import { isPlainObject } from './storage/own-property.js';
+import { isPlainObject } from './storage/documents.js';
 import { MongoRecordWriter } from './write/mongo-record-writer.js';
 
 /** The database of the tests: the one in `MONGODB_URI`, else an embedded one. */

@@ -4,7 +4,7 @@ export * from './declaration/tool.decorator.js';
 export * from './declaration/tool-declaration.js';
 export type { ValueSchema } from './declaration/value-schema.js';
 export * from './export/export-files.js';
-export { declaredNames, type SchemaReader } from './json-schema.js';
+export type { SchemaReader } from './json-schema.js';
 export * from './methods/parse-class.decorators.js';
 export * from './methods/method-declaration.js';
 export * from './methods/method-registry.js';

@@ -9,7 +9,7 @@ import {
   type OperationContext,
 } from '#data';
 import { CursorBatches, type DocumentBatches } from '../connection/document-reads.js';
-import { afterName, BSON_TYPE, int32At, valueSize } from '../storage/bson-bytes.js';
+import { afterName, BSON_TYPE, int32At, valueSize } from '../storage/documents.js';
 
 /** Bytes that are converted to objects before the event loop runs other work. */
 const SLICE = 512 * 1024;

@@ -3,7 +3,7 @@ import { isUserId } from '#core';
 import { MAX_ROLE_DEPTH, PrincipalDirectory, type SessionOwner } from '#data';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
-import { parsePointerString } from '../storage/object-ids.js';
+import { parsePointerString } from '../storage/class-storage.js';
 import { joinCollection } from '../storage/parse-storage.js';
 
 const LIMITS = { maxTimeMS: 5000, comment: 'parley principals' };

@@ -3,7 +3,8 @@ import { isUserId } from '#core';
 import { UserSessions } from '#data';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
-import { newObjectId, pointerString } from '../storage/object-ids.js';
+import { pointerString } from '../storage/class-storage.js';
+import { newObjectId } from '../storage/parse-values.js';
 
 const LIMITS = { maxTimeMS: 5000, comment: 'parley impersonation' };
 /** Lifetime of a created session: long enough for a call, too short to be stored for later use. */

@@ -1,6 +1,6 @@
 import type { Document } from 'mongodb';
 import { untranslatable } from '../errors.js';
-import { isPlainObject, setOwn } from '../storage/own-property.js';
+import { isPlainObject, setOwn } from '../storage/documents.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { inQuery, isTyped } from '../storage/parse-values.js';
 import type { RowScope, ScopedColumn, ScopedRef } from './row-scope.js';

@@ -2,7 +2,7 @@ import type { Document } from 'mongodb';
 import { canonicalClassName } from '#core';
 import { StoreError } from '#data';
 import { untranslatable } from '../errors.js';
-import { isPlainObject } from '../storage/own-property.js';
+import { isPlainObject } from '../storage/documents.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { ExpressionMapper, type StageContext, type Variables } from './expression-to-storage.js';
 import { RowScope, type ScopedRef } from './row-scope.js';

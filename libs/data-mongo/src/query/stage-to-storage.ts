@@ -1,6 +1,6 @@
 import type { Document } from 'mongodb';
 import { untranslatable } from '../errors.js';
-import { isPlainObject, setOwn } from '../storage/own-property.js';
+import { isPlainObject, setOwn } from '../storage/documents.js';
 import {
   ExpressionMapper,
   sortKeysToStorage,

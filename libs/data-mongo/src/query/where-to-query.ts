@@ -1,8 +1,7 @@
 import type { Document } from 'mongodb';
 import { untranslatable } from '../errors.js';
-import type { ClassStorage, ColumnRef } from '../storage/class-storage.js';
-import { isPointer } from '../storage/object-ids.js';
-import { isPlainObject, setOwn } from '../storage/own-property.js';
+import { type ClassStorage, type ColumnRef, isPointer } from '../storage/class-storage.js';
+import { isPlainObject, setOwn } from '../storage/documents.js';
 import { coordinatesOf, inQuery, isTyped } from '../storage/parse-values.js';
 
 type ColumnResolver = (path: string) => ColumnRef;

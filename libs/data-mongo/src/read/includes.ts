@@ -2,9 +2,8 @@ import type { Document } from 'mongodb';
 import { type AnswerLeft, type FindQuery, type IncludePlan, type ParseRow, PlacedRows } from '#data';
 import { idOf } from '../query/join-stages.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
-import type { ClassStorage } from '../storage/class-storage.js';
-import { isPointer } from '../storage/object-ids.js';
-import { isPlainObject, setOwn } from '../storage/own-property.js';
+import { type ClassStorage, isPointer } from '../storage/class-storage.js';
+import { isPlainObject, setOwn } from '../storage/documents.js';
 import type { StoredClasses } from '../storage/stored-classes.js';
 
 /** The fields of an answer, by their roots; undefined: all. */
@@ -30,17 +29,8 @@ function keysOf({ keys, include }: RowRequest): readonly string[] | undefined {
   return keys && [...keys, ...(include ?? []).map((plan) => plan.field)];
 }
 
-/** Of lists of keys that governed access keeps. */
-const projections = new WeakMap<readonly string[], { storage: ClassStorage; projection: Document }>();
-
 export function requestProjection(request: RowRequest, storage: ClassStorage): Document | undefined {
-  const { keys, include = [] } = request;
-  if (!keys || include.length > 0) return storage.projection(keysOf(request));
-  const known = projections.get(keys);
-  if (known?.storage === storage) return known.projection;
-  const projection = storage.projection(keys);
-  if (projection) projections.set(keys, { storage, projection });
-  return projection;
+  return storage.projection(keysOf(request));
 }
 
 /** The stages after the selection of rows: their columns, then one join per included pointer, nested as deep as the plan. */

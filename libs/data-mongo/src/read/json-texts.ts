@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { BSON_TYPE, int32At, valueSize } from '../storage/bson-bytes.js';
+import { BSON_TYPE, int32At, valueSize } from '../storage/documents.js';
 
 /** What a byte of a text needs in JSON. */
 const PLAIN = 0;

@@ -22,7 +22,7 @@ import { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { aggregateRow, pipelineToStorage } from '../query/pipeline-to-storage.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
-import { isPlainObject, setOwn } from '../storage/own-property.js';
+import { isPlainObject, setOwn } from '../storage/documents.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { StoredClasses } from '../storage/stored-classes.js';
 import {
@@ -113,7 +113,10 @@ export class MongoRecordReader extends RecordReader {
     const read = {
       collection: storage.collection,
       filter: classWhereToQuery(query.where, storage),
-      projection: requestProjection(query, storage),
+      projection:
+        (query.include ?? []).length > 0
+          ? requestProjection(query, storage)
+          : storage.keptProjection(query.keys),
       sort: query.order && sortOf(query.order, storage),
       skip: query.skip,
       limit: query.limit,

@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import { BSON, type BSONSerializeOptions, Long, ObjectId } from 'mongodb';
 import type { ParseRow, RowForm, RowsText } from '#data';
-import { BSON_TYPE, int32At, valueSize } from '../storage/bson-bytes.js';
+import { BSON_TYPE, int32At, valueSize } from '../storage/documents.js';
 import type { ClassStorage } from '../storage/class-storage.js';
-import { isPointerColumn } from '../storage/object-ids.js';
+import { isPointerColumn } from '../storage/parse-values.js';
 import { wantedFields } from './includes.js';
 import { type FixedPiece, fixedPiece, JsonTexts, MEMBER, ROOM } from './json-texts.js';
 

@@ -1,6 +1,6 @@
 import { BSON } from 'mongodb';
 import type { ColumnOrigin, FieldSchema, FieldType } from '#policy';
-import { isPlainObject } from '../storage/own-property.js';
+import { isPlainObject } from '../storage/documents.js';
 import { fromGeoJson } from '../storage/parse-values.js';
 import { isUuid, type StoredKind, withKind } from '../storage/plain-scalars.js';
 

@@ -11,7 +11,7 @@ import {
 import type { FieldSchema } from '#policy';
 import { MongoConnection, type StoredDocument } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
-import { pointerColumn } from '../storage/object-ids.js';
+import { pointerColumn } from '../storage/parse-values.js';
 import { StoredClasses } from '../storage/stored-classes.js';
 import { schemaRow, storedType } from './schema-row.js';
 

@@ -2,7 +2,7 @@ import type { CollectionInfo, Document } from 'mongodb';
 import type { ClassSchema, FieldSchema } from '#policy';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { storeErrorOf } from '../errors.js';
-import { isPlainObject } from '../storage/own-property.js';
+import { isPlainObject } from '../storage/documents.js';
 import type { StorageChange } from '../storage/class-storage.js';
 import { layOut } from '../storage/plain-storage.js';
 import { ColumnSample } from './column-sample.js';

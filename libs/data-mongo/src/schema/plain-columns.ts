@@ -1,5 +1,5 @@
 import type { FieldSchema, FieldType } from '#policy';
-import { isPlainObject } from '../storage/own-property.js';
+import { isPlainObject } from '../storage/documents.js';
 import { kindOf, type StoredKind, withKind } from '../storage/plain-scalars.js';
 import type { ColumnSample } from './column-sample.js';
 import type { IdKind, PlainProperty } from './storage-declarations.js';

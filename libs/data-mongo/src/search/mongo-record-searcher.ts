@@ -24,7 +24,7 @@ import { classWhereToQuery } from '../query/where-to-query.js';
 import { wantedFields } from '../read/includes.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { valueFromStorage } from '../storage/parse-values.js';
-import { isPlainObject } from '../storage/own-property.js';
+import { isPlainObject } from '../storage/documents.js';
 import { StoredClasses } from '../storage/stored-classes.js';
 
 /** The operator of a `$search`, in storage paths. */

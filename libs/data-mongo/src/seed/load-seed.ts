@@ -4,8 +4,8 @@ import type { MongoConnection, StoredDocument } from '../connection/mongo-connec
 import { asStoreOperation } from '../errors.js';
 import { geoIndexes } from '../schema/mongo-schema-writer.js';
 import { schemaRow } from '../schema/schema-row.js';
-import { pointerTo } from '../storage/object-ids.js';
-import { setOwn } from '../storage/own-property.js';
+import { pointerTo } from '../storage/class-storage.js';
+import { setOwn } from '../storage/documents.js';
 import { ParseStorage } from '../storage/parse-storage.js';
 import type { Seed, SeedClass, SeedRole, SeedSession, SeedUser } from './seed.js';
 

@@ -5,8 +5,8 @@ import { fieldTypeOf } from '#policy';
 import { UnstorableValue } from '../errors.js';
 import { UNLISTED_COLUMNS } from '../storage/parse-storage.js';
 import { aclToColumns, columnToStorage } from '../storage/parse-values.js';
-import { isPointer } from '../storage/object-ids.js';
-import { isPlainObject, setOwn } from '../storage/own-property.js';
+import { isPointer } from '../storage/class-storage.js';
+import { isPlainObject, setOwn } from '../storage/documents.js';
 import { type DraftClass, type DraftClasses, isFieldName } from './parse-schemas.js';
 import type { SeedIssues, SeedRelation } from './seed.js';
 

@@ -8,7 +8,7 @@ import {
   typeName,
 } from '#policy';
 import { BUILT_IN_COLUMNS, type StoredIndex, SYSTEM_COLUMNS } from '../schema/schema-row.js';
-import { isPlainObject } from '../storage/own-property.js';
+import { isPlainObject } from '../storage/documents.js';
 import type { SeedIssues, SeedClass } from './seed.js';
 
 const TYPES: ReadonlySet<string> = new Set(FIELD_TYPES);

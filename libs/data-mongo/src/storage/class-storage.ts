@@ -2,7 +2,7 @@ import type { BSONSerializeOptions, Document } from 'mongodb';
 import type { ParseRow } from '#data';
 import type { ClassSchema, FieldSchema, GovernedPipeline } from '#policy';
 import { UnstorableValue } from '../errors.js';
-import { isPlainObject, setOwn } from './own-property.js';
+import { isPlainObject, setOwn } from './documents.js';
 
 /** The column that a path of a query refers to in the stored documents. */
 export interface ColumnRef {
@@ -62,6 +62,8 @@ export type StorageChange = 'create' | 'update' | 'delete' | 'alter';
 
 /** How one class is stored: the names of its columns, its rows and its ids. */
 export abstract class ClassStorage {
+  private readonly projections = new WeakMap<readonly string[], Document>();
+
   constructor(
     readonly className: string,
     readonly schema?: ClassSchema,
@@ -123,6 +125,16 @@ export abstract class ClassStorage {
 
   /** The columns that a read requests, ids and time stamps included; undefined: all. */
   abstract projection(keys: readonly string[] | undefined): Document | undefined;
+
+  /** The same, kept for a list of keys that governed access keeps. */
+  keptProjection(keys: readonly string[] | undefined): Document | undefined {
+    const known = keys && this.projections.get(keys);
+    if (known) return known;
+    const projection = this.projection(keys);
+    if (keys && projection) this.projections.set(keys, projection);
+    return projection;
+  }
+
   /**
    * Converts a document to a row.
    * @param wanted the requested fields; absent: all. Only relations depend on it, because they have no column
@@ -192,4 +204,35 @@ export function refuseUntyped(name: string, value: unknown, column: FieldSchema 
   const clears = value === null || (isPlainObject(value) && value['__op'] === 'Delete');
   if (!clears) throw new UnstorableValue(name, 'is not a value that can be stored');
   if (column?.required) throw new UnstorableValue(name, 'is required');
+}
+
+/** Parse JSON of a pointer. The member order is the stored one, because MongoDB compares documents by it. */
+interface Pointer {
+  readonly __type: 'Pointer';
+  readonly className: string;
+  readonly objectId: string;
+}
+
+const POINTER_STRING = /^([A-Za-z_]\w*)\$(.+)$/s;
+
+export function pointerTo(className: string, objectId: string): Pointer {
+  return { __type: 'Pointer', className, objectId };
+}
+
+/** The stored form of a pointer column: `Class$id`. */
+export function pointerString(className: string, objectId: string): string {
+  return `${className}$${objectId}`;
+}
+
+export function isPointerString(value: unknown): value is string {
+  return typeof value === 'string' && POINTER_STRING.test(value);
+}
+
+export function parsePointerString(value: unknown): Pointer | null {
+  const match = typeof value === 'string' ? POINTER_STRING.exec(value) : null;
+  return match ? pointerTo(match[1] as string, match[2] as string) : null;
+}
+
+export function isPointer(value: unknown): value is Pointer {
+  return typeof value === 'object' && value !== null && (value as { __type?: unknown }).__type === 'Pointer';
 }

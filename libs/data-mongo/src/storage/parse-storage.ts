@@ -15,18 +15,11 @@ import {
   ClassStorage,
   type ColumnRef,
   inclusionOf,
+  parsePointerString,
   type PipelineSource,
   refuseUntyped,
   selectingStages,
 } from './class-storage.js';
-import {
-  isPointerColumn,
-  newObjectId,
-  parsePointerString,
-  pointerColumn,
-  POINTER_PREFIX,
-} from './object-ids.js';
-import { isPlainObject, setOwn } from './own-property.js';
 import {
   aclToColumns,
   at,
@@ -34,11 +27,16 @@ import {
   columnsToAcl,
   columnToStorage,
   dateOf,
+  isPointerColumn,
   isTyped,
   nestedToStorage,
+  newObjectId,
   PARSE_VALUES,
+  POINTER_PREFIX,
+  pointerColumn,
   valueFromStorage,
 } from './parse-values.js';
+import { isPlainObject, setOwn } from './documents.js';
 
 /** The collection in which Parse stores the pairs (`owningId`, `relatedId`) of a relation. */
 export function joinCollection(className: string, field: string): string {

@@ -1,10 +1,18 @@
+import { randomInt } from 'node:crypto';
 import { Binary, type BSONRegExp, Decimal128, type Document, type Long, type ObjectId } from 'mongodb';
 import type { ParseRow } from '#data';
 import type { FieldSchema } from '#policy';
 import { UnstorableValue, untranslatable } from '../errors.js';
-import type { ColumnRef, DateForm, ValueForm } from './class-storage.js';
-import { isPointer, isPointerString, pointerColumn, pointerString, pointerTo } from './object-ids.js';
-import { isPlainObject, setOwn } from './own-property.js';
+import {
+  type ColumnRef,
+  type DateForm,
+  isPointer,
+  isPointerString,
+  pointerString,
+  pointerTo,
+  type ValueForm,
+} from './class-storage.js';
+import { isPlainObject, setOwn } from './documents.js';
 
 export type Typed = Readonly<Record<string, unknown>> & { readonly __type: string };
 
@@ -353,3 +361,20 @@ export const PARSE_VALUES: ValueForm = {
 
   resultFromStorage: (value, field, keepKey) => columnFromStorage(value, field, 'text', keepKey),
 };
+
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+
+/** Ten letters and digits, as Parse Server generates them. */
+export function newObjectId(): string {
+  return Array.from({ length: 10 }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
+}
+
+export const POINTER_PREFIX = '_p_';
+
+export function pointerColumn(field: string): string {
+  return POINTER_PREFIX + field;
+}
+
+export function isPointerColumn(column: string): boolean {
+  return column.startsWith(POINTER_PREFIX);
+}

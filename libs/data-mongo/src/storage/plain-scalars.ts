@@ -2,7 +2,7 @@ import { Binary, BSON, Decimal128, type Double, type Int32, Long, ObjectId, UUID
 import type { FieldSchema } from '#policy';
 import type { IdKind } from '../schema/storage-declarations.js';
 import type { DateForm } from './class-storage.js';
-import { isPlainObject } from './own-property.js';
+import { isPlainObject } from './documents.js';
 
 /** The BSON type of every value of a column, where it has one type: what a written value has to become. */
 export type StoredKind =

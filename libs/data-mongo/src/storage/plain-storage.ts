@@ -13,9 +13,8 @@ import {
   selectingStages,
   type StorageChange,
 } from './class-storage.js';
-import { newObjectId } from './object-ids.js';
-import { setOwn } from './own-property.js';
-import { at, dateOf, isTyped } from './parse-values.js';
+import { at, dateOf, isTyped, newObjectId } from './parse-values.js';
+import { setOwn } from './documents.js';
 import { idOf, idText, kindOf, withKind } from './plain-scalars.js';
 import {
   memberField,

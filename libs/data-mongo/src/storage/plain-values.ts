@@ -2,9 +2,16 @@ import { Double, Int32, Long } from 'mongodb';
 import type { FieldSchema } from '#policy';
 import { UnstorableValue } from '../errors.js';
 import type { IdKind } from '../schema/storage-declarations.js';
-import type { ColumnRef, DateForm, ValueForm } from './class-storage.js';
-import { isPointer, parsePointerString, pointerString, pointerTo } from './object-ids.js';
-import { isPlainObject, setOwn } from './own-property.js';
+import {
+  type ColumnRef,
+  type DateForm,
+  isPointer,
+  parsePointerString,
+  pointerString,
+  pointerTo,
+  type ValueForm,
+} from './class-storage.js';
+import { isPlainObject, setOwn } from './documents.js';
 import {
   at,
   bytesOf,

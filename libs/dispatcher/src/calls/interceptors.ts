@@ -12,7 +12,6 @@ import {
 import { Policies, PolicyCache } from '#policy';
 import {
   compileCanaries,
-  declaredNames,
   fitToSize,
   isBuiltInName,
   outcomeOf,
@@ -308,7 +307,7 @@ export class ResultInterceptor implements Interceptor<unknown> {
     const content = data instanceof ToolContent ? data : null;
     const fitted = content
       ? fitToSize('', { blocks: content.blocks, data: content.data })
-      : fitToSize(name, data, undefined, definition && declaredNames(definition.inputSchema));
+      : fitToSize(name, data, undefined, definition?.inputSchema);
     if ('gate' in fitted) return { ok: false, refusal: isBuiltInName(name) ? fitted : withCode(fitted) };
     // Only a search needs the text of rows that were written as they were read.
     const searched = policy.switches.promptInjectionCanaries.length > 0;

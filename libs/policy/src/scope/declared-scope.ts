@@ -41,6 +41,8 @@ export class DeclaredScope {
     canonicalFilter: new Map<string, Where | null>(),
   };
   private readonly ownFilters = new Map<string, Where | null>();
+  /** Undefined: a function or a value of the agent decides. */
+  private readonly fixedFilters = new Map<string, Where | null | undefined>();
   private namesWithheld: WithheldNames | null | undefined;
 
   readonly policy: Policy;
@@ -149,9 +151,16 @@ export class DeclaredScope {
 
   /** The same where no function has to be called; undefined where one has. */
   fixedAgentFilter(className: string): Where | null | undefined {
+    if (this.fixedFilters.has(className)) return this.fixedFilters.get(className);
+    const filter = this.fixedFilterOf(className);
+    this.fixedFilters.set(className, filter);
+    return filter;
+  }
+
+  private fixedFilterOf(className: string): Where | null | undefined {
     const own = this.ownFixedFilter(className);
     if (own === undefined || namesAgentValues(this.classPolicy(className).filters)) return undefined;
-    if (!this.outer) return bothFilters(this.fixedFilter('filters', className), own);
+    if (!this.outer) return bothFilters(this.translatedFilter('filters', className), own);
     const inherited = this.outer.fixedAgentFilter(className);
     return inherited === undefined ? undefined : allOf(inherited, own);
   }
@@ -178,10 +187,10 @@ export class DeclaredScope {
     const constraint = this.classPolicy(className)[option];
     return constraint && namesAgentValues(constraint)
       ? this.filled(constraint, agent, userId, className)
-      : this.fixedFilter(option, className);
+      : this.translatedFilter(option, className);
   }
 
-  private fixedFilter(option: 'filters' | 'canonicalFilter', className: string): Where | null {
+  private translatedFilter(option: 'filters' | 'canonicalFilter', className: string): Where | null {
     return kept(this.policyFilters[option], className, () =>
       this.translated(this.classPolicy(className)[option], className),
     );

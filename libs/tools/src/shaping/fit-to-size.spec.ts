@@ -17,7 +17,8 @@ function fitted(tool: string, data: unknown, cap: number): FittedResult & { read
 }
 
 function refused(tool: string, data: unknown, cap: number, takes = ['keys', 'limit']): Refusal {
-  const answer = fitToSize(tool, data, cap, takes);
+  const properties = Object.fromEntries(takes.map((name) => [name, {}]));
+  const answer = fitToSize(tool, data, cap, { properties });
   if ('text' in answer) throw new Error('fits');
   return answer;
 }

@@ -1,6 +1,7 @@
 import type { Refusal } from '#core';
 import type { RowsText } from '#data';
-import type { ToolOutcome } from '../tool.js';
+import { declaredNames } from '../json-schema.js';
+import type { JsonSchema, ToolOutcome } from '../tool.js';
 import {
   byteLength,
   heaviestField,
@@ -113,13 +114,13 @@ function keepRows(recovery: Recovery, dropped: string | null, rows: readonly unk
 /**
  * The result to send, at most `cap` bytes. Row results of query_class, get_objects and aggregate lose their heaviest
  * field and then their last rows, and report it under `_truncated`; any other oversized result is refused.
- * @param takes arguments that the tool declares: a refusal advises no others
+ * @param inputSchema of the tool: a refusal advises no argument that it does not declare
  */
 export function fitToSize(
   toolName: string,
   data: unknown,
   cap: number = MAX_RESULT_BYTES,
-  takes: readonly string[] = [],
+  inputSchema: JsonSchema = {},
 ): FittedResult | Refusal {
   const written = writtenAnswer(data);
   if (written && written.bytes <= cap) return fittedText(written);
@@ -134,7 +135,7 @@ export function fitToSize(
     const kept = keepRows(recovery, dropped, trimmed, cap);
     if (kept) return kept;
   }
-  return oversizeRefusal(bytes, cap, partsOf(data), { name: toolName, takes });
+  return oversizeRefusal(bytes, cap, partsOf(data), { name: toolName, takes: declaredNames(inputSchema) });
 }
 
 /** Members with the entries of built-in results, and whether the entries are rows. */
