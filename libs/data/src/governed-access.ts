@@ -276,6 +276,8 @@ export interface GovernedClassWrites {
 export interface GovernedMethods {
   /** The class gate. @returns the canonical name. @throws Refused */
   enter(className: unknown): Promise<string>;
+  /** @throws Refused for a text that is the id of no row of the class, whatever rows there are */
+  checkId(className: string, objectId: string): Promise<void>;
   /**
    * Class permissions of a method's tier: readonly asks `find`, write `update`, admin `delete`.
    * @throws Refused `clp_denied`; `unenforceable_scope` for what a method could do to rows beyond the agent's own rights

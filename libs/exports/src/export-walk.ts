@@ -73,7 +73,7 @@ export class ExportWalk {
         const batch = found.map((row) => ({ id: idOf(row), row }));
         // A database that did not advance would be queried for the same rows forever.
         const last = (batch.at(-1) as WalkedRow).id;
-        if (Buffer.compare(Buffer.from(last), Buffer.from(after)) <= 0)
+        if (!isBehind(last, after))
           throw new Error('the rows of an export did not come in the order of their ids');
         after = last;
         yield batch;
@@ -124,6 +124,16 @@ function tooMany(maxRows: number) {
   return refusals.invalidQuery(
     `The export has more than ${maxRows} rows; narrow it, or order fewer with limit`,
   );
+}
+
+const NUMBER = /^-?\d+(?:\.\d+)?(?:E[+-]?\d+)?$/i;
+const WHOLE = /^-?\d+$/;
+
+/** Databases order texts by their bytes, and numbers, which ids of plain classes can be, by their value. */
+function isBehind(id: string, before: string): boolean {
+  if (Buffer.compare(Buffer.from(id), Buffer.from(before)) > 0) return true;
+  if (!NUMBER.test(id) || !NUMBER.test(before)) return false;
+  return WHOLE.test(id) && WHOLE.test(before) ? BigInt(id) > BigInt(before) : Number(id) > Number(before);
 }
 
 function idOf(row: ParseRow): string {

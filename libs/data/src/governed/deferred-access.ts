@@ -157,6 +157,10 @@ export class DeferredMethods
     return this.through((access) => access.enter(className));
   }
 
+  checkId(className: string, objectId: string) {
+    return this.through((access) => access.checkId(className, objectId));
+  }
+
   permit(className: string, permission: Tier, type: 'instance' | 'class') {
     return this.through((access) => access.permit(className, permission, type));
   }

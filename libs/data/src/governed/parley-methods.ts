@@ -1,5 +1,5 @@
 import { canonicalClassName, isClassName, refusals, Refused, type Tier } from '#core';
-import { type AgentScope, isRefusal, redact } from '#policy';
+import { type AgentScope, idForm, isIdOf, isRefusal, redact } from '#policy';
 import type { GovernedMethods } from '../governed-access.js';
 import { assertClassPermits, OPERATION_OF_TIER, type GovernedCall } from './row-rules.js';
 
@@ -12,6 +12,11 @@ export class ParleyMethods implements Omit<GovernedMethods, 'writes'> {
     const access = scope.enter(agent, className, null);
     if (isRefusal(access)) throw new Refused(access);
     return access.className;
+  }
+
+  async checkId(className: string, objectId: string): Promise<void> {
+    const schema = this.call.scope.schemas.get(className);
+    if (!isIdOf(schema, objectId)) throw new Refused(refusals.invalidArgument(idForm(schema)));
   }
 
   async permit(className: string, permission: Tier, type: 'instance' | 'class'): Promise<void> {

@@ -1,4 +1,5 @@
-import { canonicalClassName } from '#core';
+import { canonicalClassName, isObjectId, Refused } from '#core';
+import type { ClassSchema } from '#policy';
 import { type RelationEdge, relationEdges } from '#tools';
 import {
   identifierArgument,
@@ -77,17 +78,27 @@ function recentActivity(args: PromptArguments): string {
   );
 }
 
-function findRelationship(args: PromptArguments): string {
+async function findRelationship({ args, records }: PromptCall): Promise<string> {
   const parent = identifierArgument(args, 'parent_class');
-  const id = objectIdArgument(args, 'parent_id');
+  const id = await objectIdArgument(args, 'parent_id', () => schemaOf(parent, records));
   const child = identifierArgument(args, 'child_class');
   const field = identifierArgument(args, 'pointer_field');
   const where = { [field]: { __type: 'Pointer', className: parent, objectId: id } };
   return (
-    `Find the ${child} objects that belong to ${parent} ${id}. First call count_objects with class_name ${json(child)} ` +
+    `Find the ${child} objects that belong to ${parent} ${isObjectId(id) ? id : json(id)}. First call count_objects with class_name ${json(child)} ` +
     `and where ${json(where)}, then query_class with the same class_name and where, limit 20. ` +
     `Tell the count first. ${field} is used exactly as the field is stored.`
   );
+}
+
+/** Undefined for a class that the agent does not know. */
+async function schemaOf(className: string, records: PromptCall['records']): Promise<ClassSchema | undefined> {
+  try {
+    return (await records.describe(className)).schema;
+  } catch (error) {
+    if (error instanceof Refused) return undefined;
+    throw error;
+  }
 }
 
 function createdInRange(args: PromptArguments): string {
@@ -174,7 +185,7 @@ export const BUILT_IN_PROMPTS: readonly Prompt[] = [
         completion: { kind: 'field', of: 'child_class', pointersOnly: true },
       },
     ],
-    render: ({ args }) => findRelationship(args),
+    render: findRelationship,
   },
   {
     name: 'created_in_range',

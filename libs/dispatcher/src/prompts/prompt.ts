@@ -1,5 +1,6 @@
 import type { AskingCall } from '#core';
 import type { GovernedRecords } from '#data';
+import { type ClassSchema, isIdOf } from '#policy';
 import type { ContentBlock } from '#tools';
 import { invalidParams } from '../protocol.js';
 
@@ -96,11 +97,20 @@ export function identifierArgument(args: PromptArguments, name: string): string 
   return value;
 }
 
-/** @throws ProtocolError -32602 */
-export function objectIdArgument(args: PromptArguments, name: string): string {
+/**
+ * @param schemaOf the class, whose rows may have ids of other forms than those of Parse
+ * @throws ProtocolError -32602
+ */
+export async function objectIdArgument(
+  args: PromptArguments,
+  name: string,
+  schemaOf: () => Promise<ClassSchema | undefined>,
+): Promise<string> {
   const value = requiredArgument(args, name);
-  if (!OBJECT_ID.test(value)) throw invalidParams(`${name} must be an alphanumeric objectId ${got(value)}`);
-  return value;
+  if (OBJECT_ID.test(value)) return value;
+  const schema = await schemaOf();
+  if (schema?.storage === 'plain' && isIdOf(schema, value)) return value;
+  throw invalidParams(`${name} must be an alphanumeric objectId ${got(value)}`);
 }
 
 /** Returns false for a day that its month does not have, which `Date` would move to the next month. */

@@ -79,19 +79,21 @@ export interface ClassSchema {
   readonly storage?: StorageForm;
 }
 
-/** Longest id of a plain class, in characters. */
-const LONGEST_ID = 1024;
+/** Longest id of a plain class, in bytes of UTF-8. */
+const LONGEST_ID = 512;
 
 /** Whether a text can be the id of a row: those of Parse are short and of few characters, other programs choose any text. */
 export function isIdOf(schema: Pick<ClassSchema, 'storage'> | undefined, value: unknown): value is string {
   if (schema?.storage !== 'plain') return isObjectId(value);
-  return typeof value === 'string' && value !== '' && value.length <= LONGEST_ID && !value.includes('\0');
+  if (typeof value !== 'string' || value === '' || value.includes('\0')) return false;
+  // The driver stores a lone surrogate as another character, and so would find another row.
+  return Buffer.byteLength(value) <= LONGEST_ID && !/\p{Surrogate}/u.test(value);
 }
 
 /** The refusal of a text that is no id of a row. */
 export function idForm(schema: Pick<ClassSchema, 'storage'> | undefined): string {
   return schema?.storage === 'plain'
-    ? `object ids are texts of 1 to ${LONGEST_ID} characters`
+    ? `object ids are texts of 1 to ${LONGEST_ID} bytes, without NUL`
     : 'object ids are letters, digits, _ and -, at most 32 characters';
 }
 

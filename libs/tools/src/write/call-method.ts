@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { isObjectId, orThrow, Refused, refusals } from '#core';
+import { orThrow, Refused, refusals } from '#core';
 import { methodGate, refusedArgumentKeys } from '#policy';
 import { type AdmittingArguments, type Arguments, refuseArgument } from '../arguments/argument-class.js';
 import { CheckedByData, RequiredText, Text } from '../arguments/argument.decorators.js';
@@ -97,8 +97,7 @@ export class CallMethod {
     if (!isMethodName(name)) refuseArgument('method_name must be an identifier, at most 128 characters');
     if (isDangerousMethodName(name)) refuseArgument('method_name is blocked for security reasons');
     const objectId = args.object_id || undefined;
-    if (objectId !== undefined && !isObjectId(objectId))
-      refuseArgument('object ids are letters, digits, _ and -, at most 32 characters');
+    if (objectId !== undefined) await call.methods.checkId(className, objectId);
     const method = this.methods.find(className, name);
     if (!method) return refuseArgument(`class '${className}' declares no method '${name}' for agents`);
     orThrow(methodGate(call.agent, { className, name, permission: method.permission }, this.environment));
