@@ -10,7 +10,6 @@ import {
 } from '../../support/service.js';
 
 const HEX = '64b5f0a1c2d3e4f5a6b7c8d9';
-const OTHER_HEX = '64b5f0a1c2d3e4f5a6b7c8da';
 const UUID_TEXT = '0f8fad5b-d9cb-469f-a165-70867728950e';
 const LONGEST = 'ä'.repeat(256);
 
