@@ -1,6 +1,6 @@
-// `npm run bench -- --quick`: what a call costs against a bare handler in the same run, compared with the ratios that were
-// recorded last (recorded.json). Fails when one fell by more than 20 %, or all together by more than 15 %; on a busy machine only
-// when all together fell by more than 22 %.
+// `npm run bench -- --quick`: what a call costs against a bare handler in the same run, and a call of a plain class against one of a
+// Parse class, compared with the ratios that were recorded last (recorded.json). Fails when one fell by more than 20 %, or all of
+// the bare handler together by more than 15 %; on a busy machine only when all together fell by more than 22 %.
 // `--record` writes the ratios of this run down; `--slowed 0.3` makes the service that much slower, to see that it is noticed.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
@@ -8,7 +8,18 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { interleaved, median } from './load.mjs';
 import { root } from './processes.mjs';
-import { HEADERS, prove, startBare, startDatabase, startParley, THOUSAND, WORKS } from './works.mjs';
+import {
+  copyPlain,
+  HEADERS,
+  PLAIN_WORKS,
+  prove,
+  provePlain,
+  startBare,
+  startDatabase,
+  startParley,
+  THOUSAND,
+  WORKS,
+} from './works.mjs';
 
 const { values } = parseArgs({
   options: { record: { type: 'boolean' }, slowed: { type: 'string' } },
@@ -23,7 +34,7 @@ const FALL_WHEN_BUSY = 0.78;
 const GAIN = 1.25;
 const ROUNDS = 16;
 const COUNT = 100;
-/** For one work: five of them, twice at most, and warming stay within two minutes. */
+/** For one work: six of them, twice at most, and warming stay within two minutes. */
 const SECONDS = 5;
 /** Before each work. What is common to all works is warm from the first one on, which takes longer. */
 const WARM_UP = 400;
@@ -38,27 +49,30 @@ const WORK = [
     warmUp: at === 0 ? FIRST_WARM_UP : WARM_UP,
   })),
   { ...THOUSAND, count: 40, warmUp: 200 },
+  // Last, so that the works of the Parse classes are measured in a service that has read nothing else. Not part of what is
+  // judged of all together: a slower path of calls makes both classes slower and leaves this ratio as it was.
+  { ...PLAIN_WORKS[0], of: 'a Parse class', count: COUNT, warmUp: WARM_UP },
 ];
 
 async function startSides(uri) {
   const env = values.slowed
     ? { BENCH_SLOWED: values.slowed, NODE_OPTIONS: `-r ${join(root, 'test/bench/slowed.cjs')}` }
     : {};
-  const service = await startParley({ uri }, { env });
+  const service = await startParley({ uri, plain: true }, { env });
   const bare = await startBare(service, uri);
-  for (const work of WORK) await prove(service, bare, work);
+  for (const work of WORK) await (work.parse ? provePlain(service, work) : prove(service, bare, work));
   return { service, bare };
 }
 
 /** @returns for each work its ratios, one for each round */
 async function measured(uri) {
   const { service, bare } = await startSides(uri);
-  const pairs = WORK.map(({ own, bare: base, count, warmUp }) => ({
+  const pairs = WORK.map(({ own, bare: base, parse, count, warmUp }) => ({
     count,
     warmUp,
     candidates: [
       { ...service, body: own, headers: HEADERS },
-      { ...bare, body: base },
+      parse ? { ...service, body: parse, headers: HEADERS } : { ...bare, body: base },
     ],
   }));
   const figures = await interleaved(pairs, { rounds: ROUNDS, seconds: SECONDS });
@@ -74,12 +88,13 @@ function atMost(rounds) {
 
 /** Each work against its record, and all together. */
 function judged(ratios) {
-  const lines = WORK.map(({ name }, at) => {
+  const lines = WORK.map(({ name, of = 'bare' }, at) => {
     const ratio = median(ratios[at]);
     const before = recorded.ratios[name] ?? ratio;
-    return { name, ratio, before, kept: ratio / before, atBest: atMost(ratios[at]) / before };
+    return { name, of, ratio, before, kept: ratio / before, atBest: atMost(ratios[at]) / before };
   });
-  const kept = Math.exp(lines.reduce((sum, line) => sum + Math.log(line.kept), 0) / lines.length);
+  const beside = lines.filter(({ of }) => of === 'bare');
+  const kept = Math.exp(beside.reduce((sum, line) => sum + Math.log(line.kept), 0) / beside.length);
   const busy = loadavg()[0] > BUSY;
   const fell = busy ? kept < FALL_WHEN_BUSY : kept < FALL_OF_ALL || lines.some(({ atBest }) => atBest < FALL);
   return { lines, kept, fell, limit: busy ? FALL_WHEN_BUSY : FALL_OF_ALL };
@@ -87,6 +102,7 @@ function judged(ratios) {
 
 const began = performance.now();
 const database = await startDatabase();
+await copyPlain(database.url);
 let ratios = await measured(database.url);
 let result = judged(ratios);
 if (result.fell && !values.record) {
@@ -98,10 +114,10 @@ if (result.fell && !values.record) {
 await database.stop();
 
 const width = Math.max(...WORK.map(({ name }) => name.length));
-for (const { name, ratio, before, kept, atBest } of result.lines) {
+for (const { name, of, ratio, before, kept, atBest } of result.lines) {
   const said = atBest < FALL ? 'FELL' : kept > GAIN ? 'better: record it with --record' : 'held';
   console.log(
-    `${name.padEnd(width)}  ${ratio.toFixed(3)} of bare  recorded ${before.toFixed(3)}  ${kept.toFixed(2)}  ${said}`,
+    `${name.padEnd(width)}  ${ratio.toFixed(3)} of ${of}  recorded ${before.toFixed(3)}  ${kept.toFixed(2)}  ${said}`,
   );
 }
 console.log(

@@ -1,5 +1,5 @@
 // `npm run bench`: every target of docs/operations/performance.md with its figure of this run; also in bench-results.json.
-// `--soak <minutes>` watches memory for longer than half a minute, `--only <text>` makes only some of the rows: `beside`, `policy`,
+// `--soak <minutes>` watches memory for longer than half a minute, `--only <text>` makes only some of the rows: `beside`, `plain`, `policy`,
 // `in process`, `ready`, `memory` or `two`.
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -16,8 +16,11 @@ import { soak } from './soak-load.mjs';
 import {
   call,
   configuration,
+  copyPlain,
   HEADERS,
+  PLAIN_WORKS,
   prove,
+  provePlain,
   READY,
   startBare,
   startDatabase,
@@ -70,15 +73,27 @@ async function beside(database) {
   return service;
 }
 
-/** The same call of two services or two callers, both fresh; what the second costs against the first. */
+/** The same call of two services, two callers or two classes; what the second costs against the first. */
 async function against(first, second) {
   const body = FIND.own;
   const [[one, other]] = await interleaved(
-    [{ count: 100, candidates: [first, second].map((side) => ({ headers: HEADERS, ...side, body })) }],
+    [{ count: 100, candidates: [first, second].map((side) => ({ headers: HEADERS, body, ...side })) }],
     { rounds: ROUNDS * 2, warmUp: FIRST_WARM_UP },
   );
   const ratio = median(other.map((cpu, round) => cpu / one[round]));
   return { ratio, text: `${ratio.toFixed(2)} (${us(median(other))} / ${us(median(one))} µs CPU)` };
+}
+
+/** One service, one database that holds the same rows in both forms. */
+async function plainClasses({ url: uri }) {
+  await copyPlain(uri);
+  const service = await startParley({ uri, plain: true });
+  for (const work of PLAIN_WORKS) {
+    await provePlain(service, work);
+    const { ratio, text } = await against({ ...service, body: work.parse }, { ...service, body: work.own });
+    note(`${work.name} against a Parse class`, text, '≤ 1.0', ratio <= 1);
+  }
+  await service.stop();
 }
 
 async function policySize({ url: uri }) {
@@ -203,6 +218,7 @@ if (wanted('beside')) {
   await leanTokens(service);
   await service.stop();
 }
+if (wanted('plain')) await plainClasses(database);
 if (wanted('policy')) await policySize(database);
 if (wanted('in process')) withoutHttp();
 if (wanted('ready')) await startUp(database);

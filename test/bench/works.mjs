@@ -1,5 +1,7 @@
 // What is measured: one service and the same work by a bare handler on the same database.
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { MongoClient, ObjectId } from 'mongodb';
 import { stringify } from 'yaml';
 import { once } from './load.mjs';
 import { folderWith, root, SERVICE, start } from './processes.mjs';
@@ -12,8 +14,18 @@ const message = (method, params) => JSON.stringify({ jsonrpc: '2.0', id: 1, meth
 export const call = (name, args) => message('tools/call', { name, arguments: args });
 export const LIST = message('tools/list', {});
 
-/** Configuration of a measured service: limits that no load reaches, and so many classes in the policy. */
-export function configuration({ uri, name = 'parley', classes = 0, server = {}, ...more }) {
+const LISTING = { fields: ['sku', 'format', 'price', 'stock'], tenantScope: { field: 'orgId' } };
+export const PLAIN_COLLECTION = 'listings';
+/** The rows of `Listing` in a collection that Parse did not write. */
+export const PLAIN_CLASSES = {
+  PlainListing: { storage: 'plain', collection: PLAIN_COLLECTION, ...LISTING },
+};
+
+/**
+ * Configuration of a measured service: limits that no load reaches, and so many classes in the policy.
+ * @param plain the plain class as well
+ */
+export function configuration({ uri, name = 'parley', classes = 0, plain = false, server = {}, ...more }) {
   const declared = Object.fromEntries(
     Array.from({ length: classes }, (_, index) => [
       `Made${index}`,
@@ -42,8 +54,9 @@ export function configuration({ uri, name = 'parley', classes = 0, server = {}, 
       suppressMasterKeyWarning: true,
       classes: {
         ...declared,
-        Listing: { fields: ['sku', 'format', 'price', 'stock'], tenantScope: { field: 'orgId' } },
+        Listing: LISTING,
         Song: {},
+        ...(plain && PLAIN_CLASSES),
       },
     },
     ...more,
@@ -58,6 +71,27 @@ export const startDatabase = () =>
     [join(root, 'dist/bundle/cli.js'), 'embedded', '--port', '0', '--seed', join(root, 'demo/seed.json')],
     { ready: /listening on (mongodb\S+)/ },
   );
+
+/** Copies `Listing` as an application without Parse would write it, unless that was done before. */
+export async function copyPlain(uri, name = 'parley') {
+  const client = await MongoClient.connect(uri);
+  const database = client.db(name);
+  const copies = database.collection(PLAIN_COLLECTION);
+  if ((await copies.countDocuments()) === 0) {
+    const rows = await database.collection('Listing').find().toArray();
+    await copies.insertMany(
+      rows.map(({ _created_at, _updated_at, _p_album, _id, _rperm, _wperm, _acl, ...columns }) => ({
+        _id: new ObjectId(),
+        ...columns,
+        album: _p_album?.split('$')[1],
+        createdAt: _created_at,
+        updatedAt: _updated_at,
+      })),
+    );
+    await copies.createIndex({ orgId: 1, stock: 1 });
+  }
+  await client.close();
+}
 
 /** A handler on `node:http` that does the same work by hand, and answers `tools/list` with the bytes of the service. */
 export async function startBare(service, uri) {
@@ -95,6 +129,13 @@ export const WORKS = [
   { name: 'tools/list, bytes ready', own: LIST, bare: LIST, target: 0.9, count: 4 },
 ];
 
+/** The same call of the Parse class and of the plain class with its rows. */
+export const PLAIN_WORKS = [WORKS[0], WORKS[2]].map(({ name, own }) => ({
+  name: `${name}, plain class`,
+  own: own.replace('"Listing"', '"PlainListing"'),
+  parse: own,
+}));
+
 /** Too long for as many requests; the bare handler sends the fifty rows that Parley shows of a thousand. */
 export const THOUSAND = {
   name: 'query_class, limit 1000',
@@ -111,4 +152,18 @@ export async function prove(service, bare, { name, own, bare: base }) {
     return text.length;
   });
   return sizes;
+}
+
+/** Throws when the plain class answers with other rows than the Parse class. */
+export async function provePlain(service, { name, own, parse }) {
+  const [plain, parsed] = await Promise.all(
+    [own, parse].map(async (body) => {
+      const { text } = await once(service.url, body, HEADERS);
+      const { result } = JSON.parse(text);
+      if (!result || result.isError) throw new Error(`${name}: ${text.slice(0, 300)}`);
+      // The ids are of other kinds.
+      return result.structuredContent.results.map(({ objectId: _id, ...columns }) => columns);
+    }),
+  );
+  if (plain.length !== 10 || !isDeepStrictEqual(plain, parsed)) throw new Error(`${name}: other rows`);
 }

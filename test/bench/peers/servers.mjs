@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { folderWith, root, SERVICE, start } from '../processes.mjs';
+import { PLAIN_CLASSES, PLAIN_COLLECTION } from '../works.mjs';
 
 const folder = join(root, 'test/bench/peers');
 const KEY = 'bench-key';
@@ -19,6 +20,8 @@ const ofCollection = {
   group: { name: 'group', arguments: { collection: 'Listing', pipeline } },
   find: { name: 'find', arguments: { collection: 'Listing', filter, limit: 10 } },
   count: { name: 'count', arguments: { collection: 'Listing', query: filter } },
+  plainFind: { name: 'find', arguments: { collection: PLAIN_COLLECTION, filter, limit: 10 } },
+  plainGroup: { name: 'group', arguments: { collection: PLAIN_COLLECTION, pipeline } },
 };
 
 const listening = /listening on (http\S+)/;
@@ -48,6 +51,7 @@ function startParley({ uri, database }) {
       suppressMasterKeyWarning: true,
       classes: {
         Listing: { fields: ['sku', 'format', 'price', 'stock'], tenantScope: { field: 'orgId' } },
+        ...PLAIN_CLASSES,
       },
     },
   };
@@ -80,6 +84,8 @@ export const SERVERS = [
         find: { name: 'find', arguments: { ...where, filter, limit: 10 } },
         count: { name: 'count', arguments: { ...where, query: filter } },
         group: { name: 'aggregate', arguments: { ...where, pipeline } },
+        plainFind: { name: 'find', arguments: { ...where, collection: PLAIN_COLLECTION, filter, limit: 10 } },
+        plainGroup: { name: 'aggregate', arguments: { ...where, collection: PLAIN_COLLECTION, pipeline } },
       };
     },
     notes:
@@ -96,6 +102,11 @@ export const SERVERS = [
       },
       group: { name: 'aggregate', arguments: { class_name: 'Listing', pipeline: groups } },
       count: { name: 'count_objects', arguments: { class_name: 'Listing', where: { format: 'vinyl' } } },
+      plainFind: {
+        name: 'query_class',
+        arguments: { class_name: 'PlainListing', where: { format: 'vinyl' }, limit: 10 },
+      },
+      plainGroup: { name: 'aggregate', arguments: { class_name: 'PlainListing', pipeline: groups } },
     }),
     notes: 'API key, tenant and field policy, rate limit, audit record and log line for each call',
   },
