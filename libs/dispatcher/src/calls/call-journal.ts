@@ -250,6 +250,8 @@ export class CallJournal {
 /** A returned refusal counts like a thrown one. */
 function classOf(error: unknown): string {
   if (error === undefined) return Refused.name;
+  // Its name is part of records, whatever the class is called.
+  if (error instanceof ProtocolError) return error.name;
   return error instanceof Error ? error.constructor.name : typeof error;
 }
 

@@ -135,7 +135,7 @@ describe('a reader', () => {
 
   it('names the place and the rule, and no value', async () => {
     const result = await read(json, { n: 'S3CRET' });
-    expect(result).toEqual({ ok: false, faults: ['n: must be integer'] });
+    expect(result).toEqual({ ok: false, issues: ['n: must be integer'] });
   });
 
   it('of what is no JSON Schema cannot be made', () => {
