@@ -3,7 +3,7 @@ import { Command, CommanderError } from 'commander';
 import { oneLine } from '#audit';
 import { StoreError } from '#data';
 import { productVersion } from '#instance';
-import { ConfigError, dotEnv } from '#config';
+import { ConfigError, configurationSchema, dotEnv } from '#config';
 import type { SearchOptions, VerifyOptions } from './audit.js';
 import { runEmbedded } from './embedded.js';
 import { demoConfig } from './demo.js';
@@ -93,6 +93,13 @@ program
   .action(async (options: InitOptions) => {
     const { runInit } = await import('./init.js');
     await runInit(options);
+  });
+
+program
+  .command('schema')
+  .description('write the JSON Schema of parley.yaml, for editors that complete and check it')
+  .action(() => {
+    process.stdout.write(`${JSON.stringify(configurationSchema(), null, 2)}\n`);
   });
 
 program
