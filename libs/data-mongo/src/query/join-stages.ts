@@ -170,10 +170,6 @@ function pointsAt(pointer: JoinSide, target: ClassStorage): boolean {
   return field.targetClass === undefined || field.targetClass === target.className;
 }
 
-export const idOf = (reference: string): Document => ({
-  $arrayElemAt: [{ $split: [reference, { $literal: '$' }] }, 1],
-});
-
 const variableFor = (prefix: string, name: string): string => prefix + name.replace(/\W/g, '_');
 
 /**
@@ -191,7 +187,7 @@ function forward(local: JoinSide, target: ClassStorage): RewrittenJoin {
   if (target.field(SELF_REFERENCE) && !local.ref.list) return plainly(local.ref.column, SELF_REFERENCE);
   const variable = variableFor('rwLookupId_', local.name);
   const reference = `$${local.ref.column}`;
-  const id = (pointer: string) => target.idOfText(idOf(pointer));
+  const id = (pointer: string) => target.idOfReference(pointer);
   if (!local.ref.list) return byVariable(variable, id(reference), { $eq: ['$_id', `$$${variable}`] });
   const ids = { $map: { input: { $ifNull: [reference, []] }, in: id('$$this') } };
   return byVariable(variable, ids, { $in: ['$_id', `$$${variable}`] });

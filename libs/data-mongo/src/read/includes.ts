@@ -1,6 +1,5 @@
 import type { Document } from 'mongodb';
 import { type AnswerLeft, type FindQuery, type IncludePlan, type ParseRow, PlacedRows } from '#data';
-import { idOf } from '../query/join-stages.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
 import { type ClassStorage, isPointer } from '../storage/class-storage.js';
 import { isPlainObject, setOwn } from '../storage/documents.js';
@@ -51,7 +50,7 @@ function joinOf(plan: IncludePlan, storage: ClassStorage, classes: StoredClasses
   return {
     $lookup: {
       from: target.collection,
-      let: { id: storage.form.pointersAreIds ? pointer : target.idOfText(idOf(pointer)) },
+      let: { id: storage.form.pointersAreIds ? pointer : target.idOfReference(pointer) },
       pipeline: [{ $match: conditions }, ...rowStages(plan, target, classes)],
       as: JOINED + plan.field,
     },

@@ -120,6 +120,11 @@ export abstract class ClassStorage {
   abstract idFromStorage(id: unknown): string;
   /** An expression: the id of a row of this class, of the id as text. @throws StoreError `unsupported` */
   abstract idOfText(text: Document): unknown;
+  /** An expression: the id of a row of this class, of a reference `Class$id`. @throws StoreError `unsupported` */
+  idOfReference(reference: string): unknown {
+    return this.idOfText({ $arrayElemAt: [{ $split: [reference, { $literal: '$' }] }, 1] });
+  }
+
   /** An expression: the id as text, of the id of a row of this class. @throws StoreError `unsupported` */
   abstract textOfId(reference: string): unknown;
 

@@ -157,6 +157,14 @@ export class PlainStorage extends ClassStorage {
     }
   }
 
+  override idOfReference(reference: string): unknown {
+    if (this.layout.id !== 'string') return super.idOfReference(reference);
+    // A text id may have the sign that separates it from the class.
+    const sign = { $indexOfCP: [reference, { $literal: '$' }] };
+    const text = { $substrCP: [reference, { $add: [sign, 1] }, { $strLenCP: reference }] };
+    return { $cond: [{ $eq: [{ $type: reference }, 'string'] }, text, null] };
+  }
+
   textOfId(reference: string): unknown {
     if (this.layout.id === 'string') return reference;
     if (this.layout.id === 'uuid') throw unsupported('a join from a UUID to a text');

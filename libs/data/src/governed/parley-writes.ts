@@ -251,6 +251,7 @@ export class ParleyWrites implements GovernedWrites {
       operation,
       tenant: this.rules.tenant(access.className),
       indexes: access.masks ? await everyIndex(access, this.call) : [],
+      schemaOf: (className) => scope.schemas.get(className),
       judgeClass: (className) => {
         const judged = reach.reach(className, 'pointer');
         if (isRefusal(judged)) throw new Refused(judged);

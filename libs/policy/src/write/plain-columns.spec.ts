@@ -75,6 +75,7 @@ function planned(
     operation,
     tenant,
     indexes: [],
+    schemaOf: (className) => scope.schemas.get(className),
     judgeClass: (className) => {
       const judged = reach.reach(className, 'pointer');
       if (isRefusal(judged)) throw new Refused(judged);

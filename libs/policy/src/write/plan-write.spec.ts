@@ -32,6 +32,7 @@ function plan(
     operation,
     tenant,
     indexes,
+    schemaOf: () => undefined,
     judgeClass: (target) => {
       const judged = shopReach.reach(target, 'pointer');
       if ('gate' in judged) throw new Refused(judged);
@@ -152,6 +153,7 @@ describe('the plan of a write', () => {
       operation: 'create',
       tenant: null,
       indexes: [],
+      schemaOf: () => undefined,
       judgeClass: () => undefined,
     };
     for (const given of [{ dueOn: null }, { body: null }, { body: { __op: 'Delete' } }])

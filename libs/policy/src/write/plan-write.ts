@@ -1,7 +1,7 @@
 import { type Agent, Refused, refusals } from '#core';
 import { type ClassAccess, columnRefusal, isMasked } from '../model/class-access.js';
 import type { ClassPolicy } from '../model/policy.js';
-import { type FieldSchema, type IndexSchema, isIdOf } from '../model/class-schema.js';
+import { type ClassSchema, type FieldSchema, type IndexSchema, isIdOf } from '../model/class-schema.js';
 import { rootOf, toLowerCamel } from '../model/field-names.js';
 import { blocked, isPlainObject, type PlainObject } from '../model/where.js';
 import { withheldClassIn } from '../masking/withheld-objects.js';
@@ -31,6 +31,8 @@ export interface WriteContext {
   readonly indexes: readonly IndexSchema[];
   /** The class gate for classes that pointers name. @throws Refused */
   readonly judgeClass: CheckClass;
+  /** Classes by their names: a class says which texts are ids of its rows. */
+  readonly schemaOf: (className: string) => ClassSchema | undefined;
 }
 
 /** A permitted write, in wire names. */
@@ -84,7 +86,7 @@ export function planWrite(given: unknown, context: WriteContext): WritePlan {
 }
 
 /** Checks names and values that no class could take, before the rules of the class. */
-function readValues(given: PlainObject, { access, judgeClass }: WriteContext): PlainObject {
+function readValues(given: PlainObject, { access, judgeClass, schemaOf }: WriteContext): PlainObject {
   const deferred: string[] = [];
   const deferCheck: CheckClass = (className) => deferred.push(className);
   const values: Record<string, unknown> = {};
@@ -98,7 +100,7 @@ function readValues(given: PlainObject, { access, judgeClass }: WriteContext): P
         'field names are a letter, then letters, digits and _, at most 128; no dots, no leading _',
       );
     }
-    values[name] = writtenValue(name, value, deferCheck, (id) => isIdOf(access.schema, id));
+    values[name] = writtenValue(name, value, deferCheck, (id, className) => isIdOf(schemaOf(className), id));
     // A list operation reveals whether the list contained the value, a unique index whether another row has it.
     const guessed = access.mayHold ? withheldClassIn(value, access.mayHold.names) : null;
     if (guessed !== null) deferred.push(guessed);

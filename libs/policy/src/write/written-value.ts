@@ -16,10 +16,13 @@ const MAX_DEPTH = 8;
 /** Checks the class of a pointer with the class gate. @throws Refused */
 export type CheckClass = (className: string) => void;
 
+/** Whether a value can be the id of a row of the class. */
+type IsId = (id: unknown, className: string) => boolean;
+
 /** What a value may name: classes, and rows by their ids. */
 interface Named {
   readonly checkClass: CheckClass;
-  readonly isId: (value: unknown) => boolean;
+  readonly isId: IsId;
 }
 
 export function refuseFields(message: string): never {
@@ -50,7 +53,7 @@ export function writtenValue(
   field: string,
   value: unknown,
   checkClass: CheckClass,
-  isId: (value: unknown) => boolean = isObjectId,
+  isId: IsId = isObjectId,
 ): unknown {
   refuseOperators(value, field, 0);
   const named = { checkClass, isId };
@@ -112,8 +115,10 @@ function typedValue(field: string, value: TypedValue, named: Named): TypedValue 
   if (value.__type === 'Relation') refuseFields(`${field}: relations are not changed by raw writes`);
   const reduced = ownMembers(field, value);
   if (reduced.__type === 'Pointer') {
-    if (!named.isId(reduced['objectId'])) refuseFields(`${field}: the objectId of a Pointer is not an id`);
-    named.checkClass(reduced['className'] as string);
+    const className = reduced['className'] as string;
+    if (!named.isId(reduced['objectId'], className))
+      refuseFields(`${field}: the objectId of a Pointer is not an id`);
+    named.checkClass(className);
   }
   return reduced;
 }
