@@ -33,6 +33,11 @@ export interface RequestContext {
   /** Requests to the client: elicitation, sampling, roots. Absent when none can be sent. */
   readonly clientRequests?: ClientRequests | undefined;
   /**
+   * The former name of `clientRequests`.
+   * @deprecated Use `clientRequests`.
+   */
+  readonly asks?: ClientRequests | undefined;
+  /**
    * `offered`: the call may become a task that continues in the background. `running`: this is such a task, whose call
    * was counted and approved. Absent: neither (docs/guide/tasks.md).
    */
@@ -141,6 +146,10 @@ class DerivedRequest implements RequestContext {
 
   get signal(): AbortSignal {
     return this.request.signal;
+  }
+
+  get asks(): ClientRequests | undefined {
+    return this.clientRequests;
   }
 
   get aborted(): boolean {
