@@ -48,6 +48,16 @@ describe('a start warns', () => {
     expect(others).toEqual([]);
   });
 
+  it('not where every class is a plain one, whose rows have no rights of their own', () => {
+    const plain = { storage: 'plain' } as const;
+    const master = (policy: PolicyConfig) =>
+      warningsOf({ a: MASTER }, policy).filter((line) => line.includes('master posture'));
+    expect(master({ unlistedClasses: 'refuse', classes: { Order: plain } })).toEqual([]);
+    expect(master({ classes: { Order: plain } })).toHaveLength(1);
+    expect(master({ unlistedClasses: 'refuse', classes: { Order: plain, Post: {} } })).toHaveLength(1);
+    expect(master({ unlistedClasses: 'refuse' })).toHaveLength(1);
+  });
+
   it('once per process, whatever is started later', () => {
     const said: Said = new Set();
     expect(warningsOf({ a: MASTER }, {}, said)).toHaveLength(1);

@@ -28,7 +28,7 @@ export function logSecurityWarnings(
   const masters = [...identities]
     .filter(([, identity]) => identity !== 'callerSession' && identity.kind === 'master')
     .map(([name]) => name);
-  if (!policy.switches.suppressMasterKeyWarning) {
+  if (!policy.switches.suppressMasterKeyWarning && !hasPlainClassesAlone(policy)) {
     warn(
       'master',
       masters,
@@ -64,4 +64,14 @@ export function logSecurityWarnings(
     (names) => `code of this deployment reads and changes rows past the policy, under these names: ${names}`,
   );
   warn('unhidden', unhidden, (names) => `classes that are hidden by default are shown to agents: ${names}`);
+}
+
+/** Rows of plain classes have no ACL, and their classes no permissions: there is nothing that an agent could bypass. */
+function hasPlainClassesAlone({ classes, switches }: Configured['policy']): boolean {
+  const declared = [...classes.values()];
+  return (
+    switches.unlistedClasses === 'refuse' &&
+    declared.length > 0 &&
+    declared.every(({ plain }) => plain !== null)
+  );
 }

@@ -251,6 +251,12 @@ describe('an id of a plain class, of any kind', () => {
   });
 });
 
+describe('a start with plain classes alone', () => {
+  it('does not warn of rights that no row has', () => {
+    expect(service.output().stderr).not.toContain('master posture');
+  });
+});
+
 describe('a new row of a plain class', () => {
   it('gets an id of the kind of its class', async () => {
     const forms: Partial<Record<ClassName, (id: unknown) => boolean>> = {
