@@ -3,6 +3,7 @@ import { oneLine } from '#audit';
 import { bindPolicy, lintPolicy, type SchemaSnapshot, unknownAgentNames } from '#policy';
 import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
 import { StoreError } from '#data';
+import { type CatalogueProblem, MongoSchemaCatalogue } from '#data-mongo';
 import {
   ConfigError,
   type ConfigIssue,
@@ -33,6 +34,11 @@ interface CheckReport {
   readonly warnings: readonly ConfigIssue[];
 }
 
+interface SchemaReport extends CheckReport {
+  /** What the collections of plain classes contradict. */
+  readonly problems: readonly CatalogueProblem[];
+}
+
 /** Lists every error (exit code 1) and every warning of a configuration. */
 export async function runPolicyCheck({ config, json }: CheckOptions): Promise<void> {
   const report = await check(config);
@@ -44,8 +50,8 @@ async function check(file: string | undefined): Promise<CheckReport> {
   const env = withConfig(file);
   try {
     const loaded = await loadWithPlugins(env, process.cwd(), { start: 'http', declaredTools: true });
-    const { faults, warnings } = await judgedBySchema(loaded);
-    return { faults, warnings: [...noFile(env), ...warnings] };
+    const { faults, warnings, problems } = await judgedBySchema(loaded);
+    return { faults, warnings: [...noFile(env), ...merged(warnings, problems)] };
   } catch (error) {
     if (error instanceof ConfigError) return { faults: error.issues, warnings: [] };
     throw error;
@@ -64,8 +70,8 @@ function noFile(env: Environment): readonly ConfigIssue[] {
  * Checks that need the classes of the database: names and fields that stop a start, and possibly unintended settings.
  * Without a database no class is checked, which is a warning.
  */
-export async function judgedBySchema(loaded: LoadedWithPlugins): Promise<CheckReport> {
-  const schemas = await readSchemas(loaded);
+export async function judgedBySchema(loaded: LoadedWithPlugins): Promise<SchemaReport> {
+  const { schemas, problems } = await readSchemas(loaded);
   const tools = [
     ...BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype)),
     ...toolsOfPlugins(loaded.plugins),
@@ -78,20 +84,57 @@ export async function judgedBySchema(loaded: LoadedWithPlugins): Promise<CheckRe
   const warnings = lintPolicy(loaded.policy, loaded.agents.values(), names, schemas);
   const unread = { path: 'database', message: 'no classes could be read: names were not compared with any' };
   const { errors } = nameErrors(unknown);
-  if (!schemas) return { faults: errors, warnings: [unread, ...warnings] };
+  if (!schemas) return { faults: errors, warnings: [unread, ...warnings], problems };
   const misfits = bindPolicy(loaded.policy, schemas, loaded.agents.values()).errors;
-  return { faults: [...errors, ...misfits.map(({ path, message }) => ({ path, message }))], warnings };
+  const faults = [...errors, ...misfits.map(({ path, message }) => ({ path, message }))];
+  return { faults, warnings, problems };
 }
 
-/** Null without a database: an embedded one without a seed has no classes, a real one may be down. */
-async function readSchemas({ config, policy }: LoadedConfig): Promise<SchemaSnapshot | null> {
-  if (config.database.uri === 'embedded' && config.database.seed === null) return null;
+/** The option of a plain class that a problem of its collection is about. */
+function issueOf({ className, property, kind, text: message }: CatalogueProblem): ConfigIssue {
+  const path = `policy.classes.${className}`;
+  switch (kind) {
+    case 'missing_collection':
+    case 'system_collection':
+    case 'undeclared_source':
+      return { path: `${path}.collection`, message };
+    case 'mixed_ids':
+      return { path: `${path}.id`, message };
+    case 'type_conflict':
+    case 'unknown_target':
+    case 'not_sampled':
+      return { path: property === undefined ? path : `${path}.properties.${property}`, message };
+  }
+}
+
+/** A problem says why a class does not exist, and so replaces the warning that it does not. */
+function merged(
+  warnings: readonly ConfigIssue[],
+  problems: readonly CatalogueProblem[],
+): readonly ConfigIssue[] {
+  const absent = new Set(problems.map(({ className }) => `policy.classes.${className}.collection`));
+  return [...warnings.filter(({ path }) => !absent.has(path)), ...problems.map(issueOf)];
+}
+
+interface StoredClasses {
+  /** Null without a database: an embedded one without a seed has no classes, a real one may be down. */
+  readonly schemas: SchemaSnapshot | null;
+  readonly problems: readonly CatalogueProblem[];
+}
+
+const UNREAD: StoredClasses = { schemas: null, problems: [] };
+
+async function readSchemas({ config, policy }: LoadedConfig): Promise<StoredClasses> {
+  if (config.database.uri === 'embedded' && config.database.seed === null) return UNREAD;
   const database = await openDatabase(config.database);
   try {
     const connections = { mongo: database.connection, parse: parseConnectionOf(config.parse) };
-    return await catalogueOf(connections, () => policy).snapshot();
+    const catalogue = catalogueOf(connections, () => policy);
+    const schemas = await catalogue.snapshot();
+    const problems = catalogue instanceof MongoSchemaCatalogue ? await catalogue.problems() : [];
+    return { schemas, problems };
   } catch (error) {
-    if (error instanceof StoreError) return null;
+    if (error instanceof StoreError) return UNREAD;
     throw error;
   } finally {
     await database.close();

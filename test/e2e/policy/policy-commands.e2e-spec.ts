@@ -160,6 +160,52 @@ describe('parley policy check', () => {
   });
 });
 
+describe('parley policy check of plain classes', () => {
+  it('warns of what their collections contradict, under the option that corrects it', async () => {
+    const admin = new MongoClient(database.uri);
+    const db = admin.db('plain-check');
+    await db.createCollection('orders', {
+      validator: { $jsonSchema: { bsonType: 'object', properties: { total: { bsonType: 'string' } } } },
+    });
+    await db.collection<{ _id: unknown }>('mixed').insertMany([{ _id: 1 }, { _id: 'one' }]);
+    await db.createCollection('shown', { viewOn: 'secrets', pipeline: [] });
+    await admin.close();
+    const uri = new URL(database.uri);
+    uri.pathname = '/plain-check';
+    file('plain.yaml', {
+      database: { uri: uri.href, storage: 'plain' },
+      agents: { seller: {} },
+      policy: {
+        classes: {
+          Order: {
+            collection: 'orders',
+            properties: { total: { type: 'Number' }, customer: { type: 'Pointer', targetClass: 'Customer' } },
+          },
+          Mixed: { collection: 'mixed' },
+          Shown: { collection: 'shown' },
+          Gone: { collection: 'gone' },
+        },
+      },
+    });
+    const { code, stdout } = await parley(['policy', 'check', '--config', 'plain.yaml'], {
+      MONGODB_URI: uri.href,
+    });
+    const found = stdout
+      .split('\n')
+      .filter((line) => /policy\.classes\.(?:Order|Mixed|Shown|Gone)/.test(line));
+    const expected = [
+      /^warning policy\.classes\.Order\.properties\.total: .*make them agree/,
+      /^warning policy\.classes\.Order\.properties\.customer: .*no class here/,
+      /^warning policy\.classes\.Mixed\.id: .*not of one type/,
+      /^warning policy\.classes\.Shown\.collection: .*'secrets', which no class declares/,
+      /^warning policy\.classes\.Gone\.collection: there is no collection 'gone'/,
+    ];
+    for (const line of expected) expect(found).toContainEqual(expect.stringMatching(line));
+    expect(found.filter((line) => line.includes('.collection:'))).toHaveLength(2);
+    expect(code).toBe(0);
+  });
+});
+
 describe('parley policy test', () => {
   it('finds that every case of the demo policy holds', async () => {
     const cases = readdirSync(join(root, 'test', 'fixtures', 'policy-cases')).map((name) =>
