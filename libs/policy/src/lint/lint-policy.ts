@@ -25,6 +25,7 @@ export function lintPolicy(
   return [
     ...[...policy.classes.values()].flatMap((declared) => [
       ...(schemas ? unknownNames(declared, schemas) : []),
+      ...renamed(declared),
       ...undescribed(declared),
       ...idleMasks(declared, schemas),
       ...unscoped(declared, policy),
@@ -59,6 +60,16 @@ function unknownNames(declared: DeclaredClass, schemas: SchemaSnapshot): PolicyI
       path: `${pathOf(declared)}.properties`,
       message: absent(written, 'field', [...schema.fields.keys()]),
     }));
+}
+
+/** Names of Parse's own classes are known under one spelling in every database. */
+function renamed({ className, plain }: DeclaredClass): PolicyIssue[] {
+  if (!plain || !isParseClassName(className)) return [];
+  const bare = className.replace(/^_/, '');
+  const message =
+    `agents know the class as '${className}', the name of a class of Parse: ` +
+    `give it another name, with collection: ${plain.collection}`;
+  return [{ path: `policy.classes.${bare}`, message }];
 }
 
 function undescribed(declared: DeclaredClass): PolicyIssue[] {

@@ -124,6 +124,19 @@ describe('a class that is not listed', () => {
 });
 
 describe('a plain class', () => {
+  it('is known by the name of a class of Parse where it has one, which is a warning', () => {
+    const { policy } = scopeOf({ classes: { User: { collection: 'users' }, Order: {} } }, 'plain', []);
+    const named = lintPolicy(policy, [], new Set(), null).filter(({ message }) =>
+      message.includes('agents know'),
+    );
+    expect(named).toEqual([
+      {
+        path: 'policy.classes.User',
+        message: expect.stringMatching(/'_User'.*another name, with collection: users$/) as string,
+      },
+    ]);
+  });
+
   it('is refused to users and roles of Parse, whose rights its rows do not name', () => {
     const config = { classes: { Order: { storage: 'plain' as const } } };
     const { scope, agent } = scopeOf(
