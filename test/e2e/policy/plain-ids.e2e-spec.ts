@@ -1,4 +1,8 @@
+import 'reflect-metadata';
+import { Injectable } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
 import { Binary, Decimal128, Long, MongoClient, ObjectId, UUID } from 'mongodb';
+import { AgentMethod, type MethodCall, Parley, ParleyModule, ParseClass } from '@parley/server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   callTool,
@@ -69,6 +73,16 @@ const classes = {
 };
 
 const MANY = 2_500;
+
+/** What an application declares for a class of its own. */
+@ParseClass('Article')
+@Injectable()
+class ArticleMethods {
+  @AgentMethod({ type: 'instance' })
+  named(_args: object, call: MethodCall) {
+    return { id: call.objectId, name: call.receiver?.['name'] };
+  }
+}
 
 let database: Database;
 let documents: MongoClient;
@@ -241,6 +255,35 @@ describe('an id of a plain class, of any kind', () => {
     expect((await prompt('Document', HEX)).body.error).toBeUndefined();
     expect((await prompt('Missing', text)).body.error?.message).toContain('alphanumeric');
     expect((await prompt('Article', 'a\0b')).body.error?.message).toContain('alphanumeric');
+  });
+
+  it('is the object of a declared method', async () => {
+    const uri = new URL(database.uri);
+    uri.pathname = '/ids';
+    const parley = ParleyModule.forRoot({
+      database: { uri: uri.href, storage: 'plain' },
+      agents: { all: {} },
+      policy: { classes: { Article: { id: 'string', fields: ['name'] }, Document: { fields: ['name'] } } },
+    });
+    const imports = [parley, ParleyModule.forFeature([ArticleMethods])];
+    const app = await (await Test.createTestingModule({ imports }).compile()).init();
+    try {
+      const served = app.get(Parley);
+      const call = async (object_id: string) => {
+        const params = {
+          name: 'call_method',
+          arguments: { class_name: 'Article', method_name: 'named', object_id },
+        };
+        const agent = served.agentFor({ agent: 'all', principal: 'test' });
+        const { body } = await served.handle({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }, agent);
+        return JSON.stringify(body);
+      };
+      for (const [, text] of KINDS.Article.ids)
+        expect(await call(text)).toContain(JSON.stringify({ id: text, name: nameOf(text) }));
+      expect(await call('a\0b')).toContain('512 bytes');
+    } finally {
+      await app.close();
+    }
   });
 
   it('orders an export of many rows whose ids are numbers', async () => {
