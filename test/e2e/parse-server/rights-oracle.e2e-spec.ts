@@ -89,7 +89,8 @@ function refusedForNothing(parsed: Answer, parley: Answer, question: Question): 
   return parsed.kind === 'rows' && !parsed.rows.some(leadsSomewhere);
 }
 
-describe(`rights, measured against Parse Server (seed ${SEED})`, () => {
+// Another try would ask other questions.
+describe(`rights, measured against Parse Server (seed ${SEED})`, { retry: 0 }, () => {
   it(
     `shows ${CASES} random callers exactly the rows and fields that Parse Server shows them`,
     { timeout: 60_000 + CASES * 100 },

@@ -83,8 +83,11 @@ function comparable(answer: Answer, question: Question): unknown {
   return total ? answer : byId(answer.rows);
 }
 
-async function compare(identity: Identity, user: string): Promise<Answer['kind']> {
-  const question = askSomething(random, world);
+async function compare(
+  identity: Identity,
+  user: string,
+  question = askSomething(random, world),
+): Promise<Answer['kind']> {
   const context = JSON.stringify({ seed: SEED, user, question });
   const ours = await askParley(direct, identity, question);
   const theirs = await askParley(routed, identity, question);
@@ -95,7 +98,26 @@ async function compare(identity: Identity, user: string): Promise<Answer['kind']
   return ours.kind;
 }
 
-describe(`both routes (seed ${SEED})`, () => {
+/** The same question with further conditions, also on the column that pointer permissions use. */
+function withMore(question: Question, user: string): Question {
+  if (question.kind === 'get' || question.className === '_User') return question;
+  const owned = (id: string) => ({ owner: { __type: 'Pointer', className: '_User', objectId: id } });
+  const more = [
+    owned(user),
+    owned(random.pick(world.users).id),
+    { $or: [owned(random.pick(world.users).id), { objectId: 'nothing' }] },
+    { $or: [{ objectId: { $gte: 'folder2' } }, { objectId: 'nothing' }] },
+    { $and: [{ objectId: { $exists: true } }, { objectId: { $ne: 'nothing' } }] },
+  ];
+  const some = Array.from({ length: 1 + Math.floor(random.next() * 3) }, () => random.pick(more));
+  return {
+    ...question,
+    where: { $and: [question.where, ...some].filter((one) => Object.keys(one).length > 0) },
+  };
+}
+
+// Another try would ask other questions.
+describe(`both routes (seed ${SEED})`, { retry: 0 }, () => {
   it('show a session the same rows and fields', { timeout: 60_000 + CASES * 300 }, async () => {
     const seen = new Set<string>();
     for (let index = 0; index < CASES; index += 1) {
@@ -106,6 +128,19 @@ describe(`both routes (seed ${SEED})`, () => {
     expect([...seen].sort()).toEqual(expect.arrayContaining(['refused', 'rows']));
     expect(asked.session).toBeGreaterThan(CASES / 8);
   });
+
+  it(
+    'show a session the same rows where several conditions name one column',
+    async () => {
+      const before = asked.session;
+      for (let index = 0; index < CASES; index += 1) {
+        const user = random.pick(world.users);
+        await compare(sessionOf(user.session), user.id, withMore(askSomething(random, world), user.id));
+      }
+      expect(asked.session - before).toBeGreaterThan(CASES / 16);
+    },
+    60_000 + CASES * 300,
+  );
 
   it('show the master key the same rows and fields', { timeout: 60_000 + CASES * 300 }, async () => {
     const before = asked.master;

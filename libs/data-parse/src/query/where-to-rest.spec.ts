@@ -22,11 +22,35 @@ describe('a constraint in REST form', () => {
     expect(
       asSession({ $and: [{ a: 1 }, { a: { $gt: 0 } }, { $or: [{ b: 1 }, { b: 2 }] }, { c: 3 }] }),
     ).toEqual({
-      a: 1,
-      $or: [{ b: 1 }, { b: 2 }],
-      c: 3,
-      $and: [{ a: { $gt: 0 } }],
+      $and: [{ a: 1 }, { $or: [{ b: 1 }, { b: 2 }] }, { c: 3 }, { a: { $gt: 0 } }],
     });
+  });
+
+  it('has no column beside $and and $or that pointer permissions could use: Parse Server would drop these', () => {
+    const columns = fc.constantFrom('owner', 'members', 'title', 'objectId', 'place');
+    const field = fc
+      .tuple(columns, fc.constantFrom<unknown>(1, { $ne: 2 }))
+      .map(([name, value]) => ({ [name]: value }));
+    const { where } = fc.letrec<{ where: Record<string, unknown> }>((tie) => ({
+      where: fc.oneof(
+        { depthSize: 'small' },
+        field,
+        fc
+          .tuple(fc.constantFrom('$and', '$or'), fc.array(tie('where'), { minLength: 1, maxLength: 3 }))
+          .map(([key, list]) => ({ [key]: list })),
+      ),
+    }));
+    let combined = 0;
+    fc.assert(
+      fc.property(fc.array(where, { minLength: 1, maxLength: 4 }), (list) => {
+        const rest = asSession({ $and: list });
+        const keys = Object.keys(rest);
+        if (!keys.some((key) => key.startsWith('$'))) return;
+        combined += 1;
+        expect(keys.filter((key) => key !== 'objectId')).toEqual(['$and']);
+      }),
+    );
+    expect(combined).toBeGreaterThan(20);
   });
 
   it('never searches for words at the top, where Parse Server would make an index', () => {
