@@ -1,6 +1,7 @@
+import type { IdKind } from '#policy';
 import { oneLine } from '#audit';
 import { isParseClassName } from '#core';
-import type { DatabaseSurvey, IdKind, SeenType, SurveyedCollection, SurveyedColumn } from '#data-mongo';
+import type { DatabaseSurvey, SeenType, SurveyedCollection, SurveyedColumn } from '#data-mongo';
 import {
   classNameFor,
   isSensitiveName,

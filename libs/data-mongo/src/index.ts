@@ -20,7 +20,7 @@ export { MongoChangeFeed } from './feed/mongo-change-feed.js';
 export { MongoRecordWriter } from './write/mongo-record-writer.js';
 export { MongoSchemaWriter } from './schema/mongo-schema-writer.js';
 export { MongoRecordSearcher } from './search/mongo-record-searcher.js';
-export { type IdKind, PARSE_ALONE, type StorageDeclarations } from './schema/storage-declarations.js';
+export { PARSE_ALONE, type StorageDeclarations } from './schema/storage-declarations.js';
 export {
   DatabaseSurvey,
   type SeenType,

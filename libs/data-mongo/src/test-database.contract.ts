@@ -1,3 +1,4 @@
+import type { PlainColumn } from '#policy';
 import { randomBytes } from 'node:crypto';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { Binary, type Document } from 'mongodb';
@@ -6,7 +7,7 @@ import { MongoChangeFeed } from './feed/mongo-change-feed.js';
 import { MongoRecordReader } from './read/mongo-record-reader.js';
 import { MongoSchemaCatalogue } from './schema/mongo-schema-catalogue.js';
 import { MongoSchemaWriter } from './schema/mongo-schema-writer.js';
-import { PARSE_ALONE, type PlainProperty, type StorageDeclarations } from './schema/storage-declarations.js';
+import { PARSE_ALONE, type StorageDeclarations } from './schema/storage-declarations.js';
 import { MongoRecordSearcher } from './search/mongo-record-searcher.js';
 import { loadSeed } from './seed/load-seed.js';
 import { parseSeed } from './seed/parse-seed.js';
@@ -84,7 +85,7 @@ const collectionOf = (className: string) => `${className.toLowerCase()}_rows`;
 const columnOf = (field: string) => `${field}_column`;
 
 /** References inside lists and documents, which a Parse schema does not name. */
-const REFERENCES: Readonly<Record<string, Omit<PlainProperty, 'field'>>> = {
+const REFERENCES: Readonly<Record<string, Omit<PlainColumn, 'field'>>> = {
   guests: { type: 'Array', targetClass: 'Artist' },
   extra: { type: 'Object', of: new Map([['by', { type: 'Pointer', targetClass: 'Artist' }]]) },
 };
@@ -111,7 +112,7 @@ async function loadPlain(
     id: null,
     timestamps: TIMESTAMPS,
     properties: new Map(
-      ownFields(fields).map(([name, { type, targetClass }]): [string, PlainProperty] => [
+      ownFields(fields).map(([name, { type, targetClass }]): [string, PlainColumn] => [
         name,
         { type, ...(targetClass && { targetClass }), field: columnOf(name), ...REFERENCES[name] },
       ]),

@@ -1,5 +1,5 @@
 /** Class declarations from Mongoose models (docs/guide/plain-mongodb.md): the subpath `@parley/server/mongoose`. */
-import { type ClassConfig, isInternalField, type PropertyConfig } from '#policy';
+import { type ClassConfig, type IdKind, isInternalField, type PropertyConfig } from '#policy';
 import type { ClassDeclaration } from '@parley/server';
 
 /** The members of a Mongoose model that are read. Mongoose itself is not imported. */
@@ -36,8 +36,6 @@ interface SchemaType {
   readonly caster?: SchemaType;
   readonly enumValues?: readonly (string | number | boolean | null | undefined)[];
 }
-
-type IdKind = NonNullable<ClassConfig['id']>;
 
 const ID_KINDS: ReadonlyMap<string, IdKind> = new Map([
   ['ObjectId', 'objectId'],

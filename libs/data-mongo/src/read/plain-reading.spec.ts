@@ -1,9 +1,10 @@
+import type { PlainColumn } from '#policy';
 import fc from 'fast-check';
 import { Decimal128, Long, ObjectId, UUID } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { FindQuery, ParseRow } from '#data';
 import { PATIENT, storeErrorCode, unhurried } from '#data/contracts';
-import type { PlainClassDeclaration, PlainProperty } from '../schema/storage-declarations.js';
+import type { PlainClassDeclaration } from '../schema/storage-declarations.js';
 import { TestDatabase } from '../test-database.contract.js';
 
 const TIMESTAMPS = { createdAt: 'createdAt', updatedAt: 'updatedAt' };
@@ -11,7 +12,7 @@ const TIMESTAMPS = { createdAt: 'createdAt', updatedAt: 'updatedAt' };
 const declared = (
   className: string,
   collection: string,
-  properties: Readonly<Record<string, PlainProperty>> = {},
+  properties: Readonly<Record<string, PlainColumn>> = {},
   more: Partial<PlainClassDeclaration> = {},
 ): PlainClassDeclaration => ({
   className,
@@ -39,7 +40,7 @@ const SHOP = [
     total: { type: 'Number' },
     lines: {
       type: 'Array',
-      of: new Map<string, PlainProperty>([
+      of: new Map<string, PlainColumn>([
         ['sku', { type: 'String' }],
         ['price', { type: 'Number' }],
         ['product', { type: 'Pointer', targetClass: 'Article' }],

@@ -1,13 +1,14 @@
+import type { PlainColumn } from '#policy';
 import { Decimal128, Long, ObjectId, UUID } from 'mongodb';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { PATIENT } from '#data/contracts';
 import { TestDatabase } from '../test-database.contract.js';
-import type { PlainClassDeclaration, PlainProperty, StorageDeclarations } from './storage-declarations.js';
+import type { PlainClassDeclaration, StorageDeclarations } from './storage-declarations.js';
 
 const declared = (
   className: string,
   collection: string,
-  properties: Readonly<Record<string, PlainProperty>> = {},
+  properties: Readonly<Record<string, PlainColumn>> = {},
   more: Partial<PlainClassDeclaration> = {},
 ): PlainClassDeclaration => ({
   className,
@@ -40,7 +41,7 @@ describe('classes that Parse does not store', PATIENT, () => {
     open(
       declared('Order', 'orders', {
         total: { type: 'Number', field: 'sum' },
-        lines: { type: 'Array', of: new Map<string, PlainProperty>([['sku', { type: 'String' }]]) },
+        lines: { type: 'Array', of: new Map<string, PlainColumn>([['sku', { type: 'String' }]]) },
         state: {},
       }),
     );

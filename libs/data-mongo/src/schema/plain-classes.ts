@@ -1,5 +1,5 @@
 import type { CollectionInfo, Document } from 'mongodb';
-import type { ClassSchema, FieldSchema } from '#policy';
+import type { ClassSchema, FieldSchema, IdKind, PlainColumn } from '#policy';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { storeErrorOf } from '../errors.js';
 import { isPlainObject } from '../storage/documents.js';
@@ -14,7 +14,7 @@ import {
   type ValidatorNode,
   validatorOf,
 } from './plain-columns.js';
-import type { IdKind, PlainClassDeclaration, PlainProperty } from './storage-declarations.js';
+import type { PlainClassDeclaration } from './storage-declarations.js';
 
 /** Why a declared class does not exist for agents, or not as it was declared. */
 export interface CatalogueProblem {
@@ -347,7 +347,7 @@ const isPath = (name: string): boolean => name !== '' && !name.includes('.') && 
 function problemsOfProperty(
   className: string,
   property: string,
-  { targetClass, field: column = property }: PlainProperty,
+  { targetClass, field: column = property }: PlainColumn,
   field: FieldSchema,
   node: ValidatorNode | undefined,
   idsOf: IdsOf,

@@ -1,8 +1,7 @@
-import type { FieldSchema, FieldType } from '#policy';
+import type { FieldSchema, FieldType, IdKind, PlainColumn } from '#policy';
 import { isPlainObject } from '../storage/documents.js';
 import { kindOf, type StoredKind, withKind } from '../storage/plain-scalars.js';
 import type { ColumnSample } from './column-sample.js';
-import type { IdKind, PlainProperty } from './storage-declarations.js';
 
 /** The types of a `$jsonSchema`, by their names in `bsonType` and `type`. */
 const VALIDATOR_TYPES: Readonly<Record<string, readonly [FieldType, StoredKind | null]>> = {
@@ -88,7 +87,7 @@ function fieldOfNode(node: ValidatorNode | undefined): FieldSchema | null {
 
 /** What is known about one column. */
 export interface KnownColumn {
-  readonly property?: PlainProperty | undefined;
+  readonly property?: PlainColumn | undefined;
   readonly node?: ValidatorNode | undefined;
   readonly sample?: ColumnSample | undefined;
   readonly required?: boolean;
@@ -125,7 +124,7 @@ function knownField(node: ValidatorNode | undefined, sample: ColumnSample | unde
 }
 
 function declaredField(
-  property: PlainProperty | undefined,
+  property: PlainColumn | undefined,
   known: FieldSchema | null,
   idsOf: IdsOf,
 ): FieldSchema | null {
@@ -151,7 +150,7 @@ function declaredField(
 }
 
 function declaredMembers(
-  of: ReadonlyMap<string, PlainProperty>,
+  of: ReadonlyMap<string, PlainColumn>,
   known: ReadonlyMap<string, FieldSchema> | undefined,
   idsOf: IdsOf,
 ): ReadonlyMap<string, FieldSchema> {

@@ -1,30 +1,8 @@
-import type { FieldType } from '#policy';
+import type { PlainStorage } from '#policy';
 
-/** The type of `_id` in a plain collection. */
-export type IdKind = 'objectId' | 'string' | 'number' | 'uuid';
-
-/** A declared column of a plain class, or a member of one. */
-export interface PlainProperty {
-  /** Default: what the validator of the collection or a sample says. */
-  readonly type?: FieldType;
-  /** Pointer: the class whose `_id` the column holds. Array: the class whose ids its entries are. */
-  readonly targetClass?: string;
-  /** The stored name. Default: the name of the property. */
-  readonly field?: string;
-  /** Object: its members. Array: the members of its entries. */
-  readonly of?: ReadonlyMap<string, PlainProperty>;
-}
-
-/** A collection that Parse did not write, as the configuration declares it. */
-export interface PlainClassDeclaration {
+/** A collection that Parse did not write, as the policy declares it. */
+export interface PlainClassDeclaration extends PlainStorage {
   readonly className: string;
-  readonly collection: string;
-  /** Null: as the documents hold it. */
-  readonly id: IdKind | null;
-  /** Stored names; null: the class has none. */
-  readonly timestamps: { readonly createdAt: string; readonly updatedAt: string } | null;
-  /** By the name that agents use. */
-  readonly properties: ReadonlyMap<string, PlainProperty>;
 }
 
 /** Which classes there are, and how each is stored. */

@@ -90,10 +90,17 @@ function typedNestedValue(value: Typed): unknown {
   if (value.__type === 'Pointer') return pointerTo(...identifiersOf(value));
   if (value.__type === 'Date') return dateOf(value['iso']);
   if (value.__type === 'Bytes') return bytesOf(value['base64']);
-  return nestedObject(value);
+  return nestedObject(value, nestedToStorage);
 }
 
-function nestedObject(value: Readonly<Record<string, unknown>>): Document {
+/**
+ * An object whose keys MongoDB takes as names, not as operators or paths; `convert` gives the stored value of each key.
+ * @throws UnstorableValue
+ */
+export function nestedObject(
+  value: Readonly<Record<string, unknown>>,
+  convert: (member: unknown, key: string) => unknown,
+): Document {
   const stored: Document = {};
   for (const [key, member] of Object.entries(value)) {
     if (key.includes('$') || key.includes('.'))
@@ -101,7 +108,7 @@ function nestedObject(value: Readonly<Record<string, unknown>>): Document {
     setOwn(
       stored,
       key,
-      at(key, () => nestedToStorage(member)),
+      at(key, () => convert(member, key)),
     );
   }
   return stored;
@@ -120,7 +127,7 @@ export function nestedToStorage(value: unknown): unknown {
   if (Array.isArray(value))
     return value.map((entry, index) => at(String(index), () => nestedToStorage(entry)));
   if (isTyped(value)) return typedNestedValue(value);
-  if (isPlainObject(value)) return nestedObject(value);
+  if (isPlainObject(value)) return nestedObject(value, nestedToStorage);
   return scalarToStorage(value);
 }
 

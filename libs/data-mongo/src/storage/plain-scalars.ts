@@ -1,6 +1,5 @@
 import { Binary, BSON, Decimal128, type Double, type Int32, Long, ObjectId, UUID } from 'mongodb';
-import type { FieldSchema } from '#policy';
-import type { IdKind } from '../schema/storage-declarations.js';
+import type { FieldSchema, IdKind } from '#policy';
 import type { DateForm } from './class-storage.js';
 import { isPlainObject } from './documents.js';
 

@@ -1,9 +1,9 @@
+import type { IdKind } from '#policy';
 import { type BSONSerializeOptions, type Document, ObjectId, UUID } from 'mongodb';
 import { createHash, randomUUID } from 'node:crypto';
 import { type ParseRow, StoreError } from '#data';
 import { type ClassSchema, type FieldSchema, fieldTypeOf, type GovernedPipeline, typeName } from '#policy';
 import { UnstorableValue, untranslatable } from '../errors.js';
-import type { IdKind } from '../schema/storage-declarations.js';
 import {
   ClassStorage,
   type ColumnRef,

@@ -1,7 +1,6 @@
 import { Double, Int32, Long } from 'mongodb';
-import type { FieldSchema } from '#policy';
+import type { FieldSchema, IdKind } from '#policy';
 import { UnstorableValue } from '../errors.js';
-import type { IdKind } from '../schema/storage-declarations.js';
 import {
   type ColumnRef,
   type DateForm,
@@ -24,6 +23,7 @@ import {
   inQuery,
   isPair,
   isTyped,
+  nestedObject,
   ringOf,
   type Typed,
 } from './parse-values.js';
@@ -137,17 +137,7 @@ function documentToStorage(
   value: Readonly<Record<string, unknown>>,
   field: FieldSchema | undefined,
 ): Record<string, unknown> {
-  const stored: Record<string, unknown> = {};
-  for (const [key, member] of Object.entries(value)) {
-    if (key.includes('$') || key.includes('.'))
-      throw new UnstorableValue(key, "nested keys must not contain '$' or '.'");
-    setOwn(
-      stored,
-      key,
-      at(key, () => plainToStorage(member, field?.members?.get(key))),
-    );
-  }
-  return stored;
+  return nestedObject(value, (member, key) => plainToStorage(member, field?.members?.get(key)));
 }
 
 function reference(value: unknown, field: FieldSchema): unknown {

@@ -1,10 +1,9 @@
 import { Binary, BSON, Decimal128, type Document, Long, ObjectId } from 'mongodb';
 import { StoreError, type StoreErrorCode } from '#data';
-import type { FieldType } from '#policy';
+import type { FieldType, IdKind } from '#policy';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { MongoSchemaCatalogue } from '../schema/mongo-schema-catalogue.js';
-import type { IdKind } from '../schema/storage-declarations.js';
 
 /** Documents of a collection that are looked at. */
 const SAMPLE = 200;

@@ -1,8 +1,8 @@
+import type { IdKind, PlainColumn } from '#policy';
 import { Decimal128, Double, Int32, Long, ObjectId, UUID } from 'mongodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type ParseRow, StoreError } from '#data';
 import { PATIENT, storeErrorCode, unhurried } from '#data/contracts';
-import type { IdKind, PlainProperty } from '../schema/storage-declarations.js';
 import { TestDatabase } from '../test-database.contract.js';
 
 const pointer = (className: string, objectId: string) => ({ __type: 'Pointer', className, objectId });
@@ -12,7 +12,7 @@ const declared = (
   className: string,
   collection: string,
   id: IdKind | null,
-  properties: Readonly<Record<string, PlainProperty>> = {},
+  properties: Readonly<Record<string, PlainColumn>> = {},
   timestamps: { createdAt: string; updatedAt: string } | null = { createdAt: 'made', updatedAt: 'changed' },
 ) => ({ className, collection, id, timestamps, properties: new Map(Object.entries(properties)) });
 
@@ -28,7 +28,7 @@ describe('writes to collections that Parse did not write', PATIENT, () => {
           customer: { targetClass: 'Customer', field: 'customer_id' },
           followers: { type: 'Array', targetClass: 'Customer' },
           total: { type: 'Number' },
-          lines: { type: 'Array', of: new Map<string, PlainProperty>([['price', { type: 'Number' }]]) },
+          lines: { type: 'Array', of: new Map<string, PlainColumn>([['price', { type: 'Number' }]]) },
           place: { type: 'GeoPoint' },
           when: { type: 'Date' },
           note: { type: 'String' },
