@@ -1,5 +1,4 @@
 import 'reflect-metadata';
-import { spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import {
   mkdtempSync,
@@ -14,7 +13,6 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { stringify } from 'yaml';
@@ -26,8 +24,8 @@ import { openDatabase } from '#instance';
 import { startHttpService } from '../../../src/http-service.js';
 import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 import { callTool, rpc } from '../../support/service.js';
+import { runCommand } from '../../support/terminal.js';
 
-const COMMANDS = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
 const WAIT = { timeout: 30_000, interval: 25 };
 const HOOK_SECRET = 'a secret of the hook';
 const GATES = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'on', PARSE_AGENT_ALLOW_RAW_CRUD: 'on' };
@@ -141,15 +139,9 @@ const call = (agent: string, tool: string, args: object, headers = {}) =>
   callTool(service, tool, args as Record<string, unknown>, { ...key(agent), ...headers });
 const found = async (query: AuditQuery) => (await Operator.trail.search(query)).entries;
 
-function parley(...args: string[]) {
-  const { PATH = '' } = process.env;
-  const child = spawn(process.execPath, [COMMANDS, ...args], { cwd: folder, env: { PATH } });
-  let stdout = '';
-  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
-  child.stderr.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
-  return new Promise<{ code: number | null; stdout: string }>((resolve) => {
-    child.once('exit', (code) => resolve({ code, stdout }));
-  });
+async function parley(...args: string[]) {
+  const { code, stdout, stderr } = await runCommand(args, '', { cwd: folder });
+  return { code, stdout: stdout + stderr };
 }
 
 describe('the record of a call', () => {

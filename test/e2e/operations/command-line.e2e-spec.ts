@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, startDatabase } from '../../support/service.js';
+import { runCommand } from '../../support/terminal.js';
 
 const COMMANDS = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
 const SEED = { objects: { Post: [{ objectId: 'p1', title: 'One' }] } };
@@ -26,16 +27,7 @@ afterAll(async () => {
 
 /** Runs a command to its end, in a folder of its own. */
 function parley(args: string[], env: Record<string, string> = {}) {
-  const { PATH = '' } = process.env;
-  const child = spawn(process.execPath, [COMMANDS, ...args], { cwd: folder, env: { PATH, ...env } });
-  let stderr = '';
-  let stdout = '';
-  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
-  child.stdin.end();
-  return new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) => {
-    child.once('close', (code) => resolve({ code, stdout, stderr }));
-  });
+  return runCommand(args, '', { cwd: folder, env });
 }
 
 describe('the command line', () => {

@@ -1,15 +1,13 @@
-import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { type ParseServerProcess, startParseServer } from '../../support/parse-server-process.js';
 import { type Database, startDatabase } from '../../support/service.js';
+import { runCommand } from '../../support/terminal.js';
 
-const COMMANDS = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
 const PASSWORD = 'pass-word-of-redis';
 const KEY = 'Zx81kQpL0vTn5RbWc3Yd7HgF2sAe9MuJ';
 
@@ -44,20 +42,10 @@ function put(name: string, content: string, mode = 0o600): string {
   return path;
 }
 
-function doctor(config: object, env: Record<string, string> = {}, args: string[] = ['--json']) {
+async function doctor(config: object, env: Record<string, string> = {}, args: string[] = ['--json']) {
   put('parley.yaml', stringify(config));
-  const { PATH = '' } = process.env;
-  const child = spawn(process.execPath, [COMMANDS, 'doctor', ...args], {
-    cwd: folder,
-    env: { PATH, ...env },
-  });
-  let text = '';
-  let stderr = '';
-  child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));
-  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-  return new Promise<{ code: number | null; text: string; stderr: string }>((resolve) => {
-    child.once('close', (code) => resolve({ code, text, stderr }));
-  });
+  const { code, stdout, stderr } = await runCommand(['doctor', ...args], '', { cwd: folder, env });
+  return { code, text: stdout, stderr };
 }
 
 /** Level and words of every finding under a name. */

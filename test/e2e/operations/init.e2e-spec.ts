@@ -9,6 +9,7 @@ import { Decimal128, type Document, MongoClient, ObjectId } from 'mongodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
+import { runCommand } from '../../support/terminal.js';
 
 const COMMANDS = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
 
@@ -34,16 +35,7 @@ beforeEach(() => {
 
 /** Runs a command to its end, in an empty folder. */
 function parley(args: string[], env: Record<string, string> = {}) {
-  const { PATH = '' } = process.env;
-  const child = spawn(process.execPath, [COMMANDS, ...args], { cwd: folder, env: { PATH, ...env } });
-  let stderr = '';
-  let stdout = '';
-  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
-  child.stdin.end();
-  return new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) => {
-    child.once('close', (code) => resolve({ code, stdout, stderr }));
-  });
+  return runCommand(args, '', { cwd: folder, env });
 }
 
 const file = () => join(folder, 'parley.yaml');

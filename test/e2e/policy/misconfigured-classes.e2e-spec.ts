@@ -1,9 +1,7 @@
 import { MongoClient } from 'mongodb';
-import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
@@ -14,6 +12,7 @@ import {
   startDatabase,
   startService,
 } from '../../support/service.js';
+import { runCommand } from '../../support/terminal.js';
 
 const SOON = { timeout: 60_000, interval: 25 };
 const text = { type: 'String' };
@@ -54,18 +53,8 @@ const configOf = (person: object, filters: object = {}) => ({
 });
 
 async function runCli(folder: string, args: readonly string[]) {
-  const cli = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
-  const { PATH = '', HOME = '' } = process.env;
-  const child = spawn(process.execPath, [cli, ...args], {
-    cwd: folder,
-    env: { PATH, HOME },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let output = '';
-  child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
-  child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()));
-  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
-  return { code, output };
+  const { code, stdout, stderr } = await runCommand(args, '', { cwd: folder });
+  return { code, output: stdout + stderr };
 }
 
 describe('a rule on a field that its class does not have', { timeout: 120_000 }, () => {
