@@ -1,4 +1,4 @@
-import { inspectRedis, type RedisFacts } from '#state';
+import { hasRedis, inspectRedis, type RedisFacts } from '#state';
 import { StoreError } from '#data';
 import { inspectMongo, type MongoConnection, type MongoFacts } from '#data-mongo';
 import { inspectParseServer } from '#data-parse';
@@ -29,7 +29,7 @@ export async function checkMongo(
 ): Promise<Finding[]> {
   if (connection === null) return [ok('mongodb', 'no direct access is configured')];
   if (database.uri === 'embedded') {
-    const shared = !isLoopbackHost(server.host) || redis.url !== null;
+    const shared = !isLoopbackHost(server.host) || hasRedis(redis);
     return shared
       ? [
           fail(
@@ -84,20 +84,81 @@ function judgeMongo({ version, topology, search, clockAhead }: MongoFacts, liveQ
 
 /** The shared state of replicas. */
 export async function checkRedis({ redis }: ParleyConfig): Promise<Finding[]> {
-  if (redis.url === null)
+  if (!hasRedis(redis))
     return [
       ok(
         'redis',
         'none is configured: this process serves alone, and forgets tasks and sessions when it ends',
       ),
     ];
+  const several = redis.url === null;
   try {
-    return judgeRedis(await inspectRedis(redis.url));
-  } catch {
-    return [
-      fail('redis', 'it does not answer, or refuses us', 'check redis.url, its password, and that it runs'),
-    ];
+    const servers = await inspectRedis(redis);
+    return servers.flatMap((server) => [
+      ...(several ? [ok('redis.server', server.address)] : []),
+      ...judgeRedis(server),
+      ...(several && server.replicas === 0
+        ? [
+            warn(
+              'redis.replicas',
+              `no replica holds the data of ${server.address}`,
+              'add a replica to each primary: otherwise there is no server to fail over to',
+            ),
+          ]
+        : []),
+    ]);
+  } catch (error) {
+    const { found, remedy } = refusedBecause(error, redis.tls !== null);
+    return [fail('redis', found, remedy)];
   }
+}
+
+/** What Redis and TLS say, and what an operator does about it. */
+const REASONS: readonly (readonly [said: RegExp, found: string, remedy: string])[] = [
+  [
+    /WRONGPASS|NOAUTH|invalid username-password/,
+    'it refuses our user or password',
+    'check the user and password of `redis`, and that the user is switched on (ACL LIST)',
+  ],
+  [
+    /NOPERM/,
+    'its user lacks a permission',
+    'grant it the keys, channels and commands that docs/operations/replicas.md names',
+  ],
+  [
+    /certificate|self.signed|CERT_|altname/i,
+    'its certificate is not trusted',
+    'set redis.tls.ca to the authority that signed it, and use the host name that it names',
+  ],
+  [
+    /wrong version number|SSL|EPROTO/,
+    'it does not speak TLS at that port, or wants a certificate of ours',
+    'check rediss:// or redis.tls, and redis.tls.cert where it asks for one',
+  ],
+  [
+    /sentinels? (are|is) unreachable/i,
+    'no Sentinel answers, or none knows the primary',
+    'check redis.sentinels, redis.name and redis.sentinelPassword',
+  ],
+  [
+    /does not serve all keys|CLUSTERDOWN/,
+    'the cluster does not serve all keys',
+    'look at CLUSTER INFO and CLUSTER NODES: a primary without replica is down, or slots belong to nobody',
+  ],
+];
+
+function refusedBecause(error: unknown, hasTls: boolean): { found: string; remedy: string } {
+  const { cause } = error as Error;
+  const said = cause instanceof Error ? cause.message : '';
+  const [, found, remedy] = REASONS.find(([pattern]) => pattern.test(said)) ?? [];
+  if (found === undefined || remedy === undefined)
+    return {
+      found: 'it does not answer, or refuses us',
+      remedy: hasTls
+        ? 'check the address, that it runs, and redis.tls.cert where it asks for a certificate'
+        : 'check redis.url, its password, and that it runs',
+    };
+  return { found, remedy };
 }
 
 function judgeRedis({ version, persistence, eviction, maxMemory, clockAhead }: RedisFacts): Finding[] {

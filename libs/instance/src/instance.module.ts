@@ -4,7 +4,7 @@ import { EventEmitterModule } from '@nestjs/event-emitter';
 import { CurrentAgents } from '#core';
 import { ApprovalsModule } from '#approvals';
 import { AuditModule, type AuditModuleOptions, type AuditSink, OperationLog } from '#audit';
-import { CLOCK_DIFFERENCE, SharedState, StateModule } from '#state';
+import { CLOCK_DIFFERENCE, hasRedis, SharedState, StateModule } from '#state';
 import {
   type AuditConfig,
   assertSubAgentOptions,
@@ -225,7 +225,7 @@ export function instanceModule(options: InstanceOptions): DynamicModule {
       version: productVersion(),
       questionTimeout: server.approvalTimeout,
       // Without Redis one process seals and opens.
-      clockDifference: config.redis.url === null ? 0 : CLOCK_DIFFERENCE,
+      clockDifference: hasRedis(config.redis) ? CLOCK_DIFFERENCE : 0,
     },
     [state, keys, dispatcher, tasking, wire, subscriptions],
   );

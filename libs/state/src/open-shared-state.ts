@@ -7,12 +7,16 @@ import {
   ProcessOneTimeStore,
   ProcessVersionedStore,
 } from './memory/stores.js';
+import { hasRedis, type RedisSettings } from './redis-settings.js';
 import { ENDED_SESSION_SHARE } from './ports/stores.js';
 import { ProcessSecrets, type SharedState, type SharedStateLog } from './ports/shared-state.js';
 
-/** What an operator should check about the configured Redis. */
+/** What an operator should check about a primary of the configured Redis. */
 export interface RedisFacts {
+  readonly address: string;
   readonly version: string;
+  /** Servers that hold a copy of what this primary holds. */
+  readonly replicas: number;
   /** Whether its data survives a restart: every write, snapshots, or nothing; null: it is not reported. */
   readonly persistence: 'append-only file' | 'snapshots' | 'none' | null;
   /** The eviction policy when its memory is full, such as `noeviction`; null: it is not reported. */
@@ -24,20 +28,16 @@ export interface RedisFacts {
 }
 
 /**
- * Reads server information of Redis; only this function loads the client.
- * @throws SharedStateUnavailable when it does not answer; TypeError when the URL cannot be parsed, which the message does not
- * repeat
+ * Reads server information of every primary of Redis; only this function loads the client.
+ * @throws SharedStateUnavailable with the reason when it does not answer; TypeError when an address cannot be parsed, which
+ * the message does not repeat
  */
-export async function inspectRedis(url: string): Promise<RedisFacts> {
+export async function inspectRedis(settings: RedisSettings): Promise<readonly RedisFacts[]> {
   const { readRedisFacts } = await import('./redis/open-redis-state.js');
-  return readRedisFacts(url);
+  return readRedisFacts(settings);
 }
 
-export interface SharedStateOptions {
-  /** `redis://` or `rediss://`; null: this process's memory. */
-  readonly url: string | null;
-  /** The prefix of every key and channel: installations on one Redis need different prefixes. Default `parley`. */
-  readonly prefix?: string;
+export interface SharedStateOptions extends RedisSettings {
   readonly log: SharedStateLog;
 }
 
@@ -67,11 +67,14 @@ export function processState(): SharedState {
 
 /**
  * Opens the state that replicas share. An unavailable Redis does not prevent the start: operations that need it fail until it
- * is available. The Redis client is loaded only when there is a URL.
- * @throws TypeError when the URL cannot be parsed; the message does not repeat it
+ * is available. The Redis client is loaded only when there is an address.
+ * @throws TypeError when an address cannot be parsed; the message does not repeat it
  */
-export async function openSharedState({ url, prefix, log }: SharedStateOptions): Promise<SharedState> {
-  if (url === null) return processState();
+export async function openSharedState({ log, ...settings }: SharedStateOptions): Promise<SharedState> {
+  if (!hasRedis(settings)) return processState();
   const { openRedisState } = await import('./redis/open-redis-state.js');
-  return openRedisState({ url, ...(prefix !== undefined && { prefix }) }, log);
+  return openRedisState(settings, log);
 }
+
+/** The client of Redis, for libs that send commands of their own. Loaded only where it is called. */
+export const loadRedisClient = () => import('./redis/redis-client.js');

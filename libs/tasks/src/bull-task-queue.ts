@@ -1,19 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Queue, Worker } from 'bullmq';
-import { Redis } from 'ioredis';
+import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { SharedStateUnavailable } from '#state';
+import type { TaskQueueOptions } from './open-task-queue.js';
 import { type TaskHandler, type TaskJob, TaskQueue } from './task-queue.js';
 
-export interface BullQueueOptions {
-  readonly url: string;
-  /** The prefix of every key. Default `parley`. */
-  readonly prefix?: string;
-  /** Concurrent runs in this process. Default 4. */
-  readonly concurrency?: number;
-  /** Milliseconds after which the run of a worker that died is assigned to another. Default 10,000. */
-  readonly lockDuration?: number;
-  readonly log: { warn(line: string): void };
-}
+/** Opens a connection of the queue's own: BullMQ blocks one of them. */
+type Connect = (options: RedisOptions) => Redis | Cluster;
 
 const NAME = 'tasks';
 /** Maximum deaths of workers that one run survives. */
@@ -25,12 +18,15 @@ const SHUTDOWN_TIMEOUT = 1_500;
 
 /** A queue on BullMQ, for every replica that uses the same Redis. */
 export class BullTaskQueue extends TaskQueue {
-  private readonly connection: Redis;
+  private readonly connection: Redis | Cluster;
   private readonly queue: Queue<TaskJob>;
   private worker: Worker<TaskJob> | undefined;
   private readonly runs = new Set<Promise<void>>();
 
-  constructor(private readonly options: BullQueueOptions) {
+  constructor(
+    private readonly options: Omit<TaskQueueOptions, 'url'>,
+    private readonly open: Connect,
+  ) {
     super();
     this.connection = this.connect({
       enableOfflineQueue: false,
@@ -48,8 +44,9 @@ export class BullTaskQueue extends TaskQueue {
   }
 
   async push(job: TaskJob): Promise<void> {
+    const expired = new AbortController();
     try {
-      await this.queue.add('run', job, {
+      const added = this.queue.add('run', job, {
         // BullMQ reserves colons.
         jobId: `${job.taskId}.${job.run}`,
         attempts: MAX_DEATHS,
@@ -57,9 +54,18 @@ export class BullTaskQueue extends TaskQueue {
         removeOnComplete: true,
         removeOnFail: true,
       });
+      // The client of a cluster waits for its nodes, without a limit of its own.
+      await Promise.race([added, this.noAnswer(expired.signal)]);
     } catch (error) {
       throw new SharedStateUnavailable(error instanceof Error ? new Error(error.message) : undefined);
+    } finally {
+      expired.abort();
     }
+  }
+
+  private async noAnswer(signal: AbortSignal): Promise<never> {
+    await pause(2 * COMMAND_TIMEOUT, undefined, { signal });
+    throw new Error('the queue does not answer');
   }
 
   work(handler: TaskHandler): void {
@@ -121,8 +127,8 @@ export class BullTaskQueue extends TaskQueue {
     return `{${this.options.prefix ?? 'parley'}}`;
   }
 
-  private connect(options: object): Redis {
-    const client = new Redis(this.options.url, { connectTimeout: 1_000, ...options });
+  private connect(options: RedisOptions): Redis | Cluster {
+    const client = this.open({ connectTimeout: 1_000, ...options });
     client.on('error', () => undefined);
     return client;
   }

@@ -1,3 +1,4 @@
+import { hasRedis, loadRedisClient, type RedisSettings } from '#state';
 import { type TaskHandler, type TaskJob, TaskQueue } from './task-queue.js';
 
 /** A queue in this process's memory: its jobs are lost with it, and no other replica processes them. */
@@ -59,11 +60,7 @@ export class ProcessTaskQueue extends TaskQueue {
   }
 }
 
-export interface TaskQueueOptions {
-  /** URL of Redis; null: this process's memory. */
-  readonly url: string | null;
-  /** The prefix of every key. Default `parley`. */
-  readonly prefix?: string;
+export interface TaskQueueOptions extends RedisSettings {
   /** Concurrent runs in this process. Default 4. */
   readonly concurrency?: number;
   /** Milliseconds after which the run of a worker that died is assigned to another. Default 10,000. */
@@ -72,8 +69,11 @@ export interface TaskQueueOptions {
 }
 
 /** Opens the queue that replicas share; BullMQ is loaded only when there is a Redis. */
-export async function openTaskQueue({ url, concurrency, ...options }: TaskQueueOptions): Promise<TaskQueue> {
-  if (url === null) return new ProcessTaskQueue(concurrency);
-  const { BullTaskQueue } = await import('./bull-task-queue.js');
-  return new BullTaskQueue({ url, ...(concurrency !== undefined && { concurrency }), ...options });
+export async function openTaskQueue(options: TaskQueueOptions): Promise<TaskQueue> {
+  if (!hasRedis(options)) return new ProcessTaskQueue(options.concurrency);
+  const [{ BullTaskQueue }, { createRedisClient }] = await Promise.all([
+    import('./bull-task-queue.js'),
+    loadRedisClient(),
+  ]);
+  return new BullTaskQueue(options, (connection) => createRedisClient(options, connection));
 }

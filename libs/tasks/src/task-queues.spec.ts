@@ -1,18 +1,33 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll } from 'vitest';
-import { openRedisFixture, type RedisFixture } from '#state/contracts';
-import { BullTaskQueue } from './bull-task-queue.js';
-import { ProcessTaskQueue } from './open-task-queue.js';
+import { afterAll, beforeAll, describe } from 'vitest';
+import {
+  openClusterFixture,
+  openGuardedFixture,
+  openRedisFixture,
+  type RedisFixture,
+} from '#state/contracts';
+import { openTaskQueue, ProcessTaskQueue } from './open-task-queue.js';
 import { taskQueueContract } from './testing/task-queue.contract.js';
 
-let redis: RedisFixture;
-beforeAll(async () => {
-  redis = await openRedisFixture();
-}, 60_000);
-afterAll(() => redis.close());
-
 taskQueueContract('ProcessTaskQueue', () => Promise.resolve([new ProcessTaskQueue()]));
-taskQueueContract('BullTaskQueue', () => {
-  const options = { url: redis.url, prefix: `t-${randomUUID()}`, log: { warn: () => undefined } };
-  return Promise.resolve([new BullTaskQueue(options), new BullTaskQueue(options)]);
+
+describe.each([
+  ['one server', openRedisFixture],
+  ['a server with TLS and a user of its own', openGuardedFixture],
+  ['a cluster', openClusterFixture],
+])('on %s', (_, openFixture) => {
+  let redis: RedisFixture;
+  beforeAll(async () => {
+    redis = await openFixture();
+  }, 60_000);
+  afterAll(() => redis.close());
+
+  taskQueueContract('BullTaskQueue', () => {
+    const options = {
+      ...redis.settings,
+      prefix: `parley-test-${randomUUID()}`,
+      log: { warn: () => undefined },
+    };
+    return Promise.all([openTaskQueue(options), openTaskQueue(options)]);
+  });
 });

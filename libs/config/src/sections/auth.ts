@@ -7,6 +7,7 @@ import {
   parseKeyHash,
   TrustedNetworks,
 } from '#auth';
+import { hasRedis } from '#state';
 import type { ConfigIssue } from '../config-error.js';
 import { noAgent } from '../schema/near-key.js';
 import {
@@ -269,11 +270,11 @@ function oauthErrors(config: Section, agents: ReadonlySet<string>): ConfigIssue[
     ...rules.flatMap(({ oauth, path }, at): ConfigIssue[] => [
       ...addressErrors(oauth, path),
       ...scopeErrors(oauth, path, agents),
-      ...(oauth['revocationList'] === true && !hasRedis(config)
+      ...(oauth['revocationList'] === true && !(isSection(config['redis']) && hasRedis(config['redis']))
         ? [
             {
               path: `${path}.revocationList`,
-              message: 'needs redis.url: an operator writes it from elsewhere',
+              message: 'needs Redis (redis.url): an operator writes it from elsewhere',
               related: ['redis.url'],
             },
           ]
@@ -287,10 +288,6 @@ function oauthErrors(config: Section, agents: ReadonlySet<string>): ConfigIssue[
       rules.map(({ oauth }) => oauth),
     ),
   ];
-}
-
-function hasRedis({ redis }: Section): boolean {
-  return isSection(redis) && typeof redis['url'] === 'string';
 }
 
 function addressErrors(oauth: Section, path: string): ConfigIssue[] {

@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import { hasRedis } from '#state';
 import type { CallerTraces } from '#telemetry';
 import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
@@ -86,7 +87,7 @@ const OPTIONAL: readonly {
   readonly packages: readonly string[];
   readonly isUsed: (config: Pick<ParleyConfig, 'redis' | 'traces' | 'metrics'>) => boolean;
 }[] = [
-  { path: 'redis.url', packages: ['ioredis', 'bullmq'], isUsed: ({ redis }) => redis.url !== null },
+  { path: 'redis.url', packages: ['ioredis', 'bullmq'], isUsed: ({ redis }) => hasRedis(redis) },
   { path: 'metrics.port', packages: ['prom-client'], isUsed: ({ metrics }) => metrics.port !== null },
   {
     path: 'traces.endpoint',

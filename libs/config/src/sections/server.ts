@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { isTruthy } from '#policy';
+import { hasRedis } from '#state';
 import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import type { Environment } from '../read-config-file.js';
@@ -193,7 +194,7 @@ export function processCount({ processes }: Pick<ServerSection, 'processes'>): n
 function processErrors({ server, redis, audit }: ParleyConfig): ConfigIssue[] {
   if (processCount(server) === 1) return [];
   const errors: ConfigIssue[] = [];
-  if (redis.url === null)
+  if (!hasRedis(redis))
     errors.push({
       path: 'server.processes',
       message: 'several processes share sessions, limits, approvals and tasks over Redis: set redis.url',

@@ -6,6 +6,7 @@ export * from './port-under-test.js';
 export * from './rate-limiters.contract.js';
 export * from './redis.fixture.js';
 export * from './redis-server.js';
+export * from './redis-topologies.js';
 export * from './session-store.contract.js';
 export * from './stream-log.contract.js';
 export * from './subscription-store.contract.js';

@@ -13,7 +13,7 @@ export interface RedisServer {
   resume(): void;
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const probe = createServer();
   await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
   const { port } = probe.address() as AddressInfo;
@@ -21,7 +21,13 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-function launch(port: number, extra: readonly string[]): Promise<ChildProcess> {
+/** Options of `redis-server` as its command line has them. */
+export function argumentsOf(options: Readonly<Record<string, string | number>>): string[] {
+  return Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
+}
+
+/** Starts `redis-server` and waits until it accepts connections. */
+export function launch(port: number, extra: readonly string[]): Promise<ChildProcess> {
   const usual = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
   const child = spawn('redis-server', [...usual, ...extra], { stdio: ['ignore', 'pipe', 'ignore'] });
   return new Promise((resolve, reject) => {
@@ -35,7 +41,7 @@ function launch(port: number, extra: readonly string[]): Promise<ChildProcess> {
   });
 }
 
-const ended = (child: ChildProcess) =>
+export const ended = (child: ChildProcess) =>
   new Promise<void>((resolve) => {
     if (child.exitCode !== null || child.signalCode !== null) resolve();
     else child.once('exit', () => resolve());

@@ -1,24 +1,28 @@
+import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { BUDGET_STEPS } from '#core';
 import type { SharedState } from '../ports/shared-state.js';
 import { openRedisState } from '../redis/open-redis-state.js';
 import { BUDGET_WINDOW_UNDER_TEST } from './budget-store.contract.js';
-import { type RedisServer, startRedis } from './redis-server.js';
+import type { RedisSettings } from '../redis-settings.js';
+import { argumentsOf, ended, freePort, launch, type RedisServer, startRedis } from './redis-server.js';
+import { startRedisCluster } from './redis-topologies.js';
 
 /** One Redis as replicas see it, with control over its time and its keys. */
 export interface RedisFixture {
-  readonly url: string;
+  readonly settings: RedisSettings;
   /** The state of one replica. Replicas with one prefix share everything. */
   enter(prefix?: string): Promise<SharedState>;
   /** A prefix that no other test uses. */
   freshPrefix(): string;
   /** Advances the time of all keys of a prefix: entries that would have expired by then are removed. */
   pass(prefix: string, milliseconds: number): Promise<void>;
-  /** A plain client, to read and to corrupt keys. */
-  readonly client: Redis;
-  /** Null when `REDIS_URL` named a Redis that the tests must not stop. */
-  readonly server: RedisServer | null;
+  /** Every key of a prefix with a plain client of the server that holds it, to read and to corrupt it. */
+  keys(prefix: string): Promise<readonly { readonly key: string; readonly client: Redis }[]>;
   close(): Promise<void>;
 }
 
@@ -72,23 +76,113 @@ export async function openRedisFixture(): Promise<RedisFixture> {
   const url = given ?? (server as RedisServer).url;
   const client = new Redis(url);
   client.on('error', () => undefined);
+  return fixtureOf({ url }, [client], async () => {
+    client.disconnect();
+    await server?.stop();
+  });
+}
+
+/** Starts a cluster of three primaries. */
+export async function openClusterFixture(): Promise<RedisFixture> {
+  const { settings, primaries, stop } = await startRedisCluster();
+  return fixtureOf(settings, primaries, stop);
+}
+
+/** What a user of its own may do, as docs/operations/replicas.md says it; the prefixes are those of the tests. */
+export const REDIS_PERMISSIONS =
+  '~parley:* ~{parley}:* &parley:* -@all +@connection +@read +@write +@scripting +@pubsub +@transaction +info +time +wait +cluster|info +cluster|slots +cluster|shards +cluster|nodes';
+
+/** Starts a Redis with TLS, which asks for a certificate and knows us as a user without other rights than it needs. */
+export async function openGuardedFixture(): Promise<RedisFixture> {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-tls-'));
+  const file = (name: string) => join(folder, name);
+  const make = (...args: string[]) => execFileSync('openssl', args, { cwd: folder, stdio: 'ignore' });
+  const subject = (name: string) => [
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:P-256',
+    '-nodes',
+    '-subj',
+    `/CN=${name}`,
+  ];
+  make('req', '-x509', ...subject('authority'), '-keyout', 'ca.key', '-out', 'ca.pem', '-days', '2');
+  make('req', ...subject('localhost'), '-keyout', 'redis.key', '-out', 'redis.csr');
+  writeFileSync(file('names'), 'subjectAltName=DNS:localhost,IP:127.0.0.1');
+  make(
+    'x509',
+    '-req',
+    '-in',
+    'redis.csr',
+    '-CA',
+    'ca.pem',
+    '-CAkey',
+    'ca.key',
+    '-CAcreateserial',
+    '-out',
+    'redis.pem',
+    '-days',
+    '2',
+    '-extfile',
+    'names',
+  );
+  const port = await freePort();
+  const child = await launch(
+    0,
+    argumentsOf({
+      'tls-port': port,
+      'tls-cert-file': file('redis.pem'),
+      'tls-key-file': file('redis.key'),
+      'tls-ca-cert-file': file('ca.pem'),
+    }),
+  );
+  const kill = () => void child.kill('SIGKILL');
+  process.once('exit', kill);
+  const [ca, cert, key] = ['ca.pem', 'redis.pem', 'redis.key'].map((name) =>
+    readFileSync(file(name), 'utf8'),
+  ) as [string, string, string];
+  const client = new Redis({ port, tls: { ca, cert, key } });
+  client.on('error', () => undefined);
+  const permissions = REDIS_PERMISSIONS.replaceAll('parley', 'parley-test-*').split(' ');
+  await client.call('acl', 'setuser', 'parley', 'on', '>hunter2', ...permissions);
+  const settings = { url: `rediss://parley:hunter2@localhost:${port}`, tls: { ca, cert, key } };
+  return fixtureOf(settings, [client], async () => {
+    client.disconnect();
+    process.removeListener('exit', kill);
+    kill();
+    await ended(child);
+    rmSync(folder, { recursive: true, force: true });
+  });
+}
+
+/** @param primaries plain clients of the servers that hold the keys */
+function fixtureOf(
+  settings: RedisSettings,
+  primaries: readonly Redis[],
+  stop: () => Promise<void>,
+): RedisFixture {
   const states: SharedState[] = [];
   const freshPrefix = () => `parley-test-${randomUUID()}`;
   return {
-    url,
-    client,
-    server,
+    settings,
     freshPrefix,
     enter: async (prefix = freshPrefix()) => {
-      const state = await openRedisState({ url, prefix }, SILENT);
+      const state = await openRedisState({ ...settings, prefix }, SILENT);
       states.push(state);
       return state;
     },
-    pass: (prefix, milliseconds) => elapse(client, prefix, milliseconds),
+    pass: async (prefix, milliseconds) => {
+      for (const client of primaries) await elapse(client, prefix, milliseconds);
+    },
+    keys: async (prefix) => {
+      const found = await Promise.all(
+        primaries.map(async (client) => (await client.keys(`${prefix}:*`)).map((key) => ({ key, client }))),
+      );
+      return found.flat();
+    },
     close: async () => {
       for (const state of states) await state.close();
-      client.disconnect();
-      await server?.stop();
+      await stop();
     },
   };
 }

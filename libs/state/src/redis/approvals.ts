@@ -51,6 +51,9 @@ redis.call('HSET', KEYS[2], 'status', 'used')
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1`);
 
+/** A script, so that the node of a cluster that keeps the cases is asked. */
+const CLOCK = new RedisScript(`return redis.call('TIME')`);
+
 /** Milliseconds after which the difference to the clock of Redis is measured again. */
 const MEASURED = 60_000;
 
@@ -142,7 +145,9 @@ export class RedisApprovalStore extends ApprovalStore {
   private async behind(): Promise<number> {
     const now = this.now();
     if (this.measured && now - this.measured.at < MEASURED) return this.measured.behind;
-    const [seconds, micros] = await this.redis.send((redis) => redis.time());
+    const [seconds, micros] = (await this.redis.send((redis) =>
+      CLOCK.run(redis, [this.part('case', '')]),
+    )) as [string, string];
     const behind = Math.round(Number(seconds) * 1000 + Number(micros) / 1000 - this.now());
     this.measured = { at: now, behind };
     return behind;
@@ -160,7 +165,7 @@ export class RedisApprovalStore extends ApprovalStore {
       this.tenantIndex(requester.tenant),
       this.part('of', requester.principal),
     ];
-    return this.redis.send((redis) => script.run(redis, keys, [id, ...args]));
+    return this.redis.runDurably(script, keys, [id, ...args]);
   }
 
   private tenantIndex(tenant: string | number | null): string {

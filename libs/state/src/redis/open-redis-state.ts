@@ -1,4 +1,6 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
 import type { Observable } from 'rxjs';
 import { TopicListeners } from '../memory/stores.js';
 import type { RedisFacts } from '../open-shared-state.js';
@@ -6,13 +8,16 @@ import { SECRET_SIZE, SharedSecrets, type SharedState, type SharedStateLog } fro
 import { type BusMessage, ENDED_SESSION_SHARE, MessageBus, SharedStateUnavailable } from '../ports/stores.js';
 import { RedisApprovalStore } from './approvals.js';
 import { RedisBudgetStore, RedisRateLimiters } from './limits.js';
-import { parseStoredObject, RedisConnection, type RedisSettings } from './redis-connection.js';
+import type { RedisSettings } from '../redis-settings.js';
+import { parseStoredObject, RedisConnection } from './redis-connection.js';
 import { RedisSessionStore, RedisStreamLog } from './sessions.js';
 import { RedisOneTimeStore, RedisVersionedStore } from './stores.js';
 import { RedisSubscriptionStore } from './subscriptions.js';
 
-/** Milliseconds between pings of a subscribed connection: otherwise a dead connection would not be detected. */
+/** Milliseconds between checks of a subscribed connection: otherwise a dead connection would not be detected. */
 const HEARTBEAT = 5_000;
+/** Milliseconds that a message may take to every subscriber. */
+const DELIVERY = 1_000;
 
 interface BusConnections {
   readonly commands: RedisConnection;
@@ -27,6 +32,9 @@ interface BusConnections {
 class RedisMessageBus extends MessageBus {
   private readonly listeners = new TopicListeners();
   private readonly channel: string;
+  /** The channel of this process alone: what is published there tells whether messages still arrive. */
+  private readonly ownChannel: string;
+  private heard = true;
   private readonly heartbeat: NodeJS.Timeout;
 
   constructor(
@@ -35,7 +43,11 @@ class RedisMessageBus extends MessageBus {
   ) {
     super();
     this.channel = connections.commands.channel('bus');
-    connections.subscriptions.subscribe(this.channel, (text) => this.receive(text));
+    this.ownChannel = connections.commands.channel(`bus:${randomUUID()}`);
+    connections.subscriptions.subscribe([this.channel, this.ownChannel], (text, channel) => {
+      if (channel === this.ownChannel) this.heard = true;
+      else this.receive(text);
+    });
     this.heartbeat = setInterval(() => void this.checkConnection(), HEARTBEAT);
     this.heartbeat.unref();
   }
@@ -43,7 +55,7 @@ class RedisMessageBus extends MessageBus {
   async publish(topic: string, message: BusMessage): Promise<void> {
     if (topic.includes('\n')) throw new TypeError('a topic has one line');
     const text = `${topic}\n${JSON.stringify(message)}`;
-    await this.connections.commands.send((redis) => redis.publish(this.channel, text));
+    await this.connections.commands.publish(this.channel, text);
   }
 
   messages(topic: string): Observable<BusMessage> {
@@ -65,9 +77,19 @@ class RedisMessageBus extends MessageBus {
   }
 
   private async checkConnection(): Promise<void> {
-    const { subscriptions } = this.connections;
-    // Without an answer `send` closes the connection, and it reconnects.
-    if (subscriptions.isUsable) await subscriptions.send((redis) => redis.ping()).catch(() => undefined);
+    const { commands, subscriptions } = this.connections;
+    if (!subscriptions.isUsable) return;
+    try {
+      // Without an answer `send` closes the connection, and it reconnects.
+      await subscriptions.send((redis) => redis.ping());
+      // A former primary, and a node that lost its cluster, answer and deliver nothing.
+      this.heard = false;
+      await commands.publish(this.ownChannel, '');
+    } catch {
+      return;
+    }
+    await pause(DELIVERY, undefined, { ref: false });
+    if (!this.heard && subscriptions.isUsable) subscriptions.reconnect();
   }
 }
 
@@ -124,12 +146,10 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
     secrets: new RedisSecrets(commands),
     isUp: async () => {
       if (!subscriptions.isUsable) return false;
-      return commands
-        .send((redis) => redis.ping())
-        .then(
-          () => true,
-          () => false,
-        );
+      return commands.check().then(
+        () => true,
+        () => false,
+      );
     },
     close: () => {
       bus.close();
@@ -153,39 +173,40 @@ function readInfo(text: string): Map<string, string> {
   );
 }
 
-/** @throws SharedStateUnavailable */
-export async function readRedisFacts(url: string): Promise<RedisFacts> {
-  const connection = new RedisConnection({ url }, 'commands', { warn: () => undefined });
+/** The facts of each primary. @throws SharedStateUnavailable with the reason */
+export async function readRedisFacts(settings: RedisSettings): Promise<readonly RedisFacts[]> {
+  const connection = new RedisConnection(settings, 'commands', { warn: () => undefined });
   try {
     await connection.open(ANSWER_TIMEOUT);
-    const asked = Date.now();
-    const [seconds, micros] = await connection.send((redis) => redis.time());
-    const answered = Date.now();
-    const info = readInfo(await connection.send((redis) => redis.info()));
-    return {
-      version: info.get('redis_version') ?? 'unknown',
-      persistence: persistenceOf(info, await configured(connection, 'save')),
-      eviction: info.get('maxmemory_policy') ?? null,
-      maxMemory: Number(info.get('maxmemory') ?? 0),
-      clockAhead: Number(seconds) * 1000 + Number(micros) / 1000 - (asked + answered) / 2,
-    };
+    if (!connection.isUsable) throw new SharedStateUnavailable(new Error(connection.lossReason));
+    await connection.check();
+    return await Promise.all(connection.primaries.map((server) => factsOf(connection, server)));
   } finally {
     connection.close();
   }
 }
 
-function persistenceOf(info: ReadonlyMap<string, string>, save: string | null): RedisFacts['persistence'] {
-  if (info.get('aof_enabled') === '1') return 'append-only file';
-  if (save === null) return null;
-  return save === '' ? 'none' : 'snapshots';
+async function factsOf(connection: RedisConnection, server: Redis): Promise<RedisFacts> {
+  const asked = Date.now();
+  const [seconds, micros] = await connection.send(() => server.time());
+  const answered = Date.now();
+  const info = readInfo(await connection.send(() => server.info()));
+  const save = await connection.send(() => server.config('GET', 'save')).catch(() => null);
+  return {
+    address: `${server.options.host}:${server.options.port}`,
+    version: info.get('redis_version') ?? 'unknown',
+    replicas: Number(info.get('connected_slaves') ?? 0),
+    persistence: persistenceOf(info, save),
+    eviction: info.get('maxmemory_policy') ?? null,
+    maxMemory: Number(info.get('maxmemory') ?? 0),
+    clockAhead: Number(seconds) * 1000 + Number(micros) / 1000 - (asked + answered) / 2,
+  };
 }
 
-/** Null where a hosted Redis does not expose its configuration. */
-async function configured(connection: RedisConnection, name: string): Promise<string | null> {
-  try {
-    const answer = (await connection.send((redis) => redis.config('GET', name))) as unknown[];
-    return typeof answer[1] === 'string' ? answer[1] : null;
-  } catch {
-    return null;
-  }
+/** @param answer of `CONFIG GET save`; null where a hosted Redis does not expose its configuration */
+function persistenceOf(info: ReadonlyMap<string, string>, answer: unknown): RedisFacts['persistence'] {
+  if (info.get('aof_enabled') === '1') return 'append-only file';
+  const save: unknown = Array.isArray(answer) ? answer[1] : undefined;
+  if (typeof save !== 'string') return null;
+  return save === '' ? 'none' : 'snapshots';
 }

@@ -1,7 +1,9 @@
 import { hash } from 'node:crypto';
-import { Redis, type RedisOptions } from 'ioredis';
+import { type ChainableCommander, Cluster, type Redis, type RedisOptions } from 'ioredis';
 import { type BusMessage, SharedStateUnavailable } from '../ports/stores.js';
 import type { SharedStateLog } from '../ports/shared-state.js';
+import type { RedisSettings } from '../redis-settings.js';
+import { createRedisClient, createSubscriber, type RedisClient } from './redis-client.js';
 
 /** A Lua script: several commands that run atomically, in one round trip. */
 export class RedisScript {
@@ -11,9 +13,18 @@ export class RedisScript {
     this.digest = hash('sha1', lua, 'hex');
   }
 
+  /** Adds it to a pipeline, whole: in a pipeline nobody can send it again where Redis does not know its digest. */
+  addTo(
+    pipeline: ChainableCommander,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): ChainableCommander {
+    return pipeline.eval(this.lua, keys.length, ...keys, ...args);
+  }
+
   /** Redis identifies a script by its digest after the first call; after a restart the script is sent again. */
   async run(
-    redis: Redis,
+    redis: RedisClient,
     keys: readonly string[],
     args: readonly (string | number)[] = [],
   ): Promise<unknown> {
@@ -25,6 +36,9 @@ export class RedisScript {
     }
   }
 }
+
+/** A message by the node of a key: nodes that took turns would deliver in another order. */
+const PUBLISH = new RedisScript(`return redis.call('PUBLISH', KEYS[1], ARGV[1])`);
 
 /** Any client may have written the data in Redis: only a JSON object is accepted. */
 export function parseStoredObject(text: unknown): BusMessage | undefined {
@@ -39,17 +53,12 @@ export function parseStoredObject(text: unknown): BusMessage | undefined {
   }
 }
 
-export interface RedisSettings {
-  /** `redis://` or `rediss://`. */
-  readonly url: string;
-  /** The prefix of every key and channel. Default `parley`. */
-  readonly prefix?: string;
-}
-
 /**
  * Milliseconds in which Redis must answer. Then the connection is treated as lost, so that the next command fails at once.
  */
 const ANSWER_TIMEOUT = 400;
+/** Milliseconds in which replicas must have a record. */
+const REPLICATION_TIMEOUT = 250;
 const LONGEST_RECONNECT_PAUSE = 1_000;
 
 const OPTIONS: RedisOptions = {
@@ -71,47 +80,55 @@ const OPTIONS: RedisOptions = {
   reconnectOnError: (error) => error.message.startsWith('READONLY'),
 };
 
-/** @throws TypeError without the URL in it: it may contain a password */
-function createClient(url: string, connectionName: string): Redis {
-  if (!/^rediss?:\/\//.test(url) || !URL.canParse(url)) {
-    throw new TypeError('the Redis URL cannot be read: expected redis://host:port or rediss://host:port');
-  }
-  return new Redis(url, { ...OPTIONS, connectionName });
-}
-
 /** Only the message of a driver's error: the error itself contains the arguments of the command, which must not be logged. */
 function unavailable(error: unknown): SharedStateUnavailable {
   return new SharedStateUnavailable(new Error(error instanceof Error ? error.message : 'unknown failure'));
 }
 
-/** Owner of one connection to Redis. It never queues, and reconnects by itself without a limit. */
+/** Owner of one connection to Redis, or to a cluster. It never queues, and reconnects by itself without a limit. */
 export class RedisConnection {
-  private readonly redis: Redis;
+  private readonly redis: RedisClient;
   private readonly prefix: string;
+  private readonly replicas: number;
   private away = false;
   private ended = false;
   /** Undefined when it subscribes to no channel. */
   private isSubscribed: boolean | undefined;
   private whenUsable: (() => void) | undefined;
   private readonly returnListeners: (() => void)[] = [];
+  /** Nodes of the cluster that failed and did not answer since. */
+  private readonly lostNodes = new Set<string>();
+  private reason = 'no answer';
 
   constructor(
-    { url, prefix = 'parley' }: RedisSettings,
+    settings: RedisSettings,
     private readonly role: 'commands' | 'subscriptions',
     private readonly log: SharedStateLog,
   ) {
-    this.prefix = prefix;
-    this.redis = createClient(url, `parley-${role}`);
+    this.prefix = settings.prefix ?? 'parley';
+    this.replicas = settings.waitForReplicas ?? 0;
+    const options = { ...OPTIONS, connectionName: `parley-${role}` };
+    this.redis =
+      role === 'commands' ? createRedisClient(settings, options) : createSubscriber(settings, options);
     this.redis.on('error', (error: Error) => this.logLoss(error.message));
     this.redis.on('close', () => this.logLoss('connection closed'));
-    this.redis.on('ready', () => {
-      if (this.isSubscribed === undefined) this.logReturn();
-    });
+    this.redis.on('ready', () => void this.whenReady());
+    if (this.redis instanceof Cluster) this.watchNodes(this.redis);
   }
 
   /** Whether it can be used now; a connection with a channel must be subscribed to it. */
   get isUsable(): boolean {
     return this.redis.status === 'ready' && (this.isSubscribed ?? true);
+  }
+
+  /** Why it could not be used when it last could not. */
+  get lossReason(): string {
+    return this.reason;
+  }
+
+  /** The servers that take writes. */
+  get primaries(): readonly Redis[] {
+    return this.redis instanceof Cluster ? this.redis.nodes('master') : [this.redis];
   }
 
   /**
@@ -143,19 +160,21 @@ export class RedisConnection {
   }
 
   /** @throws SharedStateUnavailable for every failure */
-  async send<T>(command: (redis: Redis) => Promise<T>): Promise<T> {
+  async send<T>(command: (redis: RedisClient) => Promise<T>): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
     let waiting = true;
     const silence = new Promise<never>((_, reject) => {
       const giveUp = () => {
         if (!waiting) return;
         reject(new Error(`no answer within ${ANSWER_TIMEOUT} ms`));
-        this.redis.disconnect(true);
+        this.reconnect();
       };
       // A process that was busy itself first reads the data that has arrived, in two turns of its event loop.
       timer = setTimeout(() => setImmediate(() => setImmediate(giveUp)), ANSWER_TIMEOUT);
     });
     try {
+      // The client of a cluster would keep the command, and send it after the caller was refused.
+      if (this.redis instanceof Cluster && this.redis.status !== 'ready') throw new Error(this.reason);
       return await Promise.race([command(this.redis), silence]);
     } catch (error) {
       throw unavailable(error);
@@ -165,18 +184,58 @@ export class RedisConnection {
     }
   }
 
-  /** Subscribes to a channel, again after every outage. One channel for each connection, set before it is opened. */
-  subscribe(channel: string, receive: (text: string) => void): void {
+  /**
+   * Runs a script whose effect a fail-over must not forget, and waits for the configured replicas.
+   * @throws SharedStateUnavailable also when too few replicas have it in time: it may have been run
+   */
+  async runDurably(
+    script: RedisScript,
+    keys: readonly string[],
+    args: readonly (string | number)[] = [],
+  ): Promise<unknown> {
+    if (this.replicas === 0) return this.send((redis) => script.run(redis, keys, args));
+    const replies = await this.send((redis) =>
+      script.addTo(redis.pipeline(), keys, args).wait(this.replicas, REPLICATION_TIMEOUT).exec(),
+    );
+    const [[failure, answer] = [], [, acknowledged] = []] = replies ?? [];
+    if (failure) throw unavailable(failure);
+    if (Number(acknowledged) >= this.replicas) return answer;
+    throw new SharedStateUnavailable(new Error('too few replicas of Redis have the record'));
+  }
+
+  /** @throws SharedStateUnavailable when it does not answer, or is a cluster in which keys have no primary */
+  async check(): Promise<void> {
+    const state = await this.send((redis) =>
+      redis instanceof Cluster ? redis.cluster('INFO') : redis.ping(),
+    );
+    if (state !== 'PONG' && !String(state).includes('cluster_state:ok'))
+      throw new SharedStateUnavailable(new Error('the cluster does not serve all keys'));
+  }
+
+  /** Subscribers of every node get it. @throws SharedStateUnavailable */
+  async publish(channel: string, text: string): Promise<void> {
+    await this.send((redis) =>
+      redis instanceof Cluster ? PUBLISH.run(redis, [channel], [text]) : redis.publish(channel, text),
+    );
+  }
+
+  /** Gives the connection up, as when it was lost. */
+  reconnect(): void {
+    this.redis.disconnect(true);
+  }
+
+  /** Subscribes to channels, again after every outage. Called once, before it is opened. */
+  subscribe(channels: readonly string[], receive: (text: string, channel: string) => void): void {
     this.isSubscribed = false;
-    this.redis.on('message', (_from: string, text: string) => receive(text));
+    this.redis.on('message', (channel: string, text: string) => receive(text, channel));
     this.redis.on('close', () => (this.isSubscribed = false));
     this.redis.on('ready', () => {
-      this.send((redis) => redis.subscribe(channel)).then(
+      this.send((redis) => redis.subscribe(...channels)).then(
         () => {
           this.isSubscribed = true;
           this.logReturn();
         },
-        () => this.redis.disconnect(true),
+        () => this.reconnect(),
       );
     });
   }
@@ -191,7 +250,38 @@ export class RedisConnection {
     this.redis.disconnect();
   }
 
+  private async whenReady(): Promise<void> {
+    if (this.isSubscribed !== undefined) return;
+    // The client connects to a node with the first command for it. Without this the calls after a start would wait for that.
+    if (this.redis instanceof Cluster)
+      await Promise.allSettled(this.redis.nodes('master').map((node) => node.ping()));
+    this.logReturn();
+  }
+
+  private watchNodes(cluster: Cluster): void {
+    cluster.on('node error', ({ message }: Error, node: string) => {
+      this.reason = message;
+      if (this.lostNodes.has(node) || this.ended) return;
+      this.lostNodes.add(node);
+      this.log.warn(`[Redis] ${this.role}: the node ${node} is unavailable (${message}); trying again`);
+    });
+    // Another node takes the keys over, and may lack the last of them.
+    cluster.on('-node', () => this.tellReturn());
+    cluster.on('+node', (node: Redis) => {
+      node.on('ready', () => {
+        const { host, port } = node.options;
+        if (this.lostNodes.delete(`${host}:${port}`))
+          this.log.warn(`[Redis] ${this.role}: the node ${host}:${port} is available again`);
+      });
+    });
+  }
+
+  private tellReturn(): void {
+    for (const listener of this.returnListeners) listener();
+  }
+
   private logLoss(reason: string): void {
+    if (reason !== 'connection closed') this.reason = reason;
     if (this.away || this.ended) return;
     this.away = true;
     this.log.warn(`[Redis] ${this.role}: unavailable (${reason}); trying again`);
@@ -201,7 +291,7 @@ export class RedisConnection {
     this.whenUsable?.();
     if (!this.away) return;
     this.away = false;
-    for (const listener of this.returnListeners) listener();
+    this.tellReturn();
     this.log.warn(`[Redis] ${this.role}: available again`);
   }
 }

@@ -13,6 +13,12 @@ import {
 import { parseStoredObject, type RedisConnection, RedisScript } from './redis-connection.js';
 import { RedisShares } from './shares.js';
 
+const TAKE = new RedisScript(`return redis.call('GETDEL', KEYS[1])`);
+
+const CLAIM = new RedisScript(`
+if redis.call('SET', KEYS[1], '1', 'PX', ARGV[1], 'NX') then return 1 end
+return 0`);
+
 /** One-time values for all replicas: a key for each, which expires by itself. */
 export class RedisOneTimeStore extends OneTimeStore {
   private readonly values: RedisShares;
@@ -36,17 +42,14 @@ export class RedisOneTimeStore extends OneTimeStore {
   }
 
   async take(key: string): Promise<BusMessage | undefined> {
-    return parseStoredObject(await this.redis.send((redis) => redis.getdel(this.redis.key('once', key))));
+    return parseStoredObject(await this.redis.runDurably(TAKE, [this.redis.key('once', key)]));
   }
 
   async claim(key: string, ttl: number, owner?: string): Promise<boolean> {
     const stored = this.redis.key('claim', key);
     if (owner !== undefined && !(await this.claims.claim(owner, stored, { ttl })))
       throw new SharedStateUnavailable('no room for another claim');
-    const reply = await this.redis.send((redis) =>
-      redis.set(stored, '1', 'PX', wholeMilliseconds(ttl), 'NX'),
-    );
-    return reply === 'OK';
+    return (await this.redis.runDurably(CLAIM, [stored], [wholeMilliseconds(ttl)])) === 1;
   }
 }
 
@@ -148,7 +151,7 @@ export class RedisVersionedStore extends VersionedStore {
   }
 
   private run(script: RedisScript, id: string, args: readonly (string | number)[]): Promise<unknown> {
-    return this.redis.send((redis) => script.run(redis, [this.key(id)], args));
+    return this.redis.runDurably(script, [this.key(id)], args);
   }
 }
 

@@ -1,0 +1,50 @@
+/** Certificates as PEM text. */
+export interface RedisTls {
+  /** The authorities that signed the certificates of the servers. Null: those that Node trusts. */
+  readonly ca?: string | null;
+  /** The certificate of this client, with `key`. Null: none is shown. */
+  readonly cert?: string | null;
+  readonly key?: string | null;
+}
+
+/** Where Redis is: `url` of one server, `sentinels` with `name`, or `cluster`. None of them: there is no Redis. */
+export interface RedisSettings {
+  /** `redis://` or `rediss://`, with the user and password of this one server. */
+  readonly url?: string | null;
+  /** `host:port` of the Sentinels that know which server is the primary. */
+  readonly sentinels?: readonly string[] | null;
+  /** The name under which the Sentinels watch the primary. */
+  readonly name?: string | null;
+  /** `host:port` of nodes of a Redis Cluster; the others are found through them. */
+  readonly cluster?: readonly string[] | null;
+  /** The ACL user of the servers behind `sentinels` or `cluster`. Null: the default user. */
+  readonly username?: string | null;
+  readonly password?: string | null;
+  /** The password of the Sentinels themselves. Null: they ask for none. */
+  readonly sentinelPassword?: string | null;
+  /** TLS to every server and Sentinel. Null: only where `url` is `rediss://`. */
+  readonly tls?: RedisTls | null;
+  /**
+   * Replicas that must hold a claim, a decision or a record before it counts. Redis itself answers before any of them has it,
+   * so that a fail-over could forget that a write was made. Default 0.
+   */
+  readonly waitForReplicas?: number;
+  /** The prefix of every key and channel: installations on one Redis need different prefixes. Default `parley`. */
+  readonly prefix?: string;
+}
+
+/** Whether replicas share their state over Redis. */
+export function hasRedis({ url, sentinels, cluster }: RedisSettings): boolean {
+  return [url, sentinels, cluster].some((address) => address !== undefined && address !== null);
+}
+
+/** A host name or address and its port; an IPv6 address stands in brackets. */
+const ADDRESS = /^(?<host>[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]):(?<port>\d{1,5})$/;
+
+/** Undefined where the text is no address. */
+export function readRedisAddress(text: string): { readonly host: string; readonly port: number } | undefined {
+  const { host, port } = ADDRESS.exec(text)?.groups ?? {};
+  const number = Number(port);
+  if (host === undefined || number < 1 || number > 65_535) return undefined;
+  return { host: host.replace(/^\[|\]$/g, ''), port: number };
+}

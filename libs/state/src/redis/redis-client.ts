@@ -1,0 +1,108 @@
+import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
+import { readRedisAddress, type RedisSettings } from '../redis-settings.js';
+
+/** The client of one server, of the primary behind Sentinels, or of a cluster. All take the same commands. */
+export type RedisClient = Redis | Cluster;
+
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** @throws TypeError without the address in it: a wrong one may contain a password */
+function readAddresses(texts: readonly string[]): Address[] {
+  const addresses = texts.flatMap((text) => readRedisAddress(text) ?? []);
+  if (addresses.length === 0 || addresses.length < texts.length)
+    throw new TypeError('an address of Redis cannot be read: expected host:port');
+  return addresses;
+}
+
+/** Where the server is a cluster or behind Sentinels, its user is not part of an address. */
+function credentialsOf({ username, password }: RedisSettings): Partial<RedisOptions> {
+  return {
+    ...(typeof username === 'string' && { username }),
+    ...(typeof password === 'string' && { password }),
+  };
+}
+
+function tlsOf({ tls }: RedisSettings): Partial<RedisOptions> {
+  if (tls === undefined || tls === null) return {};
+  const { ca, cert, key } = tls;
+  return {
+    tls: { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) },
+  };
+}
+
+function ofServer(url: string, settings: RedisSettings, options: RedisOptions): Redis {
+  if (!/^rediss?:\/\//.test(url) || !URL.canParse(url))
+    throw new TypeError('the Redis URL cannot be read: expected redis://host:port or rediss://host:port');
+  return new Redis(url, { ...options, ...tlsOf(settings) });
+}
+
+function behindSentinels(texts: readonly string[], settings: RedisSettings, options: RedisOptions): Redis {
+  const { name, sentinelPassword } = settings;
+  if (typeof name !== 'string' || name === '')
+    throw new TypeError('Sentinels need the name under which they watch the primary');
+  return new Redis({
+    ...options,
+    ...credentialsOf(settings),
+    ...tlsOf(settings),
+    sentinels: readAddresses(texts),
+    name,
+    ...(typeof sentinelPassword === 'string' && { sentinelPassword }),
+    ...(settings.tls && { enableTLSForSentinelMode: true, sentinelTLS: tlsOf(settings).tls }),
+    // The Sentinels tell of a fail-over: an old primary that still answers is left at once.
+    failoverDetector: true,
+  });
+}
+
+/**
+ * A command is never sent twice: a node that closed its connection may have run it. Only what the cluster refused to run is
+ * sent again, to the node that it names, and for less time than a caller waits.
+ */
+const CLUSTER_OPTIONS: ClusterOptions = {
+  retryDelayOnFailover: 0,
+  retryDelayOnClusterDown: 0,
+  retryDelayOnTryAgain: 20,
+  maxRedirections: 16,
+  slotsRefreshInterval: 1_000,
+  slotsRefreshTimeout: 1_000,
+};
+
+/** @throws TypeError when an address cannot be read; the message does not repeat it */
+export function createRedisClient(settings: RedisSettings, options: RedisOptions): RedisClient {
+  const { url, sentinels, cluster } = settings;
+  if (sentinels) return behindSentinels(sentinels, settings, options);
+  if (!cluster) return ofServer(url ?? '', settings, options);
+  const { lazyConnect, retryStrategy, ...redisOptions } = options;
+  return new Cluster(readAddresses(cluster), {
+    ...CLUSTER_OPTIONS,
+    ...(lazyConnect !== undefined && { lazyConnect }),
+    ...(retryStrategy && { clusterRetryStrategy: (attempt: number) => retryStrategy(attempt) }),
+    redisOptions: { ...redisOptions, ...credentialsOf(settings), ...tlsOf(settings) },
+  });
+}
+
+/**
+ * The client of a subscription. Every node of a cluster gets the messages of all, so a connection to any one of them is
+ * enough; after each loss it goes to the next, and it is known when it has none.
+ * @throws TypeError when an address cannot be read
+ */
+export function createSubscriber(settings: RedisSettings, options: RedisOptions): Redis {
+  if (!settings.cluster) return createRedisClient(settings, options) as Redis;
+  const nodes = readAddresses(settings.cluster);
+  let at = Math.floor(Math.random() * nodes.length);
+  const { retryStrategy } = options;
+  const client: Redis = new Redis({
+    ...options,
+    ...credentialsOf(settings),
+    ...tlsOf(settings),
+    ...nodes[at],
+    retryStrategy: (attempt) => {
+      at = (at + 1) % nodes.length;
+      Object.assign(client.options, nodes[at]);
+      return retryStrategy?.(attempt);
+    },
+  });
+  return client;
+}
