@@ -124,6 +124,8 @@ const OTHER = of(
   new Timestamp({ t: 5, i: 1 }),
   /a.b/i,
   new BSONRegExp('a', 'i'),
+  // JavaScript cannot compile it.
+  new BSONRegExp('(?i)a/b(', 'x'),
   new Code('return 1'),
   new MinKey(),
   new MaxKey(),

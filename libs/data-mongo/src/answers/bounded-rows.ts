@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type AbstractCursor, BSON, type BSONSerializeOptions, type Document } from 'mongodb';
+import type { AbstractCursor, BSONSerializeOptions, Document } from 'mongodb';
 import {
   ANSWER_MEMORY,
   type AnswerInFlight,
@@ -9,7 +9,7 @@ import {
   type OperationContext,
 } from '#data';
 import { CursorBatches, type DocumentBatches } from '../connection/document-reads.js';
-import { afterName, BSON_TYPE, int32At, valueSize } from '../storage/documents.js';
+import { afterName, BSON_TYPE, documentOf, int32At, valueSize } from '../storage/documents.js';
 
 /** Bytes that are converted to objects before the event loop runs other work. */
 const SLICE = 512 * 1024;
@@ -86,7 +86,7 @@ export function rowsOf<Row>(
 ): Row[] | Promise<Row[]> {
   const size = documents.reduce((sum, { byteLength }) => sum + byteLength, 0);
   if (size > SLICE) return rowsInSlices(documents, toRow, bson);
-  return documents.map((bytes) => toRow(BSON.deserialize(bytes, bson)));
+  return documents.map((bytes) => toRow(documentOf(bytes, bson)));
 }
 
 async function rowsInSlices<Row>(
@@ -97,7 +97,7 @@ async function rowsInSlices<Row>(
   const rows: Row[] = [];
   let since = 0;
   for (const bytes of documents) {
-    rows.push(toRow(BSON.deserialize(bytes, bson)));
+    rows.push(toRow(documentOf(bytes, bson)));
     since += bytes.byteLength;
     if (since < SLICE) continue;
     since = 0;

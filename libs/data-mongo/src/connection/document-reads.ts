@@ -1,6 +1,7 @@
-import { type AbstractCursor, BSON, type ClientSession, type Db, type Document, type Long } from 'mongodb';
+import type { AbstractCursor, ClientSession, Db, Document, Long } from 'mongodb';
 import type { OperationContext } from '#data';
 import { isDriverError, isServerError } from '../errors.js';
+import { documentOf } from '../storage/documents.js';
 import type { MongoConnection } from './mongo-connection.js';
 
 /** Documents of a collection that match a filter. One batch holds the whole limit, if 16 MB suffice. */
@@ -58,7 +59,7 @@ export async function readOne(
   const batches = openRead(connection, read, limits);
   try {
     const [first] = await batches.next();
-    return first ? BSON.deserialize(first) : null;
+    return first ? documentOf(first) : null;
   } finally {
     await batches.close();
   }

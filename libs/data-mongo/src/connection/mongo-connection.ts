@@ -29,7 +29,7 @@ export interface StoredDocument extends Document {
 
 /**
  * Whatever an application set at its client: values are read as they are stored, from the primary, and written as they are
- * given.
+ * given. No value that another program stored fails a read (`documentOf` says which would).
  */
 const EXACT: DbOptions = {
   readPreference: 'primary',
@@ -39,10 +39,10 @@ const EXACT: DbOptions = {
   promoteValues: true,
   promoteBuffers: false,
   useBigInt64: false,
-  bsonRegExp: false,
+  bsonRegExp: true,
   ignoreUndefined: false,
   serializeFunctions: false,
-  enableUtf8Validation: true,
+  enableUtf8Validation: false,
 };
 
 /** A write without an acknowledgement could fail unnoticed. */

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import { BSON, type BSONSerializeOptions, Long, ObjectId } from 'mongodb';
+import { type BSONSerializeOptions, Long, ObjectId } from 'mongodb';
 import type { ParseRow, RowForm, RowsText } from '#data';
-import { BSON_TYPE, int32At, valueSize } from '../storage/documents.js';
+import { BSON_TYPE, documentOf, int32At, valueSize } from '../storage/documents.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { isPointerColumn } from '../storage/parse-values.js';
 import { wantedFields } from './includes.js';
@@ -395,7 +395,7 @@ function oneColumn(
   name.copy(document, 5);
   bytes.copy(document, 5 + name.length, at, at + size);
   document[document.length - 1] = 0;
-  return BSON.deserialize(document, bson);
+  return documentOf(document, bson);
 }
 
 /** Letters, digits, `_` and `-`: what ids and class names consist of. */

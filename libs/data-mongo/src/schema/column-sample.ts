@@ -1,6 +1,6 @@
-import { BSON } from 'mongodb';
+import type { Document } from 'mongodb';
 import type { ColumnOrigin, FieldSchema, FieldType } from '#policy';
-import { isPlainObject } from '../storage/documents.js';
+import { documentOf, isPlainObject } from '../storage/documents.js';
 import { fromGeoJson } from '../storage/parse-values.js';
 import { isUuid, type StoredKind, withKind } from '../storage/plain-scalars.js';
 
@@ -18,10 +18,13 @@ export class ColumnSample {
   readonly members = new Map<string, ColumnSample>();
   private entries: ColumnSample | undefined;
 
-  /** The columns of documents, as BSON. */
+  /** The columns of documents, as BSON. Documents that cannot be read are left out: a class has more than one. */
   static of(documents: readonly Uint8Array[]): ColumnSample {
     const sample = new ColumnSample();
-    for (const bytes of documents) sample.add(BSON.deserialize(bytes, { promoteLongs: false }), 0);
+    for (const bytes of documents) {
+      const document = readable(bytes);
+      if (document) sample.add(document, 0);
+    }
     return sample;
   }
 
@@ -88,6 +91,14 @@ export class ColumnSample {
     const { type, kind, counts, fields } = this;
     if (type === null) return null;
     return withKind({ type, ...(fields && { members: fields }), origin, seen: counts }, kind);
+  }
+}
+
+function readable(bytes: Uint8Array): Document | null {
+  try {
+    return documentOf(bytes, { promoteLongs: false });
+  } catch {
+    return null;
   }
 }
 

@@ -1,3 +1,16 @@
+import { BSON, type BSONSerializeOptions, type Document } from 'mongodb';
+
+const ANY_VALUE = { bsonRegExp: true, validation: { utf8: false } } as const;
+
+/**
+ * A stored document, whatever another program wrote: a pattern that JavaScript cannot compile stays data, and bytes that are
+ * not UTF-8 become U+FFFD. Otherwise one document would make all others of an answer unreadable.
+ * @throws BSONError for bytes that are not BSON
+ */
+export function documentOf(bytes: Uint8Array, bson?: BSONSerializeOptions): Document {
+  return BSON.deserialize(bytes, { ...bson, ...ANY_VALUE });
+}
+
 /** Assigns without reaching a prototype: stored keys are data, `__proto__` included. */
 export function setOwn(target: Record<string, unknown>, key: string, value: unknown): void {
   if (key === '__proto__') {
