@@ -70,6 +70,7 @@ export {
   isOwnRow,
   isTenantRefusal,
   type TenantBinding,
+  tenantOperand,
   tenantBinding,
   tenantConflict,
   tenantWhere,

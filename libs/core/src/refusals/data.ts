@@ -165,14 +165,14 @@ export function agentFilterFailed(className: string, cause: string): Refusal {
 }
 
 /** A row filter compares with a value that the agent does not have: no rows are read. */
-export function agentValueUnset(className: string, name: string): Refusal {
+export function agentValueUnset(className: string, cause: string): Refusal {
   return {
     ...accessDenied(
       'agent_filter',
       `The rows of '${className}' are limited by a value of the caller that this caller does not have`,
       'agent_value',
     ),
-    cause: `$agent: ${name} is not set`,
+    cause,
   };
 }
 

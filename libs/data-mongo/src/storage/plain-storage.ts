@@ -2,7 +2,14 @@ import type { IdKind } from '#policy';
 import { type BSONSerializeOptions, type Document, ObjectId, UUID } from 'mongodb';
 import { createHash, randomUUID } from 'node:crypto';
 import { type ParseRow, StoreError } from '#data';
-import { type ClassSchema, type FieldSchema, fieldTypeOf, type GovernedPipeline, typeName } from '#policy';
+import {
+  type ClassSchema,
+  type FieldSchema,
+  fieldTypeOf,
+  type GovernedPipeline,
+  memberField,
+  typeName,
+} from '#policy';
 import { UnstorableValue, untranslatable } from '../errors.js';
 import {
   ClassStorage,
@@ -16,14 +23,7 @@ import {
 import { at, dateOf, isTyped, newObjectId } from './parse-values.js';
 import { setOwn } from './documents.js';
 import { idOf, idText, kindOf, withKind } from './plain-scalars.js';
-import {
-  memberField,
-  memberOf,
-  numberToStorage,
-  PLAIN_VALUES,
-  plainToStorage,
-  plainValue,
-} from './plain-values.js';
+import { memberOf, numberToStorage, PLAIN_VALUES, plainToStorage, plainValue } from './plain-values.js';
 
 /** Where and how a plain class is stored: what its schema, which callers see, does not say. */
 export interface PlainLayout {

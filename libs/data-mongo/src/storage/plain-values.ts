@@ -1,5 +1,5 @@
 import { Double, Int32, Long } from 'mongodb';
-import type { FieldSchema, IdKind } from '#policy';
+import { type FieldSchema, type IdKind, memberField } from '#policy';
 import { UnstorableValue } from '../errors.js';
 import {
   type ColumnRef,
@@ -248,16 +248,6 @@ export const PLAIN_VALUES: ValueForm = {
       computed: field === undefined,
     }),
 };
-
-/** The column that a path inside a column leads to; places in a list are left out. */
-export function memberField(
-  field: FieldSchema | undefined,
-  path: readonly string[],
-): FieldSchema | undefined {
-  let found = field;
-  for (const name of path) if (!/^\d+$/.test(name)) found = found?.members?.get(name);
-  return found;
-}
 
 /** A value of another type than the column's is compared as it is, and so matches nothing. */
 function operand(value: unknown, field: FieldSchema | undefined): unknown {

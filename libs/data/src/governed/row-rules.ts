@@ -26,6 +26,7 @@ import {
   type TenantBinding,
   tenantBinding,
   tenantConflict,
+  tenantOperand,
   tenantWhere,
   translateWhere,
   type Where,
@@ -143,12 +144,12 @@ export class RowRules {
 
   /** A count and not a read: budgets show how many rows the call read. */
   private async strayRows(
-    { field, value }: TenantBinding,
+    tenant: TenantBinding,
     className: string,
     ids: readonly string[],
   ): Promise<MissingRowReason | undefined> {
     const { operatorReader: reader, operation } = this.call;
-    const where = { objectId: { $in: ids }, [field]: { $ne: value } };
+    const where = { objectId: { $in: ids }, [tenant.field]: { $ne: tenantOperand(tenant) } };
     try {
       const foreign = await atStore(operation, () => reader.count({ className, where }, operation));
       if (foreign === 0) return 'missing';

@@ -249,7 +249,8 @@ function describedClass(
     agent_fields: policy.fields,
     agent_canonical_filter: policy.canonicalFilter,
     per_agent_filter: orNull(filtered),
-    tenant_scope: tenant === null || isTenantRefusal(tenant) ? null : tenant,
+    tenant_scope:
+      tenant === null || isTenantRefusal(tenant) ? null : { field: tenant.field, value: tenant.value },
     large_fields: orNull(policy.largeFields),
     ...(masks && { masked_fields: Object.fromEntries(describeMasks(masks)) }),
     agent_methods: orNull(callable),

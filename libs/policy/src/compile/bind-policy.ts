@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { Refused, type AgentDefinition, canonicalClassName, DEFAULT_FILTER } from '#core';
 import { type TierMasks, maskIssue } from '../masking/column-masks.js';
 import type { ClassAccess } from '../model/class-access.js';
-import type { ClassSchema, SchemaSnapshot } from '../model/class-schema.js';
+import { type ClassSchema, memberField, type SchemaSnapshot } from '../model/class-schema.js';
 import { ALWAYS_KEEP, FieldNames, isInternalField, rootOf, suggestNames } from '../model/field-names.js';
 import type {
   ClassPolicy,
@@ -11,6 +11,7 @@ import type {
   PropertyPolicy,
   SearchablePolicy,
   Policy,
+  TenantScope,
 } from '../model/policy.js';
 import type { Where } from '../model/where.js';
 import { withSampleValues } from '../scope/agent-values.js';
@@ -70,10 +71,7 @@ class Binding {
       joinFields,
       largeFields: this.columns('largeFields', declared.largeFields) ?? [],
       masks: this.masks(),
-      tenantScope: declared.tenantScope && {
-        ...declared.tenantScope,
-        field: this.column('tenantScope.field', declared.tenantScope.field),
-      },
+      tenantScope: declared.tenantScope && this.tenantScope(declared.tenantScope),
       searchable: this.searchable(fields),
       properties: this.properties(),
     });
@@ -147,6 +145,13 @@ class Binding {
       writtenAs.set(path, written);
     }
     return masks;
+  }
+
+  private tenantScope(scope: TenantScope): TenantScope {
+    const field = this.column('tenantScope.field', scope.field);
+    const [root = '', ...inside] = field.split('.');
+    const column = this.declared.plain ? memberField(this.schema?.fields.get(root), inside) : undefined;
+    return { ...scope, field, ...(column && { column }) };
   }
 
   private searchable(fields: readonly string[] | null): SearchablePolicy | null {

@@ -43,6 +43,16 @@ export interface FieldSchema {
   readonly seen?: Readonly<Partial<Record<FieldType | 'Null', number>>>;
 }
 
+/** The column that a path inside a column of a plain class leads to; places in a list are left out. */
+export function memberField(
+  field: FieldSchema | undefined,
+  path: readonly string[],
+): FieldSchema | undefined {
+  let found = field;
+  for (const name of path) if (!/^\d+$/.test(name)) found = found?.members?.get(name);
+  return found;
+}
+
 /** An index of a class. */
 export interface IndexSchema {
   /** As the database names it. */

@@ -1,6 +1,6 @@
 import type { Agent, AgentDefinition, DataBudget, FilterSubject, Tier } from '#core';
 import type { Pseudonyms, TierMasks } from '../masking/column-masks.js';
-import type { FieldType } from './class-schema.js';
+import type { FieldSchema, FieldType } from './class-schema.js';
 import type { FieldNames } from './field-names.js';
 
 /** `no`: not hidden. `exceptMaster`: agents with the master key pass the class gate, and only that gate. */
@@ -55,6 +55,8 @@ export interface TenantScope {
   readonly from: TenantSource;
   /** Permission levels that bypass the scope, or a function that decides for each agent. */
   readonly bypass: readonly string[] | BypassFunction;
+  /** What the schema says about the column of a bound plain class. */
+  readonly column?: FieldSchema;
 }
 
 /** Whether a whole permission level bypasses the scope. A function needs an agent and counts as no. */

@@ -13,10 +13,11 @@ import { schemaOf, schemasOf } from '../compile/bound-class.fixture.js';
 import { bindPolicy } from '../compile/bind-policy.js';
 import { compilePolicy, constraintIssue } from '../compile/compile-policy.js';
 import type { ClassConfig } from '../compile/policy-config.js';
-import type { ClassSchema } from '../model/class-schema.js';
+import type { ClassSchema, FieldSchema } from '../model/class-schema.js';
 import { Policies } from '../model/policy.js';
 import type { Where } from '../model/where.js';
 import { AgentScopes } from './agent-scope.js';
+import { type TenantBinding, tenantBinding, tenantWhere } from './tenant.js';
 
 const POST = schemaOf('Post', 'owner', 'region', 'state');
 const withOwner = (type: 'Pointer' | 'Date'): ClassSchema => ({
@@ -126,6 +127,100 @@ describe('a value of the agent', () => {
     });
     const typed = { filters: { owner: { ...pointer(''), objectId: { $agent: 'user' } } } };
     expect(await filterOf(typed, agentWith({ user: 'ada' }), schema)).toEqual({ owner: pointer('ada') });
+  });
+
+  /** Columns that read texts in more than one way. */
+  const PLAIN: ClassSchema = {
+    ...POST,
+    storage: 'plain',
+    fields: new Map<string, FieldSchema>([
+      ...POST.fields,
+      ['owner', { type: 'Pointer', targetClass: 'Shop' }],
+      ['owners', { type: 'Array', targetClass: 'Shop' }],
+      ['number', { type: 'Number' }],
+      [
+        'inside',
+        {
+          type: 'Object',
+          members: new Map<string, FieldSchema>([
+            ['owner', { type: 'Pointer', targetClass: 'Shop' }],
+            ['number', { type: 'Number' }],
+          ]),
+        },
+      ],
+    ]),
+  };
+  const mark = { $agent: 'tenant' };
+  const REFERENCES: [string, Where][] = [
+    ['owner', { owner: mark }],
+    ['owner', { owner: { $eq: mark } }],
+    ['owners', { owners: mark }],
+    ['inside.owner', { 'inside.owner': mark }],
+    ['inside.owner', { inside: { owner: { $eq: mark } } }],
+  ];
+  const NUMBERS: [string, Where][] = [
+    ['number', { number: mark }],
+    ['number', { number: { $ne: mark } }],
+    ['inside.number', { inside: { number: { $gte: mark } } }],
+    ['inside.number', { $nor: [{ 'inside.number': { $in: [mark] } }] }],
+  ];
+  const scopedBy = (field: string): ClassConfig => ({
+    storage: 'plain',
+    tenantScope: { field },
+    properties: { ...(field === 'owner' && { owner: { type: 'Pointer', targetClass: 'Shop' } }) },
+  });
+  const bindingOf = (field: string, tenantId: string) => {
+    const agent = agentWith({ tenantId });
+    return tenantBinding(agent, scopeOf(scopedBy(field), agent, PLAIN).classPolicy('Post'));
+  };
+
+  it('is one id of the class that a plain column refers to, whatever its text looks like', async () => {
+    const texts = fc.oneof(
+      fc.constantFrom('Shop$a', 'Shop$Shop$a', '_User$a', 'a$b', '{"$ne":null}'),
+      fc.string({ minLength: 1 }).filter((text) => text.trim() !== ''),
+    );
+    await fc.assert(
+      fc.asyncProperty(texts, async (tenantId) => {
+        const id = { __type: 'Pointer', className: 'Shop', objectId: tenantId };
+        for (const [path, filters] of REFERENCES) {
+          const found = await filterOf({ storage: 'plain', filters }, agentWith({ tenantId }), PLAIN);
+          const condition = found?.[path];
+          expect([id, { $eq: id }]).toContainEqual(condition);
+        }
+        expect(tenantWhere(bindingOf('owner', tenantId) as TenantBinding)).toEqual({ owner: id });
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  it('is a number of a plain column in the one spelling of that number', async () => {
+    const spellings = fc
+      .oneof(fc.integer(), fc.constantFrom(0, -0, 1, 1.5, 1e21, 9007199254740993))
+      .chain((number) =>
+        fc.constantFrom(
+          ...[`${number}.0`, `${number}.00`, `0${number}`, `+${number}`, ` ${number}`, `${number} `],
+          ...[number.toExponential(), `${number}e0`, `${number}E0`, '-0', '0x1', '1_000', 'Infinity', '.5'],
+        ),
+      )
+      .filter((text) => !/^-?[1-9]\d*$/.test(text));
+    const refused = { gate: 'agent_filter', details: { kind: 'agent_value' } };
+    await fc.assert(
+      fc.asyncProperty(spellings, async (tenantId) => {
+        for (const [, filters] of NUMBERS) {
+          const agent = agentWith({ tenantId });
+          expect(await refusalOf(filterOf({ storage: 'plain', filters }, agent, PLAIN))).toMatchObject(
+            refused,
+          );
+        }
+        expect(bindingOf('number', tenantId)).toMatchObject({ details: { kind: 'tenant_scope' } });
+      }),
+      { numRuns: 40 },
+    );
+    for (const tenantId of ['1', '-7', '0', '1.5', '12345678901234567890']) {
+      const found = filterOf({ storage: 'plain', filters: { number: mark } }, agentWith({ tenantId }), PLAIN);
+      expect(await found).toEqual({ number: tenantId });
+      expect(bindingOf('number', tenantId)).toMatchObject({ value: tenantId });
+    }
   });
 
   it('is data: whatever text a caller brings is compared as it is', async () => {

@@ -51,7 +51,8 @@ export function withAgentValues(
   const literals = new Set<string>();
   const where = filled(constraint, (name) => {
     const value = agentValue(agent, userId, nameOf(name));
-    if (value === null) throw new Refused(refusals.agentValueUnset(className, nameOf(name)));
+    if (value === null)
+      throw new Refused(refusals.agentValueUnset(className, `${MARK}: ${nameOf(name)} is not set`));
     if (typeof value === 'string') literals.add(value);
     return value;
   });

@@ -4,20 +4,24 @@ import type { FieldNames } from '../model/field-names.js';
 import { type ClassPolicy, type TenantScope, type TenantSource, tierBypasses } from '../model/policy.js';
 import type { FieldSchema } from '../model/class-schema.js';
 import { isPointer, pointer, type Where } from '../model/where.js';
+import { exactOperand } from '../where/field-condition.js';
 import { claimAt } from './agent-values.js';
 
 /** The tenant that an agent is bound to on one class. */
 export interface TenantBinding {
   readonly field: string;
   readonly value: string | number;
-  /** Set in a plain class, whose tenants may be ids, numbers or references: they are compared by their texts. */
-  readonly byText?: true;
+  /**
+   * Set in a plain class, whose tenants may be ids, numbers or references: what its column is compared with in the database. Rows that
+   * were read are compared by their texts.
+   */
+  readonly operand?: unknown;
 }
 
 /** Whether a value of the column is the tenant of the agent. A missing value is not. */
-export function isTenant({ value: own, byText }: TenantBinding, value: unknown): boolean {
+export function isTenant({ value: own, operand }: TenantBinding, value: unknown): boolean {
   if (value === own) return true;
-  if (!byText) return false;
+  if (operand === undefined) return false;
   const id = isPointer(value) ? value['objectId'] : value;
   return (typeof id === 'string' || typeof id === 'number') && String(id) === String(own);
 }
@@ -76,7 +80,9 @@ function ownBinding(agent: Agent, policy: ClassPolicy): TenantBinding | Refusal 
   if (!scope || isBypassed(agent, scope)) return null;
   const value = boundTenant(agent, scope.from);
   if (value === null) return unbound(policy);
-  return { field: scope.field, value, ...(policy.plain && { byText: true }) };
+  if (!policy.plain) return { field: scope.field, value };
+  const operand = exactOperand(value, scope.column);
+  return operand === null ? unbound(policy) : { field: scope.field, value, operand };
 }
 
 function unbound(policy: ClassPolicy): Refusal {
@@ -107,8 +113,13 @@ export function tenantConflict(
   return null;
 }
 
+/** What the column of the tenant is compared with. */
+export function tenantOperand({ value, operand = value }: TenantBinding): unknown {
+  return operand;
+}
+
 export function tenantWhere(binding: TenantBinding | null): Where | null {
-  return binding && { [binding.field]: binding.value };
+  return binding && { [binding.field]: tenantOperand(binding) };
 }
 
 /** After a fetch by id: whether the row is of the tenant. A missing value is not. */

@@ -1,6 +1,6 @@
 import { canonicalClassName, isClassName, type Refusal, refusals, Refused } from '#core';
 import type { ClassAccess } from '../model/class-access.js';
-import type { FieldType } from '../model/class-schema.js';
+import { type FieldSchema, type FieldType, memberField } from '../model/class-schema.js';
 import {
   blocked,
   isPlainObject,
@@ -11,6 +11,7 @@ import {
   parseIsoDate,
   parsePrefixedPointer,
   type PlainObject,
+  type Pointer,
   pointer,
   reduceTyped,
   typedDate,
@@ -80,7 +81,7 @@ export function fieldConditions(value: unknown, column: Column, rules: Condition
         );
       }
       return Object.entries(value).flatMap(([key, member]) =>
-        fieldConditions(member, { className: column.className, path: `${column.path}.${key}` }, rules),
+        fieldConditions(member, memberOf(column, key), rules),
       );
     }
     if (operators.length < Object.keys(value).length) {
@@ -157,6 +158,8 @@ export interface Column {
   readonly type?: FieldType;
   /** Of a pointer column. */
   readonly targetClass?: string;
+  /** Of a plain class: what its schema says about the path, inside documents too. */
+  readonly stored?: FieldSchema;
 }
 
 export interface ValueRules {
@@ -168,11 +171,35 @@ export interface ValueRules {
 }
 
 export function columnAt(path: string, access: ClassAccess): Column {
-  const column = { className: access.className, path };
+  const [root = '', ...inside] = path.split('.');
+  const { schema } = access;
+  const stored = schema?.storage === 'plain' ? memberField(schema.fields.get(root), inside) : undefined;
+  const column = { className: access.className, path, ...(stored && { stored }) };
   if (path.includes('.')) return column;
   const field = access.schema?.fields.get(path);
   if (!field) return path === 'createdAt' || path === 'updatedAt' ? { ...column, type: 'Date' } : column;
   return { ...column, type: field.type, ...(field.targetClass && { targetClass: field.targetClass }) };
+}
+
+function memberOf({ className, path, stored }: Column, key: string): Column {
+  const member = memberField(stored, [key]);
+  return { className, path: `${path}.${key}`, ...(member && { stored: member }) };
+}
+
+/** A number as text, in one spelling: no exponent, no zero that could be left out. */
+const NUMBER = /^(?!-0$)-?(?:0|[1-9]\d*)(?:\.\d*[1-9])?$/;
+
+/**
+ * A value of the agent as it is compared with a column of a plain class: this value, and no other reading of its text. `Shop$1` is
+ * not the shop `1`, and `1.0` is not the tenant `1`. Null: no row can have it.
+ */
+export function exactOperand(
+  value: string | number | boolean,
+  column: FieldSchema | undefined,
+): string | number | boolean | Pointer | null {
+  if (column?.targetClass !== undefined)
+    return typeof value === 'boolean' ? null : pointer(column.targetClass, String(value));
+  return typeof value === 'string' && column?.type === 'Number' && !NUMBER.test(value) ? null : value;
 }
 
 /** The value as it is compared with a column: typed values reduced, dates and pointers in typed form. */
@@ -199,6 +226,11 @@ export function columnValues(values: readonly unknown[], column: Column, rules: 
 }
 
 function columnText(text: string, column: Column, target: string | undefined, rules: ValueRules): unknown {
+  if (column.stored && rules.literals?.has(text)) {
+    const operand = exactOperand(text, column.stored);
+    if (operand === null) throw unfitting(column);
+    if (operand !== text) return operand;
+  }
   if (column.type === 'Date') {
     const date = parseIsoDate(text);
     if (date) return typedDate(date);
@@ -212,6 +244,9 @@ function columnText(text: string, column: Column, target: string | undefined, ru
     throw new Refused(refusals.pointerShapeMismatch(column.className, column.path));
   return text;
 }
+
+const unfitting = ({ className, path }: Column): Refused =>
+  new Refused(refusals.agentValueUnset(className, `the value of the agent is no value of '${path}'`));
 
 /** Values inside arrays and objects are not compared with a column of their own. */
 function plainValue(value: unknown, rules: ValueRules): unknown {

@@ -216,7 +216,7 @@ describe('a write to a plain class', () => {
 });
 
 describe('the tenant of a plain row', () => {
-  const binding = { field: 'tenant', value: 't1', byText: true } as const;
+  const binding = { field: 'tenant', value: 't1', operand: 't1' } as const;
 
   it.each<[unknown, boolean]>([
     ['t1', true],
@@ -233,7 +233,7 @@ describe('the tenant of a plain row', () => {
   });
 
   it('may be a number that the agent has as text', () => {
-    expect(isOwnRow({ field: 'tenant', value: '17', byText: true }, { tenant: 17 })).toBe(true);
+    expect(isOwnRow({ field: 'tenant', value: '17', operand: '17' }, { tenant: 17 })).toBe(true);
     expect(isOwnRow({ field: 'tenant', value: '17' }, { tenant: 17 })).toBe(false);
   });
 
