@@ -178,6 +178,55 @@ describe('the plain storage form', PATIENT, () => {
     );
   });
 
+  /** Numbers that the database takes for equal, in several types. */
+  const equals = fc
+    .tuple(fc.bigInt({ min: -(10n ** 18n), max: 10n ** 18n }), fc.integer({ min: 0, max: 12 }))
+    .map(([digits, zeros]) => [
+      Long.fromBigInt(digits),
+      Decimal128.fromString(`${digits}`),
+      Decimal128.fromString(`${digits}.${'0'.repeat(zeros)}`),
+      Decimal128.fromString(`${digits}${'0'.repeat(zeros)}E-${zeros}`),
+      ...(Number.isSafeInteger(Number(digits)) ? [new Double(Number(digits))] : []),
+    ]);
+
+  it('gives equal numbers of all types one text, and finds them by it alone', () => {
+    const storage = storageOf('number');
+    const idOf = (value: unknown) => storage.idFromStorage(throughBson({ _id: value })['_id'] as unknown);
+    fc.assert(
+      fc.property(equals, decimal, (same, other) => {
+        expect(new Set(same.map(idOf))).toEqual(new Set([String(same[0])]));
+        expect(idOf(storage.idToStorage(idOf(other)))).toBe(idOf(other));
+      }),
+    );
+    const respelled = fc
+      .tuple(
+        fc.oneof(fc.integer(), fc.constantFrom(0, 1, 2.5, 1e21)).map(String),
+        fc.constantFrom('.0', '0', 'e0', 'E0', 'e+0', '.', ' ', '00'),
+      )
+      .map(([text, end]) => text + end);
+    const odd = fc.constantFrom(
+      '-0',
+      '-0.0',
+      '+1',
+      '01',
+      '0x1',
+      ' 1',
+      '10e-1',
+      '1E1',
+      '0E+3',
+      'NaN',
+      'Infinity',
+    );
+    fc.assert(
+      fc.property(fc.oneof(respelled, odd, fc.string()), (text) => {
+        const stored = storage.idToStorage(text);
+        if (typeof stored !== 'string') expect(idOf(stored)).toBe(text);
+      }),
+    );
+    for (const text of ['-0', '1.0', '1e0', '10e-1', '2.50', '1E1', ' 1'])
+      expect(storage.idToStorage(text)).toBe(text);
+  });
+
   it('never finds another row by a text that is no id', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {

@@ -54,6 +54,11 @@ export function idOf(kind: IdKind, text: string): unknown {
 }
 
 function numberId(text: string): unknown {
+  const id = numberOf(text);
+  return id !== undefined && idText(id) === text ? id : undefined;
+}
+
+function numberOf(text: string): unknown {
   const number = Number(text);
   if (Number.isFinite(number) && exactText(number) === text) return number;
   return WHOLE.test(text) && isLong(text) ? Long.fromString(text) : decimalOf(text);
@@ -77,10 +82,35 @@ export function decimalOf(text: string): Decimal128 | undefined {
   }
 }
 
-/** Ids are text outside the database; each has exactly one. */
+/** Ids are text outside the database; each has exactly one, also where the database has several types of an equal number. */
 export function idText(id: unknown): string {
   const converted = isIdValue(id) ? scalarFromStorage(id, 'text') : BSON.EJSON.stringify(id);
-  return typeof converted === 'number' ? exactText(converted) : String(converted);
+  if (typeof converted === 'number') return exactText(converted);
+  return isDecimal(id) ? shortestDigits(String(converted)) : String(converted);
+}
+
+const isDecimal = (id: unknown): boolean =>
+  typeof id === 'object' && id !== null && (id as { _bsontype?: unknown })._bsontype === 'Decimal128';
+
+const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?(?:E([+-]\d+))?$/;
+
+/** The digits of whole numbers up to this length are written out, as those of other types. */
+const MAX_WHOLE = 40;
+
+/** `2.50`, `25E-1` and `2.5` are one number; of the texts of a decimal, the one without zeros that could be left out. */
+function shortestDigits(text: string): string {
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = DECIMAL.exec(text) ?? [];
+  const all = `${whole}${fraction}`.replace(/^0+/, '');
+  const digits = all.replace(/0+$/, '');
+  if (whole === '') return text;
+  if (digits === '') return '0';
+  const scale = Number(exponent) - fraction.length + (all.length - digits.length);
+  if (scale >= 0 && digits.length + scale <= MAX_WHOLE) return `${sign}${digits}${'0'.repeat(scale)}`;
+  if (scale < 0 && scale > -MAX_WHOLE) {
+    const padded = digits.padStart(1 - scale, '0');
+    return `${sign}${padded.slice(0, scale)}.${padded.slice(scale)}`;
+  }
+  return `${sign}${digits}E${scale < 0 ? '' : '+'}${scale}`;
 }
 
 export function isIdValue(value: unknown): boolean {

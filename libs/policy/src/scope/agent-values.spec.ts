@@ -195,11 +195,22 @@ describe('a value of the agent', () => {
 
   it('is a number of a plain column in the one spelling of that number', async () => {
     const spellings = fc
-      .oneof(fc.integer(), fc.constantFrom(0, -0, 1, 1.5, 1e21, 9007199254740993))
+      .oneof(fc.integer(), fc.constantFrom(0, -0, 1, 1.5, 1e21))
       .chain((number) =>
         fc.constantFrom(
-          ...[`${number}.0`, `${number}.00`, `0${number}`, `+${number}`, ` ${number}`, `${number} `],
-          ...[number.toExponential(), `${number}e0`, `${number}E0`, '-0', '0x1', '1_000', 'Infinity', '.5'],
+          `${number}.0`,
+          `0${number}`,
+          `+${number}`,
+          ` ${number}`,
+          `${number} `,
+          number.toExponential(),
+          `${number}e0`,
+          `${number}E0`,
+          '-0',
+          '0x1',
+          '1_000',
+          'Infinity',
+          '.5',
         ),
       )
       .filter((text) => !/^-?[1-9]\d*$/.test(text));
