@@ -26,6 +26,9 @@ describe('the source of a pipeline', PATIENT, () => {
   it('loses login data of any provider on users', () => {
     const stages = stagesOf([{ $group: { _id: '$$ROOT' } }], '_User');
     expect(JSON.stringify(stages[1])).toContain('_auth_data_');
+    expect(stagesOf([{ $project: { username: 1 } }], '_User')).toHaveLength(2);
+    const computed = stagesOf([{ $project: { username: 1, x: { $objectToArray: '$$ROOT' } } }], '_User');
+    expect(JSON.stringify(computed[1])).toContain('_auth_data_');
   });
 
   const refused: [string, Document][] = [

@@ -204,6 +204,14 @@ export function selectingStages(pipeline: GovernedPipeline): number {
   return first < 0 ? pipeline.length : first;
 }
 
+/** Whether a stage keeps columns that it names, and nothing else: a value that it computes could be the whole row. */
+export function isInclusion(stage: Readonly<Record<string, unknown>> | undefined): boolean {
+  const projection = stage?.['$project'];
+  if (!isPlainObject(projection)) return false;
+  const named = Object.entries(projection).filter(([key]) => key !== '_id' && key !== 'objectId');
+  return named.length > 0 && named.every(([key, value]) => value === 1 && !key.startsWith('_'));
+}
+
 /** Null and `Delete` are valid for any column except a required one. @throws UnstorableValue */
 export function refuseUntyped(name: string, value: unknown, column: FieldSchema | undefined): void {
   const clears = value === null || (isPlainObject(value) && value['__op'] === 'Delete');

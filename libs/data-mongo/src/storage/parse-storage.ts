@@ -15,6 +15,7 @@ import {
   ClassStorage,
   type ColumnRef,
   inclusionOf,
+  isInclusion,
   parsePointerString,
   type PipelineSource,
   refuseUntyped,
@@ -85,14 +86,6 @@ const withoutAuthData = (row: string): Document => ({
 });
 
 const UNSET_INTERNAL: Document = { $unset: [...INTERNAL_COLUMNS] };
-
-function isInclusion(stage: Readonly<Record<string, unknown>> | undefined): boolean {
-  const projection = stage?.['$project'];
-  return (
-    isPlainObject(projection) &&
-    Object.keys(projection).some((key) => key !== '_id' && key !== 'objectId' && projection[key] === 1)
-  );
-}
 
 const ALWAYS_READ = ['_id', '_created_at', '_updated_at'] as const;
 const RIGHTS_COLUMNS = ['_acl', '_rperm', '_wperm'] as const;

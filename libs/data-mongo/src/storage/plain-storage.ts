@@ -15,6 +15,7 @@ import {
   ClassStorage,
   type ColumnRef,
   inclusionOf,
+  isInclusion,
   type PipelineSource,
   refuseUntyped,
   selectingStages,
@@ -250,13 +251,15 @@ export class PlainStorage extends ClassStorage {
   /** Fields get their own names before any further stage, so that a stored name is never another way to a field. */
   source(pipeline: GovernedPipeline): PipelineSource {
     const { renamed, removed } = this.changesOfNames();
+    const place = selectingStages(pipeline);
     return {
-      at: selectingStages(pipeline),
+      at: place,
       stages: [
         ...(renamed.length > 0
           ? [{ $set: Object.fromEntries(renamed.map(([field, column]) => [field, `$${column}`])) }]
           : []),
         ...(removed.length > 0 ? [{ $unset: [...removed] }] : []),
+        ...(namesItsColumns(pipeline[place]) ? [] : [{ $replaceWith: this.shownColumns('$$ROOT') }]),
       ],
       storage: this.named,
     };
@@ -264,20 +267,34 @@ export class PlainStorage extends ClassStorage {
 
   reducedInside(field: string): Document[] {
     const { renamed, removed } = this.changesOfNames();
-    if (renamed.length === 0 && removed.length === 0) return [];
-    const dropped = [...removed, ...renamed.map(([name]) => name)];
-    const kept = {
+    const kept = this.shownColumns('$$row', [...removed, ...renamed.map(([name]) => name)]);
+    const named = Object.fromEntries(renamed.map(([name, column]) => [name, `$$row.${column}`]));
+    const row = renamed.length > 0 ? { $mergeObjects: [kept, named] } : kept;
+    return [{ $addFields: { [field]: { $map: { input: `$${field}`, as: 'row', in: row } } } }];
+  }
+
+  /**
+   * A row without the columns that no field shows: those given, and those that their names tell. A list of what is known of the
+   * collection would miss the columns of documents that were not in its sample.
+   */
+  private shownColumns(row: string, dropped: readonly string[] = []): Document {
+    const shown = ['_id', ...[...this.schema.fields.keys()].filter((name) => name.startsWith('_'))];
+    const isInternal = {
+      $and: [
+        { $eq: [{ $indexOfBytes: ['$$column.k', '_'] }, 0] },
+        { $not: [{ $in: ['$$column.k', { $literal: shown }] }] },
+      ],
+    };
+    const isDropped = { $in: ['$$column.k', { $literal: [...dropped, 'objectId', 'ACL'] }] };
+    return {
       $arrayToObject: {
         $filter: {
-          input: { $objectToArray: '$$row' },
+          input: { $objectToArray: row },
           as: 'column',
-          cond: { $not: [{ $in: ['$$column.k', { $literal: dropped }] }] },
+          cond: { $not: [{ $or: [isInternal, isDropped] }] },
         },
       },
     };
-    const named = Object.fromEntries(renamed.map(([name, column]) => [name, `$$row.${column}`]));
-    const row = { $mergeObjects: [kept, named] };
-    return [{ $addFields: { [field]: { $map: { input: `$${field}`, as: 'row', in: row } } } }];
   }
 
   private changesOfNames() {
@@ -352,6 +369,19 @@ export class PlainStorage extends ClassStorage {
   rightsToStorage(): Document {
     throw new UnstorableValue('ACL', `rows of ${this.className} have none`);
   }
+}
+
+/** Stages whose rows have what the stage names. */
+const MAKES_ROWS = new Set(['$group', '$count', '$bucket', '$bucketAuto', '$sortByCount']);
+
+/** The whole row, a column by its name as text, and columns that no field shows. */
+const NAMES_MORE = /\$\$(?:ROOT|CURRENT)|\$getField|"\$?(?:_(?!id[".])|ACL)/;
+
+/** Whether a stage reads columns that it names alone, so that its rows need no look at every column. */
+function namesItsColumns(stage: GovernedPipeline[number] | undefined): boolean {
+  if (isInclusion(stage)) return true;
+  const [name = ''] = Object.keys(stage ?? {});
+  return MAKES_ROWS.has(name) && !NAMES_MORE.test(JSON.stringify(Object.values(stage ?? {})));
 }
 
 /** The same class where documents already have the names of its fields. */
