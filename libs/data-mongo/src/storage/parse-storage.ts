@@ -37,7 +37,7 @@ import {
   pointerColumn,
   valueFromStorage,
 } from './parse-values.js';
-import { isPlainObject, setOwn } from './documents.js';
+import { setOwn } from './documents.js';
 
 /** The collection in which Parse stores the pairs (`owningId`, `relatedId`) of a relation. */
 export function joinCollection(className: string, field: string): string {
