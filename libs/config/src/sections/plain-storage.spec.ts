@@ -20,7 +20,7 @@ const ORDER = {
   timestamps: { createdAt: 'created', updatedAt: 'modified' },
   properties: {
     customer: { type: 'Pointer', targetClass: 'Customer', field: 'customer_id' },
-    lines: { type: 'Array', of: { sku: 'String', qty: { type: 'Number', field: 'q' } } },
+    lines: { type: 'Array', of: { sku: 'String', qty: { type: 'Number' } } },
     total: { type: 'Number' },
   },
   fields: ['customer', 'total', 'lines'],
@@ -46,7 +46,7 @@ describe('a plain database', () => {
             type: 'Array',
             of: new Map([
               ['sku', { type: 'String' }],
-              ['qty', { type: 'Number', field: 'q' }],
+              ['qty', { type: 'Number' }],
             ]),
           },
         ],
@@ -103,6 +103,11 @@ describe('a plain database', () => {
   });
 
   it.each<[string, Record<string, unknown>, RegExp]>([
+    [
+      'another name for a member, which masks of that name would miss',
+      { properties: { lines: { type: 'Array', of: { pin: { type: 'String', field: 'p' } } } } },
+      /\.properties\.lines\.of\.pin\.field: members keep their stored names: write 'p' instead of 'pin'/,
+    ],
     ['a system collection', { collection: 'system.users' }, /\.collection: .*no collection that can be read/],
     ['a collection of Parse', { collection: '_User' }, /\.collection: .*write storage: parse/],
     ['the classes of Parse', { collection: '_SCHEMA' }, /\.collection: /],

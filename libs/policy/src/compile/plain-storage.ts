@@ -148,10 +148,7 @@ class Columns {
       return null;
     }
     if (depth === 0) this.assertStoredOnce(field === undefined ? option : `${option}.field`, field ?? name);
-    else {
-      const issue = storedNameIssue(field ?? name);
-      if (issue !== null) this.report(option, issue);
-    }
+    else this.checkMember(option, name, field);
     this.checkType(option, config);
     if (members !== undefined && depth >= MAX_DEPTH) {
       this.report(
@@ -163,9 +160,20 @@ class Columns {
     return {
       ...(type !== undefined && { type: type as FieldType }),
       ...(targetClass !== undefined && { targetClass: canonicalClassName(targetClass) }),
-      ...(field !== undefined && { field }),
+      ...(field !== undefined && depth === 0 && { field }),
       ...(members !== undefined && { of: this.read(members, `${option}.of`, depth + 1) }),
     };
+  }
+
+  /** Members keep their stored names: rules, masks too, that name one under another name would protect nothing. */
+  private checkMember(option: string, name: string, field: string | undefined): void {
+    const issue = storedNameIssue(field ?? name);
+    if (issue !== null) this.report(option, issue);
+    else if (field !== undefined && field !== name)
+      this.report(
+        `${option}.field`,
+        `members keep their stored names: write '${field}' instead of '${name}'`,
+      );
   }
 
   private checkType(option: string, { type, targetClass, of: members }: PropertyConfig): void {
