@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { type AgentDefinition, isTier, type Tier, TIERS } from '#core';
 import { ALWAYS_KEEP, hasInternalSegment, logicalColumn, rootOf } from '../model/field-names.js';
 import type { PolicyIssue } from '../model/policy.js';
-import { isPlainObject } from '../model/where.js';
+import { isPlainObject, type PlainObject } from '../model/where.js';
 
 /**
  * How a field is masked for one permission level. `drop`: as if the field did not exist. `deny`: left out, and naming it is
@@ -319,6 +319,29 @@ function maskInside(
 ): unknown {
   if (Array.isArray(value)) return value.map((entry) => maskInside(entry, segments, mask, pseudonym));
   if (!isPlainObject(value)) return value;
+  let masked = maskMember(value, segments, mask, pseudonym);
+  for (const key of Object.keys(masked)) {
+    // A list that was stored as an object with numbers as names, and a path that was stored as one name.
+    const rest = key === segments[0] ? null : /^\d+$/.test(key) ? segments : restBehind(key, segments);
+    if (rest === null) continue;
+    if (rest.length > 0) masked = { ...masked, [key]: maskInside(masked[key], rest, mask, pseudonym) };
+    else masked = maskMember(masked, [key], mask, pseudonym);
+  }
+  return masked;
+}
+
+/** The end of a path behind a name that holds its beginning, dots included; null for another name. */
+function restBehind(key: string, segments: readonly string[]): readonly string[] | null {
+  if (!key.includes('.') || !`${segments.join('.')}.`.startsWith(`${key}.`)) return null;
+  return segments.slice(key.split('.').length);
+}
+
+function maskMember(
+  value: PlainObject,
+  segments: readonly string[],
+  mask: PathMask,
+  pseudonym: NamePseudonym,
+): PlainObject {
   const [name, ...rest] = segments as [string, ...string[]];
   const isThere = Object.hasOwn(value, name);
   const isTyped = typeof value['__type'] === 'string';

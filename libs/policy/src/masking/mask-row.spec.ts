@@ -70,6 +70,34 @@ describe('a masked row', () => {
     });
   });
 
+  it('masks a path in whatever form another program stored it', () => {
+    const around = fc.constantFrom<(value: unknown) => unknown>(
+      (value) => value,
+      (value) => [value],
+      (value) => [[{ city: 'C' }, value]],
+      (value) => ({ '0': value, city: 'C' }),
+      (value) => ({ '7': [value] }),
+    );
+    const names = fc.constantFrom([['a', 'b', 'pin']], [['a.b', 'pin']], [['a', 'b.pin']], [['a.b.pin']]);
+    fc.assert(
+      fc.property(
+        names,
+        fc.array(around, { minLength: 4, maxLength: 4 }),
+        fc.constantFrom('drop' as const, 'mask' as const, 'deny' as const),
+        ([path = []], wraps, form) => {
+          const stored = path.reduceRight<unknown>(
+            (value, name, index) =>
+              (wraps[index] as (value: unknown) => unknown)({ [name]: value, city: 'C' }),
+            wraps[3]?.('S3CRET'),
+          );
+          const row = shown({ address: stored }, { 'address.a.b.pin': form });
+          expect(JSON.stringify(row)).not.toContain('S3CRET');
+          expect(JSON.stringify(row)).toContain('"city":"C"');
+        },
+      ),
+    );
+  });
+
   it('names the whole of an object by what is left of it once its parts are masked', () => {
     const masks: MasksConfig = { address: 'hash', 'address.street': 'mask' };
     expect(shown({ address: { street: 'S' } }, masks)).toEqual(shown({ address: { street: 'T' } }, masks));
