@@ -60,7 +60,8 @@ function auditCollections({ audit, database }: ParleyConfig): AuditCollection[] 
     });
 }
 
-export interface SearchOptions extends Omit<AuditQuery, 'limit' | 'type' | 'outcome'> {
+export interface SearchOptions extends Omit<AuditQuery, 'limit' | 'type' | 'outcome' | 'className'> {
+  readonly class?: string;
   readonly config?: string;
   readonly json?: boolean;
   readonly limit: string;
@@ -71,12 +72,16 @@ export interface SearchOptions extends Omit<AuditQuery, 'limit' | 'type' | 'outc
 /** Searches records in the named files, else in the configured database, else in the configured files. */
 export async function runAuditSearch(
   files: readonly string[],
-  { config: file, json, ...asked }: SearchOptions,
+  { config: file, json, class: className, ...asked }: SearchOptions,
 ): Promise<void> {
   const { config } = loadConfig(withConfig(file));
   if (asked.outcome !== undefined && asked.outcome !== 'success' && asked.outcome !== 'failure')
     throw new UsageError('--outcome: expected success or failure');
-  const query = { ...asked, limit: Number(asked.limit) } as AuditQuery;
+  const query = {
+    ...asked,
+    ...(className !== undefined && { className }),
+    limit: Number(asked.limit),
+  } as AuditQuery;
   const collections = files.length === 0 ? auditCollections(config) : [];
   try {
     const [first] = collections;
@@ -90,7 +95,19 @@ export async function runAuditSearch(
   }
 }
 
-const HEADER = ['TIME', 'TYPE', 'AGENT', 'TENANT', 'WHAT', 'OUTCOME', 'GATE', 'ROWS', 'MS', 'CORRELATION'];
+const HEADER = [
+  'TIME',
+  'TYPE',
+  'AGENT',
+  'TENANT',
+  'WHAT',
+  'CLASS',
+  'OUTCOME',
+  'GATE',
+  'ROWS',
+  'MS',
+  'CORRELATION',
+];
 
 function describePage({ entries, cursor }: AuditPage): string {
   if (entries.length === 0) return 'nothing was found\n';
@@ -110,6 +127,7 @@ function rowOf(entry: AuditEntry): string[] {
     cell('agent_name', 'replica'),
     cell('tenant_id'),
     cell('tool', 'action', 'remote_address'),
+    cell('class_name'),
     entry.success ? 'success' : cell('error_code', 'outcome') || 'failure',
     cell('gate'),
     cell('rows'),

@@ -14,6 +14,8 @@ export interface ApprovalView {
   readonly id: string;
   readonly status: ApprovalCase['status'];
   readonly tool: string;
+  /** The class of the planned change; absent for a tool of an application that changes none of its own. */
+  readonly class_name?: string;
   readonly permission: string;
   readonly requester: { readonly principal: string; readonly agent: string };
   /** Whether it is the viewer's own request, which another person has to decide. */
@@ -38,6 +40,7 @@ function summaryOf(known: ApprovalCase, viewer: Agent): ApprovalView {
     id,
     status,
     tool,
+    ...(known.className !== undefined && { class_name: known.className }),
     permission,
     requester: { principal: requester.principal, agent: requester.agent },
     own: requester.principal === viewer.principal,

@@ -148,6 +148,8 @@ export interface AuditRecord extends AuditedAgent {
   readonly tool: string;
   /** Names of the arguments, without the sensitive ones. */
   readonly args_keys: readonly string[];
+  /** Name of the class that the call named, as it is stored (`_User`), also when it was refused. Absent when the call named none, or text that cannot be the name of a class. */
+  readonly class_name?: string;
   /** Keyed digest of the arguments. Equal arguments have equal digests; values cannot be guessed without the key. */
   readonly args_digest?: string;
   /** Version of the policy that decided. */

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { canonicalClassName } from '#core';
 import type { ApprovalRecord, AuditEvent, AuditRecord } from './audit-record.js';
 
 /** Position of an entry in the chain of its process, starting at 0. */
@@ -32,6 +33,8 @@ export interface AuditQuery {
   readonly agent?: string;
   /** Name of the tool that was called. */
   readonly tool?: string;
+  /** Name of the class that the call named; `User` finds `_User`. */
+  readonly className?: string;
   /** The caller, as it is recorded. */
   readonly principal?: string;
   /** As text; a number matches its digits. */
@@ -42,6 +45,8 @@ export interface AuditQuery {
   readonly gate?: string;
   /** The code of a refusal. */
   readonly code?: string;
+  /** Network address of a refused caller. */
+  readonly address?: string;
   /** Correlation id of the request. */
   readonly correlationId?: string;
   /** Of the trace that the call was part of: 32 hexadecimal digits. */
@@ -123,9 +128,11 @@ export function membersAsked(query: AuditQuery): [member: string, value: string]
     ['type', query.type],
     ['agent_name', query.agent],
     ['tool', query.tool],
+    ['class_name', query.className === undefined ? undefined : canonicalClassName(query.className)],
     ['principal', query.principal],
     ['gate', query.gate],
     ['error_code', query.code],
+    ['remote_address', query.address],
     ['correlation_id', query.correlationId],
     ['trace_id', query.traceId],
   ];

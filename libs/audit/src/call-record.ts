@@ -5,7 +5,9 @@ import {
   assumedName,
   authType,
   type AuthType,
+  canonicalClassName,
   type ErrorCode,
+  isClassName,
   type NameFilter,
   type Refusal,
   type Tier,
@@ -50,6 +52,8 @@ export function callRecord(call: RecordedCall): AuditRecord {
     tool: tool.slice(0, 128),
     args_keys: auditedArgumentNames(args),
   };
+  const className = calledClass(args);
+  if (className !== undefined) record.class_name = className;
   if (digest) record.args_digest = digest.of(tool, args);
   describeAgent(record, call.agent);
   record.policy_version = call.policyVersion;
@@ -153,6 +157,17 @@ export function auditedArgumentNames(args: unknown): string[] {
     if (names.length === MAX_NAMES) break;
   }
   return names;
+}
+
+/**
+ * The stored name of the class that the arguments of a call name. Only text that can be the name of a class, which bounds
+ * it: anything else could be a value. A class that the agent may not use or that does not exist is named as well, because
+ * the operator must see what was asked.
+ */
+function calledClass(args: unknown): string | undefined {
+  if (args === null || typeof args !== 'object') return undefined;
+  const name = (args as { readonly class_name?: unknown }).class_name;
+  return isClassName(name) ? canonicalClassName(name) : undefined;
 }
 
 /** Replaces the field names of a filter that is a function: they are known only per call. */

@@ -20,6 +20,7 @@ import { ExportWalk, type WalkedRow, type WalkStart } from './export-walk.js';
 /** One reading of a whole export or of a part of it. */
 export interface ExportReading {
   readonly agent: Agent;
+  readonly className: string;
   readonly correlationId?: string | undefined;
   readonly rows: number;
   readonly bytes: number;
@@ -47,12 +48,14 @@ export class ExportJournal {
   }
 
   /** Sent data cannot be revoked: the reader does not wait for its record. */
-  record({ agent, correlationId, rows, bytes, milliseconds, ended, error, phrase }: ExportReading): void {
+  record(reading: ExportReading): void {
+    const { agent, className, correlationId, rows, bytes, milliseconds, ended, error, phrase } = reading;
     const { version, switches } = this.policies.of(agent);
     const entry = {
       at: new Date().toISOString(),
       tool: 'export_read',
       args_keys: [],
+      class_name: className,
       ...auditedAgent(agent),
       policy_version: version,
       ...(correlationId !== undefined && { correlation_id: correlationId }),
@@ -174,7 +177,17 @@ export class ExportFile {
       const { agent, correlationId } = reader;
       const milliseconds = performance.now() - began;
       ended ||= !whole && failure === undefined;
-      journal.record({ agent, correlationId, rows, bytes, milliseconds, ended, error: failure, phrase });
+      journal.record({
+        agent,
+        className: ticket.order.className,
+        correlationId,
+        rows,
+        bytes,
+        milliseconds,
+        ended,
+        error: failure,
+        phrase,
+      });
     }
   }
 

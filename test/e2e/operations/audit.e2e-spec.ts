@@ -161,6 +161,7 @@ describe('the record of a call', () => {
       tenant_id: 'acme',
       success: true,
       args_keys: ['class_name', 'limit'],
+      class_name: 'Post',
       args_digest: expect.stringMatching(/^[0-9a-f]{8}:[0-9a-f]{32}$/),
       policy_version: expect.any(String),
     });
@@ -175,7 +176,12 @@ describe('the record of a call', () => {
 
   it('tells a refusal with its gate, and who was not let in', async () => {
     await call('reader', 'query_class', { class_name: 'Contract' });
-    expect(latest()).toMatchObject({ success: false, gate: 'class', denial_kind: 'hidden_class' });
+    expect(latest()).toMatchObject({
+      success: false,
+      gate: 'class',
+      denial_kind: 'hidden_class',
+      class_name: 'Contract',
+    });
     await call('nobody', 'query_class', { class_name: 'Post' });
     await vi.waitFor(() => expect(latest()).toMatchObject({ type: 'authentication', success: false }), WAIT);
   });

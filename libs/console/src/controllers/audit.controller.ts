@@ -22,10 +22,12 @@ export class AuditSearchQuery {
   @Filter() type?: string;
   @Filter() agent?: string;
   @Filter() tool?: string;
+  @Filter() class?: string;
   @Filter() principal?: string;
   @Filter() tenant?: string;
   @Filter() gate?: string;
   @Filter() code?: string;
+  @Filter() address?: string;
   @Filter() correlation_id?: string;
   @Filter() trace_id?: string;
   @Filter() cursor?: string;
@@ -42,11 +44,13 @@ const KNOWN: ReadonlySet<string> = new Set([
   'type',
   'agent',
   'tool',
+  'class',
   'principal',
   'tenant',
   'outcome',
   'gate',
   'code',
+  'address',
   'correlation_id',
   'trace_id',
   'cursor',
@@ -63,8 +67,13 @@ class KnownFilters implements PipeTransform<Readonly<Record<string, string>>> {
   }
 }
 
-function auditQueryOf({ correlation_id, trace_id, ...query }: AuditSearchQuery): AuditQuery {
-  const asked = { ...query, correlationId: correlation_id, traceId: trace_id };
+function auditQueryOf({
+  correlation_id,
+  trace_id,
+  class: className,
+  ...query
+}: AuditSearchQuery): AuditQuery {
+  const asked = { ...query, className, correlationId: correlation_id, traceId: trace_id };
   return Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined)) as AuditQuery;
 }
 
