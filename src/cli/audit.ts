@@ -1,15 +1,17 @@
-import { existsSync, readdirSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { existsSync } from 'node:fs';
 import {
   type AuditCollection,
   type AuditEntry,
   type AuditPage,
   type AuditQuery,
+  type AuditTrail,
   type ChainIssue,
   type ChainHead,
   CollectionAuditTrail,
   collectionSource,
+  FileAuditTrail,
   FilesAuditTrail,
+  filesOfSink,
   fileSource,
   oneLine,
   RecordSeal,
@@ -22,29 +24,40 @@ import { MongoAuditCollection, MongoConnection } from '#data-mongo';
 import { UsageError, withConfig } from './command-options.js';
 import { textTable } from './text-output.js';
 
-/** The suffix of a rotated file. */
-const PUT_ASIDE = /^\.\d{8}T\d{9}Z(-\d+)?$/;
+/** @throws Error when one does not exist */
+function assertExist(paths: readonly string[]): void {
+  for (const path of paths) if (!existsSync(path)) throw new Error(`${path}: there is no such file`);
+}
+
+const pathsOf = ({ sinks }: AuditConfig): string[] =>
+  sinks.flatMap((sink) => (sink.kind === 'file' ? [sink.path] : []));
 
 /**
  * The named files, or those of the configured sinks with their rotated files, oldest first. @throws Error when one does
  * not exist
  */
-function auditFiles(named: readonly string[], { sinks }: AuditConfig): RecordSource[] {
-  const paths =
-    named.length > 0
-      ? named
-      : sinks.flatMap((sink) => (sink.kind === 'file' ? [...putAside(sink.path), sink.path] : []));
-  for (const path of paths) if (!existsSync(path)) throw new Error(`${path}: there is no such file`);
+async function auditFiles(named: readonly string[], config: AuditConfig): Promise<RecordSource[]> {
+  const configured = pathsOf(config);
+  assertExist(named.length > 0 ? named : configured);
+  const paths = named.length > 0 ? named : (await Promise.all(configured.map(filesOfSink))).flat();
   return paths.map(fileSource);
 }
 
-function putAside(path: string): string[] {
-  const name = basename(path);
-  if (!existsSync(dirname(path))) return [];
-  return readdirSync(dirname(path))
-    .filter((entry) => entry.startsWith(name) && PUT_ASIDE.test(entry.slice(name.length)))
-    .sort()
-    .map((entry) => join(dirname(path), entry));
+/** A command reads as far as it must. */
+const UNLIMITED = { bytes: Infinity, records: Infinity };
+
+/** The trail of the named files, else of the first configured sink that can be searched, as the service chooses it. */
+function searchedTrail(
+  files: readonly string[],
+  collection: AuditCollection | undefined,
+  config: AuditConfig,
+): AuditTrail {
+  if (collection) return new CollectionAuditTrail(collection);
+  assertExist(files.length > 0 ? files : pathsOf(config).slice(0, 1));
+  const [path] = files.length > 0 ? [] : pathsOf(config);
+  return path === undefined
+    ? new FilesAuditTrail(files.map(fileSource))
+    : new FileAuditTrail(path, UNLIMITED);
 }
 
 /** The configured collections; those in an embedded database ended with its process. */
@@ -84,11 +97,7 @@ export async function runAuditSearch(
   } as AuditQuery;
   const collections = files.length === 0 ? auditCollections(config) : [];
   try {
-    const [first] = collections;
-    const trail = first
-      ? new CollectionAuditTrail(first)
-      : new FilesAuditTrail(auditFiles(files, config.audit));
-    const page = await trail.search(query);
+    const page = await searchedTrail(files, collections[0], config.audit).search(query);
     process.stdout.write(json ? `${JSON.stringify(page, null, 2)}\n` : describePage(page));
   } finally {
     await Promise.all(collections.map((collection) => collection.close()));
@@ -149,7 +158,7 @@ export async function runAuditVerify(files: readonly string[], options: VerifyOp
   const { config } = loadConfig(withConfig(options.config));
   const collections = files.length === 0 || options.mongo ? auditCollections(config) : [];
   try {
-    const sources = [...auditFiles(files, config.audit), ...collections.map(collectionSource)];
+    const sources = [...(await auditFiles(files, config.audit)), ...collections.map(collectionSource)];
     if (sources.length === 0)
       throw new UsageError('there are no audit files: name them, or configure audit.sinks');
     const result = await verifyRecords(sources, {

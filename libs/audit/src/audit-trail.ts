@@ -61,8 +61,25 @@ export interface AuditQuery {
 export interface AuditPage {
   /** Newest first. */
   readonly entries: readonly AuditEntry[];
-  /** Of the next page; null after the last. */
+  /** Of the next page; null after the last. A page of a search that was cut may be empty and have one. */
   readonly cursor: string | null;
+  /** What was searched for this page. */
+  readonly searched?: AuditSearched;
+}
+
+/** Where a search looked, and how far. */
+export interface AuditSearched {
+  readonly store: 'memory' | 'file' | 'mongodb';
+  /** `replica`: records of this process, or of the files that it writes. `replicas`: of all processes. */
+  readonly scope: 'replica' | 'replicas';
+  /** Records that were read. Absent where the database counts them. */
+  readonly records?: number;
+  /** Bytes that were read. */
+  readonly bytes?: number;
+  /** The limit at which the search stopped before the page was full; null: at none. The cursor continues. */
+  readonly cut: 'bytes' | 'records' | null;
+  /** Time of the oldest record that was read; null: unknown, or none was. */
+  readonly back_to: string | null;
 }
 
 /** The query has an invalid limit, time or cursor. */
@@ -214,13 +231,17 @@ export class RecentAuditTrail extends AuditTrail {
   search(query: AuditQuery): Promise<AuditPage> {
     return Promise.resolve().then(() => {
       const limit = limitOf(query);
-      return pageOf(
-        this.entries
-          .map((one) => this.entryOf(one))
-          .filter(matching(query))
-          .sort(newestFirst),
-        limit,
-      );
+      const entries = this.entries.map((one) => this.entryOf(one)).sort(newestFirst);
+      return {
+        ...pageOf(entries.filter(matching(query)), limit),
+        searched: {
+          store: 'memory' as const,
+          scope: 'replica' as const,
+          records: entries.length,
+          cut: null,
+          back_to: entries.at(-1)?.at ?? null,
+        },
+      };
     });
   }
 }

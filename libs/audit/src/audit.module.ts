@@ -27,6 +27,7 @@ import {
   type WebhookOptions,
 } from './delivery/sink-writers.js';
 import { JsonLinesFile, type JsonLinesOptions, SpoolFile } from './delivery/record-files.js';
+import { FileAuditTrail } from './delivery/file-audit-trail.js';
 import type { RecordDelivery, SinkWriter } from './delivery/record-delivery.js';
 import { AuditTrail, RecentAuditTrail } from './audit-trail.js';
 
@@ -134,10 +135,15 @@ async function openRecorder(
   return recorder;
 }
 
-/** Records are searched where they can be: in the first collection, else among the recent ones. */
+/**
+ * Records are searched where they are kept: in the first collection, which holds those of all replicas, else in the first
+ * file, else among the recent ones. A webhook cannot be searched.
+ */
 function searchedTrail({ sinks }: AuditModuleOptions): AuditTrail | null {
   const collection = sinks.find((sink) => sink.kind === 'mongodb');
-  return collection ? new CollectionAuditTrail(collection.store) : null;
+  if (collection) return new CollectionAuditTrail(collection.store);
+  const file = sinks.find((sink) => sink.kind === 'file');
+  return file ? new FileAuditTrail(file.path) : null;
 }
 
 function deliveryOf(sink: AuditSinkOptions, timeout: number, log: Logger): RecordDelivery {

@@ -21,6 +21,7 @@ export {
 } from './call-record.js';
 export { ArgumentDigest, RecordSeal, type SealedRecord } from './chain/audit-chain.js';
 export { AuditCollection, CollectionAuditTrail } from './delivery/audit-collection.js';
+export { FileAuditTrail, filesOfSink } from './delivery/file-audit-trail.js';
 export { type FsyncPolicy } from './delivery/record-files.js';
 export { SINK_STATES } from './delivery/record-delivery.js';
 export { SIGNATURE_HEADER, signedPost } from './delivery/sink-writers.js';

@@ -44,7 +44,8 @@ export class CollectionAuditTrail extends AuditTrail {
     super();
   }
 
-  search(query: AuditQuery): Promise<AuditPage> {
-    return this.collection.search(query);
+  async search(query: AuditQuery): Promise<AuditPage> {
+    const page = await this.collection.search(query);
+    return { ...page, searched: { store: 'mongodb', scope: 'replicas', cut: null, back_to: null } };
   }
 }
