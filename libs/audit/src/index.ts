@@ -36,6 +36,7 @@ export {
   momentOf,
   pageOf,
   readCursor,
+  RecentAuditTrail,
 } from './audit-trail.js';
 export { collectionSource, FilesAuditTrail, fileSource, type RecordSource } from './verify/record-source.js';
 export { type ChainIssue, type Verification, verifyRecords } from './verify/verify-records.js';

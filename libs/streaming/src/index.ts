@@ -9,6 +9,7 @@ export {
   NotServed,
   notServed,
   RefusalFilter,
+  sendJson,
   SharedStateFilter,
   validated,
 } from './http/routes.js';

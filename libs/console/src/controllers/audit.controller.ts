@@ -1,9 +1,13 @@
-import { Get, Inject, type PipeTransform, Query } from '@nestjs/common';
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { Get, Inject, type PipeTransform, Query, Res } from '@nestjs/common';
 import { Transform } from 'class-transformer';
 import { IsIn, IsInt, IsOptional, MaxLength } from 'class-validator';
 import { type AuditQuery, AuditQueryError, AuditTrail } from '#audit';
-import { NotServed, validated } from '#streaming';
-import { OperatorController } from '../console.guards.js';
+import { ClosedSignal, McpEdge, NotServed, sendJson, validated } from '#streaming';
+import { auditCsv } from '../audit-csv.js';
+import { CurrentOperator, OperatorController } from '../console.guards.js';
+import { type Operator, OperatorNotes } from '../operator-gate.js';
 import { limitOf } from './page-query.js';
 
 const Filter = (): PropertyDecorator => (target, name) => {
@@ -35,6 +39,10 @@ export class AuditSearchQuery {
   @IsOptional()
   @IsIn(['success', 'failure'], { message: 'outcome must be success or failure' })
   outcome?: 'success' | 'failure';
+
+  @IsOptional()
+  @IsIn(['json', 'csv'], { message: 'format must be json or csv' })
+  format?: 'json' | 'csv';
 }
 
 const KNOWN: ReadonlySet<string> = new Set([
@@ -54,6 +62,7 @@ const KNOWN: ReadonlySet<string> = new Set([
   'correlation_id',
   'trace_id',
   'cursor',
+  'format',
 ] satisfies (keyof AuditSearchQuery)[]);
 
 /** Leaves empty parameters out, and refuses unknown ones: a misspelt filter must not match everything. */
@@ -67,28 +76,79 @@ class KnownFilters implements PipeTransform<Readonly<Record<string, string>>> {
   }
 }
 
-function auditQueryOf({
-  correlation_id,
-  trace_id,
-  class: className,
-  ...query
-}: AuditSearchQuery): AuditQuery {
-  const asked = { ...query, className, correlationId: correlation_id, traceId: trace_id };
-  return Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined)) as AuditQuery;
+function auditQueryOf(asked: AuditSearchQuery): AuditQuery {
+  const { correlation_id, trace_id, class: className, format: _format, ...query } = asked;
+  const members = { ...query, className, correlationId: correlation_id, traceId: trace_id };
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as AuditQuery;
 }
+
+/** Files that this process writes at once. */
+const MAX_FILES = 2;
+/** Milliseconds in which a reader of a file takes what was written. */
+const TAKEN_WITHIN = 30_000;
 
 /** Searches audit records, newest first. */
 @OperatorController('console/api/audit')
 export class AuditController {
-  constructor(@Inject(AuditTrail) private readonly trail: AuditTrail) {}
+  private files = 0;
+
+  constructor(
+    @Inject(AuditTrail) private readonly trail: AuditTrail,
+    @Inject(OperatorNotes) private readonly notes: OperatorNotes,
+    @Inject(McpEdge) private readonly edge: Pick<McpEdge, 'unread'>,
+  ) {}
 
   @Get()
   async search(
     @Query(new KnownFilters(), validated(AuditSearchQuery)) query: AuditSearchQuery,
-  ): Promise<object> {
-    const page = await this.trail.search(auditQueryOf(query)).catch((error: unknown) => {
-      throw error instanceof AuditQueryError ? new NotServed(400, error.message) : error;
-    });
-    return { reach: this.trail.reach, ...page };
+    @CurrentOperator() operator: Operator,
+    @ClosedSignal() closed: AbortSignal,
+    @Res() response: ServerResponse,
+  ): Promise<void> {
+    if (query.format === 'csv') return this.file(query, operator, closed, response);
+    const page = await this.trail.search(auditQueryOf(query)).catch(refuseQuery);
+    sendJson(response, 200, { reach: this.trail.reach, ...page });
   }
+
+  private async file(
+    query: AuditSearchQuery,
+    operator: Operator,
+    closed: AbortSignal,
+    response: ServerResponse,
+  ): Promise<void> {
+    if (this.files >= MAX_FILES)
+      throw new NotServed(503, 'too many files are being written already', { 'Retry-After': '5' });
+    this.files += 1;
+    try {
+      const { limit: _limit, ...asked } = auditQueryOf(query);
+      const pieces = auditCsv(this.trail, asked);
+      // Nothing is sent before the first search: a wrong query is answered like any other.
+      let piece = await pieces.next().catch(refuseQuery);
+      this.notes.write(operator, 'console.audit_csv');
+      const time = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '');
+      response.writeHead(200, {
+        'Content-Type': 'text/csv; charset=utf-8; header=present',
+        'Content-Disposition': `attachment; filename="parley-audit-${time}.csv"`,
+      });
+      for (; !piece.done && !closed.aborted; piece = await pieces.next()) {
+        if (response.write(piece.value)) continue;
+        this.edge.unread.wrote(response);
+        await once(response, 'drain', {
+          signal: AbortSignal.any([closed, AbortSignal.timeout(TAKEN_WITHIN)]),
+        });
+      }
+      response.end();
+    } catch (error) {
+      // A file that ends early must not look like a whole one.
+      if (!response.headersSent) throw error;
+      response.destroy();
+    } finally {
+      this.files -= 1;
+    }
+  }
+}
+
+/** @throws NotServed for a query that cannot be answered */
+function refuseQuery(error: unknown): never {
+  throw error instanceof AuditQueryError ? new NotServed(400, error.message) : error;
 }
