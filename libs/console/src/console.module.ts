@@ -16,6 +16,7 @@ import { Policies } from '#policy';
 import { SharedState } from '#state';
 import { McpEdge } from '#streaming';
 import { TaskOverview } from '#tasks';
+import { DeclaredMethods } from '#tools';
 import { SecurityHeadersMiddleware } from './console.guards.js';
 import { ApprovalsController } from './controllers/approvals.controller.js';
 import { AuditController } from './controllers/audit.controller.js';
@@ -48,6 +49,7 @@ export const CONSOLE_IMPORTS: readonly InjectionToken[] = [
   AuditSink,
   AuditTrail,
   Authenticator,
+  DeclaredMethods,
   McpEdge,
   MetadataAudit,
   Policies,

@@ -1,14 +1,16 @@
 import { Get, Inject, Query } from '@nestjs/common';
 import { type AuditedMetadata, MetadataAudit } from '#dispatcher';
-import { type ClassPolicy, Policies } from '#policy';
+import { type DeclaredClass, Policies } from '#policy';
 import { validated } from '#streaming';
+import { DeclaredMethods } from '#tools';
 import { OperatorController } from '../console.guards.js';
 import { PageQuery } from './page-query.js';
 
 /** The policy of a class; of its filter only the field names. */
 interface ShownClass {
   readonly name: string;
-  readonly access: 'open' | 'hidden';
+  /** `limited`: some fields or rows are withheld or masked. `open`: no rule of the class withholds anything. */
+  readonly access: 'open' | 'limited' | 'hidden';
   readonly visible: boolean;
   readonly description: string | null;
   readonly usage: string | null;
@@ -17,6 +19,18 @@ interface ShownClass {
   readonly large_fields: readonly string[];
   readonly canonical_filter: readonly string[];
   readonly tenant_field: string | null;
+  /** What each permission level receives instead of a field; `form` is that of `readonly`. */
+  readonly masks: readonly {
+    readonly field: string;
+    readonly form: string;
+    readonly tiers: Readonly<Record<string, string>>;
+  }[];
+  /** Fields that the row filter of every agent constrains. */
+  readonly filters: readonly string[];
+  /** Declared values of fields. */
+  readonly enums: Readonly<Record<string, readonly string[]>>;
+  /** Methods that applications declare on the class. */
+  readonly methods: readonly { readonly name: string; readonly permission: string }[];
 }
 
 /** The classes of the policy in pages, and the gaps in their descriptions. */
@@ -25,6 +39,7 @@ export class PolicyController {
   constructor(
     @Inject(Policies) private readonly policies: Policies,
     @Inject(MetadataAudit) private readonly metadata: MetadataAudit,
+    @Inject(DeclaredMethods) private readonly methods: DeclaredMethods,
   ) {}
 
   @Get('policy')
@@ -36,9 +51,16 @@ export class PolicyController {
       version,
       switches,
       total: classes.size,
-      classes: page.map((name) => shownClass(classes.get(name) as ClassPolicy)),
+      classes: page.map((name) => shownClass(classes.get(name) as DeclaredClass, this.methodsOf(name))),
       next: page.length < names.length ? page.at(-1) : null,
     };
+  }
+
+  private methodsOf(className: string): ShownClass['methods'] {
+    return this.methods
+      .of(className)
+      .slice(0, MOST_NAMES)
+      .map(({ name, permission }) => ({ name, permission }));
   }
 
   @Get('metadata')
@@ -47,10 +69,10 @@ export class PolicyController {
   }
 }
 
-function shownClass(known: ClassPolicy): ShownClass {
+function shownClass(known: DeclaredClass, methods: ShownClass['methods']): ShownClass {
   return {
     name: known.className,
-    access: known.hiding === 'no' ? 'open' : 'hidden',
+    access: accessOf(known),
     visible: known.visible,
     description: known.description,
     usage: known.usage,
@@ -59,8 +81,36 @@ function shownClass(known: ClassPolicy): ShownClass {
     large_fields: known.largeFields,
     canonical_filter: Object.keys(known.canonicalFilter ?? {}).sort(),
     tenant_field: known.tenantScope?.field ?? null,
+    masks: [...known.masks].slice(0, MOST_NAMES).map(([field, tiers]) => {
+      const forms = Object.entries(tiers).map(([tier, { kind }]): [string, string] => [tier, kind]);
+      return { field, form: tiers.readonly.kind, tiers: Object.fromEntries(forms) };
+    }),
+    filters: Object.keys(known.filters ?? {}).sort(),
+    enums: enumsOf(known),
+    methods,
   };
 }
+
+/** Open is only what no rule of the class withholds, limits or masks. The default filter is one that a caller may leave out. */
+function accessOf({ hiding, masks, tenantScope, filters, fields }: DeclaredClass): ShownClass['access'] {
+  if (hiding !== 'no') return 'hidden';
+  const limited = masks.size > 0 || tenantScope !== null || filters !== null || fields !== null;
+  return limited ? 'limited' : 'open';
+}
+
+const MOST_NAMES = 500;
+const MOST_VALUES = 50;
+const MAX_VALUE = 200;
+
+function enumsOf({ properties }: Pick<DeclaredClass, 'properties'>): Record<string, readonly string[]> {
+  const declared = [...properties].flatMap(([field, { enum: values }]) =>
+    values ? [[field, shownValues(values.keys())] as const] : [],
+  );
+  return Object.fromEntries(declared.slice(0, MOST_NAMES));
+}
+
+export const shownValues = (values: Iterable<string>): string[] =>
+  [...values].slice(0, MOST_VALUES).map((value) => value.slice(0, MAX_VALUE));
 
 const MOST_CLASSES = 500;
 
