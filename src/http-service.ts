@@ -4,7 +4,6 @@ import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Server } from 'node:http';
 import type { MessageBus } from '#state';
-import type { LiveRecords } from '#console';
 import type { MongoConnection } from '#data-mongo';
 import { McpEdge } from '#streaming';
 import { type LoadedService, mountEdges, ParleyInstance, type ReadableAgain } from '#instance';
@@ -28,7 +27,7 @@ export async function startHttpService(
   const { config, plugins = [] } = loaded;
   const logger = await openLogger({ config, level: 'info' });
   Logger.overrideLogger(logger);
-  let live: LiveRecords | null = null;
+  let records: ConsoleRecords | null = null;
   const instance = await ParleyInstance.open(
     {
       loaded,
@@ -38,8 +37,8 @@ export async function startHttpService(
       plugins,
       onObserved: ({ tracing }) => logger.nameTracesOf(tracing),
       auditListeners: async ({ bus }) => {
-        live = await liveRecords(config, bus);
-        return live ? [live] : [];
+        records = await consoleRecords(config, bus);
+        return records ? [records.live, records.statistics] : [];
       },
     },
     (module) =>
@@ -51,7 +50,7 @@ export async function startHttpService(
       }),
   );
   try {
-    return await serveOverHttp(instance, { loaded, connection, env, plugins, live });
+    return await serveOverHttp(instance, { loaded, connection, env, plugins, records });
   } catch (error) {
     // An open instance would keep the process alive.
     await instance.abandon();
@@ -64,12 +63,12 @@ interface HttpSetting {
   readonly connection: MongoConnection | null;
   readonly env: Environment;
   readonly plugins: NonNullable<LoadedHttp['plugins']>;
-  readonly live: LiveRecords | null;
+  readonly records: ConsoleRecords | null;
 }
 
 async function serveOverHttp(
   instance: ParleyInstance<NestExpressApplication>,
-  { live, loaded, ...setting }: HttpSetting,
+  { records, loaded, ...setting }: HttpSetting,
 ): Promise<RunningService> {
   const { app } = instance;
   app.disable('x-powered-by');
@@ -82,7 +81,7 @@ async function serveOverHttp(
   server.requestTimeout = 60_000;
   await instance.begin();
   const edge = app.get(McpEdge);
-  const console = live && (await loadedConsole(app, { ...setting, live, shared: instance.shared }));
+  const console = records && (await loadedConsole(app, { ...setting, ...records, shared: instance.shared }));
   const routes = await instance.openRoutes(console ? [console] : []);
   mountEdges(server, [edge, routes, ...(console ? [routes.below('/console')] : [])], edge.unread);
   await listen(app, loaded.config.server);
@@ -97,14 +96,17 @@ async function serveOverHttp(
   };
 }
 
+/** What the console keeps of the records of this process. */
+type ConsoleRecords = Pick<ConsoleSetting, 'live' | 'statistics'>;
+
 /** Loads the console only where it is served. */
-async function liveRecords(
+async function consoleRecords(
   { console: { operators } }: LoadedConfig['config'],
   bus: MessageBus,
-): Promise<LiveRecords | null> {
+): Promise<ConsoleRecords | null> {
   if (operators === null) return null;
-  const { LiveRecords: Live } = await import('#console');
-  return new Live(bus);
+  const { CallStatistics, LiveRecords } = await import('#console');
+  return { live: new LiveRecords(bus), statistics: new CallStatistics() };
 }
 
 async function loadedConsole(app: NestExpressApplication, setting: ConsoleSetting): Promise<DynamicModule> {

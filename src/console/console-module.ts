@@ -1,12 +1,14 @@
 import { type DynamicModule, type INestApplicationContext } from '@nestjs/common';
-import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import type { SharedState } from '#state';
 import { ConfigVersions } from '#config';
 import {
+  type CallStatistics,
   CONSOLE_IMPORTS,
   ConsoleModule,
   LiveRecords,
   LiveStreams,
+  Overviews,
   type ServiceReport,
   ServiceStatus,
   SimulationService,
@@ -30,12 +32,14 @@ export interface ConsoleSetting {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Receives all records of this process. */
   readonly live: LiveRecords;
+  /** Counts all calls of this process. */
+  readonly statistics: CallStatistics;
 }
 
 /** The console beside a running service. */
 export function consoleModule(
   app: INestApplicationContext,
-  { shared, connection, plugins, env, live }: ConsoleSetting,
+  { shared, connection, plugins, env, live, statistics }: ConsoleSetting,
 ): DynamicModule {
   const versions = app.get(ConfigVersions);
   // Schema and roles are read over the connection of the service; the other ports of a simulation have no backend.
@@ -50,6 +54,15 @@ export function consoleModule(
       folder: builtPage('console'),
       providers: [
         { provide: LiveRecords, useValue: live },
+        {
+          provide: Overviews,
+          useFactory: () =>
+            new Overviews(statistics, shared.bus, {
+              replica: live.replica,
+              name: versions.current.config.audit.replica ?? hostname(),
+              reach: shared.reach,
+            }),
+        },
         { provide: SimulationService, useValue: simulations },
         {
           provide: ServiceStatus,
@@ -60,6 +73,7 @@ export function consoleModule(
               edge: app.get(McpEdge),
               consoleStreams,
               reach: shared.reach,
+              replica: live.replica,
             }),
           inject: [LiveStreams],
         },
@@ -75,12 +89,12 @@ interface StatusDependencies {
   readonly edge: Pick<McpEdge, 'activeDispatcherCount' | 'activeListeningStreamCount'>;
   readonly consoleStreams: { readonly size: number };
   readonly reach: 'process' | 'replicas';
+  readonly replica: string;
 }
 
 /** The status of this process. */
 class ReplicaStatus extends ServiceStatus {
   private readonly version = productVersion();
-  private readonly replica = randomUUID().slice(0, 8);
   private readonly startedAt = new Date(Date.now() - process.uptime() * 1000).toISOString();
 
   constructor(private readonly options: StatusDependencies) {
@@ -88,13 +102,13 @@ class ReplicaStatus extends ServiceStatus {
   }
 
   async read(): Promise<ServiceReport> {
-    const { versions, readiness, edge, consoleStreams, reach } = this.options;
+    const { versions, readiness, edge, consoleStreams, reach, replica } = this.options;
     const { policy, agents, number, loadedAt } = versions.current;
     return {
       version: this.version,
       node: process.version,
       started_at: this.startedAt,
-      replica: this.replica,
+      replica,
       shared_state: reach,
       memory_bytes: process.memoryUsage.rss(),
       policy: {

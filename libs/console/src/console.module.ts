@@ -29,6 +29,7 @@ import {
   PageFiles,
   PageFilesController,
 } from './controllers/page.controller.js';
+import { OverviewController } from './controllers/overview.controller.js';
 import { PolicyController } from './controllers/policy.controller.js';
 import { SessionController } from './controllers/session.controller.js';
 import { StatusController } from './controllers/status.controller.js';
@@ -37,7 +38,7 @@ import { OperatorSessions } from './operator-sessions.js';
 import { SignIn } from './sign-in.js';
 
 export interface ConsoleOptions extends OperatorRights {
-  /** Provide the live records, the status of the service and simulations. */
+  /** Provide the live records, the overviews, the status of the service and simulations. */
   readonly providers: Provider[];
   /** With `index.html`, scripts and styles of the page. */
   readonly folder: string;
@@ -66,6 +67,7 @@ export const CONSOLE_IMPORTS: readonly InjectionToken[] = [
     HeadController,
     SessionController,
     LiveController,
+    OverviewController,
     ApprovalsController,
     ExplainController,
     PolicyController,

@@ -1,3 +1,4 @@
+export { CallStatistics } from './call-statistics.js';
 export { CONSOLE_IMPORTS, ConsoleModule } from './console.module.js';
 export { LiveRecords } from './live-records.js';
 export { LiveStreams } from './controllers/live.controller.js';
@@ -9,3 +10,4 @@ export {
   SimulationsBusy,
   SimulationService,
 } from './controllers/explain.controller.js';
+export { Overviews } from './overview.js';

@@ -71,7 +71,8 @@ export interface LiveBatch {
  * bounded: under load most records are counted, not sent.
  */
 export class LiveRecords extends AuditSink {
-  private readonly replica = randomUUID().slice(0, 8);
+  /** Id of this process, in everything that the console says of it. */
+  readonly replica = randomUUID().slice(0, 8);
   private readonly settings: LiveSettings;
   private readonly listening: Subscription;
   private watchedUntil = -Infinity;

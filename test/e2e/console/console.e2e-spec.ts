@@ -76,7 +76,7 @@ const signIn = (service: Service, credential: object) =>
   ask(service, 'POST', 'session', CHANGING, credential);
 
 const ROUTES = (
-  'session api/live api/approvals api/approvals/x api/agents api/policy api/metadata api/audit ' +
+  'session api/live api/overview api/approvals api/approvals/x api/agents api/policy api/metadata api/audit ' +
   'api/tasks api/exports api/status api/unknown'
 )
   .split(' ')
@@ -130,6 +130,8 @@ describe('the console over HTTP', () => {
     expect((await explain({ agent: 'nobody', tool: 't', args: {} })).status).toBe(404);
     expect((await ask(one, 'GET', 'api/audit?agnet=chief', as('chief'))).status).toBe(400);
     expect((await ask(one, 'GET', 'api/audit?cursor=x', as('chief'))).status).toBe(400);
+    expect((await ask(one, 'GET', 'api/audit?format=xml', as('chief'))).status).toBe(400);
+    expect((await ask(one, 'GET', 'api/overview?window=1y', as('chief'))).status).toBe(400);
     for (const body of [
       {},
       { key: 1 },

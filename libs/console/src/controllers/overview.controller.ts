@@ -1,0 +1,54 @@
+import { Get, Inject, Query } from '@nestjs/common';
+import { IsIn } from 'class-validator';
+import { ApprovalService } from '#approvals';
+import { ExportOverview } from '#exports';
+import { validated } from '#streaming';
+import { TaskOverview } from '#tasks';
+import { type WindowName, WINDOWS } from '../call-statistics.js';
+import { CurrentOperator, OperatorController } from '../console.guards.js';
+import type { Operator } from '../operator-gate.js';
+import { Overviews } from '../overview.js';
+
+/** The query of an overview. */
+export class OverviewQuery {
+  @IsIn(Object.keys(WINDOWS), { message: `window must be one of ${Object.keys(WINDOWS).join(', ')}` })
+  window: WindowName = '1h';
+}
+
+/** Tasks and exports that are counted. */
+const MOST = 200;
+
+/** Calls over time, and what waits. */
+@OperatorController('console/api/overview')
+export class OverviewController {
+  constructor(
+    @Inject(Overviews) private readonly overviews: Overviews,
+    @Inject(ApprovalService) private readonly approvals: ApprovalService,
+    @Inject(TaskOverview) private readonly tasks: TaskOverview,
+    @Inject(ExportOverview) private readonly exports: ExportOverview,
+  ) {}
+
+  @Get()
+  async read(
+    @Query(validated(OverviewQuery)) { window }: OverviewQuery,
+    @CurrentOperator() { agent }: Operator,
+  ): Promise<object> {
+    const [overview, approvals, tasks, exports] = await Promise.all([
+      this.overviews.read(window),
+      this.approvals.list(agent),
+      this.tasks.latest(MOST),
+      this.exports.latest(MOST),
+    ]);
+    return {
+      ...overview,
+      waiting: {
+        // An operator that decides none sees none.
+        approvals: approvals.ok ? approvals.value.length : null,
+        tasks: tasks.filter(({ status }) => status === 'working' || status === 'input_required').length,
+        tasks_capped: tasks.length === MOST,
+        exports: exports.length,
+        exports_capped: exports.length === MOST,
+      },
+    };
+  }
+}
