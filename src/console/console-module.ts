@@ -1,13 +1,16 @@
 import { type DynamicModule, type INestApplicationContext } from '@nestjs/common';
 import { hostname } from 'node:os';
 import type { SharedState } from '#state';
-import { ConfigVersions } from '#config';
+import { DEFAULT_ISSUER, agentOfRules, issuerTrust, OidcClient, type ProvenPerson } from '#auth';
+import { Agent, type Identity } from '#core';
+import { ConfigVersions, consoleIssuer, isFixed, type ParleyConfig } from '#config';
 import {
   type CallStatistics,
   CONSOLE_IMPORTS,
   ConsoleModule,
   LiveRecords,
   LiveStreams,
+  type OidcSetting,
   Overviews,
   type ServiceReport,
   ServiceStatus,
@@ -51,6 +54,8 @@ export function consoleModule(
     {
       operators: () => versions.current.config.console.operators ?? [],
       approvers: versions.current.config.approvals.approvers,
+      agentOf: (person) => agentOfPerson(versions, person),
+      oidc: oidcOf(versions.current.config),
       folder: builtPage('console'),
       providers: [
         { provide: LiveRecords, useValue: live },
@@ -81,6 +86,48 @@ export function consoleModule(
     },
     [InstanceProvidersModule.register(app, CONSOLE_IMPORTS)],
   );
+}
+
+/**
+ * The operator that a person of the issuer is now. Rules are read anew for each request; a session of another issuer or
+ * client is nobody's.
+ */
+function agentOfPerson(
+  { current: { config, agents, identities } }: Pick<ConfigVersions, 'current'>,
+  { issuer, clientId, principal, proven }: ProvenPerson,
+): Agent | null {
+  const { oidc } = config.console;
+  if (!oidc || consoleIssuer(config) !== issuer || oidc.clientId !== clientId) return null;
+  const name = agentOfRules(oidc.operators, proven);
+  const definition = name === null ? undefined : agents.get(name);
+  const identity = name === null ? undefined : identities.get(name);
+  if (!definition || !identity || name === null) return null;
+  // A reload may have made it an agent that needs more of its caller than the console has.
+  if (!isFixed(config.agents[name]?.tenantId, identity)) return null;
+  return new Agent({ definition, principal, identity: identity as Identity });
+}
+
+/** The sign-in with the issuer; null where none is configured. The keys of the issuer are those of its access tokens. */
+function oidcOf(config: ParleyConfig): OidcSetting | null {
+  const { oidc } = config.console;
+  const issuer = consoleIssuer(config);
+  if (!oidc || issuer === null) return null;
+  const [known] = config.auth.flatMap((rule) =>
+    'oauth' in rule && rule.oauth.issuer === issuer ? [rule.oauth] : [],
+  );
+  const { clientId, clientSecret, redirectUri, scopes, operators: rules, maxAge } = oidc;
+  const client = new OidcClient({
+    issuer,
+    clientId,
+    clientSecret,
+    redirectUri,
+    scopes,
+    rules,
+    algorithms: known?.algorithms,
+    clockSkew: known?.clockSkew ?? DEFAULT_ISSUER.clockSkew,
+    trust: issuerTrust(known ?? { issuer }),
+  });
+  return { issuer, client, host: new URL(redirectUri).host, longest: maxAge * 1000 };
 }
 
 interface StatusDependencies {

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { checkOAuth } from './check-oauth.js';
+import { checkOAuth, checkSignIn } from './check-oauth.js';
 
 let server: Server;
 let origin: string;
@@ -15,6 +15,12 @@ beforeAll(async () => {
       },
       '/.well-known/oauth-authorization-server/forged': {
         issuer: `${origin}/good`,
+        jwks_uri: `${origin}/keys`,
+      },
+      '/.well-known/openid-configuration/people': {
+        issuer: `${origin}/people`,
+        authorization_endpoint: `${origin}/auth`,
+        token_endpoint: `${origin}/token`,
         jwks_uri: `${origin}/keys`,
       },
       '/keys': { keys: [{ kty: 'OKP' }, { kty: 'RSA' }] },
@@ -42,6 +48,19 @@ const judged = async (oauth: object) =>
       { oauth, agent: 'a' },
     ])
   ).map(({ check, level }) => `${level} ${check}`);
+
+describe('the issuer of the console', () => {
+  const found = async (issuer: string | null, rules = 1) =>
+    (await checkSignIn(issuer, rules)).map(({ check, level }) => `${level} ${check}`);
+
+  it('is good when it names what a sign-in needs, and somebody can be an operator', async () => {
+    expect(await found(null)).toEqual([]);
+    expect(await found(`${origin}/people`)).toEqual(['ok console.oidc']);
+    expect(await found(`${origin}/people`, 0)).toEqual(['warn console.oidc']);
+    for (const issuer of [`${origin}/good`, `${origin}/nowhere`])
+      expect(await found(issuer)).toEqual(['fail console.oidc']);
+  });
+});
 
 describe('an issuer of access tokens', () => {
   it('is good when it describes itself and has keys', async () => {

@@ -1,6 +1,6 @@
 import type { ResolveHost } from '#core';
 import { requestJson, AuthenticationUnavailable, IssuerDocuments } from '#auth';
-import { type Finding, fail, ok } from './finding.js';
+import { type Finding, fail, ok, warn } from './finding.js';
 
 interface Issuer {
   readonly issuer: string;
@@ -41,6 +41,39 @@ async function checkIssuer({ issuer, jwksUri }: Issuer, resolve?: ResolveHost): 
           `the keys of ${issuer} cannot be read`,
           'every token is refused until they can: check jwks_uri',
         ),
+  ];
+}
+
+/**
+ * Checks that the issuer of the console's sign-in names the endpoints that a sign-in needs.
+ * @param issuer null: none is configured
+ * @param rules how many there are: without one nobody is an operator
+ */
+export async function checkSignIn(
+  issuer: string | null,
+  rules: number,
+  resolve?: ResolveHost,
+): Promise<Finding[]> {
+  if (issuer === null) return [];
+  const documents = new IssuerDocuments(issuer, resolve);
+  try {
+    await documents.endpoint('authorization_endpoint');
+    await documents.endpoint('token_endpoint');
+    await documents.endpoint('jwks_uri');
+  } catch (error) {
+    if (!(error instanceof AuthenticationUnavailable)) throw error;
+    return [
+      fail(
+        'console.oidc',
+        `operators cannot sign in with ${issuer}`,
+        'its metadata must be reachable from here and name authorization_endpoint, token_endpoint and jwks_uri',
+      ),
+    ];
+  }
+  return [
+    rules > 0
+      ? ok('console.oidc', `operators can be led to ${issuer}`)
+      : warn('console.oidc', 'no rule makes anybody an operator', 'add one to console.oidc.operators'),
   ];
 }
 

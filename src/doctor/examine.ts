@@ -8,6 +8,7 @@ import {
   configFile,
   configPath,
   type ConfigReference,
+  consoleIssuer,
   type Environment,
   environmentFiles,
   overlayOf,
@@ -20,7 +21,7 @@ import { checkAgents, checkListening } from './check-access.js';
 import { checkClasses } from './check-classes.js';
 import { areTrusted, checkFiles, secretFiles } from './check-files.js';
 import { checkLimits, checkPlugins, checkRuntime } from './check-runtime.js';
-import { checkOAuth } from './check-oauth.js';
+import { checkOAuth, checkSignIn } from './check-oauth.js';
 import { checkMongo, checkParseServer, checkRedis } from './check-stores.js';
 import { fail, type Finding, type Level, ok, warn } from './finding.js';
 import { type ConfigLine, type ConfigSources, MASK, maskedConfig, secretsOf } from './masked-config.js';
@@ -160,6 +161,7 @@ async function checkStores({ config, policy }: LoadedWithPlugins): Promise<Findi
       checkRedis(config),
       checkParseServer(config),
       checkOAuth(config.auth),
+      checkSignIn(config.console.oidc && consoleIssuer(config), config.console.oidc?.operators.length ?? 0),
       // An embedded database holds classes of Parse alone.
       embedded ? [] : checkClasses(policy, database.connection),
     ]);

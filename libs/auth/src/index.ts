@@ -35,6 +35,14 @@ export {
   type UserField,
 } from './oauth/grants.js';
 export { DEFAULT_ISSUER, type IssuerTrust, issuerTrust, oauthRule, OAuthRule } from './oauth/oauth-rule.js';
+export {
+  agentOfRules,
+  type ClaimRule,
+  isSameText,
+  OidcClient,
+  type PendingSignIn,
+  type ProvenPerson,
+} from './oauth/oidc-client.js';
 export { IssuerDocuments } from './oauth/issuer-metadata.js';
 export { RevocationList, revocationName, RevocationStore, type RevokedBy } from './oauth/revocations.js';
 export { type Algorithm, ALGORITHMS } from './oauth/token-verifier.js';

@@ -9,7 +9,12 @@ import { AuthRuleEntry, ClientCertificateConfig, OAuthConfig } from './sections/
 import { ExportSection, ReloadSection, SubscriptionsSection, TaskSection } from './sections/background.js';
 import { EmbeddingsSection, LlmSection } from './sections/models.js';
 import { LoggingSection, MetricsSection, TracesSection } from './sections/observability.js';
-import { ApprovalsSection, ConsoleSection } from './sections/operators.js';
+import {
+  ApprovalsSection,
+  ConsoleOidcConfig,
+  ConsoleSection,
+  OperatorRuleConfig,
+} from './sections/operators.js';
 import { BudgetConfig, ClassEntry, PolicySection, SearchableConfig } from './sections/policy.js';
 import { ServerSection } from './sections/server.js';
 import { DatabaseSection, ParseSection, RedisSection } from './sections/stores.js';
@@ -68,6 +73,11 @@ const TABLES: Readonly<Record<string, readonly [table: Map<string, Row>, type: O
   tasks: [rows(chapter(page('guide/tasks'), 'Options')), TaskSection],
   exports: [rows(chapter(page('guide/exports'), 'Options')), ExportSection],
   console: [rows(chapter(page('operations/console'), 'Options')), ConsoleSection],
+  'console.oidc': [rows(chapter(page('operations/console'), 'With an issuer')), ConsoleOidcConfig],
+  'console.oidc.operators': [
+    rows(chapter(page('operations/console'), 'Rules of operators')),
+    OperatorRuleConfig,
+  ],
   audit: [rows(chapter(page('operations/audit'), 'Options')), AuditSection],
   oauth: [rows(chapter(page('operations/oauth'), 'Options')), OAuthConfig],
   approvals: [rows(page('guide/approvals').split(/^## /m)[0] as string), ApprovalsSection],

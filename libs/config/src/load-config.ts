@@ -31,7 +31,13 @@ import { authRuleErrors } from './sections/auth.js';
 import { ExportSection, ReloadSection, SubscriptionsSection, TaskSection } from './sections/background.js';
 import { agentLlmErrors, EmbeddingsSection, endpointErrors, LlmSection } from './sections/models.js';
 import { LoggingSection, MetricsSection, packageErrors, TracesSection } from './sections/observability.js';
-import { approvalErrors, ApprovalsSection, ConsoleSection, consoleErrors } from './sections/operators.js';
+import {
+  approvalErrors,
+  ApprovalsSection,
+  ConsoleOidcConfig,
+  ConsoleSection,
+  consoleErrors,
+} from './sections/operators.js';
 import { ServerSection, startErrors, type StartKind } from './sections/server.js';
 import {
   databaseNameOf,
@@ -255,7 +261,7 @@ function meant(
   errors.push(
     ...identityErrors(config.auth, config.agents, identities),
     ...approvalErrors(config),
-    ...consoleErrors(config),
+    ...consoleErrors(config, identities),
     ...auditErrors(config),
     ...packageErrors(config),
     ...nameErrors(named).errors,
@@ -320,7 +326,11 @@ function withDefaults(
     agents,
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
     approvals: { ...defaultsOf(ApprovalsSection), ...given.approvals },
-    console: { ...defaultsOf(ConsoleSection), ...given.console },
+    console: {
+      ...defaultsOf(ConsoleSection),
+      ...given.console,
+      oidc: given.console?.oidc ? { ...defaultsOf(ConsoleOidcConfig), ...given.console.oidc } : null,
+    },
     audit: auditConfig(given.audit, base, env),
     policy: given.policy ?? {},
     embeddings: given.embeddings ? { ...defaultsOf(EmbeddingsSection), ...given.embeddings } : null,

@@ -31,8 +31,9 @@ import {
 } from './controllers/page.controller.js';
 import { OverviewController } from './controllers/overview.controller.js';
 import { PolicyController } from './controllers/policy.controller.js';
-import { SessionController } from './controllers/session.controller.js';
+import { OidcCallbackController, SessionController } from './controllers/session.controller.js';
 import { StatusController } from './controllers/status.controller.js';
+import { OIDC_SETTING, type OidcSetting, OidcSignIn } from './oidc-sign-in.js';
 import { OPERATOR_RIGHTS, OperatorGate, OperatorNotes, type OperatorRights } from './operator-gate.js';
 import { OperatorSessions } from './operator-sessions.js';
 import { SignIn } from './sign-in.js';
@@ -40,6 +41,8 @@ import { SignIn } from './sign-in.js';
 export interface ConsoleOptions extends OperatorRights {
   /** Provide the live records, the overviews, the status of the service and simulations. */
   readonly providers: Provider[];
+  /** Null: operators sign in with their credentials alone. */
+  readonly oidc: OidcSetting | null;
   /** With `index.html`, scripts and styles of the page. */
   readonly folder: string;
 }
@@ -66,6 +69,7 @@ export const CONSOLE_IMPORTS: readonly InjectionToken[] = [
     PageFilesController,
     HeadController,
     SessionController,
+    OidcCallbackController,
     LiveController,
     OverviewController,
     ApprovalsController,
@@ -89,6 +93,8 @@ export class ConsoleModule implements NestModule {
         OperatorSessions,
         OperatorGate,
         SignIn,
+        { provide: OIDC_SETTING, useValue: options.oidc },
+        OidcSignIn,
         LiveStreams,
         { provide: PageFiles, useValue: new PageFiles(options.folder) },
         TaskOverview,

@@ -1,6 +1,7 @@
 export { CallStatistics } from './call-statistics.js';
 export { CONSOLE_IMPORTS, ConsoleModule } from './console.module.js';
 export { LiveRecords } from './live-records.js';
+export type { OidcSetting } from './oidc-sign-in.js';
 export { LiveStreams } from './controllers/live.controller.js';
 export { type ServiceReport, ServiceStatus } from './controllers/status.controller.js';
 export {

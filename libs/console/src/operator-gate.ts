@@ -2,16 +2,10 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { type Agent, type RateLimiter, Unauthorized } from '#core';
 import { AuditSink } from '#audit';
-import { Authenticator, RecordedAuthenticator } from '#auth';
+import { Authenticator, type ProvenPerson, RecordedAuthenticator } from '#auth';
 import { SharedState } from '#state';
 import { NotServed, trustedHeaders } from '#streaming';
-import {
-  type CredentialHeaders,
-  type OperatorSession,
-  OperatorSessions,
-  presentedCookie,
-  setCookie,
-} from './operator-sessions.js';
+import { type OperatorSession, OperatorSessions, presentedCookie, setCookie } from './operator-sessions.js';
 
 /** Injection token of `OperatorRights`. */
 export const OPERATOR_RIGHTS = Symbol('operator rights');
@@ -21,6 +15,8 @@ export interface OperatorRights {
   readonly operators: () => readonly string[];
   /** Names of the agents that may decide approvals. */
   readonly approvers: readonly string[];
+  /** The agent that a person of the issuer is in the current configuration; null: none. Default: none. */
+  readonly agentOf?: (person: ProvenPerson) => Agent | null;
 }
 
 /** Limit of requests per operator and minute, over all replicas. */
@@ -50,7 +46,7 @@ export class OperatorGate {
   constructor(
     @Inject(Authenticator) private readonly authenticator: Authenticator,
     @Inject(OperatorSessions) private readonly sessions: OperatorSessions,
-    @Inject(OPERATOR_RIGHTS) private readonly rights: Pick<OperatorRights, 'operators'>,
+    @Inject(OPERATOR_RIGHTS) private readonly rights: Pick<OperatorRights, 'operators' | 'agentOf'>,
     @Inject(SharedState) { limiters }: Pick<SharedState, 'limiters'>,
   ) {
     this.limiter = limiters.limiter('console', REQUESTS);
@@ -63,7 +59,7 @@ export class OperatorGate {
     const cookie = shown ? undefined : presentedCookie(headers);
     const operator =
       cookie === undefined
-        ? await this.asked(request, () => Promise.resolve(headers))
+        ? await this.asked(() => this.identify(request, headers))
         : await this.bySession(request, headers, cookie);
     await this.spend(operator.agent);
     return operator;
@@ -71,8 +67,18 @@ export class OperatorGate {
 
   /** @throws NotServed */
   async identify(request: IncomingMessage, credential: IncomingHttpHeaders): Promise<Agent> {
-    const agent = await this.authenticated(request, credential);
-    // Sub-agents cannot sign in.
+    return this.operator(await this.authenticated(request, credential));
+  }
+
+  /** The operator that a person of the issuer is, by the rules of the current configuration. @throws NotServed */
+  proven(person: ProvenPerson): Agent {
+    const agent = this.rights.agentOf?.(person) ?? null;
+    if (!agent) throw new NotServed(403, 'this person is no operator');
+    return this.operator(agent);
+  }
+
+  /** Sub-agents cannot sign in. @throws NotServed */
+  private operator(agent: Agent): Agent {
     if (agent.depth !== 0 || !this.rights.operators().includes(agent.definition.name))
       throw new NotServed(403, 'this agent is no operator');
     return agent;
@@ -89,22 +95,20 @@ export class OperatorGate {
     if (session === 'forged' && this.authenticator instanceof RecordedAuthenticator)
       this.authenticator.recordRefused({ headers, remoteAddress: request.socket.remoteAddress }, FORGED);
     if (session === 'forged' || session === 'over') throw signInAgain(headers);
-    const operator = await this.asked(request, async () => {
+    const { person } = session;
+    const operator = await this.asked(async () => {
       if (await sessions.isOver(session)) throw signInAgain(headers);
-      return session.credential;
+      return person ? this.proven(person) : this.identify(request, session.credential);
     }).catch((error: unknown) => {
       throw error instanceof NotServed && error.status === 401 ? signInAgain(headers) : error;
     });
     return { ...operator, session };
   }
 
-  private async asked(
-    request: IncomingMessage,
-    credential: () => Promise<IncomingHttpHeaders | CredentialHeaders>,
-  ): Promise<Operator> {
-    const agent = await this.identify(request, await credential());
+  private async asked(identify: () => Promise<Agent>): Promise<Operator> {
+    const agent = await identify();
     const confirm = async () => {
-      const again = await this.identify(request, await credential());
+      const again = await identify();
       if (again.principal !== agent.principal) throw new NotServed(401, 'Unauthorized');
     };
     return { agent, confirm };

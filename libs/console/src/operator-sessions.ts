@@ -1,6 +1,7 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
+import type { ProvenPerson } from '#auth';
 import { SealedText, StateKeys } from '#dispatcher';
 import { CLOCK_DIFFERENCE, SharedState, steadyClock, type VersionedStore } from '#state';
 
@@ -16,10 +17,13 @@ const MAX_VALUE = 3_800;
 export const fitsCookie = (value: string): boolean => value.length <= MAX_VALUE;
 
 /**
- * The session cookie of a request; `undefined` also when there are two, because the genuine one cannot be told apart.
+ * The session cookie of a request, or another one; `undefined` also when there are two, because the genuine one cannot be told apart.
  */
-export function presentedCookie({ cookie, host }: IncomingHttpHeaders): string | undefined {
-  const prefix = `${nameFor(host)}=`;
+export function presentedCookie(
+  { cookie, host }: IncomingHttpHeaders,
+  name = nameFor(host),
+): string | undefined {
+  const prefix = `${name}=`;
   const found = (cookie ?? '').split(';').flatMap((pair) => {
     const text = pair.trim();
     return text.startsWith(prefix) ? [text.slice(prefix.length)] : [];
@@ -41,6 +45,10 @@ export interface OperatorSession {
   readonly id: string;
   /** Authenticated at every request: an operator that loses its rights loses its session. */
   readonly credential: CredentialHeaders;
+  /** The person that the issuer named, in place of a credential. Compared with the rules at every request. */
+  readonly person?: ProvenPerson;
+  /** Milliseconds after which it ends, also in use. Default `LONGEST`. */
+  readonly longest?: number;
   /** The principal that the authenticator named at sign-in. */
   readonly principal: string;
   /** Milliseconds since 1970. */
@@ -75,9 +83,16 @@ export class OperatorSessions {
     return { id: randomUUID(), credential, principal, signedInAt: now, expiresAt: now + IDLE };
   }
 
+  /** A session of a person whom the issuer named. @param longest milliseconds after which the issuer is asked again */
+  beginProven(person: ProvenPerson, longest: number): OperatorSession {
+    const session = { ...this.begin({}, person.principal), person, longest };
+    return { ...session, expiresAt: Math.min(session.expiresAt, session.signedInAt + longest) };
+  }
+
   /** Extends a session that is in use. */
   renewed(session: OperatorSession): OperatorSession {
-    return { ...session, expiresAt: Math.min(this.now() + IDLE, session.signedInAt + LONGEST) };
+    const longest = Math.min(session.longest ?? LONGEST, LONGEST);
+    return { ...session, expiresAt: Math.min(this.now() + IDLE, session.signedInAt + longest) };
   }
 
   secondsLeft({ expiresAt }: Pick<OperatorSession, 'expiresAt'>): number {

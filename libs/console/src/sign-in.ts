@@ -70,7 +70,7 @@ export class SignIn {
 
   /** Extends the session of an open page. */
   async renew(request: IncomingMessage, { agent, session }: Operator): Promise<SignedIn> {
-    if (!session) return { operator: this.shown(agent) };
+    if (!session) return { operator: this.shown(agent, undefined) };
     return this.carried(request, agent, this.sessions.renewed(session));
   }
 
@@ -89,16 +89,18 @@ export class SignIn {
     if (!fitsCookie(sealed))
       throw new NotServed(400, 'this credential is too long for a browser session: send it as a header');
     const left = this.sessions.secondsLeft(session);
-    return { operator: this.shown(agent), cookie: setCookie(sealed, left, headers) };
+    return { operator: this.shown(agent, session), cookie: setCookie(sealed, left, headers) };
   }
 
-  private shown({ definition, principal, tenantId }: Agent): object {
+  private shown({ definition, principal, tenantId }: Agent, session: OperatorSession | undefined): object {
     return {
       signed_in: true,
       agent: definition.name,
       principal,
       tenant_id: tenantId,
       approver: this.rights.approvers.includes(definition.name),
+      signed_in_by: session?.person ? 'oidc' : 'key',
+      ...(session?.person && { name: session.person.name }),
     };
   }
 }

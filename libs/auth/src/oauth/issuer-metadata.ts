@@ -21,6 +21,14 @@ export function wellKnownUrls(issuer: string): string[] {
   ];
 }
 
+type IssuerEndpoint =
+  | 'jwks_uri'
+  | 'introspection_endpoint'
+  | 'authorization_endpoint'
+  | 'token_endpoint'
+  | 'userinfo_endpoint'
+  | 'end_session_endpoint';
+
 /** The metadata of an issuer. It is accepted only when its `issuer` equals the configured one. */
 export class IssuerDocuments {
   private readonly document: RefreshedValue<IssuerDocument>;
@@ -41,7 +49,7 @@ export class IssuerDocuments {
   /**
    * One of the endpoints. @throws AuthenticationUnavailable also when the metadata names none that may be requested
    */
-  async endpoint(name: 'jwks_uri' | 'introspection_endpoint'): Promise<string> {
+  async endpoint(name: IssuerEndpoint): Promise<string> {
     const url = (await this.current())[name];
     // The metadata of a remote issuer must not lead to services of this machine.
     const isOwn = typeof url === 'string' && (!isLoopbackUrl(url) || isLoopbackUrl(this.issuer));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { defaultsOf } from '../schema/class-schema.js';
-import { consoleErrors } from './operators.js';
+import { ConsoleOidcConfig, consoleErrors } from './operators.js';
 import { ServerSection } from './server.js';
 
 const base = {
@@ -12,9 +12,11 @@ const base = {
   server: defaultsOf(ServerSection),
 };
 const errorsOf = (operators: readonly string[] | null, path = '/mcp') =>
-  consoleErrors({ ...base, server: { ...defaultsOf(ServerSection), path }, console: { operators } }).map(
-    (error) => error.path,
-  );
+  consoleErrors({
+    ...base,
+    server: { ...defaultsOf(ServerSection), path },
+    console: { operators, oidc: null },
+  }).map((error) => error.path);
 
 describe('the operators of the console', () => {
   it('may be agents that show a credential', () => {
@@ -32,5 +34,54 @@ describe('the operators of the console', () => {
 
   it.each(['/console', '/console/mcp'])('are not served where MCP is: %s', (path) => {
     expect(errorsOf(['boss'], path)).toEqual(['server.path']);
+  });
+});
+
+describe('the sign-in of operators with an issuer', () => {
+  const oauth = { issuer: 'https://id.example', audience: 'https://parley.example/mcp' };
+  const rule = { claim: 'groups', equals: 'admins', agent: 'boss' };
+  const given = {
+    clientId: 'console',
+    redirectUri: 'https://parley.example/console/session/oidc/callback',
+    operators: [rule],
+  };
+  const pathsOf = (
+    changed: object,
+    {
+      operators = ['boss'],
+      agents = base.agents,
+      auth = [{ agent: 'boss', oauth }] as readonly object[],
+    } = {},
+  ) =>
+    consoleErrors({
+      ...base,
+      agents,
+      auth: auth as never,
+      console: { operators, oidc: { ...defaultsOf(ConsoleOidcConfig), ...given, ...changed } },
+    } as never).map((error) => error.path);
+
+  it('takes the only issuer of auth, and makes nobody an operator without a rule', () => {
+    expect(pathsOf({})).toEqual([]);
+    expect(pathsOf({ operators: [] })).toEqual([]);
+    expect(defaultsOf(ConsoleOidcConfig).operators).toEqual([]);
+  });
+
+  it.each([
+    ['console.oidc.issuer', { issuer: 'http://id.example' }],
+    ['console.oidc.redirectUri', { redirectUri: 'http://parley.example/console/session/oidc/callback' }],
+    ['console.oidc.redirectUri', { redirectUri: 'https://parley.example/x/console/session/oidc/callback' }],
+    ['console.oidc.redirectUri', { redirectUri: 'https://parley.example/?/console/session/oidc/callback' }],
+    ['console.oidc.operators.0.agent', { operators: [{ ...rule, agent: 'guest' }] }],
+    ['console.oidc.operators.0.agent', { operators: [{ ...rule, agent: 'nobody' }] }],
+  ])('refuses %s: %j', (path, changed) => {
+    expect(pathsOf(changed)).toEqual([path]);
+  });
+
+  it('refuses an operator whose tenant is a claim of its caller, and no issuer or two', () => {
+    const agents = { ...base.agents, boss: { tenantId: { claim: 'org' } } };
+    expect(pathsOf({}, { agents })).toEqual(['console.oidc.operators.0.agent']);
+    expect(pathsOf({}, { auth: [] })).toEqual(['console.oidc.issuer']);
+    const other = { agent: 'boss', oauth: { ...oauth, issuer: 'https://other.example' } };
+    expect(pathsOf({}, { auth: [{ agent: 'boss', oauth }, other] })).toEqual(['console.oidc.issuer']);
   });
 });

@@ -2,19 +2,27 @@ import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import { noAgent } from '../schema/near-key.js';
 import {
+  AnyOf,
   IsIn,
+  IsInt,
   IsNumber,
   IsPositive,
   IsString,
+  IsText,
   IsTexts,
+  ListOf,
   Matches,
   Max,
+  Min,
   MinLength,
   Nested,
   Nullable,
   Option,
   type Plain,
 } from '../schema/option.js';
+import { isTrustworthyUrl } from '#auth';
+import type { AgentIdentity } from '../compile-agents.js';
+import { CLAIM } from './auth.js';
 import { isSafeAddress } from './server.js';
 
 /** Where new cases are announced. */
@@ -56,6 +64,69 @@ export class ApprovalsSection {
   readonly expiry: number = 300;
 }
 
+/** A rule of `console.oidc`: who is an operator. */
+export class OperatorRuleConfig {
+  @Option(
+    'the claim, or the names that lead to one inside others. `email` counts only with `email_verified: true`',
+    {
+      required: true,
+    },
+  )
+  @AnyOf(...CLAIM)
+  readonly claim!: string | readonly string[];
+
+  @Option('a text, or several of which one must match: the value of the claim, or an entry of its list', {
+    required: true,
+  })
+  @AnyOf(...CLAIM)
+  readonly equals!: string | readonly string[];
+
+  @Option('the operator that such a person is: one of `console.operators`', { required: true })
+  @IsText()
+  readonly agent!: string;
+}
+
+/** `console.oidc`: operators sign in with an issuer (docs/operations/console.md). */
+export class ConsoleOidcConfig {
+  @Option('the issuer; default: the only one of `auth`. https, or http on this machine')
+  @IsString()
+  @Matches(/^https?:\/\//)
+  readonly issuer?: string;
+
+  @Option('of the console, as a client of the issuer', { required: true })
+  @IsText()
+  readonly clientId!: string;
+
+  @Option('of the console, as a client of the issuer; null: a public client, with PKCE alone')
+  @IsText()
+  @Nullable()
+  readonly clientSecret: string | null = null;
+
+  @Option(
+    'the address of the console that browsers know, ending with `/console/session/oidc/callback`; registered at the issuer',
+    { required: true },
+  )
+  @IsString()
+  @Matches(/^https?:\/\/.*\/console\/session\/oidc\/callback$/)
+  readonly redirectUri!: string;
+
+  @Option('scopes that are requested besides `openid`')
+  @IsTexts()
+  readonly scopes: readonly string[] = [];
+
+  @Option(
+    '`[{ claim, equals, agent }]`: who is an operator; the first rule that fits decides. Nobody else is one',
+  )
+  @ListOf(OperatorRuleConfig)
+  readonly operators: readonly Plain<OperatorRuleConfig>[] = [];
+
+  @Option('seconds after which the issuer is asked again')
+  @IsInt()
+  @Min(60)
+  @Max(28_800)
+  readonly maxAge: number = 3600;
+}
+
 /** The section `console`: the operators' page (docs/operations/console.md). */
 export class ConsoleSection {
   @Option(
@@ -64,6 +135,13 @@ export class ConsoleSection {
   @IsTexts()
   @Nullable()
   readonly operators: readonly string[] | null = null;
+
+  @Option(
+    '`{ issuer, clientId, … }`: operators sign in with an issuer of OpenID Connect, [below](#with-an-issuer)',
+  )
+  @Nested(ConsoleOidcConfig)
+  @Nullable()
+  readonly oidc: Plain<ConsoleOidcConfig> | null = null;
 }
 
 /** An approval desk without approvers, and webhooks that would show its cases to others. */
@@ -95,14 +173,17 @@ export function approvalErrors({
   return errors;
 }
 
+type ConsoleConfig = Pick<ParleyConfig, 'console' | 'agents' | 'auth' | 'server'>;
+
 /** Operators that do not exist, or that sign in without a credential. */
-export function consoleErrors({
-  console: { operators },
-  agents,
-  auth,
-  server,
-}: Pick<ParleyConfig, 'console' | 'agents' | 'auth' | 'server'>): ConfigIssue[] {
-  if (operators === null) return [];
+export function consoleErrors(
+  config: ConsoleConfig,
+  identities: ReadonlyMap<string, AgentIdentity> = new Map(),
+): ConfigIssue[] {
+  const { console, agents, auth, server } = config;
+  const { operators } = console;
+  const oidc = console.oidc ? oidcErrors(console.oidc, config, identities) : [];
+  if (operators === null) return oidc;
   const path = 'console.operators';
   const errors = operators.flatMap((name): ConfigIssue[] => {
     if (!Object.hasOwn(agents, name)) return [{ path, ...noAgent(name, agents) }];
@@ -113,5 +194,77 @@ export function consoleErrors({
   });
   if (/^\/console(\/|$)/.test(server.path))
     errors.push({ path: 'server.path', message: 'is where the console is served' });
+  return [...errors, ...oidc];
+}
+
+/** The issuer of `console.oidc`; null where `auth` does not name exactly one. */
+export function consoleIssuer({
+  console: { oidc },
+  auth,
+}: Pick<ParleyConfig, 'console' | 'auth'>): string | null {
+  const issuers = new Set(auth.flatMap((rule) => ('oauth' in rule ? [rule.oauth.issuer] : [])));
+  const [only] = issuers;
+  return oidc?.issuer ?? (issuers.size === 1 ? (only ?? null) : null);
+}
+
+function oidcErrors(
+  oidc: Plain<ConsoleOidcConfig>,
+  config: ConsoleConfig,
+  identities: ReadonlyMap<string, AgentIdentity>,
+): ConfigIssue[] {
+  const path = 'console.oidc';
+  const errors: ConfigIssue[] = [];
+  const issuer = consoleIssuer(config);
+  if (config.console.operators === null)
+    errors.push({
+      path,
+      message: 'nobody can sign in while console.operators is null',
+      related: ['console.operators'],
+    });
+  if (issuer === null)
+    errors.push({
+      path: `${path}.issuer`,
+      message: 'is needed where auth does not name exactly one issuer',
+      related: ['auth.*'],
+    });
+  else if (!isTrustworthyUrl(issuer) || issuer.includes('?'))
+    errors.push({ path: `${path}.issuer`, message: 'must be an https URL (http only on this machine)' });
+  if (!isTrustworthyUrl(oidc.redirectUri) || /[?"\\\s]/.test(oidc.redirectUri))
+    errors.push({ path: `${path}.redirectUri`, message: 'must be an https URL (http only on this machine)' });
+  else if (new URL(oidc.redirectUri).pathname !== '/console/session/oidc/callback')
+    errors.push({
+      path: `${path}.redirectUri`,
+      message: 'must have the path /console/session/oidc/callback',
+    });
+  for (const [index, { agent }] of oidc.operators.entries())
+    errors.push(...ruleErrors(agent, `${path}.operators.${index}.agent`, config, identities));
   return errors;
+}
+
+function ruleErrors(
+  agent: string,
+  path: string,
+  { console: { operators }, agents }: ConsoleConfig,
+  identities: ReadonlyMap<string, AgentIdentity>,
+): ConfigIssue[] {
+  if (!Object.hasOwn(agents, agent)) return [{ path, ...noAgent(agent, agents) }];
+  if (!(operators ?? []).includes(agent))
+    return [{ path, message: `'${agent}' is not in console.operators`, related: ['console.operators'] }];
+  if (!isFixed(agents[agent]?.tenantId, identities.get(agent)))
+    return [
+      {
+        path,
+        message: `'${agent}' reads with the session or the claims of its caller, which the console does not have`,
+        related: [`agents.${agent}.identity`, `agents.${agent}.tenantId`],
+      },
+    ];
+  return [];
+}
+
+/** Whether rights and tenant of an agent are those of the configuration, and need nothing of a caller. */
+export function isFixed(tenantId: unknown, identity: AgentIdentity | undefined): boolean {
+  const byClaim = typeof tenantId === 'object' && tenantId !== null;
+  const own =
+    typeof identity === 'object' && identity.kind !== 'claimedUser' && identity.kind !== 'impersonate';
+  return !byClaim && (identity === undefined || own);
 }

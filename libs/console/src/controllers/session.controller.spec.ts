@@ -10,6 +10,7 @@ import { processSecret } from '#dispatcher';
 import { ProcessVersionedStore } from '#state';
 import { McpEdge, NodeHttpAdapter } from '#streaming';
 import { OperatorGate, OperatorNotes } from '../operator-gate.js';
+import { OidcSignIn } from '../oidc-sign-in.js';
 import { OperatorSessions } from '../operator-sessions.js';
 import { SignIn } from '../sign-in.js';
 import { SessionController } from './session.controller.js';
@@ -44,6 +45,7 @@ describe('a sign-out', () => {
       controllers: [SessionController],
       providers: [
         { provide: SignIn, useValue: parts.signIn },
+        { provide: OidcSignIn, useValue: { methods: {}, endOfSession: () => Promise.resolve(null) } },
         { provide: OperatorGate, useValue: parts.gate },
         { provide: McpEdge, useValue: edge },
       ],

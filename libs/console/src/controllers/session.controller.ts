@@ -8,6 +8,7 @@ import {
   Inject,
   Injectable,
   Post,
+  Query,
   Req,
   Res,
   UseGuards,
@@ -22,6 +23,7 @@ import {
   OperatorGuard,
   SameSiteGuard,
 } from '../console.guards.js';
+import { type OidcAnswer, OidcSignIn } from '../oidc-sign-in.js';
 import type { Operator } from '../operator-gate.js';
 import { setCookie } from '../operator-sessions.js';
 import { SignIn, SignInBody } from '../sign-in.js';
@@ -41,7 +43,21 @@ class SignInLimitGuard implements CanActivate {
 /** The session of a browser. */
 @ConsoleController('console/session', ArrivalGuard, SameSiteGuard)
 export class SessionController {
-  constructor(@Inject(SignIn) private readonly signIn: SignIn) {}
+  constructor(
+    @Inject(SignIn) private readonly signIn: SignIn,
+    @Inject(OidcSignIn) private readonly oidc: OidcSignIn,
+  ) {}
+
+  /** Tells nothing of operators: only which ways there are. */
+  @Get('methods')
+  methods(): object {
+    return this.oidc.methods;
+  }
+
+  @Get('oidc')
+  async beginAtIssuer(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
+    redirect(response, 302, await this.oidc.begin(request, () => this.signIn.spend(request)));
+  }
 
   @Get()
   @UseGuards(OperatorGuard)
@@ -76,7 +92,35 @@ export class SessionController {
     @Res({ passthrough: true }) response: ServerResponse,
   ): Promise<object> {
     response.setHeader('Set-Cookie', setCookie('', 0, trustedHeaders(request)));
+    const issuerSignOut = await this.oidc.endOfSession(request);
     await this.signIn.end(request);
-    return { signed_in: false };
+    return { signed_in: false, issuer_sign_out: issuerSignOut };
   }
+}
+
+/** Where the issuer sends the browser back to: a request from another site, which proves itself by its state. */
+@ConsoleController('console/session/oidc/callback', ArrivalGuard)
+export class OidcCallbackController {
+  constructor(
+    @Inject(OidcSignIn) private readonly oidc: OidcSignIn,
+    @Inject(SignIn) private readonly signIn: SignIn,
+  ) {}
+
+  @Get()
+  async finish(
+    @Query() answer: OidcAnswer,
+    @Req() request: IncomingMessage,
+    @Res() response: ServerResponse,
+  ): Promise<void> {
+    redirect(response, 303, await this.oidc.finish(request, answer, () => this.signIn.spend(request)));
+  }
+}
+
+function redirect(
+  response: ServerResponse,
+  status: number,
+  { location, cookies }: Awaited<ReturnType<OidcSignIn['finish']>>,
+): void {
+  response.writeHead(status, { Location: location, 'Set-Cookie': [...cookies], 'Content-Length': '0' });
+  response.end();
 }

@@ -1,0 +1,212 @@
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import type { IncomingMessage } from 'node:http';
+import {
+  Authenticator,
+  AuthenticationUnavailable,
+  InvalidToken,
+  isSameText,
+  type OidcClient,
+  type PendingSignIn,
+  RecordedAuthenticator,
+} from '#auth';
+import { SealedText, StateKeys } from '#dispatcher';
+import { SharedState, steadyClock } from '#state';
+import { NotServed, notServed, remoteNetwork, trustedHeaders } from '#streaming';
+import { OperatorGate, OperatorNotes } from './operator-gate.js';
+import { isLoopbackName, OperatorSessions, presentedCookie, setCookie } from './operator-sessions.js';
+
+/** Sign-in with an issuer of OpenID Connect. */
+export interface OidcSetting {
+  readonly issuer: string;
+  readonly client: OidcClient;
+  /** The host name of the redirect URI: a session is valid under it alone. */
+  readonly host: string;
+  /** Milliseconds after which a person has to sign in again. */
+  readonly longest: number;
+}
+
+/** Injection token of `OidcSetting`, or of null where no issuer is configured. */
+export const OIDC_SETTING = Symbol('OIDC setting');
+
+/** Why nobody was signed in, as the page receives it. */
+export type SignInRefusal =
+  'denied' | 'no_operator' | 'expired' | 'mismatch' | 'invalid' | 'unavailable' | 'wrong_host' | 'too_many';
+
+/** A redirect of the browser. Its address is a constant, or the issuer's. */
+interface Redirect {
+  readonly location: string;
+  readonly cookies: readonly string[];
+}
+
+export const OIDC_PATH = '/console/session/oidc';
+/** Milliseconds for the sign-in at the issuer. */
+const PENDING = 600_000;
+
+interface SealedSignIn extends PendingSignIn {
+  readonly until: number;
+}
+
+const nameFor = (host: string | undefined) =>
+  isLoopbackName(host) ? 'parley-console-sign-in' : '__Secure-parley-console-sign-in';
+
+/**
+ * The cookie of a sign-in that has begun. The issuer's redirect comes from another site, so it is `Lax`; it opens nothing by
+ * itself.
+ */
+function pendingCookie(value: string, seconds: number, host: string): string {
+  const secure = isLoopbackName(host) ? '' : '; Secure';
+  return `${nameFor(host)}=${value}; Path=${OIDC_PATH}; HttpOnly; SameSite=Lax; Max-Age=${seconds}${secure}`;
+}
+
+/** The answer of the issuer, as the browser brought it. */
+export interface OidcAnswer {
+  readonly code?: unknown;
+  readonly state?: unknown;
+  readonly iss?: unknown;
+  readonly error?: unknown;
+}
+
+const MAX_TEXT = 4_096;
+const textOf = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' && value.length <= MAX_TEXT ? value : undefined;
+
+async function isWithinLimit(spend: () => Promise<void>): Promise<boolean> {
+  try {
+    await spend();
+    return true;
+  } catch (error) {
+    if (error instanceof NotServed && error.status === 429) return false;
+    throw error;
+  }
+}
+
+/** Signs operators in with the authorization code flow. All that it keeps meanwhile is in a sealed cookie. */
+@Injectable()
+export class OidcSignIn {
+  private readonly log = new Logger('Console');
+  private readonly sealed: SealedText;
+  private readonly oneTime: Pick<SharedState['oneTime'], 'claim'>;
+
+  constructor(
+    @Inject(OIDC_SETTING) private readonly setting: OidcSetting | null,
+    @Inject(StateKeys) keys: StateKeys,
+    @Inject(SharedState) { oneTime }: Pick<SharedState, 'oneTime'>,
+    @Inject(OperatorSessions) private readonly sessions: OperatorSessions,
+    @Inject(OperatorGate) private readonly gate: OperatorGate,
+    @Inject(OperatorNotes) private readonly notes: OperatorNotes,
+    @Inject(Authenticator) private readonly authenticator: Authenticator,
+  ) {
+    this.sealed = new SealedText(keys, 'parley operator sign-in');
+    this.oneTime = oneTime;
+  }
+
+  /** The ways to sign in, for the page. */
+  get methods(): object {
+    const { setting } = this;
+    if (!setting) return { key: true, oidc: null };
+    const { issuer } = setting;
+    return { key: true, oidc: { issuer, name: new URL(issuer).host, begin: OIDC_PATH } };
+  }
+
+  /**
+   * Leads the browser to the issuer.
+   * @param spend counts an attempt. @throws NotServed where no issuer is configured
+   */
+  async begin(request: IncomingMessage, spend: () => Promise<void>): Promise<Redirect> {
+    const setting = this.configured();
+    const { host = '' } = trustedHeaders(request);
+    if (!(await isWithinLimit(spend))) return this.refused('too_many', host);
+    if (host.toLowerCase() !== setting.host) return this.refused('wrong_host', host);
+    try {
+      const { url, pending } = await setting.client.begin();
+      const until = steadyClock() + PENDING;
+      const text = await this.sealed.seal(JSON.stringify({ ...pending, until } satisfies SealedSignIn), host);
+      return { location: url, cookies: [pendingCookie(text, PENDING / 1000, host)] };
+    } catch (error) {
+      return this.failed(error, request, host);
+    }
+  }
+
+  /**
+   * Answers the redirect of the issuer.
+   * @param spend counts an attempt. @throws NotServed where no issuer is configured, SharedStateUnavailable
+   */
+  async finish(request: IncomingMessage, answer: OidcAnswer, spend: () => Promise<void>): Promise<Redirect> {
+    const { client, longest, host: ownHost } = this.configured();
+    const headers = trustedHeaders(request);
+    const { host = '' } = headers;
+    if (!(await isWithinLimit(spend))) return this.refused('too_many', host);
+    if (host.toLowerCase() !== ownHost) return this.refused('wrong_host', host);
+    const cookie = presentedCookie(headers, nameFor(host));
+    const text = cookie === undefined ? undefined : await this.sealed.open(cookie, host);
+    if (text === undefined) return this.refused('mismatch', host);
+    const pending = JSON.parse(text) as SealedSignIn;
+    if (!isSameText(answer.state, pending.state)) return this.refused('mismatch', host);
+    // The clock of another replica may have made it: the cookie lives no longer either.
+    if (pending.until <= steadyClock()) return this.refused('expired', host);
+    if (!(await this.oneTime.claim(`console sign-in ${pending.state}`, 2 * PENDING)))
+      return this.refused('expired', host);
+    try {
+      if (!(await client.isFromIssuer(textOf(answer.iss)))) return this.refused('mismatch', host);
+      const code = textOf(answer.code);
+      if (answer.error !== undefined || code === undefined) return this.refused('denied', host);
+      const person = await client.person(code, pending);
+      const agent = this.gate.proven(person);
+      const session = this.sessions.beginProven(person, longest);
+      const value = await this.sessions.seal(session, host);
+      const network = remoteNetwork(request.socket.remoteAddress);
+      this.notes.write({ agent }, 'console.sign_in', network);
+      const seconds = this.sessions.secondsLeft(session);
+      return {
+        location: '/console',
+        cookies: [pendingCookie('', 0, host), setCookie(value, seconds, headers)],
+      };
+    } catch (error) {
+      return this.failed(error, request, host);
+    }
+  }
+
+  /** Where the issuer ends its own session; null where it did not sign the person in. */
+  async endOfSession(request: IncomingMessage): Promise<string | null> {
+    if (!this.setting) return null;
+    const headers = trustedHeaders(request);
+    const cookie = presentedCookie(headers);
+    const session = cookie === undefined ? 'over' : await this.sessions.open(cookie, headers.host ?? '');
+    return typeof session === 'string' || !session.person ? null : this.setting.client.endOfSession();
+  }
+
+  /** @throws NotServed */
+  private configured(): OidcSetting {
+    if (!this.setting) throw notServed(404);
+    return this.setting;
+  }
+
+  private refused(why: SignInRefusal, host: string): Redirect {
+    // A wrong state may come from another site: it must not end a sign-in that has begun.
+    const cookies = why === 'mismatch' ? [] : [pendingCookie('', 0, host)];
+    return { location: `/console?sign_in=${why}`, cookies };
+  }
+
+  /** @throws errors of other kinds */
+  private failed(error: unknown, request: IncomingMessage, host: string): Redirect {
+    const network = remoteNetwork(request.socket.remoteAddress);
+    if (error instanceof AuthenticationUnavailable) {
+      this.log.warn(`a sign-in from ${network} failed: ${error.cause}`);
+      return this.refused('unavailable', host);
+    }
+    const cause =
+      error instanceof InvalidToken
+        ? error.cause
+        : error instanceof NotServed && error.status === 403
+          ? 'no rule of console.oidc.operators makes this person an operator'
+          : null;
+    if (cause === null) throw error;
+    this.log.warn(`a sign-in from ${network} was refused: ${cause}`);
+    if (this.authenticator instanceof RecordedAuthenticator)
+      this.authenticator.recordRefused(
+        { headers: trustedHeaders(request), remoteAddress: request.socket.remoteAddress },
+        { cause: `console sign-in: ${cause}` },
+      );
+    return this.refused(error instanceof InvalidToken ? 'invalid' : 'no_operator', host);
+  }
+}
