@@ -9,7 +9,8 @@ COPY package.json package-lock.json ./
 COPY libs/embedded-mongo/package.json libs/embedded-mongo/
 RUN npm ci --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
-COPY tools/build.mjs tools/bundle.mjs tools/bundle-lines.mjs tools/code-cache.mjs tools/demo-data.mjs tools/pages.mjs tools/
+COPY tools/build.mjs tools/bundle.mjs tools/bundle-lines.mjs tools/code-cache.mjs tools/
+COPY tools/configuration-schema.mjs tools/demo-data.mjs tools/pages.mjs tools/
 COPY demo demo
 COPY src src
 COPY libs libs
@@ -32,6 +33,7 @@ COPY --from=dependencies /build/node_modules node_modules
 COPY --from=build /build/dist/bundle dist/bundle
 COPY --from=build /build/dist/pages dist/pages
 COPY --from=build /build/dist/seeds dist/seeds
+COPY --from=build /build/dist/parley.schema.json ./
 COPY package.json parley.yaml ./
 COPY demo demo
 # `node` of the base image. Everything above is root's, so the process cannot change what it runs; nor does it write anywhere,

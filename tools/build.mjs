@@ -19,6 +19,7 @@ const SOURCES = [
   'tools/demo-data.mjs',
   'demo/seed.json',
   'tools/pages.mjs',
+  'tools/configuration-schema.mjs',
 ];
 /** What builds make; it is newer than what it is made of. */
 const BUILT = new Set(['dist', 'node_modules']);
@@ -67,6 +68,7 @@ export function build({ ifNeeded = false } = {}) {
     run('node_modules/typescript-native/bin/tsc', '-p', 'tsconfig.build.json') ||
     run('tools/bundle.mjs') ||
     run('tools/pages.mjs') ||
+    run('tools/configuration-schema.mjs') ||
     run('tools/demo-data.mjs');
   if (status === 0) writeFileSync(stamp, String(sources().files));
   return status;

@@ -79,7 +79,7 @@ function serverManifest() {
     name: own.name,
     description: own.description,
     ...common('./dist/bundle/parley.js', { mongoose: './dist/bundle/mongoose.js' }),
-    files: ['dist', 'demo', 'docs', 'parley.yaml'],
+    files: ['dist', 'demo', 'docs', 'parley.yaml', 'parley.schema.json'],
     bin: { parley: './dist/bundle/cli.js' },
     sideEffects: ['./dist/bundle/cli.js', './dist/bundle/main.js', './dist/bundle/server-worker.js'],
     dependencies: Object.fromEntries(
@@ -124,6 +124,7 @@ export const packages = [
       'dist/pages': 'dist/pages',
       'dist/seeds': 'dist/seeds',
       'parley.yaml': 'parley.yaml',
+      'dist/parley.schema.json': 'parley.schema.json',
       'demo/seed.json': 'demo/seed.json',
       docs: 'docs',
       'libs/parley/README.md': 'README.md',

@@ -1,6 +1,6 @@
 import { existsSync, writeFileSync } from 'node:fs';
-import { resolve } from 'node:path';
-import { ConfigError } from '#config';
+import { dirname, join, resolve } from 'node:path';
+import { ConfigError, configurationSchema } from '#config';
 import { DatabaseSurvey, MongoConnection } from '#data-mongo';
 import { firstConfiguration, KEY_VARIABLE } from '../init/first-configuration.js';
 import { UsageError } from './command-options.js';
@@ -14,6 +14,9 @@ const URI_VARIABLE = 'MONGODB_URI';
 const DEFAULT_FILE = 'parley.yaml';
 /** The authority of a URI, then its database and its options. */
 const URI = /^mongodb(?:\+srv)?:\/\/([^/?#]+)(?:\/([^?#]*))?(\?.*)?$/;
+/** The JSON Schema beside the file, and in an installed package, from the folder of the file. */
+const SCHEMA_FILE = 'parley.schema.json';
+const INSTALLED_SCHEMA = `node_modules/@parley/server/${SCHEMA_FILE}`;
 const SECRET_OPTION = /(password|secret|token|mechanismproperties)/i;
 
 /** Reads a live database and writes a first configuration for it, never over a file. */
@@ -28,13 +31,19 @@ export async function runInit({ uri: given, out = DEFAULT_FILE }: InitOptions): 
   const connection = new MongoConnection({ uri });
   try {
     const survey = await DatabaseSurvey.of(connection);
-    const first = await firstConfiguration(survey, { uri: asReference ? `\${${URI_VARIABLE}}` : uri });
+    const first = await firstConfiguration(survey, {
+      uri: asReference ? `\${${URI_VARIABLE}}` : uri,
+      schema: `./${schemaFor(path)}`,
+    });
     if (first.classes === 0 && first.leftOut === 0)
       throw new ConfigError(`the database '${survey.database}'`, [
         { path: '', message: 'holds no collection: check the name of the database at the end of --uri' },
       ]);
     if (path === null) process.stdout.write(first.yaml);
-    else write(path, first.yaml);
+    else {
+      write(path, first.yaml);
+      writeSchemaFor(path);
+    }
     const told = [
       `${path === null ? 'It has' : `Wrote ${path}:`} ${first.classes} classes.`,
       `Left out: ${first.leftOut} collections, ${first.withheld} columns that may be secret or personal.`,
@@ -58,6 +67,19 @@ function assertUri(uri: string): void {
 export function holdsSecret(uri: string): boolean {
   const [, authority = '', , options = ''] = URI.exec(uri) ?? [];
   return authority.includes('@') || SECRET_OPTION.test(options);
+}
+
+/** That of an installed package follows its updates; otherwise a copy stands beside the file. */
+function schemaFor(path: string | null): string {
+  const folder = path === null ? process.cwd() : dirname(path);
+  return existsSync(join(folder, INSTALLED_SCHEMA)) ? INSTALLED_SCHEMA : SCHEMA_FILE;
+}
+
+/** An existing copy is kept: `parley schema` renews it. */
+function writeSchemaFor(path: string): void {
+  if (schemaFor(path) !== SCHEMA_FILE) return;
+  const copy = join(dirname(path), SCHEMA_FILE);
+  if (!existsSync(copy)) write(copy, `${JSON.stringify(configurationSchema(), null, 2)}\n`);
 }
 
 function write(path: string, text: string): void {

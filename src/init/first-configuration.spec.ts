@@ -26,7 +26,10 @@ async function configured(): Promise<{ yaml: string; config: Document; classes: 
   const connection = new MongoConnection({ uri: server.uri, database: db.databaseName });
   try {
     const survey = await DatabaseSurvey.of(connection);
-    const { yaml } = await firstConfiguration(survey, { uri: '${MONGODB_URI}' });
+    const { yaml } = await firstConfiguration(survey, {
+      uri: '${MONGODB_URI}',
+      schema: './parley.schema.json',
+    });
     const config = parse(yaml) as { policy: { classes: Record<string, Document> } } & Document;
     return { yaml, config, classes: config.policy.classes };
   } finally {

@@ -19,6 +19,8 @@ export interface FirstConfiguration {
 export interface ConfiguredDatabase {
   /** As it is written: a reference to the environment where the URI holds credentials. */
   readonly uri: string;
+  /** Where editors find the JSON Schema of the file, from its folder. */
+  readonly schema: string;
 }
 
 /** Guesses a first configuration from a database: readable by one agent, and nothing that looks secret or personal. */
@@ -46,7 +48,7 @@ function quoted(text: string): Scalar {
 
 function written(
   survey: DatabaseSurvey,
-  { uri }: ConfiguredDatabase,
+  { uri, schema }: ConfiguredDatabase,
   classes: readonly GuessedClass[],
   leftOut: readonly string[],
 ): string {
@@ -61,6 +63,7 @@ function written(
     },
   });
   document.commentBefore = [
+    ` yaml-language-server: $schema=${schema}`,
     ` Written by parley init from the database ${named(survey.database)}.`,
     ' Classes, columns and references are guesses from its catalogue, its validators and up to 200 documents of each',
     ' collection. Read it before you serve it: agents read what it lists, and nothing else.',

@@ -1,17 +1,19 @@
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { Ajv } from 'ajv';
 import { Decimal128, type Document, MongoClient, ObjectId } from 'mongodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { runCommand } from '../../support/terminal.js';
 
-const COMMANDS = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+const COMMANDS = join(root, 'dist/bundle/cli.js');
 
 let folder: string;
 let server: EmbeddedMongo;
@@ -87,6 +89,28 @@ describe('parley init', () => {
       database: { uri, name: 'shop', storage: 'plain' },
       policy: { classes: { Order: { collection: 'orders', fields: ['number'] } } },
     });
+  });
+
+  it('names the JSON Schema of the file for editors, and puts it where the file says', async () => {
+    const schemaOf = (name: string) =>
+      /^# yaml-language-server: \$schema=(\S+)$/m.exec(readFileSync(join(folder, name), 'utf8'))?.[1] ?? '';
+    expect((await parley(['init', '--uri', uri, '--out', 'beside.yaml'])).code).toBe(0);
+    expect(schemaOf('beside.yaml')).toBe('./parley.schema.json');
+    const schema = readFileSync(join(folder, schemaOf('beside.yaml')), 'utf8');
+    expect(schema).toBe((await parley(['schema'])).stdout);
+    expect(schema).toBe(readFileSync(join(root, 'dist/parley.schema.json'), 'utf8'));
+    const validate = new Ajv({ allErrors: true, strict: false }).compile(JSON.parse(schema));
+    expect([validate(parse(readFileSync(join(folder, 'beside.yaml'), 'utf8'))), validate.errors]).toEqual([
+      true,
+      null,
+    ]);
+    const installed = join(folder, 'node_modules/@parley/server');
+    mkdirSync(installed, { recursive: true });
+    writeFileSync(join(installed, 'parley.schema.json'), schema);
+    rmSync(join(folder, 'parley.schema.json'));
+    expect((await parley(['init', '--uri', uri, '--out', 'installed.yaml'])).code).toBe(0);
+    expect(schemaOf('installed.yaml')).toBe('./node_modules/@parley/server/parley.schema.json');
+    expect(existsSync(join(folder, 'parley.schema.json'))).toBe(false);
   });
 
   it('never writes over a file', async () => {

@@ -67,7 +67,7 @@ describe('the five minutes', () => {
         const { stdout } = await run(
           process.execPath,
           [join(root, 'dist/bundle/cli.js'), 'policy', 'test', 'cases.yaml', '--config', 'my.yaml', '--json'],
-          { cwd: folder, env: { ...process.env, MCP_API_KEY: 'k'.repeat(40), MASKING_KEY: 'm'.repeat(40) } },
+          { cwd: folder, env: { ...process.env, SUPPORT_KEY: 'k'.repeat(40), MASKING_KEY: 'm'.repeat(40) } },
         );
         const findings = JSON.parse(stdout) as { faults: unknown[] }[];
         expect(findings.map(({ faults }) => faults)).toEqual([[], [], []]);
