@@ -36,7 +36,7 @@ const pathsOf = ({ sinks }: AuditConfig): string[] =>
  * The named files, or those of the configured sinks with their rotated files, oldest first. @throws Error when one does
  * not exist
  */
-async function auditFiles(named: readonly string[], config: AuditConfig): Promise<RecordSource[]> {
+export async function auditFiles(named: readonly string[], config: AuditConfig): Promise<RecordSource[]> {
   const configured = pathsOf(config);
   assertExist(named.length > 0 ? named : configured);
   const paths = named.length > 0 ? named : (await Promise.all(configured.map(filesOfSink))).flat();
@@ -61,7 +61,7 @@ function searchedTrail(
 }
 
 /** The configured collections; those in an embedded database ended with its process. */
-function auditCollections({ audit, database }: ParleyConfig): AuditCollection[] {
+export function auditCollections({ audit, database }: ParleyConfig): AuditCollection[] {
   return audit.sinks
     .filter((sink): sink is MongoSinkConfig => sink.kind === 'mongodb')
     .flatMap((sink) => {

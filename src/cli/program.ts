@@ -15,6 +15,7 @@ import type { InitOptions } from './init.js';
 import type { CheckOptions } from './policy-check.js';
 import type { DiffOptions } from './policy-diff.js';
 import type { PolicyTestOptions } from './policy-test.js';
+import type { SuggestOptions } from './policy-suggest.js';
 import type { RevokeOptions } from './revoke.js';
 import { type StartOptions, UsageError, withStartOptions } from './command-options.js';
 import { runSeed } from './seed.js';
@@ -228,6 +229,24 @@ policy
   .action(async (before: string, after: string, options: DiffOptions) => {
     const { runPolicyDiff } = await import('./policy-diff.js');
     await runPolicyDiff(before, after, options);
+  });
+
+policy
+  .command('suggest')
+  .option('--file <files...>', 'audit files (default: the sinks of the configuration)')
+  .option('--from <time>', 'only records since then, ISO 8601')
+  .option(
+    '--named-classes',
+    'take the classes that calls name for all that they need, also where they may have joined others',
+  )
+  .option(...CONFIG)
+  .option(...JSON_OUTPUT)
+  .description(
+    'write the narrowest policy that the recorded calls would have passed, as a diff; it changes no file',
+  )
+  .action(async (options: SuggestOptions) => {
+    const { runPolicySuggest } = await import('./policy-suggest.js');
+    await runPolicySuggest(options);
   });
 
 const audit = program.command('audit').description('verify and search audit records');

@@ -1,0 +1,127 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { relative } from 'node:path';
+import { collectionSource, oneLine, type RecordSource } from '#audit';
+import { ConfigError, configPath } from '#config';
+import { loadWithPlugins, toolsOfPlugins } from '#instance';
+import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
+import { editedConfiguration, type EditedConfiguration } from '../suggestion/configuration-edits.js';
+import { budgetWindow, type NarrowedAgent, narrowedAgents } from '../suggestion/narrowed-agents.js';
+import { type RecordedUse, UseOfRecords } from '../suggestion/recorded-use.js';
+import { auditCollections, auditFiles } from './audit.js';
+import { UsageError, withConfig } from './command-options.js';
+
+export interface SuggestOptions {
+  readonly config?: string;
+  readonly file?: readonly string[];
+  readonly from?: string;
+  readonly namedClasses?: boolean;
+  readonly json?: boolean;
+}
+
+/** Writes the narrowest policy that the recorded calls would have passed, as a diff of the configuration. It changes no file. */
+export async function runPolicySuggest(options: SuggestOptions): Promise<void> {
+  const env = withConfig(options.config);
+  const path = configPath(env, process.cwd());
+  if (!existsSync(path))
+    throw new ConfigError(path, [{ path: '', message: 'there is no such file: nothing could be narrowed' }]);
+  const from = options.from === undefined ? null : momentOf(options.from);
+  const loaded = await loadWithPlugins(env, process.cwd(), { declaredTools: true });
+  const builtIn = BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype));
+  const tools = [...builtIn, ...toolsOfPlugins(loaded.plugins)].map(({ definition }) => definition);
+  const { agents, policy, config } = loaded;
+  const use = new UseOfRecords(agents.keys(), (name) => {
+    const definition = agents.get(name);
+    return definition ? budgetWindow(definition) : 0;
+  });
+  const collections = options.file ? [] : auditCollections(config);
+  try {
+    const [collection] = collections;
+    const sources: RecordSource[] = collection
+      ? [collectionSource(collection)]
+      : await auditFiles(options.file ?? [], config.audit);
+    if (sources.length === 0)
+      throw new UsageError('there are no audit records: name files with --file, or configure audit.sinks');
+    for (const source of sources)
+      for await (const { value } of source.read()) if (isSince(value, from)) use.add(value);
+  } finally {
+    await Promise.all(collections.map((collection) => collection.close()));
+  }
+  const recorded = use.result();
+  const narrowed = narrowedAgents(agents, policy, recorded, {
+    tools: new Map(tools.map((tool) => [tool.name, tool])),
+    builtIn: new Set(builtIn.map(({ definition }) => definition.name)),
+    namedClasses: options.namedClasses ?? false,
+  });
+  const edited = editedConfiguration(relative(process.cwd(), path), readFileSync(path, 'utf8'), narrowed);
+  if (options.json) {
+    process.stdout.write(`${JSON.stringify(report(recorded, narrowed, edited), null, 2)}\n`);
+    return;
+  }
+  process.stdout.write(edited.diff);
+  process.stderr.write(described(recorded, narrowed, edited));
+}
+
+/** @throws UsageError */
+function momentOf(text: string): string {
+  const time = Date.parse(text);
+  if (Number.isNaN(time)) throw new UsageError('--from: expected a time in ISO 8601');
+  return new Date(time).toISOString();
+}
+
+function isSince(value: unknown, from: string | null): boolean {
+  const at = (value as { at?: unknown } | null | undefined)?.at;
+  return from === null || typeof at !== 'string' || at >= from;
+}
+
+function report(
+  recorded: RecordedUse,
+  agents: readonly NarrowedAgent[],
+  edited: EditedConfiguration,
+): object {
+  const { agents: _uses, unknownAgents, ...records } = recorded;
+  return {
+    records: { ...records, unknownAgents: Object.fromEntries(unknownAgents) },
+    agents,
+    byHand: edited.byHand,
+    diff: edited.diff,
+    suggested: edited.text,
+  };
+}
+
+function described(
+  recorded: RecordedUse,
+  agents: readonly NarrowedAgent[],
+  edited: EditedConfiguration,
+): string {
+  const { records, refused, from, to, unreadable, unnamed, delegated, unknownAgents } = recorded;
+  const lines = [
+    records === 0
+      ? 'No calls were recorded.'
+      : `${records} calls from ${from} to ${to}; ${refused} of them were refused and need nothing.`,
+    ...(unreadable > 0 ? [`${unreadable} lines are no audit records and were left out.`] : []),
+    ...(unnamed > 0
+      ? [
+          `${unnamed} records name no class: written before records named it, so they prove nothing about classes.`,
+        ]
+      : []),
+    ...(delegated > 0 ? [`${delegated} calls of sub-agents count for every agent.`] : []),
+    ...[...unknownAgents]
+      .slice(0, SHOWN)
+      .map(([name, count]) => `${count} calls are of '${name}', which is no agent of this configuration.`),
+    ...agents.flatMap(({ agent, narrowings, left }) => [
+      `${agent}:`,
+      ...narrowings.map(({ option, because }) => `  narrower  ${option}: ${because}`),
+      ...left.map((line) => `  as it is  ${line}`),
+    ]),
+    ...edited.byHand.map(
+      (agent) =>
+        `${agent}: its entry has anchors or is not in the file: edit it by hand (--json has the options).`,
+    ),
+    edited.diff === ''
+      ? 'Nothing to change.'
+      : 'The present configuration was not changed. Read the diff, apply it with git apply -p0 or patch -p0, then run parley policy diff.',
+  ];
+  return lines.map((line) => `${oneLine(line)}\n`).join('');
+}
+
+const SHOWN = 20;

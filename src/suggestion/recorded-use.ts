@@ -1,0 +1,195 @@
+import { BUDGET_STEPS, canonicalClassName } from '#core';
+
+/** Steps of a window that are added up: one more that its uses may count, and one for the edges of both. */
+const STEPS = BUDGET_STEPS + 2;
+/** Entries of all counts of rows together, about 50 bytes each. */
+const MAX_STEPS = 500_000;
+/** Names of one agent; tools and classes that exist are fewer. */
+const MAX_NAMES = 10_000;
+
+/** Failures of calls that every rule permitted. */
+const AFTER_THE_RULES: ReadonlySet<unknown> = new Set([
+  'timeout',
+  'cancelled',
+  'parse_error',
+  'internal_error',
+  'audit_unavailable',
+]);
+
+/** Records of readings of exports name no tool of their own. */
+const TOOL_OF_READINGS = 'export_data';
+
+/** What the calls of one agent used. */
+export interface AgentUse {
+  /** Calls that every rule permitted. */
+  readonly calls: number;
+  /** Calls by tool. */
+  readonly tools: ReadonlyMap<string, number>;
+  /** Tools that named a class, by canonical class. */
+  readonly classes: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Prompts and resources of an application that read rows. */
+  readonly reads: number;
+  /** Most rows of one principal within a window; null: cannot be told. */
+  readonly rows: number | null;
+}
+
+/** Everything that the records hold about the configured agents. */
+export interface RecordedUse {
+  readonly agents: ReadonlyMap<string, AgentUse>;
+  /** Records that were counted. */
+  readonly records: number;
+  readonly from: string | null;
+  readonly to: string | null;
+  /** Lines that are not records. */
+  readonly unreadable: number;
+  /** Calls that a rule refused: they need nothing. */
+  readonly refused: number;
+  /** Calls by sub-agents: they count for every agent, because records do not name the one at the root. */
+  readonly delegated: number;
+  /** Calls of agents that the configuration does not have. */
+  readonly unknownAgents: ReadonlyMap<string, number>;
+  /** Calls with a class argument that the record does not name: written by an earlier version. */
+  readonly unnamed: number;
+}
+
+/** How long a window of the rows of an agent is, in seconds. */
+export type WindowOf = (agent: string) => number;
+
+/** Folds audit records, in any order, into what each agent used. Memory does not grow with the number of records. */
+export class UseOfRecords {
+  private readonly counts: ReadonlyMap<string, AgentCounts>;
+  private readonly unknownAgents = new Map<string, number>();
+  private records = 0;
+  private unreadable = 0;
+  private refused = 0;
+  private delegated = 0;
+  private unnamed = 0;
+  private from: string | null = null;
+  private to: string | null = null;
+  private steps = 0;
+
+  constructor(agents: Iterable<string>, windowOf: WindowOf) {
+    this.counts = new Map([...agents].map((name) => [name, new AgentCounts(windowOf(name))]));
+  }
+
+  /** @param value a line of the log, parsed; records of other kinds are skipped */
+  add(value: unknown): void {
+    const record = value as Readonly<Record<string, unknown>> | null | undefined;
+    if (record === null || typeof record !== 'object' || typeof record['type'] !== 'string') {
+      this.unreadable += 1;
+      return;
+    }
+    const { type, tool, agent_name: agent, at } = record;
+    if (type !== 'tool_call' && type !== 'export_read') return;
+    const time = typeof at === 'string' ? Date.parse(at) : Number.NaN;
+    if (typeof tool !== 'string' || typeof agent !== 'string' || Number.isNaN(time)) {
+      this.unreadable += 1;
+      return;
+    }
+    this.records += 1;
+    if (this.from === null || (at as string) < this.from) this.from = at as string;
+    if (this.to === null || (at as string) > this.to) this.to = at as string;
+    const counted = this.countsOf(record, agent);
+    for (const one of counted) this.steps += one.addRows(record, time, this.steps < MAX_STEPS);
+    if (record['success'] !== true && !AFTER_THE_RULES.has(record['error_code'])) {
+      this.refused += 1;
+      return;
+    }
+    const named = typeof record['class_name'] === 'string' ? record['class_name'] : null;
+    if (named === null && namesClass(record)) this.unnamed += 1;
+    for (const one of counted) one.addCall(type === 'export_read' ? TOOL_OF_READINGS : tool, named, record);
+  }
+
+  private countsOf(record: Readonly<Record<string, unknown>>, agent: string): readonly AgentCounts[] {
+    if (typeof record['agent_depth'] === 'number' && record['agent_depth'] > 0) {
+      this.delegated += 1;
+      return [...this.counts.values()];
+    }
+    const own = this.counts.get(agent);
+    if (own) return [own];
+    if (this.unknownAgents.size < MAX_NAMES || this.unknownAgents.has(agent))
+      this.unknownAgents.set(agent, (this.unknownAgents.get(agent) ?? 0) + 1);
+    return [];
+  }
+
+  result(): RecordedUse {
+    const { records, unreadable, refused, delegated, unnamed, unknownAgents, from, to } = this;
+    const agents = new Map([...this.counts].map(([name, counts]) => [name, counts.result()]));
+    return { agents, records, unreadable, refused, delegated, unnamed, unknownAgents, from, to };
+  }
+}
+
+function namesClass({ args_keys: names }: Readonly<Record<string, unknown>>): boolean {
+  return Array.isArray(names) && names.includes('class_name');
+}
+
+class AgentCounts {
+  private calls = 0;
+  private reads = 0;
+  private readonly tools = new Map<string, number>();
+  private readonly classes = new Map<string, Set<string>>();
+  /** Rows by principal and step of the window; null: they cannot be told. */
+  private rows: Map<string, Map<number, number>> | null = new Map();
+  private readonly step: number;
+
+  constructor(window: number) {
+    this.step = (window * 1000) / BUDGET_STEPS;
+  }
+
+  addCall(tool: string, className: string | null, record: Readonly<Record<string, unknown>>): void {
+    this.calls += 1;
+    // Such a record is of a prompt or a resource, not of a tool.
+    if (/^(prompt|resource):/.test(tool)) {
+      this.reads += 1;
+      return;
+    }
+    if (this.tools.size < MAX_NAMES || this.tools.has(tool))
+      this.tools.set(tool, (this.tools.get(tool) ?? 0) + 1);
+    const name = className === null ? (namesClass(record) ? UNNAMED : null) : canonicalClassName(className);
+    if (name === null) return;
+    const tools = this.classes.get(name) ?? new Set();
+    if (this.classes.size < MAX_NAMES || this.classes.has(name)) this.classes.set(name, tools.add(tool));
+  }
+
+  /** @returns how many entries were added */
+  addRows(record: Readonly<Record<string, unknown>>, time: number, room: boolean): number {
+    const { rows, principal, duration_ms: duration } = record;
+    if (this.rows === null || typeof rows !== 'number' || rows <= 0) return 0;
+    // Long readings are charged on their way, which a record does not tell.
+    const long = typeof duration !== 'number' || duration > this.step;
+    if (long || !room || typeof principal !== 'string') {
+      this.rows = null;
+      return 0;
+    }
+    const steps = this.rows.get(principal) ?? new Map<number, number>();
+    this.rows.set(principal, steps);
+    const at = Math.floor(time / this.step);
+    const isNew = !steps.has(at);
+    steps.set(at, (steps.get(at) ?? 0) + rows);
+    return isNew ? 1 : 0;
+  }
+
+  result(): AgentUse {
+    const { calls, reads, tools, classes } = this;
+    const rows = this.rows && Math.max(0, ...[...this.rows.values()].map(mostRows));
+    return { calls, reads, tools, classes, rows };
+  }
+}
+
+/** Stands for classes whose names are not recorded. */
+export const UNNAMED = '';
+
+/** The most rows in any window, whose steps need not be those of the budget's. */
+function mostRows(steps: ReadonlyMap<number, number>): number {
+  const sorted = [...steps].sort(([one], [other]) => one - other);
+  let most = 0;
+  let sum = 0;
+  let first = 0;
+  for (const [at, rows] of sorted) {
+    sum += rows;
+    for (; (sorted[first] as [number, number])[0] <= at - STEPS; first += 1)
+      sum -= (sorted[first] as [number, number])[1];
+    most = Math.max(most, sum);
+  }
+  return most;
+}
