@@ -1,17 +1,18 @@
 // Makes sure of the heavy test partners: installs those with a package.json and lockfile of their own, redis-server, nginx,
-// Chromium, curl and openssl.
+// Chromium, Helm, curl and openssl.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ensureChromium } from './chromium.mjs';
+import { ensureHelm } from './helm.mjs';
 import { ensureNginx } from './nginx.mjs';
 import { ensureRedisServer } from './redis-server.mjs';
 import { ensurePackage, runs } from './system-package.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 let status = 0;
-for (const partner of ['test/oracles', 'tools/conformance']) {
+for (const partner of ['test/oracles', 'tools/conformance', 'test/helm']) {
   const folder = join(root, partner);
   if (
     !existsSync(join(folder, 'package.json')) ||
@@ -29,7 +30,7 @@ for (const partner of ['test/oracles', 'tools/conformance']) {
 const ensureProgram = (name, question) =>
   ensurePackage(name, () => runs(name, question), `${name} is missing: install the package \`${name}\``);
 const programs = [ensureProgram('curl', ['--version']), ensureProgram('openssl', ['version'])];
-for (const missing of [ensureRedisServer(), ensureNginx(), ensureChromium(), ...programs]) {
+for (const missing of [ensureRedisServer(), ensureNginx(), ensureChromium(), ensureHelm(), ...programs]) {
   if (missing === null) continue;
   console.error(missing);
   status ||= 1;
