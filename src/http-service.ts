@@ -10,6 +10,7 @@ import { type LoadedService, mountEdges, ParleyInstance, type ReadableAgain } fr
 import { ConfigError, type Environment, type LoadedConfig } from '#config';
 import type { ConsoleSetting } from './console/console-module.js';
 import { openLogger } from './logging/service-logger.js';
+import { START_PAGE, StartPageModule } from './start-page.js';
 import type { RunningService } from './serve.js';
 
 type LoadedHttp = LoadedConfig & Partial<Pick<LoadedService, 'plugins'>> & ReadableAgain;
@@ -82,8 +83,18 @@ async function serveOverHttp(
   await instance.begin();
   const edge = app.get(McpEdge);
   const console = records && (await loadedConsole(app, { ...setting, ...records, shared: instance.shared }));
-  const routes = await instance.openRoutes(console ? [console] : []);
-  mountEdges(server, [edge, routes, ...(console ? [routes.below('/console')] : [])], edge.unread);
+  const startPage = loaded.config.server.startPage ? StartPageModule.register(app) : null;
+  const routes = await instance.openRoutes([
+    ...(startPage ? [startPage] : []),
+    ...(console ? [console] : []),
+  ]);
+  const mounted = [
+    edge,
+    routes,
+    ...(startPage ? [routes.at(START_PAGE)] : []),
+    ...(console ? [routes.below('/console')] : []),
+  ];
+  mountEdges(server, mounted, edge.unread);
   await listen(app, loaded.config.server);
   const configuration = instance.follow();
   return {

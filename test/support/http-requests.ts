@@ -85,6 +85,19 @@ export function* instanceRequests(base: string): Generator<RouteRequest> {
     for (const body of DECISIONS) yield { method: 'POST', path: `${base}/approvals/none`, caller, ...body };
 }
 
+/** Requests of the page at `/` and of paths that look like it. */
+export function* startPageRequests(): Generator<RouteRequest> {
+  yield* crossed(
+    ['/', '/?x=1', '//', '/index.html', '/%2F'],
+    ['nobody', 'guesser', 'elsewhere', 'stranger'],
+    METHODS,
+  );
+  for (const accept of ['text/html,*/*;q=0.8', 'application/json', '*/*', 'text/htmlx'])
+    for (const method of ['GET', 'HEAD'])
+      yield { method, path: '/', caller: 'nobody', headers: { Accept: accept } };
+  yield { method: 'GET', path: '/', caller: 'nobody', headers: { 'If-None-Match': '*' } };
+}
+
 /** Requests of the documents of OAuth, whose paths end with that of MCP. */
 export function* documentRequests(endings: readonly string[]): Generator<RouteRequest> {
   for (const name of ['oauth-protected-resource', 'oauth-authorization-server'])

@@ -12,6 +12,7 @@ import {
   consoleRequests,
   documentRequests,
   instanceRequests,
+  startPageRequests,
 } from '../../support/http-requests.js';
 import { type Database, type Service, startDatabase, startService } from '../../support/service.js';
 
@@ -57,6 +58,12 @@ describe('the routes of the service', () => {
     const endings = ['', '/', '/mcp', '/mcp/', '/other'];
     const requests = [...instanceRequests(''), ...documentRequests(endings)];
     await expect(await answersTo(service.origin, requests)).toMatchFileSnapshot(golden('service'));
+  });
+
+  it('at the root say what is served, to browsers and to programs', async () => {
+    await expect(await answersTo(service.origin, startPageRequests())).toMatchFileSnapshot(
+      golden('start-page'),
+    );
   });
 
   it('of the console answer every request as they always did', async () => {

@@ -69,6 +69,12 @@ export class ServerSection {
   @Nullable()
   readonly publicUrl: string | null = null;
 
+  @Option(
+    '`GET /` says what is served here, where MCP is and whether it is ready, without credentials; false: 404. Of the service alone, and not where `path` is `/`',
+  )
+  @IsBoolean()
+  readonly startPage: boolean = true;
+
   @Option('maximum bytes of one request')
   @IsInt()
   @Min(1)

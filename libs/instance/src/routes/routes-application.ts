@@ -83,6 +83,14 @@ export class RoutesApplication implements Mounted {
     };
   }
 
+  /** The routes of `further` modules at exactly this path. */
+  at(route: string): Mounted {
+    return {
+      claims: (url) => pathOf(url) === route,
+      handle: (request, response) => this.serve(request, response, route.replace(/\/$/, '')),
+    };
+  }
+
   /** Runs the shutdown hooks of its modules. */
   close(): Promise<void> {
     return this.app.close();
