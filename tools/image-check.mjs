@@ -28,7 +28,10 @@ try {
   const mebibytes = files.reduce((sum, path) => sum + statSync(path).size, 0) / 1_048_576;
   console.log(`${files.length} files, ${mebibytes.toFixed(0)} MiB, beside the base image`);
   const own = readdirSync(image.folder).sort().join(' ');
-  check('holds what runs and nothing else', own === 'demo dist node_modules package.json parley.schema.json parley.yaml');
+  check(
+    'holds what runs and nothing else',
+    own === 'demo dist node_modules package.json parley.schema.json parley.yaml',
+  );
   check(
     'holds no development tools',
     !files.some((path) => /node_modules\/(typescript|vitest|rolldown|prettier)\//.test(path)),

@@ -77,6 +77,8 @@ function serverManifest() {
   const dependencies = { ...own.dependencies, ...embeddedMongo.dependencies };
   return {
     name: own.name,
+    // The MCP registry compares it with the name in server.json (tools/server-json.mjs).
+    ...(process.env.MCP_NAME && { mcpName: process.env.MCP_NAME }),
     description: own.description,
     ...common('./dist/bundle/parley.js', { mongoose: './dist/bundle/mongoose.js' }),
     files: ['dist', 'demo', 'docs', 'parley.yaml', 'parley.schema.json'],
