@@ -1,5 +1,5 @@
 // Joins the scripts of each page that a browser shows into one file, beside its styles: dist/pages/<name>.
-import { copyFileSync, mkdirSync, readdirSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
@@ -21,3 +21,12 @@ for (const name of ['views', 'console']) {
   for (const file of readdirSync(source).filter((found) => /\.(html|css|svg)$/.test(found)))
     copyFileSync(join(source, file), join(target, file));
 }
+
+// The style of the views is part of each answer that holds the page.
+const style = join(root, 'dist', 'pages', 'views', 'results.css');
+writeFileSync(
+  style,
+  readFileSync(style, 'utf8')
+    .replaceAll(/\s*([{};,])\s*|:\s+|\s+/g, (found, mark) => mark ?? (found[0] === ':' ? ':' : ' '))
+    .trim(),
+);

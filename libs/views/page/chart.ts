@@ -1,93 +1,196 @@
-import type { Chart } from './result-table.js';
-import { drawn } from './element.js';
+import { drawn, element } from './element.js';
+import type { Chart, Point } from './result-table.js';
+import { calendarTicks, DAY, downsample, extent, isGap, roundTicks } from './series.js';
+import { type Formats, formatOf, visible } from './values.js';
 
-const NARROWEST = 300;
-const WIDEST = 960;
+const NARROWEST = 240;
+const WIDEST = 1200;
 const HEIGHT = 260;
-const LEFT = 56;
-const RIGHT = 12;
-const TOP = 12;
-const BOTTOM = 44;
-/** Units of width for one label. */
-const LABEL_WIDTH = 72;
-const LABEL_LENGTH = 12;
+const RIGHT = 14;
+const TOP = 10;
+const BOTTOM = 28;
+/** Pixels of a date below its tick, of a character of an axis, and of a point that stands alone. */
+const LABEL_WIDTH = 70;
+const CHARACTER = 6.5;
+const DOT = 3;
+/** With more points, marks of each would hide the line. */
+const MOST_DOTS = 60;
+/** An axis that need not begin at 0: its values are close together. */
+const CLOSE = 0.75;
 
-interface Scale {
+type Scale = (value: number) => number;
+
+/** From moments and values to pixels. */
+interface Scales {
+  readonly x: Scale;
+  readonly y: Scale;
   readonly width: number;
-  x(at: number): number;
-  y(value: number): number;
-  readonly step: number;
 }
 
-const short = (text: string): string =>
-  text.length > LABEL_LENGTH ? `${text.slice(0, LABEL_LENGTH - 1)}…` : text;
-const figure = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFractionDigits: 1 });
+/** Bars for groups, a line for time. The table beside it contains the same as text. */
+export function chartOf(chart: Chart, title: string, formats: Formats, available: number): HTMLElement {
+  return chart.kind === 'bar' ? barsOf(chart, formats) : lineOf(chart, title, formats, available);
+}
 
-/** Bars for groups, a line for time. Each value has a title; the table beside it contains the same as text. */
-export function chartOf({ kind, points }: Chart, title: string, available: number): SVGElement {
-  // Drawn at its own size, so that labels stay readable.
-  const width = Math.min(WIDEST, Math.max(NARROWEST, available));
-  const svg = drawn('svg', { viewBox: `0 0 ${width} ${HEIGHT}`, role: 'img', 'aria-label': title });
-  const values = points.map(({ value }) => value);
-  const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
-  const scale = scaleOf(width, points.length, low, high);
-  svg.append(...axis(scale, low, high), ...(kind === 'line' ? line(points, scale) : bars(points, scale)));
-  const every = Math.ceil((points.length * LABEL_WIDTH) / (width - LEFT - RIGHT));
-  for (const [at, { label }] of points.entries()) {
-    if (at % every !== 0) continue;
-    const attributes = { x: `${scale.x(at)}`, y: `${HEIGHT - BOTTOM + 18}`, 'text-anchor': 'middle' };
-    svg.append(drawn('text', attributes, short(label)));
+/** A row for each bar: its label, the bar and its value. */
+function barsOf({ points }: Chart, formats: Formats): HTMLElement {
+  const [least, greatest] = extent(points.map(({ value }) => value));
+  const [low, high] = [Math.min(0, least), Math.max(0, greatest)];
+  const grouped = formatOf([low, high]) === 'grouped';
+  const share = (size: number) => (Math.abs(size) / (high - low || 1)) * 100;
+  const list = element('ul', { class: 'bars' });
+  for (const { label, value } of points) {
+    const row = element('li');
+    const name = visible(label);
+    const bar = drawn('svg', { 'aria-hidden': 'true' });
+    const from = share(Math.min(0, value) - low);
+    bar.append(
+      drawn('rect', { class: 'bar', x: `${from}%`, width: `${share(value)}%`, height: '100%', rx: '2' }),
+    );
+    row.append(element('span', { title: name }, name), bar, element('b', {}, formats.number(value, grouped)));
+    list.append(row);
   }
-  return svg;
+  return list;
 }
 
-function scaleOf(width: number, count: number, low: number, high: number): Scale {
-  const step = (width - LEFT - RIGHT) / count;
-  const range = high - low || 1;
-  return {
-    width,
-    step,
-    x: (at) => LEFT + step * (at + 0.5),
-    y: (value) => TOP + ((high - value) / range) * (HEIGHT - TOP - BOTTOM),
-  };
+function lineOf(chart: Chart, title: string, formats: Formats, available: number): HTMLElement {
+  const { points, precision } = chart;
+  const width = Math.min(WIDEST, Math.max(NARROWEST, available));
+  const [least, high] = extent(points.map(({ value }) => value));
+  const ticks = roundTicks(
+    least > 0 && least > high * CLOSE ? least : Math.min(0, least),
+    Math.max(least < 0 ? 0 : least, high),
+  );
+  const [bottom, top] = [ticks[0] ?? 0, ticks.at(-1) ?? 1];
+  const labels = ticks.map((tick) => formats.short(tick));
+  const left = 12 + CHARACTER * Math.max(...labels.map(({ length }) => length));
+  const [from, to] = [points[0]?.at ?? 0, points.at(-1)?.at ?? 1];
+  const x: Scale = (at) => left + ((at - from) / (to - from || 1)) * (width - left - RIGHT);
+  const y: Scale = (value) => TOP + ((top - value) / (top - bottom || 1)) * (HEIGHT - TOP - BOTTOM);
+
+  const svg = drawn('svg', {
+    viewBox: `0 0 ${width} ${HEIGHT}`,
+    role: 'img',
+    'aria-label': title,
+    tabindex: '0',
+  });
+  for (const [index, tick] of ticks.entries())
+    svg.append(
+      rule('axis', left, width - RIGHT, y(tick), y(tick)),
+      drawn('text', { x: `${left - 6}`, y: `${y(tick) + 4}`, 'text-anchor': 'end' }, labels[index]),
+    );
+  const calendar = calendarTicks(from, to, Math.max(2, Math.floor((width - left) / LABEL_WIDTH)), precision);
+  for (const [index, at] of calendar.at.entries())
+    svg.append(
+      rule('tick', x(at), x(at), HEIGHT - BOTTOM, HEIGHT - BOTTOM + 4),
+      drawn(
+        'text',
+        {
+          x: `${x(at)}`,
+          y: `${HEIGHT - 8}`,
+          'text-anchor': x(at) > width - LABEL_WIDTH / 2 ? 'end' : x(at) < left + 8 ? 'start' : 'middle',
+        },
+        formats.date(at, tickFormat(calendar.unit, at, calendar.at[index - 1])),
+      ),
+    );
+  svg.append(...runs(chart, { x, y, width }));
+
+  const figure = element('figure');
+  const readout = element('output', { 'aria-live': 'polite' }, spanOf(chart, formats));
+  figure.append(readout, svg);
+  followPointer(svg, points, { x, y, width }, (point) => {
+    readout.textContent = point
+      ? `${formats.key(point.label)}: ${formats.number(point.value)}`
+      : spanOf(chart, formats);
+  });
+  return figure;
 }
 
-function axis({ y, width }: Scale, low: number, high: number): SVGElement[] {
-  return [low, (low + high) / 2, high].flatMap((value) => [
-    drawn('line', {
-      class: 'axis',
-      x1: `${LEFT}`,
-      x2: `${width - RIGHT}`,
-      y1: `${y(value)}`,
-      y2: `${y(value)}`,
+const rule = (kind: string, x1: number, x2: number, y1: number, y2: number): SVGElement =>
+  drawn('line', { class: kind, x1: `${x1}`, x2: `${x2}`, y1: `${y1}`, y2: `${y2}` });
+
+/** From the first to the last key. */
+const spanOf = ({ points }: Chart, formats: Formats): string =>
+  [points[0], points.at(-1)].map((point) => formats.key(point?.label ?? '')).join(' – ');
+
+/** The line, as often interrupted as a period has no value. A value alone is a point. */
+function runs({ points, precision }: Chart, { x, y, width }: Scales): SVGElement[] {
+  const begins = new Set(
+    points.filter((point, index) => {
+      const before = points[index - 1];
+      return before !== undefined && isGap(before, point, precision);
     }),
-    drawn('text', { x: `${LEFT - 8}`, y: `${y(value) + 4}`, 'text-anchor': 'end' }, figure.format(value)),
+  );
+  const kept = new Set(downsample(points, width));
+  const parts: Point[][] = [[]];
+  for (const point of points) {
+    if (begins.has(point)) parts.push([]);
+    if (kept.has(point)) parts.at(-1)?.push(point);
+  }
+  const dotted = kept.size <= MOST_DOTS;
+  return parts.flatMap((part) => [
+    ...(part.length < 2
+      ? []
+      : [drawn('polyline', { class: 'run', points: part.map(placeIn(x, y)).join(' ') })]),
+    ...part
+      .filter(() => dotted || part.length === 1)
+      .map(({ at, value }) =>
+        drawn('circle', { class: 'point', cx: `${x(at)}`, cy: `${y(value)}`, r: `${DOT}` }),
+      ),
   ]);
 }
 
-function bars(points: Chart['points'], { x, y, step }: Scale): SVGElement[] {
-  const width = Math.max(2, step * 0.7);
-  return points.map(({ label, value }, at) => {
-    const [top, bottom] = [Math.min(y(value), y(0)), Math.max(y(value), y(0))];
-    const bar = drawn('rect', {
-      class: 'bar',
-      x: `${x(at) - width / 2}`,
-      y: `${top}`,
-      width: `${width}`,
-      height: `${Math.max(1, bottom - top)}`,
-      rx: '2',
-    });
-    bar.append(drawn('title', {}, `${label}: ${value}`));
-    return bar;
-  });
+const placeIn = (x: Scale, y: Scale) => (point: Point) =>
+  `${x(point.at).toFixed(1)},${y(point.value).toFixed(1)}`;
+
+/** A year or a day is written where it changes. */
+function tickFormat(unit: string, at: number, before: number | undefined): Intl.DateTimeFormatOptions {
+  const [now, last] = [new Date(at), before === undefined ? undefined : new Date(before)];
+  const year = now.getUTCFullYear() !== last?.getUTCFullYear() && ({ year: 'numeric' } as const);
+  if (unit === 'year') return { year: 'numeric' };
+  if (unit === 'month') return { month: 'short', ...year };
+  if (unit === 'day') return { day: 'numeric', month: 'short', ...year };
+  const day = now.getUTCDate() !== last?.getUTCDate() && ({ day: 'numeric', month: 'short' } as const);
+  if (day && now.getTime() % DAY === 0) return day;
+  return { ...day, hour: '2-digit', minute: '2-digit', ...(unit === 'second' && { second: '2-digit' }) };
 }
 
-function line(points: Chart['points'], { x, y }: Scale): SVGElement[] {
-  const run = points.map(({ value }, at) => `${x(at)},${y(value)}`).join(' ');
-  const marks = points.map(({ label, value }, at) => {
-    const point = drawn('circle', { class: 'point', cx: `${x(at)}`, cy: `${y(value)}`, r: '3' });
-    point.append(drawn('title', {}, `${label}: ${value}`));
-    return point;
+/** Shows the point beside the pointer, or the one that the arrow keys moved to. */
+function followPointer(
+  svg: SVGElement,
+  points: readonly Point[],
+  { x, y, width }: Scales,
+  show: (point: Point | undefined) => void,
+): void {
+  const mark = drawn('circle', { class: 'mark', r: '5', visibility: 'hidden' });
+  svg.append(mark);
+  let current = -1;
+  const choose = (index: number) => {
+    current = Math.max(-1, Math.min(points.length - 1, index));
+    const point = points[current];
+    mark.setAttribute('visibility', point ? 'visible' : 'hidden');
+    if (point) {
+      mark.setAttribute('cx', `${x(point.at)}`);
+      mark.setAttribute('cy', `${y(point.value)}`);
+    }
+    show(point);
+  };
+  const nearest = (place: number) =>
+    points.reduce(
+      (best, { at }, index) =>
+        Math.abs(x(at) - place) < Math.abs(x(points[best]?.at ?? 0) - place) ? index : best,
+      0,
+    );
+  svg.addEventListener('pointermove', ({ clientX }) => {
+    const box = svg.getBoundingClientRect();
+    choose(nearest(((clientX - box.left) / box.width) * width));
   });
-  return [drawn('polyline', { class: 'run', points: run }), ...marks];
+  svg.addEventListener('pointerleave', () => choose(-1));
+  svg.addEventListener('blur', () => choose(-1));
+  svg.addEventListener('keydown', (event) => {
+    const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
+    if (step === 0) return;
+    event.preventDefault();
+    choose(Math.max(0, current + step));
+  });
 }

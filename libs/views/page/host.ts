@@ -1,6 +1,11 @@
 /** The context that a host sends to its view (MCP Apps 2026-01-26). */
 export interface HostContext {
   readonly theme?: unknown;
+  /** BCP 47. */
+  readonly locale?: unknown;
+  /** IANA. */
+  readonly timeZone?: unknown;
+  readonly containerDimensions?: { readonly height?: unknown; readonly maxHeight?: unknown };
   readonly styles?: { readonly variables?: Readonly<Record<string, unknown>> };
 }
 
@@ -20,6 +25,7 @@ export class Host {
   private readonly listeners = new Map<string, Listener>();
   private readonly waiting = new Map<number, Listener>();
   private last = 0;
+  private saves = false;
 
   constructor() {
     addEventListener('message', ({ source, data }: MessageEvent<unknown>) => {
@@ -32,29 +38,35 @@ export class Host {
     return this;
   }
 
-  /** Opens the connection. @returns the host's context */
-  open(name: string): Promise<HostContext> {
-    return new Promise((resolve) => {
-      const params = {
-        appInfo: { name, version: '1' },
-        appCapabilities: { availableDisplayModes: ['inline', 'fullscreen'] },
-        protocolVersion: PROTOCOL,
-      };
-      this.request('ui/initialize', params, (result) => {
-        this.say('ui/notifications/initialized', {});
-        resolve((result as { hostContext?: HostContext } | undefined)?.hostContext ?? {});
-      });
-    });
+  /** Whether the host takes files for the reader (`ui/download-file`). */
+  get savesFiles(): boolean {
+    return this.saves;
+  }
+
+  /**
+   * Opens the connection.
+   * @param apply receives the host's context, before the host sends a result
+   */
+  async open(name: string, apply: (context: HostContext) => void): Promise<void> {
+    const answer = (await this.request('ui/initialize', {
+      appInfo: { name, version: '1' },
+      appCapabilities: { availableDisplayModes: ['inline', 'fullscreen'] },
+      protocolVersion: PROTOCOL,
+    })) as { hostContext?: HostContext; hostCapabilities?: { downloadFile?: unknown } } | undefined;
+    this.saves = Boolean(answer?.hostCapabilities?.downloadFile);
+    apply(answer?.hostContext ?? {});
+    this.say('ui/notifications/initialized', {});
   }
 
   say(method: string, params: object): void {
     this.send({ method, params });
   }
 
-  private request(method: string, params: object, answered: Listener): void {
+  /** @returns the result, undefined where the host answers with an error */
+  request(method: string, params: object): Promise<unknown> {
     const id = (this.last += 1);
-    this.waiting.set(id, answered);
     this.send({ id, method, params });
+    return new Promise((resolve) => this.waiting.set(id, resolve));
   }
 
   private receive({ id, method, params, result }: Received): void {

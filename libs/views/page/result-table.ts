@@ -1,121 +1,212 @@
+import { momentOf, type Precision, type Sample } from './series.js';
+import { isRow, type Row } from './values.js';
+
 /** A result as a table. */
 export interface ResultTable {
   readonly title: string;
-  /** Below the title: the shown and total count. */
-  readonly note: string;
+  /** Below the title: how many rows there are, and what was cut. */
+  readonly notes: readonly string[];
   readonly columns: readonly string[];
   readonly rows: readonly (readonly unknown[])[];
   /** Present when each row is a label and a number. */
   readonly chart?: Chart;
+  /** The keys of groups by date are in this zone. */
+  readonly keyZone?: string;
+}
+
+export interface Point extends Sample {
+  /** The key of its group. */
+  readonly label: string;
 }
 
 export interface Chart {
-  /** `line`: the labels are points in time, in order. */
+  /** `line`: the labels are points in time, in order. `at` counts the points of a `bar`. */
   readonly kind: 'bar' | 'line';
-  readonly points: readonly { readonly label: string; readonly value: number }[];
+  readonly points: readonly Point[];
+  /** Of a `line`: the most exact of its keys. */
+  readonly precision: Precision;
+  readonly notes: readonly string[];
 }
 
-type Row = Readonly<Record<string, unknown>>;
+/** A call without a result. Its members are text of the server. */
+export interface Failure {
+  readonly message: string;
+  readonly code?: string;
+  readonly advice: readonly string[];
+  /** Names that may be used instead. */
+  readonly allowed: readonly string[];
+}
 
-/** Maximum drawn rows: the page stays fast, and the text of the result has all of them. */
-const MAX_ROWS = 1000;
-const MAX_COLUMNS = 40;
-const MAX_POINTS = 60;
-const POINT_IN_TIME = /^\d{4}(-\d{2}(-\d{2}(T.*)?)?|-W\d{2}|-Q\d)?$/;
+/** Bounds of what is drawn; a file of the rows has all of them. */
+export const MAX_ROWS = 1000;
+export const MAX_COLUMNS = 40;
+export const MAX_BARS = 40;
+/** Larger numbers have no round axis. */
+const LARGEST = 1e300;
+const DATE_GROUP = 'null';
 
-const isRow = (value: unknown): value is Row =>
-  value !== null && typeof value === 'object' && !Array.isArray(value);
+const textIn = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined;
+
+/** The first text of a result's content. */
+export function textOf(result: unknown): string | undefined {
+  const content = isRow(result) ? result['content'] : undefined;
+  const [first] = Array.isArray(content) ? (content as unknown[]) : [];
+  return isRow(first) ? textIn(first['text']) : undefined;
+}
 
 /** The data of a tool's result: structured, else its text. */
 export function dataOf(result: unknown): Row | null {
   if (!isRow(result)) return null;
   if (isRow(result['structuredContent'])) return result['structuredContent'];
-  const content = result['content'];
-  const [first] = Array.isArray(content) ? (content as unknown[]) : [];
-  const text = isRow(first) ? first['text'] : undefined;
-  if (typeof text !== 'string') return null;
   try {
-    const parsed: unknown = JSON.parse(text);
+    const parsed: unknown = JSON.parse(textOf(result) ?? '');
     return isRow(parsed) ? parsed : null;
   } catch {
     return null;
   }
 }
 
+/** @returns null for a call that did not fail */
+export function readFailure(result: unknown): Failure | null {
+  if (!isRow(result) || result['isError'] !== true) return null;
+  const body = dataOf(result) ?? {};
+  const meta = isRow(result['_meta']) ? result['_meta'] : {};
+  const details = isRow(meta['parse.details']) ? meta['parse.details'] : {};
+  const seconds = meta['parse.retry_after'];
+  const rewrite = textIn(details['suggested_rewrite']) ?? textIn(body['suggestion']);
+  const code = textIn(meta['parse.error_code']) ?? textIn(body['error_code']);
+  const { allowed_fields: allowed } = details;
+  return {
+    message: textIn(body['error']) ?? textOf(result) ?? 'The server gave no reason.',
+    ...(code !== undefined && { code }),
+    advice: [
+      ...(rewrite === undefined ? [] : [`Instead: ${rewrite}`]),
+      ...(typeof seconds === 'number' ? [`It may succeed again in ${seconds} s.`] : []),
+      ...(details['outcome'] === 'unknown'
+        ? ['It is unknown whether the change was made: look before trying again.']
+        : []),
+    ],
+    allowed: Array.isArray(allowed) ? allowed.filter((name) => typeof name === 'string') : [],
+  };
+}
+
 /** @returns null for a result without rows, which is shown as text */
 export function readResult(data: Row): ResultTable | null {
   const listed = data['groups'] ?? data['results'];
   if (!Array.isArray(listed)) return null;
-  const rows = listed.filter(isRow).slice(0, MAX_ROWS);
-  const columns = columnsOf(rows);
+  const rows = listed.filter(isRow);
+  const members = columnsOf(rows);
   // Rows of a class get no chart: a number in them is not an aggregate.
-  const grouped = data['groups'] !== undefined || columns[0] === '_id';
-  const chart = grouped ? chartOf(rows, columns) : null;
+  const grouped = data['groups'] !== undefined || members[0] === '_id';
+  const chart = grouped ? chartOf(rows, members) : null;
   return {
     title: titleOf(data),
-    note: noteOf(data, listed.length, rows.length),
-    columns,
-    rows: rows.map((row) => columns.map((column) => row[column])),
+    notes: notesOf(data, rows.length, members.length),
+    columns: members.map((member) => columnName(member, data)),
+    rows: rows.map((row) => members.map((member) => row[member])),
     ...(chart && { chart }),
+    ...(chart?.kind === 'line' && { keyZone: textIn(data['timezone']) ?? 'UTC' }),
   };
 }
 
 function columnsOf(rows: readonly Row[]): string[] {
   const columns = new Set<string>();
   for (const row of rows) for (const name of Object.keys(row)) columns.add(name);
-  return [...columns].slice(0, MAX_COLUMNS);
+  return [...columns];
 }
 
-function titleOf({ class_name: className, operation, field, interval }: Row): string {
+/** Groups have `key` and `value`: their columns are named for what was asked. */
+function columnName(member: string, data: Row): string {
+  const { groups, field, pointer_class: pointed } = data;
+  if (groups === undefined || typeof field !== 'string') return member;
+  if (member === 'value') return measured(data) ?? member;
+  if (member !== 'key') return member;
+  return typeof pointed === 'string' ? `${field} (${pointed})` : field;
+}
+
+/** `count`, `sum of likes`. */
+function measured({ operation, value_field: column }: Row): string | undefined {
+  if (typeof operation !== 'string') return undefined;
+  return typeof column === 'string' ? `${operation} of ${column}` : operation;
+}
+
+function titleOf(data: Row): string {
+  const { class_name: className, field, interval } = data;
   const subject = typeof className === 'string' ? className : 'Results';
-  if (typeof operation !== 'string' || typeof field !== 'string') return subject;
-  const by = typeof interval === 'string' ? `${field} (${interval})` : field;
-  return `${subject}: ${operation} by ${by}`;
+  const measure = measured(data);
+  if (measure === undefined || typeof field !== 'string') return subject;
+  return `${subject}: ${measure} by ${field}${typeof interval === 'string' ? ` (${interval})` : ''}`;
 }
 
-function noteOf(data: Row, listed: number, shown: number): string {
-  const counted = `${shown} ${shown === 1 ? 'row' : 'rows'}`;
-  const pagination = data['pagination'];
-  const more = isRow(pagination) && pagination['has_more'] === true;
-  if (shown < listed) return `${counted} of ${listed} shown`;
-  if (data['truncated'] === true) return `${counted}, cut to fit`;
-  return more ? `${counted}, there are more` : counted;
+function notesOf(data: Row, listed: number, columns: number): string[] {
+  const what = data['groups'] === undefined ? 'row' : 'group';
+  const { pagination, truncated_note: note, truncated_include_fields: left, _truncated: cut } = data;
+  const more = data['truncated'] === true || (isRow(pagination) && pagination['has_more'] === true);
+  const counted = `${listed} ${what}${listed === 1 ? '' : 's'}`;
+  return [
+    more ? `${counted}, there are more` : counted,
+    ...(listed > MAX_ROWS ? [`the table has the first ${MAX_ROWS}`] : []),
+    ...(columns > MAX_COLUMNS ? [`the first ${MAX_COLUMNS} of ${columns} columns`] : []),
+    ...(typeof note === 'string' ? [note] : []),
+    ...(isRow(cut) && Array.isArray(cut['dropped_fields']) && cut['dropped_fields'].length > 0
+      ? [`left out for size: ${cut['dropped_fields'].join(', ')}`]
+      : []),
+    ...(isRow(left)
+      ? Object.entries(left).map(
+          ([field, names]) => `${field} without ${String(names).replaceAll(',', ', ')}`,
+        )
+      : []),
+  ];
 }
 
-function chartOf(rows: readonly Row[], columns: readonly string[]): Chart | null {
-  const [label, value, ...others] = columns;
-  if (label === undefined || value === undefined || others.length > 0) return null;
-  if (rows.length < 2 || rows.length > MAX_POINTS) return null;
-  const points = rows.map((row) => ({ label: shown(row[label]), value: row[value] }));
-  if (!points.every((point): point is { label: string; value: number } => typeof point.value === 'number'))
-    return null;
-  const inTime = points.every((point) => POINT_IN_TIME.test(point.label));
-  return { kind: inTime ? 'line' : 'bar', points };
+function chartOf(rows: readonly Row[], [label, value, ...others]: readonly string[]): Chart | null {
+  if (label === undefined || value === undefined || others.length > 0 || rows.length < 2) return null;
+  const points: Point[] = [];
+  let empty = 0;
+  for (const row of rows) {
+    const size = row[value];
+    // A group without any number, such as the average of nothing, has no place in a chart.
+    if (size === null) empty += 1;
+    else if (typeof size !== 'number' || Math.abs(size) > LARGEST) return null;
+    else points.push({ label: labelOf(row[label]), at: points.length, value: size });
+  }
+  if (points.length < 2) return null;
+  const notes = empty === 0 ? [] : [`${empty} without a value`];
+  return lineOf(points, notes) ?? barsOf(points, notes);
 }
 
-/** One value as text. Directional marks, which can reorder adjacent text, are shown as escapes. */
-export function shown(value: unknown): string {
-  if (value === null || value === undefined) return '—';
-  const text = typeof value === 'string' ? value : isRow(value) ? ofObject(value) : JSON.stringify(value);
-  return text.replaceAll(
-    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
-    (mark) => `\\u${mark.codePointAt(0)?.toString(16).padStart(4, '0')}`,
+const labelOf = (key: unknown): string => (typeof key === 'string' ? key : JSON.stringify(key ?? null));
+
+/** @returns null where a label is no point in time. Rows that have no date are said, not drawn */
+function lineOf(points: readonly Point[], notes: readonly string[]): Chart | null {
+  const dated = points.filter(({ label }) => label !== DATE_GROUP);
+  const moments = dated.map(({ label }) => momentOf(label));
+  if (dated.length < 2 || moments.includes(null)) return null;
+  const samples = dated.map((point, index) => ({ ...point, at: moments[index]?.at ?? 0 }));
+  const undated = points.length - dated.length;
+  return {
+    kind: 'line',
+    points: samples.sort((a, b) => a.at - b.at),
+    precision:
+      ORDER[Math.max(...moments.map((moment) => ORDER.indexOf(moment?.precision ?? 'year')))] ?? 'day',
+    notes: [...notes, ...(undated > 0 ? ['one group without a date is not drawn'] : [])],
+  };
+}
+
+/** Coarsest first. */
+const ORDER: readonly Precision[] = ['year', 'quarter', 'month', 'week', 'day', 'hour', 'minute', 'second'];
+
+/** The greatest bars, in the order of the result. */
+function barsOf(points: readonly Point[], notes: readonly string[]): Chart {
+  const shape = { kind: 'bar', precision: 'year' } as const;
+  if (points.length <= MAX_BARS) return { ...shape, points, notes };
+  const greatest = new Set(
+    [...points].sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, MAX_BARS),
   );
-}
-
-/** Pointers and files by their names, other values as JSON. */
-function ofObject(value: Row): string {
-  const { _type: kind, class: className, id, name, iso } = value;
-  if (kind === 'Pointer') return `${String(className)} ${String(id)}`;
-  if (kind === 'File') return String(name);
-  if (typeof iso === 'string') return iso;
-  return JSON.stringify(value);
-}
-
-/** Compares numbers by size and other values by text; missing values come last in both directions. */
-export function compare(a: unknown, b: unknown, direction: 1 | -1): number {
-  const missing = Number(a === null || a === undefined) - Number(b === null || b === undefined);
-  if (missing !== 0) return missing;
-  if (typeof a === 'number' && typeof b === 'number') return (a - b) * direction;
-  return shown(a).localeCompare(shown(b), undefined, { numeric: true }) * direction;
+  return {
+    ...shape,
+    points: points.filter((point) => greatest.has(point)),
+    notes: [...notes, `the ${MAX_BARS} greatest of ${points.length} are drawn`],
+  };
 }

@@ -1,19 +1,34 @@
-import { compare, type ResultTable, shown } from './result-table.js';
 import { element } from './element.js';
+import { MAX_COLUMNS, MAX_ROWS, type ResultTable } from './result-table.js';
+import { compare, type ColumnFormat, type Formats, formatOf, visible } from './values.js';
 
-/** Maximum characters of a value on one line: dates, ids, states. */
-const SHORT = 26;
+/** Characters of a value on one line: ids, states, names. */
+const SHORT = 28;
+/** Longer values are folded until the reader opens them. */
+const LONG = 120;
 
 type Order = 'ascending' | 'descending';
 
-/** Rows under headers that sort them. */
-export function tableOf({ title, columns, rows }: ResultTable): HTMLElement {
+/**
+ * Rows under headers that sort them.
+ * @param onSorted receives the rows in their new order
+ */
+export function tableOf(
+  { title, columns, rows, keyZone }: ResultTable,
+  formats: Formats,
+  onSorted: (rows: ResultTable['rows']) => void,
+): HTMLElement {
   const table = element('table', { 'aria-label': title });
   const head = element('tr');
   const body = element('tbody');
-  const cells = columns.map((column, at) => {
-    const cell = element('th', { scope: 'col' });
-    const button = element('button', { type: 'button' }, column);
+  const shownColumns = columns.slice(0, MAX_COLUMNS);
+  const kinds = shownColumns.map((_, at) => formatOf(rows.map((row) => row[at])));
+  const cells = shownColumns.map((column, at) => {
+    const cell = element('th', {
+      scope: 'col',
+      class: kinds[at] === 'number' || kinds[at] === 'grouped' ? 'number' : '',
+    });
+    const button = element('button', { type: 'button' }, visible(column));
     button.addEventListener('click', () => sortBy(at));
     cell.append(button);
     return cell;
@@ -24,11 +39,26 @@ export function tableOf({ title, columns, rows }: ResultTable): HTMLElement {
     for (const cell of cells) cell.removeAttribute('aria-sort');
     cells[at]?.setAttribute('aria-sort', order);
     const direction = order === 'ascending' ? 1 : -1;
-    fill([...rows].sort((a, b) => compare(a[at], b[at], direction)));
+    const sorted = [...rows].sort((a, b) => compare(a[at], b[at], direction));
+    onSorted(sorted);
+    fill(sorted);
   }
 
   function fill(sorted: ResultTable['rows']): void {
-    body.replaceChildren(...sorted.map((row) => rowOf(row)));
+    body.replaceChildren(...sorted.slice(0, MAX_ROWS).map(rowOf));
+  }
+
+  function rowOf(values: readonly unknown[]): HTMLElement {
+    const row = element('tr');
+    const keyed = keyZone !== undefined && typeof values[0] === 'string';
+    row.append(
+      ...kinds.map((kind, at) =>
+        at === 0 && keyed
+          ? cellOf(values[0], formats.key(values[0] as string), 'day')
+          : cellOf(values[at], formats.shown(values[at], kind), kind),
+      ),
+    );
+    return row;
   }
 
   fill(rows);
@@ -41,14 +71,21 @@ export function tableOf({ title, columns, rows }: ResultTable): HTMLElement {
   return scroll;
 }
 
-function rowOf(values: readonly unknown[]): HTMLElement {
-  const row = element('tr');
-  row.append(...values.map((value) => element('td', { class: kindOf(value) }, shown(value))));
-  return row;
-}
-
-function kindOf(value: unknown): string {
-  if (typeof value === 'number') return 'number';
-  if (value === null || value === undefined) return 'nothing';
-  return typeof value === 'string' && value.length <= SHORT ? 'short' : 'text';
+function cellOf(value: unknown, text: string, kind: ColumnFormat): HTMLElement {
+  if (value === null || value === undefined) return element('td', { class: 'nothing' }, text);
+  if (typeof value === 'number') return element('td', { class: 'number', title: String(value) }, text);
+  // The exact text of a date.
+  if (kind !== 'value')
+    return element(
+      'td',
+      { class: 'short', ...(typeof value === 'string' && { title: visible(value) }) },
+      text,
+    );
+  if (text.length <= SHORT) return element('td', { class: 'short' }, text);
+  if (text.length <= LONG) return element('td', { class: 'text' }, text);
+  const cell = element('td', { class: 'text' });
+  const folded = element('details');
+  folded.append(element('summary', {}, text));
+  cell.append(folded);
+  return cell;
 }
