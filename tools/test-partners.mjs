@@ -12,7 +12,14 @@ import { ensurePackage, runs } from './system-package.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 let status = 0;
-for (const partner of ['test/oracles', 'tools/conformance', 'test/helm']) {
+/** Folders with packages of their own. The compilers of VitePress are optional packages. */
+const PARTNERS = [
+  { partner: 'test/oracles', options: ['--omit=optional'] },
+  { partner: 'tools/conformance', options: ['--omit=optional'] },
+  { partner: 'test/helm', options: ['--omit=optional'] },
+  { partner: 'tools/docs-site', options: [] },
+];
+for (const { partner, options } of PARTNERS) {
   const folder = join(root, partner);
   if (
     !existsSync(join(folder, 'package.json')) ||
@@ -20,7 +27,7 @@ for (const partner of ['test/oracles', 'tools/conformance', 'test/helm']) {
   )
     continue;
   console.log(`installing ${partner}`);
-  const run = spawnSync('npm', ['ci', '--omit=optional', '--no-audit', '--no-fund', '--loglevel=error'], {
+  const run = spawnSync('npm', ['ci', ...options, '--no-audit', '--no-fund', '--loglevel=error'], {
     cwd: folder,
     stdio: 'inherit',
   });

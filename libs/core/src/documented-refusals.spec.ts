@@ -85,7 +85,7 @@ const every = Object.values(EXAMPLES).flat();
 
 const row = ({ code, gate, details, opaque, message }: Refusal): string =>
   `| \`${code}\` | ${gate === '…' ? '…' : `\`${gate}\``} | ${details?.kind ? `\`${details.kind}\`` : ''} | ${
-    opaque ? 'nothing: JSON-RPC -32602 `Invalid params`' : `${message.replaceAll('|', '\\|')}`
+    opaque ? 'nothing: JSON-RPC -32602 `Invalid params`' : `${message.replaceAll(/[|<]/g, '\\$&')}`
   } |`;
 
 const LIST = `# Every refusal
@@ -93,7 +93,7 @@ const LIST = `# Every refusal
 Written from the catalogue in the code: \`npx vitest run --project unit libs/core -u\`. What the codes, kinds and gates mean:
 [refusals](refusals.md). Words in capitals and \`…\` stand for what the call was about.
 
-| Code | Gate | Kind | What the agent is told |
+| Code | Gate | Kind | Text for the agent |
 | --- | --- | --- | --- |
 ${[...every]
   .sort((a, b) => ERROR_CODES.indexOf(a.code) - ERROR_CODES.indexOf(b.code))

@@ -40,7 +40,7 @@ export interface Failure {
 /** Bounds of what is drawn; a file of the rows has all of them. */
 export const MAX_ROWS = 1000;
 export const MAX_COLUMNS = 40;
-export const MAX_BARS = 40;
+const MAX_BARS = 40;
 /** Larger numbers have no round axis. */
 const LARGEST = 1e300;
 const DATE_GROUP = 'null';

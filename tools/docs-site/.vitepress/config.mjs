@@ -1,0 +1,32 @@
+// The documentation site: the Markdown files of the repository, with the index of docs/README.md as navigation. VitePress finds
+// its packages beside pages only, so they are copied into this folder first.
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitepress';
+import { copyPages, navigationOf } from './pages.mjs';
+import { githubSlug, RepositoryLinks } from './repository-links.mjs';
+
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+const pages = fileURLToPath(new URL('../dist/pages', import.meta.url));
+const links = new RepositoryLinks(root, copyPages(root, pages));
+
+export default defineConfig({
+  srcDir: pages,
+  outDir: fileURLToPath(new URL('../dist/site', import.meta.url)),
+  cacheDir: fileURLToPath(new URL('../dist/cache', import.meta.url)),
+  title: 'Parley',
+  description: 'An MCP server that lets AI agents read and change Parse and MongoDB data under rules',
+  // `links` checks them with their anchors, those to files of the repository as well.
+  ignoreDeadLinks: true,
+  buildEnd: () => links.check(),
+  markdown: {
+    linkify: false,
+    languageAlias: { haproxy: 'nginx' },
+    anchor: { slugify: githubSlug },
+    config: (markdown) => links.extend(markdown),
+  },
+  themeConfig: {
+    search: { provider: 'local' },
+    outline: [2, 3],
+    sidebar: navigationOf(root),
+  },
+});

@@ -1,0 +1,21 @@
+// Builds the documentation site from docs/ into tools/docs-site/dist/site; with --preview it serves the result, with --watch the
+// pages as they change. Its packages are installed before the first build; nothing else needs a network.
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const site = fileURLToPath(new URL('docs-site/', import.meta.url));
+const vitepress = `${site}node_modules/vitepress/bin/vitepress.js`;
+
+/** @returns the exit status */
+function run(command, ...args) {
+  return spawnSync(command, args, { cwd: site, stdio: 'inherit' }).status ?? 1;
+}
+
+const asked = process.argv.slice(2);
+const command = asked.includes('--watch') ? 'dev' : 'build';
+const status =
+  (existsSync(vitepress) ? 0 : run('npm', 'ci', '--no-audit', '--no-fund', '--loglevel=error')) ||
+  run(process.execPath, vitepress, command, '.') ||
+  (asked.includes('--preview') ? run(process.execPath, vitepress, 'preview', '.') : 0);
+process.exit(status);
