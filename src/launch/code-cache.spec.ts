@@ -66,7 +66,7 @@ describe('the code cache of a bundle', () => {
     expect(files()).toHaveLength(3);
   });
 
-  it('is not read when its content was damaged, and is written anew', () => {
+  it('is not read when its content was damaged, and is written again', () => {
     run();
     const [file = ''] = files();
     const bytes = readFileSync(file);

@@ -254,7 +254,7 @@ describe('approvers in turn', () => {
     expect(await new ApproversInTurn([new Says(ok), new Says(ok)]).review(requestOf())).toEqual(ok);
   });
 
-  it('are told of once: an event each, and a record unless the approval routes wrote one', async () => {
+  it('are published as one event each, and recorded unless the approval routes did', async () => {
     const events: [string, unknown][] = [];
     const kept: ApprovalRecord[] = [];
     const review = (decision: ApprovalDecision | Error) =>

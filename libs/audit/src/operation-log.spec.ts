@@ -26,7 +26,7 @@ describe('the operation log', () => {
     expect(log.all()[0]?.tool).toBe('t5');
   });
 
-  it('lets the calls of whoever has most of it give way, whoever calls', () => {
+  it('drops calls of the principal with the most entries, whichever principal calls', () => {
     const log = new OperationLog(10);
     const quiet = new Agent({ definition, principal: 'q' });
     for (let call = 0; call < 4; call += 1) log.record({ tool: `quiet ${call}`, args: {}, agent: quiet });
@@ -49,7 +49,7 @@ describe('the operation log', () => {
     expect(log.all().filter(({ tool }) => tool.startsWith('busy'))).toHaveLength(3);
   });
 
-  it('never drops another call than the oldest of whoever has most, and keeps the order', () => {
+  it('never drops a call but the oldest of the principal with the most entries, and keeps the order', () => {
     const callers = ['p', 'q', 'r', 's'].map((principal) => new Agent({ definition, principal }));
     const calls = fc.array(fc.nat({ max: callers.length - 1 }), { maxLength: 60 });
     fc.assert(

@@ -140,7 +140,7 @@ const resultOf = async (name: string, args: object) => {
 };
 
 describe('the view of a tool', () => {
-  it('is told to clients that show views, and to no others', async () => {
+  it('is named to clients that show views, and to no others', async () => {
     const without = await listed({});
     const names = [...without].filter(([, meta]) => 'ui' in meta);
     expect(names).toEqual([]);
@@ -258,7 +258,7 @@ describe('in a sandboxed frame', () => {
     await hostile.page.close();
   });
 
-  it('a year of days is a line with round ticks, and a pointer or a key reads a day', async () => {
+  it('a year of days is a line with round ticks, and the arrow keys show the value of a day', async () => {
     const { page, frame } = await show({ structuredContent: YEAR });
     expect(await frame.locator('polyline.run').count()).toBeGreaterThan(0);
     const ticks = await frame.locator('svg text').allTextContents();
