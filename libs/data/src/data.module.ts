@@ -1,6 +1,7 @@
 import { type DynamicModule, Injectable, Logger, Module, type ModuleMetadata } from '@nestjs/common';
 import { SharedState } from '#state';
 import { AgentScopes, Policies, type ReportBindingIssues } from '#policy';
+import { ClassUsesSource } from './governed/class-uses.js';
 import {
   GovernedRecordsSource,
   GovernedSearchSource,
@@ -60,8 +61,15 @@ class SharedWriteKeys extends StoredWriteKeys {
     GovernedRecordsSource,
     GovernedSearchSource,
     GovernedWritesSource,
+    ClassUsesSource,
   ],
-  exports: [PrincipalResolver, GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource],
+  exports: [
+    PrincipalResolver,
+    GovernedRecordsSource,
+    GovernedSearchSource,
+    GovernedWritesSource,
+    ClassUsesSource,
+  ],
 })
 export class DataModule {
   /**

@@ -60,6 +60,7 @@ export {
   GovernedViews,
   GovernedWritesSource,
 } from './governed/governed-sources.js';
+export { type ClassUse, ClassUses, ClassUsesSource } from './governed/class-uses.js';
 export { DatabaseTurns } from './metering/metered-stores.js';
 export {
   CachedPrincipalDirectory,

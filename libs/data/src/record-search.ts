@@ -109,6 +109,11 @@ export abstract class RecordSearcher {
     return this;
   }
 
+  /** Whether the database can search; null: not known, which counts as yes. Only tools that can work are listed. */
+  canSearch(): boolean | null | Promise<boolean | null> {
+    return null;
+  }
+
   /** Rows by words, best first. */
   abstract text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]>;
   /** Counts per value or range. */

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { ClassLevelPermissions, ClassSchema, FieldSchema, IndexSchema, SchemaSnapshot } from '#policy';
+import { NEVER, type Observable, Subject } from 'rxjs';
 import { MessageBus } from '#state';
 import type { CachedPrincipalDirectory } from './identity/principal-directory.js';
 import type { OperationContext } from './record-store.js';
@@ -17,6 +18,10 @@ export abstract class SchemaCatalogue {
    * @throws StoreError when one of them cannot be read
    */
   abstract indexesOf(schema: ClassSchema): Promise<readonly IndexSchema[]>;
+  /** Every snapshot that was read, the first one included. Default: none is known. */
+  get renewals(): Observable<SchemaSnapshot> {
+    return NEVER;
+  }
   /** The next call reads the classes again: after a class was created or changed. */
   abstract invalidate(): void;
 }
@@ -56,6 +61,7 @@ const STALE_AGES = 10;
 export abstract class RenewedCatalogue extends SchemaCatalogue {
   private current: { readonly snapshot: SchemaSnapshot; readonly readAt: number } | null = null;
   private reading: Promise<SchemaSnapshot> | null = null;
+  private readonly renewed = new Subject<SchemaSnapshot>();
   private readonly maxAge: number;
   private readonly now: () => number;
 
@@ -77,6 +83,10 @@ export abstract class RenewedCatalogue extends SchemaCatalogue {
     return this.current.snapshot;
   }
 
+  override get renewals(): Observable<SchemaSnapshot> {
+    return this.renewed;
+  }
+
   invalidate(): void {
     this.current = null;
     this.reading = null;
@@ -90,7 +100,10 @@ export abstract class RenewedCatalogue extends SchemaCatalogue {
     const reading: Promise<SchemaSnapshot> = this.load()
       .then((snapshot) => {
         // A read that began before an invalidation may have missed the change.
-        if (this.reading === reading) this.current = { snapshot, readAt: this.now() };
+        if (this.reading === reading) {
+          this.current = { snapshot, readAt: this.now() };
+          this.renewed.next(snapshot);
+        }
         return snapshot;
       })
       .finally(() => {
@@ -209,6 +222,10 @@ class AnnouncingCatalogue extends SchemaCatalogue {
 
   override snapshotNow() {
     return this.catalogue.snapshotNow();
+  }
+
+  override get renewals() {
+    return this.catalogue.renewals;
   }
 
   indexesOf(schema: ClassSchema) {

@@ -13,9 +13,9 @@ import { CLOSING_TIMEOUT, type ClosingStep, closeWithin } from './closing.js';
 import {
   type ConfigurationReload,
   followConfiguration,
-  followLists,
   type ReadableAgain,
 } from './configuration-changes.js';
+import { followLists } from './list-changes.js';
 import { openDatabase, type OpenDatabase } from './data/open-database.js';
 import { type InstanceOptions, instanceModule } from './instance.module.js';
 import { openObservability, showMetrics } from './observability.js';

@@ -37,7 +37,7 @@ async function providers(): Promise<object[]> {
   const module = await Test.createTestingModule({
     providers: [
       ...BUILT_IN_TOOLS,
-      { provide: PermittedTools, useValue: { list: () => definitions } },
+      { provide: PermittedTools, useValue: { list: () => definitions, listed: () => definitions } },
       { provide: CallableMethods, useClass: MethodRegistry },
       { provide: ToolEnvironment, useValue: readEnvironmentGates({}) },
       { provide: ExportStore, useClass: SampleExportStore },

@@ -1,6 +1,7 @@
 import type { AskingCall, RequestContext, Refusal, Tier } from '#core';
 import type { EmbeddingSpend } from '#audit';
 import type {
+  ClassUse,
   GovernedClassWrites,
   GovernedMethods,
   GovernedRecords,
@@ -37,6 +38,9 @@ export type ToolNeed = (typeof TOOL_NEEDS)[number];
 export const TASK_SUPPORT = ['optional', 'required', 'on-demand'] as const;
 export type TaskSupport = (typeof TASK_SUPPORT)[number];
 
+/** `method`: runs a declared method. `meaning`: compares vectors with an embedded text. */
+export type ToolUse = ClassUse | 'method' | 'meaning';
+
 /** The definition of a tool; its handler is on the provider that declares it. */
 export interface ToolDefinition {
   /** Unique in the service. */
@@ -72,6 +76,12 @@ export interface ToolDefinition {
   readonly view?: string;
   /** Callable by agents that act as a client without a master key. Default false. */
   readonly clientSafe: boolean;
+  /**
+   * What the tool does with the class in its `class_name`. Without a class that permits it, an agent does not get the
+   * tool listed.
+   * @internal
+   */
+  readonly use?: ToolUse;
   /**
    * `rows`: changes objects. `classes`: creates and removes classes. `methods`: runs declared methods. Default none.
    */
@@ -180,6 +190,15 @@ export type ToolOutcome =
 export abstract class ToolRunner {
   /** The tools that this context's agent may call, in catalogue order. */
   abstract list(context: Pick<RequestContext, 'agent'>): readonly ToolDefinition[];
+  /**
+   * Those that `tools/list` returns: without tools that cannot work for this agent on this database. Default: all that it
+   * may call.
+   */
+  listed(
+    context: Pick<RequestContext, 'agent'>,
+  ): readonly ToolDefinition[] | Promise<readonly ToolDefinition[]> {
+    return this.list(context);
+  }
   /** Whether any tool of that name exists, permitted or not. */
   abstract has(name: string): boolean;
   /** Whether the tool is listed for this context's agent and the agent has the tier that these arguments require. */
@@ -194,6 +213,10 @@ export abstract class ToolRunner {
 export abstract class PermittedTools {
   /** In catalogue order. */
   abstract list(context: Pick<RequestContext, 'agent'>): readonly ToolDefinition[];
+  /** Those of them that can work for this agent, as `tools/list` returns them. */
+  abstract listed(
+    context: Pick<RequestContext, 'agent'>,
+  ): readonly ToolDefinition[] | Promise<readonly ToolDefinition[]>;
 }
 
 /** The gates that the process environment opened, for tools that check more than their own name. */

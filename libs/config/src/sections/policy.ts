@@ -377,6 +377,12 @@ export class PolicySection {
   @IsIn(['refuse', 'ignore'])
   readonly unknownArguments?: 'refuse' | 'ignore';
 
+  @Option('`tools/list` also contains built-in tools that cannot work for the agent on this database', {
+    default: false,
+  })
+  @IsBoolean()
+  readonly listAllTools?: boolean;
+
   @Option('levels of [sub-agents](agents.md) below an agent', { default: 4 })
   @IsInt()
   @Min(0)

@@ -304,7 +304,8 @@ export async function inspectMongo(connection: MongoConnection, timeoutMs: numbe
   };
 }
 
-async function hasSearch(connection: MongoConnection, signal: AbortSignal): Promise<boolean | null> {
+/** Whether the search stages are available; null: unknown. */
+export async function hasSearch(connection: MongoConnection, signal: AbortSignal): Promise<boolean | null> {
   try {
     await asSearchOperation(signal, () =>
       connection

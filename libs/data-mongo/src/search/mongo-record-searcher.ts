@@ -18,7 +18,7 @@ import {
 import type { Where } from '#policy';
 import { boundedRows } from '../answers/bounded-rows.js';
 import { openRead } from '../connection/document-reads.js';
-import { MongoConnection } from '../connection/mongo-connection.js';
+import { hasSearch, MongoConnection } from '../connection/mongo-connection.js';
 import { asSearchOperation } from '../errors.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
 import { wantedFields } from '../read/includes.js';
@@ -51,6 +51,10 @@ function searchOperator(match: TextMatch, storage: ClassStorage): Document {
  */
 const NEIGHBOURS = { perCandidate: 10, most: 10_000 };
 
+/** Milliseconds after which it is asked again whether the database can search, and that the question may take. */
+const RENEWED_AFTER = 60_000;
+const SEARCH_TIMEOUT = 2000;
+
 /** Bytes that are reserved for an answer before it arrives. */
 const EXPECTED_BYTES = 1024 * 1024;
 
@@ -59,11 +63,32 @@ const asItIs = (document: Document): Document => document;
 /** Searches with Atlas Search (`$search`, `$searchMeta`, `$vectorSearch`), one command per call. */
 @Injectable()
 export class MongoRecordSearcher extends RecordSearcher {
+  private available: { readonly known: boolean | null; readonly at: number } | null = null;
+  private asking: Promise<boolean | null> | null = null;
+
   constructor(
     private readonly connection: MongoConnection,
     private readonly catalogue: SchemaCatalogue,
   ) {
     super();
+  }
+
+  /** Asked once, and again in the background when the answer is old: a search process may be added or removed. */
+  override canSearch(): boolean | null | Promise<boolean | null> {
+    const { available } = this;
+    if (!available) return this.askForSearch();
+    if (Date.now() - available.at > RENEWED_AFTER) void this.askForSearch();
+    return available.known;
+  }
+
+  private askForSearch(): Promise<boolean | null> {
+    this.asking ??= hasSearch(this.connection, AbortSignal.timeout(SEARCH_TIMEOUT))
+      .then((known) => {
+        this.available = { known, at: Date.now() };
+        return known;
+      })
+      .finally(() => (this.asking = null));
+    return this.asking;
   }
 
   text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]> {

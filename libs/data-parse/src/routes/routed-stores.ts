@@ -236,6 +236,10 @@ export class RoutedRecordSearcher extends RecordSearcher {
     return new RoutedRecordSearcher(this.routes, call);
   }
 
+  override canSearch() {
+    return this.routes.direct?.canSearch() ?? false;
+  }
+
   async text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
     return (await this.searcher()).text(query, operation);
   }

@@ -102,9 +102,14 @@ export class GovernedRecordsSource {
   }
 
   /** The classes and fields that an agent may use, without a way to read any of them: for introspection. */
-  async scopeOf(agent: Agent): Promise<AgentScope> {
+  scopeOf(agent: Agent): AgentScope | Promise<AgentScope> {
+    const principals = this.identities.resolvedNow(agent);
+    const schemas = principals && this.catalogue.snapshotNow();
+    if (principals && schemas) return this.scopes.of(schemas, agent, principals);
     const context = { agent, signal: new AbortController().signal, progress: () => undefined };
-    return (await this.open(context, PROTOCOL_BUDGET)).scope;
+    return this.opening(context, PROTOCOL_BUDGET, operationContext(context, PROTOCOL_BUDGET)).then(
+      ({ scope }) => scope,
+    );
   }
 
   /**

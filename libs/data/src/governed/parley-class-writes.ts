@@ -10,7 +10,7 @@ import {
 import type { GovernedClassWrites } from '../governed-access.js';
 import { StoreError } from '../record-store.js';
 import type { SchemaWriter } from '../schema-store.js';
-import type { GovernedCall } from './row-rules.js';
+import type { ClassGate, GovernedCall } from './row-rules.js';
 import { atStore } from './store-refusals.js';
 
 interface GovernedClassWriteCall extends GovernedCall {
@@ -22,7 +22,7 @@ export class ParleyClassWrites implements GovernedClassWrites {
   constructor(private readonly call: GovernedClassWriteCall) {}
 
   async createClass(given: unknown, fields?: unknown): Promise<ReadonlyMap<string, FieldSchema>> {
-    const className = this.admit(given);
+    const className = admitChangedClass(this.call, given);
     const { scope, agent, operation, schemaWriter } = this.call;
     const reach = scope.reachFor(agent);
     const columns = readNewClassFields(className, fields, (target) => {
@@ -41,12 +41,8 @@ export class ParleyClassWrites implements GovernedClassWrites {
   }
 
   async deleteClass(given: unknown): Promise<void> {
-    const className = this.admit(given);
-    const { scope, agent, operation, schemaWriter } = this.call;
-    const entered = scope.enter(agent, className, null);
-    if (isRefusal(entered)) throw new Refused(entered);
-    // Whether the class is empty would reveal rows of other tenants.
-    if (tenantBinding(agent, scope.classPolicy(className)) !== null) throw sharedByTenants(className);
+    const { operation, schemaWriter } = this.call;
+    const className = admitDeletedClass(this.call, given);
     const outcome = await atStore(operation, () => schemaWriter.deleteClass(className, operation));
     if (outcome === 'not_empty')
       throw new Refused(
@@ -54,15 +50,26 @@ export class ParleyClassWrites implements GovernedClassWrites {
       );
     if (outcome === 'absent') throw new Refused(refusals.unknownClass(className, []));
   }
+}
 
-  private admit(given: unknown): string {
-    const { scope, agent } = this.call;
-    const admitted = scope.admit(agent, given);
-    if (typeof admitted !== 'string') throw new Refused(admitted);
-    const gate = schemaChangeGate(agent, admitted) ?? listedGate(scope, admitted);
-    if (gate) throw new Refused(gate);
-    return admitted;
-  }
+/** @returns the canonical name. @throws Refused for a class that the agent may neither make nor remove */
+export function admitChangedClass({ scope, agent }: ClassGate, given: unknown): string {
+  const admitted = scope.admit(agent, given);
+  if (typeof admitted !== 'string') throw new Refused(admitted);
+  const gate = schemaChangeGate(agent, admitted) ?? listedGate(scope, admitted);
+  if (gate) throw new Refused(gate);
+  return admitted;
+}
+
+/** The same for a class that is removed, whether it has objects or not. @throws Refused */
+export function admitDeletedClass(call: ClassGate, given: unknown): string {
+  const className = admitChangedClass(call, given);
+  const { scope, agent } = call;
+  const entered = scope.enter(agent, className, null);
+  if (isRefusal(entered)) throw new Refused(entered);
+  // Whether the class is empty would reveal rows of other tenants.
+  if (tenantBinding(agent, scope.classPolicy(className)) !== null) throw sharedByTenants(className);
+  return className;
 }
 
 /**

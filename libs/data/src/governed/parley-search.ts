@@ -1,4 +1,4 @@
-import { refusals, Refused } from '#core';
+import { type Agent, orThrow, type Refusal, refusals, Refused } from '#core';
 import {
   allOf,
   allTextFields,
@@ -9,6 +9,7 @@ import {
   withoutWithheldObjects,
   redact,
   searchedField,
+  type TenantBinding,
   tenantWhere,
   type Where,
 } from '#policy';
@@ -71,7 +72,7 @@ export class ParleySearch implements GovernedSearch {
 
   async facets(className: unknown, { query, facets, limit }: FacetRequest): Promise<CountedFacets> {
     const { agent, scope } = this.call;
-    if (!agent.definition.masterAtlas) throw new Refused(refusals.masterAtlasRequired());
+    orThrow(facetsRefusal(agent));
     const access = enterClass(this.call, className, 'find');
     await this.refuseFilters(access.className);
     const planned = planFacets(facets, access);
@@ -113,12 +114,8 @@ export class ParleySearch implements GovernedSearch {
   /** Refuses facets where one of these predicates could not be applied to the counts. */
   private async refuseFilters(className: string): Promise<void> {
     const { scope, agent } = this.call;
-    const isActive = (where: Where | null) => where !== null && Object.keys(where).length > 0;
-    const active = [
-      ...(isActive(await scope.agentFilter(agent, className)) ? ['the filter of this agent'] : []),
-      ...(isActive(scope.canonicalFilter(agent, className)) ? ['the default filter of the class'] : []),
-      ...(tenantWhere(this.rules.tenant(className)) ? ['the tenant scope'] : []),
-    ];
+    const agentFilter = await scope.agentFilter(agent, className);
+    const active = filtersOfFacets(this.call, className, agentFilter, this.rules.tenant(className));
     if (active.length > 0) throw new Refused(refusals.facetFilterUnsafe(className, active));
   }
 
@@ -146,6 +143,26 @@ export class ParleySearch implements GovernedSearch {
     const { operation } = this.call;
     return atStore(operation, () => work(operation));
   }
+}
+
+/** The filters of a class that cannot be applied to the counts of facets, in words. */
+export function filtersOfFacets(
+  { scope, agent }: Pick<GovernedCall, 'scope' | 'agent'>,
+  className: string,
+  agentFilter: Where | null,
+  tenant: TenantBinding | null,
+): string[] {
+  const isActive = (where: Where | null) => where !== null && Object.keys(where).length > 0;
+  return [
+    ...(isActive(agentFilter) ? ['the filter of this agent'] : []),
+    ...(isActive(scope.canonicalFilter(agent, className)) ? ['the default filter of the class'] : []),
+    ...(tenantWhere(tenant) ? ['the tenant scope'] : []),
+  ];
+}
+
+/** Facets need an agent that was built for them. */
+export function facetsRefusal({ definition }: Agent): Refusal | null {
+  return definition.masterAtlas ? null : refusals.masterAtlasRequired();
 }
 
 function nonBlank(query: string): string {

@@ -20,7 +20,7 @@ import type { WriteKeys, WriteMark } from '../write-keys.js';
 import { type KeyedAttempt, KeyedWrites } from './keyed-writes.js';
 import { ParleyRecords } from './parley-records.js';
 import { everyIndex } from './query-plan.js';
-import { assertClassPermits, type GovernedCall, RowRules, tracePassed } from './row-rules.js';
+import { assertClassPermits, type ClassGate, type GovernedCall, RowRules, tracePassed } from './row-rules.js';
 import { presentRow } from './shown-rows.js';
 import { atStore, atWriter } from './store-refusals.js';
 
@@ -30,6 +30,19 @@ const CONTENDED_TRIES = 5;
 interface GovernedWriteCall extends GovernedCall {
   readonly writer: RecordWriter;
   readonly keys: WriteKeys;
+}
+
+/** The gates of a class for a write, before its fields are read. @throws Refused */
+export function admitWrite(call: ClassGate, className: unknown, permission: ClassOperation): ClassAccess {
+  const { scope, agent, trace } = call;
+  const access = scope.enter(agent, className, null);
+  if (isRefusal(access)) throw new Refused(access);
+  const system = rawWriteGate(agent, access);
+  if (system) throw new Refused(system);
+  tracePassed(trace, 'class', access);
+  assertClassPermits(call, access.className, permission);
+  trace?.passed('class_permissions', access.className);
+  return access;
 }
 
 /** Governed writes of one call. The order of the checks is that of docs/contributing/life-of-a-call.md. */
@@ -226,15 +239,7 @@ export class ParleyWrites implements GovernedWrites {
   }
 
   private enter(className: unknown, permission: ClassOperation): ClassAccess {
-    const { scope, agent } = this.call;
-    const access = scope.enter(agent, className, null);
-    if (isRefusal(access)) throw new Refused(access);
-    const system = rawWriteGate(agent, access);
-    if (system) throw new Refused(system);
-    tracePassed(this.rules.trace, 'class', access);
-    assertClassPermits(this.call, access.className, permission);
-    this.rules.trace?.passed('class_permissions', access.className);
-    return access;
+    return admitWrite(this.call, className, permission);
   }
 
   private async plan(

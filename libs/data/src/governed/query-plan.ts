@@ -53,7 +53,7 @@ function exposedPlan(plan: QueryPlan, scope: AgentScope): QueryPlan {
 }
 
 /** A plan made for a user or role reveals the rights in it, so agents that act as one receive none. */
-function planRefusal({ identity }: Agent): Refusal | null {
+export function planRefusal({ identity }: Agent): Refusal | null {
   if (identity.kind !== 'aclUser' && identity.kind !== 'aclRole') return null;
   return refusals.invalidArgument('explain_query is not available to agents that act as a user or role');
 }

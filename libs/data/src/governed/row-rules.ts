@@ -56,6 +56,9 @@ export interface GovernedCall extends StoreCall {
   readonly metering: Metering;
 }
 
+/** What the gates of a class need of a call. They read no row. */
+export type ClassGate = Pick<GovernedCall, 'agent' | 'scope' | 'trace'>;
+
 /** The rows of a class that exist for an agent: the predicates that every read of the class carries, on every path to it. */
 interface RowPredicate {
   readonly tenant: TenantBinding | null;
@@ -260,7 +263,7 @@ function valuesAt(row: ParseRow, path: string): unknown[] {
 
 /** The class gate of a call. @throws Refused */
 export function enterClass(
-  { scope, agent, trace }: GovernedCall,
+  { scope, agent, trace }: ClassGate,
   className: unknown,
   operation: ReadOperation | 'describe',
 ): ClassAccess {
@@ -287,11 +290,7 @@ export const OPERATION_OF_TIER: Readonly<Record<Tier, ClassOperation>> = {
  * Whether class-level permissions permit the operation to this call's agent. The master key passes.
  * @throws Refused `access_denied`, kind `clp_denied`
  */
-export function assertClassPermits(
-  { scope }: GovernedCall,
-  className: string,
-  operation: ClassOperation,
-): void {
+export function assertClassPermits({ scope }: ClassGate, className: string, operation: ClassOperation): void {
   orThrow(scope.rights.gate(className, operation));
 }
 

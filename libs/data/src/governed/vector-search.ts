@@ -15,7 +15,13 @@ import {
 } from '#policy';
 import type { VectorFilters, SimilaritySearch, NearestRequest } from '../governed-access.js';
 import type { RecordSearcher, SearchHit } from '../record-search.js';
-import { type CallerConstraints, enterClass, type GovernedCall, type RowRules } from './row-rules.js';
+import {
+  type CallerConstraints,
+  type ClassGate,
+  enterClass,
+  type GovernedCall,
+  type RowRules,
+} from './row-rules.js';
 import { hitColumns, shownHits } from './shown-rows.js';
 import { atStore } from './store-refusals.js';
 
@@ -29,16 +35,26 @@ interface VectorSearchDependencies {
   readonly searcher: RecordSearcher;
 }
 
-/**
- * The gates of a vector search, in order: the class is declared searchable, the class gate, a tenant rule where other classes
- * have one, and neither the vector nor its source text is hidden from the caller.
- * @throws Refused
- */
 export async function openVectorSearch(
   inner: VectorSearchDependencies,
   className: unknown,
 ): Promise<SimilaritySearch> {
   const { call } = inner;
+  const { access, searchable } = admitVectorSearch(call, className);
+  inner.rules.tenant(access.className);
+  call.trace?.passed('searchable', access.className);
+  return new ParleyVectorSearch(inner, access, searchable);
+}
+
+/**
+ * The gates of a vector search, in order: the class is declared searchable, the class gate, a tenant rule where other classes
+ * have one, and neither the vector nor its source text is hidden from the caller. The agent's own tenant is checked after them.
+ * @throws Refused
+ */
+export function admitVectorSearch(
+  call: ClassGate,
+  className: unknown,
+): { readonly access: ClassAccess; readonly searchable: SearchablePolicy } {
   const name = call.scope.named(className);
   if (typeof name !== 'string') throw new Refused(name);
   const { searchable, tenantScope } = call.scope.classPolicy(name);
@@ -47,9 +63,7 @@ export async function openVectorSearch(
   if (call.scope.policy.hasTenantScopes && tenantScope === null)
     throw new Refused(refusals.missingTenantScope(access.className));
   assertUnprotected(access, searchable);
-  inner.rules.tenant(access.className);
-  call.trace?.passed('searchable', access.className);
-  return new ParleyVectorSearch(inner, access, searchable);
+  return { access, searchable };
 }
 
 /** Similarity to a protected or masked text would reveal it. */

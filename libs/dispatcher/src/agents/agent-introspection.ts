@@ -41,7 +41,7 @@ export interface DescribedAgent {
   readonly tenant_id: string | number | null;
   /** The classes that the agent is limited to. */
   readonly classes: ListedFilter | null;
-  /** `effective`: the tools that the agent may call, as `tools/list` returns them to it. */
+  /** `effective`: the tools that the agent may call and that can work for it, as `tools/list` returns them to it. */
   readonly tools: { readonly effective: readonly string[] } & ListedFilter;
   /** The declared methods that the agent is limited to. */
   readonly methods: ListedFilter | null;
@@ -96,7 +96,7 @@ export class AgentIntrospection {
       classes: listedFilter(definition.classes),
       tools: {
         ...(listedFilter(definition.tools) ?? { only: null, except: null }),
-        effective: tools.list({ agent }).map(({ name }) => name),
+        effective: (await tools.listed({ agent })).map(({ name }) => name),
       },
       methods: listedFilter(definition.methods),
       filters,

@@ -1,15 +1,7 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import { type Agent, type AgentDefinition, orThrow, type Refusal, refusals, Refused } from '#core';
+import { type Agent, orThrow, type Refusal, refusals, Refused } from '#core';
 import { AuditSink } from '#audit';
-import {
-  envGate,
-  type EnvironmentGates,
-  mayUse,
-  methodGate,
-  Policies,
-  suggestNames,
-  toolGate,
-} from '#policy';
+import { envGate, type EnvironmentGates, methodGate, Policies, suggestNames, toolGate } from '#policy';
 import {
   asksForPreview,
   CallableMethods,
@@ -21,6 +13,7 @@ import {
 } from '#tools';
 import { Approver, type DecisionGround, previewOf } from './approval.js';
 import { DataBudgets } from './data-budgets.js';
+import { ToolListings } from './tool-listings.js';
 import { type Awaitable, type Guard, type ToolRun, beginsTask, ContinuesAsTask } from './tool-run.js';
 import { tasksNotDeclared } from '../protocol.js';
 
@@ -47,37 +40,6 @@ export class AuditGuard implements Guard {
     const retryAfter = this.audit.admit();
     return retryAfter === null ? null : refusals.auditUnavailable(retryAfter);
   }
-}
-
-/**
- * The tools that an agent may call. They depend only on the agent's definition; the same array is returned until a
- * change of the registered tools.
- */
-@Injectable()
-export class ToolListings {
-  private readonly listings = new WeakMap<AgentDefinition, Listing>();
-
-  constructor(
-    private readonly registry: ToolRegistry,
-    @Inject(ToolEnvironment) private readonly gates: EnvironmentGates,
-  ) {}
-
-  of(agent: Agent): readonly ToolDefinition[] {
-    const { registry, gates } = this;
-    const known = this.listings.get(agent.definition);
-    if (known?.version === registry.version) return known.tools;
-    const tools = registry
-      .all()
-      .map(({ definition }) => definition)
-      .filter((tool) => mayUse(agent, tool, gates));
-    this.listings.set(agent.definition, { version: registry.version, tools });
-    return tools;
-  }
-}
-
-interface Listing {
-  readonly version: number;
-  readonly tools: readonly ToolDefinition[];
 }
 
 /** Operator filter, client-mode gates and tier. Listing uses the same decision. */

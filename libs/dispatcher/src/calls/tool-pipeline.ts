@@ -21,7 +21,6 @@ import {
   RateLimitGuard,
   TaskGuard,
   ToolGuard,
-  ToolListings,
 } from './guards.js';
 import {
   AuditInterceptor,
@@ -32,6 +31,7 @@ import {
   RunningCallsInterceptor,
 } from './interceptors.js';
 import { AfterCallInterceptor, BeforeCallGuard } from './call-journal.js';
+import { ToolListings } from './tool-listings.js';
 import { type Awaitable, type CallSources, type Guard, type Interceptor, ToolRun } from './tool-run.js';
 
 /**
@@ -136,6 +136,10 @@ export class ParleyToolRunner extends ToolRunner {
 
   list({ agent }: Pick<RequestContext, 'agent'>): readonly ToolDefinition[] {
     return this.listings.of(agent);
+  }
+
+  override listed({ agent }: Pick<RequestContext, 'agent'>): Awaitable<readonly ToolDefinition[]> {
+    return this.listings.listed(agent);
   }
 
   has(name: string): boolean {

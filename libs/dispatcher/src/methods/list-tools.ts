@@ -53,22 +53,43 @@ export class CatalogueEntry {
  */
 @Injectable()
 export class ToolCatalogue {
-  private readonly entries = new WeakMap<AgentDefinition, CatalogueEntry>();
+  private readonly callable: Entries = new WeakMap();
+  private readonly shown: Entries = new WeakMap();
 
   constructor(private readonly runner: ToolRunner) {}
 
+  /** Every tool that the agent may call. */
   for(context: RequestContext): CatalogueEntry {
-    const tools = this.runner.list(context);
-    const kept = this.entries.get(context.agent.definition);
-    if (kept?.describes(tools)) return kept;
-    // A copy, so that a runner that changes its own list in place does not change the compared one.
-    const fresh = new CatalogueEntry([...tools]);
-    this.entries.set(context.agent.definition, fresh);
-    return fresh;
+    return entryOf(this.callable, context, this.runner.list(context));
+  }
+
+  /** Those that can work for it. */
+  listed(context: RequestContext): CatalogueEntry | Promise<CatalogueEntry> {
+    const tools = this.runner.listed(context);
+    return tools instanceof Promise
+      ? tools.then((list) => entryOf(this.shown, context, list))
+      : entryOf(this.shown, context, tools);
   }
 }
 
-/** `tools/list`: the tools that this agent may call, and no others. */
+type Entries = WeakMap<AgentDefinition, CatalogueEntry>;
+
+function entryOf(
+  entries: Entries,
+  { agent: { definition } }: RequestContext,
+  tools: readonly ToolDefinition[],
+): CatalogueEntry {
+  const kept = entries.get(definition);
+  if (kept?.describes(tools)) return kept;
+  // A copy, so that a runner that changes its own list in place does not change the compared one.
+  const fresh = new CatalogueEntry([...tools]);
+  entries.set(definition, fresh);
+  return fresh;
+}
+
+type MethodAnswer = PreparedResult | JsonObject;
+
+/** `tools/list`: the tools that this agent may call and that can work for it, and no others. */
 @Injectable()
 export class ListTools {
   constructor(
@@ -77,9 +98,15 @@ export class ListTools {
   ) {}
 
   @McpMethod('tools/list', { cache: OF_AGENT })
-  handle(request: MethodRequest): PreparedResult | JsonObject {
-    const { params, context, dialect, capabilities } = request;
-    const entry = this.catalogue.for(context);
+  handle(request: MethodRequest): MethodAnswer | Promise<MethodAnswer> {
+    const entry = this.catalogue.listed(request.context);
+    return entry instanceof Promise
+      ? entry.then((list) => this.answer(request, list))
+      : this.answer(request, entry);
+  }
+
+  private answer(request: MethodRequest, entry: CatalogueEntry): MethodAnswer {
+    const { params, dialect, capabilities } = request;
     const category = params.category ?? undefined;
     if (category === undefined && (params.cursor ?? undefined) === undefined) {
       return entry.body(dialect, showsViews(capabilities, dialect), (tools) => {

@@ -14,7 +14,7 @@ export class ToolsController {
   constructor(@Inject(ToolRunner) private readonly runner: ToolRunner) {}
 
   @Get()
-  list(@CurrentAgent() agent: Agent): object {
-    return this.runner.list({ agent }).map((tool) => describeTool(tool, LATEST));
+  async list(@CurrentAgent() agent: Agent): Promise<object> {
+    return (await this.runner.listed({ agent })).map((tool) => describeTool(tool, LATEST));
   }
 }

@@ -172,6 +172,10 @@ export class CheckedSearcher extends RecordSearcher {
     return own === this.bound ? this : new CheckedSearcher(own);
   }
 
+  override canSearch() {
+    return this.bound.canSearch();
+  }
+
   async text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
     const hits = await this.bound.text({ ...query, ...comparable(query) }, operation);
     return held(hits, query);

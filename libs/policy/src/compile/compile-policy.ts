@@ -41,6 +41,7 @@ const DEFAULT_SWITCHES: PolicySwitches = Object.freeze({
   tokenCostPerMillionInput: null,
   embedCostPerMillionTokens: null,
   unknownArguments: 'refuse',
+  listAllTools: false,
   defaultRecursionDepth: 4,
   maxLogSize: 1000,
   strictPointerShapes: true,

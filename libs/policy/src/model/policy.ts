@@ -140,6 +140,8 @@ export interface PolicySwitches {
   readonly embedCostPerMillionTokens: number | null;
   /** What built-in tools do with arguments that they do not declare. */
   readonly unknownArguments: 'refuse' | 'ignore';
+  /** Lists of tools contain those that cannot work for the agent as well. */
+  readonly listAllTools: boolean;
   /** Levels of sub-agents below an agent without a limit of its own. */
   readonly defaultRecursionDepth: number;
   /** Calls that the operation log keeps. */

@@ -2,10 +2,10 @@ import { Injectable } from '@nestjs/common';
 import type { ParseRow } from '#data';
 import { Allow, IsOptional } from 'class-validator';
 import {
+  ClassName,
   DefaultFilterChoice,
   Flag,
   Present,
-  RequiredText,
   Undeclared,
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
@@ -21,10 +21,10 @@ const AUTO_LIMIT_HINT =
   'End it with your own {"$limit": n}, or size the class with count_objects first.';
 
 class AggregateArguments {
-  @RequiredText() class_name!: string;
-  @Present(described(listOf(OBJECT), 'e.g. [{"$group":{"_id":"$status","n":{"$sum":1}}}]'))
+  @ClassName() class_name!: string;
+  @Present(described(listOf(OBJECT), '[{"$group":{"_id":"$status","n":{"$sum":1}}}]'))
   pipeline!: unknown;
-  @Flag('Default true: bare ids, classes in pointer_classes.') compact_pointers = true;
+  @Flag('Default true: bare ids.') compact_pointers = true;
   @DefaultFilterChoice() apply_canonical_filter?: boolean;
   @Flag() @Undeclared() rewrite_lookups = true;
   /** Has no effect: Parley chooses the route. */
@@ -37,11 +37,10 @@ export class Aggregate {
     name: 'aggregate',
     title: 'Aggregate',
     description:
-      'Runs a MongoDB pipeline over a class: groups, sums, joins. Logical field names (author, not _p_author). Cut to 200 ' +
-      'rows unless it ends in $limit or $count. At most 20 stages; no $out, $merge, $where, $function, ' +
-      '$accumulator. For plain rows use query_class, for one number count_objects.',
+      'A MongoDB pipeline over a class: groups, sums, joins. Logical field names (author, not _p_author). Cut to 200 rows unless it ends in $limit or $count. At most 20 stages; no $out, $merge, $where, $function, $accumulator. For plain rows use query_class, for one number count_objects.',
     view: RESULTS_VIEW,
     category: 'aggregate',
+    use: 'find',
     timeout: 60,
     task: 'optional',
     annotations: READ_ONLY,

@@ -6,6 +6,7 @@ import { admitsClass, refuseArgument } from '../arguments/argument-class.js';
 import {
   CheckedByData,
   Choice,
+  ClassName,
   Flag,
   RequiredChoice,
   RequiredText,
@@ -13,7 +14,7 @@ import {
   WholeNumber,
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { described, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { OBJECT, objectOf, STRING } from '../json-schema.js';
 import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
 import {
   accumulator,
@@ -107,19 +108,19 @@ const NEVER_DATES: ReadonlySet<unknown> = new Set(['Pointer', 'Array', 'Relation
 class GroupByDateArguments {
   static readonly admission = admitsClass;
 
-  @RequiredText() class_name!: string;
-  @RequiredText('A date field, such as createdAt.') field!: string;
+  @ClassName() class_name!: string;
+  @RequiredText('A date, such as createdAt.') field!: string;
   @Choice(OPERATIONS) operation: Operation = 'count';
   @ValidateIf(reducesValues)
-  @Text('What to sum, average, or take the least or greatest of.')
+  @Text()
   value_field?: string;
-  @CheckedByData(described(OBJECT, 'As in query_class.')) where?: unknown;
+  @CheckedByData(OBJECT) where?: unknown;
   @Choice(GROUP_SORTS, { blank: (text) => text === '' }) sort: GroupSort = 'key_asc';
-  @WholeNumber({ min: 1, max: MAX_GROUPS, above: 'refuse' }, 'Groups at most: default 200, max 1000.')
+  @WholeNumber({ min: 1, max: MAX_GROUPS, above: 'refuse' }, 'Default 200, max 1000.')
   limit = 200;
   @Flag(DRY_RUN) dry_run = false;
   @RequiredChoice(INTERVALS) interval!: Interval;
-  @Text('Where days begin: Europe/Berlin, +02:00. Default UTC.') timezone?: string;
+  @Text('Europe/Berlin or +02:00. Default UTC.') timezone?: string;
 }
 
 @Injectable()
@@ -128,11 +129,10 @@ export class GroupByDate {
     name: 'group_by_date',
     title: 'Group by date',
     description:
-      'Counts the objects of a class per year, month, week, day, hour, minute or second of a date field, or sums, ' +
-      'averages, or takes min or max of another. Oldest first unless sorted otherwise; weeks begin on Sunday. Periods ' +
-      'without objects are not listed; values that are no date are the group "null". The class\'s default filter always applies.',
+      'Counts objects of a class per interval of a date field, or sums, averages, or takes min or max of value_field. Oldest first unless sorted otherwise; weeks begin on Sunday; periods without objects are left out; no date is "null". Its default filter always applies.',
     view: RESULTS_VIEW,
     category: 'aggregate',
+    use: 'find',
     timeout: 45,
     annotations: READ_ONLY,
     input: GroupByDateArguments,

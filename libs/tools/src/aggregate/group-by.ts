@@ -4,13 +4,14 @@ import { admitsClass } from '../arguments/argument-class.js';
 import {
   CheckedByData,
   Choice,
+  ClassName,
   Flag,
   RequiredText,
   Text,
   WholeNumber,
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, described, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { BOOLEAN, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
 import {
   accumulator,
@@ -31,24 +32,23 @@ import {
   sortStages,
 } from './grouping.js';
 
-const WHERE = described(OBJECT, 'As in query_class.');
 const MAX_GROUPS = 1000;
 
 class GroupByArguments {
   static readonly admission = admitsClass;
 
-  @RequiredText() class_name!: string;
-  @RequiredText('The field to group by; one name, no path.') field!: string;
+  @ClassName() class_name!: string;
+  @RequiredText('One name, no path.') field!: string;
   @Choice(OPERATIONS) operation: Operation = 'count';
   @ValidateIf(reducesValues)
-  @Text('What to sum, average, or take the least or greatest of.')
+  @Text()
   value_field?: string;
-  @CheckedByData(WHERE) where?: unknown;
+  @CheckedByData(OBJECT) where?: unknown;
   @Choice(GROUP_SORTS, { blank: (text) => text === '' }) sort?: GroupSort;
-  @WholeNumber({ min: 1, max: MAX_GROUPS, above: 'refuse' }, 'Groups at most: default 200, max 1000.')
+  @WholeNumber({ min: 1, max: MAX_GROUPS, above: 'refuse' }, 'Default 200, max 1000.')
   limit = 200;
   @Flag(DRY_RUN) dry_run = false;
-  @Flag('true: each element of a list counts by itself.') flatten_arrays = false;
+  @Flag('true: count each element.') flatten_arrays = false;
 }
 
 @Injectable()
@@ -57,11 +57,10 @@ export class GroupBy {
     name: 'group_by',
     title: 'Group by a field',
     description:
-      'Counts the objects of a class per value of one field, or sums, averages, or takes min or max of another. For ' +
-      "periods of time use group_by_date, for joins and several fields aggregate. The class's default filter always " +
-      'applies. Objects without a value are the group "null"; pointers group by id, their class in pointer_class.',
+      'Counts objects of a class per value of one field, or sums, averages, or takes min or max of value_field. For time use group_by_date, for joins and several fields aggregate. Its default filter always applies. No value is "null"; pointers group by id.',
     view: RESULTS_VIEW,
     category: 'aggregate',
+    use: 'find',
     timeout: 45,
     annotations: READ_ONLY,
     input: GroupByArguments,
@@ -119,12 +118,12 @@ const VALUE_SORTS = ['asc', 'desc', 'none'] as const;
 class DistinctArguments {
   static readonly admission = admitsClass;
 
-  @RequiredText() class_name!: string;
-  @RequiredText('One field name, no path.') field!: string;
-  @CheckedByData(WHERE) where?: unknown;
+  @ClassName() class_name!: string;
+  @RequiredText('One name, no path.') field!: string;
+  @CheckedByData(OBJECT) where?: unknown;
   @Choice(VALUE_SORTS, { blank: (text) => text.trim() === '' })
   sort: (typeof VALUE_SORTS)[number] = 'none';
-  @WholeNumber({ min: 1, max: MAX_VALUES, above: 'refuse' }, 'Values at most: default 1000, max 5000.')
+  @WholeNumber({ min: 1, max: MAX_VALUES, above: 'refuse' }, 'Default 1000, max 5000.')
   limit = 1000;
   @Flag(DRY_RUN) dry_run = false;
 }
@@ -135,9 +134,9 @@ export class Distinct {
     name: 'distinct',
     title: 'Distinct values',
     description:
-      'The different values that one field has among the objects of a class. For how often each occurs use group_by. ' +
-      "Pointers come as ids, their class in pointer_class. The class's default filter always applies.",
+      'The different values of one field of a class; pointers as ids. For how often each occurs use group_by. Its default filter always applies.',
     category: 'aggregate',
+    use: 'find',
     timeout: 30,
     annotations: READ_ONLY,
     input: DistinctArguments,

@@ -12,7 +12,7 @@ export type GroupSort = (typeof GROUP_SORTS)[number];
 
 /** The key of a group without a value. */
 export const NO_KEY = 'null';
-export const DRY_RUN = 'true: check everything, show the pipeline, read nothing.';
+export const DRY_RUN = 'true: only show the pipeline.';
 
 type Properties = Readonly<Record<string, JsonSchema>>;
 

@@ -113,6 +113,11 @@ export function RequiredText(description?: string) {
   );
 }
 
+/** The `class_name` of a built-in tool. A list of tools adds the names of the classes that the caller may use. */
+export function ClassName(description = 'A class.') {
+  return RequiredText(description);
+}
+
 /** A required text. Later code decides whether it may be empty. */
 export function GivenText(description?: string) {
   return applyDecorators(

@@ -9,6 +9,7 @@ import {
   type ToolAnnotations,
   type ToolDefinition,
   type ToolNeed,
+  type ToolUse,
 } from '../tool.js';
 
 /** Options that make a method of a provider a tool. */
@@ -45,6 +46,11 @@ export interface ToolOptions {
    * Its access beyond reading: `rows` (tier write or admin) provides `call.writes`, `classes` (admin) `call.classes`.
    */
   readonly needs?: readonly ToolNeed[];
+  /**
+   * What it does with the class in `class_name`. Default: lists of tools do not depend on classes.
+   * @internal
+   */
+  readonly use?: ToolUse;
   /** Task support, for clients with tasks. Default: none. */
   readonly task?: TaskSupport;
   /** Timeout of a run as a task in seconds, at least 1. Default 600. */
@@ -152,6 +158,7 @@ export function defineTool(options: ToolOptions): DefinedTool {
     ...(annotations && { annotations: { ...(title !== undefined && { title }), ...annotations } }),
     clientSafe: options.clientSafe ?? false,
     ...(options.view !== undefined && { view: options.view }),
+    ...(options.use && { use: options.use }),
     ...(options.task && { task: options.task }),
     ...(options.taskTimeout !== undefined && { taskTimeout: options.taskTimeout }),
     ...(options.needs && { needs: Object.freeze([...options.needs]) }),

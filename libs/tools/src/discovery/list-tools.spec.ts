@@ -14,6 +14,10 @@ class Permits extends PermittedTools {
   list() {
     return PERMITTED;
   }
+
+  listed() {
+    return PERMITTED;
+  }
 }
 
 const list = (args: object) => {

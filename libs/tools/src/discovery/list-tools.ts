@@ -26,7 +26,7 @@ function inOneLine(description: string): string {
 }
 
 class ListToolsArguments {
-  @Text(`One category, in any case: ${Object.keys(CATEGORIES).join(', ')}, discovery.`) category?: string;
+  @Text(`One of ${Object.keys(CATEGORIES).join(', ')}, discovery.`) category?: string;
 }
 
 @Injectable()
@@ -36,8 +36,7 @@ export class ListTools {
   @Tool({
     name: 'list_tools',
     title: 'List tools',
-    description:
-      'The tools you may call, by name, category and one line of description; cheaper than loading every input schema.',
+    description: 'The tools you may call, one line each: cheaper than every input schema.',
     category: 'discovery',
     timeout: 5,
     clientSafe: true,
@@ -57,10 +56,9 @@ export class ListTools {
       ['tools', 'categories'],
     ),
   })
-  list(args: ListToolsArguments, call: ToolCall) {
+  async list(args: ListToolsArguments, call: ToolCall) {
     const lowerCase = args.category?.trim().toLowerCase();
-    const tools = this.permitted
-      .list(call)
+    const tools = (await this.permitted.listed(call))
       .filter(({ category }) => !lowerCase || category.toLowerCase() === lowerCase)
       .map(({ name, category, description }) => ({ name, category, description: inOneLine(description) }));
     return { tools, categories: CATEGORIES };

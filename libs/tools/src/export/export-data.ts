@@ -8,7 +8,7 @@ import {
   CheckedBy,
   CheckedByData,
   Choice,
-  RequiredText,
+  ClassName,
   WholeNumber,
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
@@ -79,43 +79,36 @@ const formatsOf = (args: object): readonly string[] =>
 class ExportDataArguments {
   static readonly admission = admitsClass;
 
-  @RequiredText() class_name!: string;
-  @CheckedByData(described(OBJECT, 'As in query_class.')) where?: unknown;
-  @CheckedByData(described(listOf(STRING), 'Fields to return, at most 64.')) keys?: unknown;
-  @CheckedByData(described(listOf(STRING), 'Pointer fields to resolve, at most 20.')) include?: unknown;
-  @CheckedByData(described(STRING, 'e.g. -createdAt,title')) order?: unknown;
+  @ClassName() class_name!: string;
+  @CheckedByData(OBJECT) where?: unknown;
+  @CheckedByData(listOf(STRING)) keys?: unknown;
+  @CheckedByData(listOf(STRING)) include?: unknown;
+  @CheckedByData(STRING) order?: unknown;
   @ValidateIf(isInlineQuery)
-  @WholeNumber(
-    { min: 1, max: Number.MAX_SAFE_INTEGER },
-    'Default: row_cap, or 100 without one; max 10000. As a resource: all rows.',
-  )
+  @WholeNumber({ min: 1, max: Number.MAX_SAFE_INTEGER }, 'Default row_cap or 100; resource: all.')
   limit?: number;
   @ValidateIf(isInlineQuery)
   @WholeNumber({ min: 0, max: Number.MAX_SAFE_INTEGER })
   skip = 0;
-  @CheckedByData(described(listOf(OBJECT), 'As in aggregate, instead of a query.')) pipeline?: unknown;
+  @CheckedByData(listOf(OBJECT)) pipeline?: unknown;
   @IsOptional()
   @CheckedBy(
     columnsError,
     described(
       listOf({ anyOf: [STRING, mapOf(STRING)] }),
-      'e.g. ["title", {"author.name": "Author"}]; at most 200. Default: the fields of the first row.',
+      '["title",{"author.name":"Author"}], at most 200. Default: fields of the first row.',
     ),
   )
   columns: readonly (string | Readonly<Record<string, string>>)[] = [];
-  @Choice(FORMATS, { description: 'ndjson only as a resource, table never.', among: formatsOf })
+  @Choice(FORMATS, { description: 'resource: csv, markdown, ndjson.', among: formatsOf })
   format: TextFormat | LineFormat = 'csv';
   @Choice(DELIVERIES, {
-    description:
-      'resource: a link to rows of any number, without order, skip, pipeline and row_cap. Default inline.',
+    description: 'resource takes no order, skip, pipeline, row_cap.',
   })
   delivery: (typeof DELIVERIES)[number] = 'inline';
   @ValidateIf(isInline)
   @CheckedBy(rowCapError, {})
-  @WholeNumber(
-    { min: Number.MIN_SAFE_INTEGER, max: MAX_ROWS },
-    'Rows written at most: default 1000, max 10000.',
-  )
+  @WholeNumber({ min: Number.MIN_SAFE_INTEGER, max: MAX_ROWS }, 'Default 1000, max 10000.')
   row_cap?: number;
   @AsGiven() given!: Arguments;
 }
@@ -128,11 +121,9 @@ export class ExportData {
     name: 'export_data',
     title: 'Export data',
     description:
-      'Objects of a class, or the rows of an aggregation pipeline, as one CSV, Markdown or text-table. With a pipeline ' +
-      'the query arguments are ignored. truncated: true tells that more rows match: follow next_call, raise row_cap, or ask ' +
-      'for delivery resource, which answers with a link to a file of all rows, in the order of their ids. To read ' +
-      "rows yourself use query_class. The class's default filter always applies.",
+      'Objects of a class, or rows of a pipeline, as one CSV, Markdown or text table. truncated: more rows match: follow next_call, raise row_cap, or use delivery resource, a link to a file of all rows. To read rows yourself use query_class. Its default filter always applies.',
     category: 'export',
+    use: 'find',
     timeout: 60,
     task: 'optional',
     annotations: READ_ONLY,

@@ -1,14 +1,12 @@
 import { Injectable } from '@nestjs/common';
-import { CheckedByData, DefaultFilterChoice, RequiredText } from '../arguments/argument.decorators.js';
+import { CheckedByData, ClassName, DefaultFilterChoice } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { described, INTEGER, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { INTEGER, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { READ_ONLY, type ToolCall } from '../tool.js';
 
-const WHERE = described(OBJECT, 'As in query_class.');
-
 class CountObjectsArguments {
-  @RequiredText() class_name!: string;
-  @CheckedByData(WHERE) where?: unknown;
+  @ClassName() class_name!: string;
+  @CheckedByData(OBJECT) where?: unknown;
   @DefaultFilterChoice() apply_canonical_filter?: boolean;
 }
 
@@ -17,9 +15,9 @@ export class CountObjects {
   @Tool({
     name: 'count_objects',
     title: 'Count objects',
-    description:
-      'How many objects of a class match, without fetching any: sizes a query first. For counts per group use aggregate.',
+    description: 'How many objects of a class match. For counts per group use group_by or aggregate.',
     category: 'query',
+    use: 'count',
     timeout: 20,
     clientSafe: true,
     annotations: READ_ONLY,
@@ -35,8 +33,8 @@ export class CountObjects {
 }
 
 class ExplainQueryArguments {
-  @RequiredText() class_name!: string;
-  @CheckedByData(WHERE) where?: unknown;
+  @ClassName() class_name!: string;
+  @CheckedByData(OBJECT) where?: unknown;
 }
 
 @Injectable()
@@ -45,9 +43,9 @@ export class ExplainQuery {
     name: 'explain_query',
     title: 'Explain a query',
     description:
-      'How the database would find the objects of a query, without running it. COLLSCAN means that it reads the whole ' +
-      'class, IXSCAN that an index serves it; get_schema lists the indexes. To run the query use query_class.',
+      'How the database would find objects, without reading them: COLLSCAN reads the whole class, IXSCAN an index of get_schema. To run the query use query_class.',
     category: 'query',
+    use: 'explain',
     timeout: 30,
     annotations: READ_ONLY,
     input: ExplainQueryArguments,

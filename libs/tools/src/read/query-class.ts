@@ -3,8 +3,8 @@ import type { RowPage } from '#data';
 import {
   CheckedByData,
   Choice,
+  ClassName,
   DefaultFilterChoice,
-  RequiredText,
   WholeNumber,
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
@@ -20,19 +20,19 @@ const ROWS_SHOWN = 50;
 const FORMATS = ['json', ...TEXT_FORMATS] as const;
 
 class QueryClassArguments {
-  @RequiredText() class_name!: string;
+  @ClassName() class_name!: string;
   @CheckedByData(
     described(
       OBJECT,
-      'Parse constraint, e.g. {"status":"live","createdAt":{"$gte":{"__type":"Date","iso":"…"}}}',
+      'Parse constraint: {"status":"live","author":"<objectId>","createdAt":{"$gte":"2024-01-31"}}',
     ),
   )
   where?: unknown;
   @WholeNumber({ min: 1, max: 1000 }, 'Default 100, max 1000.') limit = 100;
   @WholeNumber({ min: 0, max: Number.MAX_SAFE_INTEGER }) skip = 0;
-  @CheckedByData(described(STRING, 'e.g. -createdAt,title')) order?: unknown;
-  @CheckedByData(described(listOf(STRING), 'Fields to return, at most 64.')) keys?: unknown;
-  @CheckedByData(described(listOf(STRING), 'Pointer fields to resolve, at most 20.')) include?: unknown;
+  @CheckedByData(described(STRING, '-createdAt,title')) order?: unknown;
+  @CheckedByData(described(listOf(STRING), 'At most 64 fields.')) keys?: unknown;
+  @CheckedByData(described(listOf(STRING), 'At most 20 pointers to resolve.')) include?: unknown;
   @DefaultFilterChoice() apply_canonical_filter?: boolean;
   @Choice(FORMATS) format: (typeof FORMATS)[number] = 'json';
 }
@@ -43,11 +43,10 @@ export class QueryClass {
     name: 'query_class',
     title: 'Query a class',
     description:
-      'Fetches objects of a class by constraint. Shows at most 50; next_call is the next page, truncated_call the rows not ' +
-      'shown. For numbers use count_objects or aggregate, for known ids get_object. Name what you need in keys, without ' +
-      'fields that get_schema marks large_field. No $where, $expr, $function, $accumulator.',
+      'Objects of a class by constraint. Shows at most 50; next_call is the next page, truncated_call the rows not shown. For numbers use count_objects or aggregate, for known ids get_object. Name what you need in keys, without large_field ones. No $where, $expr, $function, $accumulator.',
     view: RESULTS_VIEW,
     category: 'query',
+    use: 'find',
     timeout: 30,
     clientSafe: true,
     annotations: READ_ONLY,

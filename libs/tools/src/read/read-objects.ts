@@ -1,16 +1,22 @@
 import { Injectable } from '@nestjs/common';
 import { isObjectId, Refused, refusals } from '#core';
 import { isIdOf } from '#policy';
-import { CheckedBy, CheckedByData, RequiredText, WholeNumber } from '../arguments/argument.decorators.js';
+import {
+  CheckedBy,
+  CheckedByData,
+  ClassName,
+  RequiredText,
+  WholeNumber,
+} from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { presentRows, simplifyRow } from '../shaping/presented-rows.js';
 import { READ_ONLY, type ToolCall } from '../tool.js';
 
-const FIELDS = described(listOf(STRING), 'As in query_class.');
+const FIELDS = listOf(STRING);
 
 class GetObjectArguments {
-  @RequiredText() class_name!: string;
+  @ClassName() class_name!: string;
   @RequiredText() object_id!: string;
   @CheckedByData(FIELDS) keys?: unknown;
   @CheckedByData(FIELDS) include?: unknown;
@@ -23,6 +29,7 @@ export class GetObject {
     title: 'Get an object',
     description: 'One object by id, large fields included. For many ids use get_objects.',
     category: 'query',
+    use: 'get',
     timeout: 10,
     clientSafe: true,
     annotations: READ_ONLY,
@@ -78,8 +85,8 @@ async function assertIdsOf(className: string, ids: readonly string[], call: Tool
 }
 
 class GetObjectsArguments {
-  @RequiredText() class_name!: string;
-  @CheckedBy(idsError, described(listOf(STRING), 'Object ids, at most 50 different ones.'))
+  @ClassName() class_name!: string;
+  @CheckedBy(idsError, listOf(STRING))
   ids!: readonly string[];
   @CheckedByData(FIELDS) keys?: unknown;
   @CheckedByData(FIELDS) include?: unknown;
@@ -91,9 +98,9 @@ export class GetObjects {
     name: 'get_objects',
     title: 'Get objects',
     description:
-      'Up to 50 objects of one class by id in one call, instead of get_object for each. Ids without an object you may ' +
-      'read come back in missing; of a class with a tenant scope they refuse the call. For more than 50 use query_class with $in on objectId.',
+      'Up to 50 objects by id. Ids without an object you may read come back in missing; in a class with a tenant scope they refuse the call. For more use query_class with $in on objectId.',
     category: 'query',
+    use: 'get',
     timeout: 20,
     clientSafe: true,
     annotations: READ_ONLY,
@@ -131,7 +138,7 @@ export class GetObjects {
 }
 
 class GetSampleObjectsArguments {
-  @RequiredText() class_name!: string;
+  @ClassName() class_name!: string;
   @WholeNumber({ min: 1, max: 20 }, 'Default 5, max 20.') limit = 5;
 }
 
@@ -141,9 +148,9 @@ export class GetSampleObjects {
     name: 'get_sample_objects',
     title: 'Sample objects',
     description:
-      "The newest objects of a class, to see what its data looks like. The class's default filter always applies; to " +
-      'choose objects use query_class.',
+      'The newest objects of a class, to see its data. Its default filter always applies; to choose objects use query_class.',
     category: 'query',
+    use: 'find',
     timeout: 15,
     clientSafe: true,
     annotations: READ_ONLY,

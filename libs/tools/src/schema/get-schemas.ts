@@ -2,7 +2,7 @@ import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import { type Agent, isSystemClassName } from '#core';
 import type { GovernedClass } from '#data';
 import { ALWAYS_KEEP, rootOf } from '#policy';
-import { RequiredText, Text, TextList } from '../arguments/argument.decorators.js';
+import { ClassName, Text, TextList } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { callableMethods, DeclaredMethods } from '../methods/method-registry.js';
@@ -49,7 +49,7 @@ function nameable(
 }
 
 class GetSchemaArguments {
-  @RequiredText() class_name!: string;
+  @ClassName() class_name!: string;
 }
 
 @Injectable()
@@ -65,11 +65,9 @@ export class GetSchema {
     name: 'get_schema',
     title: 'Describe a class',
     description:
-      'Fields, indexes, permissions, relations and default filter of one class. large_field: true is heavy: leave it out ' +
-      'with keys in query_class and read it with get_object. agent_fields lists all that may be named in keys, where and ' +
-      'pipelines; storage names (_p_x and other _ columns) never may, nor masked_fields: rows show a mask or pseudonym ' +
-      'for them, or nothing (deny).',
+      'Fields, indexes, permissions, relations and default filter of a class. large_field: true is heavy: leave it out with keys and read it with get_object. agent_fields lists all that may be named in keys, where and pipelines; storage names (_p_x) and masked_fields never may.',
     category: 'schema',
+    use: 'describe',
     timeout: 10,
     annotations: READ_ONLY,
     input: GetSchemaArguments,
@@ -159,8 +157,8 @@ const CLASS_SUMMARY = objectOf({ name: STRING, fields: INTEGER, desc: STRING, me
 ]);
 
 class GetAllSchemasArguments {
-  @TextList('Only these, exact names.') names: readonly string[] = [];
-  @Text('Only names that start so.') prefix = '';
+  @TextList('Only these.') names: readonly string[] = [];
+  @Text() prefix = '';
 }
 
 @Injectable()
@@ -173,7 +171,7 @@ export class GetAllSchemas {
   @Tool({
     name: 'get_all_schemas',
     title: 'List classes',
-    description: 'The classes you may read, with their number of fields. get_schema tells of one in detail.',
+    description: 'The classes you may read. get_schema describes one.',
     category: 'schema',
     timeout: 15,
     annotations: READ_ONLY,

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import {
   ArgumentSchema,
+  ClassName,
   Flag,
   GivenText,
   JsonObject,
@@ -19,12 +20,12 @@ import { foundRows, searchText } from './found-rows.js';
 const MAX_ROWS = 20;
 
 class AtlasTextSearchArguments {
-  @RequiredText() class_name!: string;
-  @GivenText('Words to look for; any of them.') query!: string;
-  @TextList('Fields to search. Default: all that hold text.') fields?: readonly string[];
-  @ResultCount(MAX_ROWS, 'Rows at most: default 10, max 20.') limit = 10;
-  @Text('Shows the passages of this field that matched.') highlight_field?: string;
-  @JsonObject('Constraint on the rows found, as where in query_class.')
+  @ClassName() class_name!: string;
+  @GivenText('Words, any of them.') query!: string;
+  @TextList('Default: all texts.') fields?: readonly string[];
+  @ResultCount(MAX_ROWS, 'Default 10, max 20.') limit = 10;
+  @Text('Shows its matching passages.') highlight_field?: string;
+  @JsonObject('As where in query_class.')
   filter?: Readonly<Record<string, unknown>>;
 }
 
@@ -34,10 +35,9 @@ export class AtlasTextSearch {
     name: 'atlas_text_search',
     title: 'Search by words',
     description:
-      'Full-text search (Atlas Search) over the text of a class, best rows first with a score. Searches every readable ' +
-      'text unless fields names some. For exact values and ranges use query_class, to complete a word ' +
-      "atlas_autocomplete, for meaning semantic_search. The class's default filter always applies.",
+      'Full-text search over the texts of a class, or over fields, best rows first with a score. For exact values use query_class, to complete a word atlas_autocomplete. Its default filter always applies.',
     category: 'query',
+    use: 'words',
     timeout: 30,
     annotations: READ_ONLY,
     input: AtlasTextSearchArguments,
@@ -62,13 +62,13 @@ export class AtlasTextSearch {
 }
 
 class AtlasAutocompleteArguments {
-  @RequiredText() class_name!: string;
-  @GivenText('What was typed so far.') query!: string;
+  @ClassName() class_name!: string;
+  @GivenText() query!: string;
   @ArgumentSchema({ examples: ['objectId'] })
-  @RequiredText('The text field to complete from.')
+  @RequiredText('A text field.')
   field!: string;
-  @ResultCount(MAX_ROWS, 'Rows at most: default 10, max 20.') limit = 10;
-  @Flag('true: forgives one letter. Default false.') fuzzy = false;
+  @ResultCount(MAX_ROWS, 'Default 10, max 20.') limit = 10;
+  @Flag('true: forgives one letter.') fuzzy = false;
 }
 
 @Injectable()
@@ -77,9 +77,9 @@ export class AtlasAutocomplete {
     name: 'atlas_autocomplete',
     title: 'Complete a word',
     description:
-      'Values of one text field that begin with what is typed (Atlas Search), best first: for finding the exact ' +
-      'spelling of a name before query_class. For whole texts use atlas_text_search.',
+      'Values of a text field that begin with what is typed, best first: the exact spelling for query_class. For whole texts use atlas_text_search.',
     category: 'query',
+    use: 'words',
     timeout: 15,
     annotations: READ_ONLY,
     input: AtlasAutocompleteArguments,
@@ -104,7 +104,7 @@ export class AtlasAutocomplete {
 }
 
 class AtlasFacetedSearchArguments {
-  @RequiredText() class_name!: string;
+  @ClassName() class_name!: string;
   @RequiredCheckedByData({
     ...OBJECT,
     description: 'Name to { path, type, boundaries, num_buckets }; type string (default), number or date.',
@@ -125,6 +125,7 @@ export class AtlasFacetedSearch {
       'agents built with master_atlas: true, on classes without a default filter, an agent filter or a tenant scope; ' +
       'otherwise use group_by.',
     category: 'query',
+    use: 'facets',
     timeout: 45,
     annotations: READ_ONLY,
     input: AtlasFacetedSearchArguments,

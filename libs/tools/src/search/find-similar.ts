@@ -4,8 +4,8 @@ import { QueryEmbeddings } from '#data';
 import { admitsSearchedClass, refuseArgument } from '../arguments/argument-class.js';
 import {
   ArgumentSchema,
+  ClassName,
   JsonObject,
-  RequiredText,
   ResultCount,
   Text,
 } from '../arguments/argument.decorators.js';
@@ -17,14 +17,14 @@ import { foundRows, searchText, shownScore } from './found-rows.js';
 class FindSimilarArguments {
   static readonly admission = admitsSearchedClass;
 
-  @RequiredText() class_name!: string;
-  @Text('The declared vector field; may be left out.') field?: string;
+  @ClassName() class_name!: string;
+  @Text('The vector field.') field?: string;
   @ArgumentSchema({ examples: ['x0Ab3CdEf9'] })
-  @Text('A row of the class; it is not among the results.')
+  @Text('A row, not among the results.')
   object_id?: string;
-  @Text('Instead of object_id: what the rows should be like.') text?: string;
-  @ResultCount(20, 'Rows at most: default 5, max 20.') limit = 5;
-  @JsonObject("Constraint over the class's filter fields.") where?: Readonly<Record<string, unknown>>;
+  @Text('Instead of object_id.') text?: string;
+  @ResultCount(20, 'Default 5, max 20.') limit = 5;
+  @JsonObject('Over filter fields of the class.') where?: Readonly<Record<string, unknown>>;
 }
 
 @Injectable()
@@ -35,9 +35,9 @@ export class FindSimilar {
     name: 'find_similar',
     title: 'Find similar rows',
     description:
-      'Rows most like a given row (object_id) or a text, by the vector stored with them, best first with a score. Only ' +
-      'for classes declared searchable. For passages to quote use semantic_search, for exact words atlas_text_search.',
+      'Rows most like a given row (object_id) or a text, by their stored vectors, best first with a score. For exact words use atlas_text_search.',
     category: 'query',
+    use: 'vectors',
     timeout: 30,
     annotations: READS_AND_EMBEDS,
     input: FindSimilarArguments,

@@ -5,9 +5,9 @@ import { admitsSearchedClass, refuseArgument } from '../arguments/argument-class
 import {
   Alias,
   Choice,
+  ClassName,
   GivenText,
   JsonObject,
-  RequiredText,
   ResultCount,
   Text,
   WholeNumber,
@@ -68,9 +68,9 @@ const UNITS = ['chars', 'tokens'] as const;
 class SemanticSearchArguments {
   static readonly admission = admitsSearchedClass;
 
-  @RequiredText() @Alias('class', 'klass') class_name!: string;
+  @ClassName() @Alias('class', 'klass') class_name!: string;
   @GivenText('What to look for, in your own words.') query!: string;
-  @ResultCount(20, 'Rows at most: default 5, max 20.') k = 5;
+  @ResultCount(20, 'Default 5, max 20.') k = 5;
   @JsonObject("Constraint on the rows found, over the class's filter fields.")
   filter?: Readonly<Record<string, unknown>>;
   @JsonObject('The same, applied before rows are ranked.')
@@ -116,6 +116,7 @@ export class SemanticSearch {
       'documents. Only for classes declared searchable. For exact words use atlas_text_search, for rows like a given ' +
       'one find_similar.',
     category: 'query',
+    use: 'meaning',
     timeout: 30,
     clientSafe: true,
     annotations: READS_AND_EMBEDS,

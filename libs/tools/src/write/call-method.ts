@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { orThrow, Refused, refusals } from '#core';
 import { methodGate, refusedArgumentKeys } from '#policy';
 import { type AdmittingArguments, type Arguments, refuseArgument } from '../arguments/argument-class.js';
-import { CheckedByData, RequiredText, Text } from '../arguments/argument.decorators.js';
+import { CheckedByData, ClassName, RequiredText, Text } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, described, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { isDangerousMethodName, isMethodName } from '../methods/method-declaration.js';
@@ -26,7 +26,7 @@ class CallMethodArguments {
   static readonly admission: AdmittingArguments['admission'] = (className, call) =>
     (call as MethodCallingCall).methods.enter(className);
 
-  @RequiredText() class_name!: string;
+  @ClassName() class_name!: string;
   @RequiredText() method_name!: string;
   @Text() object_id?: string;
   /** Checked once the method is known, because its gates come first. */
@@ -48,6 +48,7 @@ export class CallMethod {
       'Runs an action that the application declared on a class; get_schema lists them as agent_methods. Instance methods need ' +
       'object_id. With arguments.dry_run: true nothing is changed and you are told what would be.',
     category: 'mutation',
+    use: 'method',
     timeout: 60,
     needs: ['methods'],
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import { CheckedByData, RequiredText } from '../arguments/argument.decorators.js';
+import { CheckedByData, ClassName } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, described, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import type { ClassWritingCall } from '../tool.js';
 
 class CreateClassArguments {
-  @RequiredText() class_name!: string;
+  @ClassName() class_name!: string;
   @CheckedByData(
     described(
       OBJECT,
@@ -25,6 +25,7 @@ export class CreateClass {
       'Makes a class. Nobody but the master key has rights on it until an operator grants them. Every class has objectId, ' +
       'createdAt, updatedAt and ACL without asking.',
     category: 'mutation',
+    use: 'createClass',
     permission: 'admin',
     needs: ['classes'],
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
@@ -54,7 +55,7 @@ export class CreateClass {
 }
 
 class DeleteClassArguments {
-  @RequiredText() class_name!: string;
+  @ClassName() class_name!: string;
 }
 
 @Injectable()
@@ -64,6 +65,7 @@ export class DeleteClass {
     title: 'Delete a class',
     description: 'Removes a class that has no objects, with its indexes. A class with objects is refused.',
     category: 'mutation',
+    use: 'deleteClass',
     permission: 'admin',
     needs: ['classes'],
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },

@@ -4,6 +4,7 @@ import type { WriteOptions } from '#data';
 import { refuseArgument } from '../arguments/argument-class.js';
 import {
   CheckedByData,
+  ClassName,
   RequiredCheckedByData,
   RequiredText,
   Undeclared,
@@ -31,7 +32,7 @@ export function fieldsOf(args: { readonly fields?: unknown; readonly data?: unkn
 }
 
 class CreateObjectArguments {
-  @RequiredText() class_name!: string;
+  @ClassName() class_name!: string;
   @RequiredCheckedByData(described(OBJECT, 'Field values, at most 64 KiB of JSON.')) fields?: unknown;
   @CheckedByData(IDEMPOTENCY_KEY) idempotency_key?: unknown;
   @IsOptional() @Allow() @Undeclared() data?: unknown;
@@ -46,6 +47,7 @@ export class CreateObject {
       'Adds one object to a class. Prefer a declared method (call_method) where the class has one for the purpose. ' +
       'Values are Parse JSON in the types that get_schema tells; ids, time stamps and access rights are set by the server.',
     category: 'mutation',
+    use: 'create',
     permission: 'write',
     clientSafe: true,
     needs: ['rows'],
@@ -72,7 +74,7 @@ export class CreateObject {
 }
 
 class UpdateObjectArguments {
-  @RequiredText() class_name!: string;
+  @ClassName() class_name!: string;
   @RequiredText() object_id!: string;
   @RequiredCheckedByData(described(OBJECT, 'New values or __op objects, at most 64 KiB of JSON.'))
   fields?: unknown;
@@ -90,6 +92,7 @@ export class UpdateObject {
       'has one for the purpose. To count or collect without losing changes of others write {"__op":"Increment","amount":1}, ' +
       '{"__op":"Add","objects":[…]}, AddUnique, Remove or {"__op":"Delete"}.',
     category: 'mutation',
+    use: 'update',
     permission: 'write',
     clientSafe: true,
     needs: ['rows'],
@@ -111,7 +114,7 @@ export class UpdateObject {
 }
 
 class DeleteObjectArguments {
-  @RequiredText() class_name!: string;
+  @ClassName() class_name!: string;
   @RequiredText() object_id!: string;
   @CheckedByData(IDEMPOTENCY_KEY) idempotency_key?: unknown;
 }
@@ -123,6 +126,7 @@ export class DeleteObject {
     title: 'Delete an object',
     description: 'Removes one object for good. Pointers that name it stay and lead nowhere.',
     category: 'mutation',
+    use: 'delete',
     permission: 'admin',
     clientSafe: true,
     needs: ['rows'],

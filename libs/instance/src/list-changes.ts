@@ -1,0 +1,100 @@
+import type { INestApplicationContext } from '@nestjs/common';
+import { concatMap, filter, from, map, merge, type Observable } from 'rxjs';
+import { Agent, type AgentDefinition } from '#core';
+import { ConfigVersions, type VersionChange } from '#config';
+import { SchemaCatalogue } from '#data';
+import { PromptRegistry } from '#dispatcher';
+import type { SchemaSnapshot } from '#policy';
+import { type ChangingList, Wire } from '#streaming';
+import { PermittedTools, ToolRegistry } from '#tools';
+
+/** Notifies clients of changes of tools and prompts from now on. Call it after those of the start are registered. */
+export function followLists(app: INestApplicationContext): void {
+  const prompts = app.get(PromptRegistry);
+  const tools = app.get(PermittedTools);
+  const versions = app.get(ConfigVersions);
+  const ofVersions = versions.changes.pipe(
+    concatMap((change) => changesTools(change, tools).catch(() => true)),
+    filter((differs) => differs),
+  );
+  const ofClasses = changesOfClasses(
+    app.get(SchemaCatalogue).renewals,
+    () => [...versions.current.agents.values()],
+    tools,
+  );
+  app
+    .get(Wire)
+    .listChanges.follow(
+      merge(
+        merge(app.get(ToolRegistry).changes, ofVersions, ofClasses).pipe(map((): ChangingList => 'tools')),
+        prompts.changes.pipe(map((): ChangingList => 'prompts')),
+      ),
+    );
+}
+
+/** Whether the tool list of any agent differs under the new version. */
+async function changesTools({ before, now }: VersionChange, tools: PermittedTools): Promise<boolean> {
+  for (const name of new Set([...before.agents.keys(), ...now.agents.keys()])) {
+    const [then, since] = [before.agents.get(name), now.agents.get(name)];
+    if ((await shownTo(then, tools)) !== (await shownTo(since, tools))) return true;
+  }
+  return false;
+}
+
+/**
+ * Emits when classes of the database change so that lists of tools do: at other classes or permissions, whose effect on users
+ * and roles is not known here, and where the list of a configured agent differs. The first snapshot only counts as known.
+ */
+export function changesOfClasses(
+  renewals: Observable<SchemaSnapshot>,
+  agents: () => readonly AgentDefinition[],
+  tools: PermittedTools,
+): Observable<unknown> {
+  let known: { readonly columns: string; readonly access: string; readonly lists: string } | null = null;
+  const compare = async (snapshot: SchemaSnapshot): Promise<boolean> => {
+    const columns = columnsOf(snapshot);
+    if (known?.columns === columns) return false;
+    const access = accessOf(snapshot);
+    const lists = (await Promise.all(agents().map((definition) => shownTo(definition, tools)))).join();
+    const before = known;
+    known = { columns, access, lists };
+    return before !== null && (before.access !== access || before.lists !== lists);
+  };
+  return renewals.pipe(
+    // A comparison that fails is no reason to keep clients uninformed.
+    concatMap((snapshot) => from(compare(snapshot).catch(() => true))),
+    filter((differs) => differs),
+  );
+}
+
+const classesOf = (snapshot: SchemaSnapshot) =>
+  snapshot.classNames().flatMap((name) => snapshot.get(name) ?? []);
+
+function accessOf(snapshot: SchemaSnapshot): string {
+  return JSON.stringify(
+    classesOf(snapshot).map(({ className, classLevelPermissions }) => [className, classLevelPermissions]),
+  );
+}
+
+/** Everything of the classes that a list of tools may depend on. */
+function columnsOf(snapshot: SchemaSnapshot): string {
+  return JSON.stringify(
+    classesOf(snapshot).map(({ className, classLevelPermissions, fields }) => [
+      className,
+      classLevelPermissions,
+      [...fields].map(([name, { type, targetClass }]) => [name, type, targetClass]),
+    ]),
+  );
+}
+
+/** The tools of an agent of that definition with the classes that they name; empty without a definition. */
+async function shownTo(definition: AgentDefinition | undefined, tools: PermittedTools): Promise<string> {
+  if (!definition) return '';
+  const listed = await tools.listed({ agent: new Agent({ definition, principal: 'nobody' }) });
+  return JSON.stringify(
+    listed.map(({ name, inputSchema }) => [
+      name,
+      (inputSchema['properties'] as { readonly class_name?: unknown } | undefined)?.class_name,
+    ]),
+  );
+}
