@@ -37,7 +37,7 @@ export class Aggregate {
     name: 'aggregate',
     title: 'Aggregate',
     description:
-      'A MongoDB pipeline over a class: groups, sums, joins. Logical field names (author, not _p_author). Cut to 200 rows unless it ends in $limit or $count. At most 20 stages; no $out, $merge, $where, $function, $accumulator. For plain rows use query_class, for one number count_objects.',
+      'A MongoDB pipeline over a class: groups, sums, joins. Logical field names (author, not _p_author). Cut to 200 rows unless it ends in $limit or $count. At most 20 stages; no $out, $merge, $where, $function, $accumulator. For rows use query_class, for one number count_objects.',
     view: RESULTS_VIEW,
     category: 'aggregate',
     use: 'find',
@@ -48,13 +48,10 @@ export class Aggregate {
     output: objectOf(
       {
         class_name: STRING,
-        pipeline_stages: INTEGER,
         result_count: INTEGER,
-        route: STRING,
         results: listOf(OBJECT),
         pointer_classes: mapOf(STRING),
         auto_limited: BOOLEAN,
-        auto_limit: INTEGER,
         hint: STRING,
         _truncated: OBJECT,
       },

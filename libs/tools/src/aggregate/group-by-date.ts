@@ -14,7 +14,7 @@ import {
   WholeNumber,
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { OBJECT, objectOf, STRING } from '../json-schema.js';
+import { OBJECT, objectOf } from '../json-schema.js';
 import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
 import {
   accumulator,
@@ -129,16 +129,14 @@ export class GroupByDate {
     name: 'group_by_date',
     title: 'Group by date',
     description:
-      'Counts objects of a class per interval of a date field, or sums, averages, or takes min or max of value_field. Oldest first unless sorted otherwise; weeks begin on Sunday; periods without objects are left out; no date is "null". Its default filter always applies.',
+      'As group_by, per interval of a date field, oldest first. Weeks begin on Sunday; empty periods are left out; no date is "null". Default filter applies.',
     view: RESULTS_VIEW,
     category: 'aggregate',
     use: 'find',
     timeout: 45,
     annotations: READ_ONLY,
     input: GroupByDateArguments,
-    output: objectOf({ ...GROUPING_OUTPUT, interval: STRING, timezone: STRING, ...DRY_RUN_OUTPUT }, [
-      'class_name',
-    ]),
+    output: objectOf({ ...GROUPING_OUTPUT, ...DRY_RUN_OUTPUT }, ['class_name']),
   })
   async group(args: GroupByDateArguments, call: ToolCall) {
     const { class_name: className, where, interval, sort, limit } = args;

@@ -57,17 +57,14 @@ export class GroupBy {
     name: 'group_by',
     title: 'Group by a field',
     description:
-      'Counts objects of a class per value of one field, or sums, averages, or takes min or max of value_field. For time use group_by_date, for joins and several fields aggregate. Its default filter always applies. No value is "null"; pointers group by id.',
+      'Counts objects per value of a field, or sums, averages, or takes min or max of value_field. For time use group_by_date, for joins and several fields aggregate. Default filter applies. No value is "null"; pointers group by id.',
     view: RESULTS_VIEW,
     category: 'aggregate',
     use: 'find',
     timeout: 45,
     annotations: READ_ONLY,
     input: GroupByArguments,
-    output: objectOf(
-      { ...GROUPING_OUTPUT, pointer_class: STRING, flatten_arrays: BOOLEAN, ...DRY_RUN_OUTPUT },
-      ['class_name'],
-    ),
+    output: objectOf({ ...GROUPING_OUTPUT, pointer_class: STRING, ...DRY_RUN_OUTPUT }, ['class_name']),
   })
   async group(args: GroupByArguments, call: ToolCall) {
     const { class_name: className, where, sort, limit, flatten_arrays: flatten } = args;
@@ -119,7 +116,7 @@ class DistinctArguments {
   static readonly admission = admitsClass;
 
   @ClassName() class_name!: string;
-  @RequiredText('One name, no path.') field!: string;
+  @RequiredText() field!: string;
   @CheckedByData(OBJECT) where?: unknown;
   @Choice(VALUE_SORTS, { blank: (text) => text.trim() === '' })
   sort: (typeof VALUE_SORTS)[number] = 'none';
@@ -134,7 +131,7 @@ export class Distinct {
     name: 'distinct',
     title: 'Distinct values',
     description:
-      'The different values of one field of a class; pointers as ids. For how often each occurs use group_by. Its default filter always applies.',
+      'The different values of one field; pointers as ids. For how often each occurs use group_by. Default filter applies.',
     category: 'aggregate',
     use: 'find',
     timeout: 30,
@@ -143,13 +140,10 @@ export class Distinct {
     output: objectOf(
       {
         class_name: STRING,
-        field: STRING,
         count: INTEGER,
         values: listOf({}),
         pointer_class: STRING,
-        sort: STRING,
         truncated: BOOLEAN,
-        limit: INTEGER,
         ...DRY_RUN_OUTPUT,
       },
       ['class_name'],

@@ -12,26 +12,21 @@ export type GroupSort = (typeof GROUP_SORTS)[number];
 
 /** The key of a group without a value. */
 export const NO_KEY = 'null';
-export const DRY_RUN = 'true: only show the pipeline.';
+export const DRY_RUN = 'true: show the pipeline.';
 
 type Properties = Readonly<Record<string, JsonSchema>>;
 
+/** Members that repeat arguments of the call are in the answer, and not in the schema that every list of tools carries. */
 export const GROUPING_OUTPUT: Properties = {
   class_name: STRING,
-  field: STRING,
-  operation: STRING,
-  value_field: STRING,
   group_count: INTEGER,
   groups: listOf(objectOf({ key: {}, value: {} }, ['key', 'value'])),
-  sort: STRING,
   truncated: BOOLEAN,
-  limit: INTEGER,
 };
 
 export const DRY_RUN_OUTPUT: Properties = {
   dry_run: BOOLEAN,
   pipeline: listOf(OBJECT),
-  parameters: OBJECT,
   hint: STRING,
 };
 

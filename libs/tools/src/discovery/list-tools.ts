@@ -26,7 +26,7 @@ function inOneLine(description: string): string {
 }
 
 class ListToolsArguments {
-  @Text(`One of ${Object.keys(CATEGORIES).join(', ')}, discovery.`) category?: string;
+  @Text(`${Object.keys(CATEGORIES).join(', ')}, discovery.`) category?: string;
 }
 
 @Injectable()
@@ -36,7 +36,7 @@ export class ListTools {
   @Tool({
     name: 'list_tools',
     title: 'List tools',
-    description: 'The tools you may call, one line each: cheaper than every input schema.',
+    description: 'Your tools, one line each.',
     category: 'discovery',
     timeout: 5,
     clientSafe: true,
@@ -44,13 +44,7 @@ export class ListTools {
     input: ListToolsArguments,
     output: objectOf(
       {
-        tools: listOf(
-          objectOf({ name: STRING, category: STRING, description: STRING }, [
-            'name',
-            'category',
-            'description',
-          ]),
-        ),
+        tools: listOf(objectOf({ name: STRING, category: STRING }, ['name'])),
         categories: mapOf(STRING),
       },
       ['tools', 'categories'],

@@ -94,10 +94,7 @@ class ExportDataArguments {
   @IsOptional()
   @CheckedBy(
     columnsError,
-    described(
-      listOf({ anyOf: [STRING, mapOf(STRING)] }),
-      '["title",{"author.name":"Author"}], at most 200. Default: fields of the first row.',
-    ),
+    described(listOf({ anyOf: [STRING, mapOf(STRING)] }), '["title",{"author.name":"Author"}], at most 200.'),
   )
   columns: readonly (string | Readonly<Record<string, string>>)[] = [];
   @Choice(FORMATS, { description: 'resource: csv, markdown, ndjson.', among: formatsOf })
@@ -121,7 +118,7 @@ export class ExportData {
     name: 'export_data',
     title: 'Export data',
     description:
-      'Objects of a class, or rows of a pipeline, as one CSV, Markdown or text table. truncated: more rows match: follow next_call, raise row_cap, or use delivery resource, a link to a file of all rows. To read rows yourself use query_class. Its default filter always applies.',
+      'Rows of a query or pipeline as one CSV, Markdown or text table. truncated: more match: follow next_call, raise row_cap, or use delivery resource, a link to all rows. To read rows use query_class. Default filter applies.',
     category: 'export',
     use: 'find',
     timeout: 60,
@@ -136,14 +133,11 @@ export class ExportData {
         row_count: INTEGER,
         output: STRING,
         truncated: BOOLEAN,
-        available_rows: INTEGER,
-        row_cap: INTEGER,
         hint: STRING,
         next_call: OBJECT,
         uri: STRING,
         path: STRING,
         expires_at: STRING,
-        max_rows: INTEGER,
       },
       ['class_name', 'format'],
     ),

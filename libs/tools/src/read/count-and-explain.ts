@@ -15,7 +15,7 @@ export class CountObjects {
   @Tool({
     name: 'count_objects',
     title: 'Count objects',
-    description: 'How many objects of a class match. For counts per group use group_by or aggregate.',
+    description: 'How many objects match. For counts per group use group_by or aggregate.',
     category: 'query',
     use: 'count',
     timeout: 20,
@@ -43,7 +43,7 @@ export class ExplainQuery {
     name: 'explain_query',
     title: 'Explain a query',
     description:
-      'How the database would find objects, without reading them: COLLSCAN reads the whole class, IXSCAN an index of get_schema. To run the query use query_class.',
+      'How the database would find objects: COLLSCAN reads the whole class, IXSCAN an index of get_schema. To run it use query_class.',
     category: 'query',
     use: 'explain',
     timeout: 30,

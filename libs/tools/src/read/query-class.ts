@@ -8,7 +8,7 @@ import {
   WholeNumber,
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { BOOLEAN, described, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { fittingText } from '../shaping/oversize-refusal.js';
 import { presentedText, presentRows, sourced } from '../shaping/presented-rows.js';
 import { formatRows, inferColumns, TEXT_FORMATS, type TextFormat } from '../shaping/text-formats.js';
@@ -43,7 +43,7 @@ export class QueryClass {
     name: 'query_class',
     title: 'Query a class',
     description:
-      'Objects of a class by constraint. Shows at most 50; next_call is the next page, truncated_call the rows not shown. For numbers use count_objects or aggregate, for known ids get_object. Name what you need in keys, without large_field ones. No $where, $expr, $function, $accumulator.',
+      'Objects of a class by constraint. Shows at most 50; next_call is the next page, truncated_call the rows not shown. For numbers use count_objects or aggregate, for ids get_object. Name what you need in keys, without large_field ones. No $where, $expr, $function, $accumulator.',
     view: RESULTS_VIEW,
     category: 'query',
     use: 'find',
@@ -57,15 +57,11 @@ export class QueryClass {
         result_count: INTEGER,
         pagination: OBJECT,
         truncated: BOOLEAN,
-        truncated_note: STRING,
-        truncated_include_fields: mapOf(listOf(STRING)),
         next_call: OBJECT,
         truncated_call: OBJECT,
         results: listOf(OBJECT),
         _truncated: OBJECT,
-        format: STRING,
         headers: listOf(STRING),
-        row_count: INTEGER,
         output: STRING,
       },
       ['class_name'],

@@ -27,7 +27,7 @@ export class GetObject {
   @Tool({
     name: 'get_object',
     title: 'Get an object',
-    description: 'One object by id, large fields included. For many ids use get_objects.',
+    description: 'One object by id, large fields included. For many use get_objects.',
     category: 'query',
     use: 'get',
     timeout: 10,
@@ -38,10 +38,7 @@ export class GetObject {
       {
         class_name: STRING,
         object_id: STRING,
-        created_at: STRING,
-        updated_at: STRING,
         object: OBJECT,
-        truncated_include_fields: mapOf(listOf(STRING)),
       },
       ['class_name', 'object_id', 'object'],
     ),
@@ -98,7 +95,7 @@ export class GetObjects {
     name: 'get_objects',
     title: 'Get objects',
     description:
-      'Up to 50 objects by id. Ids without an object you may read come back in missing; in a class with a tenant scope they refuse the call. For more use query_class with $in on objectId.',
+      'Up to 50 objects by id. Ids without an object you may read are in missing; in a class with a tenant scope they refuse the call. For more use query_class with $in on objectId.',
     category: 'query',
     use: 'get',
     timeout: 20,
@@ -112,7 +109,6 @@ export class GetObjects {
         missing: listOf(STRING),
         requested: INTEGER,
         found: INTEGER,
-        truncated_include_fields: mapOf(listOf(STRING)),
         _truncated: OBJECT,
       },
       ['class_name', 'objects', 'missing', 'requested', 'found'],
@@ -148,14 +144,14 @@ export class GetSampleObjects {
     name: 'get_sample_objects',
     title: 'Sample objects',
     description:
-      'The newest objects of a class, to see its data. Its default filter always applies; to choose objects use query_class.',
+      'The newest objects of a class, to see its data. To choose use query_class. Default filter applies.',
     category: 'query',
     use: 'find',
     timeout: 15,
     clientSafe: true,
     annotations: READ_ONLY,
     input: GetSampleObjectsArguments,
-    output: objectOf({ class_name: STRING, sample_count: INTEGER, samples: listOf(OBJECT), note: STRING }, [
+    output: objectOf({ class_name: STRING, sample_count: INTEGER, samples: listOf(OBJECT) }, [
       'class_name',
       'sample_count',
       'samples',

@@ -4,7 +4,7 @@ import type { GovernedClass } from '#data';
 import { ALWAYS_KEEP, rootOf } from '#policy';
 import { ClassName, Text, TextList } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { callableMethods, DeclaredMethods } from '../methods/method-registry.js';
 import { relationEdges, relationsOf } from '../shaping/relation-graph.js';
 import { hardenSchemaText } from '../shaping/untrusted-text.js';
@@ -65,7 +65,7 @@ export class GetSchema {
     name: 'get_schema',
     title: 'Describe a class',
     description:
-      'Fields, indexes, permissions, relations and default filter of a class. large_field: true is heavy: leave it out with keys and read it with get_object. agent_fields lists all that may be named in keys, where and pipelines; storage names (_p_x) and masked_fields never may.',
+      'Fields, indexes, permissions, relations and default filter of a class. Leave large_field: true out with keys and read it with get_object. agent_fields lists all that may be named in keys, where and pipelines; storage names (_p_x) and masked_fields never may.',
     category: 'schema',
     use: 'describe',
     timeout: 10,
@@ -76,16 +76,12 @@ export class GetSchema {
         class_name: STRING,
         type: STRING,
         description: STRING,
-        usage: STRING,
-        fields: listOf(objectOf({ name: STRING, type: STRING, required: BOOLEAN }, ['name', 'type'])),
+        fields: listOf(objectOf({ name: STRING, type: STRING }, ['name', 'type'])),
         indexes: listOf(OBJECT),
-        permissions: mapOf(listOf(STRING)),
         agent_methods: listOf(OBJECT),
         canonical_filter: OBJECT,
-        canonical_filter_withheld: BOOLEAN,
         agent_fields: listOf(STRING),
         masked_fields: mapOf(STRING),
-        agent_join_fields: listOf(STRING),
         relations: OBJECT,
       },
       ['class_name', 'type', 'fields'],
@@ -151,13 +147,10 @@ export class GetSchema {
 /** Columns of every Parse class: they do not indicate how rich a class is. */
 const DEFAULT_FIELDS = new Set(['objectId', 'createdAt', 'updatedAt', 'ACL']);
 
-const CLASS_SUMMARY = objectOf({ name: STRING, fields: INTEGER, desc: STRING, methods: INTEGER }, [
-  'name',
-  'fields',
-]);
+const CLASS_SUMMARY = objectOf({ name: STRING, fields: INTEGER, desc: STRING }, ['name']);
 
 class GetAllSchemasArguments {
-  @TextList('Only these.') names: readonly string[] = [];
+  @TextList() names: readonly string[] = [];
   @Text() prefix = '';
 }
 
@@ -176,10 +169,11 @@ export class GetAllSchemas {
     timeout: 15,
     annotations: READ_ONLY,
     input: GetAllSchemasArguments,
-    output: objectOf(
-      { total: INTEGER, note: STRING, built_in: listOf(CLASS_SUMMARY), custom: listOf(CLASS_SUMMARY) },
-      ['total', 'built_in', 'custom'],
-    ),
+    output: objectOf({ total: INTEGER, built_in: listOf(CLASS_SUMMARY), custom: listOf(CLASS_SUMMARY) }, [
+      'total',
+      'built_in',
+      'custom',
+    ]),
   })
   async list(args: GetAllSchemasArguments, call: ToolCall) {
     const { prefix } = args;

@@ -22,7 +22,7 @@ const MAX_ROWS = 20;
 class AtlasTextSearchArguments {
   @ClassName() class_name!: string;
   @GivenText('Words, any of them.') query!: string;
-  @TextList('Default: all texts.') fields?: readonly string[];
+  @TextList('Default: all.') fields?: readonly string[];
   @ResultCount(MAX_ROWS, 'Default 10, max 20.') limit = 10;
   @Text('Shows its matching passages.') highlight_field?: string;
   @JsonObject('As where in query_class.')
@@ -35,7 +35,7 @@ export class AtlasTextSearch {
     name: 'atlas_text_search',
     title: 'Search by words',
     description:
-      'Full-text search over the texts of a class, or over fields, best rows first with a score. For exact values use query_class, to complete a word atlas_autocomplete. Its default filter always applies.',
+      'Full-text search over the texts of a class, best rows first. For exact values use query_class, to complete a word atlas_autocomplete. Default filter applies.',
     category: 'query',
     use: 'words',
     timeout: 30,
@@ -65,7 +65,7 @@ class AtlasAutocompleteArguments {
   @ClassName() class_name!: string;
   @GivenText() query!: string;
   @ArgumentSchema({ examples: ['objectId'] })
-  @RequiredText('A text field.')
+  @RequiredText()
   field!: string;
   @ResultCount(MAX_ROWS, 'Default 10, max 20.') limit = 10;
   @Flag('true: forgives one letter.') fuzzy = false;
@@ -77,7 +77,7 @@ export class AtlasAutocomplete {
     name: 'atlas_autocomplete',
     title: 'Complete a word',
     description:
-      'Values of a text field that begin with what is typed, best first: the exact spelling for query_class. For whole texts use atlas_text_search.',
+      'Values of a text field that begin with what is typed: the exact spelling for query_class. For whole texts use atlas_text_search.',
     category: 'query',
     use: 'words',
     timeout: 15,
@@ -86,12 +86,11 @@ export class AtlasAutocomplete {
     output: objectOf(
       {
         class_name: STRING,
-        field: STRING,
         suggestions: listOf(STRING),
         count: INTEGER,
         results: listOf(OBJECT),
       },
-      ['class_name', 'field', 'suggestions', 'count', 'results'],
+      ['class_name', 'suggestions', 'count', 'results'],
     ),
   })
   async complete(args: AtlasAutocompleteArguments, call: ToolCall) {

@@ -18,9 +18,9 @@ class FindSimilarArguments {
   static readonly admission = admitsSearchedClass;
 
   @ClassName() class_name!: string;
-  @Text('The vector field.') field?: string;
+  @Text() field?: string;
   @ArgumentSchema({ examples: ['x0Ab3CdEf9'] })
-  @Text('A row, not among the results.')
+  @Text()
   object_id?: string;
   @Text('Instead of object_id.') text?: string;
   @ResultCount(20, 'Default 5, max 20.') limit = 5;
@@ -35,13 +35,13 @@ export class FindSimilar {
     name: 'find_similar',
     title: 'Find similar rows',
     description:
-      'Rows most like a given row (object_id) or a text, by their stored vectors, best first with a score. For exact words use atlas_text_search.',
+      'Rows most like a row (object_id) or a text, by stored vectors, best first. For exact words use atlas_text_search.',
     category: 'query',
     use: 'vectors',
     timeout: 30,
     annotations: READS_AND_EMBEDS,
     input: FindSimilarArguments,
-    output: objectOf({ class_name: STRING, field: STRING, count: INTEGER, results: listOf(OBJECT) }, [
+    output: objectOf({ class_name: STRING, count: INTEGER, results: listOf(OBJECT) }, [
       'class_name',
       'count',
       'results',
