@@ -234,7 +234,9 @@ function columnText(text: string, column: Column, target: string | undefined, ru
   if (column.type === 'Date') {
     const date = parseIsoDate(text);
     if (date) return typedDate(date);
-    throw new Refused(refusals.invalidQuery(`'${column.path}' is a date: compare it with ISO 8601 text`));
+    throw new Refused(
+      refusals.invalidQuery(`'${column.path}' is a date: compare it with ISO 8601 text, such as 2024-01-31`),
+    );
   }
   if (column.type !== 'Pointer') return text;
   const prefixed = rules.literals?.has(text) ? null : parsePrefixedPointer(text);

@@ -1,3 +1,4 @@
+import { suggestNames } from '../model/field-names.js';
 import { canonicalClassName, isClassName, type Refusal, refusals, Refused } from '#core';
 import { besideCondition, noneWithheldOn } from '../masking/withheld-objects.js';
 import {
@@ -314,6 +315,23 @@ export const SCANNED_OPERATORS: readonly string[] = [
   CROSS_CLASS.join(' '),
 ].flatMap((group) => group.split(' '));
 const KNOWN = new Set(SCANNED_OPERATORS);
+
+/** Operators of other query languages, in lower case, and what is written here in their place. */
+const OTHER_WORDS: ReadonlyMap<string, string> = new Map([
+  ['$like', '$regex'],
+  ['$ilike', '$regex'],
+  ['$contains', '$regex'],
+  ['$match', '$regex'],
+  ['$startswith', '$regex'],
+  ['$endswith', '$regex'],
+  ['$between', '$gte and $lte'],
+  ['$equals', '$eq'],
+  ['$neq', '$ne'],
+  ['$not', '$ne or $nin'],
+  ['$notin', '$nin'],
+  ['$after', '$gt'],
+  ['$before', '$lt'],
+]);
 const OWN_DEPTH = new Set<string>(CROSS_CLASS);
 
 /**
@@ -339,9 +357,11 @@ function scanMember(key: string, value: unknown, depth: number, budget: Budget):
   } else if (CODE_EXECUTION.has(key)) {
     throw blocked('where', 'code_execution', key);
   } else if (!KNOWN.has(key)) {
+    const instead = OTHER_WORDS.get(key.toLowerCase()) ?? suggestNames(key, SCANNED_OPERATORS)[0];
     throw new Refused(
       refusals.invalidQuery(
-        `Unknown query operator '${key.slice(0, 64)}'. Allowed operators: ${SCANNED_OPERATORS.join(', ')}`,
+        `Unknown query operator '${key.slice(0, 64)}'. Allowed operators: ${SCANNED_OPERATORS.join(', ')}` +
+          (instead === undefined ? '' : `. Write ${instead} instead`),
       ),
     );
   }

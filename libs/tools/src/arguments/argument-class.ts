@@ -186,6 +186,13 @@ function isIdentity(name: string): boolean {
   return IDENTITY.has(letters) || IDENTITY.has(letters.replace(/^xparse/, ''));
 }
 
+/** Similar names, or else those of which the written one is a word: `id` for `object_id`. */
+function meant(written: string, declared: readonly string[]): readonly string[] {
+  const near = suggestNames(written, declared);
+  if (near.length > 0) return near;
+  return declared.filter((name) => name.split('_').includes(written.toLowerCase())).slice(0, 3);
+}
+
 /**
  * Refuses arguments that a built-in tool does not have: an ignored typing error would change the meaning of the call.
  * @returns throws Refused `invalid_argument` with the nearest name and all valid names
@@ -202,6 +209,6 @@ export function unknownArguments({
     const unknown = Object.keys(args).find((name) => !taken.has(name) && !isIdentity(name));
     if (unknown === undefined) return;
     const written = unknown.slice(0, MAX_NAME);
-    throw new Refused(refusals.unknownArgument(tool, written, suggestNames(written, declared), declared));
+    throw new Refused(refusals.unknownArgument(tool, written, meant(written, declared), declared));
   };
 }

@@ -1,14 +1,22 @@
 import { Injectable } from '@nestjs/common';
 import { orThrow, Refused, refusals } from '#core';
-import { methodGate, refusedArgumentKeys } from '#policy';
+import { methodGate, refusedArgumentKeys, suggestNames } from '#policy';
 import { type AdmittingArguments, type Arguments, refuseArgument } from '../arguments/argument-class.js';
 import { CheckedByData, ClassName, RequiredText, Text } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, described, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { isDangerousMethodName, isMethodName } from '../methods/method-declaration.js';
-import { asksForPreview, type CallableMethod, CallableMethods } from '../methods/method-registry.js';
+import {
+  asksForPreview,
+  type CallableMethod,
+  callableMethods,
+  CallableMethods,
+} from '../methods/method-registry.js';
 import { simplify } from '../shaping/presented-rows.js';
 import { type MethodCallingCall, ToolEnvironment } from '../tool.js';
+
+/** Most methods that a refusal names. */
+const MOST_NAMED = 20;
 
 /** Never arguments of a method: `dry_run` is for the dispatcher, and Parley sets `agent`, never the caller. */
 const RESERVED = ['dry_run', 'agent'];
@@ -100,7 +108,7 @@ export class CallMethod {
     const objectId = args.object_id || undefined;
     if (objectId !== undefined) await call.methods.checkId(className, objectId);
     const method = this.methods.find(className, name);
-    if (!method) return refuseArgument(`class '${className}' declares no method '${name}' for agents`);
+    if (!method) return this.refuseUnknown(className, name, call);
     orThrow(methodGate(call.agent, { className, name, permission: method.permission }, this.environment));
     await call.methods.permit(className, method.permission, method.type);
     const given = methodArguments(args.arguments);
@@ -109,6 +117,24 @@ export class CallMethod {
     const dryRun = asksForPreview(args);
     const passed = method.supportsDryRun && asked !== undefined ? { ...rest, dry_run: asked } : rest;
     return { className, method, objectId, args: Object.freeze(passed), dryRun };
+  }
+
+  /** Names only methods that this agent may call. */
+  private async refuseUnknown(className: string, name: string, call: MethodCallingCall): Promise<never> {
+    const known = await call.records.describe(className).catch(() => null);
+    const declared = this.methods.of(className);
+    const callable = known ? callableMethods(declared, known, call.agent, this.environment) : [];
+    const names = callable.map((method) => method.name);
+    const [near] = suggestNames(name, names);
+    const hints = [
+      ...(near === undefined ? [] : [`Did you mean '${near}'?`]),
+      ...(names.length === 0 ? [] : [`It declares: ${names.slice(0, MOST_NAMED).join(', ')}`]),
+    ];
+    return refuseArgument(
+      [`class '${className}' declares no method '${name}' for agents`, hints.join(' ')]
+        .filter((part) => part !== '')
+        .join('. '),
+    );
   }
 
   /** The receiver of an instance method, read with this agent's rights. */
