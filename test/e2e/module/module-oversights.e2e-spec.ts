@@ -106,12 +106,12 @@ describe('the start says in one line for each instance', () => {
     expect(billing).toBe(`Parley (billing) at /billing: ${Number(tools) + 1} tools, 1 agent Parley`);
   });
 
-  it('which global enhancers of the application run on tools', async () => {
+  it('which global enhancers the application has', async () => {
     await using _ = await open(
       [ParleyModule.forRoot(OPTIONS)],
       [{ provide: APP_GUARD, useClass: Everybody }],
     );
-    expect(startLines()).toEqual([expect.stringContaining('; Everybody of the application run on tools')]);
+    expect(startLines()).toEqual([expect.stringContaining('; global guards Everybody do not run on tools')]);
   });
 });
 

@@ -23,6 +23,8 @@ import { RepairRules } from './repair-rules.js';
         policy: { classes: { _User: { fields: ['username'] }, Payroll: { hidden: true } } },
         // Never the master key: a factory that forgot to say whose rights would admit nobody.
         agents: { employee: { permissions: 'readonly', identity: { session: 'caller' } } },
+        // AGENT_FACTORY decides who calls a tool, with the sessions that SessionGuard asks for routes.
+        globalEnhancers: { guards: false },
       }),
       providers: [{ provide: AGENT_FACTORY, useFactory: agentOfEmployee, inject: [Sessions] }],
     }),

@@ -6,7 +6,6 @@ import {
   UnauthorizedException,
 } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
-import { ParleyExecutionContext } from '@parley/server';
 import type { Request } from './request.js';
 import { Sessions } from './sessions.js';
 
@@ -22,8 +21,6 @@ export class SessionGuard implements CanActivate {
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
-    // Global guards are asked for tools too. Who calls a tool was settled by AGENT_FACTORY, with the same sessions.
-    if (ParleyExecutionContext.isTool(context)) return true;
     if (this.reflector.getAllAndOverride(PUBLIC, [context.getHandler(), context.getClass()])) return true;
     const request = context.switchToHttp().getRequest<Request>();
     const employee = await this.sessions.employeeOf(request.headers.authorization);

@@ -1,5 +1,4 @@
 import { type CanActivate, type ExecutionContext, Injectable, UnauthorizedException } from '@nestjs/common';
-import { ParleyExecutionContext } from '@parley/server';
 import { Staff, type StaffRequest } from './staff.js';
 
 /** Guards every route of the application. */
@@ -8,8 +7,6 @@ export class StaffGuard implements CanActivate {
   constructor(private readonly staff: Staff) {}
 
   canActivate(context: ExecutionContext): boolean {
-    // Global guards are asked for tools too. Who calls a tool was settled by AGENT_FACTORY, with the same staff.
-    if (ParleyExecutionContext.isTool(context)) return true;
     const request = context.switchToHttp().getRequest<StaffRequest>();
     const employee = this.staff.employeeOf(request.headers.authorization);
     if (!employee) throw new UnauthorizedException();

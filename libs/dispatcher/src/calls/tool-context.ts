@@ -80,12 +80,22 @@ type Method = (this: unknown, args: unknown, call: ToolCall) => unknown;
  */
 @Injectable()
 export class ToolContext {
+  private pipesOnAll = false;
+
   constructor(private readonly contexts: ExternalContextCreator) {}
+
+  /** @param on whether there are global pipes, which run on tools without `@UsePipes` as well */
+  withPipesOnAll(on: boolean): this {
+    this.pipesOnAll = on;
+    return this;
+  }
 
   handlerOf(instance: object, methodName: string): ToolHandler {
     const method = Reflect.get(instance, methodName) as Method;
     const piped = [method, instance.constructor].some((host) => Reflect.hasMetadata(PIPES_METADATA, host));
-    return piped ? this.piped(instance, methodName, method) : this.plain(instance, methodName, method);
+    return piped || this.pipesOnAll
+      ? this.piped(instance, methodName, method)
+      : this.plain(instance, methodName, method);
   }
 
   private plain(instance: object, methodName: string, method: Method): ToolHandler {

@@ -9,7 +9,6 @@ import {
 import {
   type ApplicationConfig,
   type DiscoveryService,
-  type ExternalContextCreator,
   type HttpAdapterHost,
   type ModulesContainer,
   NestFactory,
@@ -17,7 +16,7 @@ import {
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import type { Server } from 'node:http';
 import { type ConfigIssue, configOf, ConfigVersions } from '#config';
-import { promptsOf, ToolContext, toolsOf } from '#dispatcher';
+import { promptsOf, toolsOf } from '#dispatcher';
 import {
   ApplicationConnectionError,
   type ApplicationDatabase,
@@ -28,6 +27,7 @@ import type { ClassDeclaration } from '#policy';
 import { agentMethodsOf, MethodRegistry } from '#tools';
 import { basesOf, followFurtherServers } from './mountings.js';
 import { listedInstances, unlistedTools } from './features.js';
+import { type GlobalEnhancers, ToolEnhancers } from './global-enhancers.js';
 import {
   type CodeConfiguration,
   configurationOf,
@@ -140,6 +140,7 @@ export interface HostDependencies {
   readonly name: string;
   readonly version: string | undefined;
   readonly endpoints: ParleyEndpoints | undefined;
+  readonly globalEnhancers: GlobalEnhancers | undefined;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Whether options or bindings authenticate callers. */
   readonly admits: boolean;
@@ -147,7 +148,6 @@ export interface HostDependencies {
   readonly module: object;
   readonly opened: ParleyInstance;
   readonly discovery: DiscoveryService;
-  readonly contexts: ExternalContextCreator;
   readonly http: HttpAdapterHost;
   readonly config: ApplicationConfig;
   readonly modules: ModulesContainer;
@@ -158,25 +158,29 @@ export class ParleyHost
   implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy, OnApplicationShutdown
 {
   readonly parley: Parley;
+  private enhancers: ToolEnhancers | null = null;
 
   constructor(private readonly dependencies: HostDependencies) {
     this.parley = new Parley(dependencies.name, dependencies.opened.app, dependencies.environment);
   }
 
-  /** @throws ToolDeclarationError, MethodDeclarationError */
+  /** @throws ToolDeclarationError, MethodDeclarationError. @throws ConfigError for global guards that cannot run on tools */
   onModuleInit(): void {
-    const { name, discovery, contexts, config } = this.dependencies;
-    if (config.getGlobalRequestGuards().length > 0)
-      new Logger('Parley').warn('global guards that are made for each request do not run on tools');
+    const { name, discovery, config, modules, globalEnhancers } = this.dependencies;
     this.nameUnlisted();
     publishEvents(this.dependencies.opened.app, discovery);
-    const context = new ToolContext(contexts);
+    this.enhancers = new ToolEnhancers(config, globalEnhancers);
+    const context = this.enhancers.contextOver(modules);
     const methods = this.dependencies.opened.app.get(MethodRegistry);
+    let registered = 0;
     for (const instance of listedInstances(name, discovery)) {
-      this.parley.tools.registerDeclared(toolsOf(instance, context));
+      const tools = toolsOf(instance, context);
+      registered += tools.length;
+      this.parley.tools.registerDeclared(tools);
       for (const prompt of promptsOf(instance)) this.parley.prompts.register(prompt);
       for (const { className, method } of agentMethodsOf(instance)) methods.register(className, method);
     }
+    this.enhancers.warn(registered);
   }
 
   /** Logged once, by the first of several instances. */
@@ -201,19 +205,13 @@ export class ParleyHost
     this.reportStart(paths);
   }
 
-  /** One line for people who look where MCP is, and what of the application also runs on tools. */
+  /** One line for people who look where MCP is, and which global enhancers of the application run on tools. */
   private reportStart(paths: readonly string[]): void {
-    const { name, opened, config } = this.dependencies;
+    const { name, opened } = this.dependencies;
     const { agents } = opened.app.get(ConfigVersions).current;
     const place = paths.length > 0 ? ` at ${paths.join(', ')}` : '';
-    const enhancers = [
-      ...config.getGlobalGuards(),
-      ...config.getGlobalInterceptors(),
-      ...config.getGlobalFilters(),
-    ].map((enhancer: object) => enhancer.constructor.name);
-    const onTools = enhancers.length > 0 ? `; ${enhancers.join(', ')} of the application run on tools` : '';
     new Logger('Parley').log(
-      `Parley (${name})${place}: ${counted(this.parley.tools.all().length, 'tool')}, ${counted(agents.size, 'agent')}${onTools}`,
+      `Parley (${name})${place}: ${counted(this.parley.tools.all().length, 'tool')}, ${counted(agents.size, 'agent')}${String(this.enhancers ?? '')}`,
     );
   }
 

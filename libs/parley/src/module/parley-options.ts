@@ -10,6 +10,7 @@ import {
 } from '#config';
 import type { ApplicationConnection } from '#instance';
 import type { ClassDeclaration, EnvironmentGates } from '#policy';
+import { type GlobalEnhancers, globalEnhancerErrors } from './global-enhancers.js';
 
 /** The endpoints of an instance beside MCP. A disabled endpoint returns 404. */
 export interface ParleyEndpoints {
@@ -91,6 +92,8 @@ export type ParleyModuleOptions = {
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /** The endpoints beside MCP. Default: all but health. */
   readonly endpoints?: ParleyEndpoints;
+  /** Which global guards, interceptors, pipes and filters of the application run on its tools. Default: none. */
+  readonly globalEnhancers?: GlobalEnhancers;
 };
 
 /** Options that are known before any provider is created. */
@@ -119,7 +122,7 @@ export interface CodeConfiguration {
 }
 
 /** Options that no file has. */
-const OF_CODE = ['gates', 'endpoints', 'environment', 'classes'];
+const OF_CODE = ['gates', 'endpoints', 'environment', 'classes', 'globalEnhancers'];
 
 /** Options of the service that an embedded instance does not have. */
 const OF_THE_SERVICE = ['console', 'reload', 'logging', 'plugins', 'llm'];
@@ -155,7 +158,7 @@ export function configurationOf(
   const errors: ConfigIssue[] = written
     .filter(([section]) => OF_THE_SERVICE.includes(section))
     .map(([path]) => ({ path, message: 'belongs to the service; an application has its own' }));
-  errors.push(...endpointErrors(options.endpoints));
+  errors.push(...endpointErrors(options.endpoints), ...globalEnhancerErrors(options.globalEnhancers));
   if (options.server?.path === '/exports')
     errors.push({ path: 'server.path', message: 'is where files of exports are looked for' });
   if (admits && options.auth !== undefined)

@@ -10,7 +10,6 @@ import {
   ApplicationConfig,
   DiscoveryModule,
   DiscoveryService,
-  ExternalContextCreator,
   HttpAdapterHost,
   ModulesContainer,
 } from '@nestjs/core';
@@ -72,7 +71,6 @@ function hostProvider(name: string, version: string | undefined): Provider {
     useFactory: async (
       options: ParleyModuleOptions,
       discovery: DiscoveryService,
-      contexts: ExternalContextCreator,
       http: HttpAdapterHost,
       config: ApplicationConfig,
       modules: ModulesContainer,
@@ -82,17 +80,17 @@ function hostProvider(name: string, version: string | undefined): Provider {
       const bound = new BoundProviders(values);
       const opened = await openParley(options, { name, declared, bound });
       const module = ParleyModule;
-      const { endpoints, environment = process.env } = options;
+      const { endpoints, globalEnhancers, environment = process.env } = options;
       return new ParleyHost({
         name,
         version,
         endpoints,
+        globalEnhancers,
         environment,
         admits: bound.admits || (options.auth ?? []).length > 0,
         module,
         opened,
         discovery,
-        contexts,
         http,
         config,
         modules,
@@ -101,7 +99,6 @@ function hostProvider(name: string, version: string | undefined): Provider {
     inject: [
       MODULE_OPTIONS_TOKEN,
       DiscoveryService,
-      ExternalContextCreator,
       HttpAdapterHost,
       ApplicationConfig,
       ModulesContainer,
