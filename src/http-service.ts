@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { type DynamicModule, Logger, type Provider } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
+import { type AbstractHttpAdapter, NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Server } from 'node:http';
 import type { MessageBus } from '#state';
@@ -42,8 +42,8 @@ export async function startHttpService(
         return records ? [records.live, records.statistics] : [];
       },
     },
-    (module) =>
-      NestFactory.create<NestExpressApplication>(module, {
+    async (module) =>
+      NestFactory.create<NestExpressApplication>(module, await expressAdapter(), {
         logger,
         forceCloseConnections: true,
         // The edge reads bodies itself, and no other route accepts one.
@@ -56,6 +56,23 @@ export async function startHttpService(
     // An open instance would keep the process alive.
     await instance.abandon();
     throw error;
+  }
+}
+
+/**
+ * The bundle of the service holds it. With plugins the service runs from modules that use what is installed.
+ * @throws ConfigError where it is not
+ */
+async function expressAdapter(): Promise<AbstractHttpAdapter> {
+  try {
+    const { ExpressAdapter } = await import('@nestjs/platform-express');
+    return new ExpressAdapter();
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') throw error;
+    const message =
+      'a service with plugins needs what is not installed: npm install @nestjs/platform-express';
+    throw new ConfigError('plugins', [{ path: 'plugins', message }]);
   }
 }
 

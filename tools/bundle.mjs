@@ -1,5 +1,6 @@
 // Joins what tsc built into few files, dist/bundle: reading hundreds of small modules is most of a start. dist/{src,libs} stay
 // what the import table is checked on.
+import { isBuiltin } from 'node:module';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,28 +12,60 @@ const dist = join(root, 'dist');
 const embeddedMongo = join(root, 'libs/embedded-mongo/dist');
 const databaseThread = join(embeddedMongo, 'worker/server-worker.js');
 
-/** Modules with packages outside: plugins and applications must meet the same NestJS. */
-async function bundleModules(input, dir) {
+/**
+ * Packages that only some configurations and commands use: their code is part of the modules, so that no application installs
+ * them. Nothing of theirs is handed to an application or taken from it, so a second copy does no harm.
+ */
+export const INSIDE = ['bcryptjs', 'commander', 'pino', 'ws', 'yaml'];
+
+/** ES modules alone, which a test runner with a module loader of its own (jest) cannot `require`. */
+const WITHOUT_COMMONJS = ['jose', '@nestjs/event-emitter'];
+
+/** Parts that `ws` uses where they are installed. */
+const NEVER_INSIDE = ['bufferutil', 'utf-8-validate'];
+
+const isPath = (id) => /^[.#/]|^[A-Za-z]:[\\/]/.test(id);
+const isOfPackage = (importer) => importer !== undefined && /[\\/]node_modules[\\/]/.test(importer);
+
+/** What stays a package: all but those that are inside, and what these need. */
+function externalBut(inside) {
+  return (id, importer) => {
+    if (isPath(id) || id === '@parley/embedded-mongo') return false;
+    if (isBuiltin(id) || NEVER_INSIDE.includes(id)) return true;
+    if (/^@nestjs\/(common|core)\b/.test(id)) return true;
+    return !isOfPackage(importer) && !inside.includes(id);
+  };
+}
+
+/** Modules that other code imports. Most packages stay outside: plugins and applications must meet the same NestJS. */
+async function bundleModules(input, dir, { format = 'esm' } = {}) {
+  const isCommonJs = format === 'cjs';
+  const extension = isCommonJs ? 'cjs' : 'js';
+  const inside = isCommonJs ? [...INSIDE, ...WITHOUT_COMMONJS] : INSIDE;
   const bundled = await rolldown({
     input,
     platform: 'node',
-    external: (id) => !/^[.#/]|^@parley\/embedded-mongo$/.test(id) && !/^[A-Za-z]:[\\/]/.test(id),
+    external: externalBut(inside),
+    plugins: [requiresOf(inside)],
     // Classes register themselves with decorators.
     treeshake: false,
     logLevel: 'warn',
   });
-  await bundled.write({
+  const { output } = await bundled.write({
     dir,
-    format: 'esm',
+    format,
+    // A runner with its own loader has no `import()`.
+    ...(isCommonJs && { dynamicImportInCjs: false }),
     sourcemap: true,
-    entryFileNames: '[name].js',
-    chunkFileNames: '[name]-[hash].js',
+    entryFileNames: `[name].${extension}`,
+    chunkFileNames: `[name]-[hash].${extension}`,
     // Class names are part of audit records and log lines.
     keepNames: true,
     // A stack names files and lines; their text would be read at every start and kept.
     sourcemapExcludeSources: true,
   });
   await bundled.close();
+  return output.flatMap(({ modules = {} }) => Object.keys(modules));
 }
 
 /** Packages that only some configurations need, and what NestJS looks for without needing it: they are loaded where they are installed. */
@@ -72,6 +105,18 @@ const visibleRequires = {
     return { code: visible, map: null };
   },
 };
+
+/** The same for the packages that are inside the modules; what stays outside is loaded by `createRequire`. */
+const requiresOf = (inside) => ({
+  name: 'requires-inside',
+  transform(code, id) {
+    if (!id.startsWith(join(dist, 'libs')) || !code.includes('createRequire')) return null;
+    const visible = code.replace(/\bload\('([^']+)'\)/g, (call, name) =>
+      inside.includes(name) ? `require('${name}')` : call,
+    );
+    return { code: visible, map: null };
+  },
+});
 
 /** class-validator loads tables of phone numbers, half a megabyte, for a check that no option and no argument of ours uses. */
 const noPhoneNumbers = {
@@ -172,12 +217,14 @@ const cacheable = {
   },
 };
 
-/** One module of everything that a package holds. */
-export const bundlePackage = (entry, dir) => bundleModules({ index: entry }, dir);
+/** One module of everything that a package holds, of each kind. */
+export async function bundlePackage(entry, dir) {
+  for (const format of ['esm', 'cjs']) await bundleModules({ index: entry }, dir, { format });
+}
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const bundle = join(dist, 'bundle');
-  await bundleModules(
+  const modules = await bundleModules(
     {
       main: join(dist, 'src/main.js'),
       cli: join(dist, 'src/cli/main.js'),
@@ -188,6 +235,16 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     },
     bundle,
   );
+  // For loaders that cannot load ES modules. Node loads the ES modules, also by `require`, so that a process has one copy.
+  const commonJs = await bundleModules(
+    {
+      parley: join(dist, 'libs/parley/src/index.js'),
+      mongoose: join(dist, 'libs/parley/src/mongoose.js'),
+    },
+    bundle,
+    { format: 'cjs' },
+  );
+  writeFileSync(join(bundle, 'modules.licences.txt'), licencesOf([...modules, ...commonJs]));
   await bundleWhole(join(dist, 'src/programs.js'), join(bundle, 'programs.cjs'));
   await bundleWhole(databaseThread, join(bundle, 'database.cjs'));
 }

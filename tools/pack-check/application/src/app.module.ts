@@ -1,5 +1,8 @@
 import { Controller, Get, Module } from '@nestjs/common';
+import { APP_GUARD } from '@nestjs/core';
+import { ThrottlerModule } from '@nestjs/throttler';
 import { ParleyModule, type ParleyModuleOptions } from '@parley/server';
+import { CallerThrottler } from './caller-throttler.js';
 import { BillingModule, InvoiceTools } from './invoices.js';
 
 @Controller()
@@ -15,16 +18,22 @@ function options(): ParleyModuleOptions {
   return {
     database: { uri: 'embedded', seed: './seed.json' },
     agents: { clerk: { permissions: 'readonly' } },
-    auth: [{ apiKey: 'key-of-the-clerk', agent: 'clerk' }],
+    auth: [
+      { apiKey: 'key-of-the-clerk', agent: 'clerk', principal: 'ann' },
+      { apiKey: 'key-of-another', agent: 'clerk', principal: 'bob' },
+    ],
+    globalEnhancers: { guards: true },
     ...(REDIS !== undefined && { redis: { url: REDIS } }),
   };
 }
 
 @Module({
   imports: [
+    ThrottlerModule.forRoot([{ ttl: 60_000, limit: 3 }]),
     ParleyModule.forRootAsync({ useFactory: options }),
     ParleyModule.forFeature([InvoiceTools], { imports: [BillingModule] }),
   ],
   controllers: [Pages],
+  providers: [{ provide: APP_GUARD, useClass: CallerThrottler }],
 })
 export class AppModule {}
