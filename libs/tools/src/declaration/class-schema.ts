@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { isDeepStrictEqual } from 'node:util';
 import { plainToInstance } from 'class-transformer';
 import { getMetadataStorage, validate, type ValidationError } from 'class-validator';
 import { declaredSchema } from '../arguments/argument.decorators.js';
@@ -11,6 +12,8 @@ export type ValidatedClass = new () => object;
 /** Reads values by a class, and exposes the class itself for compiling its checks. */
 export interface ClassReader extends SchemaReader {
   readonly type: ValidatedClass;
+  /** The JSON Schema with the default values of properties. A property that has one is not required. */
+  jsonSchemaWithDefaults(): JsonSchema;
 }
 
 export function isClass(schema: unknown): schema is ValidatedClass {
@@ -26,6 +29,7 @@ export function readValidatedClass(type: ValidatedClass): ClassReader {
   return {
     type,
     jsonSchema: jsonSchemaOfClass(type),
+    jsonSchemaWithDefaults: () => jsonSchemaOfClass(type, { defaults: true }),
     compile: () => async (given) => {
       const value = plainToInstance(type, given);
       if (typeof value !== 'object' || value === null) return { ok: false, issues: ['must be an object'] };
@@ -98,8 +102,15 @@ const BY_DESIGN = new Map<unknown, string>([
   [Array, 'array'],
 ]);
 
+interface Reading {
+  /** The classes around this one. */
+  readonly outer?: readonly unknown[];
+  /** Whether the schema says what properties are without an argument. */
+  readonly defaults?: boolean;
+}
+
 /** @throws TypeError for a class without decorated properties, and for a recursive one */
-function jsonSchemaOfClass(type: ValidatedClass, outer: readonly unknown[] = []): JsonSchema {
+function jsonSchemaOfClass(type: ValidatedClass, { outer = [], defaults = false }: Reading = {}): JsonSchema {
   if (outer.includes(type)) throw new TypeError(`cannot be told: ${type.name} holds itself`);
   const rules: readonly Rule[] = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false);
   const byProperty = grouped(rules);
@@ -107,13 +118,39 @@ function jsonSchemaOfClass(type: ValidatedClass, outer: readonly unknown[] = [])
     throw new TypeError(`is the class ${type.name} without class-validator decorators`);
   const properties: Part = {};
   const required: string[] = [];
+  const values = defaults ? initialValues(type) : {};
   for (const [name, own] of byProperty) {
     const declared = declaredSchema(type, name);
     if (declared === null) continue;
-    properties[name] = { ...propertySchema(type, name, own, [...outer, type]), ...declared };
-    if (!own.some((rule) => rule.type === 'conditionalValidation')) required.push(name);
+    const reading = { outer: [...outer, type], defaults };
+    properties[name] = {
+      ...propertySchema(type, name, own, reading),
+      ...defaultOf(values[name]),
+      ...declared,
+    };
+    const mayBeMissing = own.some((rule) => rule.type === 'conditionalValidation');
+    if (!mayBeMissing && values[name] === undefined) required.push(name);
   }
   return { type: 'object', properties, required, additionalProperties: false };
+}
+
+/** What the properties of a new instance hold. Empty for a class whose constructor needs arguments. */
+function initialValues(type: ValidatedClass): Readonly<Record<string, unknown>> {
+  try {
+    return { ...new type() };
+  } catch {
+    return {};
+  }
+}
+
+/** The keyword for a value that JSON can hold; another one, such as the current date, is not shown. */
+function defaultOf(value: unknown): Part {
+  try {
+    const shown: unknown = JSON.parse(JSON.stringify(value));
+    return isDeepStrictEqual(shown, value) ? { default: shown } : {};
+  } catch {
+    return {};
+  }
 }
 
 function grouped(rules: readonly Rule[]): Map<string, Rule[]> {
@@ -126,13 +163,13 @@ function propertySchema(
   type: ValidatedClass,
   property: string,
   rules: readonly Rule[],
-  outer: readonly unknown[],
+  reading: Reading,
 ): JsonSchema {
   const design: unknown = Reflect.getMetadata('design:type', type.prototype as object, property);
   const own: Part = {};
   const items: Part = {};
   for (const rule of rules) {
-    const keywords = rule.type === 'nestedValidation' ? nested(type, property, outer) : keywordsOf(rule);
+    const keywords = rule.type === 'nestedValidation' ? nested(type, property, reading) : keywordsOf(rule);
     Object.assign(
       rule.each === true || (rule.type === 'nestedValidation' && design === Array) ? items : own,
       keywords,
@@ -146,13 +183,13 @@ function propertySchema(
 
 const keywordsOf = ({ name = '', constraints = [] }: Rule): Part => KEYWORDS[name]?.(...constraints) ?? {};
 
-function nested(type: ValidatedClass, property: string, outer: readonly unknown[]): Part {
+function nested(type: ValidatedClass, property: string, reading: Reading): Part {
   const held = typeOf(type, property);
   if (held === Object)
     throw new TypeError(
       `${type.name}.${property} is nested: class-transformer's @Type must say of which class`,
     );
-  return { ...jsonSchemaOfClass(held as ValidatedClass, outer) };
+  return { ...jsonSchemaOfClass(held as ValidatedClass, reading) };
 }
 
 /** The class that `@Type` gives a property: the class of what class-transformer makes there. Object: none. */

@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { Type } from 'class-transformer';
 import {
+  Allow,
   ArrayMaxSize,
   IsArray,
   IsEnum,
@@ -14,6 +15,7 @@ import fc from 'fast-check';
 import * as v from 'valibot';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { isClassReader } from './class-schema.js';
 import { schemaReader, type ValueSchema } from './value-schema.js';
 
 class Line {
@@ -98,6 +100,94 @@ describe('a class', () => {
     [Untyped, '@Type'],
   ])('that cannot be told is refused: %o', (schema, error) => {
     expect(() => schemaReader(schema, 'input')).toThrow(error);
+  });
+});
+
+describe('the default values of a class', () => {
+  class Page {
+    @IsInt()
+    size = 20;
+
+    @IsString({ each: true })
+    @IsArray()
+    fields: string[] = ['name'];
+
+    @IsOptional()
+    @IsString()
+    after?: string;
+
+    @IsString()
+    name!: string;
+  }
+  class Search {
+    @ValidateNested()
+    @Type(() => Page)
+    page = new Page();
+
+    @IsOptional()
+    since = new Date();
+  }
+  class Needing {
+    @IsString()
+    readonly text: string;
+
+    constructor(text: { length: number }) {
+      this.text = String(text.length);
+    }
+  }
+  const shown = (type: unknown) => {
+    const reader = schemaReader(type as ValueSchema, 'input');
+    return isClassReader(reader) ? reader.jsonSchemaWithDefaults() : null;
+  };
+
+  it('are part of its schema, and what has one is not required', () => {
+    expect(shown(Page)).toEqual({
+      type: 'object',
+      properties: {
+        size: { type: 'integer', default: 20 },
+        fields: { type: 'array', items: { type: 'string' }, default: ['name'] },
+        after: { type: 'string' },
+        name: { type: 'string' },
+      },
+      required: ['name'],
+      additionalProperties: false,
+    });
+  });
+
+  it('are those that a missing property gets', async () => {
+    expect(await read(Page, { name: 'n' })).toEqual({
+      ok: true,
+      value: Object.assign(new Page(), { name: 'n' }),
+    });
+  });
+
+  it('are shown inside nested classes, and never where JSON cannot hold them', () => {
+    const { properties, required } = shown(Search) as {
+      properties: { page: object; since: object };
+      required: string[];
+    };
+    expect(properties.page).toEqual(shown(Page));
+    expect(properties.since).not.toHaveProperty('default');
+    expect(required).toEqual([]);
+  });
+
+  it('are none where the constructor needs arguments', () => {
+    expect(shown(Needing)).toMatchObject({ properties: { text: { type: 'string' } }, required: ['text'] });
+  });
+
+  it('are exactly the JSON value that the property holds, whatever it is', () => {
+    fc.assert(
+      fc.property(fc.json(), (text) => {
+        // Zero has no sign there.
+        const value: unknown = JSON.parse(JSON.stringify(JSON.parse(text)));
+        class Any {
+          @Allow()
+          held: unknown = value;
+        }
+        const { properties } = shown(Any) as { properties: { held: { default?: unknown } } };
+        return JSON.stringify(properties.held.default) === JSON.stringify(value);
+      }),
+    );
   });
 });
 

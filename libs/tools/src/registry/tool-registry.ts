@@ -127,8 +127,13 @@ export class ToolCatalogue extends ToolRegistry {
       throw new ToolDeclarationError(name, 'is the name of a built-in; declare override: true to replace it');
     if (definition.needs?.includes('methods') && name !== 'call_method')
       throw new ToolDeclarationError(name, 'only call_method may need methods');
+    const { input } = registration;
     const tool: RegisteredTool = {
-      definition: Object.freeze({ ...definition, ...gates }),
+      definition: Object.freeze({
+        ...definition,
+        ...gates,
+        ...(input && isClassReader(input) && { inputSchema: input.jsonSchemaWithDefaults() }),
+      }),
       handler: checkedHandler(registration),
       builtIn: false,
     };
