@@ -1,5 +1,5 @@
 // Joins the scripts of each page that a browser shows into one file, beside its styles: dist/pages/<name>.
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
@@ -10,9 +10,9 @@ for (const name of ['views', 'console']) {
   const source = join(root, 'libs', name, 'page');
   const target = join(root, 'dist', 'pages', name);
   const page = await rolldown({
-    input: join(source, 'main.ts'),
+    input: join(source, existsSync(join(source, 'main.tsx')) ? 'main.tsx' : 'main.ts'),
     platform: 'browser',
-    resolve: { extensionAlias: { '.js': ['.ts'] } },
+    resolve: { extensionAlias: { '.js': ['.ts', '.tsx'] } },
     logLevel: 'warn',
   });
   mkdirSync(target, { recursive: true });

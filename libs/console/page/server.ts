@@ -1,9 +1,11 @@
+import { useEffect, useState } from 'preact/hooks';
+
 /** Nobody is signed in, or no longer. */
 export class SignedOut extends Error {
   override readonly name = 'SignedOut';
 }
 
-/** The service said no; its words may be shown. */
+/** The service refused; its message may be shown. */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
   constructor(
@@ -15,6 +17,12 @@ export class Refusal extends Error {
 }
 
 const HEADER = { 'X-Parley-Console': '1' };
+let signedOut: () => void = () => undefined;
+
+/** Registers what happens when the session is over. */
+export function onSignedOut(listener: () => void): void {
+  signedOut = listener;
+}
 
 /** Reads something. @throws SignedOut, Refusal */
 export function ask<T>(path: string, signal?: AbortSignal): Promise<T> {
@@ -22,13 +30,13 @@ export function ask<T>(path: string, signal?: AbortSignal): Promise<T> {
 }
 
 /** Changes something, or asks with a body. @throws SignedOut, Refusal */
-export function tell<T>(verb: 'POST' | 'DELETE', path: string, body?: object): Promise<T> {
-  return exchange<T>(verb, path, body);
+export function send<T>(method: 'POST' | 'DELETE', path: string, body?: object): Promise<T> {
+  return exchange<T>(method, path, body);
 }
 
-async function exchange<T>(verb: string, path: string, body?: object, signal?: AbortSignal): Promise<T> {
+async function exchange<T>(method: string, path: string, body?: object, signal?: AbortSignal): Promise<T> {
   const response = await fetch(`/console/${path}`, {
-    method: verb,
+    method,
     credentials: 'same-origin',
     cache: 'no-store',
     redirect: 'error',
@@ -39,8 +47,55 @@ async function exchange<T>(verb: string, path: string, body?: object, signal?: A
     if (signal?.aborted) throw error;
     throw new Refusal(0, 'the service does not answer');
   });
-  const told = (await response.json().catch(() => ({}))) as { error?: string };
-  if (response.ok) return told as T;
-  if (response.status === 401 && path !== 'session') throw new SignedOut(told.error ?? 'signed out');
-  throw new Refusal(response.status, told.error ?? `the service answered ${response.status}`);
+  const answer = (await response.json().catch(() => ({}))) as { error?: string };
+  if (response.ok) return answer as T;
+  if (response.status === 401 && !path.startsWith('session')) {
+    signedOut();
+    throw new SignedOut(answer.error ?? 'signed out');
+  }
+  throw new Refusal(response.status, answer.error ?? `the service answered ${response.status}`);
+}
+
+/** @returns the sentence to show; null when there is nothing to show, because the sign-in is shown instead */
+export function errorText(error: unknown): string | null {
+  if (error instanceof SignedOut) return null;
+  return error instanceof Refusal ? error.message : 'something of this page failed';
+}
+
+export interface Answer<T> {
+  /** Absent until the first answer arrives. The last one stays while a new one is loaded. */
+  readonly value: T | undefined;
+  readonly error: unknown;
+  readonly reload: () => void;
+}
+
+/**
+ * Loads a route, again when the path changes.
+ * @param path null: nothing is loaded
+ * @param every milliseconds between two loads; none while the page is in the background
+ */
+export function useAnswer<T>(path: string | null, every?: number): Answer<T> {
+  const [state, setState] = useState<{ value?: T; error: unknown; path: string | null }>({
+    error: null,
+    path: null,
+  });
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    if (path === null) return undefined;
+    const leaving = new AbortController();
+    const load = () =>
+      void ask<T>(path, leaving.signal).then(
+        (value) => setState({ value, error: null, path }),
+        (error: unknown) => {
+          if (!leaving.signal.aborted) setState((before) => ({ ...before, error, path }));
+        },
+      );
+    load();
+    const timer = every === undefined ? undefined : setInterval(() => !document.hidden && load(), every);
+    return () => {
+      leaving.abort();
+      clearInterval(timer);
+    };
+  }, [path, every, round]);
+  return { value: state.value, error: state.error, reload: () => setRound((last) => last + 1) };
 }

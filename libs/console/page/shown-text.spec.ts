@@ -1,7 +1,7 @@
 import fc from 'fast-check';
+import { h, type VNode } from 'preact';
 import { describe, expect, it } from 'vitest';
-import { sampleArguments } from './sample-arguments.js';
-import { shownText } from './shown-text.js';
+import { makeSafe, shownText } from './shown-text.js';
 
 const DECEIVING = /[\p{Cc}\p{Cf}\u2028\u2029]/u;
 
@@ -37,27 +37,49 @@ describe('shown text', () => {
   });
 });
 
-describe('sample arguments', () => {
-  it('hold what must be given and nothing else', () => {
-    const schema = {
-      required: ['class_name', 'limit', 'how', 'where', 'ids', 'odd'],
-      properties: {
-        class_name: { type: 'string' },
-        limit: { type: ['integer', 'null'] },
-        how: { enum: ['a', 'b'] },
-        where: { type: 'object' },
-        ids: { type: 'array' },
-        other: { type: 'string' },
-      },
-    };
-    expect(sampleArguments(schema)).toEqual({
-      class_name: '',
-      limit: 1,
-      how: 'a',
-      where: {},
-      ids: [],
-      odd: '',
+describe('a node of the page', () => {
+  const safe = (node: unknown) => {
+    makeSafe(node as VNode);
+    return (node as VNode).props as Record<string, unknown>;
+  };
+
+  it('has its text and what is read aloud escaped', () => {
+    const text = { type: null, props: 'a\u202eb' } as unknown as VNode;
+    makeSafe(text);
+    expect(text.props).toBe('a\\u202eb');
+    expect(safe(h('button', { 'aria-label': 'x\u200by', title: '\u2066' }))).toMatchObject({
+      'aria-label': 'x\\u200by',
+      title: '\\u2066',
     });
-    expect(sampleArguments({})).toEqual({});
+    // What is sent back to the service stays as it is.
+    expect(safe(h('option', { value: 'x\u200by' }))).toMatchObject({ value: 'x\u200by' });
+  });
+
+  it('never makes markup from text', () => {
+    const markup = { dangerouslySetInnerHTML: { __html: '<b>' } };
+    expect(() => safe(h('p', markup))).toThrow(TypeError);
+  });
+
+  it('never links to what runs script or leaves over plain HTTP', () => {
+    for (const href of ['#/audit', '/console/api/audit?x=1', 'https://id.example.com/out'])
+      expect(safe(h('a', { href }))).toMatchObject({ href });
+    const schemes = [
+      'javascript:',
+      'JavaScript:',
+      ' javascript:',
+      'data:',
+      'http:',
+      'vbscript:',
+      '//',
+      '/',
+      'file:',
+    ];
+    fc.assert(
+      fc.property(fc.constantFrom(...schemes), fc.string(), (scheme, rest) => {
+        const href = `${scheme}${rest}`;
+        fc.pre(!/^\/console\b/.test(href));
+        expect(() => safe(h('a', { href }))).toThrow(TypeError);
+      }),
+    );
   });
 });

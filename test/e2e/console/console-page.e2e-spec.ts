@@ -14,7 +14,7 @@ const UNNAMED = `[...document.querySelectorAll('button, input, select, textarea,
   .filter((one) => !one.hidden && !one.labels?.length && !one.textContent.trim() && !one.getAttribute('aria-label'))
   .map((one) => one.outerHTML)`;
 const BEYOND = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
-const PLACES = ['live', 'approvals', 'explain', 'policy', 'audit', 'work', 'status'];
+const PLACES = ['overview', 'approvals', 'live', 'audit', 'policy', 'explain', 'work', 'health'];
 
 let service: Service;
 let browser: Browser;
@@ -67,6 +67,12 @@ afterEach(async () => {
 
 const at = (place: string) => `${service.origin}/console#/${place}`;
 const focused = () => page.evaluate<string>('document.activeElement.textContent.trim()');
+/** The name of what has the focus, as a screen reader says it. */
+const named = () =>
+  page.evaluate<string>(
+    '[(one) => one.getAttribute("aria-label"), (one) => one.labels?.[0]?.textContent, (one) => one.textContent.trim()]' +
+      '.map((read) => read(document.activeElement)).find(Boolean)',
+  );
 
 async function signIn(place = 'live'): Promise<void> {
   await page.goto(at(place));
@@ -113,15 +119,15 @@ describe('what strangers wrote', () => {
     await page.getByText('watching').waitFor();
     await callTool(service, HOSTILE, {}, as('writer'));
     await page.locator('.record .subject', { hasText: '<img' }).first().waitFor();
-    expect(await page.locator('.record .subject').first().textContent()).toBe(SHOWN);
+    expect(await page.locator('.record .subject b').first().textContent()).toBe(SHOWN);
     expect(await page.locator('.records img, .records script').count()).toBe(0);
     await page.goto(at('audit'));
     await page.locator('.record .subject', { hasText: '<img' }).first().waitFor();
     await page.goto(at('explain'));
     await page.getByLabel('Agent').selectOption('writer');
-    await page.getByLabel('Tool').fill('query_class');
+    await page.getByLabel('Tool').selectOption('query_class');
     await page
-      .getByLabel('Arguments')
+      .getByLabel('Arguments as JSON')
       .fill(JSON.stringify({ class_name: 'Post', where: { [HOSTILE]: HOSTILE } }));
     await page.getByRole('button', { name: 'Explain' }).click();
     await page.getByRole('region', { name: 'Explanation' }).waitFor();
@@ -137,20 +143,30 @@ describe('what strangers wrote', () => {
       as('writer'),
     );
     await signIn('approvals');
-    const look = page.getByRole('button', { name: 'Look at update_object for writer' });
-    while ((await look.count()) === 0)
-      await page.reload().then(() => page.locator('.cards, form').first().waitFor());
-    await look.focus();
-    await page.keyboard.press('Enter');
-    const preview = page.getByLabel('What update_object would do');
-    await preview.waitFor();
-    expect(await preview.textContent()).toContain('\\u202egnp.x');
-    // Whoever approves has had all that the desk tells to look at, to its end.
-    expect(JSON.parse((await preview.textContent()) ?? '')).toHaveProperty('change');
+    // What it is about is seen without opening anything, and the buttons with it.
+    const card = page.getByRole('listitem', { name: 'update_object on Post for writer' });
+    const change = card.getByRole('table', { name: 'What update_object would change' });
+    await change.getByRole('row', { name: /^title/ }).waitFor();
+    expect(await change.textContent()).toContain('\\u202egnp.x');
+    await expect.poll(() => page.title()).toMatch(/^\(1\) Approvals/);
+    expect(await page.getByRole('navigation').getByText('1 waiting').count()).toBe(1);
+    // Whoever approves can read all that is known of it, to its end.
+    await card.getByText('As JSON').click();
+    const json = page.getByLabel('What update_object would do, as JSON');
+    expect(JSON.parse((await json.textContent()) ?? '')).toHaveProperty('change');
     expect(await page.locator('main img, main script').count()).toBe(0);
-    await page.getByRole('button', { name: 'Approve' }).focus();
+    await page.getByRole('heading', { level: 1 }).focus();
+    await page.keyboard.press('n');
+    for (const wanted of ['As JSON', 'What update_object', 'Reason', 'Approve update_object']) {
+      await page.keyboard.press('Tab');
+      expect(await named()).toContain(wanted);
+    }
     await page.keyboard.press('Enter');
     await page.getByRole('listitem').getByText('update_object was approved').waitFor();
+    await page.getByRole('heading', { name: 'Waiting (0)' }).waitFor();
+    expect(await focused()).toBe('Waiting (0)');
+    expect(await page.locator('.card').count()).toBe(0);
+    await expect.poll(() => page.title()).toMatch(/^Approvals/);
     expect((await updating).isError).toBe(false);
   });
 });
@@ -159,12 +175,12 @@ describe('the page', () => {
   it('explains as the deciding code answers', async () => {
     await signIn('explain');
     await page.getByLabel('Agent').selectOption('writer');
-    await page.getByLabel('Tool').fill('query_class');
-    await page.getByLabel('Arguments').fill('{"class_name":"Contract"}');
+    await page.getByLabel('Tool').selectOption('query_class');
+    await page.getByLabel('Arguments as JSON').fill('{"class_name":"Contract"}');
     await page.getByRole('button', { name: 'Explain' }).click();
     await page.getByText('refused', { exact: true }).first().waitFor();
     await page.getByText("Class 'Contract' is not accessible to this agent").waitFor();
-    await page.getByLabel('Arguments').fill('[]');
+    await page.getByLabel('Arguments as JSON').fill('[]');
     await page.getByRole('button', { name: 'Explain' }).click();
     await page.getByRole('alert').getByText('must be a JSON object').waitFor();
     expect(await page.getByRole('region', { name: 'Explanation' }).count()).toBe(0);
@@ -174,7 +190,7 @@ describe('the page', () => {
     await signIn();
     await page.getByText('watching').waitFor();
     await callTool(service, 'count_objects', { class_name: 'Contract' }, as('writer'));
-    const subjects = page.locator('.record .subject');
+    const subjects = page.locator('.record .subject b');
     await subjects.filter({ hasText: 'count_objects' }).waitFor();
     await page.keyboard.press('p');
     await callTool(service, 'list_tools', {}, as('writer'));
@@ -186,8 +202,8 @@ describe('the page', () => {
     // Sign-ins that other tests had refused may be among them.
     const calls = subjects.filter({ hasNotText: 'sign-in' });
     await expect.poll(() => calls.allTextContents()).toEqual(['count_objects']);
-    await page.locator('.record', { hasText: 'count_objects' }).locator('summary').click();
-    await page.locator('.record dd', { hasText: 'hidden_class' }).waitFor();
+    await page.locator('.record', { hasText: 'count_objects' }).getByRole('button').click();
+    await page.locator('.details-row dd', { hasText: 'hidden_class' }).waitFor();
   });
 
   it('is gone through by keyboard alone', async () => {
@@ -195,15 +211,15 @@ describe('the page', () => {
     expect(await focused()).toBe('Live calls');
     await page.getByRole('link', { name: 'Skip to the content' }).focus();
     const order: string[] = [];
-    for (let step = 0; step < 9; step++) {
+    for (let step = 0; step < 11; step++) {
       await page.keyboard.press('Tab');
-      order.push(await focused());
+      order.push(await named());
     }
-    const places = 'Live calls,Approvals,What an agent may do,Policy,Audit,Tasks and exports,Health';
-    expect(order.join()).toBe(`${places},?,Sign out`);
+    const places = 'Overview,Approvals,Live calls,Audit,Policy,Explain a call,Tasks and exports,Health';
+    expect(order.join()).toBe(`${places},Colours: system. Change to light,Keys,Sign out`);
     await page.keyboard.press('Escape');
     await page.getByRole('heading', { level: 1 }).focus();
-    await page.keyboard.press('5');
+    await page.keyboard.press('4');
     await page.getByRole('heading', { name: 'Audit', level: 1 }).waitFor();
     expect(await page.getByRole('navigation').locator('[aria-current=page]').textContent()).toBe('Audit');
     await page.keyboard.press('/');
@@ -214,7 +230,7 @@ describe('the page', () => {
     await page.getByRole('dialog', { name: 'Keys' }).waitFor();
     await page.getByLabel('Keys of one letter are on').uncheck();
     await page.keyboard.press('Escape');
-    await page.keyboard.press('1');
+    await page.keyboard.press('3');
     expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Audit');
   });
 

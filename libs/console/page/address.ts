@@ -1,0 +1,48 @@
+import { useEffect, useState } from 'preact/hooks';
+
+/** What the address of the page names: `#/audit?agent=analyst`. */
+export interface Address {
+  readonly page: string;
+  readonly filters: URLSearchParams;
+}
+
+type Filters = Readonly<Record<string, string | undefined>>;
+
+export function readAddress(hash: string): Address {
+  const [page = '', query = ''] = hash.replace(/^#\/?/, '').split('?');
+  return { page, filters: new URLSearchParams(query) };
+}
+
+/** Empty filters are left out. */
+export function addressOf(page: string, filters: Filters = {}): string {
+  const given = Object.entries(filters).filter((pair): pair is [string, string] => (pair[1] ?? '') !== '');
+  const query = new URLSearchParams(given).toString();
+  return `#/${page}${query === '' ? '' : `?${query}`}`;
+}
+
+/** Opens a page; the back button returns to the one before. */
+export function open(address: string): void {
+  location.hash = address;
+}
+
+const REPLACED = 'parley:address';
+
+/** Changes filters without a step for the back button, as for text that somebody types. */
+export function replaceAddress(address: string): void {
+  history.replaceState(null, '', address);
+  dispatchEvent(new Event(REPLACED));
+}
+
+export function useAddress(): Address {
+  const [hash, setHash] = useState(location.hash);
+  useEffect(() => {
+    const changed = () => setHash(location.hash);
+    addEventListener('hashchange', changed);
+    addEventListener(REPLACED, changed);
+    return () => {
+      removeEventListener('hashchange', changed);
+      removeEventListener(REPLACED, changed);
+    };
+  }, []);
+  return readAddress(hash);
+}

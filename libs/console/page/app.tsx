@@ -1,0 +1,268 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { open, useAddress } from './address.js';
+import { Icon, type IconName, Notice } from './components.js';
+import { counted } from './formats.js';
+import { type Answer, ask, errorText, onSignedOut, send, useAnswer } from './server.js';
+import { ShortcutHelp, type Shortcuts, useShortcuts } from './shortcuts.js';
+import { type Operator, SignIn } from './sign-in.js';
+import { ApprovalsPage, forgetDecisions, type PendingCalls } from './views/approvals.js';
+import { AuditPage } from './views/audit.js';
+import { ExplainPage } from './views/explain.js';
+import { HealthPage } from './views/health.js';
+import { forgetLiveCalls, LivePage } from './views/live.js';
+import { OverviewPage } from './views/overview.js';
+import { PolicyPage } from './views/policy.js';
+import { WorkPage } from './views/work.js';
+
+/** Milliseconds between two renewals of a session that is in use. */
+const RENEWAL = 4 * 60_000;
+const REFRESH = 10_000;
+
+interface Place {
+  readonly name: IconName;
+  readonly title: string;
+  readonly show: (pending: Answer<PendingCalls>) => ComponentChildren;
+}
+
+const PLACES: readonly Place[] = [
+  { name: 'overview', title: 'Overview', show: () => <OverviewPage /> },
+  { name: 'approvals', title: 'Approvals', show: (pending) => <ApprovalsPage pending={pending} /> },
+  { name: 'live', title: 'Live calls', show: () => <LivePage /> },
+  { name: 'audit', title: 'Audit', show: () => <AuditPage /> },
+  { name: 'policy', title: 'Policy', show: () => <PolicyPage /> },
+  { name: 'explain', title: 'Explain a call', show: () => <ExplainPage /> },
+  { name: 'work', title: 'Tasks and exports', show: () => <WorkPage /> },
+  { name: 'health', title: 'Health', show: () => <HealthPage /> },
+];
+
+type Session =
+  { readonly operator: Operator } | { readonly why: string | null; readonly elsewhere: string | null };
+
+/** The sign-in, or the console of a signed-in operator. */
+export function App() {
+  const [session, setSession] = useState<Session | undefined>();
+  useEffect(() => {
+    onSignedOut(() => setSession({ why: 'Sign in again.', elsewhere: null }));
+    ask<Operator>('session').then(
+      (operator) => setSession({ operator }),
+      () => setSession({ why: null, elsewhere: null }),
+    );
+  }, []);
+  if (!session) return null;
+  if ('operator' in session)
+    return (
+      <Console
+        operator={session.operator}
+        leave={(elsewhere) => setSession({ why: 'You are signed out.', elsewhere })}
+        expired={() => setSession({ why: 'Sign in again.', elsewhere: null })}
+      />
+    );
+  const signedIn = (operator: Operator) => {
+    forgetLiveCalls();
+    forgetDecisions();
+    setSession({ operator });
+  };
+  return (
+    <main id="main" class="alone">
+      <p class="brand">
+        <Mark /> Parley <span class="quiet">console</span>
+      </p>
+      <SignIn key={session.why} why={session.why} signedIn={signedIn} />
+      {session.elsewhere !== null && (
+        <p class="aside">
+          <a href={session.elsewhere}>Sign out at the issuer too</a>
+        </p>
+      )}
+    </main>
+  );
+}
+
+const Mark = () => (
+  <svg class="mark" viewBox="0 0 32 32" aria-hidden="true">
+    <rect width="32" height="32" rx="7" />
+    <path d="M13 25V7h10M19 7v18M13 15a4 4 0 0 1 0-8" />
+  </svg>
+);
+
+interface ConsoleProps {
+  readonly operator: Operator;
+  readonly leave: (issuerSignOut: string | null) => void;
+  readonly expired: () => void;
+}
+
+/** Renews the session while somebody uses the page; a page that is only open does not count. */
+function useRenewal(expired: () => void): void {
+  useEffect(() => {
+    let renewedAt = Date.now();
+    const used = () => {
+      if (Date.now() - renewedAt < RENEWAL) return;
+      renewedAt = Date.now();
+      ask('session').catch(expired);
+    };
+    const events = ['pointerdown', 'keydown'];
+    for (const event of events) document.addEventListener(event, used, { passive: true });
+    return () => events.forEach((event) => document.removeEventListener(event, used));
+  }, []);
+}
+
+function Console({ operator, leave, expired }: ConsoleProps) {
+  const { page } = useAddress();
+  const place = PLACES.find(({ name }) => name === page) ?? (PLACES[0] as Place);
+  const main = useRef<HTMLElement>(null);
+  const [isMenuOpen, setMenuOpen] = useState(false);
+  const [isHelpOpen, setHelpOpen] = useState(false);
+  const [failure, setFailure] = useState<string | null>(null);
+  const pending = useAnswer<PendingCalls>('api/approvals', REFRESH);
+  const waiting = pending.value?.approvals.filter(({ own }) => !own).length ?? 0;
+  useRenewal(expired);
+
+  useEffect(() => {
+    setMenuOpen(false);
+    main.current?.querySelector('h1')?.focus();
+    scrollTo(0, 0);
+  }, [place]);
+  useEffect(() => {
+    document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${place.title} · Parley console`;
+  }, [place, waiting]);
+
+  const shortcuts: Shortcuts = {
+    '?': { does: 'show these keys', run: () => setHelpOpen(true) },
+    '/': {
+      does: 'go to the search or the first input',
+      run: () => main.current?.querySelector<HTMLElement>('input, select')?.focus(),
+    },
+    ...Object.fromEntries(
+      PLACES.map(({ name, title }, at) => [String(at + 1), { does: title, run: () => open(`#/${name}`) }]),
+    ),
+  };
+  useShortcuts(shortcuts);
+
+  const signOut = () =>
+    void send<{ issuer_sign_out?: string | null }>('DELETE', 'session').then(
+      (answer) => leave(answer.issuer_sign_out ?? null),
+      (error: unknown) => setFailure(errorText(error)),
+    );
+  return (
+    <div class={isMenuOpen ? 'shell menu-open' : 'shell'}>
+      <a
+        class="skip"
+        href={`#/${place.name}`}
+        onClick={(event) => {
+          event.preventDefault();
+          main.current?.querySelector('h1')?.focus();
+        }}
+      >
+        Skip to the content
+      </a>
+      <header class="top">
+        <p class="brand">
+          <Mark /> Parley <span class="quiet">console</span>
+        </p>
+        {/* On narrow screens alone. */}
+        {waiting > 0 && (
+          <a class="waiting-link" href="#/approvals" aria-label={`${counted(waiting, 'approval')} waiting`}>
+            <Icon name="approvals" />
+            <span class="count">{waiting}</span>
+          </a>
+        )}
+        <button
+          type="button"
+          class="menu-button"
+          aria-expanded={isMenuOpen}
+          aria-controls="places"
+          onClick={() => setMenuOpen(!isMenuOpen)}
+        >
+          <Icon name="menu" /> Menu
+        </button>
+      </header>
+      <div class="side" id="places">
+        <nav aria-label="Console">
+          <ul>
+            {PLACES.map(({ name, title }) => (
+              <li key={name}>
+                <a href={`#/${name}`} aria-current={name === place.name ? 'page' : undefined}>
+                  <Icon name={name} />
+                  <span class="place-title">{title}</span>
+                  {name === 'approvals' && waiting > 0 && (
+                    <span class="count">
+                      {waiting}
+                      <span class="unseen"> waiting</span>
+                    </span>
+                  )}
+                </a>
+              </li>
+            ))}
+          </ul>
+        </nav>
+        <div class="who">
+          <p class="name">
+            <span>{operator.name ?? operator.agent}</span>
+            <span class="quiet">
+              {[
+                ...(operator.name ? [operator.agent] : []),
+                ...(operator.tenant_id === null ? [] : [`tenant ${operator.tenant_id}`]),
+              ].join(' · ')}
+            </span>
+          </p>
+          <div class="tools">
+            <ThemeSwitch />
+            <button
+              type="button"
+              class="small"
+              aria-label="Keys"
+              title="Keys"
+              onClick={() => setHelpOpen(true)}
+            >
+              <Icon name="keys" />
+            </button>
+            <button type="button" class="small" aria-label="Sign out" title="Sign out" onClick={signOut}>
+              <Icon name="leave" />
+            </button>
+          </div>
+        </div>
+      </div>
+      <main id="main" ref={main} class={`place-${place.name}`}>
+        {failure !== null && <Notice kind="bad">{failure}</Notice>}
+        {place.show(pending)}
+      </main>
+      {isHelpOpen && <ShortcutHelp everywhere={shortcuts} close={() => setHelpOpen(false)} />}
+    </div>
+  );
+}
+
+const THEMES = ['system', 'light', 'dark'] as const;
+type Theme = (typeof THEMES)[number];
+const THEME_SETTING = 'parley-console-theme';
+
+function storedTheme(): Theme {
+  const stored = localStorage.getItem(THEME_SETTING);
+  return THEMES.find((theme) => theme === stored) ?? 'system';
+}
+
+/** Applies the stored theme; without one the browser's preference counts. */
+export function applyTheme(theme: Theme = storedTheme()): void {
+  if (theme === 'system') delete document.documentElement.dataset['theme'];
+  else document.documentElement.dataset['theme'] = theme;
+}
+
+function ThemeSwitch() {
+  const [theme, setTheme] = useState(storedTheme());
+  const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] as Theme;
+  const change = () => {
+    localStorage.setItem(THEME_SETTING, next);
+    applyTheme(next);
+    setTheme(next);
+  };
+  return (
+    <button
+      type="button"
+      class="small"
+      aria-label={`Colours: ${theme}. Change to ${next}`}
+      title={`Colours: ${theme}`}
+      onClick={change}
+    >
+      <Icon name={theme} />
+    </button>
+  );
+}

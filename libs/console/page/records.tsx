@@ -1,0 +1,194 @@
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { addressOf } from './address.js';
+import { Badge, Facts, type Kind, Time } from './components.js';
+import { shownMilliseconds, valueText } from './formats.js';
+import { shownText } from './shown-text.js';
+
+/** An audit record as the service sends it. */
+export type ConsoleRecord = Readonly<Record<string, unknown>>;
+
+const TYPES: Readonly<Record<string, string>> = {
+  approval: 'approval',
+  operator_action: 'operator',
+  authentication: 'sign-in',
+  task_end: 'task end',
+  outage: 'outage',
+  export_read: 'export',
+};
+
+const ACTIONS: Readonly<Record<string, string>> = {
+  'console.sign_in': 'signed in',
+  'console.approve': 'approved a call',
+  'console.deny': 'refused a call',
+  'console.explain': 'explained a call',
+  'console.audit_csv': 'downloaded audit records',
+};
+
+/** Not refused by a rule: the call failed or was ended. */
+const FAILURES: ReadonlySet<unknown> = new Set(['parse_error', 'internal_error', 'timeout', 'cancelled']);
+
+export const isRefused = (record: ConsoleRecord): boolean => record['success'] === false;
+
+function verdictOf(record: ConsoleRecord): readonly [text: string, kind: Kind] {
+  if (!isRefused(record)) return ['ok', 'good'];
+  return FAILURES.has(record['error_code']) ? ['failed', 'busy'] : ['refused', 'bad'];
+}
+
+/** What the record is about: a tool, or an action. */
+function subjectOf(record: ConsoleRecord): string {
+  const { tool, action, type } = record;
+  if (tool !== undefined) return valueText(tool);
+  if (action !== undefined) return ACTIONS[valueText(action)] ?? valueText(action);
+  return TYPES[valueText(type)] ?? valueText(type);
+}
+
+/** Why it was refused, or what came of it. */
+function reasonOf(record: ConsoleRecord): string {
+  const { gate, error_code: code, denial_kind: kind, type, cause } = record;
+  if (type === 'authentication') return valueText(cause) || 'no valid credential';
+  const parts = [gate, code === gate ? undefined : code, kind].map(valueText).filter((part) => part !== '');
+  if (parts.length > 0) return parts.join(' · ');
+  const target = record['action'] === 'console.sign_in' ? undefined : record['target'];
+  return valueText(record['outcome'] ?? target ?? record['reason']);
+}
+
+/** The remote network: of a sign-in it is the target of the action. */
+function addressText({ remote_address: address, action, target }: ConsoleRecord): string {
+  return valueText(action === 'console.sign_in' ? target : address);
+}
+
+/** Members by which the audit can be searched, and the names of these filters. */
+const SEARCHABLE: Readonly<Record<string, string>> = {
+  agent_name: 'agent',
+  tool: 'tool',
+  class_name: 'class',
+  principal: 'principal',
+  tenant_id: 'tenant',
+  gate: 'gate',
+  error_code: 'code',
+  correlation_id: 'correlation_id',
+  trace_id: 'trace_id',
+  remote_address: 'address',
+  type: 'type',
+};
+
+function memberValue(name: string, value: unknown): ComponentChildren {
+  const text = valueText(value);
+  const filter = SEARCHABLE[name];
+  if (name === 'at') return <Time iso={text} />;
+  if (filter === undefined) return shownText(text);
+  return (
+    <>
+      {shownText(text)}{' '}
+      <a
+        class="find"
+        href={addressOf('audit', { [filter]: text })}
+        aria-label={`Find records with this ${name}`}
+      >
+        find
+      </a>
+    </>
+  );
+}
+
+const COLUMNS = ['Time', 'Verdict', 'Call', 'Class', 'Agent', 'Tenant', 'Address', 'Why', 'Took'];
+
+/** Records, newest first; each opens to all that is known of it. */
+export function RecordTable({ caption, records }: { caption: string; records: readonly Keyed[] }) {
+  if (records.length === 0) return null;
+  return (
+    <div class="table-frame">
+      <table role="table" class="records">
+        <caption class="unseen">{caption}</caption>
+        <thead role="rowgroup">
+          <tr role="row">
+            {COLUMNS.map((name) => (
+              <th key={name} scope="col" role="columnheader" class={name === 'Took' ? 'figure' : undefined}>
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody role="rowgroup">
+          {records.map(({ key, record }) => (
+            <RecordRow key={key} record={record} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** A record with a number of its own, by which its row is kept when others come. */
+export interface Keyed {
+  readonly key: number;
+  readonly record: ConsoleRecord;
+}
+
+let lastKey = 0;
+export const keyed = (records: readonly ConsoleRecord[]): Keyed[] =>
+  records.map((record) => ({ key: ++lastKey, record }));
+
+function RecordRow({ record }: { readonly record: ConsoleRecord }) {
+  const [isOpen, setOpen] = useState(false);
+  const [verdict, kind] = verdictOf(record);
+  const subject = subjectOf(record);
+  const type = TYPES[valueText(record['type'])];
+  const text = (name: string) => shownText(valueText(record[name]), 300);
+  const duration = record['duration_ms'];
+  const cell = (name: string, className: string, content: ComponentChildren) => (
+    <td role="cell" data-label={name} class={className}>
+      <span>{content}</span>
+    </td>
+  );
+  const toggle = (event: MouseEvent) => {
+    const target = event.target as Element;
+    if (target.closest('a') || getSelection()?.toString()) return;
+    setOpen(!isOpen);
+  };
+  return (
+    <>
+      <tr role="row" class={isRefused(record) ? 'record refused' : 'record'} onClick={toggle}>
+        <td role="cell" data-label="Time" class="when">
+          <button type="button" class="plain" aria-expanded={isOpen}>
+            <Time iso={valueText(record['at'])} />
+          </button>
+        </td>
+        {cell('Verdict', 'verdict-cell', <Badge kind={kind}>{verdict}</Badge>)}
+        {cell(
+          'Call',
+          'subject',
+          <>
+            <b>{shownText(subject, 300)}</b>
+            {type !== undefined && type !== subject && <span class="quiet">{` ${type}`}</span>}
+          </>,
+        )}
+        {cell('Class', 'class-name', text('class_name'))}
+        {cell('Agent', 'agent', text('agent_name'))}
+        {cell('Tenant', 'tenant', text('tenant_id'))}
+        {cell('Address', 'address', shownText(addressText(record), 300))}
+        {cell('Why', 'reason', shownText(reasonOf(record), 300))}
+        {cell('Took', 'figure', typeof duration === 'number' ? shownMilliseconds(duration) : '')}
+      </tr>
+      {isOpen && (
+        <tr role="row" class="details-row">
+          <td role="cell" colSpan={COLUMNS.length}>
+            <Facts
+              pairs={Object.entries(record)
+                .filter(([, value]) => valueText(value) !== '')
+                .map(([name, value]) => [name, memberValue(name, value)] as const)}
+            />
+          </td>
+        </tr>
+      )}
+    </>
+  );
+}
+
+/** Whether any text of a record contains what is looked for. */
+export function mentions(record: ConsoleRecord, wanted: string): boolean {
+  if (wanted === '') return true;
+  const lower = wanted.toLowerCase();
+  return Object.values(record).some((value) => valueText(value).toLowerCase().includes(lower));
+}

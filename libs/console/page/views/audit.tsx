@@ -1,0 +1,205 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { addressOf, open, useAddress } from '../address.js';
+import { announce, Failure, Field, Heading } from '../components.js';
+import { counted, shownTime } from '../formats.js';
+import { type ConsoleRecord, type Keyed, keyed, RecordTable } from '../records.js';
+import { ask } from '../server.js';
+
+interface Page {
+  readonly reach: 'recent' | 'kept';
+  readonly entries: readonly ConsoleRecord[];
+  readonly cursor: string | null;
+  readonly searched?: Searched;
+}
+interface Searched {
+  readonly store: string;
+  readonly scope: 'replica' | 'replicas';
+  readonly records?: number;
+  readonly cut: 'bytes' | 'records' | null;
+  readonly back_to: string | null;
+}
+
+const FILTERS = [
+  ['agent', 'Agent', 'text'],
+  ['tool', 'Tool', 'text'],
+  ['class', 'Class', 'text'],
+  ['from', 'From', 'datetime-local'],
+  ['to', 'Until', 'datetime-local'],
+  ['tenant', 'Tenant', 'text'],
+  ['principal', 'Principal', 'text'],
+  ['address', 'Address', 'text'],
+  ['gate', 'Gate', 'text'],
+  ['code', 'Code', 'text'],
+  ['correlation_id', 'Correlation id', 'text'],
+  ['trace_id', 'Trace id', 'text'],
+] as const;
+/** The filters that are shown at first. */
+const USUAL = 3;
+
+const OUTCOMES = [
+  ['', 'any'],
+  ['failure', 'refused or failed'],
+  ['success', 'success'],
+] as const;
+const TYPES = [
+  ['', 'any'],
+  ['tool_call', 'calls'],
+  ['approval', 'approvals'],
+  ['operator_action', 'operators'],
+  ['authentication', 'refused sign-ins'],
+  ['export_read', 'exports'],
+  ['task_end', 'ended tasks'],
+] as const;
+const NAMES = [...FILTERS.map(([name]) => name), 'outcome', 'type'];
+
+/** A time of the address as an input of this browser shows it. */
+function localTime(iso: string): string {
+  const at = new Date(iso);
+  if (Number.isNaN(at.getTime())) return '';
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+function wherefrom({ store, scope, back_to: back, records, cut }: Searched): string {
+  const places: Readonly<Record<string, string>> = {
+    memory: 'memory (forgotten at a restart)',
+    file: 'files',
+    mongodb: 'MongoDB',
+  };
+  const of = scope === 'replica' ? ' of this replica' : ' of all replicas';
+  return [
+    `from the ${places[store] ?? store}${store === 'mongodb' ? ',' : ''}${of}`,
+    ...(records === undefined ? [] : [`${counted(records, 'record')} read`]),
+    ...(back === null ? [] : [`back to ${shownTime(back)}`]),
+    ...(cut === null ? [] : ['stopped at the limit of one search: More goes on']),
+  ].join(' · ');
+}
+
+/** What was recorded, newest first. The filters are in the address. */
+export function AuditPage() {
+  const { filters } = useAddress();
+  const query = new URLSearchParams(
+    NAMES.flatMap((name) => (filters.get(name) ? [[name, filters.get(name) as string]] : [])),
+  );
+  const asked = query.toString();
+  const [found, setFound] = useState<{ records: readonly Keyed[]; page: Page } | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [round, setRound] = useState(0);
+  const leaving = useRef(new AbortController());
+
+  const load = async (cursor: string | null, before: readonly Keyed[]) => {
+    const { signal } = leaving.current;
+    const paged = new URLSearchParams(query);
+    if (cursor !== null) paged.set('cursor', cursor);
+    try {
+      const page = await ask<Page>(`api/audit?${paged.toString()}`, signal);
+      const records = [...before, ...keyed(page.entries)];
+      setFound({ records, page });
+      setError(null);
+      if (cursor === null) announce(`${counted(records.length, 'record')} found`);
+    } catch (failed) {
+      if (!signal.aborted) setError(failed);
+    }
+  };
+  useEffect(() => {
+    leaving.current = new AbortController();
+    const { current } = leaving;
+    void load(null, []);
+    return () => current.abort();
+  }, [asked, round]);
+
+  const search = (event: Event) => {
+    event.preventDefault();
+    const given = new FormData(event.currentTarget as HTMLFormElement);
+    const wanted = Object.fromEntries(
+      [...given].map(([name, value]) => {
+        const text = String(value as string).trim();
+        const isTime = text !== '' && (name === 'from' || name === 'to');
+        return [name, isTime ? new Date(text).toISOString() : text];
+      }),
+    );
+    const address = addressOf('audit', wanted);
+    if (address === location.hash) setRound(round + 1);
+    else open(address);
+  };
+  const input = ([name, label, type]: (typeof FILTERS)[number]) => {
+    const value = query.get(name) ?? '';
+    return (
+      <Field key={name} label={label}>
+        {type === 'text' ? (
+          <input name={name} type="text" autoComplete="off" spellcheck={false} defaultValue={value} />
+        ) : (
+          <input name={name} type="datetime-local" defaultValue={localTime(value)} />
+        )}
+      </Field>
+    );
+  };
+  const choice = (name: string, label: string, options: readonly (readonly [string, string])[]) => (
+    <Field label={label}>
+      <select name={name}>
+        {options.map(([value, text]) => (
+          <option key={value} value={value} selected={value === (query.get(name) ?? '')}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </Field>
+  );
+  const hasMore = FILTERS.slice(USUAL).some(([name]) => query.has(name)) || query.has('type');
+  const csv = `/console/api/audit?${new URLSearchParams([...query, ['format', 'csv']]).toString()}`;
+  return (
+    <>
+      <Heading>Audit</Heading>
+      {/* Its inputs begin with what the address says, also after the back button. */}
+      <form key={asked} class="panel" role="search" onSubmit={search}>
+        <div class="grid">
+          {FILTERS.slice(0, USUAL).map(input)}
+          {choice('outcome', 'Outcome', OUTCOMES)}
+        </div>
+        <details open={hasMore}>
+          <summary>More filters</summary>
+          <div class="grid">
+            {FILTERS.slice(USUAL).map(input)}
+            {choice('type', 'Kind', TYPES)}
+          </div>
+        </details>
+        <p class="buttons">
+          <button type="submit" class="main">
+            Search
+          </button>
+          {asked !== '' && (
+            <a class="button" href="#/audit">
+              Clear
+            </a>
+          )}
+          <a class="button" href={csv} download>
+            Download CSV
+          </a>
+        </p>
+      </form>
+      <Failure error={error} />
+      {found === null ? (
+        error === null && <p class="quiet">Loading…</p>
+      ) : (
+        <>
+          <p class="quiet counted">
+            {counted(found.records.length, 'record')}
+            {found.page.cursor === null ? '' : ', and more'} ·{' '}
+            {found.page.searched
+              ? wherefrom(found.page.searched)
+              : found.page.reach === 'recent'
+                ? 'from the memory of this replica, which forgets at a restart'
+                : 'from the store of the audit log'}
+          </p>
+          <RecordTable caption="Records, newest first" records={found.records} />
+          {found.page.cursor !== null && (
+            <p>
+              <button type="button" onClick={() => void load(found.page.cursor, found.records)}>
+                More
+              </button>
+            </p>
+          )}
+        </>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,159 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { addressOf, replaceAddress, useAddress } from '../address.js';
+import { announce, Field, Heading, Select } from '../components.js';
+import { counted, shownNumber } from '../formats.js';
+import { type ConsoleRecord, isRefused, type Keyed, keyed, mentions, RecordTable } from '../records.js';
+import { ask, SignedOut } from '../server.js';
+import { usePageShortcuts } from '../shortcuts.js';
+
+/** Records that are kept, and that are shown at once. */
+const KEPT = 500;
+const SHOWN = 150;
+
+interface Batch {
+  readonly records: readonly ConsoleRecord[];
+  readonly missed: number;
+}
+
+interface Calls {
+  /** Newest first. */
+  readonly records: readonly Keyed[];
+  /** What came while the page was paused. */
+  readonly held: readonly Keyed[];
+  readonly missed: number;
+}
+
+/** Kept while other pages are open, so that coming back shows what was there. A sign-in begins anew. */
+let lastCalls: Calls = { records: [], held: [], missed: 0 };
+export function forgetLiveCalls(): void {
+  lastCalls = { records: [], held: [], missed: 0 };
+}
+
+type Connection = 'connecting' | 'watching' | 'not connected';
+
+/** Follows the stream, and connects again after an error. */
+function useStream(receive: (batch: Batch) => void): Connection {
+  const [connection, setConnection] = useState<Connection>('connecting');
+  const latest = useRef(receive);
+  latest.current = receive;
+  useEffect(() => {
+    let source: EventSource;
+    let again: ReturnType<typeof setTimeout> | undefined;
+    const leaving = new AbortController();
+    const connect = () => {
+      source = new EventSource('/console/api/live');
+      source.addEventListener('watching', () => setConnection('watching'));
+      source.addEventListener('records', (event) =>
+        latest.current(JSON.parse((event as MessageEvent<string>).data) as Batch),
+      );
+      source.addEventListener('error', () => {
+        setConnection('not connected');
+        // After a refusal a browser does not connect again by itself; the session may be over.
+        if (source.readyState === EventSource.CLOSED) again = setTimeout(reconnect, 3_000);
+      });
+    };
+    const reconnect = () => {
+      ask('api/status', leaving.signal).then(connect, (error: unknown) => {
+        if (!leaving.signal.aborted && !(error instanceof SignedOut)) connect();
+      });
+    };
+    connect();
+    return () => {
+      leaving.abort();
+      clearTimeout(again);
+      source.close();
+    };
+  }, []);
+  return connection;
+}
+
+const VERDICTS = [
+  ['', 'all'],
+  ['refused', 'refused'],
+  ['ok', 'ok'],
+] as const;
+
+/** Calls as they come, of every replica. */
+export function LivePage() {
+  const { filters } = useAddress();
+  const [search, verdict] = [filters.get('search') ?? '', filters.get('verdict') ?? ''];
+  const [calls, setCalls] = useState(lastCalls);
+  const [isPaused, setPaused] = useState(false);
+  useEffect(() => void (lastCalls = calls), [calls]);
+
+  const connection = useStream(({ records, missed }) => {
+    const fresh = keyed(records).reverse();
+    setCalls((before) => ({
+      ...before,
+      missed: before.missed + missed,
+      ...(isPaused
+        ? { held: [...fresh, ...before.held].slice(0, KEPT) }
+        : { records: [...fresh, ...before.records].slice(0, KEPT) }),
+    }));
+  });
+  const toggle = () => {
+    announce(isPaused ? 'continued' : 'paused');
+    if (isPaused)
+      setCalls(({ records, held, missed }) => ({
+        records: [...held, ...records].slice(0, KEPT),
+        held: [],
+        missed,
+      }));
+    setPaused(!isPaused);
+  };
+  usePageShortcuts({ p: { does: 'pause or continue', run: toggle } });
+
+  const narrow = (changed: { search?: string; verdict?: string }) =>
+    replaceAddress(addressOf('live', { search, verdict, ...changed }));
+  const { records, held, missed } = calls;
+  const found = records.filter(
+    ({ record }) =>
+      (verdict === '' || isRefused(record) === (verdict === 'refused')) && mentions(record, search.trim()),
+  );
+  const parts = [
+    `${shownNumber(records.length)} seen`,
+    `${records.filter(({ record }) => isRefused(record)).length} refused`,
+    ...(found.length === records.length ? [] : [`${found.length} match`]),
+    ...(found.length > SHOWN ? [`the latest ${SHOWN} shown`] : []),
+    ...(missed > 0 ? [`${counted(missed, 'record')} too many to show`] : []),
+    ...(held.length > 0 ? [`${held.length} held back`] : []),
+  ];
+  const kind = connection === 'watching' ? 'good' : connection === 'connecting' ? 'plain' : 'bad';
+  return (
+    <>
+      <Heading
+        aside={
+          <p class="state" role="status">
+            <span class={`dot ${kind}`} aria-hidden="true" />
+            {connection}
+          </p>
+        }
+      >
+        Live calls
+      </Heading>
+      <form class="bar panel" role="search" onSubmit={(event) => event.preventDefault()}>
+        <Field label="Search">
+          <input
+            type="search"
+            autoComplete="off"
+            value={search}
+            onInput={(event) => narrow({ search: event.currentTarget.value })}
+          />
+        </Field>
+        <Select
+          label="Verdict"
+          value={verdict}
+          options={VERDICTS}
+          change={(value) => narrow({ verdict: value })}
+        />
+        <button type="button" class="toggle" aria-pressed={isPaused} onClick={toggle}>
+          {isPaused ? 'Continue' : 'Pause'}
+        </button>
+      </form>
+      <p class="quiet counted">
+        {records.length + held.length === 0 ? 'No call since this page was opened.' : parts.join(' · ')}
+      </p>
+      <RecordTable caption="Calls, newest first" records={found.slice(0, SHOWN)} />
+    </>
+  );
+}

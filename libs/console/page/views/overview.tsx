@@ -1,0 +1,271 @@
+import { addressOf, useAddress } from '../address.js';
+import { RankedBars, TimeChart } from '../charts.js';
+import { Badge, DataTable, Heading, Loaded, Notice, Time } from '../components.js';
+import { counted, shortNumber, shownBytes, shownMilliseconds, shownNumber, timeSince } from '../formats.js';
+import { useAnswer } from '../server.js';
+
+interface Figures {
+  readonly calls: number;
+  readonly refused: number;
+  readonly rows: number;
+  readonly result_bytes: number;
+  readonly tokens: number;
+  readonly p50_ms: number | null;
+  readonly p95_ms: number | null;
+}
+interface Overview {
+  readonly bucket_seconds: number;
+  readonly from: string;
+  readonly scope: 'replica' | 'replicas';
+  readonly replica: string;
+  readonly replicas: readonly {
+    readonly replica: string;
+    readonly name: string | null;
+    readonly since: string;
+    readonly answered: boolean;
+  }[];
+  readonly complete: boolean;
+  readonly totals: Figures & { readonly sign_ins_refused: number };
+  readonly gates: readonly { readonly name: string; readonly refused: number }[];
+  readonly agents: readonly {
+    readonly name: string;
+    readonly calls: number;
+    readonly refused: number;
+    readonly rows: number;
+    readonly tokens: number;
+  }[];
+  readonly classes: readonly { readonly name: string; readonly calls: number; readonly refused: number }[];
+  readonly tools: readonly { readonly name: string; readonly calls: number; readonly refused: number }[];
+  readonly buckets: readonly (Figures & { readonly at: string })[];
+  readonly waiting: {
+    readonly approvals: number;
+    readonly approvals_capped: boolean;
+    readonly tasks: number;
+    readonly tasks_capped: boolean;
+    readonly exports: number;
+  };
+}
+
+const WINDOWS = [
+  ['1h', 'Hour'],
+  ['24h', 'Day'],
+  ['7d', 'Week'],
+] as const;
+const REFRESH = 10_000;
+/** Bars of one list. */
+const MOST = 8;
+
+/** What happened lately, and what waits. */
+export function OverviewPage() {
+  const { filters } = useAddress();
+  const chosen = WINDOWS.some(([key]) => key === filters.get('window')) ? filters.get('window') : '1h';
+  const overview = useAnswer<Overview>(`api/overview?window=${chosen}`, REFRESH);
+  return (
+    <>
+      <Heading
+        aside={
+          <ul class="switch" aria-label="Time">
+            {WINDOWS.map(([key, text]) => (
+              <li key={key}>
+                <a
+                  href={addressOf('overview', { window: key })}
+                  aria-current={key === chosen ? 'true' : undefined}
+                >
+                  {text}
+                </a>
+              </li>
+            ))}
+          </ul>
+        }
+      >
+        Overview
+      </Heading>
+      <Loaded of={overview}>{(value) => <Charts overview={value} />}</Loaded>
+    </>
+  );
+}
+
+function Tile(props: {
+  name: string;
+  value: string;
+  note?: string | undefined;
+  href?: string;
+  bad?: boolean;
+}) {
+  const { name, value, note, href, bad } = props;
+  const content = (
+    <>
+      <span class="tile-name">{name}</span>
+      <span class={bad ? 'tile-value bad' : 'tile-value'}>{value}</span>
+      {note !== undefined && <span class="tile-note">{note}</span>}
+    </>
+  );
+  return (
+    <li>
+      {href === undefined ? (
+        <div class="tile">{content}</div>
+      ) : (
+        <a class="tile" href={href}>
+          {content}
+        </a>
+      )}
+    </li>
+  );
+}
+
+function Charts({ overview }: { readonly overview: Overview }) {
+  const { totals, buckets, waiting, replicas } = overview;
+  const times = buckets.map(({ at }) => Date.parse(at));
+  const common = { times, interval: overview.bucket_seconds };
+  const share = totals.calls === 0 ? 0 : (totals.refused / totals.calls) * 100;
+  const capped = (count: number, isCapped: boolean) => `${shownNumber(count)}${isCapped ? '+' : ''}`;
+  const since = replicas.map(({ since: at }) => at).sort()[0];
+  return (
+    <>
+      {!overview.complete && (
+        <Notice kind="busy">A replica did not answer in time: its figures are missing.</Notice>
+      )}
+      <ul class="tiles">
+        <Tile
+          name="Approvals waiting"
+          value={capped(waiting.approvals, waiting.approvals_capped)}
+          href="#/approvals"
+          bad={waiting.approvals > 0}
+        />
+        <Tile
+          name="Tasks open"
+          value={capped(waiting.tasks, waiting.tasks_capped)}
+          note={counted(waiting.exports, 'export')}
+          href="#/work"
+        />
+        <Tile name="Calls" value={shortNumber(totals.calls)} href="#/audit" />
+        <Tile
+          name="Refused"
+          value={shortNumber(totals.refused)}
+          note={`${shownNumber(share)} % of calls`}
+          href={addressOf('audit', { outcome: 'failure' })}
+        />
+        <Tile
+          name="Latency p50"
+          value={shownMilliseconds(totals.p50_ms)}
+          note={`p95 ${shownMilliseconds(totals.p95_ms)}`}
+        />
+        <Tile name="Rows" value={shortNumber(totals.rows)} note={shownBytes(totals.result_bytes)} />
+        <Tile name="Tokens" value={shortNumber(totals.tokens)} note="estimated" />
+        <Tile
+          name="Sign-ins refused"
+          value={shortNumber(totals.sign_ins_refused)}
+          href={addressOf('audit', { type: 'authentication', outcome: 'failure' })}
+        />
+      </ul>
+      <div class="charts">
+        <TimeChart
+          {...common}
+          title="Calls"
+          form="bars"
+          whole
+          format={shortNumber}
+          series={[
+            { name: 'passed', colour: '1', values: buckets.map(({ calls, refused }) => calls - refused) },
+            { name: 'refused', colour: 'bad', values: buckets.map(({ refused }) => refused) },
+          ]}
+        />
+        <TimeChart
+          {...common}
+          title="Latency"
+          form="lines"
+          format={shownMilliseconds}
+          series={[
+            { name: 'p95', colour: '2', values: buckets.map(({ p95_ms: value }) => value) },
+            { name: 'p50', colour: '1', values: buckets.map(({ p50_ms: value }) => value) },
+          ]}
+        />
+        <TimeChart
+          {...common}
+          title="Rows"
+          form="bars"
+          whole
+          format={shortNumber}
+          series={[{ name: 'rows', colour: '3', values: buckets.map(({ rows }) => rows) }]}
+        />
+        <TimeChart
+          {...common}
+          title="Tokens of answers"
+          form="bars"
+          whole
+          format={shortNumber}
+          series={[{ name: 'tokens', colour: '2', values: buckets.map(({ tokens }) => tokens) }]}
+        />
+      </div>
+      <div class="columns">
+        <RankedBars
+          title="Refusals by gate"
+          empty="No call was refused."
+          colour="bad"
+          format={shownNumber}
+          rows={overview.gates
+            .slice(0, MOST)
+            .map(({ name, refused }) => ({ name, value: refused, href: addressOf('audit', { gate: name }) }))}
+        />
+        <RankedBars
+          title="Refusals by agent"
+          empty="No call was refused."
+          colour="bad"
+          format={shownNumber}
+          rows={overview.agents
+            .filter(({ refused }) => refused > 0)
+            .toSorted((one, other) => other.refused - one.refused)
+            .slice(0, MOST)
+            .map(({ name, calls, refused }) => ({
+              name,
+              value: refused,
+              note: `of ${shownNumber(calls)}`,
+              href: addressOf('audit', { agent: name, outcome: 'failure' }),
+            }))}
+        />
+        <RankedBars
+          title="Calls by agent"
+          empty="No call was made."
+          colour="1"
+          format={shownNumber}
+          rows={overview.agents.slice(0, MOST).map(({ name, calls, tokens }) => ({
+            name,
+            value: calls,
+            note: `${shortNumber(tokens)} tokens`,
+            href: addressOf('audit', { agent: name }),
+          }))}
+        />
+        <RankedBars
+          title="Calls by class"
+          empty="No call named a class."
+          colour="1"
+          format={shownNumber}
+          rows={overview.classes
+            .slice(0, MOST)
+            .map(({ name, calls }) => ({ name, value: calls, href: addressOf('audit', { class: name }) }))}
+        />
+      </div>
+      <h2>Replicas</h2>
+      <DataTable
+        caption="Replicas"
+        columns={['Replica', 'Host', 'Counts since', 'State']}
+        rows={replicas.map(({ replica, name, since: at, answered }) => [
+          `${replica}${replica === overview.replica ? ' (answers you)' : ''}`,
+          name ?? '',
+          <>
+            <Time iso={at} /> <span class="quiet">({timeSince(at)})</span>
+          </>,
+          <Badge kind={answered ? 'good' : 'busy'}>{answered ? 'answered' : 'did not answer'}</Badge>,
+        ])}
+      />
+      <p class="quiet">
+        {overview.scope === 'replicas'
+          ? 'Summed over all replicas.'
+          : 'Of this replica alone: no state is shared.'}{' '}
+        {since !== undefined &&
+          since > overview.from &&
+          'Figures are kept in memory, from the start of each replica on.'}
+      </p>
+    </>
+  );
+}

@@ -1,0 +1,88 @@
+import { Badge, DataTable, Heading, type Kind, Loaded, Time } from '../components.js';
+import { names, timeUntil } from '../formats.js';
+import { useAnswer } from '../server.js';
+
+interface Owner {
+  readonly principal: string;
+  readonly tenant: string | number | null;
+  readonly agent: string;
+}
+interface Task {
+  readonly tool: string;
+  readonly owner: Owner;
+  readonly args_keys: readonly string[];
+  readonly status: string;
+  readonly run: number;
+  readonly updated_at: string;
+}
+interface Export {
+  readonly owner: Owner;
+  readonly class_name: string;
+  readonly format: string;
+  readonly columns: readonly string[];
+  readonly limit: number | null;
+  readonly expires_at: string;
+}
+
+const STATUS: Readonly<Record<string, Kind>> = { completed: 'good', failed: 'bad', cancelled: 'plain' };
+const REFRESH = 15_000;
+
+/** Calls that go on after their answer, and files that can be fetched. */
+export function WorkPage() {
+  const tasks = useAnswer<{ tasks: readonly Task[] }>('api/tasks?limit=100', REFRESH);
+  const exports = useAnswer<{ exports: readonly Export[] }>('api/exports?limit=100', REFRESH);
+  const ownerOf = ({ agent, principal, tenant }: Owner) => [
+    agent,
+    principal,
+    tenant === null ? '' : String(tenant),
+  ];
+  return (
+    <>
+      <Heading>Tasks and exports</Heading>
+      <h2>Tasks</h2>
+      <Loaded of={tasks}>
+        {(answer) =>
+          answer.tasks.length === 0 ? (
+            <p class="empty">No task is kept.</p>
+          ) : (
+            <DataTable
+              caption="Tasks, the latest first"
+              columns={['Tool', 'Status', 'Agent', 'Principal', 'Tenant', 'Arguments', 'Run', 'Changed']}
+              figures={[6]}
+              rows={answer.tasks.map((task) => [
+                task.tool,
+                <Badge kind={STATUS[task.status] ?? 'busy'}>{task.status.replace('_', ' ')}</Badge>,
+                ...ownerOf(task.owner),
+                names(task.args_keys),
+                task.run,
+                <Time iso={task.updated_at} />,
+              ])}
+            />
+          )
+        }
+      </Loaded>
+      <h2>Exports</h2>
+      <Loaded of={exports}>
+        {(answer) =>
+          answer.exports.length === 0 ? (
+            <p class="empty">No export can be fetched.</p>
+          ) : (
+            <DataTable
+              caption="Exports, the latest first"
+              columns={['Class', 'Format', 'Agent', 'Principal', 'Tenant', 'Columns', 'Rows', 'Ends in']}
+              figures={[6]}
+              rows={answer.exports.map((one) => [
+                one.class_name,
+                one.format,
+                ...ownerOf(one.owner),
+                names(one.columns, 'all'),
+                one.limit === null ? 'all' : `at most ${one.limit}`,
+                timeUntil(one.expires_at),
+              ])}
+            />
+          )
+        }
+      </Loaded>
+    </>
+  );
+}
