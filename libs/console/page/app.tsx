@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { open, useAddress } from './address.js';
-import { Icon, type IconName, Notice } from './components.js';
+import { announce, Icon, type IconName, Notice } from './components.js';
 import { counted } from './formats.js';
 import { type Answer, ask, errorText, onSignedOut, send, useAnswer } from './server.js';
 import { ShortcutHelp, type Shortcuts, useShortcuts } from './shortcuts.js';
@@ -122,6 +122,11 @@ function Console({ operator, leave, expired }: ConsoleProps) {
     main.current?.querySelector('h1')?.focus();
     scrollTo(0, 0);
   }, [place]);
+  const [heard, setHeard] = useState(0);
+  useEffect(() => {
+    if (waiting > heard) announce(`${counted(waiting, 'approval')} waiting`);
+    setHeard(waiting);
+  }, [waiting]);
   useEffect(() => {
     document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${place.title} · Parley console`;
   }, [place, waiting]);

@@ -29,7 +29,7 @@ interface TimeChartProps {
 }
 
 const HEIGHT = 168;
-const PAD = { top: 8, right: 8, bottom: 22, left: 46 };
+const PAD = { top: 8, right: 8, bottom: 22, left: 56 };
 
 function useWidth(): readonly [ref: { current: HTMLDivElement | null }, width: number] {
   const ref = useRef<HTMLDivElement>(null);
@@ -134,7 +134,13 @@ export function TimeChart(props: TimeChartProps) {
             </g>
           ))}
           {labels.map((time) => (
-            <text key={time} class="time-label" x={xOfTime(time)} y={HEIGHT - 6} text-anchor="middle">
+            <text
+              key={time}
+              class="time-label"
+              x={xOfTime(time)}
+              y={HEIGHT - 6}
+              text-anchor={xOfTime(time) > width - 24 ? 'end' : 'middle'}
+            >
               {timeLabel(time, isLong)}
             </text>
           ))}

@@ -47,7 +47,8 @@ function subjectOf(record: ConsoleRecord): string {
 function reasonOf(record: ConsoleRecord): string {
   const { gate, error_code: code, denial_kind: kind, type, cause } = record;
   if (type === 'authentication') return valueText(cause) || 'no valid credential';
-  const parts = [gate, code === gate ? undefined : code, kind].map(valueText).filter((part) => part !== '');
+  // The kind of a refusal says more than its code.
+  const parts = [...new Set([gate, kind ?? code].map(valueText))].filter((part) => part !== '');
   if (parts.length > 0) return parts.join(' · ');
   const target = record['action'] === 'console.sign_in' ? undefined : record['target'];
   return valueText(record['outcome'] ?? target ?? record['reason']);

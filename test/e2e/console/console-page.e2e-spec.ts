@@ -1,6 +1,7 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openBrowser } from '../../support/browser.js';
+import { BEYOND, FOCUSED, PALE, UNNAMED } from '../../support/page-checks.js';
 import { POSTS_SEED, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
 import { callTool, type Service, startService } from '../../support/service.js';
 
@@ -9,11 +10,9 @@ const as = (agent: keyof typeof KEYS) => ({ 'X-MCP-API-Key': KEYS[agent] });
 /** What a stranger would write where it is shown. */
 const HOSTILE = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>\u202egnp.x';
 const SHOWN = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>\\u202egnp.x';
-/** Run in the page: what can be used and has no name; how much wider than its window the page is. */
-const UNNAMED = `[...document.querySelectorAll('button, input, select, textarea, a')]
-  .filter((one) => !one.hidden && !one.labels?.length && !one.textContent.trim() && !one.getAttribute('aria-label'))
-  .map((one) => one.outerHTML)`;
-const BEYOND = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
+const TITLES = 'Overview,Approvals,Live calls,Audit,Policy,Explain a call,Tasks and exports,Health'.split(
+  ',',
+);
 const PLACES = ['overview', 'approvals', 'live', 'audit', 'policy', 'explain', 'work', 'health'];
 
 let service: Service;
@@ -51,6 +50,9 @@ beforeEach(async () => {
   context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce' });
   page = await context.newPage();
   complaints = [];
+  await page.addInitScript(
+    'window.violations = []; addEventListener("securitypolicyviolation", (one) => violations.push(one.violatedDirective))',
+  );
   page.on('pageerror', (error) => complaints.push(String(error)));
   page.on('dialog', (dialog) => complaints.push(dialog.message()));
   // That nobody is signed in yet is asked, and answered with 401.
@@ -61,18 +63,14 @@ beforeEach(async () => {
 afterEach(async () => {
   // Neither a fault nor anything that the content-security policy had to stop.
   if ((await page.evaluate('window.hit')) !== undefined) complaints.push('a script of a stranger ran');
+  complaints.push(...(await page.evaluate<string[]>('window.violations')));
   await context.close();
   if (complaints.length > 0) throw new Error(complaints.join('\n'));
 });
 
 const at = (place: string) => `${service.origin}/console#/${place}`;
 const focused = () => page.evaluate<string>('document.activeElement.textContent.trim()');
-/** The name of what has the focus, as a screen reader says it. */
-const named = () =>
-  page.evaluate<string>(
-    '[(one) => one.getAttribute("aria-label"), (one) => one.labels?.[0]?.textContent, (one) => one.textContent.trim()]' +
-      '.map((read) => read(document.activeElement)).find(Boolean)',
-  );
+const named = () => page.evaluate<string>(FOCUSED);
 
 async function signIn(place = 'live'): Promise<void> {
   await page.goto(at(place));
@@ -215,8 +213,7 @@ describe('the page', () => {
       await page.keyboard.press('Tab');
       order.push(await named());
     }
-    const places = 'Overview,Approvals,Live calls,Audit,Policy,Explain a call,Tasks and exports,Health';
-    expect(order.join()).toBe(`${places},Colours: system. Change to light,Keys,Sign out`);
+    expect(order.join()).toBe(`${TITLES.join()},Colours: system. Change to light,Keys,Sign out`);
     await page.keyboard.press('Escape');
     await page.getByRole('heading', { level: 1 }).focus();
     await page.keyboard.press('4');
@@ -234,16 +231,153 @@ describe('the page', () => {
     expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Audit');
   });
 
-  it('names every place, field and button, and fits a narrow screen', async () => {
-    await signIn();
-    await page.setViewportSize({ width: 320, height: 640 });
+  it.each([
+    ['light', 1280],
+    ['dark', 1280],
+    ['light', 390],
+    ['dark', 320],
+  ] as const)('names everything, shows all of it and can be read: %s, %d pixels', async (scheme, width) => {
+    await page.emulateMedia({ colorScheme: scheme });
+    await signIn('overview');
+    await page.setViewportSize({ width, height: 720 });
+    const ground = scheme === 'light' ? 'rgb(244, 246, 246)' : 'rgb(14, 20, 19)';
+    expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe(ground);
     for (const place of PLACES) {
       await page.goto(at(place));
       await page.locator(`main.place-${place} h1`).waitFor();
+      await expect.poll(() => page.getByText('Loading…').count()).toBe(0);
       expect([place, await page.getByRole('heading', { level: 1 }).count()]).toEqual([place, 1]);
       expect(await page.evaluate<string[]>(UNNAMED)).toEqual([]);
-      const beyond = await page.evaluate<number>(BEYOND);
-      expect([place, beyond]).toEqual([place, 0]);
+      expect([place, await page.evaluate<number>(BEYOND)]).toEqual([place, 0]);
+      expect([place, await page.getByRole('alert').allTextContents()]).toEqual([place, []]);
+      expect([place, await page.evaluate<string[]>(PALE)]).toEqual([place, []]);
     }
+  });
+
+  it('reaches every place from a menu where the screen is narrow', async () => {
+    await signIn('overview');
+    await page.setViewportSize({ width: 390, height: 800 });
+    const menu = page.getByRole('button', { name: 'Menu' });
+    for (const title of [...TITLES.slice(1), 'Overview']) {
+      await menu.click();
+      expect(await menu.getAttribute('aria-expanded')).toBe('true');
+      await page.getByRole('navigation').getByRole('link', { name: title }).click();
+      await page.getByRole('heading', { name: title, level: 1 }).waitFor();
+      await expect.poll(() => menu.getAttribute('aria-expanded')).toBe('false');
+    }
+  });
+
+  it('keeps its navigation where it is, whatever is shown', async () => {
+    await signIn('overview');
+    const boxes = () =>
+      page.evaluate(
+        'JSON.stringify([...document.querySelectorAll("nav a")].map((one) => one.getBoundingClientRect()))',
+      );
+    const first = await boxes();
+    for (const place of PLACES) {
+      await page.goto(at(place));
+      await page.locator(`main.place-${place} h1`).waitFor();
+      expect([place, await boxes()]).toEqual([place, first]);
+    }
+  });
+
+  it('has the colours that somebody chose, also after it is opened again', async () => {
+    await signIn('health');
+    await page.getByRole('button', { name: 'Colours: system' }).click();
+    await page.getByRole('button', { name: 'Colours: light' }).click();
+    const ground = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
+    expect(await ground()).toBe('rgb(14, 20, 19)');
+    await page.reload();
+    await page.getByRole('button', { name: 'Colours: dark' }).waitFor();
+    expect(await ground()).toBe('rgb(14, 20, 19)');
+  });
+});
+
+describe('a search of the audit', () => {
+  it('is in the address: a link opens it, the back button returns to the one before', async () => {
+    await callTool(service, 'count_objects', { class_name: 'Contract' }, as('writer'));
+    await callTool(service, 'query_class', { class_name: 'Post', limit: 1 }, as('writer'));
+    await signIn('audit?agent=writer&class=Contract');
+    const rows = page.locator('.record');
+    const subjects = async () => [...new Set(await rows.locator('.subject b').allTextContents())].sort();
+    await rows.first().waitFor();
+    expect(await subjects()).not.toContain('update_object');
+    expect(await rows.first().locator('.class-name').textContent()).toBe('Contract');
+    expect(await page.getByLabel('Class').inputValue()).toBe('Contract');
+    await page.getByLabel('Class').fill('Post');
+    await page.getByLabel('Tool').fill('query_class');
+    await page.keyboard.press('Enter');
+    await expect.poll(subjects).toEqual(['query_class']);
+    expect(new URL(page.url()).hash).toBe('#/audit?agent=writer&tool=query_class&class=Post');
+    await page.goBack();
+    await expect.poll(async () => (await subjects()).includes('count_objects')).toBe(true);
+    expect(await page.getByLabel('Class').inputValue()).toBe('Contract');
+    // A value of a record leads to the records with the same value.
+    await rows.filter({ hasText: 'count_objects' }).first().getByRole('button').click();
+    await page.getByRole('link', { name: 'Find records with this gate' }).click();
+    await expect.poll(() => new URL(page.url()).hash).toBe('#/audit?gate=class');
+  });
+
+  it('says where it looked, and is downloaded as a table', async () => {
+    await callTool(service, 'list_tools', {}, { 'X-MCP-API-Key': 'wrong' }).catch(() => undefined);
+    await signIn('audit?type=authentication');
+    await page.getByText('from the memory (forgotten at a restart) of this replica').waitFor();
+    // A wrong key says from where it came, and why it was refused.
+    const refused = page.locator('.record').first();
+    expect(await refused.locator('.address').textContent()).toContain('127.0.0.1');
+    expect(await refused.locator('.reason').textContent()).toContain('no rule');
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('link', { name: 'Download CSV' }).click(),
+    ]);
+    expect(download.suggestedFilename()).toMatch(/^parley-audit-.*\.csv$/);
+  });
+});
+
+describe('the overview', () => {
+  it('counts calls and refusals, and its charts can be read without seeing them', async () => {
+    await callTool(service, 'query_class', { class_name: 'Post', limit: 2 }, as('writer'));
+    await callTool(service, 'count_objects', { class_name: 'Contract' }, as('writer'));
+    await signIn('overview');
+    const gates = page.getByRole('region', { name: 'Refusals by gate' });
+    await gates.getByRole('link', { name: 'class', exact: true }).waitFor();
+    await page
+      .getByRole('region', { name: 'Refusals by agent' })
+      .getByRole('link', { name: 'writer' })
+      .waitFor();
+    const calls = page.getByRole('figure', { name: 'Calls' });
+    await calls.getByRole('img').focus();
+    await page.keyboard.press('ArrowRight');
+    await calls.getByRole('status').getByText('refused').waitFor();
+    await page.keyboard.press('Escape');
+    expect(await calls.getByRole('status').count()).toBe(0);
+    await calls.getByText('Table').click();
+    expect(await calls.getByRole('table').getByRole('row').count()).toBe(61);
+    await page.getByRole('link', { name: 'Week' }).click();
+    await expect.poll(() => new URL(page.url()).hash).toBe('#/overview?window=7d');
+    await gates.getByRole('link', { name: 'class', exact: true }).click();
+    await page.getByRole('heading', { name: 'Audit', level: 1 }).waitFor();
+    expect(new URL(page.url()).hash).toBe('#/audit?gate=class');
+  });
+});
+
+describe('the arguments of an explanation', () => {
+  it('are a form from the schema and JSON, kept in step', async () => {
+    await signIn('explain?agent=writer&tool=query_class');
+    const json = page.getByLabel('Arguments as JSON');
+    const read = async () => JSON.parse(await json.inputValue()) as unknown;
+    await page.getByLabel('class_name').selectOption('Post');
+    await page.getByText(/^Optional arguments/).click();
+    await page.getByLabel('limit', { exact: true }).fill('3');
+    await page.keyboard.press('Tab');
+    await expect.poll(read).toEqual({ class_name: 'Post', limit: 3 });
+    await json.fill('{"class_name":"Author","limit":7,"where":{"name":"Ann"}}');
+    expect(await page.getByLabel('class_name').inputValue()).toBe('Author');
+    expect(await page.getByLabel('limit', { exact: true }).inputValue()).toBe('7');
+    await json.fill('{"class_name":');
+    await page.getByText('The form continues').waitFor();
+    await json.fill('{"class_name":"Post"}');
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await page.getByRole('region', { name: 'Explanation' }).getByText('allowed').waitFor();
   });
 });
