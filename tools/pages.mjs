@@ -16,8 +16,18 @@ for (const name of ['views', 'console']) {
     logLevel: 'warn',
   });
   mkdirSync(target, { recursive: true });
-  await page.write({ file: join(target, 'main.js'), format: 'esm', minify: true });
+  const { output } = await page.write({ file: join(target, 'main.js'), format: 'esm', minify: true });
   await page.close();
+  // Licences of the packages that the script contains go with it.
+  const modules = output.flatMap(({ moduleIds = [] }) => moduleIds);
+  const packages = new Map(
+    modules.flatMap((id) => {
+      const [, folder, name] = /^(.*\/node_modules\/((?:@[^/]+\/)?[^/]+))\//.exec(id) ?? [];
+      return folder ? [[name.replace('/', '-'), folder]] : [];
+    }),
+  );
+  for (const [name, folder] of packages)
+    copyFileSync(join(folder, 'LICENSE'), join(target, `LICENSE.${name}`));
   for (const file of readdirSync(source).filter((found) => /\.(html|css|svg)$/.test(found)))
     copyFileSync(join(source, file), join(target, file));
 }
