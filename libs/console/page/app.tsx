@@ -22,7 +22,8 @@ const REFRESH = 10_000;
 interface Place {
   readonly name: IconName;
   readonly title: string;
-  readonly show: (pending: Answer<PendingCalls>) => ComponentChildren;
+  /** @param pending null for an operator that decides no approvals */
+  readonly show: (pending: Answer<PendingCalls> | null) => ComponentChildren;
 }
 
 const PLACES: readonly Place[] = [
@@ -113,7 +114,7 @@ function Console({ operator, leave, expired }: ConsoleProps) {
   const [isMenuOpen, setMenuOpen] = useState(false);
   const [isHelpOpen, setHelpOpen] = useState(false);
   const [failure, setFailure] = useState<string | null>(null);
-  const pending = useAnswer<PendingCalls>('api/approvals', REFRESH);
+  const pending = useAnswer<PendingCalls>(operator.approver ? 'api/approvals' : null, REFRESH);
   const waiting = pending.value?.approvals.filter(({ own }) => !own).length ?? 0;
   useRenewal(expired);
 
@@ -229,7 +230,7 @@ function Console({ operator, leave, expired }: ConsoleProps) {
       </div>
       <main id="main" ref={main} class={`place-${place.name}`}>
         {failure !== null && <Notice kind="bad">{failure}</Notice>}
-        {place.show(pending)}
+        {place.show(operator.approver ? pending : null)}
       </main>
       {isHelpOpen && <ShortcutHelp everywhere={shortcuts} close={() => setHelpOpen(false)} />}
     </div>

@@ -13,7 +13,7 @@ import {
   Time,
 } from '../components.js';
 import { names, timeUntil, valueText } from '../formats.js';
-import { type Answer, ask, Refusal, send } from '../server.js';
+import { type Answer, ask, send } from '../server.js';
 import { usePageShortcuts } from '../shortcuts.js';
 
 type Members = Readonly<Record<string, unknown>>;
@@ -48,21 +48,24 @@ export function forgetDecisions(): void {
   lastDecided = [];
 }
 
-/** Calls that wait for a decision. @param pending the list that the shell also counts */
-export function ApprovalsPage({ pending }: { readonly pending: Answer<PendingCalls> }) {
+/** Calls that wait for a decision. @param pending the list that the shell also counts; null: this operator decides none */
+export function ApprovalsPage({ pending }: { readonly pending: Answer<PendingCalls> | null }) {
+  if (pending !== null) return <PendingApprovals pending={pending} />;
+  return (
+    <>
+      <Heading>Approvals</Heading>
+      <Notice>
+        An operator decides approvals only if its agent is also named in <code>approvals.approvers</code>.
+      </Notice>
+    </>
+  );
+}
+
+function PendingApprovals({ pending }: { readonly pending: Answer<PendingCalls> }) {
   const [decided, setDecided] = useState(lastDecided);
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => void (lastDecided = decided), [decided]);
   usePageShortcuts({ n: { does: 'go to the next call that waits', run: focusNext } });
-  if (pending.error instanceof Refusal && pending.error.status === 403)
-    return (
-      <>
-        <Heading>Approvals</Heading>
-        <Notice>
-          An operator decides approvals only if its agent is also named in <code>approvals.approvers</code>.
-        </Notice>
-      </>
-    );
   const done = new Set(decided.map(({ id }) => id));
   const waiting = pending.value?.approvals.filter(({ id }) => !done.has(id));
   const settle = (call: PendingCall, text: string, approved: boolean) => {
