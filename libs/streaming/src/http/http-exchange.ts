@@ -166,7 +166,10 @@ export function readBody(
   takes: (bytes: number) => boolean,
 ): Promise<BodyReading> {
   const { request } = exchange;
-  return new Promise((resolve) => {
+  // Assigned outside of the promise: listeners of the request that hold the exchange, which holds them, make V8 keep thousands
+  // of answered requests until its next full collection (docs/operations/performance.md, "Garbage").
+  let onGone: () => void = () => undefined;
+  const reading = new Promise<BodyReading>((resolve) => {
     const chunks: Buffer[] = [];
     let size = 0;
     // Later calls are harmless: a promise settles once.
@@ -175,7 +178,7 @@ export function readBody(
       resolve(reading);
     };
     const timer = setTimeout(() => settle({ outcome: 'too-slow' }), timeout);
-    exchange.onGone = () => settle({ outcome: 'gone' });
+    onGone = () => settle({ outcome: 'gone' });
     if (request.destroyed) return settle({ outcome: 'gone' });
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
@@ -192,6 +195,8 @@ export function readBody(
       settle({ outcome: 'read', body: chunks.length === 1 && only ? only : Buffer.concat(chunks) });
     });
   });
+  exchange.onGone = onGone;
+  return reading;
 }
 
 /** Bytes and milliseconds spent on the rest of a refused body, so that the client can read the refusal. */
