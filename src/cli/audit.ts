@@ -4,6 +4,7 @@ import {
   type AuditEntry,
   type AuditPage,
   type AuditQuery,
+  AuditQueryError,
   type AuditTrail,
   type ChainIssue,
   type ChainHead,
@@ -43,6 +44,24 @@ export async function auditFiles(named: readonly string[], config: AuditConfig):
   return paths.map(fileSource);
 }
 
+/** There is nothing to read. */
+export const noRecords = (how: string) =>
+  new UsageError(`there are no audit records: ${how}, or configure audit.sinks`);
+
+/** Every kind of record. */
+const TYPES: Readonly<Record<NonNullable<AuditQuery['type']>, true>> = {
+  tool_call: true,
+  export_read: true,
+  approval: true,
+  authentication: true,
+  task_end: true,
+  operator_action: true,
+  outage: true,
+  chain_begin: true,
+  chain_anchor: true,
+  chain_end: true,
+};
+
 /** A command reads as far as it must. */
 const UNLIMITED = { bytes: Infinity, records: Infinity };
 
@@ -55,6 +74,7 @@ function searchedTrail(
   if (collection) return new CollectionAuditTrail(collection);
   assertExist(files.length > 0 ? files : pathsOf(config).slice(0, 1));
   const [path] = files.length > 0 ? [] : pathsOf(config);
+  if (files.length === 0 && path === undefined) throw noRecords('name files');
   return path === undefined
     ? new FilesAuditTrail(files.map(fileSource))
     : new FileAuditTrail(path, UNLIMITED);
@@ -90,6 +110,8 @@ export async function runAuditSearch(
   const { config } = loadConfig(withConfig(file));
   if (asked.outcome !== undefined && asked.outcome !== 'success' && asked.outcome !== 'failure')
     throw new UsageError('--outcome: expected success or failure');
+  if (asked.type !== undefined && !Object.hasOwn(TYPES, asked.type))
+    throw new UsageError(`--type: expected one of ${Object.keys(TYPES).join(', ')}`);
   const query = {
     ...asked,
     ...(className !== undefined && { className }),
@@ -99,6 +121,9 @@ export async function runAuditSearch(
   try {
     const page = await searchedTrail(files, collections[0], config.audit).search(query);
     process.stdout.write(json ? `${JSON.stringify(page, null, 2)}\n` : describePage(page));
+  } catch (error) {
+    if (error instanceof AuditQueryError) throw new UsageError(`--${error.message}`);
+    throw error;
   } finally {
     await Promise.all(collections.map((collection) => collection.close()));
   }

@@ -7,7 +7,7 @@ import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
 import { editedConfiguration, type EditedConfiguration } from '../suggestion/configuration-edits.js';
 import { budgetWindow, type NarrowedAgent, narrowedAgents } from '../suggestion/narrowed-agents.js';
 import { type RecordedUse, UseOfRecords } from '../suggestion/recorded-use.js';
-import { auditCollections, auditFiles } from './audit.js';
+import { auditCollections, auditFiles, noRecords } from './audit.js';
 import { UsageError, withConfig } from './command-options.js';
 
 export interface SuggestOptions {
@@ -40,7 +40,7 @@ export async function runPolicySuggest(options: SuggestOptions): Promise<void> {
       ? [collectionSource(collection)]
       : await auditFiles(options.file ?? [], config.audit);
     if (sources.length === 0)
-      throw new UsageError('there are no audit records: name files with --file, or configure audit.sinks');
+      throw noRecords('name files with --file');
     for (const source of sources)
       for await (const { value } of source.read()) if (isSince(value, from)) use.add(value);
   } finally {

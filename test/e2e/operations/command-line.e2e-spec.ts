@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +8,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, startDatabase } from '../../support/service.js';
 import { runCommand } from '../../support/terminal.js';
 
-const COMMANDS = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+const COMMANDS = join(root, 'dist/bundle/cli.js');
 const SEED = { objects: { Post: [{ objectId: 'p1', title: 'One' }] } };
 
 let folder: string;
@@ -19,6 +20,17 @@ beforeAll(async () => {
   // The other database of the server is the one that `embedded` made ready.
   writeFileSync(join(folder, 'parley.yaml'), 'database: { name: second }');
   database = await startDatabase({ objects: {} });
+  const client = await MongoClient.connect(database.uri);
+  await client.db('full').collection('things').insertOne({ size: 1 });
+  await client.close();
+  writeFileSync(join(folder, 'none.jsonl'), '');
+  writeFileSync(join(folder, 'wider.yaml'), 'agents: { default: { permissions: write }, other: {} }');
+  const policyCase = { rule: 'r', agent: 'default', tool: 'list_tools', arguments: {} };
+  writeFileSync(join(folder, 'holds.yaml'), JSON.stringify([{ ...policyCase, expect: { allowed: true } }]));
+  writeFileSync(
+    join(folder, 'fails.yaml'),
+    JSON.stringify([{ ...policyCase, expect: { refused: 'access_denied' } }]),
+  );
 });
 afterAll(async () => {
   await database.stop();
@@ -46,8 +58,47 @@ describe('the command line', () => {
 
 describe('exit codes', () => {
   const NOTHING = { PARLEY_CONFIG: 'nowhere.yaml' };
+  const REAL = { MONGODB_URI: 'DATABASE' };
 
-  it.each<[string, string[], number, Record<string, string>]>([
+  const CASES: readonly (readonly [string, string[], number, Record<string, string>])[] = [
+    ['an input that ended', ['stdio'], 0, {}],
+    ['a prompt that was left', ['console'], 0, {}],
+    ['an agent of a prompt that is none', ['console', '--agent', 'nobody'], 2, {}],
+    ['a prompt without a configuration', ['console'], 1, NOTHING],
+    ['a chat without a model', ['chat'], 1, {}],
+    ['an option of a chat that is none', ['chat', '--model', 'x'], 2, {}],
+    ['a tool that did its work', ['tool', 'list_tools'], 0, {}],
+    ['a first configuration', ['init', '--out', '-'], 0, REAL],
+    ['a first configuration of nothing', ['init', '--out', '-'], 2, {}],
+    ['a first configuration over a file', ['init', '--out', 'seed.json'], 1, REAL],
+    ['a schema', ['schema'], 0, {}],
+    ['a schema of something', ['schema', 'server'], 2, {}],
+    ['a new key', ['hash-key', '--generate'], 0, {}],
+    ['a key that is none', ['hash-key'], 2, {}],
+    ['an issuer that is none', ['revoke', '--issuer', 'https://x.example', '--subject', 'a'], 1, {}],
+    ['a configuration without errors', ['policy', 'check', '--config', 'parley.yaml'], 0, {}],
+    ['cases that hold', ['policy', 'test', 'holds.yaml'], 0, {}],
+    ['a case that does not hold', ['policy', 'test', 'fails.yaml'], 1, {}],
+    ['no cases', ['policy', 'test'], 2, {}],
+    ['two policies', ['policy', 'diff', 'parley.yaml', 'wider.yaml'], 0, {}],
+    ['a wider policy', ['policy', 'diff', 'parley.yaml', 'wider.yaml', '--fail-on-widening'], 1, {}],
+    ['one policy', ['policy', 'diff', 'parley.yaml'], 2, {}],
+    ['records without a call', ['policy', 'suggest', '--file', 'none.jsonl'], 0, {}],
+    ['records that are not there', ['policy', 'suggest', '--file', 'nowhere.jsonl'], 1, {}],
+    ['a suggestion without records', ['policy', 'suggest'], 2, {}],
+    ['a history that is told to be partial', ['audit', 'verify', 'none.jsonl', '--partial'], 0, {}],
+    ['a history without a record', ['audit', 'verify', 'none.jsonl'], 1, {}],
+    ['a search that finds nothing', ['audit', 'search', 'none.jsonl'], 0, {}],
+    ['a search in no file', ['audit', 'search', 'nowhere.jsonl'], 1, {}],
+    ['a search without records', ['audit', 'search'], 2, {}],
+    ['a limit that is none', ['audit', 'search', 'none.jsonl', '--limit', 'x'], 2, {}],
+    ['a time that is none', ['audit', 'search', 'none.jsonl', '--from', 'yesterday'], 2, {}],
+    ['a kind of record that is none', ['audit', 'search', 'none.jsonl', '--type', 'calls'], 2, {}],
+    ['a configuration without failures', ['doctor', '--config', 'parley.yaml'], 0, {}],
+    ['a seed that is not there', ['embedded', '--port', '0', '--seed', 'nowhere.json'], 1, {}],
+    ['a seed', ['seed', 'seed.json'], 0, { MONGODB_URI: 'SEEDED', PARLEY_CONFIG: 'wider.yaml' }],
+    ['a seed of the embedded database', ['seed', 'seed.json'], 1, {}],
+    ['no seed', ['seed'], 2, {}],
     ['the version', ['--version'], 0, {}],
     ['help', ['doctor', '--help'], 0, {}],
     ['no such command', ['chart'], 2, {}],
@@ -76,13 +127,76 @@ describe('exit codes', () => {
     ['a configuration that is not there, served', ['serve'], 1, NOTHING],
     ['a configuration that is not there, on a pipe', ['stdio', '--config', 'nowhere.yaml'], 1, {}],
     ['a configuration that is not there, used', ['tool', 'list_tools'], 1, NOTHING],
-  ])('tell of %s', async (_, args, code, env) => {
+  ];
+
+  it.each(CASES)('tell of %s', async (_, args, code, given) => {
+    const env = Object.fromEntries(
+      Object.entries(given).map(([name, value]) => [
+        name,
+        value
+          .replace('DATABASE', database.uri.replace('/?', '/full?'))
+          .replace('SEEDED', database.uri.replace('/?', '/seeded?')),
+      ]),
+    );
     const ended = await parley(args, env);
     expect([ended.code, ended.stderr]).toEqual([code, expect.any(String)]);
     // One line of error, what was probably meant, and where to read on; the page of help is for a command without its part.
     if (code === 2)
       expect(ended.stderr.trim().split('\n').length).toBeLessThanOrEqual(args[0] === 'policy' ? 99 : 3);
     expect(ended.stderr).not.toMatch(/ at .*\.js:\d+/);
+  });
+
+  const RUNNING = ['serve', 'embedded'];
+
+  it.each(RUNNING)('tell of %s that ended because it was told to', async (command) => {
+    const child = spawn(process.execPath, [COMMANDS, command, '--port', '0'], {
+      cwd: folder,
+      env: { PATH: process.env['PATH'] ?? '' },
+    });
+    child.stderr.on('data', (chunk: Buffer) => {
+      if (/listening on/.test(chunk.toString())) child.kill('SIGTERM');
+    });
+    expect(await new Promise((resolve) => child.once('close', resolve))).toBe(0);
+  });
+
+  /** What needs a model or Redis is tried there. */
+  const ELSEWHERE: Readonly<Record<string, string>> = {
+    'chat 0': 'test/e2e/operations/chat.e2e-spec.ts',
+    'revoke 0': 'test/e2e/auth/oauth.e2e-spec.ts',
+  };
+
+  it('are those of the table of the page, of every command', async () => {
+    const page = readFileSync(join(root, 'docs/reference/configuration.md'), 'utf8');
+    const [, table = ''] = page.split('| Command | 0 | 1 | 2, beside unknown options |\n');
+    const rows = [
+      ...(table.split('\n\n')[0] ?? '').matchAll(/^\| `([a-z -]+)` \| (.+) \| (.+) \| (.+) \|$/gm),
+    ];
+    const listed = async (...group: string[]) => {
+      const { stdout } = await parley([...group, '--help']);
+      const [, commands = ''] = stdout.split('Commands:\n');
+      const names = [...commands.matchAll(/^ {2}([a-z-]+)/gm)].map(([, name = '']) => name);
+      return names.filter((name) => name !== 'help').map((name) => [...group, name].join(' '));
+    };
+    const groups = ['policy', 'audit'];
+    const all = [
+      ...(await listed()).filter((name) => !groups.includes(name)),
+      ...(await Promise.all(groups.map((one) => listed(one)))).flat(),
+    ];
+    expect(rows.map(([, name]) => name).sort()).toEqual(all.sort());
+    const tried = new Set([
+      ...RUNNING.map((name) => `${name} 0`),
+      ...CASES.map(
+        ([, args, code]) => `${args.slice(0, groups.includes(args[0] ?? '') ? 2 : 1).join(' ')} ${code}`,
+      ),
+    ]);
+    for (const [, name = '', ...codes] of rows)
+      for (const [code, cell] of codes.entries()) {
+        const which = `${name} ${code}`;
+        const file = ELSEWHERE[which];
+        if (cell === '–') continue;
+        if (file === undefined) expect([which, tried.has(which)]).toEqual([which, true]);
+        else expect([which, existsSync(join(root, file))]).toEqual([which, true]);
+      }
   });
 
   it('tell of a history without a single record', async () => {
