@@ -39,8 +39,7 @@ export async function runPolicySuggest(options: SuggestOptions): Promise<void> {
     const sources: RecordSource[] = collection
       ? [collectionSource(collection)]
       : await auditFiles(options.file ?? [], config.audit);
-    if (sources.length === 0)
-      throw noRecords('name files with --file');
+    if (sources.length === 0) throw noRecords('name files with --file');
     for (const source of sources)
       for await (const { value } of source.read()) if (isSince(value, from)) use.add(value);
   } finally {
