@@ -1,4 +1,5 @@
-import { hasRedis, inspectRedis, type RedisFacts } from '#state';
+import { hasRedis } from '#core';
+import { inspectRedis, type RedisFacts } from '#state';
 import { StoreError } from '#data';
 import { inspectMongo, type MongoConnection, type MongoFacts } from '#data-mongo';
 import { inspectParseServer } from '#data-parse';

@@ -68,7 +68,7 @@ export interface AuditPage {
 }
 
 /** Where a search looked, and how far. */
-export interface AuditSearched {
+interface AuditSearched {
   readonly store: 'memory' | 'file' | 'mongodb';
   /** `replica`: records of this process, or of the files that it writes. `replicas`: of all processes. */
   readonly scope: 'replica' | 'replicas';

@@ -37,7 +37,6 @@ export {
 export { DEFAULT_ISSUER, type IssuerTrust, issuerTrust, oauthRule, OAuthRule } from './oauth/oauth-rule.js';
 export {
   agentOfRules,
-  type ClaimRule,
   isSameText,
   OidcClient,
   type PendingSignIn,

@@ -38,7 +38,7 @@ interface Redirect {
   readonly cookies: readonly string[];
 }
 
-export const OIDC_PATH = '/console/session/oidc';
+const OIDC_PATH = '/console/session/oidc';
 /** Milliseconds for the sign-in at the issuer. */
 const PENDING = 600_000;
 

@@ -260,7 +260,7 @@ function listed(names: Readonly<Record<string, NameCount>>, shown: (count: NameC
   return Object.entries(names).map(([name, count]) => ({ name, ...shown(count) }));
 }
 
-export function isWindow(value: unknown): value is WindowName {
+function isWindow(value: unknown): value is WindowName {
   return typeof value === 'string' && Object.hasOwn(WINDOWS, value);
 }
 

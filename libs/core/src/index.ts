@@ -7,6 +7,7 @@ export * from './limits.js';
 export * from './filters.js';
 export * from './outgoing/pinned-request.js';
 export * from './limits.js';
+export * from './redis-settings.js';
 export * from './refusal.js';
 export * as refusals from './refusals/index.js';
 export type { ClassFilterSite } from './refusals/index.js';

@@ -1,10 +1,10 @@
 import { type DynamicModule, Injectable, type InjectionToken, Module, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { EventEmitterModule } from '@nestjs/event-emitter';
-import { CurrentAgents } from '#core';
+import { CurrentAgents, hasRedis } from '#core';
 import { ApprovalsModule } from '#approvals';
 import { AuditModule, type AuditModuleOptions, type AuditSink, OperationLog } from '#audit';
-import { CLOCK_DIFFERENCE, hasRedis, SharedState, StateModule } from '#state';
+import { CLOCK_DIFFERENCE, SharedState, StateModule } from '#state';
 import {
   type AuditConfig,
   assertSubAgentOptions,

@@ -8,5 +8,4 @@ export * from './ports/approvals.js';
 export * from './ports/stores.js';
 export * from './ports/sessions.js';
 export * from './ports/shared-state.js';
-export * from './redis-settings.js';
 export * from './state.module.js';

@@ -7,7 +7,7 @@ import {
   ProcessOneTimeStore,
   ProcessVersionedStore,
 } from './memory/stores.js';
-import { hasRedis, type RedisSettings } from './redis-settings.js';
+import { hasRedis, type RedisSettings } from '#core';
 import { ENDED_SESSION_SHARE } from './ports/stores.js';
 import { ProcessSecrets, type SharedState, type SharedStateLog } from './ports/shared-state.js';
 

@@ -1,4 +1,5 @@
-import { hasRedis, loadRedisClient, type RedisSettings } from '#state';
+import { hasRedis, type RedisSettings } from '#core';
+import { loadRedisClient } from '#state';
 import { type TaskHandler, type TaskJob, TaskQueue } from './task-queue.js';
 
 /** A queue in this process's memory: its jobs are lost with it, and no other replica processes them. */

@@ -1,7 +1,7 @@
 export { ArgumentSchema } from './arguments/argument.decorators.js';
 export * from './built-in-tools.js';
 export * from './declaration/tool.decorator.js';
-export { type NamedClasses, namingClasses } from './discovery/named-classes.js';
+export { namingClasses } from './discovery/named-classes.js';
 export * from './declaration/tool-declaration.js';
 export type { ValueSchema } from './declaration/value-schema.js';
 export * from './export/export-files.js';

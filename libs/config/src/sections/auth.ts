@@ -7,7 +7,7 @@ import {
   parseKeyHash,
   TrustedNetworks,
 } from '#auth';
-import { hasRedis } from '#state';
+import { hasRedis } from '#core';
 import type { ConfigIssue } from '../config-error.js';
 import { noAgent } from '../schema/near-key.js';
 import {

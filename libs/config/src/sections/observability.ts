@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
-import { hasRedis } from '#state';
+import { hasRedis } from '#core';
 import type { CallerTraces } from '#telemetry';
 import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { isTruthy } from '#policy';
-import { hasRedis } from '#state';
+import { hasRedis } from '#core';
 import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import type { Environment } from '../read-config-file.js';

@@ -1,8 +1,7 @@
 import { LiveQuerySource } from '#data-parse';
-import { readRedisAddress } from '#state';
 import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
-import { IDENTITY_OPTIONS } from '#core';
+import { IDENTITY_OPTIONS, readRedisAddress } from '#core';
 import type { Policy, StorageForm } from '#policy';
 import {
   ArrayMinSize,

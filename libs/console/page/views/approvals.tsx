@@ -18,7 +18,7 @@ import { usePageShortcuts } from '../shortcuts.js';
 
 type Members = Readonly<Record<string, unknown>>;
 
-export interface PendingCall {
+interface PendingCall {
   readonly id: string;
   readonly tool: string;
   readonly permission: string;

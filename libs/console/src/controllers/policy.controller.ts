@@ -109,7 +109,7 @@ function enumsOf({ properties }: Pick<DeclaredClass, 'properties'>): Record<stri
   return Object.fromEntries(declared.slice(0, MOST_NAMES));
 }
 
-export const shownValues = (values: Iterable<string>): string[] =>
+const shownValues = (values: Iterable<string>): string[] =>
   [...values].slice(0, MOST_VALUES).map((value) => value.slice(0, MAX_VALUE));
 
 const MOST_CLASSES = 500;

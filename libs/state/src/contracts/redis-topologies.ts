@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import type { RedisSettings } from '../redis-settings.js';
+import type { RedisSettings } from '#core';
 import { argumentsOf, ended, freePort, launch } from './redis-server.js';
 
 const SLOTS = 16_384;

@@ -8,7 +8,7 @@ import { BUDGET_STEPS } from '#core';
 import type { SharedState } from '../ports/shared-state.js';
 import { openRedisState } from '../redis/open-redis-state.js';
 import { BUDGET_WINDOW_UNDER_TEST } from './budget-store.contract.js';
-import type { RedisSettings } from '../redis-settings.js';
+import type { RedisSettings } from '#core';
 import { argumentsOf, ended, freePort, launch, type RedisServer, startRedis } from './redis-server.js';
 import { startRedisCluster } from './redis-topologies.js';
 
@@ -89,7 +89,7 @@ export async function openClusterFixture(): Promise<RedisFixture> {
 }
 
 /** What a user of its own may do, as docs/operations/replicas.md says it; the prefixes are those of the tests. */
-export const REDIS_PERMISSIONS =
+const REDIS_PERMISSIONS =
   '~parley:* ~{parley}:* &parley:* -@all +@connection +@read +@write +@scripting +@pubsub +@transaction +info +time +wait +cluster|info +cluster|slots +cluster|shards +cluster|nodes';
 
 /** Starts a Redis with TLS, which asks for a certificate and knows us as a user without other rights than it needs. */

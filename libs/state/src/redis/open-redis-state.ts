@@ -8,7 +8,7 @@ import { SECRET_SIZE, SharedSecrets, type SharedState, type SharedStateLog } fro
 import { type BusMessage, ENDED_SESSION_SHARE, MessageBus, SharedStateUnavailable } from '../ports/stores.js';
 import { RedisApprovalStore } from './approvals.js';
 import { RedisBudgetStore, RedisRateLimiters } from './limits.js';
-import type { RedisSettings } from '../redis-settings.js';
+import type { RedisSettings } from '#core';
 import { parseStoredObject, RedisConnection } from './redis-connection.js';
 import { RedisSessionStore, RedisStreamLog } from './sessions.js';
 import { RedisOneTimeStore, RedisVersionedStore } from './stores.js';

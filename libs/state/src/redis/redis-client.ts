@@ -1,5 +1,5 @@
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
-import { readRedisAddress, type RedisSettings } from '../redis-settings.js';
+import { readRedisAddress, type RedisSettings } from '#core';
 
 /** The client of one server, of the primary behind Sentinels, or of a cluster. All take the same commands. */
 export type RedisClient = Redis | Cluster;

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { type ChainableCommander, Cluster, type Redis, type RedisOptions } from 'ioredis';
 import { type BusMessage, SharedStateUnavailable } from '../ports/stores.js';
 import type { SharedStateLog } from '../ports/shared-state.js';
-import type { RedisSettings } from '../redis-settings.js';
+import type { RedisSettings } from '#core';
 import { createRedisClient, createSubscriber, type RedisClient } from './redis-client.js';
 
 /** A Lua script: several commands that run atomically, in one round trip. */

@@ -1,5 +1,5 @@
 /** Certificates as PEM text. */
-export interface RedisTls {
+interface RedisTls {
   /** The authorities that signed the certificates of the servers. Null: those that Node trusts. */
   readonly ca?: string | null;
   /** The certificate of this client, with `key`. Null: none is shown. */
