@@ -109,8 +109,10 @@ export function graphLookupToStorage(value: unknown, scope: RowScope, context: S
       throw new StoreError('unsupported', { cause: new Error('$graphLookup over a pointer to an id') });
     to = rows.resolve('parseReference');
   }
+  const depth = text(graph['depthField']);
   const mapped = {
     ...graph,
+    ...(depth !== undefined && { depthField: foreign.depthColumn(depth) }),
     from: foreign.collection,
     startWith: new ExpressionMapper(scope, context.variables).map(graph['startWith']),
     connectFromField: back.column,
@@ -129,11 +131,10 @@ export function graphLookupToStorage(value: unknown, scope: RowScope, context: S
   };
   // The depth is written under its literal name: when it is read, the name must not map to the column of a field of that
   // name.
-  const depth = text(graph['depthField']);
   const found = RowScope.ofClass(foreign.source([]).storage);
   if (depth !== undefined) found.introduce(depth);
   scope.introduce(as, { rows: found });
-  return [{ $graphLookup: mapped }, ...foreign.reducedInside(as)];
+  return [{ $graphLookup: mapped }, ...foreign.reducedInside(as, depth)];
 }
 
 export function unionToStorage(value: unknown, _scope: RowScope, context: StageContext): Document[] {

@@ -289,15 +289,16 @@ describe('rows of collections that Parse did not write', PATIENT, () => {
         $lookup: { from: 'Customer', localField: 'customer', foreignField: '_id', as: field },
       })),
       fc.constant({ $lookup: { from: 'Order', pipeline: [], as: 'x' } }),
-      fc.constant({
+      fc.tuple(fc.constantFrom('Order', 'Customer'), fc.option(output)).map(([from, depthField]) => ({
         $graphLookup: {
-          from: 'Customer',
-          startWith: '$customer',
-          connectFromField: 'boss',
+          from,
+          startWith: from === 'Order' ? '$_id' : '$customer',
+          connectFromField: from === 'Order' ? 'customer' : 'boss',
           connectToField: '_id',
           as: 'x',
+          ...(depthField !== null && { depthField }),
         },
-      }),
+      })),
       fc.tuple(reference).map(([value]) => ({ $facet: { x: [{ $group: { _id: value } }] } })),
     );
     let answered = 0;
@@ -315,6 +316,22 @@ describe('rows of collections that Parse did not write', PATIENT, () => {
     );
     await unsampled(() => fc.assert(property, { numRuns: 200 }));
     expect(answered).toBeGreaterThan(100);
+  });
+
+  it('give the depth of a graph search its name, and show no field or stored column of that name', async () => {
+    for (const depthField of ['note', 'internal_note', 'customer', '_id', 'x', 'total']) {
+      const graph = { from: 'Order', startWith: '$_id', connectFromField: '_id', connectToField: '_id' };
+      const [row] = await aggregate(
+        'Order',
+        { $match: { objectId: FIRST } },
+        { $graphLookup: { ...graph, as: 'found', depthField } },
+        { $project: { found: 1 } },
+      );
+      const [found] = row?.['found'] as Record<string, unknown>[];
+      expect([depthField, Number(found?.[depthField])]).toEqual([depthField, 0]);
+      if (depthField.endsWith('note')) expect(JSON.stringify(row)).not.toContain('shadow');
+      if (depthField === 'note') expect(JSON.stringify(row)).not.toContain('hidden name');
+    }
   });
 
   it('have the names of fields in every stage', async () => {

@@ -149,7 +149,11 @@ export abstract class ClassStorage {
   abstract rightsToQuery(right: 'read' | 'write', principals: readonly string[]): Document;
   abstract source(pipeline: GovernedPipeline): PipelineSource;
   /** The same reduction for rows of this class inside a field, where no stage of their own can run. */
-  abstract reducedInside(field: string): Document[];
+  abstract reducedInside(field: string, depth?: string): Document[];
+  /** The column in which a graph search writes its depth, before the rows are reduced. */
+  depthColumn(depth: string): string {
+    return depth;
+  }
 
   /**
    * Checks the fields of a write.

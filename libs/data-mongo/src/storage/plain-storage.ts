@@ -58,6 +58,9 @@ const SET_BY_THE_STORE = new Set(['objectId', 'createdAt', 'updatedAt']);
 
 const NO_RELATIONS: ReadonlyMap<string, string> = new Map();
 
+/** No field has it, and no row shows it. */
+const DEPTH = '__depth';
+
 /** Names that mean something else in every class, and so never a column of that name. */
 const RESERVED = ['_id', 'objectId', 'ACL'];
 
@@ -265,11 +268,18 @@ export class PlainStorage extends ClassStorage {
     };
   }
 
-  reducedInside(field: string): Document[] {
+  /** Apart from every column: a depth may have the name of a field, and the name that one is stored under. */
+  override depthColumn(): string {
+    return DEPTH;
+  }
+
+  reducedInside(field: string, depth?: string): Document[] {
     const { renamed, removed } = this.changesOfNames();
-    const kept = this.shownColumns('$$row', [...removed, ...renamed.map(([name]) => name)]);
-    const named = Object.fromEntries(renamed.map(([name, column]) => [name, `$$row.${column}`]));
-    const row = renamed.length > 0 ? { $mergeObjects: [kept, named] } : kept;
+    const others = renamed.filter(([name]) => name !== depth);
+    if (depth !== undefined) others.push([depth, DEPTH]);
+    const kept = this.shownColumns('$$row', [...removed, ...others.map(([name]) => name)]);
+    const named = Object.fromEntries(others.map(([name, column]) => [name, `$$row.${column}`]));
+    const row = others.length > 0 ? { $mergeObjects: [kept, named] } : kept;
     return [{ $addFields: { [field]: { $map: { input: `$${field}`, as: 'row', in: row } } } }];
   }
 
