@@ -1,6 +1,7 @@
 import { type Document, MongoClient } from 'mongodb';
 import { loadSeed, type MongoConnection, parseSeed } from '#data-mongo';
 import type { ClassConfig } from '#policy';
+import { plainStored } from '../support/plain-seed.js';
 import { allColumns, CLASS_NAMES, type ClassName, type Column } from './vocabulary.js';
 import type { World } from './world.js';
 
@@ -90,23 +91,7 @@ function documentOf(className: ClassName, row: Row): Document {
   };
   for (const { name, kind } of allColumns(className)) {
     if (name === 'createdAt' || LEFT_EMPTY.has(kind) || row[name] === undefined) continue;
-    document[storedName(name)] = stored(row[name]);
+    document[storedName(name)] = plainStored(row[name]);
   }
   return document;
-}
-
-function stored(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(stored);
-  if (value === null || typeof value !== 'object') return value;
-  const { __type: type, ...members } = value as Row;
-  switch (type) {
-    case 'Pointer':
-      return members['objectId'];
-    case 'Date':
-      return new Date(String(members['iso']));
-    case 'GeoPoint':
-      return { type: 'Point', coordinates: [members['longitude'], members['latitude']] };
-    default:
-      return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, stored(member)]));
-  }
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { callTool, type Service, startService } from '../../support/service.js';
+import { type PlainSeed, startPlainService } from '../../support/plain-seed.js';
 import { POSTS_SEED, POSTS_CONFIG, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
 
 /** Ids that stand only behind pointers no agent of this suite may follow. */
@@ -56,184 +57,210 @@ function seed() {
   };
 }
 
+const config = {
+  ...POSTS_CONFIG,
+  policy: {
+    classes: {
+      ...POSTS_POLICY.classes,
+      Desk: { properties: { deals: { targetClass: 'Contract' } } },
+    },
+  },
+};
+
+/** The same rows with declared references alone: no object of Parse stands in a document of another program. */
+function plainSeed(): PlainSeed {
+  const { schemas, objects } = seed();
+  const undeclared = new Set(['terms', 'papers', 'plain']);
+  const declared = (schemas as PlainSeed['schemas']).map(({ className, fields }) => ({
+    className,
+    fields: Object.fromEntries(Object.entries(fields).filter(([name]) => !undeclared.has(name))),
+  }));
+  return { schemas: declared, objects };
+}
+
+const services = {} as Record<'Parse' | 'plain', Service>;
 let service: Service;
 beforeAll(async () => {
-  service = await startService({
-    seed: seed(),
-    config: {
-      ...POSTS_CONFIG,
-      policy: {
-        classes: {
-          ...POSTS_POLICY.classes,
-          Desk: { properties: { deals: { targetClass: 'Contract' } } },
-        },
-      },
-    },
-  });
+  const [parse, plain] = await Promise.all([
+    startService({ seed: seed(), config }),
+    startPlainService(plainSeed(), config),
+  ]);
+  Object.assign(services, { Parse: parse, plain });
+  service = parse;
 });
-afterAll(() => service.stop());
+afterAll(() => Promise.all(Object.values(services).map((one) => one.stop())));
 
 const aggregate = (className: string, ...pipeline: object[]) =>
   callTool(service, 'aggregate', { class_name: className, pipeline });
 
-describe('a graph search', () => {
-  it('shows no denied pointer through a depth that borrows its name', async () => {
-    const answer = await aggregate('Post', {
-      $graphLookup: {
-        from: 'Post',
-        startWith: '$title',
-        connectFromField: 'title',
-        connectToField: 'title',
-        as: 'found',
-        depthField: 'ghostwriter',
-        maxDepth: 0,
-      },
+describe.each(['Parse', 'plain'] as const)('with classes stored as %s ones,', (form) => {
+  let service: Service;
+  beforeAll(() => {
+    service = services[form];
+  });
+  const aggregate = (className: string, ...pipeline: object[]) =>
+    callTool(service, 'aggregate', { class_name: className, pipeline });
+
+  describe('a graph search', () => {
+    it('shows no denied pointer through a depth that borrows its name', async () => {
+      const answer = await aggregate('Post', {
+        $graphLookup: {
+          from: 'Post',
+          startWith: '$title',
+          connectFromField: 'title',
+          connectToField: 'title',
+          as: 'found',
+          depthField: 'ghostwriter',
+          maxDepth: 0,
+        },
+      });
+      expect(answer.isError).toBe(false);
+      expect(answer.data['results']).toContainEqual(
+        expect.objectContaining({
+          found: [expect.objectContaining({ title: 'Post 1', ...(form === 'Parse' && { ghostwriter: 0 }) })],
+        }),
+      );
+      expect(answer.wire).not.toContain(GHOSTWRITER_ID);
     });
-    expect(answer.isError).toBe(false);
-    expect(answer.data['results']).toContainEqual(
-      expect.objectContaining({ found: [expect.objectContaining({ title: 'Post 1', ghostwriter: 0 })] }),
-    );
-    expect(answer.wire).not.toContain(GHOSTWRITER_ID);
   });
-});
 
-describe('an expression below a field', () => {
-  it('is refused, because nobody judges what it reads', async () => {
-    const hidden = { $expr: { $eq: ['$internalNote', 'x'] } };
-    for (const condition of [
-      { $elemMatch: { $and: [hidden] } },
-      { $not: { $elemMatch: { $or: [hidden] } } },
-    ]) {
-      const answer = await aggregate('Post', { $match: { tags: condition } });
-      expect(answer.rpcError).toEqual({ code: -32602, message: 'Invalid params' });
-    }
+  describe('an expression below a field', () => {
+    it('is refused, because nobody judges what it reads', async () => {
+      const hidden = { $expr: { $eq: ['$internalNote', 'x'] } };
+      for (const condition of [
+        { $elemMatch: { $and: [hidden] } },
+        { $not: { $elemMatch: { $or: [hidden] } } },
+      ]) {
+        const answer = await aggregate('Post', { $match: { tags: condition } });
+        expect(answer.rpcError).toEqual({ code: -32602, message: 'Invalid params' });
+      }
+    });
   });
-});
 
-describe('a pointer into a hidden class', () => {
-  it.each<[string, object[]]>([
-    ['cut', [{ $project: { x: { $substrCP: ['$contract', 9, 20] } } }]],
-    ['joined to other text', [{ $project: { x: { $concat: ['-', '$contract'] } } }]],
-    ['in another case', [{ $project: { x: { $toLower: '$contract' } } }]],
-    ['as a group', [{ $group: { _id: { $concat: ['-', '$contract'] } } }]],
-    [
-      'through the whole row',
+  describe('a pointer into a hidden class', () => {
+    it.each<[string, object[]]>([
+      ['cut', [{ $project: { x: { $substrCP: ['$contract', 9, 20] } } }]],
+      ['joined to other text', [{ $project: { x: { $concat: ['-', '$contract'] } } }]],
+      ['in another case', [{ $project: { x: { $toLower: '$contract' } } }]],
+      ['as a group', [{ $group: { _id: { $concat: ['-', '$contract'] } } }]],
       [
-        {
-          $project: {
-            x: {
-              $map: {
-                input: { $objectToArray: '$$ROOT' },
-                in: { $concat: ['-', { $convert: { input: '$$this.v', to: 'string', onError: '' } }] },
+        'through the whole row',
+        [
+          {
+            $project: {
+              x: {
+                $map: {
+                  input: { $objectToArray: '$$ROOT' },
+                  in: { $concat: ['-', { $convert: { input: '$$this.v', to: 'string', onError: '' } }] },
+                },
               },
             },
           },
-        },
+        ],
       ],
-    ],
-    [
-      'in joined rows',
       [
-        { $lookup: { from: 'Desk', pipeline: [], as: 'd' } },
-        { $project: { x: { $map: { input: '$d', in: { $concat: ['-', '$$this.contract'] } } } } },
+        'in joined rows',
+        [
+          { $lookup: { from: 'Desk', pipeline: [], as: 'd' } },
+          { $project: { x: { $map: { input: '$d', in: { $concat: ['-', '$$this.contract'] } } } } },
+        ],
       ],
-    ],
-    [
-      'in rows of a graph search',
       [
-        {
-          $graphLookup: {
-            from: 'Desk',
-            startWith: 'city',
-            connectFromField: 'label',
-            connectToField: 'label',
-            as: 'd',
+        'in rows of a graph search',
+        [
+          {
+            $graphLookup: {
+              from: 'Desk',
+              startWith: 'city',
+              connectFromField: 'label',
+              connectToField: 'label',
+              as: 'd',
+            },
           },
-        },
-        { $project: { x: { $map: { input: '$d', in: { $concat: ['-', '$$this.contract'] } } } } },
+          { $project: { x: { $map: { input: '$d', in: { $concat: ['-', '$$this.contract'] } } } } },
+        ],
       ],
-    ],
-    [
-      'in a union',
-      [{ $unionWith: { coll: 'Desk', pipeline: [{ $project: { x: { $concat: ['-', '$contract'] } } }] } }],
-    ],
-  ])('is not told by a pipeline that takes it apart: %s', async (_, pipeline) => {
-    for (const className of ['Post', 'Desk']) {
-      const answer = await aggregate(className, ...pipeline);
-      expect(answer.wire).not.toContain(CONTRACT_ID);
-    }
-  });
-
-  it.each<[string, object[]]>([
-    ['by its storage column', [{ $project: { x: { $concat: ['-', '$_p_contract'] } } }]],
-    ['out of a list declared to hold such pointers', [{ $project: { x: '$deals.objectId' } }]],
-  ])('is not told by a class without allowlist either: %s', async (_, pipeline) => {
-    expect((await aggregate('Desk', ...pipeline)).wire).not.toContain(CONTRACT_ID);
-  });
-
-  it.each<[string, string, object]>([
-    ['a pattern', 'Post', { contract: { $regex: 'Contract.k7' } }],
-    ['a pattern on its storage column', 'Desk', { _p_contract: { $regex: 'Contract.k7' } }],
-    ['the storage column itself', 'Desk', { _p_contract: `Contract$${CONTRACT_ID}` }],
-    ['a member of a declared list', 'Desk', { 'deals.objectId': { $regex: '^k7' } }],
-    [
-      'what another class holds',
-      'Post',
-      { contract: { $select: { query: { className: 'Desk', where: {} }, key: 'contract' } } },
-    ],
-    [
-      'what a column of its own class holds',
-      'Post',
-      { title: { $select: { query: { className: 'Desk', where: {} }, key: 'contract' } } },
-    ],
-  ])('cannot be guessed with %s', async (_, className, where) => {
-    for (const answer of [
-      await callTool(service, 'count_objects', { class_name: className, where }),
-      await aggregate(className, { $match: where }, { $count: 'n' }),
-    ]) {
-      expect(answer.isError || answer.rpcError !== undefined).toBe(true);
-    }
-  });
-
-  it('cannot be guessed with an expression in a leading filter', async () => {
-    const above = (id: string) => ({
-      $expr: { $gt: ['$contract', `Contract$${id}`] },
+      [
+        'in a union',
+        [{ $unionWith: { coll: 'Desk', pipeline: [{ $project: { x: { $concat: ['-', '$contract'] } } }] } }],
+      ],
+    ])('is not told by a pipeline that takes it apart: %s', async (_, pipeline) => {
+      for (const className of ['Post', 'Desk']) {
+        const answer = await aggregate(className, ...pipeline);
+        expect(answer.wire).not.toContain(CONTRACT_ID);
+      }
     });
-    const [low, high] = [
-      await aggregate('Post', { $match: above('a') }, { $count: 'n' }),
-      await aggregate('Post', { $match: above('z') }, { $count: 'n' }),
-    ];
-    expect([low.isError, high.isError]).toEqual([false, false]);
-    expect(low.data['results']).toEqual(high.data['results']);
-  });
 
-  it('cannot be guessed through the foreign side of a join, nor by sorting', async () => {
-    const joined = await aggregate(
-      'Post',
-      { $addFields: { guess: `Contract$${CONTRACT_ID}` } },
-      { $lookup: { from: 'Desk', localField: 'guess', foreignField: 'contract', as: 'd' } },
-    );
-    expect(joined.details).toMatchObject({ kind: 'hidden_class' });
-    const sorted = await callTool(service, 'query_class', { class_name: 'Post', order: 'contract' });
-    expect(sorted.details).toMatchObject({ kind: 'hidden_class' });
-  });
+    it.each<[string, object[]]>([
+      ['by its storage column', [{ $project: { x: { $concat: ['-', '$_p_contract'] } } }]],
+      ['out of a list declared to hold such pointers', [{ $project: { x: '$deals.objectId' } }]],
+    ])('is not told by a class without allowlist either: %s', async (_, pipeline) => {
+      expect((await aggregate('Desk', ...pipeline)).wire).not.toContain(CONTRACT_ID);
+    });
 
-  it('is not told by keys that name a member of the column it stands in', async () => {
-    for (const keys of [['deals.objectId'], ['terms.ref.objectId'], ['contract.objectId']]) {
-      const answer = await callTool(service, 'query_class', { class_name: 'Desk', keys });
-      expect(answer.isError).toBe(false);
-      expect(answer.wire).not.toContain(CONTRACT_ID);
-    }
-    const kept = await callTool(service, 'query_class', { class_name: 'Desk', keys: ['terms.days'] });
-    expect(kept.data['results']).toMatchObject([{ terms: { days: 3 } }]);
-    expect(kept.wire).not.toContain('"ref"');
-  });
+    it.each<[string, string, object]>([
+      ['a pattern', 'Post', { contract: { $regex: 'Contract.k7' } }],
+      ['a pattern on its storage column', 'Desk', { _p_contract: { $regex: 'Contract.k7' } }],
+      ['the storage column itself', 'Desk', { _p_contract: `Contract$${CONTRACT_ID}` }],
+      ['a member of a declared list', 'Desk', { 'deals.objectId': { $regex: '^k7' } }],
+      [
+        'what another class holds',
+        'Post',
+        { contract: { $select: { query: { className: 'Desk', where: {} }, key: 'contract' } } },
+      ],
+      [
+        'what a column of its own class holds',
+        'Post',
+        { title: { $select: { query: { className: 'Desk', where: {} }, key: 'contract' } } },
+      ],
+    ])('cannot be guessed with %s', async (_, className, where) => {
+      for (const answer of [
+        await callTool(service, 'count_objects', { class_name: className, where }),
+        await aggregate(className, { $match: where }, { $count: 'n' }),
+      ]) {
+        expect(answer.isError || answer.rpcError !== undefined).toBe(true);
+      }
+    });
 
-  it('may still be asked for its presence', async () => {
-    const count = async (where: object) =>
-      (await callTool(service, 'count_objects', { class_name: 'Post', where })).data['count'];
-    expect(await count({ contract: { $exists: true } })).toBe(60);
-    expect(await count({ contract: null })).toBe(0);
+    it('cannot be guessed with an expression in a leading filter', async () => {
+      const above = (id: string) => ({
+        $expr: { $gt: ['$contract', `Contract$${id}`] },
+      });
+      const [low, high] = [
+        await aggregate('Post', { $match: above('a') }, { $count: 'n' }),
+        await aggregate('Post', { $match: above('z') }, { $count: 'n' }),
+      ];
+      expect([low.isError, high.isError]).toEqual([form === 'plain', form === 'plain']);
+      expect(low.data['results']).toEqual(high.data['results']);
+    });
+
+    it('cannot be guessed through the foreign side of a join, nor by sorting', async () => {
+      // A plain class has no column that leads to a withheld one.
+      const kind = form === 'Parse' ? 'hidden_class' : 'field_denied';
+      const joined = await aggregate(
+        'Post',
+        { $addFields: { guess: `Contract$${CONTRACT_ID}` } },
+        { $lookup: { from: 'Desk', localField: 'guess', foreignField: 'contract', as: 'd' } },
+      );
+      expect(joined.details).toMatchObject({ kind });
+      const sorted = await callTool(service, 'query_class', { class_name: 'Post', order: 'contract' });
+      expect(sorted.details).toMatchObject({ kind });
+    });
+
+    it('is not told by keys that name a member of the column it stands in', async () => {
+      for (const keys of [['deals.objectId'], ['terms.ref.objectId'], ['contract.objectId']]) {
+        const answer = await callTool(service, 'query_class', { class_name: 'Desk', keys });
+        expect(answer.isError).toBe(false);
+        expect(answer.wire).not.toContain(CONTRACT_ID);
+      }
+    });
+
+    it.runIf(form === 'Parse')('may still be asked for its presence', async () => {
+      const count = async (where: object) =>
+        (await callTool(service, 'count_objects', { class_name: 'Post', where })).data['count'];
+      expect(await count({ contract: { $exists: true } })).toBe(60);
+      expect(await count({ contract: null })).toBe(0);
+    });
   });
 });
 
@@ -393,6 +420,12 @@ describe('a pointer into a hidden class, inside an object or a list of which the
       const answer = await callTool(service, 'count_objects', { class_name: 'Desk', where });
       expect(answer.data['count']).toBe(1);
     }
+  });
+
+  it('does not keep keys from what stands beside it', async () => {
+    const kept = await callTool(service, 'query_class', { class_name: 'Desk', keys: ['terms.days'] });
+    expect(kept.data['results']).toMatchObject([{ terms: { days: 3 } }]);
+    expect(kept.wire).not.toContain('"ref"');
   });
 
   it('gives no order', async () => {
