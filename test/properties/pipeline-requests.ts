@@ -215,7 +215,9 @@ const join = madeOnce((name: ClassName, depth: number): fc.Arbitrary<Json> =>
               connectFromField,
               connectToField,
               as: 'all',
-              depthField: 'x',
+              // Also the name of a column, which the depth must not lead to.
+              depthField:
+                connectFromField === connectToField ? 'x' : String(connectFromField).split('.', 1)[0],
               restrictSearchWithMatch: restrict,
             },
           })),
