@@ -14,7 +14,7 @@ export const mayImport = {
   exports: ['core', 'policy', 'data', 'tools', 'dispatcher', 'state', 'audit', 'streaming'],
   approvals: ['core', 'data', 'audit', 'state', 'dispatcher'],
   // prettier-ignore
-  console: ['core', 'policy', 'audit', 'auth', 'state', 'streaming', 'dispatcher', 'tools', 'approvals', 'tasks', 'exports'],
+  console: ['core', 'policy', 'data', 'audit', 'auth', 'state', 'streaming', 'dispatcher', 'tools', 'approvals', 'tasks', 'exports'],
   tasks: ['core', 'tools', 'dispatcher', 'state', 'audit', 'telemetry'],
   auth: ['core', 'policy', 'audit', 'state'],
   views: ['tools', 'dispatcher'],

@@ -1,29 +1,57 @@
 import type { OnModuleDestroy } from '@nestjs/common';
-import type { LoadedConfig } from '#config';
+import type { ConfigVersions, LoadedConfig } from '#config';
 import {
+  classesOf,
+  type ListPart,
+  type PolicyViewDependencies,
+  shownChange,
+  shownSurface,
   type SimulationCatalogue,
   SimulationService,
   type SimulationRequest,
   SimulationsBusy,
   type SimulatedTool,
 } from '#console';
-import { type SimulatedCall, simulatedAgent } from '#dispatcher';
+import { type SimulatedCall, simulatedAgent, widens } from '#dispatcher';
 import { type SimulatedInstance, simulatedIdentity } from '#instance';
+import type { ComparedSurfaces } from '../policy-changes.js';
 
 /** Maximum requests that wait for the running one. */
 const MOST_WAITING = 16;
 /** Milliseconds without a request after which a simulation is closed. */
 const IDLE = 5 * 60_000;
 
+/** Versions of the configuration that are kept for comparison. */
+const MOST_VERSIONS = 5;
+/** Changes of one answer. */
+const MOST_CHANGES = 500;
+
+/** A simulation, and the classes of its database. */
+export interface ClassSimulation extends SimulatedInstance {
+  classNames(): Promise<readonly string[]>;
+}
+
 interface Opened<Loaded> {
   readonly loaded: Loaded;
-  readonly room: Promise<SimulatedInstance>;
+  readonly room: Promise<ClassSimulation>;
+}
+
+/** A version of the configuration. */
+export type Versioned = LoadedConfig & { readonly number: number; readonly loadedAt: Date };
+
+export interface SimulationsOptions<Loaded extends Versioned> {
+  readonly versions: Pick<ConfigVersions, 'changes'> & { readonly current: Loaded };
+  /** Opens a simulation of a version. */
+  readonly open: (loaded: Loaded) => Promise<ClassSimulation>;
+  readonly compare: (before: Loaded, after: Loaded) => Promise<ComparedSurfaces>;
+  /** The declared methods, and the gates of the environment. */
+  readonly methods: Pick<PolicyViewDependencies, 'methods' | 'environment'>;
 }
 
 /**
  * Simulated calls beside a running service: the simulation opens with the first request and runs one call at a time.
  */
-export class ConfiguredSimulations<Loaded extends LoadedConfig>
+export class ConfiguredSimulations<Loaded extends Versioned>
   extends SimulationService
   implements OnModuleDestroy
 {
@@ -32,19 +60,23 @@ export class ConfiguredSimulations<Loaded extends LoadedConfig>
   private waiting = 0;
   private idle: NodeJS.Timeout | null = null;
 
-  /**
-   * @param current the served configuration: a simulation of an older one is closed
-   * @param open opens a simulation of it
-   */
-  constructor(
-    private readonly current: () => Loaded,
-    private readonly open: (loaded: Loaded) => Promise<SimulatedInstance>,
-  ) {
+  /** The versions that this process has served, the latest last. */
+  private kept: readonly Loaded[];
+  private readonly compared = new Map<string, Promise<ComparedSurfaces>>();
+  private readonly following: { unsubscribe(): void };
+
+  constructor(private readonly options: SimulationsOptions<Loaded>) {
     super();
+    const { versions } = options;
+    this.kept = [versions.current];
+    this.following = versions.changes.subscribe(() => {
+      this.kept = [...this.kept, versions.current].slice(-MOST_VERSIONS);
+    });
   }
 
   catalogue(): Promise<SimulationCatalogue> {
-    return this.inTurn(async (simulation, { config, identities }) => {
+    return this.inTurn(async (simulation, loaded) => {
+      const { config, identities } = loaded;
       const tools = new Map<string, SimulatedTool>();
       const agents = [...simulation.agents].map(([name, agent]) => {
         const permitted = simulation.runner.list({ agent });
@@ -63,7 +95,11 @@ export class ConfiguredSimulations<Loaded extends LoadedConfig>
           tools: permitted.map((tool) => tool.name),
         };
       });
-      return { agents: agents.sort(byName), tools: [...tools.values()].sort(byName) };
+      return {
+        policy: versionOf(loaded),
+        agents: agents.sort(byName),
+        tools: [...tools.values()].sort(byName),
+      };
     });
   }
 
@@ -78,7 +114,80 @@ export class ConfiguredSimulations<Loaded extends LoadedConfig>
     });
   }
 
+  surface(name: string, { after, limit }: ListPart): Promise<object | undefined> {
+    return this.inTurn(async (simulation, loaded) => {
+      const agent = simulation.agents.get(name);
+      if (!agent) return undefined;
+      const all = new Set([...(await simulation.classNames()), ...loaded.policy.classes.keys()]);
+      const left = [...all].filter((one) => one > after).sort();
+      const page = left.slice(0, limit);
+      return {
+        ...versionOf(loaded),
+        agent: name,
+        permissions: agent.permissions,
+        tenant_id: agent.tenantId,
+        asks_user: loaded.identities.get(name) === 'callerSession',
+        total: all.size,
+        ...(await shownSurface({ ...simulation, ...this.options.methods }, agent, page)),
+        next: page.length < left.length ? (page.at(-1) ?? null) : null,
+      };
+    });
+  }
+
+  classesOf(name: string, { after, limit }: ListPart): Promise<object | undefined> {
+    return this.inTurn(async (simulation) => {
+      const agent = simulation.agents.get(name);
+      if (!agent) return undefined;
+      const all = await classesOf(simulation.records, agent);
+      const left = all.filter(({ className }) => className > after);
+      const page = left.slice(0, limit);
+      return {
+        agent: name,
+        classes: page.map(({ className, policy }) => ({ name: className, description: policy.description })),
+        total: all.length,
+        next: page.length < left.length ? (page.at(-1)?.className ?? null) : null,
+      };
+    });
+  }
+
+  async changes(from: number | undefined, to: number | undefined): Promise<object | undefined> {
+    const { kept } = this;
+    const at = to === undefined ? kept.length - 1 : kept.findIndex(({ number }) => number === to);
+    const now = kept[at];
+    const before = from === undefined ? kept[at - 1] : kept.find(({ number }) => number === from);
+    if (!now || (from !== undefined && !before)) return undefined;
+    const versions = kept
+      .toReversed()
+      .map((one) => ({ ...versionOf(one), loaded_at: one.loadedAt.toISOString() }));
+    const { changes, classesLeftOut } = before ? await this.comparison(before, now) : NO_CHANGES;
+    const shown = changes.slice(0, MOST_CHANGES).map(shownChange);
+    return {
+      versions,
+      from: before?.number ?? null,
+      to: now.number,
+      widens: changes.some(widens),
+      changes: shown,
+      cut: changes.length - shown.length,
+      classes_left_out: classesLeftOut,
+      scope: 'replica',
+    };
+  }
+
+  /** Each pair is compared once: a version never changes. */
+  private comparison(before: Loaded, now: Loaded): Promise<ComparedSurfaces> {
+    const key = `${before.number} ${now.number}`;
+    const known = this.compared.get(key);
+    if (known) return known;
+    const compared = this.inTurn(() => this.options.compare(before, now));
+    this.compared.set(key, compared);
+    compared.catch(() => this.compared.delete(key));
+    const [oldest] = this.compared.keys();
+    if (this.compared.size > MOST_VERSIONS && oldest !== undefined) this.compared.delete(oldest);
+    return compared;
+  }
+
   onModuleDestroy(): Promise<void> {
+    this.following.unsubscribe();
     return this.close();
   }
 
@@ -90,7 +199,7 @@ export class ConfiguredSimulations<Loaded extends LoadedConfig>
   }
 
   /** @throws SimulationsBusy */
-  private async inTurn<T>(work: (simulation: SimulatedInstance, loaded: Loaded) => Promise<T>): Promise<T> {
+  private async inTurn<T>(work: (simulation: ClassSimulation, loaded: Loaded) => Promise<T>): Promise<T> {
     if (this.waiting >= MOST_WAITING) throw new SimulationsBusy();
     this.waiting += 1;
     const mine = this.turn.then(async () => {
@@ -107,10 +216,10 @@ export class ConfiguredSimulations<Loaded extends LoadedConfig>
   }
 
   private async currentSimulation(): Promise<Opened<Loaded>> {
-    const loaded = this.current();
+    const loaded = this.options.versions.current;
     if (this.opened?.loaded !== loaded) {
       await this.close();
-      this.opened = { loaded, room: this.open(loaded) };
+      this.opened = { loaded, room: this.options.open(loaded) };
     }
     const { opened } = this;
     try {
@@ -129,6 +238,12 @@ export class ConfiguredSimulations<Loaded extends LoadedConfig>
     }, IDLE);
     this.idle.unref();
   }
+}
+
+const NO_CHANGES: ComparedSurfaces = { changes: [], classesLeftOut: 0 };
+
+function versionOf({ policy, number }: Versioned): { readonly version: string; readonly edition: number } {
+  return { version: policy.version, edition: number };
 }
 
 function byName(a: { readonly name: string }, b: { readonly name: string }): number {

@@ -16,7 +16,10 @@ import {
   ServiceStatus,
   SimulationService,
 } from '#console';
+import type { SchemaCatalogue } from '#data';
 import type { MongoConnection } from '#data-mongo';
+import type { EnvironmentGates } from '#policy';
+import { DeclaredMethods, ToolEnvironment } from '#tools';
 import {
   builtPage,
   InstanceProvidersModule,
@@ -26,6 +29,7 @@ import {
 } from '#instance';
 import { McpEdge } from '#streaming';
 import { openConfiguredSimulation } from '../cli/simulation.js';
+import { comparedSurfaces } from '../policy-changes.js';
 import { ConfiguredSimulations } from './configured-simulations.js';
 
 export interface ConsoleSetting {
@@ -39,6 +43,9 @@ export interface ConsoleSetting {
   readonly statistics: CallStatistics;
 }
 
+/** Agents times classes of one comparison of versions: each costs a simulated call per tool. */
+const MOST_COMPARED = 1_000;
+
 /** The console beside a running service. */
 export function consoleModule(
   app: INestApplicationContext,
@@ -46,10 +53,21 @@ export function consoleModule(
 ): DynamicModule {
   const versions = app.get(ConfigVersions);
   // Schema and roles are read over the connection of the service; the other ports of a simulation have no backend.
-  const simulations = new ConfiguredSimulations(
-    () => versions.current,
-    (version) => openConfiguredSimulation({ ...version, plugins }, env, { connection, quiet: false }),
-  );
+  const open = (version: ConfigVersions['current'], schemas: (read: SchemaCatalogue) => SchemaCatalogue) =>
+    openConfiguredSimulation({ ...version, plugins }, env, { connection, quiet: false, schemas });
+  const simulations = new ConfiguredSimulations({
+    versions,
+    open: async (version) => {
+      let catalogue: SchemaCatalogue | undefined;
+      const simulation = await open(version, (read) => (catalogue = read));
+      return {
+        ...simulation,
+        classNames: async () => (await catalogue?.snapshot())?.classNames() ?? [],
+      };
+    },
+    compare: (before, after) => comparedSurfaces([before, after], open, MOST_COMPARED),
+    methods: { methods: app.get(DeclaredMethods), environment: app.get<EnvironmentGates>(ToolEnvironment) },
+  });
   return ConsoleModule.register(
     {
       operators: () => versions.current.config.console.operators ?? [],

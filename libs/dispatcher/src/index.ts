@@ -70,6 +70,7 @@ export {
   type AgentSurface,
   type ClassSurface,
   EVERY_FIELD,
+  type SurfaceDependencies,
   surfaceOf,
   type SurfaceChange,
   surfaceChanges,

@@ -1,5 +1,5 @@
 import { request as plainRequest } from 'node:http';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
@@ -76,7 +76,7 @@ const signIn = (service: Service, credential: object) =>
   ask(service, 'POST', 'session', CHANGING, credential);
 
 const ROUTES = (
-  'session api/live api/overview api/approvals api/approvals/x api/agents api/policy api/metadata api/audit ' +
+  'session api/live api/overview api/approvals api/approvals/x api/agents api/agents/watcher/classes api/policy api/policy/agents api/policy/agents/watcher api/policy/changes api/metadata api/audit ' +
   'api/tasks api/exports api/status api/unknown'
 )
   .split(' ')
@@ -197,6 +197,110 @@ describe('the console over HTTP', () => {
     expect(script.headers.get('cache-control')).toContain('immutable');
     for (const path of ['assets/x/main.js', 'assets/../../package.json', 'assets/x/..%2f..%2fpackage.json'])
       expect((await fetch(`${one.origin}/console/${path}`)).status).not.toBe(200);
+  });
+});
+
+describe('the policy in the console', () => {
+  it('shows what an agent sees as its calls are decided, and no value of a filter', async () => {
+    const { body, text } = await ask(one, 'GET', 'api/policy/agents/writer', as('chief'));
+    const classes = body['classes'] as {
+      name: string;
+      visible: boolean;
+      access: string;
+      tools: string[];
+      masks: unknown[];
+      limits: { origin: string; fields: string[] }[];
+    }[];
+    expect(classes.find(({ name }) => name === 'Post')).toMatchObject({ visible: true });
+    expect(classes.find(({ name }) => name === 'Contract')).toMatchObject({ visible: false, access: 'none' });
+    for (const { access, masks, limits } of classes)
+      if (masks.length > 0 || limits.length > 0) expect(access).not.toBe('open');
+    expect(classes.flatMap(({ limits }) => limits).some(({ origin }) => origin === 'tenant')).toBe(true);
+    expect(JSON.stringify(classes)).not.toContain('acme');
+    expect(text).not.toContain(SECRET);
+  });
+
+  it('pages through classes, and knows no agent that there is not', async () => {
+    const first = await ask(one, 'GET', 'api/policy/agents/writer?limit=1', as('chief'));
+    expect(first.body['classes']).toHaveLength(1);
+    const next = await ask(
+      one,
+      'GET',
+      `api/policy/agents/writer?limit=1&after=${first.body['next']}`,
+      as('chief'),
+    );
+    expect(next.body['classes']).not.toEqual(first.body['classes']);
+    for (const path of [
+      'api/policy/agents/toString',
+      'api/agents/nobody/classes',
+      'api/policy/changes?from=9',
+    ])
+      expect((await ask(one, 'GET', path, as('chief'))).status).toBe(404);
+    expect((await ask(one, 'GET', 'api/policy/changes?from=x', as('chief'))).status).toBe(400);
+    const listed = await ask(one, 'GET', 'api/agents/writer/classes', as('chief'));
+    expect(listed.body['classes']).toContainEqual(expect.objectContaining({ name: 'Post' }));
+    expect(listed.text).not.toContain('Contract');
+  });
+
+  it('calls no class open that masks, tenants or a field list limit', async () => {
+    const { body } = await ask(one, 'GET', 'api/policy', as('chief'));
+    const classes = body['classes'] as {
+      access: string;
+      tenant_field: unknown;
+      masks: unknown[];
+      fields: unknown;
+    }[];
+    for (const { access, tenant_field, masks, fields } of classes)
+      if (tenant_field !== null || masks.length > 0 || fields !== null) expect(access).not.toBe('open');
+  });
+
+  it('has nothing to compare while one version was served', async () => {
+    const { body } = await ask(one, 'GET', 'api/policy/changes', as('chief'));
+    expect(body).toMatchObject({ from: null, to: 1, widens: false, changes: [], cut: 0 });
+  });
+});
+
+describe('the overview and the records of the console', () => {
+  it('sum the calls of all replicas, by agent, class and gate', async () => {
+    await Promise.all([
+      callTool(one, 'query_class', { class_name: 'Post' }, as('watcher')),
+      callTool(two, 'query_class', { class_name: 'Post' }, as('watcher')),
+      callTool(two, 'query_class', { class_name: 'Contract' }, as('watcher')),
+    ]);
+    await vi.waitFor(
+      async () => {
+        const { body } = await ask(one, 'GET', 'api/overview?window=24h', as('chief'));
+        expect(body).toMatchObject({
+          scope: 'replicas',
+          complete: true,
+          waiting: { approvals: expect.any(Number) },
+        });
+        expect(body['replicas']).toHaveLength(2);
+        expect(body['classes']).toContainEqual({ name: 'Contract', calls: 1, refused: 1 });
+        expect(body['gates']).toContainEqual({ name: 'class', refused: 1 });
+        expect(body['buckets']).toHaveLength(96);
+      },
+      { timeout: 10_000, interval: 500 },
+    );
+  });
+
+  it('are found by class, and given as a file', async () => {
+    const found = await ask(two, 'GET', 'api/audit?class=Contract', as('chief'));
+    expect(found.body).toMatchObject({
+      reach: 'recent',
+      searched: { store: 'memory', scope: 'replica', cut: null },
+      entries: [{ class_name: 'Contract', gate: 'class' }],
+    });
+    const file = await fetch(`${two.origin}/console/api/audit?class=Contract&format=csv`, {
+      headers: as('chief'),
+    });
+    expect(file.headers.get('content-type')).toBe('text/csv; charset=utf-8; header=present');
+    expect(file.headers.get('content-disposition')).toMatch(
+      /^attachment; filename="parley-audit-\d{8}T\d{6}Z\.csv"$/,
+    );
+    const lines = (await file.text()).split('\r\n');
+    expect(lines).toHaveLength(3);
+    expect(lines[1]).toContain('query_class,Contract,');
   });
 });
 

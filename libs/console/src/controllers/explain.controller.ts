@@ -17,7 +17,23 @@ interface SimulatedAgent {
   readonly tools: readonly string[];
 }
 
+/** The configuration version that an answer is of. */
+export interface PolicyVersion {
+  /** Version of the policy. */
+  readonly version: string;
+  /** Number of the configuration version in this process. */
+  readonly edition: number;
+}
+
+/** The part of a list that is asked for. */
+export interface ListPart {
+  /** The last name before it. */
+  readonly after: string;
+  readonly limit: number;
+}
+
 export interface SimulationCatalogue {
+  readonly policy: PolicyVersion;
   readonly agents: readonly SimulatedAgent[];
   /** All tools that any of the agents may call. */
   readonly tools: readonly SimulatedTool[];
@@ -51,6 +67,12 @@ export abstract class SimulationService {
   abstract catalogue(): Promise<SimulationCatalogue>;
   /** @returns `undefined` for an unknown agent. @throws SimulationsBusy */
   abstract simulate(order: SimulationRequest): Promise<SimulatedCall | undefined>;
+  /** What an agent sees of classes. @returns `undefined` for an unknown agent. @throws SimulationsBusy */
+  abstract surface(agent: string, part: ListPart): Promise<object | undefined>;
+  /** The classes that the listing of an agent names. @returns `undefined` for an unknown agent. @throws SimulationsBusy */
+  abstract classesOf(agent: string, part: ListPart): Promise<object | undefined>;
+  /** Changes between two versions. @returns `undefined` for one that is not kept. @throws SimulationsBusy */
+  abstract changes(from: number | undefined, to: number | undefined): Promise<object | undefined>;
 }
 
 /** The body of a request that simulates a call. */
@@ -81,8 +103,9 @@ export class ExplainController {
   ) {}
 
   @Get('agents')
-  catalogue(): Promise<SimulationCatalogue> {
-    return this.simulations.catalogue();
+  async catalogue(): Promise<object> {
+    const { agents, tools } = await this.simulations.catalogue();
+    return { agents, tools };
   }
 
   @Post('explain')

@@ -1,9 +1,13 @@
-import { Get, Inject, Query } from '@nestjs/common';
+import { Get, Inject, Param, Query } from '@nestjs/common';
+import { Transform } from 'class-transformer';
+import { IsInt, IsOptional, Min } from 'class-validator';
 import { type AuditedMetadata, MetadataAudit } from '#dispatcher';
 import { type DeclaredClass, Policies } from '#policy';
-import { validated } from '#streaming';
+import { NotServed, validated } from '#streaming';
 import { DeclaredMethods } from '#tools';
 import { OperatorController } from '../console.guards.js';
+import { shownValues } from '../policy-view.js';
+import { SimulationsBusy, SimulationService } from './explain.controller.js';
 import { PageQuery } from './page-query.js';
 
 /** The policy of a class; of its filter only the field names. */
@@ -33,6 +37,33 @@ interface ShownClass {
   readonly methods: readonly { readonly name: string; readonly permission: string }[];
 }
 
+/** Classes in one answer on what an agent sees: each costs a simulated call per tool. */
+const MOST_SURFACES = 50;
+
+const asNumber = Transform(({ value }) => (value === undefined ? undefined : Number(value)));
+
+/** The versions to compare: their numbers in this process. Default: the latest two. */
+export class ChangesQuery {
+  @IsOptional()
+  @asNumber
+  @IsInt({ message: 'from must be the number of a version' })
+  @Min(1, { message: 'from must be the number of a version' })
+  from?: number;
+
+  @IsOptional()
+  @asNumber
+  @IsInt({ message: 'to must be the number of a version' })
+  @Min(1, { message: 'to must be the number of a version' })
+  to?: number;
+}
+
+/** @throws NotServed when too many simulations wait */
+function refuseBusy(error: unknown): never {
+  if (error instanceof SimulationsBusy)
+    throw new NotServed(503, 'too many questions wait already', { 'Retry-After': '2' });
+  throw error;
+}
+
 /** The classes of the policy in pages, and the gaps in their descriptions. */
 @OperatorController('console/api')
 export class PolicyController {
@@ -40,6 +71,7 @@ export class PolicyController {
     @Inject(Policies) private readonly policies: Policies,
     @Inject(MetadataAudit) private readonly metadata: MetadataAudit,
     @Inject(DeclaredMethods) private readonly methods: DeclaredMethods,
+    @Inject(SimulationService) private readonly simulations: SimulationService,
   ) {}
 
   @Get('policy')
@@ -54,6 +86,45 @@ export class PolicyController {
       classes: page.map((name) => shownClass(classes.get(name) as DeclaredClass, this.methodsOf(name))),
       next: page.length < names.length ? page.at(-1) : null,
     };
+  }
+
+  /** Who there is. What each sees is asked by agent. */
+  @Get('policy/agents')
+  async agents(): Promise<object> {
+    const { agents, policy } = await this.simulations.catalogue().catch(refuseBusy);
+    return { ...policy, agents: agents.map(({ tools: _tools, ...agent }) => agent) };
+  }
+
+  /** What one agent sees, as the gates decide its calls. */
+  @Get('policy/agents/:agent')
+  async agent(
+    @Param('agent') agent: string,
+    @Query(validated(PageQuery)) { after, limit }: PageQuery,
+  ): Promise<object> {
+    const found = await this.simulations
+      .surface(agent, { after, limit: Math.min(limit, MOST_SURFACES) })
+      .catch(refuseBusy);
+    if (!found) throw new NotServed(404, 'no such agent');
+    return found;
+  }
+
+  /** What agents gained and lost between two versions that this process has served. */
+  @Get('policy/changes')
+  async changes(@Query(validated(ChangesQuery)) { from, to }: ChangesQuery): Promise<object> {
+    const found = await this.simulations.changes(from, to).catch(refuseBusy);
+    if (!found) throw new NotServed(404, 'no such version is kept: leave from and to out for the latest two');
+    return found;
+  }
+
+  /** The classes that an agent's own listing names, for menus. */
+  @Get('agents/:agent/classes')
+  async listed(
+    @Param('agent') agent: string,
+    @Query(validated(PageQuery)) { after, limit }: PageQuery,
+  ): Promise<object> {
+    const found = await this.simulations.classesOf(agent, { after, limit }).catch(refuseBusy);
+    if (!found) throw new NotServed(404, 'no such agent');
+    return found;
   }
 
   private methodsOf(className: string): ShownClass['methods'] {
@@ -99,18 +170,12 @@ function accessOf({ hiding, masks, tenantScope, filters, fields }: DeclaredClass
 }
 
 const MOST_NAMES = 500;
-const MOST_VALUES = 50;
-const MAX_VALUE = 200;
-
 function enumsOf({ properties }: Pick<DeclaredClass, 'properties'>): Record<string, readonly string[]> {
   const declared = [...properties].flatMap(([field, { enum: values }]) =>
     values ? [[field, shownValues(values.keys())] as const] : [],
   );
   return Object.fromEntries(declared.slice(0, MOST_NAMES));
 }
-
-const shownValues = (values: Iterable<string>): string[] =>
-  [...values].slice(0, MOST_VALUES).map((value) => value.slice(0, MAX_VALUE));
 
 const MOST_CLASSES = 500;
 
