@@ -92,7 +92,8 @@ export class SessionController {
     @Res({ passthrough: true }) response: ServerResponse,
   ): Promise<object> {
     response.setHeader('Set-Cookie', setCookie('', 0, trustedHeaders(request)));
-    const issuerSignOut = await this.oidc.endOfSession(request);
+    // An issuer that cannot be asked must not keep anybody from signing out.
+    const issuerSignOut = await this.oidc.endOfSession(request).catch(() => null);
     await this.signIn.end(request);
     return { signed_in: false, issuer_sign_out: issuerSignOut };
   }
