@@ -12,7 +12,7 @@ import type { GovernedClass } from '#data';
 import { callableMethods, type DeclaredMethods } from '#tools';
 
 /** What an agent may do with one class, by the gates that decide its calls. Names only: no value of a filter. */
-export interface ShownAgentClass {
+interface ShownAgentClass {
   readonly name: string;
   readonly visible: boolean;
   /** `open`: every row and every field in clear. */

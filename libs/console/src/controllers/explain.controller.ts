@@ -18,7 +18,7 @@ interface SimulatedAgent {
 }
 
 /** The configuration version that an answer is of. */
-export interface PolicyVersion {
+interface PolicyVersion {
   /** Version of the policy. */
   readonly version: string;
   /** Number of the configuration version in this process. */
