@@ -93,15 +93,19 @@ function lineOf(chart: Chart, title: string, formats: Formats, available: number
         formats.date(at, tickFormat(calendar.unit, at, calendar.at[index - 1])),
       ),
     );
-  svg.append(...runs(chart, { x, y, width }));
+  const kept = downsample(points, width);
+  svg.append(...runs(chart, new Set(kept), { x, y }));
 
   const figure = element('figure');
-  const readout = element('output', { 'aria-live': 'polite' }, spanOf(chart, formats));
+  const readout = element('output', { 'aria-live': 'polite' });
+  const atRest = [
+    [points[0], points.at(-1)].map((point) => formats.key(point?.label ?? '')).join(' – '),
+    ...(kept.length < points.length ? [`${kept.length} of ${points.length} points are drawn`] : []),
+  ].join(' · ');
+  readout.textContent = atRest;
   figure.append(readout, svg);
   followPointer(svg, points, { x, y, width }, (point) => {
-    readout.textContent = point
-      ? `${formats.key(point.label)}: ${formats.number(point.value)}`
-      : spanOf(chart, formats);
+    readout.textContent = point ? `${formats.key(point.label)}: ${formats.number(point.value)}` : atRest;
   });
   return figure;
 }
@@ -109,19 +113,18 @@ function lineOf(chart: Chart, title: string, formats: Formats, available: number
 const rule = (kind: string, x1: number, x2: number, y1: number, y2: number): SVGElement =>
   drawn('line', { class: kind, x1: `${x1}`, x2: `${x2}`, y1: `${y1}`, y2: `${y2}` });
 
-/** From the first to the last key. */
-const spanOf = ({ points }: Chart, formats: Formats): string =>
-  [points[0], points.at(-1)].map((point) => formats.key(point?.label ?? '')).join(' – ');
-
 /** The line, as often interrupted as a period has no value. A value alone is a point. */
-function runs({ points, precision }: Chart, { x, y, width }: Scales): SVGElement[] {
+function runs(
+  { points, precision }: Chart,
+  kept: ReadonlySet<Point>,
+  { x, y }: Pick<Scales, 'x' | 'y'>,
+): SVGElement[] {
   const begins = new Set(
     points.filter((point, index) => {
       const before = points[index - 1];
       return before !== undefined && isGap(before, point, precision);
     }),
   );
-  const kept = new Set(downsample(points, width));
   const parts: Point[][] = [[]];
   for (const point of points) {
     if (begins.has(point)) parts.push([]);

@@ -272,6 +272,20 @@ describe('in a sandboxed frame', () => {
     await page.close();
   });
 
+  it('a series longer than the page is wide keeps its peak, and says that not all is drawn', async () => {
+    const hours = Array.from({ length: 3000 }, (_, hour) => ({
+      key: new Date(Date.UTC(2025, 0, 1, hour)).toISOString().slice(0, 16).replace('T', ' '),
+      value: hour === 1234 ? 900 : hour % 24,
+    }));
+    const { page, frame } = await show({ structuredContent: { groups: hours } });
+    expect(await frame.locator('output').textContent()).toMatch(/ · 6\d\d of 3000 points are drawn$/);
+    const drawn = (await frame.locator('polyline.run').getAttribute('points'))?.split(' ') ?? [];
+    const heights = drawn.map((point) => Number(point.split(',')[1]));
+    // 900 of 0 to 1000.
+    expect(Math.min(...heights)).toBeLessThan(40);
+    await page.close();
+  });
+
   it('periods without a value interrupt the line', async () => {
     const groups = ['2026-01-01', '2026-01-02', '2026-01-05', '2026-01-06'].map((day, value) => ({
       key: day,
