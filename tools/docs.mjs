@@ -1,5 +1,5 @@
 // Builds the documentation site from docs/ into tools/docs-site/dist/site; with --preview it serves the result, with --watch the
-// pages as they change. Its packages are installed before the first build; nothing else needs a network.
+// pages as they change, both on the port of --port. Its packages are installed before the first build; nothing else needs a network.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -13,9 +13,10 @@ function run(command, ...args) {
 }
 
 const asked = process.argv.slice(2);
-const command = asked.includes('--watch') ? 'dev' : 'build';
+const options = asked.filter((argument) => argument !== '--preview' && argument !== '--watch');
+const watched = asked.includes('--watch');
 const status =
   (existsSync(vitepress) ? 0 : run('npm', 'ci', '--no-audit', '--no-fund', '--loglevel=error')) ||
-  run(process.execPath, vitepress, command, '.') ||
-  (asked.includes('--preview') ? run(process.execPath, vitepress, 'preview', '.') : 0);
+  run(process.execPath, vitepress, ...(watched ? ['dev', '.', ...options] : ['build', '.'])) ||
+  (asked.includes('--preview') ? run(process.execPath, vitepress, 'preview', '.', ...options) : 0);
 process.exit(status);

@@ -55,6 +55,7 @@ describe('the documentation site', () => {
     await page.getByRole('searchbox').fill('tenantScope');
     await page.locator('.result[href*="policy"]').first().click();
     await page.waitForURL(/guide\/policy\.html/);
+    await page.getByRole('heading', { level: 1, name: 'Policy' }).waitFor();
     expect(await page.locator('main').textContent()).toContain('tenantScope');
     await page.close();
   });
