@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { type CanActivate, Injectable, Logger, Module, type ModuleMetadata } from '@nestjs/common';
-import { APP_GUARD } from '@nestjs/core';
+import { APP_GUARD, NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { Test } from '@nestjs/testing';
 import { afterEach, beforeEach, describe, expect, it, type MockInstance, vi } from 'vitest';
@@ -104,6 +104,39 @@ describe('the start says in one line for each instance', () => {
     expect(others).toEqual([]);
     const [, tools] = /^Parley \(default\) at \/mcp: (\d+) tools, 1 agent Parley$/.exec(desk) ?? [];
     expect(billing).toBe(`Parley (billing) at /billing: ${Number(tools) + 1} tools, 1 agent Parley`);
+  });
+
+  it('and nothing of the Nest application that an instance is', async () => {
+    @Module({ imports: [ParleyModule.forRoot(OPTIONS), ParleyModule.forFeature([Greeting])] })
+    class AppModule {}
+    const application = await NestFactory.create(AppModule, new ExpressAdapter(), { logger: logged });
+    await application.listen(0, '127.0.0.1');
+    await application.close();
+    expect(lines.join('\n')).not.toMatch(/InstanceModule|KernelModule|RoutesModule|ToolsController|Mapped/);
+    expect(lines.filter((line) => line.includes('successfully started'))).toHaveLength(1);
+    // Those of the application around it are.
+    expect(lines.join('\n')).toContain('ParleyModule dependencies initialized');
+  });
+
+  it('through a logger that the application chose while the instance started', async () => {
+    const chosen: string[] = [];
+    const other = { ...logged, log: (...said: unknown[]) => void chosen.push(said.map(String).join(' ')) };
+    const useFactory = async () => {
+      await Promise.resolve();
+      return OPTIONS;
+    };
+    const module = await Test.createTestingModule({ imports: [ParleyModule.forRootAsync({ useFactory })] })
+      .setLogger(logged)
+      .compile();
+    const application = module.createNestApplication(new ExpressAdapter(), { logger: logged });
+    const listening = application.listen(0, '127.0.0.1');
+    application.useLogger(other);
+    await listening;
+    expect(chosen.filter((line) => line.startsWith('Parley ('))).toHaveLength(1);
+    chosen.length = 0;
+    new Logger('After').log('still there');
+    expect(chosen).toEqual(['still there After']);
+    await application.close();
   });
 
   it('which global enhancers the application has', async () => {

@@ -25,6 +25,7 @@ import {
 } from '#instance';
 import type { ClassDeclaration } from '#policy';
 import { agentMethodsOf, MethodRegistry } from '#tools';
+import { startInside } from './inner-start.js';
 import { basesOf, followFurtherServers } from './mountings.js';
 import { listedInstances, unlistedTools } from './features.js';
 import { type GlobalEnhancers, ToolEnhancers } from './global-enhancers.js';
@@ -112,7 +113,7 @@ export async function openParley(
         ...(queue && { queue }),
       },
       // The application's logger is used, and the application handles a failed start.
-      (module) => NestFactory.createApplicationContext(module, { abortOnError: false }),
+      (module) => startInside(() => NestFactory.createApplicationContext(module, { abortOnError: false })),
     );
   } catch (error) {
     await application?.database.close();

@@ -10,6 +10,7 @@ import {
 import type { ParleyConfig } from '#config';
 import { McpEdge, ServedAt } from '#streaming';
 import { DEFAULT_ENDPOINTS, type ParleyEndpoints } from './parley-options.js';
+import { startInside } from './inner-start.js';
 import { Mountings } from './mountings.js';
 
 export interface ServedInstance {
@@ -44,7 +45,7 @@ export async function serveInstance(
   const mountings = Mountings.of(server);
   mountings.name(name);
   const edge = instance.app.get(McpEdge);
-  const routes = await instance.openRoutes();
+  const routes = await startInside(() => instance.openRoutes());
   const besides = [
     ...(on.tools ? [ROUTE_PATHS.tools] : []),
     ...(on.approvals ? [ROUTE_PATHS.approvals] : []),

@@ -6,6 +6,7 @@ import { mountEdges, RoutesApplication } from '#instance';
 import { ConfigError, type ParleyConfig, startErrors } from '#config';
 import { isTruthy } from '#policy';
 import { McpEdge } from '#streaming';
+import { startInside } from './inner-start.js';
 
 /** A separate port for an instance inside an application. */
 export interface StandaloneOptions {
@@ -55,7 +56,7 @@ export async function openListener(
   server.requestTimeout = 60_000;
   server.maxConnections = config.server.maxConnections;
   const edge = context.get(McpEdge);
-  const routes = await RoutesApplication.open(context);
+  const routes = await startInside(() => RoutesApplication.open(context));
   mountEdges(server, [edge, routes], edge.unread);
   try {
     await listening(server, port, host);
