@@ -19,8 +19,8 @@ function options(): ParleyModuleOptions {
     database: { uri: 'embedded', seed: './seed.json' },
     agents: { clerk: { permissions: 'readonly' } },
     auth: [
-      { apiKey: 'key-of-the-clerk', agent: 'clerk', principal: 'ann' },
-      { apiKey: 'key-of-another', agent: 'clerk', principal: 'bob' },
+      { apiKey: 'key-of-the-clerk', agent: 'clerk' },
+      { apiKey: 'key-of-another', agent: 'clerk' },
     ],
     globalEnhancers: { guards: true },
     ...(REDIS !== undefined && { redis: { url: REDIS } }),
