@@ -1,8 +1,10 @@
 import { render } from 'preact';
 import { App, applyTheme } from './app.js';
 import { protectText } from './shown-text.js';
+import { restoreAddress } from './sign-in.js';
 
 protectText();
 applyTheme();
+restoreAddress();
 const root = document.getElementById('console');
 if (root) render(<App />, root);

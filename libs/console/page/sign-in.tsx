@@ -30,6 +30,16 @@ const REFUSED_BY_ISSUER: Readonly<Record<string, string>> = {
   wrong_host: 'Open the console under the host name that its configuration names.',
 };
 
+const RETURN = 'parley-console-return';
+
+/** Opens the page again that was asked for before the issuer's sign-in, which returns without it. */
+export function restoreAddress(): void {
+  const kept = sessionStorage.getItem(RETURN);
+  sessionStorage.removeItem(RETURN);
+  if (kept?.startsWith('#/') && location.hash === '')
+    history.replaceState(null, '', `${location.pathname}${location.search}${kept}`);
+}
+
 /** Why the issuer's sign-in failed, once: it is removed from the address. */
 function issuerRefusal(): string | null {
   const code = new URLSearchParams(location.search).get('sign_in');
@@ -91,7 +101,11 @@ export function SignIn({ why, signedIn }: { why: string | null; signedIn: (opera
         {message && <Notice kind={message.bad ? 'bad' : 'plain'}>{message.text}</Notice>}
         {oidc && (
           <>
-            <a class="button main" href={oidc.begin}>
+            <a
+              class="button main"
+              href={oidc.begin}
+              onClick={() => sessionStorage.setItem(RETURN, location.hash)}
+            >
               Sign in with {oidc.name}
             </a>
             <p class="or">or with a key</p>

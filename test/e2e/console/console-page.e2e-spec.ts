@@ -33,7 +33,15 @@ beforeAll(async () => {
         auth: Object.entries(KEYS).map(([agent, apiKey]) => ({ apiKey, agent })),
         policy: { ...POSTS_POLICY, requireApprovalFor: ['write', 'admin'] },
         approvals: { mode: 'desk', approvers: ['chief'] },
-        console: { operators: ['chief'] },
+        console: {
+          operators: ['chief'],
+          oidc: {
+            issuer: 'http://127.0.0.1:9',
+            clientId: 'console',
+            redirectUri: 'https://parley.example/console/session/oidc/callback',
+            operators: [{ claim: 'groups', equals: 'operators', agent: 'chief' }],
+          },
+        },
       },
       seed: POSTS_SEED,
       env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },
@@ -108,6 +116,19 @@ describe('signing in', () => {
     await page.getByRole('button', { name: 'Search' }).click();
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     expect(await page.locator('.record').count()).toBe(0);
+  });
+
+  it('offers the issuer, and says in words why its sign-in failed', async () => {
+    await page.goto(at('audit'));
+    await page.getByRole('link', { name: 'Sign in with 127.0.0.1:9' }).click();
+    // The service has another address than the one that is registered at the issuer.
+    await page.getByRole('alert').getByText('Open the console under the host name').waitFor();
+    expect(new URL(page.url()).search).toBe('');
+    // Where one wanted to go is not forgotten on the way.
+    expect(new URL(page.url()).hash).toBe('#/audit');
+    await page.goto(`${service.origin}/console?sign_in=<b>`);
+    await page.getByRole('alert').getByText('The sign-in failed.').waitFor();
+    expect(await page.locator('main b').count()).toBe(0);
   });
 });
 
