@@ -382,6 +382,24 @@ describe('the overview', () => {
   });
 });
 
+describe('the policy', () => {
+  it('shows what each agent sees, and calls no limited class open', async () => {
+    await signIn('policy');
+    const matrix = page.getByRole('region', { name: 'Agents and classes' });
+    const cell = matrix.getByRole('link', { name: /^writer and Post: limited/ });
+    await cell.waitFor();
+    expect(await cell.getAttribute('aria-label')).toContain('tenant');
+    await matrix.getByRole('link', { name: /^writer and Contract: no access/ }).waitFor();
+    await cell.click();
+    const details = page.getByRole('status', { name: 'writer and Post' });
+    await details.getByText('orgId').first().waitFor();
+    expect(new URL(page.url()).hash).toContain('agent=writer&class=Post');
+    await page.getByText('one version since its start').waitFor();
+    await page.locator('.class', { hasText: 'Post' }).locator('summary').click();
+    await page.locator('.class[open] .facts').getByText('orgId').waitFor();
+  });
+});
+
 describe('the arguments of an explanation', () => {
   it('are a form from the schema and JSON, kept in step', async () => {
     await signIn('explain?agent=writer&tool=query_class');
