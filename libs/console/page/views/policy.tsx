@@ -157,6 +157,21 @@ function ClassItem({ rules }: { readonly rules: ClassRules }) {
   );
 }
 
+type Change = Changes['changes'][number];
+
+/** Changes of one kind to several names of a class, as one row: a class that is lost takes all its tools and fields with it. */
+function grouped(changes: readonly Change[]): readonly (Change & { readonly names: readonly string[] })[] {
+  const groups = new Map<string, Change & { readonly names: string[] }>();
+  for (const change of changes) {
+    const { agent, class_name: className, what, effect, before, after, widens } = change;
+    const key = JSON.stringify([agent, className, what, effect, before, after, widens]);
+    const known = groups.get(key);
+    if (known) known.names.push(change.name);
+    else groups.set(key, { ...change, names: [change.name] });
+  }
+  return [...groups.values()];
+}
+
 function VersionChanges() {
   const [range, setRange] = useState<string>('');
   const answer = useAnswer<Changes>(`api/policy/changes${range}`);
@@ -201,11 +216,11 @@ function VersionChanges() {
               <DataTable
                 caption="What changed between the versions"
                 columns={['Agent', 'Class', 'What', 'Name', 'Change', 'Before', 'After']}
-                rows={changes.map((change) => [
+                rows={grouped(changes).map((change) => [
                   change.agent,
                   change.class_name ?? '',
                   change.what,
-                  change.name,
+                  names(change.names),
                   <Badge kind={change.widens ? 'busy' : 'plain'}>{change.effect}</Badge>,
                   change.before ?? '',
                   change.after ?? '',
