@@ -128,6 +128,8 @@ class SlidingLog {
 /** Counts in this process's memory, for this process only. */
 export class ProcessRateLimiter extends SlidingRateLimiter {
   private readonly logs = new Map<string, SlidingLog>();
+  /** The last one of the map. */
+  private latest: { readonly key: string; readonly log: SlidingLog } | null = null;
 
   constructor(
     rate: RateLimit = DEFAULT_RATE_LIMIT,
@@ -163,11 +165,13 @@ export class ProcessRateLimiter extends SlidingRateLimiter {
 
   reset(key: string): Promise<void> {
     this.logs.delete(key);
+    this.latest = null;
     return Promise.resolve();
   }
 
   /** Re-inserting keeps the map in order of last use, so the first key is the longest idle. */
   private logOf(key: string): SlidingLog {
+    if (this.latest?.key === key) return this.latest.log;
     const log = this.logs.get(key) ?? new SlidingLog();
     this.logs.delete(key);
     this.logs.set(key, log);
@@ -175,6 +179,7 @@ export class ProcessRateLimiter extends SlidingRateLimiter {
       const idle = this.logs.keys().next().value;
       if (idle !== undefined) this.logs.delete(idle);
     }
+    this.latest = this.maxPrincipals > 0 ? { key, log } : null;
     return log;
   }
 }

@@ -53,6 +53,7 @@ export class EdgeRequest implements RequestContext, ClientLink {
   readonly setLogLevel: RequestContext['setLogLevel'];
   readonly parameterHeader: RequestContext['parameterHeader'];
 
+  place = -1;
   /** Set when the message is dispatched; absent where nothing is measured. */
   telemetry: CallTelemetry | undefined;
   /** Set when the answer may be a stream; null: only the answer can be sent. */
@@ -278,6 +279,8 @@ export interface RunningCall {
   readonly message: Pick<Message, 'id'>;
   /** The session it came in, or a mere label that names none. */
   readonly label: string | undefined;
+  /** Where `RunningCalls` holds it; -1: nowhere. */
+  place: number;
   abort(reason: string): void;
 }
 
@@ -292,22 +295,25 @@ function keyOf({ owner, session, requestId }: CallName): string {
   return JSON.stringify([owner, session, requestId]);
 }
 
-/** The calls that run in this process. */
+/**
+ * The calls that run in this process. They are in an array, which changes in place: a set whose members come and go makes a new
+ * table for each few of them, and what V8 keeps of the former tables keeps the calls that ran then.
+ */
 export class RunningCalls {
-  private readonly running = new Set<RunningCall>();
+  private readonly running: RunningCall[] = [];
   private readonly named = new Map<string, RunningCall>();
 
   /**
    * Called before the work starts, so that an early cancellation is not missed. A later call with the same key replaces it.
    */
   begin(call: RunningCall): void {
-    this.running.add(call);
+    call.place = this.running.push(call) - 1;
     const key = this.keyOfCall(call);
     if (key !== null) this.named.set(key, call);
   }
 
   end(call: RunningCall): void {
-    this.running.delete(call);
+    this.remove(call);
     const key = this.keyOfCall(call);
     if (key !== null && this.named.get(key) === call) this.named.delete(key);
   }
@@ -324,17 +330,28 @@ export class RunningCalls {
 
   /** Ends every call that a principal made in a session, or under an id that names none. */
   endSession({ session, owner }: Omit<CallName, 'requestId'>, reason: string): void {
-    for (const call of this.running)
+    for (const call of [...this.running])
       if (call.label === session && call.agent.principal === owner) call.abort(reason);
   }
 
   /** Ends every call of a connection that serves one client only. */
   endLabel(label: string, reason: string): void {
-    for (const call of this.running) if (call.label === label) call.abort(reason);
+    for (const call of [...this.running]) if (call.label === label) call.abort(reason);
   }
 
   endAll(reason: string): void {
-    for (const call of this.running) call.abort(reason);
+    for (const call of [...this.running]) call.abort(reason);
+  }
+
+  /** The last one takes its place. */
+  private remove(call: RunningCall): void {
+    const { place } = call;
+    if (place < 0) return;
+    call.place = -1;
+    const last = this.running.pop();
+    if (!last || last === call) return;
+    this.running[place] = last;
+    last.place = place;
   }
 
   private keyOfCall({ label, message: { id }, agent }: RunningCall): string | null {

@@ -100,7 +100,8 @@ function measureRefusal({ observed }: HttpExchange, by: RequestCheck, verdict: C
 /** MCP over HTTP, on plain Node requests: the surrounding framework passes them on unread. */
 @Injectable()
 export class McpEdge {
-  private readonly running = new Set<HttpExchange>();
+  /** A number: a set would keep answered requests from being collected (`RunningCalls`). */
+  private running = 0;
   private whenIdle: (() => void) | null = null;
 
   constructor(private readonly edge: EdgeDependencies) {
@@ -143,7 +144,7 @@ export class McpEdge {
 
   /** Requests that have arrived and are not answered yet. */
   get answering(): number {
-    return this.running.size;
+    return this.running;
   }
 
   /**
@@ -193,7 +194,7 @@ export class McpEdge {
   ): Promise<void> {
     this.edge.unread.watch(request);
     const exchange = new HttpExchange(request, response, this.edge);
-    this.running.add(exchange);
+    this.running += 1;
     this.observe(exchange, route);
     try {
       const verdict = await this.runChecks(exchange, checks);
@@ -206,8 +207,8 @@ export class McpEdge {
       response.destroy();
     } finally {
       exchange.observed?.ends(exchange.isGone ? null : response.statusCode);
-      this.running.delete(exchange);
-      if (this.running.size === 0) this.whenIdle?.();
+      this.running -= 1;
+      if (this.running === 0) this.whenIdle?.();
     }
   }
 
@@ -234,7 +235,7 @@ export class McpEdge {
   }
 
   private async idleWithin(milliseconds: number): Promise<void> {
-    if (this.running.size === 0) return;
+    if (this.running === 0) return;
     let timer: NodeJS.Timeout | undefined;
     await new Promise<void>((resolve) => {
       this.whenIdle = resolve;
