@@ -1,8 +1,9 @@
+import fc from 'fast-check';
 import { Subject } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { CallUpdate } from '#core';
 import { Agent, compileAgentDefinition } from '#core';
-import { EdgeRequest, notificationsOf } from './edge-request.js';
+import { EdgeRequest, notificationsOf, RunningCalls } from './edge-request.js';
 import type { Message, ProtocolSession } from './message.js';
 import type { Wire } from './sessions/wire.js';
 import type { ResponseStream } from './sse/event-stream.js';
@@ -87,5 +88,36 @@ describe('a request at an edge', () => {
     request.abort('second');
     expect(request).toMatchObject({ aborted: true, abortedBecause: 'first' });
     expect(request.signal).toMatchObject({ aborted: true, reason: 'first' });
+  });
+});
+
+describe('the calls that run', () => {
+  it('are aborted once each, and those that ended are never aborted, in whichever order calls end', () => {
+    const turns = fc.array(fc.record({ begins: fc.boolean(), at: fc.nat() }), { maxLength: 60 });
+    fc.assert(
+      fc.property(turns, fc.boolean(), (steps, endsWhenAborted) => {
+        const calls = new RunningCalls();
+        const running: EdgeRequest[] = [];
+        const ended: EdgeRequest[] = [];
+        for (const { begins, at } of steps) {
+          if (begins || running.length === 0) {
+            const call = requestWith(null);
+            calls.begin(call);
+            running.push(call);
+          } else {
+            const [call] = running.splice(at % running.length, 1) as [EdgeRequest];
+            calls.end(call);
+            calls.end(call);
+            ended.push(call);
+          }
+        }
+        if (endsWhenAborted) for (const call of running) call.onAbort(() => calls.end(call));
+        calls.endAll('server_shutdown');
+        expect(running.map(({ abortedBecause }) => abortedBecause)).toEqual(
+          running.map(() => 'server_shutdown'),
+        );
+        expect(ended.some(({ aborted }) => aborted)).toBe(false);
+      }),
+    );
   });
 });

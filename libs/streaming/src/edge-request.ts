@@ -330,17 +330,22 @@ export class RunningCalls {
 
   /** Ends every call that a principal made in a session, or under an id that names none. */
   endSession({ session, owner }: Omit<CallName, 'requestId'>, reason: string): void {
-    for (const call of [...this.running])
+    for (const call of this.now)
       if (call.label === session && call.agent.principal === owner) call.abort(reason);
   }
 
   /** Ends every call of a connection that serves one client only. */
   endLabel(label: string, reason: string): void {
-    for (const call of [...this.running]) if (call.label === label) call.abort(reason);
+    for (const call of this.now) if (call.label === label) call.abort(reason);
   }
 
   endAll(reason: string): void {
-    for (const call of [...this.running]) call.abort(reason);
+    for (const call of this.now) call.abort(reason);
+  }
+
+  /** Those of this moment: an aborted call may end at once. */
+  private get now(): readonly RunningCall[] {
+    return [...this.running];
   }
 
   /** The last one takes its place. */
