@@ -36,7 +36,7 @@ export interface DispatcherModuleOptions {
 /** The execution of tool calls: the pipeline of all gates, the limits of a call, and its records. */
 @Module({})
 export class DispatcherModule {
-  /** @param imports provide the registries of tools, governed data, policies, approvals, audit, the shared state and events */
+  /** @param imports provide the registries of tools, embeddings, governed data, policies, approvals, audit, the shared state and events */
   static register(
     { maxRunningCalls, maxLogSize, assertSubAgentOptions }: DispatcherModuleOptions,
     imports: ModuleMetadata['imports'],

@@ -182,13 +182,16 @@ export function instanceModule(options: InstanceOptions): DynamicModule {
     audit,
   ]);
   const registry = ToolsModule.register(gates);
+  const embeddings = EmbeddingsModule.register(
+    config.embeddings && { ...config.embeddings, listed: llm.allowedEndpoints !== null },
+  );
   const dispatcher = DispatcherModule.register(
     {
       maxRunningCalls: server.maxRunningCalls,
       maxLogSize: loaded.policy.switches.maxLogSize,
       assertSubAgentOptions: (given) => assertSubAgentOptions('sub-agent', given),
     },
-    [core, state, stores, data, audit, approving, registry],
+    [core, state, stores, data, audit, approving, registry, embeddings],
   );
   const telemetry = TelemetryModule.register(observed, RegisteredNames, [registry, dispatcher]);
   const wire = WireModule.register(server.path, [state]);
@@ -199,9 +202,6 @@ export function instanceModule(options: InstanceOptions): DynamicModule {
       maxPerOwner: exports.maxPerPrincipal,
     },
     [core, state, keys, data, audit, dispatcher, wire],
-  );
-  const embeddings = EmbeddingsModule.register(
-    config.embeddings && { ...config.embeddings, listed: llm.allowedEndpoints !== null },
   );
   const builtIn = BuiltInToolsModule.register([registry, dispatcher, exporting, embeddings]);
   const subscriptions = SubscriptionsModule.register(config.subscriptions, [

@@ -55,7 +55,7 @@ describe.each<[client: string, connect: () => Promise<Host>]>([
   });
   afterAll(() => host.close());
 
-  it('lists the tools that the agent may call', async () => {
+  it('lists the tools that can work for the agent', async () => {
     const { tools } = await host.listTools();
     expect(tools.map((tool) => tool.name)).toEqual([
       'list_tools',
@@ -72,12 +72,8 @@ describe.each<[client: string, connect: () => Promise<Host>]>([
       'group_by_date',
       'distinct',
       'export_data',
-      'call_method',
       'atlas_text_search',
       'atlas_autocomplete',
-      'atlas_faceted_search',
-      'semantic_search',
-      'find_similar',
     ]);
   });
 

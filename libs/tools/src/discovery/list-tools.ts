@@ -36,7 +36,7 @@ export class ListTools {
   @Tool({
     name: 'list_tools',
     title: 'List tools',
-    description: 'Your tools, one line each.',
+    description: 'The tools you may call.',
     category: 'discovery',
     timeout: 5,
     clientSafe: true,
