@@ -1,0 +1,57 @@
+import { Subject } from 'rxjs';
+import { describe, expect, it } from 'vitest';
+import { compileAgentDefinition } from '#core';
+import { ClassSchemas } from '#data';
+import type { SchemaSnapshot } from '#policy';
+import { PermittedTools, type ToolDefinition } from '#tools';
+import { changesOfClasses } from './list-changes.js';
+
+let names: readonly string[] = [];
+
+class Lists extends PermittedTools {
+  list() {
+    return [];
+  }
+
+  listed() {
+    const inputSchema = { properties: { class_name: { enum: names } } };
+    return [{ name: 'query_class', inputSchema } as unknown as ToolDefinition];
+  }
+}
+
+const snapshot = (
+  classes: readonly string[],
+  columns: readonly string[] = [],
+  rights: object | null = null,
+) =>
+  new ClassSchemas(
+    classes.map((className) => ({
+      className,
+      fields: new Map(columns.map((name) => [name, { type: 'String' as const }])),
+      indexes: [],
+      classLevelPermissions: rights,
+    })) as never,
+  );
+
+describe('classes that are read again', () => {
+  it('are a change of lists where the classes, permissions or a list differ, and at no other time', async () => {
+    const renewals = new Subject<SchemaSnapshot>();
+    let changes = 0;
+    const agents = [compileAgentDefinition('reader', {})];
+    changesOfClasses(renewals, () => agents, new Lists()).subscribe(() => (changes += 1));
+    const after = async (read: SchemaSnapshot, listed: readonly string[]) => {
+      names = listed;
+      const before = changes;
+      renewals.next(read);
+      await new Promise((resolve) => setTimeout(resolve));
+      return changes - before;
+    };
+    expect(await after(snapshot(['A']), ['A'])).toBe(0);
+    expect(await after(snapshot(['A']), ['A'])).toBe(0);
+    expect(await after(snapshot(['A'], ['title']), ['A'])).toBe(0);
+    expect(await after(snapshot(['A', 'B'], ['title']), ['A', 'B'])).toBe(1);
+    expect(await after(snapshot(['A', 'B'], ['title'], { find: {} }), ['A', 'B'])).toBe(1);
+    expect(await after(snapshot(['A', 'B'], [], { find: {} }), ['A'])).toBe(1);
+    expect(await after(snapshot(['A', 'B'], [], { find: {} }), ['A'])).toBe(0);
+  });
+});
