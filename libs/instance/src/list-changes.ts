@@ -45,7 +45,7 @@ async function changesTools({ before, now }: VersionChange, tools: PermittedTool
  * Emits when classes of the database change so that lists of tools do: at other classes or permissions, whose effect on users
  * and roles is not known here, and where the list of a configured agent differs. The first snapshot only counts as known.
  */
-function changesOfClasses(
+export function changesOfClasses(
   renewals: Observable<SchemaSnapshot>,
   agents: () => readonly AgentDefinition[],
   tools: PermittedTools,
