@@ -327,8 +327,8 @@ describe('rows of collections that Parse did not write', PATIENT, () => {
         { $graphLookup: { ...graph, as: 'found', depthField } },
         { $project: { found: 1 } },
       );
-      const [found] = row?.['found'] as Record<string, unknown>[];
-      expect([depthField, Number(found?.[depthField])]).toEqual([depthField, 0]);
+      const [found] = (row?.['found'] ?? []) as Record<string, unknown>[];
+      expect(Number(found?.[depthField])).toBe(0);
       if (depthField.endsWith('note')) expect(JSON.stringify(row)).not.toContain('shadow');
       if (depthField === 'note') expect(JSON.stringify(row)).not.toContain('hidden name');
     }
