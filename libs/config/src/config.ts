@@ -23,7 +23,8 @@ import { LoggingSection, MetricsSection, TracesSection } from './sections/observ
 import { ApprovalsSection, ConsoleSection } from './sections/operators.js';
 import { PolicySection } from './sections/policy.js';
 import { ServerSection } from './sections/server.js';
-import { DatabaseSection, type LiveQueryConfig, ParseSection, RedisSection } from './sections/stores.js';
+import { RedisSection } from './sections/redis.js';
+import { DatabaseSection, type LiveQueryConfig, ParseSection } from './sections/stores.js';
 
 /** The whole configuration with every default filled in (docs/reference/configuration.md). */
 export interface ParleyConfig {

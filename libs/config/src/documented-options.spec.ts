@@ -17,7 +17,8 @@ import {
 } from './sections/operators.js';
 import { BudgetConfig, ClassEntry, PolicySection, SearchableConfig } from './sections/policy.js';
 import { ServerSection } from './sections/server.js';
-import { DatabaseSection, ParseSection, RedisSection } from './sections/stores.js';
+import { RedisSection } from './sections/redis.js';
+import { DatabaseSection, ParseSection } from './sections/stores.js';
 
 /** Links by the name of their page alone: pages and classes stand in different folders. */
 const withShortLinks = (text: string) => text.replaceAll(/\]\((?:\.\.?\/)*(?:\w+\/)*/g, '](');

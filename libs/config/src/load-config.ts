@@ -39,6 +39,7 @@ import {
   consoleErrors,
 } from './sections/operators.js';
 import { ServerSection, startErrors, type StartKind } from './sections/server.js';
+import { RedisSection } from './sections/redis.js';
 import {
   databaseNameOf,
   DatabaseSection,
@@ -48,7 +49,6 @@ import {
   ParseSection,
   parseServerErrors,
   plainStorageErrors,
-  RedisSection,
   storeAddressErrors,
 } from './sections/stores.js';
 
