@@ -32,7 +32,11 @@ describe('the check of Redis', () => {
       () => ({ tls: { ...guarded.settings.tls, ca: null } }),
       /not trusted/,
     ],
-    ['no certificate of ours', () => ({ tls: { ca: guarded.settings.tls?.ca } }), /does not answer|TLS/],
+    [
+      'no certificate of ours',
+      () => ({ tls: { ca: guarded.settings.tls?.ca } }),
+      /does not answer|certificate of ours/,
+    ],
     [
       'no TLS at a port with TLS',
       () => ({ url: url('rediss:', 'redis:'), tls: null }),
@@ -53,6 +57,13 @@ describe('the check of Redis', () => {
     });
     expect(finding?.remedy).toMatch(/^(check|set) /);
     expect(JSON.stringify(finding)).not.toContain('hunter');
+  });
+
+  it('fails more replicas to wait for than there are: no claim would ever count', async () => {
+    for (const redis of [guarded.settings, cluster.settings])
+      expect(await findings({ ...redis, waitForReplicas: 1 })).toContainEqual(
+        expect.objectContaining({ level: 'fail', check: 'redis.replicas' }),
+      );
   });
 
   it('names each primary of a cluster, and warns of one without a replica', async () => {

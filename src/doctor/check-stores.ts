@@ -98,15 +98,23 @@ export async function checkRedis({ redis }: ParleyConfig): Promise<Finding[]> {
     return servers.flatMap((server) => [
       ...(several ? [ok('redis.server', server.address)] : []),
       ...judgeRedis(server),
-      ...(several && server.replicas === 0
+      ...(server.replicas < redis.waitForReplicas
         ? [
-            warn(
+            fail(
               'redis.replicas',
-              `no replica holds the data of ${server.address}`,
-              'add a replica to each primary: otherwise there is no server to fail over to',
+              `${server.address} has ${server.replicas} replicas, and redis.waitForReplicas is ${redis.waitForReplicas}: no claim would count`,
+              'add replicas, or lower redis.waitForReplicas',
             ),
           ]
-        : []),
+        : several && server.replicas === 0
+          ? [
+              warn(
+                'redis.replicas',
+                `no replica holds the data of ${server.address}`,
+                'add a replica to each primary: otherwise there is no server to fail over to',
+              ),
+            ]
+          : []),
     ]);
   } catch (error) {
     const { found, remedy } = refusedBecause(error, redis.tls !== null);
@@ -126,6 +134,7 @@ const REASONS: readonly (readonly [said: RegExp, found: string, remedy: string])
     'its user lacks a permission',
     'grant it the keys, channels and commands that docs/operations/replicas.md names',
   ],
+  [/certificate required/i, 'it asks for a certificate of ours', 'set redis.tls.cert and redis.tls.key'],
   [
     /certificate|self.signed|CERT_|altname/i,
     'its certificate is not trusted',
@@ -157,7 +166,7 @@ function refusedBecause(error: unknown, hasTls: boolean): { found: string; remed
       found: 'it does not answer, or refuses us',
       remedy: hasTls
         ? 'check the address, that it runs, and redis.tls.cert where it asks for a certificate'
-        : 'check redis.url, its password, and that it runs',
+        : 'check redis.url (or redis.sentinels, redis.cluster), the password, and that it runs',
     };
   return { found, remedy };
 }

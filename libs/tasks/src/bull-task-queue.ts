@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Queue, Worker } from 'bullmq';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
@@ -24,7 +25,7 @@ export class BullTaskQueue extends TaskQueue {
   private readonly runs = new Set<Promise<void>>();
 
   constructor(
-    private readonly options: Omit<TaskQueueOptions, 'url'>,
+    private readonly options: Pick<TaskQueueOptions, 'prefix' | 'concurrency' | 'lockDuration' | 'log'>,
     private readonly open: Connect,
   ) {
     super();
@@ -46,21 +47,30 @@ export class BullTaskQueue extends TaskQueue {
   async push(job: TaskJob): Promise<void> {
     const expired = new AbortController();
     try {
-      const added = this.queue.add('run', job, {
-        // BullMQ reserves colons.
-        jobId: `${job.taskId}.${job.run}`,
-        attempts: MAX_DEATHS,
-        backoff: { type: 'fixed', delay: 100 },
-        removeOnComplete: true,
-        removeOnFail: true,
-      });
-      // The client of a cluster waits for its nodes, without a limit of its own.
-      await Promise.race([added, this.noAnswer(expired.signal)]);
+      await Promise.race([this.add(job, expired.signal), this.noAnswer(expired.signal)]);
     } catch (error) {
       throw new SharedStateUnavailable(error instanceof Error ? new Error(error.message) : undefined);
     } finally {
       expired.abort();
     }
+  }
+
+  private async add(job: TaskJob, signal: AbortSignal): Promise<void> {
+    // The client of a cluster would keep the command, and send it after the caller was refused.
+    if (!this.isConnected) await once(this.connection, 'ready', { signal });
+    await this.queue.add('run', job, {
+      // BullMQ reserves colons.
+      jobId: `${job.taskId}.${job.run}`,
+      attempts: MAX_DEATHS,
+      backoff: { type: 'fixed', delay: 100 },
+      removeOnComplete: true,
+      removeOnFail: true,
+    });
+  }
+
+  /** The client of one server refuses by itself what it cannot send. */
+  private get isConnected(): boolean {
+    return this.connection.status === 'ready' || !('nodes' in this.connection);
   }
 
   private async noAnswer(signal: AbortSignal): Promise<never> {
@@ -89,6 +99,7 @@ export class BullTaskQueue extends TaskQueue {
 
   /** A disconnected connection fails at once, one that hangs after a timeout. */
   async isUp(): Promise<boolean> {
+    if (!this.isConnected) return false;
     try {
       await this.connection.ping();
       return true;

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { setTimeout as pause } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import type { Observable } from 'rxjs';
 import { TopicListeners } from '../memory/stores.js';
@@ -34,7 +34,7 @@ class RedisMessageBus extends MessageBus {
   private readonly channel: string;
   /** The channel of this process alone: what is published there tells whether messages still arrive. */
   private readonly ownChannel: string;
-  private heard = true;
+  private received = true;
   private readonly heartbeat: NodeJS.Timeout;
 
   constructor(
@@ -45,7 +45,7 @@ class RedisMessageBus extends MessageBus {
     this.channel = connections.commands.channel('bus');
     this.ownChannel = connections.commands.channel(`bus:${randomUUID()}`);
     connections.subscriptions.subscribe([this.channel, this.ownChannel], (text, channel) => {
-      if (channel === this.ownChannel) this.heard = true;
+      if (channel === this.ownChannel) this.received = true;
       else this.receive(text);
     });
     this.heartbeat = setInterval(() => void this.checkConnection(), HEARTBEAT);
@@ -83,13 +83,16 @@ class RedisMessageBus extends MessageBus {
       // Without an answer `send` closes the connection, and it reconnects.
       await subscriptions.send((redis) => redis.ping());
       // A former primary, and a node that lost its cluster, answer and deliver nothing.
-      this.heard = false;
+      this.received = false;
       await commands.publish(this.ownChannel, '');
     } catch {
       return;
     }
     await pause(DELIVERY, undefined, { ref: false });
-    if (!this.heard && subscriptions.isUsable) subscriptions.reconnect();
+    // A process that was busy itself first reads the messages that have arrived.
+    await nextTurn();
+    await nextTurn();
+    if (!this.received && subscriptions.isUsable) subscriptions.reconnect();
   }
 }
 
@@ -145,7 +148,7 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
     approvals: new RedisApprovalStore(commands),
     secrets: new RedisSecrets(commands),
     isUp: async () => {
-      if (!subscriptions.isUsable) return false;
+      if (!subscriptions.isUsable || !commands.isUsable) return false;
       return commands.check().then(
         () => true,
         () => false,
@@ -161,7 +164,7 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
 }
 
 /** Milliseconds that a first connection may take. */
-const ANSWER_TIMEOUT = 2_000;
+const CONNECT_TIMEOUT = 2_000;
 
 /** `name:value` lines of INFO. */
 function readInfo(text: string): Map<string, string> {
@@ -177,7 +180,7 @@ function readInfo(text: string): Map<string, string> {
 export async function readRedisFacts(settings: RedisSettings): Promise<readonly RedisFacts[]> {
   const connection = new RedisConnection(settings, 'commands', { warn: () => undefined });
   try {
-    await connection.open(ANSWER_TIMEOUT);
+    await connection.open(CONNECT_TIMEOUT);
     if (!connection.isUsable) throw new SharedStateUnavailable(new Error(connection.lossReason));
     await connection.check();
     return await Promise.all(connection.primaries.map((server) => factsOf(connection, server)));

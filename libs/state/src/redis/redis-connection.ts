@@ -59,7 +59,10 @@ export function parseStoredObject(text: unknown): BusMessage | undefined {
 const ANSWER_TIMEOUT = 400;
 /** Milliseconds in which replicas must have a record. */
 const REPLICATION_TIMEOUT = 250;
+/** Milliseconds in which Redis must answer where others may wait for replicas before. */
+const WAITING_TIMEOUT = 1_000;
 const LONGEST_RECONNECT_PAUSE = 1_000;
+const MOST_LOST_NODES = 1_000;
 
 const OPTIONS: RedisOptions = {
   lazyConnect: true,
@@ -90,6 +93,8 @@ export class RedisConnection {
   private readonly redis: RedisClient;
   private readonly prefix: string;
   private readonly replicas: number;
+  /** Redis serves nothing else on a connection that waits for replicas: it has one of its own, if any are waited for. */
+  private readonly replicated: RedisConnection | undefined;
   private away = false;
   private ended = false;
   /** Undefined when it subscribes to no channel. */
@@ -102,14 +107,17 @@ export class RedisConnection {
 
   constructor(
     settings: RedisSettings,
-    private readonly role: 'commands' | 'subscriptions',
+    private readonly role: 'commands' | 'replicated commands' | 'subscriptions',
     private readonly log: SharedStateLog,
+    private readonly timeout = ANSWER_TIMEOUT,
   ) {
     this.prefix = settings.prefix ?? 'parley';
     this.replicas = settings.waitForReplicas ?? 0;
-    const options = { ...OPTIONS, connectionName: `parley-${role}` };
+    if (role === 'commands' && this.replicas > 0)
+      this.replicated = new RedisConnection(settings, 'replicated commands', log, WAITING_TIMEOUT);
+    const options = { ...OPTIONS, connectionName: `parley-${role.replace(' ', '-')}` };
     this.redis =
-      role === 'commands' ? createRedisClient(settings, options) : createSubscriber(settings, options);
+      role === 'subscriptions' ? createSubscriber(settings, options) : createRedisClient(settings, options);
     this.redis.on('error', (error: Error) => this.logLoss(error.message));
     this.redis.on('close', () => this.logLoss('connection closed'));
     this.redis.on('ready', () => void this.whenReady());
@@ -118,7 +126,9 @@ export class RedisConnection {
 
   /** Whether it can be used now; a connection with a channel must be subscribed to it. */
   get isUsable(): boolean {
-    return this.redis.status === 'ready' && (this.isSubscribed ?? true);
+    return (
+      this.redis.status === 'ready' && (this.isSubscribed ?? true) && (this.replicated?.isUsable ?? true)
+    );
   }
 
   /** Why it could not be used when it last could not. */
@@ -141,7 +151,7 @@ export class RedisConnection {
       this.whenUsable = resolve;
     });
     this.redis.connect().catch(() => undefined);
-    await settled;
+    await Promise.all([settled, this.replicated?.open(timeout)]);
     clearTimeout(timer);
   }
 
@@ -166,11 +176,11 @@ export class RedisConnection {
     const silence = new Promise<never>((_, reject) => {
       const giveUp = () => {
         if (!waiting) return;
-        reject(new Error(`no answer within ${ANSWER_TIMEOUT} ms`));
+        reject(new Error(`no answer within ${this.timeout} ms`));
         this.reconnect();
       };
       // A process that was busy itself first reads the data that has arrived, in two turns of its event loop.
-      timer = setTimeout(() => setImmediate(() => setImmediate(giveUp)), ANSWER_TIMEOUT);
+      timer = setTimeout(() => setImmediate(() => setImmediate(giveUp)), this.timeout);
     });
     try {
       // The client of a cluster would keep the command, and send it after the caller was refused.
@@ -193,12 +203,14 @@ export class RedisConnection {
     keys: readonly string[],
     args: readonly (string | number)[] = [],
   ): Promise<unknown> {
-    if (this.replicas === 0) return this.send((redis) => script.run(redis, keys, args));
-    const replies = await this.send((redis) =>
+    const { replicated } = this;
+    if (!replicated) return this.send((redis) => script.run(redis, keys, args));
+    const replies = await replicated.send((redis) =>
       script.addTo(redis.pipeline(), keys, args).wait(this.replicas, REPLICATION_TIMEOUT).exec(),
     );
-    const [[failure, answer] = [], [, acknowledged] = []] = replies ?? [];
-    if (failure) throw unavailable(failure);
+    const [[failure, answer] = [], [unable, acknowledged] = []] = replies ?? [];
+    const error = failure ?? unable;
+    if (error) throw unavailable(error);
     if (Number(acknowledged) >= this.replicas) return answer;
     throw new SharedStateUnavailable(new Error('too few replicas of Redis have the record'));
   }
@@ -247,6 +259,7 @@ export class RedisConnection {
 
   close(): void {
     this.ended = true;
+    this.replicated?.close();
     this.redis.disconnect();
   }
 
@@ -255,18 +268,20 @@ export class RedisConnection {
     // The client connects to a node with the first command for it. Without this the calls after a start would wait for that.
     if (this.redis instanceof Cluster)
       await Promise.allSettled(this.redis.nodes('master').map((node) => node.ping()));
-    this.logReturn();
+    if (this.redis.status === 'ready') this.logReturn();
   }
 
   private watchNodes(cluster: Cluster): void {
     cluster.on('node error', ({ message }: Error, node: string) => {
       this.reason = message;
       if (this.lostNodes.has(node) || this.ended) return;
+      // Nodes that left the cluster are not named again.
+      if (this.lostNodes.size >= MOST_LOST_NODES) this.lostNodes.clear();
       this.lostNodes.add(node);
       this.log.warn(`[Redis] ${this.role}: the node ${node} is unavailable (${message}); trying again`);
     });
     // Another node takes the keys over, and may lack the last of them.
-    cluster.on('-node', () => this.tellReturn());
+    cluster.on('-node', () => this.notifyReturn());
     cluster.on('+node', (node: Redis) => {
       node.on('ready', () => {
         const { host, port } = node.options;
@@ -276,7 +291,7 @@ export class RedisConnection {
     });
   }
 
-  private tellReturn(): void {
+  private notifyReturn(): void {
     for (const listener of this.returnListeners) listener();
   }
 
@@ -291,7 +306,7 @@ export class RedisConnection {
     this.whenUsable?.();
     if (!this.away) return;
     this.away = false;
-    this.tellReturn();
+    this.notifyReturn();
     this.log.warn(`[Redis] ${this.role}: available again`);
   }
 }

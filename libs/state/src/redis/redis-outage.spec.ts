@@ -131,6 +131,32 @@ describe('a Redis that asks for a password', () => {
   });
 });
 
+describe('a Redis without the replicas that must have a claim', () => {
+  it('makes no claim count, and serves everything else as before', async () => {
+    const server = await startRedis();
+    const log = logLines();
+    const state = await openSharedState({ url: server.url, waitForReplicas: 1, log });
+    expect(await state.isUp()).toBe(true);
+    const limiter = state.limiters.limiter('calls', { limit: 1_000, window: 60 });
+    const claims = Promise.allSettled(
+      Array.from({ length: 20 }, (_, at) => state.oneTime.claim(`k-${at}`, 60_000)),
+    );
+    const checks = await Promise.all(Array.from({ length: 50 }, () => limiter.check('ada')));
+    expect(checks).toEqual(checks.map(() => null));
+    for (const claim of await claims)
+      expect(claim).toMatchObject({
+        status: 'rejected',
+        reason: expect.any(SharedStateUnavailable) as unknown,
+      });
+    expect(await limiter.usage('ada')).toMatchObject({ used: 50 });
+    expect(
+      log.lines.filter((line) => line.includes(' commands: unavailable') && !line.includes('replicated')),
+    ).toEqual([]);
+    await state.close();
+    await server.stop();
+  });
+});
+
 describe('opening the shared state', () => {
   it('does not wait for ever for a Redis that is away, and uses it once it is there', async () => {
     const server = await startRedis();
