@@ -23,7 +23,7 @@ const sockets = () => readdirSync(tmpdir()).filter((name) => name.startsWith(`pa
 describe('a testing application', () => {
   it('needs nothing but its name', async () => {
     await using app = await createTestingApplication();
-    expect((await app.as('default').listTools()).length).toBeGreaterThan(10);
+    expect((await app.as('default').listTools()).map(({ name }) => name)).toContain('list_tools');
   });
 
   it('goes back to its seed: rows, roles, schema, records, and what people promised', async () => {
