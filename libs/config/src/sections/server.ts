@@ -51,7 +51,7 @@ export class ServerSection {
   readonly port: number = 3001;
 
   @Option(
-    '[processes](processes.md) behind the port; `cores`: one for each core of the machine. More than one needs `redis.url`',
+    '[processes](processes.md) behind the port; `cores`: one for each core of the machine. More than one needs [Redis](#redis)',
   )
   @AnyOf({ type: 'integer', minimum: 1, maximum: 256 }, { const: 'cores' })
   readonly processes: number | 'cores' = 1;
