@@ -1,11 +1,8 @@
 import {
-  type CanActivate,
   Controller,
   type DynamicModule,
-  type ExecutionContext,
   Get,
   Inject,
-  Injectable,
   type INestApplicationContext,
   Module,
   Req,
@@ -16,7 +13,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ConfigVersions } from '#config';
 import { InstanceProvidersModule, Readiness, ROUTE_PATHS } from '#instance';
-import { McpEdge } from '#streaming';
+import { ArrivalGuard, McpEdge } from '#streaming';
 
 /** The path of the page. */
 export const START_PAGE = '/';
@@ -48,23 +45,9 @@ interface StartPage {
   readonly links: Readonly<Record<string, string>>;
 }
 
-/** The checks of the MCP endpoint before authentication: host, rate limit, origin. */
-@Injectable()
-class StartPageGuard implements CanActivate {
-  constructor(@Inject(McpEdge) private readonly edge: McpEdge) {}
-
-  /** @throws NotServed */
-  async canActivate(context: ExecutionContext): Promise<boolean> {
-    const http = context.switchToHttp();
-    const refused = await this.edge.refusalFor(http.getRequest(), http.getResponse());
-    if (refused) throw refused;
-    return true;
-  }
-}
-
 /** Says what is served here: a page for browsers, JSON for others. It needs no credentials. */
 @Controller(START_PAGE)
-@UseGuards(StartPageGuard)
+@UseGuards(ArrivalGuard)
 class StartPageController {
   constructor(
     @Inject(Readiness) private readonly readiness: Pick<Readiness, 'look'>,

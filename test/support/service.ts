@@ -114,6 +114,8 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
 
 export interface Database {
   readonly uri: string;
+  /** The URI of another database on the same server. */
+  uriOf(name: string): string;
   /** Leaves its connections open and answers nothing until `resume`. */
   pause(): void;
   resume(): void;
@@ -148,6 +150,7 @@ export async function startDatabase(seed: unknown, port = 0): Promise<Database> 
   });
   return {
     uri,
+    uriOf: (name) => Object.assign(new URL(uri), { pathname: `/${name}` }).href,
     pause: () => void child.kill('SIGSTOP'),
     resume: () => void child.kill('SIGCONT'),
     stop: async () => {

@@ -13,7 +13,14 @@ import {
   UseGuards,
 } from '@nestjs/common';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { McpEdge, NotServed, RefusalFilter, SharedStateFilter, trustedHeaders } from '#streaming';
+import {
+  ArrivalGuard,
+  McpEdge,
+  NotServed,
+  RefusalFilter,
+  SharedStateFilter,
+  trustedHeaders,
+} from '#streaming';
 import { type Operator, OperatorGate } from './operator-gate.js';
 import { crossSiteRefusal } from './operator-sessions.js';
 
@@ -49,20 +56,6 @@ export class SecurityHeadersMiddleware implements NestMiddleware {
   use(_request: IncomingMessage, response: ServerResponse, next: () => void): void {
     response.setHeaders(SECURITY_HEADERS);
     next();
-  }
-}
-
-/** The checks of the MCP endpoint before authentication: host, rate limit, origin. */
-@Injectable()
-export class ArrivalGuard implements CanActivate {
-  constructor(@Inject(McpEdge) private readonly edge: McpEdge) {}
-
-  /** @throws NotServed */
-  async canActivate(context: ExecutionContext): Promise<boolean> {
-    const http = context.switchToHttp();
-    const refused = await this.edge.refusalFor(http.getRequest(), http.getResponse());
-    if (refused) throw refused;
-    return true;
   }
 }
 

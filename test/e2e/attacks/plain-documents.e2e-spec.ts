@@ -73,9 +73,7 @@ let documents: MongoClient;
 let service: Service;
 beforeAll(async () => {
   database = await startDatabase({ schemas: [] });
-  const uri = new URL(database.uri);
-  uri.pathname = '/hostile';
-  documents = new MongoClient(uri.href);
+  documents = new MongoClient(database.uriOf('hostile'));
   const db = documents.db();
   await db
     .collection<{ _id: number; [column: string]: unknown }>('hostile')
@@ -96,7 +94,7 @@ beforeAll(async () => {
   await db.collection('sampled').insertMany(Array.from({ length: 120 }, (_, n) => ({ n })));
   service = await startService({
     config: {
-      database: { uri: uri.href, storage: 'plain' },
+      database: { uri: database.uriOf('hostile'), storage: 'plain' },
       agents: {
         all: free,
         ...Object.fromEntries(

@@ -73,9 +73,7 @@ let documents: MongoClient;
 let service: Service;
 beforeAll(async () => {
   database = await startDatabase(SEED);
-  const uri = new URL(database.uri);
-  uri.pathname = '/parley';
-  documents = new MongoClient(uri.href);
+  documents = new MongoClient(database.uriOf('parley'));
   await documents
     .db()
     .collection('orders')
@@ -96,7 +94,7 @@ beforeAll(async () => {
     );
   service = await startService({
     config: {
-      database: { uri: uri.href },
+      database: { uri: database.uriOf('parley') },
       agents: {
         all: agent(),
         user: agent({ user: 'ada' }),

@@ -85,9 +85,7 @@ let service: Service;
 let client: Client;
 beforeAll(async () => {
   database = await startDatabase({ schemas: [] });
-  const uri = new URL(database.uri);
-  uri.pathname = '/shop';
-  documents = new MongoClient(uri.href);
+  documents = new MongoClient(database.uriOf('shop'));
   const db = documents.db('shop');
   await db.collection('orders').insertMany(ROWS);
   await db.collection('customers').insertMany([
@@ -95,7 +93,7 @@ beforeAll(async () => {
     { _id: BOB, name: 'Bob', email: 'bob@example.com', secret: HIDDEN },
   ]);
   await db.collection('secrets').insertMany([{ text: HIDDEN, order: 'A-1' }]);
-  address = uri.href;
+  address = database.uriOf('shop');
   service = await startService({
     config: configOf(address, CLASSES),
     env: {

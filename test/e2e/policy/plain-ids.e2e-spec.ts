@@ -89,9 +89,7 @@ let documents: MongoClient;
 let service: Service;
 beforeAll(async () => {
   database = await startDatabase({ schemas: [] });
-  const uri = new URL(database.uri);
-  uri.pathname = '/ids';
-  documents = new MongoClient(uri.href);
+  documents = new MongoClient(database.uriOf('ids'));
   for (const className of NAMES)
     await collection(className).insertMany(
       KINDS[className].ids.map(([id, text]) => ({
@@ -112,7 +110,7 @@ beforeAll(async () => {
   );
   service = await startService({
     config: {
-      database: { uri: uri.href, storage: 'plain' },
+      database: { uri: database.uriOf('ids'), storage: 'plain' },
       agents: { all: { permissions: 'admin', rateLimit: 1_000_000 } },
       auth: [{ apiKey: 'all', agent: 'all' }],
       policy: { classes: { ...classes, Many: { id: 'number', fields: ['name'] } } },
@@ -258,10 +256,8 @@ describe('an id of a plain class, of any kind', () => {
   });
 
   it('is the object of a declared method', async () => {
-    const uri = new URL(database.uri);
-    uri.pathname = '/ids';
     const parley = ParleyModule.forRoot({
-      database: { uri: uri.href, storage: 'plain' },
+      database: { uri: database.uriOf('ids'), storage: 'plain' },
       agents: { all: {} },
       policy: { classes: { Article: { id: 'string', fields: ['name'] }, Document: { fields: ['name'] } } },
     });

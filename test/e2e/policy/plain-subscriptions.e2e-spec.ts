@@ -44,15 +44,13 @@ let documents: MongoClient;
 let service: Service;
 beforeAll(async () => {
   database = await startDatabase({ schemas: [] });
-  const uri = new URL(database.uri);
-  uri.pathname = '/shop';
-  documents = new MongoClient(uri.href);
+  documents = new MongoClient(database.uriOf('shop'));
   await insert('acme');
   await documents.db().collection('secrets').insertOne({ text: HIDDEN });
   await documents.db().createCollection('recent', { viewOn: 'orders', pipeline: [] });
   service = await startService({
     config: {
-      database: { uri: uri.href, storage: 'plain' },
+      database: { uri: database.uriOf('shop'), storage: 'plain' },
       subscriptions: { debounce: 0.05 },
       agents: { acme: agent('acme'), globex: agent('globex') },
       auth: ['acme', 'globex'].map((name) => ({ apiKey: name, agent: name })),

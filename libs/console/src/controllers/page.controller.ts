@@ -6,8 +6,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliCompress, constants } from 'node:zlib';
-import { type NodeHttpAdapter, notServed } from '#streaming';
-import { ArrivalGuard, ConsoleController, OperatorController } from '../console.guards.js';
+import { ArrivalGuard, type NodeHttpAdapter, notServed } from '#streaming';
+import { ConsoleController, OperatorController } from '../console.guards.js';
 
 const TYPES: Readonly<Record<string, string>> = {
   js: 'text/javascript; charset=utf-8',

@@ -15,14 +15,8 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { JsonBodyInterceptor, trustedHeaders, validated } from '#streaming';
-import {
-  ArrivalGuard,
-  ConsoleController,
-  CurrentOperator,
-  OperatorGuard,
-  SameSiteGuard,
-} from '../console.guards.js';
+import { ArrivalGuard, JsonBodyInterceptor, trustedHeaders, validated } from '#streaming';
+import { ConsoleController, CurrentOperator, OperatorGuard, SameSiteGuard } from '../console.guards.js';
 import { type OidcAnswer, OidcSignIn } from '../oidc-sign-in.js';
 import type { Operator } from '../operator-gate.js';
 import { setCookie } from '../operator-sessions.js';
