@@ -213,13 +213,17 @@ export class OidcClient {
     if (status >= 500) throw new AuthenticationUnavailable(`the user info endpoint answered ${status}`);
     if (status !== 200 || !value) return claims;
     if (value['sub'] !== claims['sub']) throw new InvalidToken('user info of another subject');
-    return { ...value, ...claims };
+    // The address and its verification are one statement: each document speaks of its own address.
+    const { email, email_verified } = claims['email'] === undefined ? value : claims;
+    return { ...value, ...claims, email, email_verified };
   }
 
   private provenBy(claims: Claims): ProvenClaim[] {
     return this.options.rules.flatMap(({ claim, equals }) => {
+      const path = [claim].flat();
+      const isAddress = path.length === 1 && path[0] === 'email';
       // An unverified address could be that of another person.
-      if (claim === 'email' && claims['email_verified'] !== true) return [];
+      if (isAddress && (claims['email_verified'] !== true || typeof claims['email'] !== 'string')) return [];
       const held: unknown = claimAt(claims, claim);
       const values = new Set<unknown>(Array.isArray(held) ? held : [held]);
       return [equals].flat().flatMap((value): ProvenClaim[] => (values.has(value) ? [[claim, value]] : []));
