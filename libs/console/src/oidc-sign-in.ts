@@ -13,7 +13,13 @@ import { SealedText, StateKeys } from '#dispatcher';
 import { SharedState, steadyClock } from '#state';
 import { NotServed, notServed, remoteNetwork, trustedHeaders } from '#streaming';
 import { OperatorGate, OperatorNotes } from './operator-gate.js';
-import { isLoopbackName, OperatorSessions, presentedCookie, setCookie } from './operator-sessions.js';
+import {
+  fitsCookie,
+  isLoopbackName,
+  OperatorSessions,
+  presentedCookie,
+  setCookie,
+} from './operator-sessions.js';
 
 /** Sign-in with an issuer of OpenID Connect. */
 export interface OidcSetting {
@@ -46,17 +52,22 @@ interface SealedSignIn extends PendingSignIn {
   readonly until: number;
 }
 
+/** No other host, a subdomain included, can set a cookie with the `__Host-` prefix: nobody signs another in as themselves. */
 const nameFor = (host: string | undefined) =>
-  isLoopbackName(host) ? 'parley-console-sign-in' : '__Secure-parley-console-sign-in';
+  isLoopbackName(host) ? 'parley-console-sign-in' : '__Host-parley-console-sign-in';
 
 /**
  * The cookie of a sign-in that has begun. The issuer's redirect comes from another site, so it is `Lax`; it opens nothing by
  * itself.
  */
 function pendingCookie(value: string, seconds: number, host: string): string {
-  const secure = isLoopbackName(host) ? '' : '; Secure';
-  return `${nameFor(host)}=${value}; Path=${OIDC_PATH}; HttpOnly; SameSite=Lax; Max-Age=${seconds}${secure}`;
+  // The prefix demands `Secure` and `/`.
+  const [path, secure] = isLoopbackName(host) ? [OIDC_PATH, ''] : ['/', '; Secure'];
+  return `${nameFor(host)}=${value}; Path=${path}; HttpOnly; SameSite=Lax; Max-Age=${seconds}${secure}`;
 }
+
+/** Refusals that any website can cause with a link: they must not end a sign-in that has begun. */
+const KEEPS_PENDING: ReadonlySet<SignInRefusal> = new Set(['mismatch', 'too_many', 'wrong_host']);
 
 /** The answer of the issuer, as the browser brought it. */
 export interface OidcAnswer {
@@ -129,23 +140,22 @@ export class OidcSignIn {
 
   /**
    * Answers the redirect of the issuer.
-   * @param spend counts an attempt. @throws NotServed where no issuer is configured, SharedStateUnavailable
+   * @param spend counts an attempt, once the browser has proved that it began one: any website can call this address, and
+   * must not spend what operators may. @throws NotServed where no issuer is configured, SharedStateUnavailable
    */
   async finish(request: IncomingMessage, answer: OidcAnswer, spend: () => Promise<void>): Promise<Redirect> {
     const { client, longest, host: ownHost } = this.configured();
     const headers = trustedHeaders(request);
     const { host = '' } = headers;
-    if (!(await isWithinLimit(spend))) return this.refused('too_many', host);
     if (host.toLowerCase() !== ownHost) return this.refused('wrong_host', host);
     const cookie = presentedCookie(headers, nameFor(host));
     const text = cookie === undefined ? undefined : await this.sealed.open(cookie, host);
     if (text === undefined) return this.refused('mismatch', host);
     const pending = JSON.parse(text) as SealedSignIn;
     if (!isSameText(answer.state, pending.state)) return this.refused('mismatch', host);
+    if (!(await isWithinLimit(spend))) return this.refused('too_many', host);
     // The clock of another replica may have made it: the cookie lives no longer either.
     if (pending.until <= steadyClock()) return this.refused('expired', host);
-    if (!(await this.oneTime.claim(`console sign-in ${pending.state}`, 2 * PENDING)))
-      return this.refused('expired', host);
     try {
       if (!(await client.isFromIssuer(textOf(answer.iss)))) return this.refused('mismatch', host);
       const code = textOf(answer.code);
@@ -154,6 +164,10 @@ export class OidcSignIn {
       const agent = this.gate.proven(person);
       const session = this.sessions.beginProven(person, longest);
       const value = await this.sessions.seal(session, host);
+      if (!fitsCookie(value)) throw new InvalidToken('claims that are too long for a session');
+      // In the share of an operator: nobody else can fill the store.
+      if (!(await this.oneTime.claim(`console sign-in ${pending.state}`, 2 * PENDING, agent.principal)))
+        return this.refused('expired', host);
       const network = remoteNetwork(request.socket.remoteAddress);
       this.notes.write({ agent }, 'console.sign_in', network);
       const seconds = this.sessions.secondsLeft(session);
@@ -182,8 +196,7 @@ export class OidcSignIn {
   }
 
   private refused(why: SignInRefusal, host: string): Redirect {
-    // A wrong state may come from another site: it must not end a sign-in that has begun.
-    const cookies = why === 'mismatch' ? [] : [pendingCookie('', 0, host)];
+    const cookies = KEEPS_PENDING.has(why) ? [] : [pendingCookie('', 0, host)];
     return { location: `/console?sign_in=${why}`, cookies };
   }
 

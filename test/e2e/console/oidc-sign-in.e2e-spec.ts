@@ -287,8 +287,14 @@ describe('the sign-in of operators with an issuer', () => {
     expect((await new Browser().get(one, callback)).location).toBe('/console?sign_in=mismatch');
     const cookie = attacker.cookies.get(HOST)?.get('parley-console-sign-in') ?? '';
     expect((await attacker.get(one, callback)).location).toBe('/console');
-    attacker.cookies.get(HOST)?.set('parley-console-sign-in', cookie);
-    expect((await attacker.get(two, callback)).location).toBe('/console?sign_in=expired');
+    const again = async (path: string) => {
+      attacker.cookies.get(HOST)?.set('parley-console-sign-in', cookie);
+      return (await attacker.get(two, path)).location;
+    };
+    expect(await again(callback)).toBe('/console?sign_in=invalid');
+    const withNewCode = await attacker.atIssuer(begun.location as string);
+    expect(withNewCode).not.toBe(callback);
+    expect(await again(withNewCode)).toBe('/console?sign_in=expired');
   });
 
   it('refuses a wrong code, another issuer, and an issuer or a person who says no, in a few words', async () => {
@@ -330,13 +336,18 @@ describe('the sign-in of operators with an issuer', () => {
     expect(elsewhere.location).toBe('/console?sign_in=wrong_host');
   });
 
-  it('limits attempts, and lets no other site begin one', async () => {
+  it('limits attempts, and lets no other site begin one or use them up', async () => {
     const browser = new Browser();
     const crossing = await browser.get(two, BEGIN, 'GET', { 'Sec-Fetch-Site': 'cross-site' });
     expect(crossing.status).toBe(403);
-    const places = new Set<string | undefined>();
     for (let attempt = 0; attempt < 25; attempt += 1)
-      places.add((await browser.get(two, `${BEGIN}/callback`)).location);
-    expect([...places]).toEqual(['/console?sign_in=mismatch', '/console?sign_in=too_many']);
+      expect((await browser.get(two, `${BEGIN}/callback`)).location).toBe('/console?sign_in=mismatch');
+    expect((await signedIn(browser, 'ada')).location).toBe('/console');
+    const places: (string | undefined)[] = [];
+    for (let attempt = 0; attempt < 25; attempt += 1) places.push((await browser.get(two, BEGIN)).location);
+    expect(places.map((place) => place === '/console?sign_in=too_many')).toEqual([
+      ...Array<boolean>(18).fill(false),
+      ...Array<boolean>(7).fill(true),
+    ]);
   });
 });
