@@ -1,9 +1,16 @@
-import { type DynamicModule, type INestApplicationContext } from '@nestjs/common';
+import { type DynamicModule, type INestApplicationContext, Logger } from '@nestjs/common';
 import { hostname } from 'node:os';
 import type { SharedState } from '#state';
-import { DEFAULT_ISSUER, agentOfRules, issuerTrust, OidcClient, type ProvenPerson } from '#auth';
+import {
+  DEFAULT_ISSUER,
+  agentOfRules,
+  type IssuerTrust,
+  issuerTrust,
+  OidcClient,
+  type ProvenPerson,
+} from '#auth';
 import { Agent, type Identity } from '#core';
-import { ConfigVersions, consoleIssuer, isFixed, type ParleyConfig } from '#config';
+import { ConfigVersions, consoleIssuer, fourEyesDoubt, isFixed, type ParleyConfig } from '#config';
 import {
   type CallStatistics,
   CONSOLE_IMPORTS,
@@ -134,6 +141,8 @@ function oidcOf(config: ParleyConfig): OidcSetting | null {
     'oauth' in rule && rule.oauth.issuer === issuer ? [rule.oauth] : [],
   );
   const { clientId, clientSecret, redirectUri, scopes, operators: rules, maxAge } = oidc;
+  const trust = issuerTrust(known ?? { issuer });
+  void warnOfFourEyes(config, trust);
   const client = new OidcClient({
     issuer,
     clientId,
@@ -143,9 +152,18 @@ function oidcOf(config: ParleyConfig): OidcSetting | null {
     rules,
     algorithms: known?.algorithms,
     clockSkew: known?.clockSkew ?? DEFAULT_ISSUER.clockSkew,
-    trust: issuerTrust(known ?? { issuer }),
+    trust,
   });
   return { issuer, client, host: new URL(redirectUri).host, longest: maxAge * 1000 };
+}
+
+/** Warns where a person could approve a call of their own. The issuer is asked beside the start, which needs no answer. */
+async function warnOfFourEyes(config: ParleyConfig, { documents }: IssuerTrust): Promise<void> {
+  // Only an issuer of pairwise subjects can raise a doubt that the configuration alone does not.
+  if (fourEyesDoubt(config, ['pairwise']) === null) return;
+  const metadata = fourEyesDoubt(config) === null ? await documents.current().catch(() => null) : null;
+  const doubt = fourEyesDoubt(config, metadata?.['subject_types_supported']);
+  if (doubt !== null) new Logger('Console').warn(`[SECURITY] ${doubt}`);
 }
 
 interface StatusDependencies {

@@ -22,6 +22,14 @@ beforeAll(async () => {
         authorization_endpoint: `${origin}/auth`,
         token_endpoint: `${origin}/token`,
         jwks_uri: `${origin}/keys`,
+        subject_types_supported: ['public'],
+      },
+      '/.well-known/openid-configuration/pairs': {
+        issuer: `${origin}/pairs`,
+        authorization_endpoint: `${origin}/auth`,
+        token_endpoint: `${origin}/token`,
+        jwks_uri: `${origin}/keys`,
+        subject_types_supported: ['public', 'pairwise'],
       },
       '/keys': { keys: [{ kty: 'OKP' }, { kty: 'RSA' }] },
       '/no-keys': { keys: [] },
@@ -50,15 +58,46 @@ const judged = async (oauth: object) =>
   ).map(({ check, level }) => `${level} ${check}`);
 
 describe('the issuer of the console', () => {
-  const found = async (issuer: string | null, rules = 1) =>
-    (await checkSignIn(issuer, rules)).map(({ check, level }) => `${level} ${check}`);
+  const configOf = (issuer: string | null, operators: readonly string[], approvers: readonly string[]) => ({
+    console: {
+      operators: ['chief', 'clerk'],
+      oidc: issuer === null ? null : { issuer, operators: operators.map((agent) => ({ agent })) },
+    },
+    approvals: { approvers },
+    auth: [{ apiKey: 'k', agent: 'a' }],
+  });
+  const found = async (
+    issuer: string | null,
+    operators: readonly string[] = ['chief'],
+    { approvers = [], tokensOf = [] }: { approvers?: readonly string[]; tokensOf?: readonly string[] } = {},
+  ) => {
+    const config = configOf(issuer, operators, approvers);
+    const rules = tokensOf.map((one) => ({ agent: 'a', oauth: { issuer: one, audience: 'x' } }));
+    const findings = await checkSignIn({ ...config, auth: [...config.auth, ...rules] } as never);
+    return findings.map(({ check, level }) => `${level} ${check}`);
+  };
+  const [GOOD, DOUBT] = [['ok console.oidc'], ['warn console.oidc', 'ok console.oidc']];
 
   it('is good when it names what a sign-in needs, and somebody can be an operator', async () => {
     expect(await found(null)).toEqual([]);
-    expect(await found(`${origin}/people`)).toEqual(['ok console.oidc']);
-    expect(await found(`${origin}/people`, 0)).toEqual(['warn console.oidc']);
+    expect(await found(`${origin}/people`)).toEqual(GOOD);
+    expect(await found(`${origin}/people`, [])).toEqual(['warn console.oidc']);
     for (const issuer of [`${origin}/good`, `${origin}/nowhere`])
       expect(await found(issuer)).toEqual(['fail console.oidc']);
+  });
+
+  it('is doubted where an approver may have another subject in access tokens', async () => {
+    const [people, pairs] = [`${origin}/people`, `${origin}/pairs`];
+    const asked = (issuer: string, tokensOf: readonly string[], approvers = ['chief']) =>
+      found(issuer, ['clerk', 'chief'], { approvers, tokensOf });
+    expect(await asked(people, [people])).toEqual(GOOD);
+    expect(await asked(pairs, [pairs])).toEqual(DOUBT);
+    expect(await asked(people, [people, 'https://other.example'])).toEqual(DOUBT);
+    expect(await asked(people, ['https://other.example'])).toEqual(DOUBT);
+    // Without access tokens of an issuer nobody has two subjects.
+    expect(await asked(pairs, [])).toEqual(GOOD);
+    // Nobody who signs in with it decides.
+    expect(await asked(pairs, [pairs], ['other'])).toEqual(GOOD);
   });
 });
 

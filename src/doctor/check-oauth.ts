@@ -1,5 +1,6 @@
 import type { ResolveHost } from '#core';
 import { requestJson, AuthenticationUnavailable, IssuerDocuments } from '#auth';
+import { consoleIssuer, fourEyesDoubt, type ParleyConfig } from '#config';
 import { type Finding, fail, ok, warn } from './finding.js';
 
 interface Issuer {
@@ -45,16 +46,16 @@ async function checkIssuer({ issuer, jwksUri }: Issuer, resolve?: ResolveHost): 
 }
 
 /**
- * Checks that the issuer of the console's sign-in names the endpoints that a sign-in needs.
- * @param issuer null: none is configured
- * @param rules how many there are: without one nobody is an operator
+ * Checks that the issuer of the console's sign-in names the endpoints that a sign-in needs, that somebody is an operator
+ * by it, and that nobody could approve a call of their own.
  */
 export async function checkSignIn(
-  issuer: string | null,
-  rules: number,
+  config: Pick<ParleyConfig, 'console' | 'auth' | 'approvals'>,
   resolve?: ResolveHost,
 ): Promise<Finding[]> {
-  if (issuer === null) return [];
+  const { oidc } = config.console;
+  const issuer = consoleIssuer(config);
+  if (!oidc || issuer === null) return [];
   const documents = new IssuerDocuments(issuer, resolve);
   try {
     await documents.endpoint('authorization_endpoint');
@@ -70,12 +71,17 @@ export async function checkSignIn(
       ),
     ];
   }
+  const doubt = fourEyesDoubt(config, (await documents.current())['subject_types_supported']);
   return [
-    rules > 0
+    ...(doubt === null ? [] : [warn('console.oidc', doubt, DISTINCT_PEOPLE)]),
+    oidc.operators.length > 0
       ? ok('console.oidc', `operators can be led to ${issuer}`)
       : warn('console.oidc', 'no rule makes anybody an operator', 'add one to console.oidc.operators'),
   ];
 }
+
+const DISTINCT_PEOPLE =
+  'use one issuer, with public subjects for the console and the clients of agents; else name agents of other people in approvals.approvers';
 
 async function describesItself(documents: IssuerDocuments): Promise<boolean> {
   try {

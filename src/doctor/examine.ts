@@ -8,7 +8,6 @@ import {
   configFile,
   configPath,
   type ConfigReference,
-  consoleIssuer,
   type Environment,
   environmentFiles,
   overlayOf,
@@ -161,7 +160,7 @@ async function checkStores({ config, policy }: LoadedWithPlugins): Promise<Findi
       checkRedis(config),
       checkParseServer(config),
       checkOAuth(config.auth),
-      checkSignIn(config.console.oidc && consoleIssuer(config), config.console.oidc?.operators.length ?? 0),
+      checkSignIn(config),
       // An embedded database holds classes of Parse alone.
       embedded ? [] : checkClasses(policy, database.connection),
     ]);

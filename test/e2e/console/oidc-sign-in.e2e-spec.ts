@@ -37,6 +37,7 @@ async function startIssuer() {
     ],
     claims: { openid: ['sub'], profile: ['name'], email: ['email', 'email_verified'], groups: ['groups'] },
     scopes: ['openid'],
+    subjectTypes: ['public', 'pairwise'],
     cookies: { keys: ['a key for the cookies of a test'] },
     interactions: { url: (_, { uid }) => `/interaction/${uid}` },
     features: { devInteractions: { enabled: false } },
@@ -91,6 +92,7 @@ beforeAll(async () => {
           { agent: 'reader', oauth: { issuer: issuer.issuer, audience: 'http://127.0.0.1/mcp' } },
         ],
         policy: POSTS_POLICY,
+        approvals: { approvers: ['chief'] },
         database: { uri: database.uri, name: 'parley' },
         redis: { url: redis.url },
         console: {
@@ -206,6 +208,11 @@ describe('the sign-in of operators with an issuer', () => {
       key: true,
       oidc: { issuer: issuer.issuer, name: new URL(issuer.issuer).host, begin: BEGIN },
     });
+  });
+
+  it('warns at the start where a person may have two subjects, and so approve a call of their own', async () => {
+    const written = () => Object.values(one.output()).join('');
+    await expect.poll(written).toMatch(/\[SECURITY\] operators who sign in with .* \(chief\).*pairwise/);
   });
 
   it('asks with PKCE, state and nonce, and keeps what it asked in a sealed cookie of its own path', async () => {

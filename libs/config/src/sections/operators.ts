@@ -207,6 +207,30 @@ export function consoleIssuer({
   return oidc?.issuer ?? (issuers.size === 1 ? (only ?? null) : null);
 }
 
+/**
+ * Why a person might approve a call of their own: a request is one's own by its principal, and the principal of a person
+ * is the issuer and `sub`. Null: nothing speaks for it, or nobody who signs in with the issuer decides.
+ * @param subjectTypes `subject_types_supported` of the issuer's metadata, when it is known
+ */
+export function fourEyesDoubt(
+  config: Pick<ParleyConfig, 'console' | 'auth' | 'approvals'>,
+  subjectTypes?: unknown,
+): string | null {
+  const { console, auth, approvals } = config;
+  const issuer = consoleIssuer(config);
+  const mapped = new Set(console.oidc?.operators.map(({ agent }) => agent));
+  const approvers = approvals.approvers.filter((name) => mapped.has(name));
+  if (issuer === null || approvers.length === 0) return null;
+  const known = new Set(auth.flatMap((rule) => ('oauth' in rule ? [rule.oauth.issuer] : [])));
+  const who = `operators who sign in with ${issuer} decide approvals (${approvers.join(', ')})`;
+  const others = [...known].filter((other) => other !== issuer);
+  if (others.length > 0)
+    return `${who}, and access tokens of ${others.join(', ')} name the same person differently: it could approve a call of its own`;
+  if (known.has(issuer) && Array.isArray(subjectTypes) && subjectTypes.includes('pairwise'))
+    return `${who}, and it may name a person differently for each client (subject_types_supported: pairwise): the person could approve a call of its own`;
+  return null;
+}
+
 function oidcErrors(
   oidc: Plain<ConsoleOidcConfig>,
   config: ConsoleConfig,
