@@ -110,9 +110,15 @@ export function limitOf({ limit = DEFAULT_LIMIT }: AuditQuery): number {
 export function momentOf(text: string | undefined, name: 'from' | 'to'): string | undefined {
   if (text === undefined) return undefined;
   const time = Date.parse(text);
-  if (Number.isNaN(time)) throw new AuditQueryError(`${name}: expected a time in ISO 8601`);
+  // NaN is outside as well.
+  if (!(time >= FIRST_MOMENT && time <= LAST_MOMENT))
+    throw new AuditQueryError(`${name}: expected a time in ISO 8601`);
   return new Date(time).toISOString();
 }
+
+/** Milliseconds. Times outside have a year of more than four digits or a sign, and texts of them have another order. */
+const FIRST_MOMENT = Date.parse('0000-01-01T00:00:00.000Z');
+export const LAST_MOMENT = Date.parse('9999-12-31T23:59:59.999Z');
 
 /** Sort key of entries: time, then chain and position. */
 export type AuditOrder = AuditPosition & { readonly at: string };

@@ -104,6 +104,33 @@ describe('a search of the file of a sink', () => {
     expect(page.searched?.records).toBeLessThan(4_000);
   });
 
+  it('reads no more bytes than it may, however many later files stand before what is asked for', async () => {
+    const padding = { cause: 'c'.repeat(500) };
+    await writeFile(`${path}.20260101T000000000Z`, linesOf(3));
+    for (let file = 0; file < 300; file += 1) {
+      const name = `${path}.20260102T${String(file).padStart(9, '0')}Z`;
+      await writeFile(name, linesOf(4, 10_000 + file * 4, padding));
+    }
+    const bytes = 50_000;
+    const trail = new FileAuditTrail(path, { bytes, records: Infinity });
+    const first = await trail.search({ to: at(3) });
+    expect(first).toMatchObject({ entries: [], searched: { cut: 'bytes' } });
+    expect(first.searched?.bytes).toBeLessThanOrEqual(bytes);
+    const { found, pages } = await walked(trail, { to: at(3) });
+    expect(found).toEqual(names(0, 2));
+    expect(pages).toBeGreaterThan(5);
+  });
+
+  it('takes any time that a record can have, and refuses others', async () => {
+    await writeFile(path, linesOf(3));
+    const trail = new FileAuditTrail(path);
+    const range = { from: '0000-01-01T00:00:00Z', to: '9999-12-31T23:59:59Z' };
+    expect((await walked(trail, range)).found).toEqual(names(0, 2));
+    for (const time of ['-271821-04-20T00:00:00Z', '+275760-09-13T00:00:00Z', '-000001-12-31T23:59:59Z', 'x'])
+      for (const query of [{ from: time }, { to: time }])
+        await expect(trail.search(query)).rejects.toThrow('expected a time in ISO 8601');
+  });
+
   it('refuses the cursor of another search, and one whose file is gone', async () => {
     await writeFile(path, linesOf(5));
     const trail = new FileAuditTrail(path);
@@ -132,6 +159,10 @@ describe('a search of the file of a sink', () => {
           }
           const { found } = await walked(new FileAuditTrail(path, { bytes: Infinity, records }), { limit });
           expect(found).toEqual(total === 0 ? [] : names(0, total - 1));
+          // Few bytes, and a time that makes each file be looked at first.
+          const few = new FileAuditTrail(path, { bytes: 1_000 * records, records: Infinity });
+          const ranged = await walked(few, { limit, to: at(10_000) });
+          expect(ranged.found).toEqual(found);
         },
       ),
       { numRuns: 40 },

@@ -7,6 +7,7 @@ import {
   type AuditQuery,
   AuditQueryError,
   AuditTrail,
+  LAST_MOMENT,
   limitOf,
   matching,
   momentOf,
@@ -110,7 +111,7 @@ export class FileAuditTrail extends AuditTrail {
 
 function moment(text: string | undefined, name: 'from' | 'to', shift: number): string | null {
   const time = momentOf(text, name);
-  return time === undefined ? null : new Date(Date.parse(time) + shift).toISOString();
+  return time === undefined ? null : new Date(Math.min(Date.parse(time) + shift, LAST_MOMENT)).toISOString();
 }
 
 async function searchedFiles(path: string): Promise<SearchedFile[]> {
@@ -194,18 +195,16 @@ class FileReading {
 
   /** The complete lines before a position, the last first. */
   async *linesBefore(handle: FileHandle, end: number): AsyncGenerator<FoundLine> {
+    if (end === 0) return;
+    if (this.isFull) return this.stopAt(end);
     if (await this.isLater(handle)) return;
     let position = end;
     let pending: Buffer = Buffer.alloc(0);
     /** Whether `pending` ends with a line end. Without one its last line is incomplete, or was too long. */
     let ended = false;
     while (position > 0) {
-      if (this.bytes >= this.limits.bytes) {
-        this.cut = 'bytes';
-        this.stoppedAt = position + pending.length;
-        return;
-      }
-      const length = Math.min(CHUNK, position);
+      if (this.isFull) return this.stopAt(position + pending.length);
+      const length = Math.min(CHUNK, position, this.limits.bytes - this.bytes);
       const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, position - length);
       if (bytesRead < length) return;
       position -= length;
@@ -229,11 +228,22 @@ class FileReading {
       yield { text: pending.toString('utf8', 0, pending.length - 1), start: 0 };
   }
 
+  private get isFull(): boolean {
+    return this.bytes >= this.limits.bytes;
+  }
+
+  private stopAt(position: number): void {
+    this.cut = 'bytes';
+    this.stoppedAt = position;
+  }
+
   /** Whether the whole file is later than what is searched, by its first record. */
   private async isLater(handle: FileHandle): Promise<boolean> {
     const { to } = this.range;
     if (to === null) return false;
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(65_536), 0, 65_536, 0);
+    // A part of what may be read, so that every search gets further.
+    const length = Math.min(65_536, Math.ceil(this.limits.bytes / 4), this.limits.bytes - this.bytes);
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, 0);
     this.bytes += bytesRead;
     const end = buffer.subarray(0, bytesRead).indexOf(LINE_END);
     const first = end < 0 ? null : readLine(buffer.toString('utf8', 0, end));
