@@ -186,11 +186,16 @@ function isIdentity(name: string): boolean {
   return IDENTITY.has(letters) || IDENTITY.has(letters.replace(/^xparse/, ''));
 }
 
-/** Similar names, or else those of which the written one is a word: `id` for `object_id`. */
+/**
+ * Similar names, or else those of two words of which the written one is a word: `id` for `object_id`. A word of a longer name
+ * says too little of it: `filter` is no `apply_canonical_filter`.
+ */
 function meant(written: string, declared: readonly string[]): readonly string[] {
   const near = suggestNames(written, declared);
   if (near.length > 0) return near;
-  return declared.filter((name) => name.split('_').includes(written.toLowerCase())).slice(0, 3);
+  const word = written.toLowerCase();
+  const isMeant = (words: readonly string[]) => words.length === 2 && words.includes(word);
+  return declared.filter((name) => isMeant(name.split('_'))).slice(0, 3);
 }
 
 /**

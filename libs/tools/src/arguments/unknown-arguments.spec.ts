@@ -78,3 +78,20 @@ describe('arguments beside the declared ones', () => {
     expect(tool && refusalOf(tool, { [argument]: {} })).toBeNull();
   });
 });
+
+describe('a word of an argument', () => {
+  const messageOf = (name: string, argument: string) => {
+    const tool = TOOLS.find((one) => one.definition.name === name);
+    return (tool && refusalOf(tool, { [argument]: 1 })) ?? '';
+  };
+
+  it('is answered with the argument where that has two words', () => {
+    expect(messageOf('get_object', 'id')).toContain("Did you mean 'object_id'?");
+    expect(messageOf('count_objects', 'class')).toContain("Did you mean 'class_name'?");
+  });
+
+  it('is answered with no longer name, of which it says too little', () => {
+    for (const name of ['count_objects', 'query_class'])
+      expect(messageOf(name, 'filter')).not.toContain('Did you mean');
+  });
+});
