@@ -23,8 +23,8 @@ export const CSV_LIMITS: CsvLimits = { records: 10_000, searches: 100 };
 const PAGE = 200;
 
 /**
- * Records of a search as CSV (RFC 4180), a page at a time. No cell begins like the formula of a spreadsheet. Where there is
- * more than a file holds, its last row says so and names the cursor that continues.
+ * Records of a search as CSV (RFC 4180), a page at a time. No text of a record is run by a spreadsheet, wherever that splits
+ * it into cells. Where there is more than a file holds, the last row says so and names the cursor that continues.
  * @throws AuditQueryError
  */
 export async function* auditCsv(

@@ -1,9 +1,8 @@
+import { withoutFormulas } from '../../tools/src/shaping/safe-text.js';
 import { element } from './element.js';
 import type { Host } from './host.js';
 import { isRow } from './values.js';
 
-/** What a spreadsheet would run as a formula. */
-const FORMULA = /^[=+\-@\t\r]/;
 const FILE_NAME = /[^A-Za-z0-9_-]+/g;
 
 /** Rows as CSV (RFC 4180), values as the server wrote them. Text that a spreadsheet would run gets the prefix `'`. */
@@ -15,7 +14,7 @@ function cellOf(value: unknown): string {
   if (value === null || value === undefined) return '';
   if (typeof value === 'number') return String(value);
   const text = typeof value === 'string' ? value : isDate(value) ? value.iso : JSON.stringify(value);
-  const safe = FORMULA.test(text) ? `'${text}` : text;
+  const safe = withoutFormulas(text);
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 

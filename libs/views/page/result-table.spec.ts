@@ -81,6 +81,18 @@ describe('a file of rows', () => {
       }),
     );
   });
+
+  it('never begins a cell of text as a formula where a spreadsheet splits at semicolons, and keeps numbers', () => {
+    const start = fc.constantFrom('x;=', 'x;"=', 'x\n+', '\n -', ';@', ' =', '＝');
+    fc.assert(
+      fc.property(start, fc.string(), (mark, rest) => {
+        const file = csvOf([mark + rest], [[mark + rest], [{ text: mark + rest }], [[mark + rest]]]);
+        const cells = file.split(/[;\t\r\n]/);
+        expect(cells.filter((cell) => /^[\s"]*[=+\-@＝＋－＠]/.test(cell))).toEqual([]);
+      }),
+    );
+    expect(csvOf(['n'], [[-5]])).toBe('n\r\n-5\r\n');
+  });
 });
 
 describe('a result', () => {

@@ -132,9 +132,12 @@ describe('csv', () => {
     },
   );
 
-  it('never starts a cell like a formula where that is asked, headers included', () => {
+  it('never starts a cell like a formula where that is asked, headers included, also split at semicolons', () => {
+    const splitting = fc
+      .tuple(fc.string(), fc.constantFrom(';=', ';"=', '\n+', '\n -', ';@', '＝', 'x'), fc.string())
+      .map((parts) => parts.join(''));
     fc.assert(
-      fc.property(fc.string(), fc.string({ minLength: 1 }), (value, header) => {
+      fc.property(splitting, fc.oneof(splitting, fc.string({ minLength: 1 })), (value, header) => {
         const { output } = formatRows('csv', [{ value }], [{ header, path: 'value' }], {
           neutralizeFormulas: true,
         });
@@ -142,6 +145,8 @@ describe('csv', () => {
           .flat()
           .filter((cell) => /^[=+\-@\t\r]/.test(cell));
         expect(formulas).toEqual([]);
+        const others = output.split(/[;\t\r\n]/);
+        expect(others.filter((cell) => /^[\s"]*[=+\-@＝＋－＠]/.test(cell))).toEqual([]);
       }),
     );
   });

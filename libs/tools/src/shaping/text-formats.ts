@@ -1,4 +1,5 @@
 import type { ParseRow } from '#data';
+import { withoutFormulas } from './safe-text.js';
 
 export const TEXT_FORMATS = ['csv', 'markdown', 'table'] as const;
 export type TextFormat = (typeof TEXT_FORMATS)[number];
@@ -57,11 +58,8 @@ export function cellText(value: unknown): string {
 
 type Cells = readonly (readonly string[])[];
 
-/** The start characters of a spreadsheet formula. */
-const FORMULA = /^[=+\-@\t\r]/;
-
 export function csvCell(text: string, { neutralizeFormulas }: TextFormatOptions): string {
-  const safe = neutralizeFormulas && FORMULA.test(text) ? `'${text}` : text;
+  const safe = neutralizeFormulas ? withoutFormulas(text) : text;
   return safe === '' || /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
