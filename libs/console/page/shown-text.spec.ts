@@ -8,6 +8,7 @@ const DECEIVING = /[\p{Cc}\p{Cf}\u2028\u2029]/u;
 describe('shown text', () => {
   it('writes out what hides, turns around or fakes', () => {
     expect(shownText('abc\u202egpj.exe\u0000\u200b\u2066x')).toBe('abc\\u202egpj.exe\\u0000\\u200b\\u2066x');
+    expect(shownText('a\u{e0041}\u034f\ufe01b')).toBe('a\\u{e0041}\\u034f\\ufe01b');
   });
 
   it('leaves what people write as it is', () => {
@@ -15,19 +16,26 @@ describe('shown text', () => {
     expect(shownText(text)).toBe(text);
   });
 
-  it('never holds a control or a format character of the basic plane, whatever it is given', () => {
+  it('never holds a control or a format character, whatever it is given', () => {
+    const code = fc.oneof(
+      fc.integer({ min: 0, max: 0xffff }),
+      fc.integer({ min: 0xe0000, max: 0xe01ef }),
+      fc.integer({ min: 0x10000, max: 0x10ffff }),
+    );
     fc.assert(
-      fc.property(
-        fc.string({ unit: fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)) }),
-        (text) => {
-          const shown = shownText(text).replaceAll(/[\n\t]/g, '');
-          const format = Array.from(shown).filter((character) => DECEIVING.test(character));
-          // Arabic number signs stand before digits, visibly.
-          expect(
-            format.filter((character) => !/[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2]/.test(character)),
-          ).toEqual([]);
-        },
-      ),
+      fc.property(fc.string({ unit: code.map((one) => String.fromCodePoint(one)) }), (text) => {
+        const shown = shownText(text).replaceAll(/[\n\t]/g, '');
+        const format = Array.from(shown).filter((character) => DECEIVING.test(character));
+        // Signs of numbers stand before digits, and joints of hieroglyphs between them, visibly.
+        expect(
+          format.filter(
+            (character) =>
+              !/[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}\u{13430}-\u{1343f}]/u.test(
+                character,
+              ),
+          ),
+        ).toEqual([]);
+      }),
       { numRuns: 500 },
     );
   });
@@ -61,8 +69,18 @@ describe('a node of the page', () => {
   });
 
   it('never links to what runs script or leaves over plain HTTP', () => {
-    for (const href of ['#/audit', '/console/api/audit?x=1', 'https://id.example.com/out'])
+    // An issuer on this machine has plain HTTP.
+    const own = ['http://127.0.0.1:9/out?client_id=c', 'http://localhost/out', 'http://[::1]:80'];
+    for (const href of ['#/audit', '/console/api/audit?x=1', 'https://id.example.com/out', ...own])
       expect(safe(h('a', { href }))).toMatchObject({ href });
+    for (const href of [
+      'http://localhost.example.com/',
+      'http://localhost@example.com',
+      'http://127.0.0.1:80@example.com/',
+      'http://127.0.0.1.example.com/',
+      'http://localhost\\@example.com/',
+    ])
+      expect(() => safe(h('a', { href }))).toThrow(TypeError);
     const schemes = [
       'javascript:',
       'JavaScript:',
@@ -81,5 +99,11 @@ describe('a node of the page', () => {
         expect(() => safe(h('a', { href }))).toThrow(TypeError);
       }),
     );
+  });
+
+  it('never links to a value that is no text, which a browser would make text of', () => {
+    for (const href of [['javascript:x'], { toString: () => 'javascript:x' }, 5, true])
+      expect(() => safe(h('a', { href } as object))).toThrow(TypeError);
+    expect(safe(h('a', { href: undefined } as object))).toEqual({});
   });
 });

@@ -1,8 +1,5 @@
 import { options, type VNode } from 'preact';
-
-/** Characters that hide, turn around or fake what stands beside them. */
-const DECEIVING =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\uffff]/g;
+import { withHiddenWritten } from '../../tools/src/shaping/safe-text.js';
 
 /** Characters of one text that are shown. */
 const MOST = 2_000;
@@ -12,16 +9,14 @@ const MOST_OF_NODE = 200_000;
 /** Untrusted text for display: invisible characters are escaped, and what is too long is cut. */
 export function shownText(text: string, most = MOST): string {
   const cut = text.length > most ? `${text.slice(0, most)}… (${text.length} characters)` : text;
-  return cut.replace(DECEIVING, (character) => {
-    const code = character.charCodeAt(0).toString(16).padStart(4, '0');
-    return `\\u${code}`;
-  });
+  return withHiddenWritten(cut);
 }
 
 /** Attributes that a browser shows or a screen reader reads. */
 const READ = ['aria-label', 'title', 'alt', 'placeholder', 'label'];
-/** Addresses that a link of the page may have. */
-const LINKS = /^(?:#|\/console\b|blob:|https:\/\/)/;
+/** Addresses that a link of the page may have. Plain HTTP leads to an issuer on this machine alone. */
+const LINKS =
+  /^(?:#|\/console\b|blob:|https:\/\/|http:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?(?:[/?#]|$))/;
 
 /**
  * Makes one node safe: every text is escaped, also in attributes that people read; no markup is made from text; no link
@@ -40,7 +35,9 @@ export function makeSafe(node: VNode): void {
   if ('dangerouslySetInnerHTML' in attributes || 'innerHTML' in attributes)
     throw new TypeError('the page makes no markup from text');
   const { href } = attributes;
-  if (typeof href === 'string' && !LINKS.test(href)) throw new TypeError('the page has no such link');
+  // A browser writes any value as text, so only text has been checked.
+  if (href !== undefined && href !== null && !(typeof href === 'string' && LINKS.test(href)))
+    throw new TypeError('the page has no such link');
   for (const name of READ) {
     const value = attributes[name];
     if (typeof value === 'string') attributes[name] = shownText(value);

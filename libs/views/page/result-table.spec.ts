@@ -53,6 +53,7 @@ describe('a value as its reader sees it', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 40 }), (text) => {
         expect(visible(text)).not.toMatch(/[\u202a-\u202e\u2066-\u2069\u200b-\u200f\u0000-\u0008\ufeff]/);
+        expect(visible(`${text}\u{e0041}\u034f\ufe01`)).toMatch(/\\u\{e0041\}\\u034f\\ufe01$/);
       }),
     );
     expect(visible('x'.repeat(1_000_000)).length).toBeLessThan(5_100);

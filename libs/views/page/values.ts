@@ -1,3 +1,4 @@
+import { withHiddenWritten } from '../../tools/src/shaping/safe-text.js';
 import { momentOf, type Precision } from './series.js';
 
 export type Row = Readonly<Record<string, unknown>>;
@@ -21,10 +22,7 @@ export type ColumnFormat = 'value' | 'number' | 'grouped' | 'day' | 'minute' | '
 export function visible(text: string): string {
   const cut =
     text.length > MAX_CHARACTERS ? `${text.slice(0, MAX_CHARACTERS)}… (${text.length} characters)` : text;
-  return cut.replaceAll(
-    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff]/g,
-    (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
+  return withHiddenWritten(cut);
 }
 
 const isInstant = (value: unknown): value is string =>

@@ -14,3 +14,21 @@ const LEADING_BREAK = /^[\t\r\n]/;
 export function withoutFormulas(text: string): string {
   return text.replace(FORMULA, "$1'$2").replace(LEADING_BREAK, "'$&");
 }
+
+/**
+ * A variation selector where it changes what is seen (a sign that is an emoji by it alone, or a keycap); or a character that
+ * hides, turns around or fakes what stands beside it: controls except tab and line feed, all that Unicode lets a display
+ * ignore (zero-width and bidirectional marks, tags, other variation selectors), separators, specials.
+ */
+const HIDDEN =
+  // oxlint-disable-next-line no-control-regex, no-misleading-character-class -- these are what is found
+  /(?<=(?![#*0-9]|\p{Emoji_Presentation})\p{Emoji})\ufe0f|(?<=[#*0-9])\ufe0f(?=\u20e3)|([\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2060-\u206f\ufff9-\uffff\p{Default_Ignorable_Code_Point}])/gu;
+
+/** Text in which every hidden character is written as its escape, `\u200b` or `\u{e0041}`. */
+export function withHiddenWritten(text: string): string {
+  return text.replace(HIDDEN, (found: string, hidden: string | undefined) => {
+    if (hidden === undefined) return found;
+    const code = (hidden.codePointAt(0) as number).toString(16);
+    return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`;
+  });
+}
