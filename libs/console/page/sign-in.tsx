@@ -45,7 +45,7 @@ function issuerRefusal(): string | null {
   const code = new URLSearchParams(location.search).get('sign_in');
   if (code === null) return null;
   history.replaceState(null, '', `${location.pathname}${location.hash}`);
-  return REFUSED_BY_ISSUER[code] ?? 'The sign-in failed.';
+  return Object.hasOwn(REFUSED_BY_ISSUER, code) ? (REFUSED_BY_ISSUER[code] ?? null) : 'The sign-in failed.';
 }
 
 function refusalText(error: unknown): string {

@@ -5,7 +5,11 @@ import { BEYOND, FOCUSED, PALE, UNNAMED } from '../../support/page-checks.js';
 import { POSTS_SEED, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
 import { callTool, type Service, startService } from '../../support/service.js';
 
-const KEYS = { chief: 'key-of-chief-0000', writer: 'key-of-writer-0000' };
+const KEYS = {
+  chief: 'key-of-chief-0000',
+  watcher: 'key-of-watcher-0000',
+  writer: 'key-of-writer-0000',
+};
 const as = (agent: keyof typeof KEYS) => ({ 'X-MCP-API-Key': KEYS[agent] });
 /** What a stranger would write where it is shown. */
 const HOSTILE = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>\u202egnp.x';
@@ -28,13 +32,15 @@ beforeAll(async () => {
       config: {
         agents: {
           chief: { ...free, permissions: 'admin', tenantId: 'acme' },
+          // An operator that decides no approvals.
+          watcher: { ...free, permissions: 'readonly', tenantId: 'acme' },
           writer: { ...free, permissions: 'write', tenantId: 'acme' },
         },
         auth: Object.entries(KEYS).map(([agent, apiKey]) => ({ apiKey, agent })),
         policy: { ...POSTS_POLICY, requireApprovalFor: ['write', 'admin'] },
         approvals: { mode: 'desk', approvers: ['chief'] },
         console: {
-          operators: ['chief'],
+          operators: ['chief', 'watcher'],
           oidc: {
             issuer: 'http://127.0.0.1:9',
             clientId: 'console',
@@ -80,10 +86,26 @@ const at = (place: string) => `${service.origin}/console#/${place}`;
 const focused = () => page.evaluate<string>('document.activeElement.textContent.trim()');
 const named = () => page.evaluate<string>(FOCUSED);
 
-async function signIn(place = 'live'): Promise<void> {
+async function signIn(place: string, agent: keyof typeof KEYS = 'chief'): Promise<void> {
   await page.goto(at(place));
-  await page.getByLabel('API key or access token').fill(KEYS.chief);
+  await page.getByLabel('API key or access token').fill(KEYS[agent]);
   await page.keyboard.press('Enter');
+  await page.getByRole('navigation').waitFor();
+}
+
+/** Cookies of one session for each operator: one address may sign in 20 times a minute. */
+const sessions = new Map<keyof typeof KEYS, Awaited<ReturnType<BrowserContext['cookies']>>>();
+
+/** Opens a page of the console as a signed-in operator. */
+async function open(place = 'live', agent: keyof typeof KEYS = 'chief'): Promise<void> {
+  const cookies = sessions.get(agent);
+  if (cookies === undefined) {
+    await signIn(place, agent);
+    sessions.set(agent, await context.cookies());
+    return;
+  }
+  await context.addCookies(cookies);
+  await page.goto(at(place));
   await page.getByRole('navigation').waitFor();
 }
 
@@ -129,12 +151,17 @@ describe('signing in', () => {
     await page.goto(`${service.origin}/console?sign_in=<b>`);
     await page.getByRole('alert').getByText('The sign-in failed.').waitFor();
     expect(await page.locator('main b').count()).toBe(0);
+    // No code is a name that every object has.
+    for (const code of ['__proto__', 'constructor', 'toString']) {
+      await page.goto(`${service.origin}/console?sign_in=${code}`);
+      await page.getByRole('alert').getByText('The sign-in failed.', { exact: true }).waitFor();
+    }
   });
 });
 
 describe('what strangers wrote', () => {
   it('is text among the calls, in the audit and in an explanation', async () => {
-    await signIn();
+    await open();
     await page.getByText('watching').waitFor();
     await callTool(service, HOSTILE, {}, as('writer'));
     await page.locator('.record .subject', { hasText: '<img' }).first().waitFor();
@@ -161,7 +188,7 @@ describe('what strangers wrote', () => {
       { class_name: 'Post', object_id: 'p01', fields },
       as('writer'),
     );
-    await signIn('approvals');
+    await open('approvals');
     // What it is about is seen without opening anything, and the buttons with it.
     const card = page.getByRole('listitem', { name: 'update_object on Post for writer' });
     const change = card.getByRole('table', { name: 'What update_object would change' });
@@ -192,7 +219,7 @@ describe('what strangers wrote', () => {
 
 describe('the page', () => {
   it('explains as the deciding code answers', async () => {
-    await signIn('explain');
+    await open('explain');
     await page.getByLabel('Agent').selectOption('writer');
     await page.getByLabel('Tool').selectOption('query_class');
     await page.getByLabel('Arguments as JSON').fill('{"class_name":"Contract"}');
@@ -206,7 +233,7 @@ describe('the page', () => {
   });
 
   it('is filtered and held while one looks', async () => {
-    await signIn();
+    await open();
     await page.getByText('watching').waitFor();
     await callTool(service, 'count_objects', { class_name: 'Contract' }, as('writer'));
     const subjects = page.locator('.record .subject b');
@@ -226,7 +253,7 @@ describe('the page', () => {
   });
 
   it('is gone through by keyboard alone', async () => {
-    await signIn();
+    await open();
     expect(await focused()).toBe('Live calls');
     await page.getByRole('link', { name: 'Skip to the content' }).focus();
     const order: string[] = [];
@@ -259,7 +286,7 @@ describe('the page', () => {
     ['dark', 320],
   ] as const)('names everything, shows all of it and can be read: %s, %d pixels', async (scheme, width) => {
     await page.emulateMedia({ colorScheme: scheme });
-    await signIn('overview');
+    await open('overview');
     await page.setViewportSize({ width, height: 720 });
     const ground = scheme === 'light' ? 'rgb(244, 246, 246)' : 'rgb(14, 20, 19)';
     expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe(ground);
@@ -276,7 +303,7 @@ describe('the page', () => {
   });
 
   it('reaches every place from a menu where the screen is narrow', async () => {
-    await signIn('overview');
+    await open('overview');
     await page.setViewportSize({ width: 390, height: 800 });
     const menu = page.getByRole('button', { name: 'Menu' });
     for (const title of [...TITLES.slice(1), 'Overview']) {
@@ -289,7 +316,7 @@ describe('the page', () => {
   });
 
   it('keeps its navigation where it is, whatever is shown', async () => {
-    await signIn('overview');
+    await open('overview');
     const boxes = () =>
       page.evaluate(
         'JSON.stringify([...document.querySelectorAll("nav a")].map((one) => one.getBoundingClientRect()))',
@@ -303,7 +330,7 @@ describe('the page', () => {
   });
 
   it('has the colours that somebody chose, also after it is opened again', async () => {
-    await signIn('health');
+    await open('health');
     await page.getByRole('button', { name: 'Colours: system' }).click();
     await page.getByRole('button', { name: 'Colours: light' }).click();
     const ground = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
@@ -318,7 +345,7 @@ describe('a search of the audit', () => {
   it('is in the address: a link opens it, the back button returns to the one before', async () => {
     await callTool(service, 'count_objects', { class_name: 'Contract' }, as('writer'));
     await callTool(service, 'query_class', { class_name: 'Post', limit: 1 }, as('writer'));
-    await signIn('audit?agent=writer&class=Contract');
+    await open('audit?agent=writer&class=Contract');
     const rows = page.locator('.record');
     const subjects = async () => [...new Set(await rows.locator('.subject b').allTextContents())].sort();
     await rows.first().waitFor();
@@ -341,7 +368,7 @@ describe('a search of the audit', () => {
 
   it('says where it looked, and is downloaded as a table', async () => {
     await callTool(service, 'list_tools', {}, { 'X-MCP-API-Key': 'wrong' }).catch(() => undefined);
-    await signIn('audit?type=authentication');
+    await open('audit?type=authentication');
     await page.getByText('from the memory (forgotten at a restart) of this replica').waitFor();
     // A wrong key says from where it came, and why it was refused.
     const refused = page.locator('.record').first();
@@ -356,10 +383,18 @@ describe('a search of the audit', () => {
 });
 
 describe('the overview', () => {
+  it('is shown to an operator that decides no approvals, without their number', async () => {
+    await open('overview', 'watcher');
+    await page.getByRole('link', { name: /^Tasks open/ }).waitFor();
+    expect(await page.getByText('Approvals waiting').count()).toBe(0);
+    expect(await page.getByRole('heading', { name: 'Overview', level: 1 }).count()).toBe(1);
+  });
+
   it('counts calls and refusals, and its charts can be read without seeing them', async () => {
     await callTool(service, 'query_class', { class_name: 'Post', limit: 2 }, as('writer'));
     await callTool(service, 'count_objects', { class_name: 'Contract' }, as('writer'));
-    await signIn('overview');
+    await open('overview');
+    await page.getByRole('link', { name: /^Approvals waiting/ }).waitFor();
     const gates = page.getByRole('region', { name: 'Refusals by gate' });
     await gates.getByRole('link', { name: 'class', exact: true }).waitFor();
     await page
@@ -384,7 +419,7 @@ describe('the overview', () => {
 
 describe('the policy', () => {
   it('shows what each agent sees, and calls no limited class open', async () => {
-    await signIn('policy');
+    await open('policy');
     const matrix = page.getByRole('region', { name: 'Agents and classes' });
     const cell = matrix.getByRole('link', { name: /^writer and Post: limited/ });
     await cell.waitFor();
@@ -402,7 +437,7 @@ describe('the policy', () => {
 
 describe('the arguments of an explanation', () => {
   it('are a form from the schema and JSON, kept in step', async () => {
-    await signIn('explain?agent=writer&tool=query_class');
+    await open('explain?agent=writer&tool=query_class');
     const json = page.getByLabel('Arguments as JSON');
     const read = async () => JSON.parse(await json.inputValue()) as unknown;
     await page.getByLabel('class_name').selectOption('Post');

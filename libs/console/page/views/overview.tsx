@@ -38,8 +38,8 @@ interface Overview {
   readonly tools: readonly { readonly name: string; readonly calls: number; readonly refused: number }[];
   readonly buckets: readonly (Figures & { readonly at: string })[];
   readonly waiting: {
-    readonly approvals: number;
-    readonly approvals_capped: boolean;
+    /** Null for an operator that decides no approvals. */
+    readonly approvals: number | null;
     readonly tasks: number;
     readonly tasks_capped: boolean;
     readonly exports: number;
@@ -126,12 +126,14 @@ function Charts({ overview }: { readonly overview: Overview }) {
         <Notice kind="busy">A replica did not answer in time: its figures are missing.</Notice>
       )}
       <ul class="tiles">
-        <Tile
-          name="Approvals waiting"
-          value={capped(waiting.approvals, waiting.approvals_capped)}
-          href="#/approvals"
-          bad={waiting.approvals > 0}
-        />
+        {waiting.approvals !== null && (
+          <Tile
+            name="Approvals waiting"
+            value={shownNumber(waiting.approvals)}
+            href="#/approvals"
+            bad={waiting.approvals > 0}
+          />
+        )}
         <Tile
           name="Tasks open"
           value={capped(waiting.tasks, waiting.tasks_capped)}
