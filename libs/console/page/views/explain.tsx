@@ -188,6 +188,9 @@ function ExplainForm({ catalogue: { agents, tools } }: { readonly catalogue: Cat
             <legend>Arguments</legend>
             {args === null ? (
               <p class="quiet">The form continues when the JSON is an object again.</p>
+            ) : agent && classes.value === undefined && !classes.error ? (
+              // An input that becomes a list under one's hands would lose the focus.
+              <p class="quiet">Loading…</p>
             ) : (
               <SchemaForm
                 key={toolName}
