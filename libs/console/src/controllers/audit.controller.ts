@@ -82,15 +82,45 @@ function auditQueryOf(asked: AuditSearchQuery): AuditQuery {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as AuditQuery;
 }
 
-/** Files that this process writes at once. */
-const MAX_FILES = 2;
+/** How many one principal, and all of this process, do at once. */
+interface SlotLimits {
+  readonly own: number;
+  readonly all: number;
+}
+
+const SEARCHES: SlotLimits = { own: 2, all: 4 };
+const FILES: SlotLimits = { own: 1, all: 2 };
+
+/** Counts what runs, so that one operator leaves some for others. */
+class Slots {
+  private readonly taken: string[] = [];
+
+  constructor(
+    private readonly limits: SlotLimits,
+    private readonly refusal: string,
+  ) {}
+
+  /** @returns gives the slot back. @throws NotServed without a free one */
+  take(principal: string): () => void {
+    const { taken, limits } = this;
+    const own = taken.filter((one) => one === principal).length;
+    if (own >= limits.own || taken.length >= limits.all)
+      throw new NotServed(503, this.refusal, { 'Retry-After': '5' });
+    taken.push(principal);
+    return () => void taken.splice(taken.indexOf(principal), 1);
+  }
+}
+
 /** Milliseconds in which a reader of a file takes what was written. */
 const TAKEN_WITHIN = 30_000;
+/** Milliseconds in which a file is read to its end. */
+const FILE_WITHIN = 300_000;
 
 /** Searches audit records, newest first. */
 @OperatorController('console/api/audit')
 export class AuditController {
-  private files = 0;
+  private readonly searches = new Slots(SEARCHES, 'too many searches run already');
+  private readonly files = new Slots(FILES, 'too many files are being written already');
 
   constructor(
     @Inject(AuditTrail) private readonly trail: AuditTrail,
@@ -106,8 +136,14 @@ export class AuditController {
     @Res() response: ServerResponse,
   ): Promise<void> {
     if (query.format === 'csv') return this.file(query, operator, closed, response);
-    const page = await this.trail.search(auditQueryOf(query)).catch(refuseQuery);
-    sendJson(response, 200, { reach: this.trail.reach, ...page });
+    // A search whose reader has left still runs to its end.
+    const free = this.searches.take(operator.agent.principal);
+    try {
+      const page = await this.trail.search(auditQueryOf(query)).catch(refuseQuery);
+      sendJson(response, 200, { reach: this.trail.reach, ...page });
+    } finally {
+      free();
+    }
   }
 
   private async file(
@@ -116,26 +152,26 @@ export class AuditController {
     closed: AbortSignal,
     response: ServerResponse,
   ): Promise<void> {
-    if (this.files >= MAX_FILES)
-      throw new NotServed(503, 'too many files are being written already', { 'Retry-After': '5' });
-    this.files += 1;
+    const free = this.files.take(operator.agent.principal);
+    const over = AbortSignal.any([closed, AbortSignal.timeout(FILE_WITHIN)]);
     try {
       const { limit: _limit, ...asked } = auditQueryOf(query);
       const pieces = auditCsv(this.trail, asked);
       // Nothing is sent before the first search: a wrong query is answered like any other.
       let piece = await pieces.next().catch(refuseQuery);
-      this.notes.write(operator, 'console.audit_csv');
+      this.notes.write(operator, 'console.audit_csv', filtersOf(query));
       const time = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '');
       response.writeHead(200, {
         'Content-Type': 'text/csv; charset=utf-8; header=present',
         'Content-Disposition': `attachment; filename="parley-audit-${time}.csv"`,
       });
-      for (; !piece.done && !closed.aborted; piece = await pieces.next()) {
+      for (; !piece.done; piece = await pieces.next()) {
+        over.throwIfAborted();
+        // Its reader may have been signed out since.
+        await operator.confirm();
         if (response.write(piece.value)) continue;
         this.edge.unread.wrote(response);
-        await once(response, 'drain', {
-          signal: AbortSignal.any([closed, AbortSignal.timeout(TAKEN_WITHIN)]),
-        });
+        await once(response, 'drain', { signal: AbortSignal.any([over, AbortSignal.timeout(TAKEN_WITHIN)]) });
       }
       response.end();
     } catch (error) {
@@ -143,9 +179,20 @@ export class AuditController {
       if (!response.headersSent) throw error;
       response.destroy();
     } finally {
-      this.files -= 1;
+      free();
     }
   }
+}
+
+/** Characters of the filters in a record. */
+const MAX_TARGET = 200;
+
+/** The filters of a file, for the record of it; undefined: none. */
+function filtersOf({ limit: _limit, format: _format, ...filters }: AuditSearchQuery): string | undefined {
+  const given = Object.entries(filters).filter(([, value]) => value !== undefined);
+  const text = new URLSearchParams(given).toString();
+  if (text.length > MAX_TARGET) return `${text.slice(0, MAX_TARGET - 1)}…`;
+  return text === '' ? undefined : text;
 }
 
 /** @throws NotServed for a query that cannot be answered */
