@@ -23,6 +23,8 @@ const IDLE = 5 * 60_000;
 
 /** Versions of the configuration that are kept for comparison. */
 const MOST_VERSIONS = 5;
+/** Comparisons that are kept: of every version with every later one. */
+const MOST_PAIRS = (MOST_VERSIONS * (MOST_VERSIONS - 1)) / 2;
 /** Changes of one answer. */
 const MOST_CHANGES = 500;
 
@@ -156,10 +158,12 @@ export class ConfiguredSimulations<Loaded extends Versioned>
     const now = kept[at];
     const before = from === undefined ? kept[at - 1] : kept.find(({ number }) => number === from);
     if (!now || (from !== undefined && !before)) return undefined;
+    if (before && before.number > now.number) return undefined;
+    const isCompared = before !== undefined && before !== now;
     const versions = kept
       .toReversed()
       .map((one) => ({ ...versionOf(one), loaded_at: one.loadedAt.toISOString() }));
-    const { changes, classesLeftOut } = before ? await this.comparison(before, now) : NO_CHANGES;
+    const { changes, classesLeftOut } = isCompared ? await this.comparison(before, now) : NO_CHANGES;
     const shown = changes.slice(0, MOST_CHANGES).map(shownChange);
     return {
       versions,
@@ -182,7 +186,7 @@ export class ConfiguredSimulations<Loaded extends Versioned>
     this.compared.set(key, compared);
     compared.catch(() => this.compared.delete(key));
     const [oldest] = this.compared.keys();
-    if (this.compared.size > MOST_VERSIONS && oldest !== undefined) this.compared.delete(oldest);
+    if (this.compared.size > MOST_PAIRS && oldest !== undefined) this.compared.delete(oldest);
     return compared;
   }
 

@@ -61,9 +61,16 @@ export class SimulationsBusy extends Error {
   }
 }
 
+/** @throws NotServed when too many simulations wait */
+export function refuseBusy(error: unknown): never {
+  if (error instanceof SimulationsBusy)
+    throw new NotServed(503, 'too many questions wait already', { 'Retry-After': '2' });
+  throw error;
+}
+
 /** Simulates calls: their gates are evaluated, and nothing is executed. */
 export abstract class SimulationService {
-  /** The agents and tools, sorted by name. */
+  /** The agents and tools, sorted by name. @throws SimulationsBusy */
   abstract catalogue(): Promise<SimulationCatalogue>;
   /** @returns `undefined` for an unknown agent. @throws SimulationsBusy */
   abstract simulate(order: SimulationRequest): Promise<SimulatedCall | undefined>;
@@ -71,7 +78,7 @@ export abstract class SimulationService {
   abstract surface(agent: string, part: ListPart): Promise<object | undefined>;
   /** The classes that the listing of an agent names. @returns `undefined` for an unknown agent. @throws SimulationsBusy */
   abstract classesOf(agent: string, part: ListPart): Promise<object | undefined>;
-  /** Changes between two versions. @returns `undefined` for one that is not kept. @throws SimulationsBusy */
+  /** Changes between two versions, the earlier first. @returns `undefined` for one that is not kept. @throws SimulationsBusy */
   abstract changes(from: number | undefined, to: number | undefined): Promise<object | undefined>;
 }
 
@@ -104,7 +111,7 @@ export class ExplainController {
 
   @Get('agents')
   async catalogue(): Promise<object> {
-    const { agents, tools } = await this.simulations.catalogue();
+    const { agents, tools } = await this.simulations.catalogue().catch(refuseBusy);
     return { agents, tools };
   }
 
@@ -116,11 +123,7 @@ export class ExplainController {
     @Body(validated(ExplainBody)) { agent, tool, args, user }: ExplainBody,
   ): Promise<SimulatedCall> {
     const order = { agent, tool, args, ...(user !== undefined && user !== '' && { user }) };
-    const simulation = await this.simulations.simulate(order).catch((error: unknown) => {
-      if (error instanceof SimulationsBusy)
-        throw new NotServed(503, 'too many questions wait already', { 'Retry-After': '2' });
-      throw error;
-    });
+    const simulation = await this.simulations.simulate(order).catch(refuseBusy);
     if (!simulation) throw new NotServed(404, 'no such agent');
     this.notes.write(operator, 'console.explain', `${agent} ${tool}`);
     return simulation;

@@ -7,7 +7,7 @@ import { NotServed, validated } from '#streaming';
 import { DeclaredMethods } from '#tools';
 import { OperatorController } from '../console.guards.js';
 import { shownValues } from '../policy-view.js';
-import { SimulationsBusy, SimulationService } from './explain.controller.js';
+import { refuseBusy, SimulationService } from './explain.controller.js';
 import { PageQuery } from './page-query.js';
 
 /** The policy of a class; of its filter only the field names. */
@@ -57,13 +57,6 @@ export class ChangesQuery {
   to?: number;
 }
 
-/** @throws NotServed when too many simulations wait */
-function refuseBusy(error: unknown): never {
-  if (error instanceof SimulationsBusy)
-    throw new NotServed(503, 'too many questions wait already', { 'Retry-After': '2' });
-  throw error;
-}
-
 /** The classes of the policy in pages, and the gaps in their descriptions. */
 @OperatorController('console/api')
 export class PolicyController {
@@ -111,6 +104,8 @@ export class PolicyController {
   /** What agents gained and lost between two versions that this process has served. */
   @Get('policy/changes')
   async changes(@Query(validated(ChangesQuery)) { from, to }: ChangesQuery): Promise<object> {
+    if (from !== undefined && to !== undefined && from >= to)
+      throw new NotServed(400, 'from must be the number of a version before to');
     const found = await this.simulations.changes(from, to).catch(refuseBusy);
     if (!found) throw new NotServed(404, 'no such version is kept: leave from and to out for the latest two');
     return found;
