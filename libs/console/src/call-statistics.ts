@@ -108,7 +108,8 @@ export class Bucket {
       this.durations.set(place, (this.durations.get(place) ?? 0) + numberOf(calls));
     }
     for (const kind of COUNTED)
-      for (const [name, count] of Object.entries(other[kind] ?? {})) this.count(kind, name, count);
+      for (const [name, count] of Object.entries(other[kind] ?? {}))
+        if (isMembers(count)) this.count(kind, name, count);
   }
 
   /** @param most names of each kind; the others are summed */
@@ -174,6 +175,11 @@ function summed(a: NameCount, b: NameCount): NameCount {
 /** Names are untrusted: none is the prototype. */
 function setName(names: Record<string, NameCount>, name: string, value: NameCount): void {
   Object.defineProperty(names, name, { value, enumerable: true, configurable: true, writable: true });
+}
+
+/** Whether it has members: figures of another replica may be anything. */
+export function isMembers(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function numberOf(value: unknown): number {

@@ -89,6 +89,45 @@ describe('the overview of calls', () => {
     });
   });
 
+  it('is given whatever another replica answers, with its own figures unchanged', async () => {
+    const bus = new ProcessMessageBus();
+    const clock = { now: START };
+    const { statistics, overviews } = replicaOn(bus, 'a', clock);
+    statistics.record(call());
+    let forged: object = {};
+    bus.messages('console.overview.asked').subscribe(({ id }) => {
+      const named = { id, replica: 'b', name: 'b', since: '2026' };
+      void bus.publish('console.overview.answered', { ...named, ...forged } as never);
+    });
+    const bucketNumber = String(Math.floor(START / 60_000));
+    const wrong = fc.jsonValue({ maxDepth: 2 });
+    const counts = fc.dictionary(fc.constantFrom('x', '__proto__', 'calls'), wrong);
+    const bucket = fc.oneof(
+      wrong,
+      fc.record({
+        calls: wrong,
+        durations: wrong,
+        gates: fc.oneof(wrong, counts),
+        agents: counts,
+        tools: counts,
+      }),
+    );
+    await fc.assert(
+      fc.asyncProperty(bucket, bucket, wrong, async (total, one, other) => {
+        forged = { total, buckets: { [bucketNumber]: one, other } };
+        const overview = await overviews.read('1h');
+        const { calls } = overview.totals as { calls: number };
+        expect(calls).toBeGreaterThanOrEqual(1);
+      }),
+      { numRuns: 60, examples: [[{ gates: { x: null } }, {}, {}] as never, [{}, [null], {}] as never] },
+    );
+    forged = {
+      total: { calls: 2, tools: { x: null } },
+      buckets: { [bucketNumber]: { agents: { x: null } } },
+    };
+    expect((await overviews.read('1h')).totals).toMatchObject({ calls: 3 });
+  });
+
   it('gives percentiles that are exact to a tenth', () => {
     const times = fc.array(fc.double({ min: 0.05, max: 500_000, noNaN: true }), {
       minLength: 1,

@@ -6,6 +6,7 @@ import {
   Bucket,
   type CallStatistics,
   type CountedBucket,
+  isMembers,
   type NameCount,
   type WindowName,
   WINDOWS,
@@ -268,6 +269,6 @@ function isWindow(value: unknown): value is WindowName {
 function readFigures(message: BusMessage): ReplicaFigures | undefined {
   const { id, replica, name, since, total, buckets } = message;
   const isNamed = [id, replica, name, since].every((text) => typeof text === 'string');
-  const isCounted = [total, buckets].every((value) => typeof value === 'object' && value !== null);
+  const isCounted = isMembers(total) && isMembers(buckets) && Object.values(buckets).every(isMembers);
   return isNamed && isCounted ? (message as unknown as ReplicaFigures) : undefined;
 }
