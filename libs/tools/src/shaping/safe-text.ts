@@ -18,11 +18,11 @@ export function withoutFormulas(text: string): string {
 /**
  * A variation selector where it changes what is seen (a sign that is an emoji by it alone, or a keycap); or a character that
  * hides, turns around or fakes what stands beside it: controls except tab and line feed, all that Unicode lets a display
- * ignore (zero-width and bidirectional marks, tags, other variation selectors), separators, specials.
+ * ignore (`DI`: zero-width and bidirectional marks, tags, other variation selectors), separators, specials.
  */
 const HIDDEN =
   // oxlint-disable-next-line no-control-regex, no-misleading-character-class -- these are what is found
-  /(?<=(?![#*0-9]|\p{Emoji_Presentation})\p{Emoji})\ufe0f|(?<=[#*0-9])\ufe0f(?=\u20e3)|([\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2060-\u206f\ufff9-\uffff\p{Default_Ignorable_Code_Point}])/gu;
+  /(?<=(?![#*0-9]|\p{EPres})\p{Emoji})\ufe0f|(?<=[#*0-9])\ufe0f(?=\u20e3)|([\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\ufff9-\uffff\p{DI}])/gu;
 
 /** Text in which every hidden character is written as its escape, `\u200b` or `\u{e0041}`. */
 export function withHiddenWritten(text: string): string {
