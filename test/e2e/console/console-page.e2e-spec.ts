@@ -140,6 +140,19 @@ describe('signing in', () => {
     expect(await page.locator('.record').count()).toBe(0);
   });
 
+  it('links to the sign-out of the issuer, also of one on this machine', async () => {
+    await signIn('audit');
+    const issuerSignOut = 'http://127.0.0.1:9/session/end?client_id=console';
+    await page.route('**/console/session', async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { signed_in: false, issuer_sign_out: issuerSignOut } });
+    });
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    const link = page.getByRole('link', { name: 'Sign out at the issuer too' });
+    await link.waitFor();
+    expect(await link.getAttribute('href')).toBe(issuerSignOut);
+  });
+
   it('offers the issuer, and says in words why its sign-in failed', async () => {
     await page.goto(at('audit'));
     await page.getByRole('link', { name: 'Sign in with 127.0.0.1:9' }).click();
