@@ -319,13 +319,14 @@ function maskInside(
 ): unknown {
   if (Array.isArray(value)) return value.map((entry) => maskInside(entry, segments, mask, pseudonym));
   if (!isPlainObject(value)) return value;
-  let masked = maskMember(value, segments, mask, pseudonym);
+  const masked: Record<string, unknown> = { ...value };
+  maskMember(masked, segments, mask, pseudonym);
   for (const key of Object.keys(masked)) {
     // A list that was stored as an object with numbers as names, and a path that was stored as one name.
     const rest = key === segments[0] ? null : /^\d+$/.test(key) ? segments : restBehind(key, segments);
     if (rest === null) continue;
-    if (rest.length > 0) masked = { ...masked, [key]: maskInside(masked[key], rest, mask, pseudonym) };
-    else masked = maskMember(masked, [key], mask, pseudonym);
+    if (rest.length > 0) setMember(masked, key, maskInside(masked[key], rest, mask, pseudonym));
+    else maskMember(masked, [key], mask, pseudonym);
   }
   return masked;
 }
@@ -336,20 +337,28 @@ function restBehind(key: string, segments: readonly string[]): readonly string[]
   return segments.slice(key.split('.').length);
 }
 
+/** Masks a path inside an object, in the object itself. */
 function maskMember(
-  value: PlainObject,
+  target: Record<string, unknown>,
   segments: readonly string[],
   mask: PathMask,
   pseudonym: NamePseudonym,
-): PlainObject {
+): void {
   const [name, ...rest] = segments as [string, ...string[]];
-  const isThere = Object.hasOwn(value, name);
-  const isTyped = typeof value['__type'] === 'string';
-  if (!isThere && (isTyped || rest.length > 0)) return value;
-  const { [name]: member, ...others } = value;
-  if (rest.length > 0) return { ...others, [name]: maskInside(member, rest, mask, pseudonym) };
-  if (mask.rule.kind === 'drop' || mask.rule.kind === 'deny') return others;
-  return { ...others, [name]: maskedForm(member, mask, pseudonym) };
+  const isThere = Object.hasOwn(target, name);
+  const isTyped = typeof target['__type'] === 'string';
+  if (!isThere && (isTyped || rest.length > 0)) return;
+  const member = isThere ? target[name] : undefined;
+  // Moved to the end, as in `maskRow`.
+  delete target[name];
+  if (rest.length > 0) setMember(target, name, maskInside(member, rest, mask, pseudonym));
+  else if (mask.rule.kind !== 'drop' && mask.rule.kind !== 'deny')
+    setMember(target, name, maskedForm(member, mask, pseudonym));
+}
+
+/** `__proto__` in data is a name like any other. */
+function setMember(target: Record<string, unknown>, name: string, value: unknown): void {
+  Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
 function maskedForm(value: unknown, mask: PathMask, pseudonym: NamePseudonym): unknown {

@@ -98,6 +98,22 @@ describe('a masked row', () => {
     );
   });
 
+  it('masks an object with very many numbers as names, each of them', () => {
+    const entries = Array.from({ length: 50_000 }, (_, index) => [index, { city: 'C', street: 'S' }]);
+    const { address } = shown({ address: Object.fromEntries(entries) }, { 'address.street': 'mask' });
+    const values = Object.values(address as Record<string, { street?: unknown }>);
+    expect(values).toHaveLength(50_001);
+    expect(values.filter((value) => value.street !== MASKED)).toEqual([MASKED]);
+  });
+
+  it('keeps a member named `__proto__` a member, masked like any other', () => {
+    const address: unknown = JSON.parse('{"0":{"__proto__":{"street":"S"}},"__proto__":{"street":"S"}}');
+    const row = shown({ address }, { 'address.__proto__.street': 'mask' });
+    expect(JSON.stringify(row)).toBe(
+      '{"address":{"0":{"__proto__":{"street":"***"}},"__proto__":{"street":"***"}}}',
+    );
+  });
+
   it('names the whole of an object by what is left of it once its parts are masked', () => {
     const masks: MasksConfig = { address: 'hash', 'address.street': 'mask' };
     expect(shown({ address: { street: 'S' } }, masks)).toEqual(shown({ address: { street: 'T' } }, masks));
