@@ -322,19 +322,42 @@ function maskInside(
   const masked: Record<string, unknown> = { ...value };
   maskMember(masked, segments, mask, pseudonym);
   for (const key of Object.keys(masked)) {
-    // A list that was stored as an object with numbers as names, and a path that was stored as one name.
-    const rest = key === segments[0] ? null : /^\d+$/.test(key) ? segments : restBehind(key, segments);
-    if (rest === null) continue;
+    const behind = key === segments[0] ? null : pathBehind(key, segments);
+    if (behind === null) continue;
+    const { rest, isPart } = behind;
     if (rest.length > 0) setMember(masked, key, maskInside(masked[key], rest, mask, pseudonym));
-    else maskMember(masked, [key], mask, pseudonym);
+    else maskMember(masked, [key], isPart ? ofPart(mask) : mask, pseudonym);
   }
   return masked;
 }
 
-/** The end of a path behind a name that holds its beginning, dots included; null for another name. */
-function restBehind(key: string, segments: readonly string[]): readonly string[] | null {
-  if (!key.includes('.') || !`${segments.join('.')}.`.startsWith(`${key}.`)) return null;
-  return segments.slice(key.split('.').length);
+interface PathBehind {
+  /** What is left of the path. */
+  readonly rest: readonly string[];
+  /** Whether the name lies below the path. */
+  readonly isPart: boolean;
+}
+
+/**
+ * What a name leaves of a path: of a path that was stored as one name, dots included, or where a list was stored as an object
+ * with numbers as names. Null for a name that is not on the path.
+ */
+function pathBehind(key: string, segments: readonly string[]): PathBehind | null {
+  let rest = segments;
+  for (const part of key.split('.')) {
+    if (rest.length === 0) return { rest, isPart: true };
+    if (part === rest[0]) rest = rest.slice(1);
+    else if (!NUMBER.test(part)) return null;
+  }
+  return { rest, isPart: false };
+}
+
+const NUMBER = /^\d+$/;
+
+/** The mask of a part alone: its end or its pseudonym would say more than that of the whole. */
+function ofPart(mask: PathMask): PathMask {
+  const { kind } = mask.rule;
+  return kind === 'mask' || kind === 'hash' ? { ...mask, rule: FULL_MASK } : mask;
 }
 
 /** Masks a path inside an object, in the object itself. */

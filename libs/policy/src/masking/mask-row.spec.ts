@@ -78,13 +78,21 @@ describe('a masked row', () => {
       (value) => ({ '0': value, city: 'C' }),
       (value) => ({ '7': [value] }),
     );
-    const names = fc.constantFrom([['a', 'b', 'pin']], [['a.b', 'pin']], [['a', 'b.pin']], [['a.b.pin']]);
+    const onPath = [['a', 'b', 'pin'], ['a.b', 'pin'], ['a', 'b.pin'], ['a.b.pin'], ['a.0.b', '1.pin']];
+    const below = [
+      ['a', 'b', 'pin.x'],
+      ['a', 'b.pin.x.y'],
+      ['a.b.pin.0'],
+      ['0.a.b', 'pin.1.x'],
+      ['a.b.pin', 'x.y'],
+    ];
+    const names = fc.constantFrom(...onPath, ...below);
     fc.assert(
       fc.property(
         names,
         fc.array(around, { minLength: 4, maxLength: 4 }),
         fc.constantFrom('drop' as const, 'mask' as const, 'deny' as const),
-        ([path = []], wraps, form) => {
+        (path, wraps, form) => {
           const stored = path.reduceRight<unknown>(
             (value, name, index) =>
               (wraps[index] as (value: unknown) => unknown)({ [name]: value, city: 'C' }),
@@ -96,6 +104,20 @@ describe('a masked row', () => {
         },
       ),
     );
+  });
+
+  it('shows neither the end nor a pseudonym of a part that was stored under a name of its own', () => {
+    const address = { 'card.number': '4111111111111234' };
+    for (const form of [{ mask: { keep: 4 } }, 'hash'] satisfies MasksConfig[string][]) {
+      const row = shown({ address }, { 'address.card': form });
+      expect(row['address']).toMatchObject({ 'card.number': MASKED });
+    }
+  });
+
+  it('keeps names that only begin like a masked path', () => {
+    const address = { 'card.issuer': 'I', cardinal: 'N', 'cardinal.number': 1 };
+    const row = shown({ address }, { 'address.card.number': 'drop' });
+    expect(row).toEqual({ address });
   });
 
   it('masks an object with very many numbers as names, each of them', () => {
