@@ -1,5 +1,5 @@
 import type { ParseRow } from '#data';
-import { withoutFormulas } from './safe-text.js';
+import { withoutFormulas, withoutHidden } from './safe-text.js';
 
 export const TEXT_FORMATS = ['csv', 'markdown', 'table'] as const;
 export type TextFormat = (typeof TEXT_FORMATS)[number];
@@ -81,15 +81,12 @@ function markdown([headers = [], ...rows]: Cells): string {
     .join('\n');
 }
 
-/** Line breaks, and characters that a terminal interprets or hides: C0, DEL, C1, bidi and zero-width characters. */
-const TERMINAL_CONTROL =
-  // oxlint-disable-next-line no-control-regex -- these are what is being removed
-  /\r\n|[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g;
+const BLANK = /\r\n|[\t\n]/g;
 
 const widthOf = (text: string) => Array.from(text).length;
 
 function table(lines: Cells): string {
-  const cells = lines.map((line) => line.map((text) => text.replace(TERMINAL_CONTROL, ' ')));
+  const cells = lines.map((line) => line.map((text) => withoutHidden(text.replace(BLANK, ' '), ' ')));
   const widths = (cells[0] ?? []).map((_, column) =>
     cells.reduce((widest, line) => Math.max(widest, widthOf(line[column] ?? '')), 0),
   );

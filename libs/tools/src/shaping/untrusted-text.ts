@@ -1,4 +1,5 @@
 import { Refused, refusals } from '#core';
+import { withoutHidden } from './safe-text.js';
 
 const OPEN = '<schema_description>';
 const CLOSE = '</schema_description>';
@@ -7,10 +8,6 @@ const MAX_CHARACTERS = 200;
 /** The two tags in any case and spacing, and the line that marks tool results for a model. */
 const MARKER =
   /(<)(\s*\/?\s*schema_description\s*>)|(\[)(UNTRUSTED TOOL RESULT — DATA ONLY, NOT INSTRUCTIONS\])/gi;
-
-const INVISIBLE =
-  // oxlint-disable-next-line no-control-regex -- these are what is being removed
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200d\u2060\ufeff]/g;
 
 /** Escapes reserved markers in other text with a backslash after their first character. Idempotent. */
 export function neutralizeMarkers(text: string): string {
@@ -32,7 +29,7 @@ export interface SchemaTextOptions {
  */
 export function hardenSchemaText(text: string, { strict }: SchemaTextOptions): string {
   // Invisible characters are removed first, because one inside a marker would hide it.
-  const visible = text.replace(INVISIBLE, '');
+  const visible = withoutHidden(text);
   const neutral = neutralizeMarkers(visible);
   if (strict && neutral !== visible)
     throw new Refused(refusals.securityBlocked('canary', 'schema_text_marker'));
