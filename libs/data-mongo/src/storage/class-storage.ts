@@ -212,8 +212,14 @@ export function selectingStages(pipeline: GovernedPipeline): number {
 export function isInclusion(stage: Readonly<Record<string, unknown>> | undefined): boolean {
   const projection = stage?.['$project'];
   if (!isPlainObject(projection)) return false;
-  const named = Object.entries(projection).filter(([key]) => key !== '_id' && key !== 'objectId');
-  return named.length > 0 && named.every(([key, value]) => value === 1 && !key.startsWith('_'));
+  const isKey = ([key]: readonly [string, unknown]) => key === '_id' || key === 'objectId';
+  const keys = Object.entries(projection).filter(isKey);
+  const named = Object.entries(projection).filter((entry) => !isKey(entry));
+  return (
+    keys.every(([, value]) => value === 1 || value === 0) &&
+    named.length > 0 &&
+    named.every(([key, value]) => value === 1 && !/^(?:_|ACL(?:\.|$))/.test(key))
+  );
 }
 
 /** Null and `Delete` are valid for any column except a required one. @throws UnstorableValue */

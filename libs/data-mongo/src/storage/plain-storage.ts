@@ -22,7 +22,7 @@ import {
   type StorageChange,
 } from './class-storage.js';
 import { at, dateOf, isTyped, newObjectId } from './parse-values.js';
-import { setOwn } from './documents.js';
+import { isPlainObject, setOwn } from './documents.js';
 import { idOf, idText, kindOf, withKind } from './plain-scalars.js';
 import { memberOf, numberToStorage, PLAIN_VALUES, plainToStorage, plainValue } from './plain-values.js';
 
@@ -262,7 +262,7 @@ export class PlainStorage extends ClassStorage {
           ? [{ $set: Object.fromEntries(renamed.map(([field, column]) => [field, `$${column}`])) }]
           : []),
         ...(removed.length > 0 ? [{ $unset: [...removed] }] : []),
-        ...(namesItsColumns(pipeline[place]) ? [] : [{ $replaceWith: this.shownColumns('$$ROOT') }]),
+        ...(namesItsColumns(pipeline.slice(place)) ? [] : [{ $replaceWith: this.shownColumns('$$ROOT') }]),
       ],
       storage: this.named,
     };
@@ -381,17 +381,41 @@ export class PlainStorage extends ClassStorage {
   }
 }
 
-/** Stages whose rows have what the stage names. */
-const MAKES_ROWS = new Set(['$group', '$count', '$bucket', '$bucketAuto', '$sortByCount']);
+/** Operators whose results hold nothing but what their operands name. */
+const OF_OPERANDS = new Set([
+  '$sum',
+  '$avg',
+  '$min',
+  '$max',
+  '$first',
+  '$last',
+  '$addToSet',
+  '$push',
+  '$count',
+]);
 
-/** The whole row, a column by its name as text, and columns that no field shows. */
-const NAMES_MORE = /\$\$(?:ROOT|CURRENT)|\$getField|"\$?(?:_(?!id[".])|ACL)/;
+/** A path from a column that is no internal one under any name. */
+const COLUMN = /^\$(?!(?:ACL|objectId)(?:\.|$))[A-Za-z][\w.]*$/;
 
-/** Whether a stage reads columns that it names alone, so that its rows need no look at every column. */
-function namesItsColumns(stage: GovernedPipeline[number] | undefined): boolean {
+/**
+ * Whether the first stage that does more than remove columns reads only columns that it names, so that its rows need no look at
+ * every column.
+ */
+function namesItsColumns(stages: GovernedPipeline): boolean {
+  const stage = stages.find((each) => !Object.hasOwn(each, '$unset'));
   if (isInclusion(stage)) return true;
-  const [name = ''] = Object.keys(stage ?? {});
-  return MAKES_ROWS.has(name) && !NAMES_MORE.test(JSON.stringify(Object.values(stage ?? {})));
+  const name = Object.keys(stage ?? {}).join();
+  return name === '$count' || (name === '$group' && readsColumns(stage?.[name]));
+}
+
+/** Whether an expression is known to read nothing but columns by their names: for any other the answer is no. */
+function readsColumns(expression: unknown): boolean {
+  if (typeof expression === 'string') return !expression.startsWith('$') || COLUMN.test(expression);
+  if (typeof expression === 'number' || typeof expression === 'boolean' || expression === null) return true;
+  if (!isPlainObject(expression)) return false;
+  return Object.entries(expression).every(
+    ([key, value]) => (!key.startsWith('$') || OF_OPERANDS.has(key)) && readsColumns(value),
+  );
 }
 
 /** The same class where documents already have the names of its fields. */
