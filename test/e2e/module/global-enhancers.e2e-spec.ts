@@ -214,20 +214,33 @@ describe('global enhancers of the application', () => {
 
 describe('the start', () => {
   it('says which global enhancers there are and whether they run on tools', async () => {
-    await using app = await open({ interceptors: true, guards: false });
+    await using app = await open({ interceptors: true, guards: false, pipes: false, filters: false });
     expect(app.startLine).toMatch(
       /agent; global guards AppGuard do not run on tools; global interceptors AppInterceptor run on tools; global pipes AppPipe do not run on tools; global filters AppFilter do not run on tools$/,
     );
     expect(app.warnings).toEqual([]);
   });
 
-  it('warns of global guards while nobody has decided whether they run', async () => {
+  const warning = (kind: string, name: string): unknown =>
+    expect.stringMatching(
+      new RegExp(
+        `^global ${kind} of the application do not run on its tools: ${name}\\..* Set globalEnhancers\\.${kind} to true`,
+      ),
+    );
+
+  it('warns of global enhancers of each kind while nobody has decided whether they run', async () => {
     await using app = await open(undefined);
     expect(app.warnings).toEqual([
-      expect.stringMatching(
-        /^global guards of the application do not run on its tools: AppGuard\..* Set globalEnhancers\.guards to true/,
-      ),
+      warning('guards', 'AppGuard'),
+      warning('interceptors', 'AppInterceptor'),
+      warning('pipes', 'AppPipe'),
+      warning('filters', 'AppFilter'),
     ]);
+  });
+
+  it('warns of no kind that is decided', async () => {
+    await using app = await open({ guards: true, pipes: false, filters: false });
+    expect(app.warnings).toEqual([warning('interceptors', 'AppInterceptor')]);
   });
 
   it('does not warn of them where the application has no tools', async () => {

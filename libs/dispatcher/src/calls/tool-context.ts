@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type ExecutionContext, Injectable, Logger, type OnModuleInit } from '@nestjs/common';
+import { type ExecutionContext, Injectable, Logger, type OnModuleInit, Optional } from '@nestjs/common';
 import { PIPES_METADATA } from '@nestjs/common/constants.js';
 import { DiscoveryService, ExternalContextCreator } from '@nestjs/core';
 import type { Agent } from '#core';
@@ -72,6 +72,12 @@ const ENHANCERS = { guards: true, interceptors: true, filters: true };
 
 type Method = (this: unknown, args: unknown, call: ToolCall) => unknown;
 
+/** Also the token of the options: an instance without them has no global pipes. */
+abstract class ToolContextOptions {
+  /** Whether there are global pipes: they run on tools without `@UsePipes` as well. */
+  abstract readonly globalPipes: boolean;
+}
+
 /**
  * The Nest context of a tool: `@UseGuards`, `@UseInterceptors`, `@UsePipes` and `@UseFilters` of its method and class,
  * of type `mcp`. Parley's gates are not part of it: they run earlier, and arguments that do not match the schema never
@@ -80,20 +86,15 @@ type Method = (this: unknown, args: unknown, call: ToolCall) => unknown;
  */
 @Injectable()
 export class ToolContext {
-  private pipesOnAll = false;
-
-  constructor(private readonly contexts: ExternalContextCreator) {}
-
-  /** @param on whether there are global pipes, which run on tools without `@UsePipes` as well */
-  withPipesOnAll(on: boolean): this {
-    this.pipesOnAll = on;
-    return this;
-  }
+  constructor(
+    private readonly contexts: ExternalContextCreator,
+    @Optional() private readonly options?: ToolContextOptions,
+  ) {}
 
   handlerOf(instance: object, methodName: string): ToolHandler {
     const method = Reflect.get(instance, methodName) as Method;
     const piped = [method, instance.constructor].some((host) => Reflect.hasMetadata(PIPES_METADATA, host));
-    return piped || this.pipesOnAll
+    return piped || this.options?.globalPipes === true
       ? this.piped(instance, methodName, method)
       : this.plain(instance, methodName, method);
   }

@@ -14,8 +14,8 @@ import { ToolContext } from '#dispatcher';
  */
 export interface GlobalEnhancers {
   /**
-   * `APP_GUARD` and `useGlobalGuards`. Default false, with a warning at the start where the application has tools and such
-   * guards. They must handle a context of type `mcp`.
+   * `APP_GUARD` and `useGlobalGuards`. Default false, as every kind with a warning at the start where the application has
+   * tools and such enhancers. They must handle a context of type `mcp`.
    */
   readonly guards?: boolean;
   /** `APP_INTERCEPTOR` and `useGlobalInterceptors`. Default false. */
@@ -31,6 +31,14 @@ type Kind = keyof GlobalEnhancers;
 const KINDS: readonly Kind[] = ['guards', 'interceptors', 'pipes', 'filters'];
 
 const OPTION = 'globalEnhancers';
+
+/** What runs on tools without them. */
+const INSTEAD: Readonly<Record<Kind, string>> = {
+  guards: "Parley's own gates apply, and the @UseGuards of the tools",
+  interceptors: 'Results are those of the tools, and of their @UseInterceptors',
+  pipes: 'Arguments are checked by the input schema, and by the @UsePipes of the tools',
+  filters: 'Errors are answered by Parley, and by the @UseFilters of the tools',
+};
 
 /** Untyped code may pass any value. */
 export function globalEnhancerErrors(given: unknown): ConfigIssue[] {
@@ -111,7 +119,7 @@ export class ToolEnhancers {
     if (given.pipes === true) config.useGlobalPipes(...application.getGlobalPipes());
     if (given.filters === true) config.useGlobalFilters(...application.getGlobalFilters());
     const contexts = ExternalContextCreator.fromContainer(new ToolsContainer(modules, config));
-    return new ToolContext(contexts).withPipesOnAll(config.getGlobalPipes().length > 0);
+    return new ToolContext(contexts, { globalPipes: config.getGlobalPipes().length > 0 });
   }
 
   /** @param tools how many tools the application has itself: global enhancers never run on built-in tools */
@@ -120,10 +128,10 @@ export class ToolEnhancers {
     const log = new Logger('Parley');
     for (const { kind, names, scoped, run } of this.found) {
       const all = [...names, ...scoped];
-      if (kind === 'guards' && all.length > 0 && this.given.guards === undefined)
+      if (all.length > 0 && this.given[kind] === undefined)
         log.warn(
-          `global guards of the application do not run on its tools: ${all.join(', ')}. Parley's own gates apply, and the ` +
-            `@UseGuards of the tools. Set ${OPTION}.guards to true to run them, or to false`,
+          `global ${kind} of the application do not run on its tools: ${all.join(', ')}. ${INSTEAD[kind]}. ` +
+            `Set ${OPTION}.${kind} to true to run them, or to false`,
         );
       if (run && scoped.length > 0)
         log.warn(`global ${kind} that are made for each request do not run on tools: ${scoped.join(', ')}`);
