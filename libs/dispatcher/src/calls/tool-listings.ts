@@ -1,6 +1,6 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
-import { type Agent, type AgentDefinition, Refused } from '#core';
-import { type ClassUses, ClassUsesSource, QueryEmbeddings } from '#data';
+import { type Agent, type AgentDefinition, Refused, Unauthorized } from '#core';
+import { type ClassUses, ClassUsesSource, QueryEmbeddings, StoreError } from '#data';
 import { type EnvironmentGates, mayUse, Policies } from '#policy';
 import {
   callableMethods,
@@ -18,7 +18,7 @@ interface Listing {
 }
 
 /** Milliseconds that a list waits for a database that does not answer. */
-const PATIENCE = 2000;
+const CLASSES_TIMEOUT = 2000;
 
 /** Which tools an agent may call, and which of them can work for it. */
 @Injectable()
@@ -69,8 +69,7 @@ export class ToolListings {
     try {
       return this.classes.of(agent);
     } catch (error) {
-      if (error instanceof Refused) return null;
-      throw error;
+      return nullOrThrow(error);
     }
   }
 
@@ -100,12 +99,18 @@ export class ToolListings {
   }
 }
 
+/** What a call would say in its answer. Any other error is one of the service, and must not look like an empty list. */
+function nullOrThrow(error: unknown): null {
+  if (error instanceof Refused || error instanceof Unauthorized || error instanceof StoreError) return null;
+  throw error;
+}
+
 /** Null where the database does not answer in time, or refuses: then the calls say so. */
 async function answered(uses: Promise<ClassUses>): Promise<ClassUses | null> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<null>((resolve) => (timer = setTimeout(() => resolve(null), PATIENCE)));
+  const late = new Promise<null>((resolve) => (timer = setTimeout(() => resolve(null), CLASSES_TIMEOUT)));
   try {
-    return await Promise.race([uses.catch(() => null), late]);
+    return await Promise.race([uses.catch(nullOrThrow), late]);
   } finally {
     clearTimeout(timer);
   }
