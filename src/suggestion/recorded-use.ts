@@ -29,7 +29,7 @@ export interface AgentUse {
   readonly classes: ReadonlyMap<string, ReadonlySet<string>>;
   /** Prompts and resources of an application that read rows. */
   readonly reads: number;
-  /** Most rows of one principal within a window; null: cannot be told. */
+  /** Most rows of one principal within a window; null: unknown. */
   readonly rows: number | null;
 }
 
@@ -128,7 +128,7 @@ class AgentCounts {
   private reads = 0;
   private readonly tools = new Map<string, number>();
   private readonly classes = new Map<string, Set<string>>();
-  /** Rows by principal and step of the window; null: they cannot be told. */
+  /** Rows by principal and step of the window; null: unknown. */
   private rows: Map<string, Map<number, number>> | null = new Map();
   private readonly step: number;
 
@@ -171,13 +171,19 @@ class AgentCounts {
 
   result(): AgentUse {
     const { calls, reads, tools, classes } = this;
-    const rows = this.rows && Math.max(0, ...[...this.rows.values()].map(mostRows));
-    return { calls, reads, tools, classes, rows };
+    return { calls, reads, tools, classes, rows: this.rows && mostOfAny(this.rows) };
   }
 }
 
 /** Stands for classes whose names are not recorded. */
 export const UNNAMED = '';
+
+/** There may be too many principals for the arguments of one call of `Math.max`. */
+function mostOfAny(principals: ReadonlyMap<string, ReadonlyMap<number, number>>): number {
+  let most = 0;
+  for (const steps of principals.values()) most = Math.max(most, mostRows(steps));
+  return most;
+}
 
 /** The most rows in any window, whose steps need not be those of the budget's. */
 function mostRows(steps: ReadonlyMap<number, number>): number {
