@@ -1,7 +1,7 @@
 import type { Agent } from '#core';
 import type { Environment } from '#config';
 import type { SchemaCatalogue } from '#data';
-import type { MongoConnection } from '#data-mongo';
+import { type MongoConnection, MongoRecordSearcher } from '#data-mongo';
 import {
   catalogueOf,
   directoryOf,
@@ -47,6 +47,10 @@ export async function openConfiguredSimulation(
       gates: readEnvironmentGates(env),
       schemas: schemas?.(read) ?? read,
       directory: new SimulatedDirectory(directoryOf(connections)),
+      // Without a connection the service cannot search either.
+      searcher: database.connection
+        ? new MongoRecordSearcher(database.connection, read)
+        : { canSearch: () => false },
       tools: toolsOfPlugins(loaded.plugins),
       ...(user !== undefined && { user }),
       ...(quiet && { logger: new ServiceLogger({ logLevels: ['error', 'fatal'] }) }),

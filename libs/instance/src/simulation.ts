@@ -132,6 +132,8 @@ export interface SimulationSetting {
   readonly schemas: SchemaCatalogue;
   /** The roles of users, and the users of sessions. */
   readonly directory: PrincipalDirectory;
+  /** Whether the database can search, on which the list of tools depends. Default: not known. */
+  readonly searcher?: Pick<RecordSearcher, 'canSearch'>;
   /** Tools of the application: their gates are simulated, their code does not run. Default none. */
   readonly tools?: readonly Omit<ToolRegistration, 'handler'>[];
   /**
@@ -149,7 +151,7 @@ export interface SimulationSetting {
  */
 export async function openSimulation(
   loaded: LoadedConfig,
-  { gates, schemas, directory, tools = [], user, logger }: SimulationSetting,
+  { gates, schemas, directory, searcher, tools = [], user, logger }: SimulationSetting,
 ): Promise<SimulatedInstance> {
   const closed = new MongoConnection({ uri: 'mongodb://127.0.0.1', database: loaded.config.database.name });
   await closed.close();
@@ -170,7 +172,7 @@ export async function openSimulation(
     overrides: [
       { provide: SchemaCatalogue, useValue: schemas },
       { provide: RecordReader, useValue: store },
-      { provide: RecordSearcher, useValue: new RecordingSearcher(store) },
+      { provide: RecordSearcher, useValue: new RecordingSearcher(store, searcher) },
       ...simulatedEmbeddings(loaded),
       { provide: RecordWriter, useValue: new RecordingWriter(store) },
       { provide: SchemaWriter, useValue: new RecordingSchemaWriter(store) },
@@ -260,6 +262,7 @@ export function simulateInstance(context: INestApplicationContext): Promise<Simu
     gates: context.get<EnvironmentGates>(ToolEnvironment),
     schemas: context.get<SchemaCatalogue>(SchemaCatalogue),
     directory: new InstanceDirectory(context.get<PrincipalDirectory>(PrincipalDirectory), new Set(tokens)),
+    searcher: context.get<RecordSearcher>(RecordSearcher),
     tools: tools.filter(({ builtIn }) => !builtIn).map(({ definition }) => ({ definition, override: true })),
   });
 }

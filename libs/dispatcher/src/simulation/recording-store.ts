@@ -98,8 +98,16 @@ export class RecordingStore extends RecordReader {
 
 /** As `RecordingStore`, for searches. */
 export class RecordingSearcher extends RecordSearcher {
-  constructor(private readonly store: RecordingStore) {
+  /** @param canSearch whether the database of the service can; default: not known, as without a connection */
+  constructor(
+    private readonly store: RecordingStore,
+    private readonly database?: Pick<RecordSearcher, 'canSearch'>,
+  ) {
     super();
+  }
+
+  override canSearch(): boolean | null | Promise<boolean | null> {
+    return this.database?.canSearch() ?? super.canSearch();
   }
 
   async text(query: TextSearchQuery): Promise<SearchHit[]> {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition, refusals } from '#core';
 import { smallTool, SmallToolRunner, succeeded } from '../contracts/kernel-under-test.js';
-import { GateTrace, RecordingStore } from './recording-store.js';
+import { GateTrace, RecordingSearcher, RecordingStore } from './recording-store.js';
 import { Simulator, simulatedAgent, SimulatedApprover } from './simulation.js';
 
 const agent = simulatedAgent(compileAgentDefinition('a', { rateLimit: 1 }));
@@ -41,6 +41,14 @@ describe('a simulated call', () => {
   it('spends nothing of a rate limit', async () => {
     const { rateLimiter } = agent.definition;
     expect(await Promise.all([1, 2, 3].map(() => rateLimiter.check('x')))).toEqual([null, null, null]);
+  });
+});
+
+describe('a simulated search', () => {
+  it.each([true, false, null])('is listed as that of the database: %s', async (can) => {
+    const store = new RecordingStore();
+    expect(await new RecordingSearcher(store, { canSearch: () => can }).canSearch()).toBe(can);
+    expect(await new RecordingSearcher(store).canSearch()).toBeNull();
   });
 });
 
