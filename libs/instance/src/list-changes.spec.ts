@@ -38,7 +38,7 @@ describe('classes that are read again', () => {
     const renewals = new Subject<SchemaSnapshot>();
     let changes = 0;
     const agents = [compileAgentDefinition('reader', {})];
-    changesOfClasses(renewals, () => agents, new Lists()).subscribe(() => (changes += 1));
+    changesOfClasses({ first: null, renewals }, () => agents, new Lists()).subscribe(() => (changes += 1));
     const after = async (read: SchemaSnapshot, listed: readonly string[]) => {
       names = listed;
       const before = changes;
@@ -53,5 +53,23 @@ describe('classes that are read again', () => {
     expect(await after(snapshot(['A', 'B'], ['title'], { find: {} }), ['A', 'B'])).toBe(1);
     expect(await after(snapshot(['A', 'B'], [], { find: {} }), ['A'])).toBe(1);
     expect(await after(snapshot(['A', 'B'], [], { find: {} }), ['A'])).toBe(0);
+  });
+
+  it('are a change at the first time, where they differ from what the start read', async () => {
+    for (const [read, expected] of [
+      [['A'], 0],
+      [['A', 'B'], 1],
+    ] as const) {
+      const renewals = new Subject<SchemaSnapshot>();
+      let changes = 0;
+      names = ['A'];
+      const agents = [compileAgentDefinition('reader', {})];
+      changesOfClasses({ first: snapshot(['A']), renewals }, () => agents, new Lists()).subscribe(
+        () => (changes += 1),
+      );
+      renewals.next(snapshot(read));
+      await new Promise((resolve) => setTimeout(resolve));
+      expect(changes).toBe(expected);
+    }
   });
 });

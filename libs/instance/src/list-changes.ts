@@ -1,5 +1,5 @@
 import type { INestApplicationContext } from '@nestjs/common';
-import { concatMap, filter, from, map, merge, type Observable } from 'rxjs';
+import { concatMap, filter, from, map, merge, type Observable, startWith } from 'rxjs';
 import { Agent, type AgentDefinition } from '#core';
 import { ConfigVersions, type VersionChange } from '#config';
 import { SchemaCatalogue } from '#data';
@@ -17,8 +17,9 @@ export function followLists(app: INestApplicationContext): void {
     concatMap((change) => changesTools(change, tools).catch(() => true)),
     filter((differs) => differs),
   );
+  const schemas = app.get(SchemaCatalogue);
   const ofClasses = changesOfClasses(
-    app.get(SchemaCatalogue).renewals,
+    { first: schemas.snapshotNow(), renewals: schemas.renewals },
     () => [...versions.current.agents.values()],
     tools,
   );
@@ -43,10 +44,14 @@ async function changesTools({ before, now }: VersionChange, tools: PermittedTool
 
 /**
  * Emits when classes of the database change so that lists of tools do: at other classes or permissions, whose effect on users
- * and roles is not known here, and where the list of a configured agent differs. The first snapshot only counts as known.
+ * and roles is not known here, and where the list of a configured agent differs. The first snapshot only counts as known: the one
+ * that the start read, which clients may have been shown, or else the first renewal.
  */
 export function changesOfClasses(
-  renewals: Observable<SchemaSnapshot>,
+  {
+    first,
+    renewals,
+  }: { readonly first: SchemaSnapshot | null; readonly renewals: Observable<SchemaSnapshot> },
   agents: () => readonly AgentDefinition[],
   tools: PermittedTools,
 ): Observable<unknown> {
@@ -61,6 +66,7 @@ export function changesOfClasses(
     return before !== null && (before.access !== access || before.lists !== lists);
   };
   return renewals.pipe(
+    startWith(...(first ? [first] : [])),
     // A comparison that fails is no reason to keep clients uninformed.
     concatMap((snapshot) => from(compare(snapshot).catch(() => true))),
     filter((differs) => differs),
