@@ -160,8 +160,8 @@ export class ClassUsesSource {
 
   /** At once where nothing has to be read first. @throws Refused when the database does not answer */
   of(agent: Agent): ClassUses | Promise<ClassUses> {
-    const canSearch = this.searcher.canSearch();
     const scope = this.records.scopeOf(agent);
+    const canSearch = this.searcher.canSearch();
     if (scope instanceof Promise || canSearch instanceof Promise)
       return Promise.all([scope, canSearch]).then(([known, can]) => this.uses(agent, known, can));
     return this.uses(agent, scope, canSearch);
