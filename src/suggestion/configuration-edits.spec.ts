@@ -149,6 +149,19 @@ auth: []
     );
   });
 
+  it('is left to an operator where another place names a value by its anchor', () => {
+    const text = `agents:
+  one: { permissions: &all write, tools: [aggregate] }
+  two: { permissions: *all }
+`;
+    const edited = editedConfiguration('parley.yaml', text, [narrowed('one', { permissions: 'readonly' })]);
+    expect(edited).toMatchObject({ text, byHand: ['one'] });
+    const other = editedConfiguration('parley.yaml', text, [narrowed('one', { tools: [] })]);
+    expect(parse(other.text)).toMatchObject({
+      agents: { one: { tools: [] }, two: { permissions: 'write' } },
+    });
+  });
+
   it('is what the diff makes of it, however many agents change', () => {
     fc.assert(
       fc.property(fc.array(fc.boolean(), { minLength: 1, maxLength: 12 }), fc.nat(5), (changed, gap) => {

@@ -47,6 +47,8 @@ function isQuoted({ items }: YAMLMap): boolean {
 const rangeOf = (node: unknown): readonly [number, number, number] | undefined =>
   (node as { range?: readonly [number, number, number] } | null)?.range ?? undefined;
 
+const anchorOf = (node: unknown): string | undefined => (node as { anchor?: string } | null)?.anchor;
+
 /** @returns undefined when the entry cannot be edited in its place */
 function editsOf(
   text: string,
@@ -60,8 +62,7 @@ function editsOf(
   const options = narrowings.map(({ option, value: content }) => [option, content] as const);
   const entry = `{ ${options.map(([option, content]) => written(option, content)).join(', ')} }`;
   const keyEnd = rangeOf(key)?.[1];
-  if (keyEnd === undefined || isAlias(value) || (value as { anchor?: string } | null)?.anchor !== undefined)
-    return undefined;
+  if (keyEnd === undefined || isAlias(value) || anchorOf(value) !== undefined) return undefined;
   if (value === null || (isScalar(value) && value.value === null)) {
     const colon = text.indexOf(':', keyEnd) + 1;
     return [{ start: colon, end: Math.max(colon, rangeOf(value)?.[1] ?? colon), text: ` ${entry}` }];
@@ -79,6 +80,8 @@ function editsOf(
       added.push(written(option, content));
       continue;
     }
+    // An alias elsewhere may name the value.
+    if (anchorOf(present.value) !== undefined) return undefined;
     const start = rangeOf(present.key)?.[1];
     const end = rangeOf(present.value)?.[1];
     if (start === undefined || end === undefined) return undefined;
