@@ -1,4 +1,4 @@
-import { type AgentDefinition, type Tier, tierCovers, TIERS } from '#core';
+import { type AgentDefinition, DEFAULT_BUDGET_WINDOW, type Tier, tierCovers, TIERS } from '#core';
 import type { DeclaredClass, Policy } from '#policy';
 import type { ToolDefinition } from '#tools';
 import { type AgentUse, type RecordedUse, UNNAMED } from './recorded-use.js';
@@ -31,11 +31,10 @@ export interface NarrowingOptions {
 const RAW_WRITES = ['create_object', 'update_object', 'delete_object'];
 /** Arguments in which a call may name further classes; records do not hold them. */
 const MAY_NAME_CLASSES = ['where', 'include', 'pipeline', 'filter', 'vector_filter', 'fields', 'arguments'];
-const DEFAULT_WINDOW = 3_600;
 
 /** The window of the budget of an agent, in seconds. */
 export function budgetWindow({ budget }: AgentDefinition): number {
-  return budget?.window ?? DEFAULT_WINDOW;
+  return budget?.window ?? DEFAULT_BUDGET_WINDOW;
 }
 
 /**

@@ -20,7 +20,8 @@ export interface BudgetOptions extends Partial<DataUse> {
   readonly window?: number;
 }
 
-const DEFAULT_BUDGET_WINDOW = 3600;
+/** Seconds. */
+export const DEFAULT_BUDGET_WINDOW = 3600;
 
 /** How much of each quantity may be used per window. */
 export interface DataBudget {
