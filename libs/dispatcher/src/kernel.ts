@@ -12,7 +12,7 @@ import { ToolRunner } from '#tools';
 import { InputRounds } from './client-requests/input-rounds.js';
 import { CallTool } from './methods/call-tool.js';
 import { Handshake } from './methods/handshake.js';
-import { ListTools, ToolCatalogue } from './methods/list-tools.js';
+import { ListTools, RenderedLists } from './methods/list-tools.js';
 import { KERNEL_OPTIONS, type KernelOptions, type Method, mcpMethodsOf } from './methods/method.js';
 import { Complete, PromptMethods } from './methods/prompt-methods.js';
 import { ListResources, ProvidedResources, ReadResource } from './methods/resource-methods.js';
@@ -221,7 +221,7 @@ const envelope: FactoryProvider<ResultEnvelope> = {
 /** The kernel with every method, and what the methods share. */
 export const KERNEL_PROVIDERS: readonly Provider[] = [
   envelope,
-  ToolCatalogue,
+  RenderedLists,
   ProvidedResources,
   ...METHOD_HANDLERS,
   methodTable,

@@ -18,7 +18,7 @@ import type { InputRounds } from '../client-requests/input-rounds.js';
 import { envelopeOf, Kernel, MethodTable } from '../kernel.js';
 import { CallTool } from '../methods/call-tool.js';
 import { Handshake } from '../methods/handshake.js';
-import { ListTools, ToolCatalogue } from '../methods/list-tools.js';
+import { ListTools, RenderedLists } from '../methods/list-tools.js';
 import { type KernelOptions } from '../methods/method.js';
 import { Complete, PromptMethods } from '../methods/prompt-methods.js';
 import { ListResources, ProvidedResources, ReadResource } from '../methods/resource-methods.js';
@@ -346,7 +346,7 @@ export function kernelOf(
 ): Kernel {
   const { rounds = null, listChanges = null, subscriptions = null } = features;
   const envelope = envelopeOf(options.version);
-  const catalogue = new ToolCatalogue(tools);
+  const catalogue = new RenderedLists(tools);
   const reads: Pick<ReadAccounts, 'run'> = { run: ({ context }, work) => work(records.for(context)) };
   const provided = new ProvidedResources(resources, reads);
   const handlers = [

@@ -24,7 +24,7 @@ import {
   WrittenResult,
 } from '../protocol.js';
 import { createdTask, TaskStore } from '../tasks/task-store.js';
-import { ToolCatalogue } from './list-tools.js';
+import { RenderedLists } from './list-tools.js';
 import { McpMethod, type MethodRequest } from './method.js';
 
 /** Refusals of gates that do not depend on the tool: a caller over its limit receives this refusal for any tool. */
@@ -39,7 +39,7 @@ export class CallTool {
   /** @param taskStore null: no call continues as a task */
   constructor(
     private readonly runner: ToolRunner,
-    private readonly catalogue: ToolCatalogue,
+    private readonly catalogue: RenderedLists,
     @Inject(TaskStore) private readonly taskStore: TaskStore | null,
   ) {}
 

@@ -52,7 +52,7 @@ export class CatalogueEntry {
  * per agent definition, and dropped when the list differs.
  */
 @Injectable()
-export class ToolCatalogue {
+export class RenderedLists {
   private readonly callable: Entries = new WeakMap();
   private readonly shown: Entries = new WeakMap();
 
@@ -93,7 +93,7 @@ type MethodAnswer = PreparedResult | JsonObject;
 @Injectable()
 export class ListTools {
   constructor(
-    private readonly catalogue: ToolCatalogue,
+    private readonly catalogue: RenderedLists,
     private readonly envelope: ResultEnvelope,
   ) {}
 

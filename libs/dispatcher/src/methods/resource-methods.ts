@@ -10,7 +10,7 @@ import {
 import type { GovernedClass, GovernedRecords } from '#data';
 import type { ReadOperation } from '#policy';
 import { type EmbeddedResource, ToolRunner } from '#tools';
-import { type CatalogueEntry, ToolCatalogue } from './list-tools.js';
+import { type CatalogueEntry, RenderedLists } from './list-tools.js';
 import { McpMethod, type MethodRequest, OF_AGENT, OF_SERVER, pageOf } from './method.js';
 import {
   type Dialect,
@@ -138,7 +138,7 @@ const TEMPLATES: readonly JsonObject[] = [
 export class ListResources {
   constructor(
     private readonly runner: ToolRunner,
-    private readonly catalogue: ToolCatalogue,
+    private readonly catalogue: RenderedLists,
     private readonly records: RecordsSource,
     private readonly provided: ProvidedResources,
   ) {}
