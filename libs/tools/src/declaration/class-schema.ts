@@ -111,7 +111,7 @@ interface Reading {
 
 /** @throws TypeError for a class without decorated properties, and for a recursive one */
 function jsonSchemaOfClass(type: ValidatedClass, { outer = [], defaults = false }: Reading = {}): JsonSchema {
-  if (outer.includes(type)) throw new TypeError(`cannot be told: ${type.name} holds itself`);
+  if (outer.includes(type)) throw new TypeError(`has no JSON Schema: ${type.name} contains itself`);
   const rules: readonly Rule[] = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false);
   const byProperty = grouped(rules);
   if (byProperty.size === 0)

@@ -96,7 +96,7 @@ describe('a class', () => {
 
   it.each<[ValueSchema, string]>([
     [class Nothing {}, 'without class-validator decorators'],
-    [Loop, 'holds itself'],
+    [Loop, 'contains itself'],
     [Untyped, '@Type'],
   ])('that cannot be told is refused: %o', (schema, error) => {
     expect(() => schemaReader(schema, 'input')).toThrow(error);
