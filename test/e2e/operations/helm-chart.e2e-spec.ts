@@ -253,8 +253,24 @@ describe('the Helm chart', () => {
     );
   });
 
+  it.each([
+    ['one server', { url: 'redis://redis:6379' }],
+    ['Sentinels', { sentinels: ['redis:26379'], name: 'parley' }],
+    ['a cluster', { cluster: ['redis:6379'] }],
+  ])('renders several replicas with %s of Redis, and lets them reach it', (_, redis) => {
+    const objects = rendered({ replicas: 2, config: JSON.stringify({ redis, agents: {} }) });
+    expect(objectOf(objects, 'Deployment')).toMatchObject({ spec: { replicas: 2 } });
+    const egress = JSON.stringify(objectOf(objects, 'NetworkPolicy')['spec']);
+    for (const port of ['6379', '26379']) expect(egress).toContain(`"port":${port}`);
+  });
+
   it.each<[string, object, RegExp]>([
     ['several replicas without Redis', { config: 'agents: {}' }, /replicas: more than one needs Redis/],
+    [
+      'several replicas with no address of Redis',
+      { config: 'redis: { sentinels: [], cluster: [] }' },
+      /replicas: more than one needs Redis/,
+    ],
     ['a monitor without metrics', { ...ONE, serviceMonitor: { enabled: true } }, /config has no metrics/],
     [
       'metrics that only the pod reaches',

@@ -30,9 +30,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "parley.check" -}}
 {{- $config := fromYaml .Values.config -}}
 {{- if hasKey $config "Error" }}{{ fail (printf "config: is not YAML: %s" $config.Error) }}{{ end -}}
-{{- $redis := or (dig "redis" "url" "" $config) (hasKey .Values.secret.files "REDIS_URL") -}}
+{{- $redis := or (dig "redis" "url" "" $config) (dig "redis" "sentinels" list $config) (dig "redis" "cluster" list $config) (hasKey .Values.secret.files "REDIS_URL") -}}
 {{- $several := or .Values.autoscaling.enabled (gt (int .Values.replicas) 1) -}}
-{{- if and $several (not $redis) }}{{ fail "replicas: more than one needs Redis: give redis.url in config, REDIS_URL in secret.files, or replicas: 1" }}{{ end -}}
+{{- if and $several (not $redis) }}{{ fail "replicas: more than one needs Redis: give redis.url, redis.sentinels or redis.cluster in config, REDIS_URL in secret.files, or replicas: 1" }}{{ end -}}
 {{- if and .Values.autoscaling.enabled (gt (int .Values.autoscaling.minReplicas) (int .Values.autoscaling.maxReplicas)) }}{{ fail "autoscaling.minReplicas: is more than maxReplicas" }}{{ end -}}
 {{- if and .Values.serviceMonitor.enabled (not (include "parley.metricsPort" .)) }}{{ fail "serviceMonitor.enabled: config has no metrics: write metrics: { port: 9464, host: 0.0.0.0 } into it" }}{{ end -}}
 {{- if and (include "parley.metricsPort" .) (ne (dig "metrics" "host" "" $config) "0.0.0.0") }}{{ fail "config: metrics.host must be 0.0.0.0: Prometheus asks from another pod" }}{{ end -}}
