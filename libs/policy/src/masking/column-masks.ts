@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { type AgentDefinition, isTier, type Tier, TIERS } from '#core';
 import { ALWAYS_KEEP, hasInternalSegment, logicalColumn, rootOf } from '../model/field-names.js';
 import type { PolicyIssue } from '../model/policy.js';
-import { isPlainObject, type PlainObject } from '../model/where.js';
+import { isPlainObject } from '../model/where.js';
 
 /**
  * How a field is masked for one permission level. `drop`: as if the field did not exist. `deny`: left out, and naming it is
