@@ -1,8 +1,11 @@
 import type { OnModuleDestroy } from '@nestjs/common';
 import type { ConfigVersions, LoadedConfig } from '#config';
 import {
+  type AgentSurface,
   classesOf,
+  type ListedClasses,
   type ListPart,
+  type PolicyChanges,
   type PolicyViewDependencies,
   shownChange,
   shownSurface,
@@ -35,7 +38,7 @@ export interface ClassSimulation extends SimulatedInstance {
 
 interface Opened<Loaded> {
   readonly loaded: Loaded;
-  readonly room: Promise<ClassSimulation>;
+  readonly simulation: Promise<ClassSimulation>;
 }
 
 /** A version of the configuration. */
@@ -116,7 +119,7 @@ export class ConfiguredSimulations<Loaded extends Versioned>
     });
   }
 
-  surface(name: string, { after, limit }: ListPart): Promise<object | undefined> {
+  surface(name: string, { after, limit }: ListPart): Promise<AgentSurface | undefined> {
     return this.inTurn(async (simulation, loaded) => {
       const agent = simulation.agents.get(name);
       if (!agent) return undefined;
@@ -136,7 +139,7 @@ export class ConfiguredSimulations<Loaded extends Versioned>
     });
   }
 
-  classesOf(name: string, { after, limit }: ListPart): Promise<object | undefined> {
+  classesOf(name: string, { after, limit }: ListPart): Promise<ListedClasses | undefined> {
     return this.inTurn(async (simulation) => {
       const agent = simulation.agents.get(name);
       if (!agent) return undefined;
@@ -152,7 +155,7 @@ export class ConfiguredSimulations<Loaded extends Versioned>
     });
   }
 
-  async changes(from: number | undefined, to: number | undefined): Promise<object | undefined> {
+  async changes(from: number | undefined, to: number | undefined): Promise<PolicyChanges | undefined> {
     const { kept } = this;
     const at = to === undefined ? kept.length - 1 : kept.findIndex(({ number }) => number === to);
     const now = kept[at];
@@ -199,7 +202,7 @@ export class ConfiguredSimulations<Loaded extends Versioned>
     if (this.idle !== null) clearTimeout(this.idle);
     const { opened } = this;
     this.opened = null;
-    await (await opened?.room.catch(() => null))?.close();
+    await (await opened?.simulation.catch(() => null))?.close();
   }
 
   /** @throws SimulationsBusy */
@@ -207,8 +210,8 @@ export class ConfiguredSimulations<Loaded extends Versioned>
     if (this.waiting >= MOST_WAITING) throw new SimulationsBusy();
     this.waiting += 1;
     const mine = this.turn.then(async () => {
-      const { room, loaded } = await this.currentSimulation();
-      return work(await room, loaded);
+      const { simulation, loaded } = await this.currentSimulation();
+      return work(await simulation, loaded);
     });
     this.turn = mine.catch(() => undefined);
     try {
@@ -223,11 +226,11 @@ export class ConfiguredSimulations<Loaded extends Versioned>
     const loaded = this.options.versions.current;
     if (this.opened?.loaded !== loaded) {
       await this.close();
-      this.opened = { loaded, room: this.options.open(loaded) };
+      this.opened = { loaded, simulation: this.options.open(loaded) };
     }
     const { opened } = this;
     try {
-      await opened?.room;
+      await opened?.simulation;
     } catch (error) {
       this.opened = null;
       throw error;

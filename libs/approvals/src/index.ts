@@ -4,6 +4,8 @@ export {
   DecisionBody,
   decisionRefused,
   verdictOf,
+  type ApprovalView,
+  type DetailedApprovalView,
 } from './approval-service.js';
 export * from './approval-webhook.js';
 export * from './chosen-approver.js';

@@ -1,3 +1,6 @@
+import type { SignOutAnswer } from '../src/controllers/session.controller.js';
+import type { ShownOperator } from '../src/sign-in.js';
+import type { ApprovalsAnswer } from '../src/controllers/approvals.controller.js';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { open, useAddress } from './address.js';
@@ -5,8 +8,8 @@ import { announce, Icon, type IconName, Notice } from './components.js';
 import { counted } from './formats.js';
 import { type Answer, ask, errorText, onSignedOut, send, useAnswer } from './server.js';
 import { ShortcutHelp, type Shortcuts, useShortcuts } from './shortcuts.js';
-import { type Operator, SignIn } from './sign-in.js';
-import { ApprovalsPage, forgetDecisions, type PendingCalls } from './views/approvals.js';
+import { SignIn } from './sign-in.js';
+import { ApprovalsPage, forgetDecisions } from './views/approvals.js';
 import { AuditPage } from './views/audit.js';
 import { ExplainPage } from './views/explain.js';
 import { HealthPage } from './views/health.js';
@@ -23,7 +26,7 @@ interface Place {
   readonly name: IconName;
   readonly title: string;
   /** @param pending null for an operator that decides no approvals */
-  readonly show: (pending: Answer<PendingCalls> | null) => ComponentChildren;
+  readonly show: (pending: Answer<ApprovalsAnswer> | null) => ComponentChildren;
 }
 
 const PLACES: readonly Place[] = [
@@ -38,14 +41,14 @@ const PLACES: readonly Place[] = [
 ];
 
 type Session =
-  { readonly operator: Operator } | { readonly why: string | null; readonly elsewhere: string | null };
+  { readonly operator: ShownOperator } | { readonly why: string | null; readonly elsewhere: string | null };
 
 /** The sign-in, or the console of a signed-in operator. */
 export function App() {
   const [session, setSession] = useState<Session | undefined>();
   useEffect(() => {
     onSignedOut(() => setSession({ why: 'Sign in again.', elsewhere: null }));
-    ask<Operator>('session').then(
+    ask<ShownOperator>('session').then(
       (operator) => setSession({ operator }),
       () => setSession({ why: null, elsewhere: null }),
     );
@@ -59,7 +62,7 @@ export function App() {
         expired={() => setSession({ why: 'Sign in again.', elsewhere: null })}
       />
     );
-  const signedIn = (operator: Operator) => {
+  const signedIn = (operator: ShownOperator) => {
     forgetLiveCalls();
     forgetDecisions();
     setSession({ operator });
@@ -87,7 +90,7 @@ const Mark = () => (
 );
 
 interface ConsoleProps {
-  readonly operator: Operator;
+  readonly operator: ShownOperator;
   readonly leave: (issuerSignOut: string | null) => void;
   readonly expired: () => void;
 }
@@ -114,7 +117,7 @@ function Console({ operator, leave, expired }: ConsoleProps) {
   const [isMenuOpen, setMenuOpen] = useState(false);
   const [isHelpOpen, setHelpOpen] = useState(false);
   const [failure, setFailure] = useState<string | null>(null);
-  const pending = useAnswer<PendingCalls>(operator.approver ? 'api/approvals' : null, REFRESH);
+  const pending = useAnswer<ApprovalsAnswer>(operator.approver ? 'api/approvals' : null, REFRESH);
   const waiting = pending.value?.approvals.filter(({ own }) => !own).length ?? 0;
   useRenewal(expired);
 
@@ -145,8 +148,8 @@ function Console({ operator, leave, expired }: ConsoleProps) {
   useShortcuts(shortcuts);
 
   const signOut = () =>
-    void send<{ issuer_sign_out?: string | null }>('DELETE', 'session').then(
-      (answer) => leave(answer.issuer_sign_out ?? null),
+    void send<SignOutAnswer>('DELETE', 'session').then(
+      (answer) => leave(answer.issuer_sign_out),
       (error: unknown) => setFailure(errorText(error)),
     );
   return (

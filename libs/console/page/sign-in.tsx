@@ -1,20 +1,8 @@
+import type { SignInMethods } from '../src/oidc-sign-in.js';
+import type { ShownOperator } from '../src/sign-in.js';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Field, Notice } from './components.js';
 import { ask, errorText, Refusal, send } from './server.js';
-
-/** The signed-in operator. */
-export interface Operator {
-  readonly agent: string;
-  readonly principal: string;
-  readonly tenant_id: string | number | null;
-  readonly approver: boolean;
-  readonly signed_in_by?: 'key' | 'oidc';
-  readonly name?: string | null;
-}
-
-interface SignInMethods {
-  readonly oidc: { readonly name: string; readonly begin: string } | null;
-}
 
 const isLoopback = ['localhost', '127.0.0.1', '[::1]'].includes(location.hostname);
 
@@ -56,13 +44,19 @@ function refusalText(error: unknown): string {
 }
 
 /** Requests a credential; it is sent once and not stored. */
-export function SignIn({ why, signedIn }: { why: string | null; signedIn: (operator: Operator) => void }) {
+export function SignIn({
+  why,
+  signedIn,
+}: {
+  why: string | null;
+  signedIn: (operator: ShownOperator) => void;
+}) {
   const [message, setMessage] = useState<{ text: string; bad: boolean } | null>(() => {
     const refusal = issuerRefusal();
     if (refusal !== null) return { text: refusal, bad: true };
     return why === null ? null : { text: why, bad: false };
   });
-  const [methods, setMethods] = useState<SignInMethods>({ oidc: null });
+  const [methods, setMethods] = useState<SignInMethods>({ key: true, oidc: null });
   const [busy, setBusy] = useState(false);
   const key = useRef<HTMLInputElement>(null);
   const session = useRef<HTMLInputElement>(null);
@@ -82,7 +76,7 @@ export function SignIn({ why, signedIn }: { why: string | null; signedIn: (opera
         ...(typedKey !== '' && { key: typedKey }),
         ...(typedSession !== '' && { session: typedSession }),
       };
-      signedIn(await send<Operator>('POST', 'session', credential));
+      signedIn(await send<ShownOperator>('POST', 'session', credential));
     } catch (error) {
       setMessage({ text: refusalText(error), bad: true });
       setBusy(false);

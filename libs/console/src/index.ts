@@ -6,7 +6,10 @@ export { LiveStreams } from './controllers/live.controller.js';
 export { type ServiceReport, ServiceStatus } from './controllers/status.controller.js';
 export { classesOf, type PolicyViewDependencies, shownChange, shownSurface } from './policy-view.js';
 export {
+  type AgentSurface,
+  type ListedClasses,
   type ListPart,
+  type PolicyChanges,
   type SimulatedTool,
   type SimulationCatalogue,
   type SimulationRequest,

@@ -91,6 +91,13 @@ async function isWithinLimit(spend: () => Promise<void>): Promise<boolean> {
   }
 }
 
+/** The ways to sign in. */
+export interface SignInMethods {
+  readonly key: true;
+  /** Null: no issuer is configured. `begin` is the path that leads to it. */
+  readonly oidc: { readonly issuer: string; readonly name: string; readonly begin: string } | null;
+}
+
 /** Signs operators in with the authorization code flow. All that it keeps meanwhile is in a sealed cookie. */
 @Injectable()
 export class OidcSignIn {
@@ -112,7 +119,7 @@ export class OidcSignIn {
   }
 
   /** The ways to sign in, for the page. */
-  get methods(): object {
+  get methods(): SignInMethods {
     const { setting } = this;
     if (!setting) return { key: true, oidc: null };
     const { issuer } = setting;

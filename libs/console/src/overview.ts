@@ -20,6 +20,29 @@ interface KnownReplica {
   readonly since: string;
 }
 
+/** The sums of a time. */
+interface Figures {
+  readonly calls: number;
+  readonly refused: number;
+  readonly rows: number;
+  readonly result_bytes: number;
+  readonly tokens: number;
+  /** Null where no call has a duration. */
+  readonly p50_ms: number | null;
+  readonly p95_ms: number | null;
+}
+
+interface OverviewBucket extends Figures {
+  /** ISO 8601. */
+  readonly at: string;
+  /** By name. */
+  readonly gates: Readonly<Record<string, number>>;
+  readonly agents: Readonly<Record<string, number>>;
+  readonly refused_agents: Readonly<Record<string, number>>;
+}
+
+type Named<Member extends keyof NameCount> = Pick<NameCount, Member> & { readonly name: string };
+
 /** Calls over time, of one replica or of all. */
 export interface Overview {
   readonly window: WindowName;
@@ -32,12 +55,12 @@ export interface Overview {
   readonly replicas: readonly (KnownReplica & { readonly answered: boolean })[];
   /** Whether every known replica answered in time. */
   readonly complete: boolean;
-  readonly totals: object;
-  readonly gates: readonly object[];
-  readonly agents: readonly object[];
-  readonly classes: readonly object[];
-  readonly tools: readonly object[];
-  readonly buckets: readonly object[];
+  readonly totals: Figures & { readonly embed_tokens: number; readonly sign_ins_refused: number };
+  readonly gates: readonly Named<'refused'>[];
+  readonly agents: readonly Named<keyof NameCount>[];
+  readonly classes: readonly Named<'calls' | 'refused'>[];
+  readonly tools: readonly Named<'calls' | 'refused'>[];
+  readonly buckets: readonly OverviewBucket[];
 }
 
 const ASKED = 'console.overview.asked';
@@ -206,14 +229,8 @@ export class Overviews implements OnModuleDestroy {
       replicas,
       complete: replicas.every((known) => known.answered),
       totals: {
-        calls: sums.calls,
-        refused: sums.refused,
-        rows: sums.rows,
-        result_bytes: sums.bytes,
-        tokens: sums.tokens,
+        ...figuresOf(total, sums),
         embed_tokens: sums.embedTokens,
-        p50_ms: total.percentile(0.5),
-        p95_ms: total.percentile(0.95),
         sign_ins_refused: sums.signIns,
       },
       gates: listed(sums.gates, ({ refused }) => ({ refused })),
@@ -231,7 +248,19 @@ export class Overviews implements OnModuleDestroy {
   }
 }
 
-function shownBucket(at: string, parts: readonly CountedBucket[]): object {
+function figuresOf(bucket: Bucket, sums: CountedBucket): Figures {
+  return {
+    calls: sums.calls,
+    refused: sums.refused,
+    rows: sums.rows,
+    result_bytes: sums.bytes,
+    tokens: sums.tokens,
+    p50_ms: bucket.percentile(0.5),
+    p95_ms: bucket.percentile(0.95),
+  };
+}
+
+function shownBucket(at: string, parts: readonly CountedBucket[]): OverviewBucket {
   const bucket = new Bucket();
   for (const part of parts) bucket.merge(part);
   const sums = bucket.counted();
@@ -241,13 +270,7 @@ function shownBucket(at: string, parts: readonly CountedBucket[]): object {
     );
   return {
     at,
-    calls: sums.calls,
-    refused: sums.refused,
-    rows: sums.rows,
-    result_bytes: sums.bytes,
-    tokens: sums.tokens,
-    p50_ms: bucket.percentile(0.5),
-    p95_ms: bucket.percentile(0.95),
+    ...figuresOf(bucket, sums),
     gates: column(sums.gates, 'refused'),
     agents: column(sums.agents, 'calls'),
     refused_agents: column(sums.agents, 'refused'),
@@ -257,7 +280,10 @@ function shownBucket(at: string, parts: readonly CountedBucket[]): object {
 const timeOf = (number: number, seconds: number): string => new Date(number * seconds * 1000).toISOString();
 
 /** Most first. */
-function listed(names: Readonly<Record<string, NameCount>>, shown: (count: NameCount) => object): object[] {
+function listed<Shown extends object>(
+  names: Readonly<Record<string, NameCount>>,
+  shown: (count: NameCount) => Shown,
+): (Shown & { readonly name: string })[] {
   return Object.entries(names).map(([name, count]) => ({ name, ...shown(count) }));
 }
 

@@ -12,7 +12,7 @@ import type { GovernedClass } from '#data';
 import { callableMethods, type DeclaredMethods } from '#tools';
 
 /** What an agent may do with one class, by the gates that decide its calls. Names only: no value of a filter. */
-interface ShownAgentClass {
+export interface ShownAgentClass {
   readonly name: string;
   readonly visible: boolean;
   /** `open`: every row and every field in clear. */
@@ -156,7 +156,15 @@ function fieldsIn(where: unknown): string[] {
 }
 
 /** A change as an operator sees it; the predicates of limits hold values and are left out. */
-export function shownChange(change: SurfaceChange): object {
+export interface ShownChange extends Pick<
+  SurfaceChange,
+  'agent' | 'what' | 'name' | 'effect' | 'before' | 'after'
+> {
+  readonly class_name?: string;
+  readonly widens: boolean;
+}
+
+export function shownChange(change: SurfaceChange): ShownChange {
   const { agent, className, what, name, effect, before, after } = change;
   return {
     agent,

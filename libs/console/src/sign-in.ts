@@ -23,9 +23,22 @@ import {
 /** Limit of sign-in attempts per remote network and minute, successful or not, over all replicas. */
 const SIGN_INS = { limit: 20, window: 60 };
 
+/** An operator as its page sees it. */
+export interface ShownOperator {
+  readonly signed_in: true;
+  readonly agent: string;
+  readonly principal: string;
+  readonly tenant_id: string | number | null;
+  /** Whether it may decide approvals. */
+  readonly approver: boolean;
+  readonly signed_in_by: 'key' | 'oidc';
+  /** As the issuer names the person; null where it does not. */
+  readonly name?: string | null;
+}
+
 /** The signed-in operator, and the cookie with the session. */
 interface SignedIn {
-  readonly operator: object;
+  readonly operator: ShownOperator;
   /** Absent when the request itself shows a credential. */
   readonly cookie?: string;
 }
@@ -92,7 +105,10 @@ export class SignIn {
     return { operator: this.shown(agent, session), cookie: setCookie(sealed, left, headers) };
   }
 
-  private shown({ definition, principal, tenantId }: Agent, session: OperatorSession | undefined): object {
+  private shown(
+    { definition, principal, tenantId }: Agent,
+    session: OperatorSession | undefined,
+  ): ShownOperator {
     return {
       signed_in: true,
       agent: definition.name,

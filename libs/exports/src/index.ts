@@ -1,2 +1,2 @@
-export { ExportOverview } from './export-tickets.js';
+export { ExportOverview, type ListedExport } from './export-tickets.js';
 export { ExportsModule } from './exports.module.js';

@@ -1,50 +1,19 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import type { AgentSurface } from '../../src/controllers/explain.controller.js';
+import type { PolicyAgents } from '../../src/controllers/policy.controller.js';
+import type { ShownAgentClass } from '../../src/policy-view.js';
 import { addressOf, useAddress } from '../address.js';
 import { Badge, type Fact, Facts, Failure, type Kind } from '../components.js';
 import { counted, names } from '../formats.js';
 import { ask } from '../server.js';
 
-export interface Agents {
-  readonly version: string;
-  readonly edition: number;
-  readonly agents: readonly Agent[];
-}
-interface Agent {
-  readonly name: string;
-  readonly permissions: string;
-  readonly tenant_id: string | number | null;
-  readonly asks_user: boolean;
-  readonly operator: boolean;
-}
-/** What one agent sees of one class. */
-interface Sight {
-  readonly name: string;
-  readonly visible: boolean;
-  readonly access: 'none' | 'limited' | 'open';
-  readonly tools: readonly string[];
-  readonly fields: readonly string[];
-  readonly every_field: boolean;
-  readonly masks: readonly { readonly field: string; readonly form: string }[];
-  readonly limits: readonly {
-    readonly origin: string;
-    readonly fields: readonly string[];
-    readonly tools: readonly string[];
-  }[];
-  readonly enums: Readonly<Record<string, readonly string[]>>;
-  readonly methods: readonly { readonly name: string; readonly permission: string }[];
-}
-interface SightPage {
-  readonly tools: readonly { readonly name: string; readonly approval: boolean }[];
-  readonly total: number;
-  readonly classes: readonly Sight[];
-  readonly next: string | null;
-}
+type Agent = PolicyAgents['agents'][number];
 /** Columns of the matrix that are loaded at once. */
 const MOST_AGENTS = 12;
 const MOST_CLASSES = 50;
 
-type Column = { readonly page: SightPage | null; readonly error: unknown };
+type Column = { readonly page: AgentSurface | null; readonly error: unknown };
 
 /** Agents × classes. A cell opens to everything that holds for its agent and class; the choice is in the address. */
 export function AgentMatrix({ agents }: { readonly agents: readonly Agent[] }) {
@@ -60,7 +29,7 @@ export function AgentMatrix({ agents }: { readonly agents: readonly Agent[] }) {
       // One after the other: each is decided by the gates of its agent, and few may wait at once.
       for (const { name } of shown) {
         const path = `api/policy/agents/${encodeURIComponent(name)}?limit=${MOST_CLASSES}&after=${encodeURIComponent(from)}`;
-        const column = await ask<SightPage>(path, leaving.signal).then(
+        const column = await ask<AgentSurface>(path, leaving.signal).then(
           (page) => ({ page, error: null }),
           (error: unknown) => ({ page: null, error }),
         );
@@ -153,14 +122,21 @@ export function AgentMatrix({ agents }: { readonly agents: readonly Agent[] }) {
   );
 }
 
-const ACCESS: Readonly<Record<Sight['access'], readonly [string, Kind]>> = {
+const ACCESS: Readonly<Record<ShownAgentClass['access'], readonly [string, Kind]>> = {
   none: ['no access', 'plain'],
   limited: ['limited', 'busy'],
   open: ['open', 'good'],
 };
 
 /** What limits an agent at a class, in words. */
-function limitsOf({ every_field: every, fields, masks, limits, enums, methods }: Sight): readonly string[] {
+function limitsOf({
+  every_field: every,
+  fields,
+  masks,
+  limits,
+  enums,
+  methods,
+}: ShownAgentClass): readonly string[] {
   const tenants = limits.filter(({ origin }) => origin === 'tenant');
   const others = limits.length - tenants.length;
   return [
@@ -174,7 +150,7 @@ function limitsOf({ every_field: every, fields, masks, limits, enums, methods }:
 }
 
 function Cell(props: {
-  sight: Sight | undefined;
+  sight: ShownAgentClass | undefined;
   isLoading: boolean;
   href: string;
   isChosen: boolean;
@@ -197,7 +173,7 @@ function Cell(props: {
   );
 }
 
-function SightDetails({ agent, sight }: { readonly agent: string; readonly sight: Sight }) {
+function SightDetails({ agent, sight }: { readonly agent: string; readonly sight: ShownAgentClass }) {
   const [text, kind] = ACCESS[sight.access];
   const enums: Fact[] = Object.entries(sight.enums).map(([field, values]) => [
     `values of ${field}`,

@@ -1,3 +1,5 @@
+import type { ApprovalView, DetailedApprovalView } from '#approvals';
+import type { ApprovalsAnswer } from '../../src/controllers/approvals.controller.js';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import {
@@ -18,23 +20,6 @@ import { usePageShortcuts } from '../shortcuts.js';
 
 type Members = Readonly<Record<string, unknown>>;
 
-interface PendingCall {
-  readonly id: string;
-  readonly tool: string;
-  readonly permission: string;
-  readonly class_name?: string | null;
-  readonly requester: { readonly principal: string; readonly agent: string };
-  readonly own: boolean;
-  readonly requested_at: string;
-  readonly expires_at: string;
-}
-export interface PendingCalls {
-  readonly approvals: readonly PendingCall[];
-}
-interface DetailedCall extends PendingCall {
-  readonly preview: Members;
-}
-
 interface Decided {
   readonly id: string;
   readonly text: string;
@@ -49,7 +34,7 @@ export function forgetDecisions(): void {
 }
 
 /** Calls that wait for a decision. @param pending the list that the shell also counts; null: this operator decides none */
-export function ApprovalsPage({ pending }: { readonly pending: Answer<PendingCalls> | null }) {
+export function ApprovalsPage({ pending }: { readonly pending: Answer<ApprovalsAnswer> | null }) {
   if (pending !== null) return <PendingApprovals pending={pending} />;
   return (
     <>
@@ -61,14 +46,14 @@ export function ApprovalsPage({ pending }: { readonly pending: Answer<PendingCal
   );
 }
 
-function PendingApprovals({ pending }: { readonly pending: Answer<PendingCalls> }) {
+function PendingApprovals({ pending }: { readonly pending: Answer<ApprovalsAnswer> }) {
   const [decided, setDecided] = useState(lastDecided);
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => void (lastDecided = decided), [decided]);
   usePageShortcuts({ n: { does: 'go to the next call that waits', run: focusNext } });
   const done = new Set(decided.map(({ id }) => id));
   const waiting = pending.value?.approvals.filter(({ id }) => !done.has(id));
-  const settle = (call: PendingCall, text: string, approved: boolean) => {
+  const settle = (call: ApprovalView, text: string, approved: boolean) => {
     setDecided([{ id: call.id, text, approved, at: new Date().toISOString() }, ...decided]);
     announce(text);
     pending.reload();
@@ -113,16 +98,16 @@ function focusNext(): void {
   cards[(at + 1) % cards.length]?.focus();
 }
 
-type Settle = (call: PendingCall, text: string, approved: boolean) => void;
+type Settle = (call: ApprovalView, text: string, approved: boolean) => void;
 
-function Card({ call, settle }: { readonly call: PendingCall; readonly settle: Settle }) {
+function Card({ call, settle }: { readonly call: ApprovalView; readonly settle: Settle }) {
   const { id, tool, permission, requester, own } = call;
-  const [detailed, setDetailed] = useState<DetailedCall | null>(null);
+  const [detailed, setDetailed] = useState<DetailedApprovalView | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [, setTick] = useState(0);
   useEffect(() => {
     const leaving = new AbortController();
-    ask<DetailedCall>(`api/approvals/${encodeURIComponent(id)}`, leaving.signal).then(
+    ask<DetailedApprovalView>(`api/approvals/${encodeURIComponent(id)}`, leaving.signal).then(
       setDetailed,
       (failed) => {
         if (!leaving.signal.aborted) setError(failed);
@@ -165,7 +150,7 @@ function Card({ call, settle }: { readonly call: PendingCall; readonly settle: S
 }
 
 /** The two decisions. They are offered once the change is shown: nobody decides what they have not seen. */
-function Decision({ call, title, settle }: { call: PendingCall; title: string; settle: Settle }) {
+function Decision({ call, title, settle }: { call: ApprovalView; title: string; settle: Settle }) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const reason = useRef<HTMLInputElement>(null);

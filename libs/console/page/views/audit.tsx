@@ -1,3 +1,4 @@
+import type { AuditAnswer } from '../../src/controllers/audit.controller.js';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { addressOf, open, useAddress } from '../address.js';
 import { announce, Failure, Field, Heading } from '../components.js';
@@ -5,18 +6,9 @@ import { counted, shownTime } from '../formats.js';
 import { type ConsoleRecord, type Keyed, keyed, RecordTable } from '../records.js';
 import { ask } from '../server.js';
 
-interface Page {
-  readonly reach: 'recent' | 'kept';
+/** Records of other versions are found as well: which members they have is not known. */
+interface FoundRecords extends Omit<AuditAnswer, 'entries'> {
   readonly entries: readonly ConsoleRecord[];
-  readonly cursor: string | null;
-  readonly searched?: Searched;
-}
-interface Searched {
-  readonly store: string;
-  readonly scope: 'replica' | 'replicas';
-  readonly records?: number;
-  readonly cut: 'bytes' | 'records' | null;
-  readonly back_to: string | null;
 }
 
 const FILTERS = [
@@ -59,7 +51,13 @@ function localTime(iso: string): string {
   return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
-function wherefrom({ store, scope, back_to: back, records, cut }: Searched): string {
+function wherefrom({
+  store,
+  scope,
+  back_to: back,
+  records,
+  cut,
+}: NonNullable<AuditAnswer['searched']>): string {
   const places: Readonly<Record<string, string>> = {
     memory: 'memory (forgotten at a restart)',
     file: 'files',
@@ -81,7 +79,7 @@ export function AuditPage() {
     NAMES.flatMap((name) => (filters.get(name) ? [[name, filters.get(name) as string]] : [])),
   );
   const asked = query.toString();
-  const [found, setFound] = useState<{ records: readonly Keyed[]; page: Page } | null>(null);
+  const [found, setFound] = useState<{ records: readonly Keyed[]; page: FoundRecords } | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [round, setRound] = useState(0);
   const leaving = useRef(new AbortController());
@@ -91,7 +89,7 @@ export function AuditPage() {
     const paged = new URLSearchParams(query);
     if (cursor !== null) paged.set('cursor', cursor);
     try {
-      const page = await ask<Page>(`api/audit?${paged.toString()}`, signal);
+      const page = await ask<FoundRecords>(`api/audit?${paged.toString()}`, signal);
       const records = [...before, ...keyed(page.entries)];
       setFound({ records, page });
       setError(null);

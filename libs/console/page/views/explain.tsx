@@ -1,3 +1,5 @@
+import type { SimulatedCall } from '#dispatcher';
+import type { ListedClasses, SimulationCatalogue } from '../../src/controllers/explain.controller.js';
 import { useRef, useState } from 'preact/hooks';
 import { addressOf, replaceAddress, useAddress } from '../address.js';
 import {
@@ -13,53 +15,12 @@ import {
   Select,
 } from '../components.js';
 import { valueText } from '../formats.js';
-import { type Arguments, sampleArguments, type Schema, SchemaForm } from '../schema-form.js';
+import { type Arguments, sampleArguments, SchemaForm } from '../schema-form.js';
 import { send, useAnswer } from '../server.js';
-
-interface Catalogue {
-  readonly agents: readonly {
-    readonly name: string;
-    readonly permissions: string;
-    readonly tenant_id: string | number | null;
-    readonly asks_user: boolean;
-    readonly tools: readonly string[];
-  }[];
-  readonly tools: readonly {
-    readonly name: string;
-    readonly description: string;
-    readonly input_schema: Schema;
-  }[];
-}
-
-/** A simulated call, as the service answers. */
-interface SimulatedCall {
-  readonly agent: string;
-  readonly tool: string;
-  readonly allowed: boolean;
-  readonly asksApproval: boolean;
-  readonly passed: readonly { readonly gate: string; readonly subject?: string }[];
-  readonly refusal?: {
-    readonly code: string;
-    readonly gate: string;
-    readonly message: string;
-    readonly cause?: string;
-    readonly opaque?: boolean;
-    readonly details?: Readonly<Record<string, unknown>>;
-  };
-  readonly injected: readonly {
-    readonly className: string;
-    readonly origin: string;
-    readonly where: unknown;
-  }[];
-  readonly commands: readonly {
-    readonly command: string;
-    readonly query: Readonly<Record<string, unknown>>;
-  }[];
-}
 
 /** What an agent may do, gate by gate. No tool runs. */
 export function ExplainPage() {
-  const catalogue = useAnswer<Catalogue>('api/agents');
+  const catalogue = useAnswer<SimulationCatalogue>('api/agents');
   return (
     <>
       <Heading>Explain a call</Heading>
@@ -83,7 +44,7 @@ function parsedArguments(text: string): Arguments | null {
 
 const asText = (args: Arguments) => JSON.stringify(args, null, 2);
 
-function ExplainForm({ catalogue: { agents, tools } }: { readonly catalogue: Catalogue }) {
+function ExplainForm({ catalogue: { agents, tools } }: { readonly catalogue: SimulationCatalogue }) {
   const { filters } = useAddress();
   const agent = agents.find(({ name }) => name === filters.get('agent')) ?? agents[0];
   const usual = agent?.tools.includes('query_class') ? 'query_class' : agent?.tools[0];
@@ -93,7 +54,7 @@ function ExplainForm({ catalogue: { agents, tools } }: { readonly catalogue: Cat
   const [user, setUser] = useState('');
   const [result, setResult] = useState<{ call?: SimulatedCall; error?: unknown }>({});
   const region = useRef<HTMLDivElement>(null);
-  const classes = useAnswer<{ classes: readonly { readonly name: string }[] }>(
+  const classes = useAnswer<ListedClasses>(
     agent ? `api/agents/${encodeURIComponent(agent.name)}/classes?limit=200` : null,
   );
 

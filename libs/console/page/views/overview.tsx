@@ -1,50 +1,9 @@
+import type { OverviewAnswer } from '../../src/controllers/overview.controller.js';
 import { addressOf, useAddress } from '../address.js';
 import { RankedBars, TimeChart } from '../charts.js';
 import { Badge, DataTable, Heading, Loaded, Notice, Time } from '../components.js';
 import { counted, shortNumber, shownBytes, shownMilliseconds, shownNumber, timeSince } from '../formats.js';
 import { useAnswer } from '../server.js';
-
-interface Figures {
-  readonly calls: number;
-  readonly refused: number;
-  readonly rows: number;
-  readonly result_bytes: number;
-  readonly tokens: number;
-  readonly p50_ms: number | null;
-  readonly p95_ms: number | null;
-}
-interface Overview {
-  readonly bucket_seconds: number;
-  readonly from: string;
-  readonly scope: 'replica' | 'replicas';
-  readonly replica: string;
-  readonly replicas: readonly {
-    readonly replica: string;
-    readonly name: string | null;
-    readonly since: string;
-    readonly answered: boolean;
-  }[];
-  readonly complete: boolean;
-  readonly totals: Figures & { readonly sign_ins_refused: number };
-  readonly gates: readonly { readonly name: string; readonly refused: number }[];
-  readonly agents: readonly {
-    readonly name: string;
-    readonly calls: number;
-    readonly refused: number;
-    readonly rows: number;
-    readonly tokens: number;
-  }[];
-  readonly classes: readonly { readonly name: string; readonly calls: number; readonly refused: number }[];
-  readonly tools: readonly { readonly name: string; readonly calls: number; readonly refused: number }[];
-  readonly buckets: readonly (Figures & { readonly at: string })[];
-  readonly waiting: {
-    /** Null for an operator that decides no approvals. */
-    readonly approvals: number | null;
-    readonly tasks: number;
-    readonly tasks_capped: boolean;
-    readonly exports: number;
-  };
-}
 
 const WINDOWS = [
   ['1h', 'Hour'],
@@ -59,7 +18,7 @@ const MOST = 8;
 export function OverviewPage() {
   const { filters } = useAddress();
   const chosen = WINDOWS.some(([key]) => key === filters.get('window')) ? filters.get('window') : '1h';
-  const overview = useAnswer<Overview>(`api/overview?window=${chosen}`, REFRESH);
+  const overview = useAnswer<OverviewAnswer>(`api/overview?window=${chosen}`, REFRESH);
   return (
     <>
       <Heading
@@ -78,7 +37,7 @@ export function OverviewPage() {
           </ul>
         }
       >
-        Overview
+        OverviewAnswer
       </Heading>
       <Loaded of={overview}>{(value) => <Charts overview={value} />}</Loaded>
     </>
@@ -113,7 +72,7 @@ function Tile(props: {
   );
 }
 
-function Charts({ overview }: { readonly overview: Overview }) {
+function Charts({ overview }: { readonly overview: OverviewAnswer }) {
   const { totals, buckets, waiting, replicas } = overview;
   const times = buckets.map(({ at }) => Date.parse(at));
   const common = { times, interval: overview.bucket_seconds };

@@ -1,61 +1,20 @@
 import { useState } from 'preact/hooks';
+import type { PolicyChanges } from '../../src/controllers/explain.controller.js';
+import type {
+  MetadataAnswer,
+  PolicyAgents,
+  PolicyAnswer,
+  ShownClass,
+} from '../../src/controllers/policy.controller.js';
 import { Badge, DataTable, Facts, Failure, Heading, type Kind, Loaded, Notice, Time } from '../components.js';
 import { counted, names } from '../formats.js';
 import { ask, useAnswer } from '../server.js';
-import { AgentMatrix, type Agents } from './agent-matrix.js';
-
-/** The rules of one class, for every agent. */
-interface ClassRules {
-  readonly name: string;
-  readonly access: 'open' | 'limited' | 'hidden';
-  readonly description: string | null;
-  readonly fields: readonly string[] | null;
-  readonly join_fields: readonly string[] | null;
-  readonly large_fields: readonly string[];
-  readonly canonical_filter: readonly string[];
-  readonly tenant_field: string | null;
-  readonly masks: readonly { readonly field: string; readonly tiers: Readonly<Record<string, string>> }[];
-  readonly filters: readonly string[];
-  readonly enums: Readonly<Record<string, readonly string[]>>;
-  readonly methods: readonly { readonly name: string; readonly permission: string }[];
-}
-interface ClassPage {
-  readonly total: number;
-  readonly classes: readonly ClassRules[];
-  readonly next: string | null;
-}
-interface Changes {
-  readonly versions: readonly {
-    readonly edition: number;
-    readonly version: string;
-    readonly loaded_at: string;
-  }[];
-  readonly from: number | null;
-  readonly to: number;
-  readonly widens: boolean;
-  readonly changes: readonly {
-    readonly agent: string;
-    readonly class_name?: string;
-    readonly what: string;
-    readonly name: string;
-    readonly effect: 'gained' | 'lost' | 'changed';
-    readonly before?: string;
-    readonly after?: string;
-    readonly widens: boolean;
-  }[];
-  readonly cut: number;
-}
-interface Metadata {
-  readonly classes_audited: number;
-  readonly missing_class_descriptions: readonly string[];
-  readonly missing_field_descriptions: Readonly<Record<string, readonly string[]>>;
-  readonly unresolvable_allowlist_entries: Readonly<Record<string, readonly string[]>>;
-}
+import { AgentMatrix } from './agent-matrix.js';
 
 /** What each agent sees, what changed lately, and what agents are not told. */
 export function PolicyPage() {
-  const agents = useAnswer<Agents>('api/policy/agents');
-  const metadata = useAnswer<Metadata>('api/metadata');
+  const agents = useAnswer<PolicyAgents>('api/policy/agents');
+  const metadata = useAnswer<MetadataAnswer>('api/metadata');
   return (
     <>
       <Heading>Policy</Heading>
@@ -78,7 +37,7 @@ export function PolicyPage() {
   );
 }
 
-const CLASS_ACCESS: Readonly<Record<ClassRules['access'], Kind>> = {
+const CLASS_ACCESS: Readonly<Record<ShownClass['access'], Kind>> = {
   open: 'good',
   limited: 'busy',
   hidden: 'plain',
@@ -86,18 +45,18 @@ const CLASS_ACCESS: Readonly<Record<ClassRules['access'], Kind>> = {
 
 /** Classes with rules of their own, a page at a time. */
 function ClassList() {
-  const first = useAnswer<ClassPage>('api/policy');
+  const first = useAnswer<PolicyAnswer>('api/policy');
   return <Loaded of={first}>{(page) => <MoreClasses key={page.total} page={page} />}</Loaded>;
 }
 
-function MoreClasses({ page }: { readonly page: ClassPage }) {
-  const [further, setFurther] = useState<readonly ClassPage[]>([]);
+function MoreClasses({ page }: { readonly page: PolicyAnswer }) {
+  const [further, setFurther] = useState<readonly PolicyAnswer[]>([]);
   const [error, setError] = useState<unknown>(null);
   const pages = [page, ...further];
   const next = pages.at(-1)?.next ?? null;
   if (page.total === 0) return <p class="empty">No class has rules of its own.</p>;
   const more = () =>
-    void ask<ClassPage>(`api/policy?after=${encodeURIComponent(next ?? '')}`).then(
+    void ask<PolicyAnswer>(`api/policy?after=${encodeURIComponent(next ?? '')}`).then(
       (loaded) => setFurther([...further, loaded]),
       setError,
     );
@@ -122,7 +81,7 @@ function MoreClasses({ page }: { readonly page: ClassPage }) {
   );
 }
 
-function ClassItem({ rules }: { readonly rules: ClassRules }) {
+function ClassItem({ rules }: { readonly rules: ShownClass }) {
   const { name, access, description, masks, enums, methods } = rules;
   const masked = masks.map(({ field, tiers }) => {
     const forms = [...new Set(Object.values(tiers))];
@@ -157,7 +116,7 @@ function ClassItem({ rules }: { readonly rules: ClassRules }) {
   );
 }
 
-type Change = Changes['changes'][number];
+type Change = PolicyChanges['changes'][number];
 
 /** Changes of one kind to several names of a class, as one row: a class that is lost takes all its tools and fields with it. */
 function grouped(changes: readonly Change[]): readonly (Change & { readonly names: readonly string[] })[] {
@@ -174,7 +133,7 @@ function grouped(changes: readonly Change[]): readonly (Change & { readonly name
 
 function VersionChanges() {
   const [range, setRange] = useState<string>('');
-  const answer = useAnswer<Changes>(`api/policy/changes${range}`);
+  const answer = useAnswer<PolicyChanges>(`api/policy/changes${range}`);
   return (
     <Loaded of={answer}>
       {({ versions, from, to, widens, changes, cut }) =>
@@ -235,7 +194,7 @@ function VersionChanges() {
   );
 }
 
-function Gaps({ found }: { readonly found: Metadata }) {
+function Gaps({ found }: { readonly found: MetadataAnswer }) {
   const rows = [
     ...found.missing_class_descriptions.map((name) => [name, 'has no description', ''] as const),
     ...Object.entries(found.missing_field_descriptions).map(

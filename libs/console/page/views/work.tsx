@@ -1,37 +1,17 @@
+import type { ListedExport } from '#exports';
+import type { ListedTask } from '#tasks';
 import { Badge, DataTable, Heading, type Kind, Loaded, Time } from '../components.js';
 import { names, timeUntil } from '../formats.js';
 import { useAnswer } from '../server.js';
-
-interface Owner {
-  readonly principal: string;
-  readonly tenant: string | number | null;
-  readonly agent: string;
-}
-interface Task {
-  readonly tool: string;
-  readonly owner: Owner;
-  readonly args_keys: readonly string[];
-  readonly status: string;
-  readonly run: number;
-  readonly updated_at: string;
-}
-interface Export {
-  readonly owner: Owner;
-  readonly class_name: string;
-  readonly format: string;
-  readonly columns: readonly string[];
-  readonly limit: number | null;
-  readonly expires_at: string;
-}
 
 const STATUS: Readonly<Record<string, Kind>> = { completed: 'good', failed: 'bad', cancelled: 'plain' };
 const REFRESH = 15_000;
 
 /** Calls that go on after their answer, and files that can be fetched. */
 export function WorkPage() {
-  const tasks = useAnswer<{ tasks: readonly Task[] }>('api/tasks?limit=100', REFRESH);
-  const exports = useAnswer<{ exports: readonly Export[] }>('api/exports?limit=100', REFRESH);
-  const ownerOf = ({ agent, principal, tenant }: Owner) => [
+  const tasks = useAnswer<{ tasks: readonly ListedTask[] }>('api/tasks?limit=100', REFRESH);
+  const exports = useAnswer<{ exports: readonly ListedExport[] }>('api/exports?limit=100', REFRESH);
+  const ownerOf = ({ agent, principal, tenant }: ListedTask['owner']) => [
     agent,
     principal,
     tenant === null ? '' : String(tenant),

@@ -2,13 +2,19 @@ import { Body, Get, HttpCode, Inject, Param, Post, UseInterceptors } from '@nest
 import {
   type ApprovalServiceResult,
   ApprovalService,
+  type ApprovalView,
   DecisionBody,
   decisionRefused,
+  type DetailedApprovalView,
   verdictOf,
 } from '#approvals';
 import { ClosedSignal, JsonBodyInterceptor, NotServed, validated } from '#streaming';
 import { CurrentOperator, OperatorController } from '../console.guards.js';
 import { type Operator, OperatorNotes } from '../operator-gate.js';
+
+export interface ApprovalsAnswer {
+  readonly approvals: readonly ApprovalView[];
+}
 
 /** Pending approvals. The approval service checks on its own whether an operator may see and decide them. */
 @OperatorController('console/api/approvals')
@@ -19,7 +25,7 @@ export class ApprovalsController {
   ) {}
 
   @Get()
-  async list(@CurrentOperator() { agent }: Operator): Promise<object> {
+  async list(@CurrentOperator() { agent }: Operator): Promise<ApprovalsAnswer> {
     return { approvals: served(await this.approvals.list(agent)) };
   }
 
@@ -28,7 +34,7 @@ export class ApprovalsController {
     @Param('id') id: string,
     @CurrentOperator() { agent }: Operator,
     @ClosedSignal() closed: AbortSignal,
-  ): Promise<object> {
+  ): Promise<DetailedApprovalView> {
     return served(await this.approvals.show(id, agent, closed));
   }
 
@@ -39,7 +45,7 @@ export class ApprovalsController {
     @Param('id') id: string,
     @CurrentOperator() operator: Operator,
     @Body(validated(DecisionBody)) body: DecisionBody,
-  ): Promise<object> {
+  ): Promise<ApprovalView> {
     const verdict = verdictOf(body);
     const decided = served(await this.approvals.decide(id, operator.agent, verdict));
     this.notes.write(operator, verdict.approved ? 'console.approve' : 'console.deny', id);

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { Get, Inject, type PipeTransform, Query, Res } from '@nestjs/common';
 import { Transform } from 'class-transformer';
 import { IsIn, IsInt, IsOptional, MaxLength } from 'class-validator';
-import { type AuditQuery, AuditQueryError, AuditTrail } from '#audit';
+import { type AuditPage, type AuditQuery, AuditQueryError, AuditTrail } from '#audit';
 import { ClosedSignal, McpEdge, NotServed, sendJson, validated } from '#streaming';
 import { auditCsv } from '../audit-csv.js';
 import { CurrentOperator, OperatorController } from '../console.guards.js';
@@ -116,6 +116,11 @@ const TAKEN_WITHIN = 30_000;
 /** Milliseconds in which a file is read to its end. */
 const FILE_WITHIN = 300_000;
 
+/** The answer of a search as JSON. */
+export interface AuditAnswer extends AuditPage {
+  readonly reach: AuditTrail['reach'];
+}
+
 /** Searches audit records, newest first. */
 @OperatorController('console/api/audit')
 export class AuditController {
@@ -140,7 +145,8 @@ export class AuditController {
     const free = this.searches.take(operator.agent.principal);
     try {
       const page = await this.trail.search(auditQueryOf(query)).catch(refuseQuery);
-      sendJson(response, 200, { reach: this.trail.reach, ...page });
+      const answer: AuditAnswer = { reach: this.trail.reach, ...page };
+      sendJson(response, 200, answer);
     } finally {
       free();
     }

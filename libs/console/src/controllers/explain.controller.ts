@@ -5,24 +5,59 @@ import type { SimulatedCall } from '#dispatcher';
 import { JsonBodyInterceptor, NotServed, validated } from '#streaming';
 import { CurrentOperator, OperatorController } from '../console.guards.js';
 import { type Operator, OperatorNotes } from '../operator-gate.js';
+import type { ShownChange, ShownSurface } from '../policy-view.js';
 
 /** An agent whose calls can be simulated, and its tools. */
-interface SimulatedAgent {
+export interface SimulatedAgent {
   readonly name: string;
   readonly permissions: string;
   readonly tenant_id: string | number | null;
   /** It reads with the session of its caller: a simulation needs a user. */
   readonly asks_user: boolean;
+  /** Whether it may use this console. */
+  readonly operator: boolean;
   /** Names of tools. */
   readonly tools: readonly string[];
 }
 
 /** The configuration version that an answer is of. */
-interface PolicyVersion {
+export interface PolicyVersion {
   /** Version of the policy. */
   readonly version: string;
   /** Number of the configuration version in this process. */
   readonly edition: number;
+}
+
+/** What an agent sees of a part of the classes. */
+export interface AgentSurface extends PolicyVersion, ShownSurface {
+  readonly agent: string;
+  readonly permissions: string;
+  readonly tenant_id: string | number | null;
+  readonly asks_user: boolean;
+  readonly total: number;
+  readonly next: string | null;
+}
+
+/** A part of the classes that the listing of an agent names. */
+export interface ListedClasses {
+  readonly agent: string;
+  readonly classes: readonly { readonly name: string; readonly description: string | null }[];
+  readonly total: number;
+  readonly next: string | null;
+}
+
+/** What agents gained and lost between two versions of the policy. */
+export interface PolicyChanges {
+  /** Those that are kept, the latest first. */
+  readonly versions: readonly (PolicyVersion & { readonly loaded_at: string })[];
+  readonly from: number | null;
+  readonly to: number;
+  readonly widens: boolean;
+  readonly changes: readonly ShownChange[];
+  /** Changes that are left out. */
+  readonly cut: number;
+  readonly classes_left_out: number;
+  readonly scope: 'replica';
 }
 
 /** The part of a list that is asked for. */
@@ -57,7 +92,7 @@ export interface SimulationRequest {
 export class SimulationsBusy extends Error {
   override readonly name = 'SimulationsBusy';
   constructor() {
-    super('too many rehearsals wait already');
+    super('too many simulations wait already');
   }
 }
 
@@ -75,11 +110,11 @@ export abstract class SimulationService {
   /** @returns `undefined` for an unknown agent. @throws SimulationsBusy */
   abstract simulate(order: SimulationRequest): Promise<SimulatedCall | undefined>;
   /** What an agent sees of classes. @returns `undefined` for an unknown agent. @throws SimulationsBusy */
-  abstract surface(agent: string, part: ListPart): Promise<object | undefined>;
+  abstract surface(agent: string, part: ListPart): Promise<AgentSurface | undefined>;
   /** The classes that the listing of an agent names. @returns `undefined` for an unknown agent. @throws SimulationsBusy */
-  abstract classesOf(agent: string, part: ListPart): Promise<object | undefined>;
+  abstract classesOf(agent: string, part: ListPart): Promise<ListedClasses | undefined>;
   /** Changes between two versions, the earlier first. @returns `undefined` for one that is not kept. @throws SimulationsBusy */
-  abstract changes(from: number | undefined, to: number | undefined): Promise<object | undefined>;
+  abstract changes(from: number | undefined, to: number | undefined): Promise<PolicyChanges | undefined>;
 }
 
 /** The body of a request that simulates a call. */
@@ -110,7 +145,7 @@ export class ExplainController {
   ) {}
 
   @Get('agents')
-  async catalogue(): Promise<object> {
+  async catalogue(): Promise<Pick<SimulationCatalogue, 'agents' | 'tools'>> {
     const { agents, tools } = await this.simulations.catalogue().catch(refuseBusy);
     return { agents, tools };
   }

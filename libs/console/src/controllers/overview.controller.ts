@@ -7,7 +7,7 @@ import { TaskOverview } from '#tasks';
 import { type WindowName, WINDOWS } from '../call-statistics.js';
 import { CurrentOperator, OperatorController } from '../console.guards.js';
 import type { Operator } from '../operator-gate.js';
-import { Overviews } from '../overview.js';
+import { type Overview, Overviews } from '../overview.js';
 
 /** The query of an overview. */
 export class OverviewQuery {
@@ -17,6 +17,19 @@ export class OverviewQuery {
 
 /** Tasks and exports that are counted. */
 const MOST = 200;
+
+/** The answer of `GET /console/api/overview`. */
+export interface OverviewAnswer extends Overview {
+  readonly waiting: {
+    /** Null for an operator that decides no approvals. */
+    readonly approvals: number | null;
+    readonly tasks: number;
+    /** More of them may wait. */
+    readonly tasks_capped: boolean;
+    readonly exports: number;
+    readonly exports_capped: boolean;
+  };
+}
 
 /** Calls over time, and what waits. */
 @OperatorController('console/api/overview')
@@ -32,7 +45,7 @@ export class OverviewController {
   async read(
     @Query(validated(OverviewQuery)) { window }: OverviewQuery,
     @CurrentOperator() { agent }: Operator,
-  ): Promise<object> {
+  ): Promise<OverviewAnswer> {
     const [overview, approvals, tasks, exports] = await Promise.all([
       this.overviews.read(window),
       this.approvals.list(agent),

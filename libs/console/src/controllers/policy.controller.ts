@@ -2,16 +2,24 @@ import { Get, Inject, Param, Query } from '@nestjs/common';
 import { Transform } from 'class-transformer';
 import { IsInt, IsOptional, Min } from 'class-validator';
 import { type AuditedMetadata, MetadataAudit } from '#dispatcher';
-import { type DeclaredClass, Policies } from '#policy';
+import { type DeclaredClass, Policies, type Policy } from '#policy';
 import { NotServed, validated } from '#streaming';
 import { DeclaredMethods } from '#tools';
 import { OperatorController } from '../console.guards.js';
 import { shownValues } from '../policy-view.js';
-import { refuseBusy, SimulationService } from './explain.controller.js';
+import {
+  type AgentSurface,
+  type ListedClasses,
+  type PolicyChanges,
+  type PolicyVersion,
+  refuseBusy,
+  type SimulatedAgent,
+  SimulationService,
+} from './explain.controller.js';
 import { PageQuery } from './page-query.js';
 
 /** The policy of a class; of its filter only the field names. */
-interface ShownClass {
+export interface ShownClass {
   readonly name: string;
   /** `limited`: some fields or rows are withheld or masked. `open`: no rule of the class withholds anything. */
   readonly access: 'open' | 'limited' | 'hidden';
@@ -36,6 +44,20 @@ interface ShownClass {
   /** Methods that applications declare on the class. */
   readonly methods: readonly { readonly name: string; readonly permission: string }[];
 }
+
+/** A part of the classes of the policy, by name. */
+export interface PolicyAnswer extends Pick<Policy, 'version' | 'switches'> {
+  readonly total: number;
+  readonly classes: readonly ShownClass[];
+  readonly next: string | null;
+}
+
+/** Who there is, without tools. */
+export interface PolicyAgents extends PolicyVersion {
+  readonly agents: readonly Omit<SimulatedAgent, 'tools'>[];
+}
+
+export type MetadataAnswer = AuditedMetadata & { readonly shown_classes: number };
 
 /** Classes in one answer on what an agent sees: each costs a simulated call per tool. */
 const MOST_SURFACES = 50;
@@ -68,7 +90,7 @@ export class PolicyController {
   ) {}
 
   @Get('policy')
-  classes(@Query(validated(PageQuery)) { after, limit }: PageQuery): object {
+  classes(@Query(validated(PageQuery)) { after, limit }: PageQuery): PolicyAnswer {
     const { classes, version, switches } = this.policies.current;
     const names = [...classes.keys()].filter((name) => name > after).sort();
     const page = names.slice(0, limit);
@@ -77,13 +99,13 @@ export class PolicyController {
       switches,
       total: classes.size,
       classes: page.map((name) => shownClass(classes.get(name) as DeclaredClass, this.methodsOf(name))),
-      next: page.length < names.length ? page.at(-1) : null,
+      next: page.length < names.length ? (page.at(-1) ?? null) : null,
     };
   }
 
   /** Who there is. What each sees is asked by agent. */
   @Get('policy/agents')
-  async agents(): Promise<object> {
+  async agents(): Promise<PolicyAgents> {
     const { agents, policy } = await this.simulations.catalogue().catch(refuseBusy);
     return { ...policy, agents: agents.map(({ tools: _tools, ...agent }) => agent) };
   }
@@ -93,7 +115,7 @@ export class PolicyController {
   async agent(
     @Param('agent') agent: string,
     @Query(validated(PageQuery)) { after, limit }: PageQuery,
-  ): Promise<object> {
+  ): Promise<AgentSurface> {
     const found = await this.simulations
       .surface(agent, { after, limit: Math.min(limit, MOST_SURFACES) })
       .catch(refuseBusy);
@@ -103,7 +125,7 @@ export class PolicyController {
 
   /** What agents gained and lost between two versions that this process has served. */
   @Get('policy/changes')
-  async changes(@Query(validated(ChangesQuery)) { from, to }: ChangesQuery): Promise<object> {
+  async changes(@Query(validated(ChangesQuery)) { from, to }: ChangesQuery): Promise<PolicyChanges> {
     if (from !== undefined && to !== undefined && from >= to)
       throw new NotServed(400, 'from must be the number of a version before to');
     const found = await this.simulations.changes(from, to).catch(refuseBusy);
@@ -116,7 +138,7 @@ export class PolicyController {
   async listed(
     @Param('agent') agent: string,
     @Query(validated(PageQuery)) { after, limit }: PageQuery,
-  ): Promise<object> {
+  ): Promise<ListedClasses> {
     const found = await this.simulations.classesOf(agent, { after, limit }).catch(refuseBusy);
     if (!found) throw new NotServed(404, 'no such agent');
     return found;
@@ -130,7 +152,7 @@ export class PolicyController {
   }
 
   @Get('metadata')
-  async gaps(): Promise<object> {
+  async gaps(): Promise<MetadataAnswer> {
     return bounded(await this.metadata.run());
   }
 }
@@ -175,7 +197,7 @@ function enumsOf({ properties }: Pick<DeclaredClass, 'properties'>): Record<stri
 const MOST_CLASSES = 500;
 
 /** Bounds the report for databases with thousands of classes; `shown_classes` says how many it covers. */
-function bounded(found: AuditedMetadata): AuditedMetadata & { readonly shown_classes: number } {
+function bounded(found: AuditedMetadata): MetadataAnswer {
   const first = <T>(section: Readonly<Record<string, T>>) =>
     Object.fromEntries(Object.entries(section).slice(0, MOST_CLASSES));
   return {

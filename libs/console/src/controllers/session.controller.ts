@@ -17,10 +17,10 @@ import {
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ArrivalGuard, JsonBodyInterceptor, trustedHeaders, validated } from '#streaming';
 import { ConsoleController, CurrentOperator, OperatorGuard, SameSiteGuard } from '../console.guards.js';
-import { type OidcAnswer, OidcSignIn } from '../oidc-sign-in.js';
+import { type OidcAnswer, OidcSignIn, type SignInMethods } from '../oidc-sign-in.js';
 import type { Operator } from '../operator-gate.js';
 import { setCookie } from '../operator-sessions.js';
-import { SignIn, SignInBody } from '../sign-in.js';
+import { type ShownOperator, SignIn, SignInBody } from '../sign-in.js';
 
 /** Limits attempts to sign in, before their bodies are read. */
 @Injectable()
@@ -34,6 +34,13 @@ class SignInLimitGuard implements CanActivate {
   }
 }
 
+/** The answer of a sign-out. */
+export interface SignOutAnswer {
+  readonly signed_in: false;
+  /** Where the session at the issuer ends; null: there is none. */
+  readonly issuer_sign_out: string | null;
+}
+
 /** The session of a browser. */
 @ConsoleController('console/session', ArrivalGuard, SameSiteGuard)
 export class SessionController {
@@ -44,7 +51,7 @@ export class SessionController {
 
   /** Tells nothing of operators: only which ways there are. */
   @Get('methods')
-  methods(): object {
+  methods(): SignInMethods {
     return this.oidc.methods;
   }
 
@@ -59,7 +66,7 @@ export class SessionController {
     @CurrentOperator() current: Operator,
     @Req() request: IncomingMessage,
     @Res({ passthrough: true }) response: ServerResponse,
-  ): Promise<object> {
+  ): Promise<ShownOperator> {
     const { operator, cookie } = await this.signIn.renew(request, current);
     if (cookie !== undefined) response.setHeader('Set-Cookie', cookie);
     return operator;
@@ -73,7 +80,7 @@ export class SessionController {
     @Body(validated(SignInBody)) body: SignInBody,
     @Req() request: IncomingMessage,
     @Res({ passthrough: true }) response: ServerResponse,
-  ): Promise<object> {
+  ): Promise<ShownOperator> {
     const { operator, cookie } = await this.signIn.begin(request, body);
     if (cookie !== undefined) response.setHeader('Set-Cookie', cookie);
     return operator;
@@ -84,7 +91,7 @@ export class SessionController {
   async end(
     @Req() request: IncomingMessage,
     @Res({ passthrough: true }) response: ServerResponse,
-  ): Promise<object> {
+  ): Promise<SignOutAnswer> {
     response.setHeader('Set-Cookie', setCookie('', 0, trustedHeaders(request)));
     // An issuer that cannot be asked must not keep anybody from signing out.
     const issuerSignOut = await this.oidc.endOfSession(request).catch(() => null);

@@ -1,7 +1,7 @@
 import { Get, Inject, Query } from '@nestjs/common';
-import { ExportOverview } from '#exports';
+import { ExportOverview, type ListedExport } from '#exports';
 import { validated } from '#streaming';
-import { TaskOverview } from '#tasks';
+import { type ListedTask, TaskOverview } from '#tasks';
 import { OperatorController } from '../console.guards.js';
 import { PageQuery } from './page-query.js';
 
@@ -50,12 +50,16 @@ export class StatusController {
   }
 
   @Get('tasks')
-  async latestTasks(@Query(validated(PageQuery)) { limit }: PageQuery): Promise<object> {
+  async latestTasks(
+    @Query(validated(PageQuery)) { limit }: PageQuery,
+  ): Promise<{ readonly tasks: readonly ListedTask[] }> {
     return { tasks: await this.tasks.latest(limit) };
   }
 
   @Get('exports')
-  async latestExports(@Query(validated(PageQuery)) { limit }: PageQuery): Promise<object> {
+  async latestExports(
+    @Query(validated(PageQuery)) { limit }: PageQuery,
+  ): Promise<{ readonly exports: readonly ListedExport[] }> {
     return { exports: await this.exports.latest(limit) };
   }
 }
