@@ -114,7 +114,7 @@ export function consoleModule(
 }
 
 /**
- * The operator that a person of the issuer is now. Rules are read anew for each request; a session of another issuer or
+ * The operator that a person of the issuer is now. Rules are read again for each request; a session of another issuer or
  * client is nobody's.
  */
 function agentOfPerson(

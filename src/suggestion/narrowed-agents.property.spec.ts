@@ -209,7 +209,7 @@ describe('classes of an agent', () => {
     expect(classes(suggestionFor([schema, query], true))).toEqual(['Order', '_User']);
   });
 
-  it('are left where records name none, and their number is told', () => {
+  it('are left where records name none, and their number is printed', () => {
     const { class_name: _, ...unnamed } = query;
     const before = suggestionFor([unnamed, schema], true);
     expect(before.recorded.unnamed).toBe(1);

@@ -56,8 +56,8 @@ function intervalLabel(at: number, seconds: number): string {
 }
 
 /**
- * Values over time. Pointing at an interval, or the arrow keys, show its values; a table holds all of them for screen
- * readers and for whoever opens it.
+ * Values over time. Pointing at an interval, or the arrow keys, show its values; a table that can be opened lists all of
+ * them, for screen readers too.
  */
 export function TimeChart(props: TimeChartProps) {
   const { title, times, interval, series, form, format, whole = false, aside } = props;

@@ -11,7 +11,7 @@ export type WindowName = keyof typeof WINDOWS;
 /** Names that are counted apart in one bucket; further ones together, under `OTHER`. */
 const MAX_NAMES = 32;
 /**
- * Names that only refused calls have, of these: whoever makes names up must not displace those of calls that run.
+ * Names of refused calls alone, of these: names that a caller makes up must not displace those of calls that run.
  */
 const MAX_REFUSED_NAMES = 8;
 const OTHER = '(other)';

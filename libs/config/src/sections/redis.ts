@@ -2,10 +2,10 @@ import { readRedisAddress } from '#core';
 import type { ConfigIssue } from '../config-error.js';
 import {
   ArrayMinSize,
-  IsArray,
   IsInt,
   IsString,
   IsText,
+  IsTexts,
   Matches,
   Max,
   Min,
@@ -46,9 +46,8 @@ export class RedisSection {
   readonly url: string | null = null;
 
   @Option('`host:port` of Redis Sentinels, in the place of `url`: the primary is the one that they name')
-  @IsArray()
+  @IsTexts()
   @ArrayMinSize(1)
-  @IsString({ each: true })
   @Nullable()
   readonly sentinels: readonly string[] | null = null;
 
@@ -59,9 +58,8 @@ export class RedisSection {
   readonly name: string | null = null;
 
   @Option('`host:port` of nodes of a Redis Cluster, in the place of `url`; name at least three that stay')
-  @IsArray()
+  @IsTexts()
   @ArrayMinSize(1)
-  @IsString({ each: true })
   @Nullable()
   readonly cluster: readonly string[] | null = null;
 

@@ -27,7 +27,7 @@ interface Decided {
   readonly at: string;
 }
 
-/** Kept while other pages are open. A sign-in begins anew. */
+/** Kept while another page is open. A sign-in clears it. */
 let lastDecided: readonly Decided[] = [];
 export function forgetDecisions(): void {
   lastDecided = [];
@@ -113,7 +113,7 @@ function Card({ call, settle }: { readonly call: ApprovalView; readonly settle: 
         if (!leaving.signal.aborted) setError(failed);
       },
     );
-    // The time that is left is shown anew.
+    // Updates the remaining time.
     const timer = setInterval(() => setTick((last) => last + 1), 5_000);
     return () => {
       leaving.abort();

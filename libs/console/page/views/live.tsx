@@ -23,7 +23,7 @@ interface Calls {
   readonly missed: number;
 }
 
-/** Kept while other pages are open, so that coming back shows what was there. A sign-in begins anew. */
+/** Kept while another page is open, and shown again on return. A sign-in clears it. */
 let lastCalls: Calls = { records: [], held: [], missed: 0 };
 export function forgetLiveCalls(): void {
   lastCalls = { records: [], held: [], missed: 0 };

@@ -11,7 +11,7 @@ import { counted, names } from '../formats.js';
 import { ask, useAnswer } from '../server.js';
 import { AgentMatrix } from './agent-matrix.js';
 
-/** What each agent sees, what changed lately, and what agents are not told. */
+/** What each agent sees, what changed, and which descriptions and fields are missing. */
 export function PolicyPage() {
   const agents = useAnswer<PolicyAgents>('api/policy/agents');
   const metadata = useAnswer<MetadataAnswer>('api/metadata');
@@ -31,7 +31,7 @@ export function PolicyPage() {
       <ClassList />
       <h2>What changed</h2>
       <VersionChanges />
-      <h2>What agents are not told</h2>
+      <h2>What is missing</h2>
       <Loaded of={metadata}>{(value) => <Gaps found={value} />}</Loaded>
     </>
   );
