@@ -1,0 +1,87 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+const PARTS = join(root, 'test', 'fixtures', 'proof-parts');
+const folder = mkdtempSync(join(tmpdir(), 'parley-proof-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const proof = (...args: string[]) =>
+  spawnSync(process.execPath, [join(root, 'tools', 'proof.mjs'), ...args], { encoding: 'utf8', cwd: root });
+const ofParts = (...args: string[]) => proof('--from', PARTS, '--report', folder, ...args);
+
+interface Part {
+  readonly name: string;
+  readonly losses: readonly string[];
+  readonly figures: readonly { readonly name: string; readonly value: number }[];
+}
+
+describe('npm run proof', () => {
+  it.each([
+    [['--minuets', '3'], 'Options are: --minutes'],
+    [['--minutes', 'long'], "--minutes takes a number above 0, such as 5 or 0.5; it was 'long'"],
+    [['--minutes', '1', '--brief'], '--minutes and --brief exclude each other'],
+    [['--seed', '-1.5'], '--seed'],
+    [['--part', 'nothing'], "there is no part 'nothing'; parts are loses, passes, throws"],
+    [['--from', '/nowhere'], '--from takes a folder with parts'],
+  ])('refuses wrong options with exit code 2 and says what to write: %s', (args, sentence) => {
+    const { status, stderr } = ofParts(...args);
+    expect(status).toBe(2);
+    expect(stderr).toContain(sentence);
+  });
+
+  it('lists its parts with their titles, and the parts of the project are of their form', () => {
+    const { status, stdout } = proof('--help');
+    expect(status).toBe(0);
+    expect(stdout).toContain('--brief');
+  });
+
+  it('passes when no part loses anything, and hands the seed on', () => {
+    const { status, stdout } = ofParts('--part', 'passes', '--seed', '7');
+    expect(stdout).toContain('passes: runs for 0.01 with 7');
+    expect(status).toBe(0);
+    const report = JSON.parse(readFileSync(join(folder, 'report.json'), 'utf8'));
+    expect(report).toMatchObject({ seed: 7, losses: 0, machine: { node: process.version } });
+    expect(report.commit).toMatch(/^[0-9a-f]{40}|unknown/);
+  });
+
+  describe('with parts that lose', () => {
+    let status: number | null;
+    let stdout: string;
+    let parts: readonly Part[];
+    beforeAll(() => {
+      ({ status, stdout } = ofParts('--brief', '--seed', '1'));
+      ({ parts } = JSON.parse(readFileSync(join(folder, 'report.json'), 'utf8')));
+    });
+
+    it('runs every part and exits 1', () => {
+      expect(status).toBe(1);
+      expect(parts.map(({ name }) => name)).toEqual(['loses', 'passes', 'throws']);
+      expect(stdout).toMatch(/^FAIL loses .*\n[^]*^ok {3}passes .*\n[^]*^FAIL throws /m);
+    });
+
+    it('counts a broken bound, and a figure that is no number, as a loss', () => {
+      expect(stdout).toContain('LOSS a session was lost');
+      expect(stdout).toContain('LOSS p95 is 12 ms; at most 10 was promised');
+      expect(parts[0]?.losses.join()).toContain("returned under 'figures' what is not of its form");
+      expect(parts[0]?.figures.map(({ name }) => name)).toEqual(['p95']);
+    });
+
+    it('counts a part that cannot run as a loss that says what is missing', () => {
+      expect(stdout).toContain('nginx is missing: install the package `nginx`');
+    });
+
+    it('writes a page without scripts, requests or unescaped text', () => {
+      const page = readFileSync(join(folder, 'report.html'), 'utf8');
+      expect(page).toContain(`content="default-src 'none'; style-src 'unsafe-inline'"`);
+      expect(page).toContain('Passes &lt;b&gt;well&lt;/b&gt;');
+      expect(page).toContain('<polyline points=');
+      expect(page).not.toMatch(/<script|<b>|<i>|<link|<img|<a |url\(/);
+      expect(page).not.toMatch(/(?:src|href)="/);
+    });
+  });
+});

@@ -1,0 +1,213 @@
+// `npm run proof`: what is promised of many replicas, faults and long runs, tried on the real components for as long as one likes.
+// Runs the parts of test/proof one after the other, each in a process of its own, and writes report.json and report.html.
+// Exits 1 on a loss or a broken bound, 2 on wrong options. docs/operations/proof.md says what each part shows.
+import { fork, spawnSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { cpus, loadavg, totalmem } from 'node:os';
+import { basename, join, resolve } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import { reportPage } from '../test/proof/support/report-page.mjs';
+import { brokenBound, lossesOf, shown } from '../test/proof/support/results.mjs';
+import { build } from './build.mjs';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const RUNNER = fileURLToPath(new URL('../test/proof/support/run-part.mjs', import.meta.url));
+/** Minutes that all parts of `--brief` have together: with their starts and ends they stay within a minute and a half. */
+const BRIEF_TOGETHER = 0.9;
+/** Seconds that a part may take beyond its minutes, for its start, its checks and its end. */
+const GRACE = 240;
+
+const OPTIONS = {
+  minutes: { type: 'string' },
+  part: { type: 'string', multiple: true },
+  brief: { type: 'boolean', default: false },
+  seed: { type: 'string' },
+  report: { type: 'string' },
+  from: { type: 'string' },
+  help: { type: 'boolean', default: false },
+};
+
+function wrong(sentence) {
+  process.stderr.write(`${sentence}\n`);
+  process.exit(2);
+}
+
+function options() {
+  let values;
+  try {
+    ({ values } = parseArgs({ options: OPTIONS }));
+  } catch (error) {
+    wrong(
+      `${error.message}\nOptions are: ${Object.keys(OPTIONS)
+        .map((name) => `--${name}`)
+        .join(' ')}`,
+    );
+  }
+  const minutes = values.minutes === undefined ? undefined : Number(values.minutes);
+  if (minutes !== undefined && !(minutes > 0 && minutes <= 10_000))
+    wrong(`--minutes takes a number above 0, such as 5 or 0.5; it was '${values.minutes}'`);
+  if (minutes !== undefined && values.brief)
+    wrong('--minutes and --brief exclude each other: write one of them');
+  const seed = values.seed === undefined ? randomInt(2 ** 31) : Number(values.seed);
+  if (!Number.isSafeInteger(seed) || seed < 0)
+    wrong(`--seed takes a whole number from 0 on; it was '${values.seed}'`);
+  return {
+    ...values,
+    minutes,
+    seed,
+    folder: resolve(values.from ?? join(root, 'test', 'proof')),
+    report: resolve(values.report ?? join(root, 'reports', 'proof')),
+  };
+}
+
+async function partsIn(folder) {
+  if (!existsSync(folder)) wrong(`--from takes a folder with parts; there is none at '${folder}'`);
+  const files = readdirSync(folder).filter((name) => name.endsWith('.mjs'));
+  return Promise.all(
+    files.sort().map(async (file) => {
+      const path = join(folder, file);
+      const { part } = await import(pathToFileURL(path));
+      if (typeof part?.title !== 'string' || !(part.minutes > 0) || !(part.brief > 0))
+        throw new Error(`${path} exports no 'part' with title, minutes and brief`);
+      return { name: basename(file, '.mjs'), path, ...part };
+    }),
+  );
+}
+
+const help = (parts) =>
+  [
+    'npm run proof -- [--minutes N] [--part NAME]… [--brief] [--seed N] [--report FOLDER] [--from FOLDER]',
+    '',
+    '  --minutes N      time of each part instead of its own',
+    '  --part NAME      only this part; may be repeated',
+    '  --brief          what CI runs: each part for seconds',
+    '  --seed N         repeats the choices of an earlier run',
+    '  --report FOLDER  where report.json and report.html go (reports/proof)',
+    '  --from FOLDER    parts of another folder than test/proof',
+    '',
+    'Parts:',
+    ...parts.map(({ name, title, minutes }) => `  ${name.padEnd(14)} ${title} (${minutes} min)`),
+    '',
+  ].join('\n');
+
+function git(...args) {
+  const { status, stdout } = spawnSync('git', args, { cwd: root, encoding: 'utf8' });
+  return status === 0 ? stdout.trim() : undefined;
+}
+
+function machine() {
+  const [first] = cpus();
+  return {
+    cores: cpus().length,
+    processor: first?.model ?? 'unknown',
+    memory: `${Math.round(totalmem() / 2 ** 30)} GiB`,
+    node: process.version,
+    system: `${process.platform} ${process.arch}`,
+  };
+}
+
+let stopped = false;
+/** @returns what the part returned, or what kept it from returning as a loss */
+async function run({ name, path }, minutes, seed) {
+  // A group of its own, so that nothing it started outlives it, however it ended.
+  const child = fork(RUNNER, [path, JSON.stringify({ minutes, seed })], { cwd: root, detached: true });
+  const killGroup = () => {
+    try {
+      process.kill(-child.pid, 'SIGKILL');
+    } catch {
+      // Nothing of it runs any more.
+    }
+  };
+  let result;
+  child.on('message', (message) => {
+    if (message.log !== undefined) console.log(`  ${name}: ${message.log}`);
+    else result = message;
+  });
+  const stop = () => {
+    stopped = true;
+    child.kill('SIGTERM');
+  };
+  process.on('SIGINT', stop).on('SIGTERM', stop);
+  const ended = new Promise((end) => child.once('exit', (code, signal) => end({ code, signal })));
+  const late = new AbortController();
+  const limit = pause((minutes * 60 + GRACE) * 1000, undefined, { signal: late.signal }).then(
+    killGroup,
+    () => undefined,
+  );
+  const { code, signal } = await ended;
+  killGroup();
+  late.abort();
+  await limit;
+  process.off('SIGINT', stop).off('SIGTERM', stop);
+  if (result?.error !== undefined) return { losses: [`could not run: ${result.error}`] };
+  if (!result)
+    return {
+      losses: [
+        signal === 'SIGKILL'
+          ? `did not end within ${GRACE} s after its time and was killed`
+          : `its process ended with ${signal ?? code} before it returned anything`,
+      ],
+    };
+  if (stopped) result.losses = [...(result.losses ?? []), 'was stopped before its time was over'];
+  return result;
+}
+
+const settings = options();
+const known = await partsIn(settings.folder);
+if (settings.help) {
+  process.stdout.write(help(known));
+  process.exit(0);
+}
+for (const name of settings.part ?? [])
+  if (!known.some((part) => part.name === name))
+    wrong(`there is no part '${name}'; parts are ${known.map((part) => part.name).join(', ')}`);
+const chosen = known.filter(({ name }) => settings.part?.includes(name) ?? true);
+if (chosen.length === 0) wrong(`there are no parts in ${settings.folder}`);
+// Parts of another folder bring what they need.
+if (!settings.from && build({ ifNeeded: true }) !== 0) process.exit(1);
+
+const brief = chosen.reduce((sum, part) => sum + part.brief, 0);
+const minutesOf = (part) =>
+  settings.brief ? part.brief * Math.min(1, BRIEF_TOGETHER / brief) : (settings.minutes ?? part.minutes);
+
+const report = {
+  command: `npm run proof${process.argv.length > 2 ? ` -- ${process.argv.slice(2).join(' ')}` : ''}`,
+  seed: settings.seed,
+  brief: settings.brief,
+  commit: `${git('rev-parse', 'HEAD') ?? 'unknown'}${git('status', '--porcelain') ? ', with changes' : ''}`,
+  started: new Date().toISOString(),
+  machine: machine(),
+  parts: [],
+};
+console.log(
+  `proof: ${chosen.length} part(s), seed ${settings.seed}, Node ${process.version}, load ${loadavg()[0].toFixed(1)}`,
+);
+mkdirSync(settings.report, { recursive: true });
+for (const part of chosen) {
+  if (stopped) break;
+  const load = Number(loadavg()[0].toFixed(2));
+  const minutes = minutesOf(part);
+  const began = performance.now();
+  const result = shown(await run(part, minutes, settings.seed));
+  const seconds = Math.round((performance.now() - began) / 100) / 10;
+  report.parts.push({ name: part.name, title: part.title, minutes, seconds, load, ...result });
+  const losses = lossesOf(result);
+  console.log(`${losses.length === 0 ? 'ok  ' : 'FAIL'} ${part.name} (${seconds} s): ${part.title}`);
+  for (const { name, value, unit, ...bounds } of result.figures)
+    console.log(
+      `       ${name}: ${value} ${unit ?? ''}${brokenBound({ value, ...bounds }) ? '  BROKEN' : ''}`,
+    );
+  for (const loss of losses.slice(0, 20)) console.log(`  LOSS ${loss}`);
+  if (losses.length > 20) console.log(`  and ${losses.length - 20} more, see the report`);
+  // After each part: a machine that goes down in the middle leaves what was seen until then.
+  report.losses = report.parts.reduce((sum, one) => sum + lossesOf(one).length, 0);
+  writeFileSync(join(settings.report, 'report.json'), `${JSON.stringify(report, null, 2)}\n`);
+  writeFileSync(join(settings.report, 'report.html'), reportPage(report));
+}
+console.log(
+  `${report.losses === 0 ? 'no loss' : `${report.losses} loss(es)`}; report: ${join(settings.report, 'report.html')}`,
+);
+process.exit(report.losses === 0 ? 0 : 1);
