@@ -46,7 +46,8 @@ export async function runRevoke(options: RevokeOptions): Promise<void> {
   const shared = await openSharedState({ ...config.redis, log: { warn: () => undefined } });
   try {
     const id = revocationName(options.issuer, by, value);
-    const record = { before: Math.floor(Date.now() / 1000) };
+    // The later of the clocks here and of Redis: one that is behind must not spare the latest tokens.
+    const record = { before: Math.floor(Math.max(Date.now(), shared.clock()) / 1000) };
     if (!(await keep(shared.revocations, id, record, seconds * 1000)))
       throw new Error('somebody else revoked the same at this moment: try again');
     process.stdout.write(`revoked: tokens of ${options.issuer} issued until now\n`);

@@ -4,7 +4,7 @@ import { issuerTrust, OidcClient, RuleAuthenticator } from '#auth';
 import { type SmallIssuer, startIssuer } from '#auth/contracts';
 import { Agent, compileAgentDefinition, MASTER, ProcessRateLimiters } from '#core';
 import { processSecret } from '#dispatcher';
-import { ProcessOneTimeStore, ProcessVersionedStore } from '#state';
+import { ProcessOneTimeStore, ProcessVersionedStore, steadyClock } from '#state';
 import { OidcSignIn } from './oidc-sign-in.js';
 import { OperatorGate, OperatorNotes } from './operator-gate.js';
 import { OperatorSessions } from './operator-sessions.js';
@@ -22,7 +22,12 @@ afterAll(() => issuer.close());
 /** A console with space for one claim. The person of the issuer is `sub`, and its operator, unless it is `mal`. */
 function consoleOf() {
   const oneTime = new ProcessOneTimeStore(1);
-  const state = { limiters: new ProcessRateLimiters(), endedSessions: new ProcessVersionedStore(), oneTime };
+  const state = {
+    clock: steadyClock,
+    limiters: new ProcessRateLimiters(),
+    endedSessions: new ProcessVersionedStore(),
+    oneTime,
+  };
   const keys = processSecret();
   const definition = compileAgentDefinition('chief');
   const rights = {

@@ -10,7 +10,7 @@ import {
   RecordedAuthenticator,
 } from '#auth';
 import { SealedText, StateKeys } from '#dispatcher';
-import { SharedState, steadyClock } from '#state';
+import { SharedState } from '#state';
 import { NotServed, notServed, remoteNetwork, trustedHeaders } from '#streaming';
 import { OperatorGate, OperatorNotes } from './operator-gate.js';
 import {
@@ -104,11 +104,12 @@ export class OidcSignIn {
   private readonly log = new Logger('Console');
   private readonly sealed: SealedText;
   private readonly oneTime: Pick<SharedState['oneTime'], 'claim'>;
+  private readonly now: () => number;
 
   constructor(
     @Inject(OIDC_SETTING) private readonly setting: OidcSetting | null,
     @Inject(StateKeys) keys: StateKeys,
-    @Inject(SharedState) { oneTime }: Pick<SharedState, 'oneTime'>,
+    @Inject(SharedState) { clock, oneTime }: Pick<SharedState, 'clock' | 'oneTime'>,
     @Inject(OperatorSessions) private readonly sessions: OperatorSessions,
     @Inject(OperatorGate) private readonly gate: OperatorGate,
     @Inject(OperatorNotes) private readonly notes: OperatorNotes,
@@ -116,6 +117,7 @@ export class OidcSignIn {
   ) {
     this.sealed = new SealedText(keys, 'parley operator sign-in');
     this.oneTime = oneTime;
+    this.now = clock;
   }
 
   /** The ways to sign in, for the page. */
@@ -137,7 +139,7 @@ export class OidcSignIn {
     if (host.toLowerCase() !== setting.host) return this.refused('wrong_host', host);
     try {
       const { url, pending } = await setting.client.begin();
-      const until = steadyClock() + PENDING;
+      const until = this.now() + PENDING;
       const text = await this.sealed.seal(JSON.stringify({ ...pending, until } satisfies SealedSignIn), host);
       return { location: url, cookies: [pendingCookie(text, PENDING / 1000, host)] };
     } catch (error) {
@@ -161,8 +163,7 @@ export class OidcSignIn {
     const pending = JSON.parse(text) as SealedSignIn;
     if (!isSameText(answer.state, pending.state)) return this.refused('mismatch', host);
     if (!(await isWithinLimit(spend))) return this.refused('too_many', host);
-    // The clock of another replica may have made it: the cookie lives no longer either.
-    if (pending.until <= steadyClock()) return this.refused('expired', host);
+    if (pending.until <= this.now()) return this.refused('expired', host);
     try {
       if (!(await client.isFromIssuer(textOf(answer.iss)))) return this.refused('mismatch', host);
       const code = textOf(answer.code);

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition, MASTER, ProcessRateLimiters } from '#core';
 import { ApiKeyRule, type AuthRule, RuleAuthenticator } from '#auth';
-import { ProcessVersionedStore } from '#state';
+import { processState } from '#state';
 import { processSecret } from '#dispatcher';
 import { NotServed } from '#streaming';
 import { OperatorGate } from './operator-gate.js';
@@ -17,7 +17,7 @@ function room(requests = 1_000) {
   ];
   let operators = ['chief'];
   const limiters = new ProcessRateLimiters();
-  const sessions = new OperatorSessions(processSecret(), { endedSessions: new ProcessVersionedStore() });
+  const sessions = new OperatorSessions(processSecret(), processState());
   const gate = new OperatorGate(
     new RuleAuthenticator(rules),
     sessions,

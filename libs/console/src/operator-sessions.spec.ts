@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ProcessVersionedStore, SharedStateUnavailable } from '#state';
+import { ProcessVersionedStore, SharedStateUnavailable, steadyClock } from '#state';
 import { processSecret, SealedText } from '#dispatcher';
 import {
   fitsCookie,
@@ -16,7 +16,7 @@ const KEY = { authorization: 'Bearer s3cret-of-an-operator' };
 function room(keys = processSecret()) {
   let at = 1_000_000;
   const ended = new ProcessVersionedStore();
-  const replica = () => new OperatorSessions(keys, { endedSessions: ended }, () => at);
+  const replica = () => new OperatorSessions(keys, { clock: () => at, endedSessions: ended });
   return { keys, one: replica(), two: replica(), pass: (milliseconds: number) => (at += milliseconds) };
 }
 
@@ -87,7 +87,7 @@ describe('the session of an operator', () => {
 describe('ended sessions of one operator', () => {
   it('leave room for those of others: one more is refused, and none that ended counts again', async () => {
     const ended = new ProcessVersionedStore(10, undefined, undefined, { entries: 3 });
-    const sessions = new OperatorSessions(processSecret(), { endedSessions: ended });
+    const sessions = new OperatorSessions(processSecret(), { clock: steadyClock, endedSessions: ended });
     const hers = Array.from({ length: 4 }, () => sessions.begin(KEY, 'ada'));
     for (const session of hers.slice(0, 3)) await sessions.end(session);
     await expect(sessions.end(hers[3] as never)).rejects.toBeInstanceOf(SharedStateUnavailable);

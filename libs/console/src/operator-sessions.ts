@@ -1,9 +1,9 @@
-import { Inject, Injectable, Optional } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ProvenPerson } from '#auth';
 import { SealedText, StateKeys } from '#dispatcher';
-import { CLOCK_DIFFERENCE, SharedState, steadyClock, type VersionedStore } from '#state';
+import { CLOCK_DIFFERENCE, SharedState, type VersionedStore } from '#state';
 
 /** Browsers accept a cookie with the `__Secure-` prefix over TLS only. */
 function nameFor(host: string | undefined): string {
@@ -67,13 +67,13 @@ export class OperatorSessions {
   private readonly sealed: SealedText;
   /** Ids of sessions that were signed out, shared by all replicas. */
   private readonly ended: Pick<VersionedStore, 'create' | 'find'>;
+  private readonly now: () => number;
 
-  /** @param now milliseconds since 1970. Default: the clock of the process, which is never set back */
   constructor(
     @Inject(StateKeys) keys: StateKeys,
-    @Inject(SharedState) { endedSessions }: Pick<SharedState, 'endedSessions'>,
-    @Optional() private readonly now: () => number = steadyClock,
+    @Inject(SharedState) { clock, endedSessions }: Pick<SharedState, 'clock' | 'endedSessions'>,
   ) {
+    this.now = clock;
     this.sealed = new SealedText(keys, 'parley operator session');
     this.ended = endedSessions;
   }
@@ -124,7 +124,7 @@ export class OperatorSessions {
   async end({ id, principal, signedInAt }: OperatorSession): Promise<void> {
     // An older copy of the cookie may have been renewed: the id is kept as long as any copy could be valid.
     const left = signedInAt + LONGEST - this.now();
-    // The clock of another replica may be behind.
+    // Another replica may not have measured the common clock yet.
     const ttl = left + 2 * CLOCK_DIFFERENCE;
     if (ttl > 0) await this.ended.create(id, {}, ttl, principal);
   }

@@ -1,6 +1,7 @@
 import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
 import { MAX_LOG_SIZE, OperationLog } from '#audit';
 import { GovernedRecordsSource } from '#data';
+import { SharedState } from '#state';
 import { PermittedTools, ToolRunner } from '#tools';
 import { AgentIntrospection } from './agents/agent-introspection.js';
 import { FilterNames } from './agents/filter-names.js';
@@ -13,6 +14,7 @@ import { ParleyToolRunner, PIPELINE_PROVIDERS } from './calls/tool-pipeline.js';
 import { InputRounds } from './client-requests/input-rounds.js';
 import {
   CLIENT_ANSWER_OPTIONS,
+  type ClientAnswerOptions,
   ConfiguredStateKeys,
   OPERATOR_KEYS,
   RequestStateSeal,
@@ -130,7 +132,15 @@ export class KernelModule {
       module: KernelModule,
       imports: [...(imports ?? [])],
       providers: [
-        { provide: CLIENT_ANSWER_OPTIONS, useValue: { timeout: questionTimeout * 1000, clockDifference } },
+        {
+          provide: CLIENT_ANSWER_OPTIONS,
+          useFactory: ({ clock }: Pick<SharedState, 'clock'>): ClientAnswerOptions => ({
+            timeout: questionTimeout * 1000,
+            clockDifference,
+            now: clock,
+          }),
+          inject: [SharedState],
+        },
         RequestStateSeal,
         InputRounds,
         {

@@ -123,7 +123,7 @@ export interface ExportFileOptions {
   readonly reader: Reader;
   readonly columns: readonly Column[];
   readonly writer: LineWriter;
-  readonly tickets: Pick<ExportTicketStore, 'find'>;
+  readonly tickets: Pick<ExportTicketStore, 'find' | 'hasExpired'>;
   readonly walk: ExportWalk;
   readonly journal: ExportJournal;
   /**
@@ -194,7 +194,7 @@ export class ExportFile {
   /** A file that its owner revokes stops at once; one that expires during a read is read to its end. */
   private async stillPromised(): Promise<void> {
     const { id, ticket, reader, tickets } = this.options;
-    if (Date.now() >= ticket.expires || (await tickets.find(id, reader.agent))) return;
+    if (tickets.hasExpired(ticket) || (await tickets.find(id, reader.agent))) return;
     throw new Refused(refusals.cancelled('revoked'));
   }
 }

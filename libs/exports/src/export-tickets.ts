@@ -17,7 +17,7 @@ import {
 export interface ExportTicket {
   readonly owner: TaskOwner;
   readonly order: ExportOrder;
-  /** Milliseconds since 1970. */
+  /** Milliseconds since 1970, on the clock of the replicas. */
   readonly expires: number;
 }
 
@@ -71,15 +71,17 @@ export const EXPORT_SETTINGS = Symbol('settings of exports');
 @Injectable()
 export class ExportTicketStore extends ExportStore {
   private readonly store: VersionedStore;
+  private readonly now: () => number;
 
   /** @param servedAt holds the HTTP path of files; null: files are not served */
   constructor(
-    @Inject(SharedState) { exports }: Pick<SharedState, 'exports'>,
+    @Inject(SharedState) { clock, exports }: Pick<SharedState, 'clock' | 'exports'>,
     @Inject(EXPORT_SETTINGS) private readonly settings: ExportSettings,
     @Inject(ServedAt) private readonly servedAt: Pick<ServedAt, 'downloads'>,
   ) {
     super();
     this.store = exports;
+    this.now = clock;
   }
 
   get maxRows(): number {
@@ -91,7 +93,7 @@ export class ExportTicketStore extends ExportStore {
     if (agent.parent)
       throw new Refused(refusals.invalidArgument('a sub-agent cannot ask for delivery resource'));
     const id = randomBytes(ID_BYTES).toString('base64url');
-    const expires = Date.now() + this.settings.lifetime;
+    const expires = Math.round(this.now()) + this.settings.lifetime;
     const ticket: ExportTicket = { owner: taskOwner(agent), order, expires };
     // The id is listed first: an export that is not listed could not be revoked when a newer one exceeds the limit.
     await this.list(agent, id, expires);
@@ -103,7 +105,11 @@ export class ExportTicketStore extends ExportStore {
   async find(id: string, agent: Agent): Promise<ExportTicket | undefined> {
     const found = await this.store.find(id);
     const ticket = found && readTicket(found.value);
-    return ticket && ticket.expires > Date.now() && ownedBy(ticket, agent) ? ticket : undefined;
+    return ticket && !this.hasExpired(ticket) && ownedBy(ticket, agent) ? ticket : undefined;
+  }
+
+  hasExpired({ expires }: Pick<ExportTicket, 'expires'>): boolean {
+    return expires <= this.now();
   }
 
   async open(agent: Agent): Promise<readonly OfferedExport[]> {
@@ -153,7 +159,7 @@ export class ExportTicketStore extends ExportStore {
     for (;;) {
       const found = await this.store.find(key);
       const known = Object.entries(found ? openIn(found.value) : {})
-        .filter(([, end]) => end > Date.now())
+        .filter(([, expires]) => !this.hasExpired({ expires }))
         .sort(([, a], [, b]) => a - b);
       const value = { open: Object.fromEntries(change(known)) };
       const stored = found

@@ -8,7 +8,7 @@ import {
   ProcessVersionedStore,
 } from './memory/stores.js';
 import { hasRedis, type RedisSettings } from '#core';
-import { ENDED_SESSION_SHARE } from './ports/stores.js';
+import { ENDED_SESSION_SHARE, steadyClock } from './ports/stores.js';
 import { ProcessSecrets, type SharedState, type SharedStateLog } from './ports/shared-state.js';
 
 /** What an operator should check about a primary of the configured Redis. */
@@ -45,6 +45,7 @@ export interface SharedStateOptions extends RedisSettings {
 export function processState(): SharedState {
   return {
     reach: 'process',
+    clock: steadyClock,
     sessions: new ProcessSessionStore(),
     bus: new ProcessMessageBus(),
     oneTime: new ProcessOneTimeStore(),

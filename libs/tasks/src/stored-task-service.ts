@@ -57,10 +57,13 @@ export class StoredTaskService extends TaskStore {
     const taskId = randomUUID();
     const agent = await agents.write(call.agent, taskId);
     if (agent === undefined) throw new Refused(refusals.notImplemented('This agent cannot begin tasks'));
-    const record = newRecord(call, agent);
+    const record = newRecord(call, agent, records.now());
     const refusal = await refusalOf(begun, call.agent.principal);
     if (refusal) {
-      this.calls.recordUnfinished({ ...record, agent: call.agent }, refusal);
+      this.calls.recordUnfinished(
+        { ...record, agent: call.agent, milliseconds: records.ageOf(record) },
+        refusal,
+      );
       throw new Refused(refusal);
     }
     await records.create(taskId, record);
@@ -110,7 +113,11 @@ export class StoredTaskService extends TaskStore {
   private async recordCancelled(taskId: string, record: TaskRecord): Promise<void> {
     const agent = await this.agents.read(record.agent, taskId);
     if (!agent) return this.calls.recordOrphaned({ ...record, taskId });
-    this.calls.recordUnfinished({ ...record, agent, begun: false }, refusals.cancelled('task_cancelled'));
+    const milliseconds = this.records.ageOf(record);
+    this.calls.recordUnfinished(
+      { ...record, agent, milliseconds, begun: false },
+      refusals.cancelled('task_cancelled'),
+    );
   }
 
   private async owned(taskId: string, owner: TaskOwner): Promise<TaskRecord | undefined> {
@@ -120,7 +127,7 @@ export class StoredTaskService extends TaskStore {
 
   /** A run whose job was lost, between a record and its job or with a worker, is queued again at the next poll. */
   private async revive(taskId: string, { status, lastUpdatedAt, run }: TaskRecord): Promise<void> {
-    const silence = Date.now() - lastUpdatedAt;
+    const silence = this.records.now() - lastUpdatedAt;
     if (status !== 'working' || silence < this.settings.heartbeat * LOST) return;
     await this.queue.push({ taskId, run });
   }
@@ -131,9 +138,8 @@ export class StoredTaskService extends TaskStore {
   }
 }
 
-function newRecord(call: TaskCall, agent: string): TaskRecord {
+function newRecord(call: TaskCall, agent: string, now: number): TaskRecord {
   const { tool, args, version, capabilities, correlationId, began, soFar, approver } = call;
-  const now = Date.now();
   return {
     owner: taskOwner(call.agent),
     agent,

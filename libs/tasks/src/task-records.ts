@@ -108,13 +108,16 @@ export type Change = (record: TaskRecord) => TaskRecord | null;
 /** The records of tasks. Changes are applied one after another across replicas. */
 @Injectable()
 export class TaskRecords {
+  /** Milliseconds since 1970, the same for all replicas. */
+  readonly now: () => number;
   private readonly store: VersionedStore;
   private readonly lifetime: number;
 
   constructor(
-    @Inject(SharedState) { tasks }: Pick<SharedState, 'tasks'>,
+    @Inject(SharedState) { clock, tasks }: Pick<SharedState, 'clock' | 'tasks'>,
     @Inject(TaskSettings) { lifetime }: Pick<TaskSettings, 'lifetime'>,
   ) {
+    this.now = () => Math.round(clock());
     this.store = tasks;
     this.lifetime = lifetime;
   }
@@ -128,6 +131,11 @@ export class TaskRecords {
     return found && readTaskRecord(found.value);
   }
 
+  /** Milliseconds since the task was created. */
+  ageOf({ createdAt }: Pick<TaskRecord, 'createdAt'>): number {
+    return Math.max(0, this.now() - createdAt);
+  }
+
   remove(taskId: string): Promise<void> {
     return this.store.remove(taskId);
   }
@@ -139,7 +147,7 @@ export class TaskRecords {
       const record = found && readTaskRecord(found.value);
       const changed = record && change(record);
       if (!changed) return undefined;
-      const next = { ...changed, lastUpdatedAt: Date.now() };
+      const next = { ...changed, lastUpdatedAt: this.now() };
       if (await this.store.replace(taskId, found.revision, next, this.lifetime)) return next;
     }
   }

@@ -82,11 +82,11 @@ export class TaskWorker {
   /** The worker of its run died, so no worker recorded how the run ended. */
   private async giveUp(taskId: string, record: TaskRecord): Promise<void> {
     if (!(await this.settle(taskId, record.run, INTERRUPTED))) return;
-    const { agents, calls } = this;
+    const { agents, calls, records } = this;
     const agent = await agents.read(record.agent, taskId);
     if (!agent) return calls.recordOrphaned({ ...record, taskId });
     calls.recordUnfinished(
-      { ...record, agent },
+      { ...record, agent, milliseconds: records.ageOf(record) },
       refusals.internalError(record.tool, 'the worker of this task ended before its run did'),
     );
   }

@@ -59,8 +59,8 @@ export interface UnfinishedCall extends Pick<
   BackgroundRun,
   'agent' | 'tool' | 'args' | 'correlationId' | 'approver'
 > {
-  /** When it was made, in milliseconds since 1970. */
-  readonly createdAt: number;
+  /** Milliseconds since it was made. */
+  readonly milliseconds: number;
   /** Its handler was running on some worker. */
   readonly begun: boolean;
 }
@@ -80,10 +80,9 @@ export class BackgroundCalls {
   ) {}
 
   /** Records the outcome of a call that was abandoned while it waited, or lost with its worker. */
-  recordUnfinished({ createdAt, begun, ...call }: UnfinishedCall, refusal: Refusal): void {
+  recordUnfinished({ milliseconds, begun, ...call }: UnfinishedCall, refusal: Refusal): void {
     const { agent, tool, args, correlationId, approver } = call;
     const context = new InternalRequest(agent, { correlationId });
-    const milliseconds = Date.now() - createdAt;
     const outcome = { ok: false, refusal } as const;
     const notes = { begun, ...(approver !== undefined && { approver }) };
     const kept = this.journal.record({ tool, args, context, outcome, milliseconds, notes });

@@ -1,6 +1,6 @@
 import { Agent, type AgentDefinitionOptions, compileAgentDefinition, type Identity } from '#core';
 import { type AuditRecord, AuditSink } from '#audit';
-import { ProcessBudgetStore, ProcessVersionedStore } from '#state';
+import { ProcessBudgetStore, ProcessVersionedStore, steadyClock } from '#state';
 import {
   ClassSchemas,
   type FindQuery,
@@ -129,9 +129,13 @@ export function exportsUnderTest(rows: readonly ParseRow[], options: ExportsUnde
   const reader = new WalkedReader(rows);
   const sessions = new Sessions();
   const audit = new KeptAudit();
-  const tickets = new ExportTicketStore({ exports: options.store ?? new ProcessVersionedStore() }, settings, {
-    downloads: '/exports',
-  });
+  const tickets = new ExportTicketStore(
+    { clock: steadyClock, exports: options.store ?? new ProcessVersionedStore() },
+    settings,
+    {
+      downloads: '/exports',
+    },
+  );
   const canaries: string[] = [];
   const records = new GovernedRecordsSource(
     new AgentScopes(policies),

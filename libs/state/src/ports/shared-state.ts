@@ -13,6 +13,11 @@ export interface SharedStateLog {
 export abstract class SharedState {
   /** Whether replicas share the state: with `process`, each replica has its own. */
   abstract readonly reach: 'process' | 'replicas';
+  /**
+   * Milliseconds since 1970 on the clock that the replicas share, for times that one of them stores and another compares. A
+   * change of this machine's clock does not change it.
+   */
+  abstract readonly clock: () => number;
   /** MCP sessions, their owners and their expiry. */
   abstract readonly sessions: SessionStore;
   /** Messages from one replica to all others: cancellations, replies of clients, changes. */

@@ -17,7 +17,7 @@ import { type RedisConnection, RedisScript } from './redis-connection.js';
 
 /**
  * A hash for each account: `step:quantity` → used, in steps of the server's clock. Steps that have left the window are
- * removed during each call. ARGV: step in milliseconds, steps of a window.
+ * removed during each call; steps ahead of a clock that was set back count as used now. ARGV: step in milliseconds, steps of a window.
  */
 const READ = `
 local time = redis.call('TIME')
@@ -32,6 +32,11 @@ for i = 1, #fields, 2 do
   if not step or step < current - count then
     redis.call('HDEL', KEYS[1], fields[i])
   else
+    if step > current then
+      redis.call('HDEL', KEYS[1], fields[i])
+      redis.call('HINCRBY', KEYS[1], string.format('%.0f:%d', current, quantity), fields[i + 1])
+      step = current
+    end
     sums[quantity] = sums[quantity] + tonumber(fields[i + 1])
     steps[#steps + 1] = { step, quantity, tonumber(fields[i + 1]) }
   end
@@ -134,12 +139,20 @@ export class RedisBudgetStore extends BudgetStore {
 
 /**
  * A list of the times of permitted calls, at most as many as are permitted; in microseconds of the server, so that replicas
- * need no common clock. The call `limit` positions back decides: a new call is permitted once it has left the window. Returns
- * the microseconds to wait, or -1.
+ * need no common clock. The call `limit` positions back decides: a new call is permitted once it has left the window. Times
+ * ahead of a clock that was set back are moved until the latest is now: nobody waits longer than a window. Returns the
+ * microseconds to wait, or -1.
  */
 const CHECK = new RedisScript(`
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
+local latest = tonumber(redis.call('LINDEX', KEYS[1], -1) or 0)
+if latest > now then
+  local times = redis.call('LRANGE', KEYS[1], 0, -1)
+  redis.call('DEL', KEYS[1])
+  for _, one in ipairs(times) do redis.call('RPUSH', KEYS[1], string.format('%.0f', tonumber(one) - latest + now)) end
+  redis.call('PEXPIRE', KEYS[1], ARGV[3])
+end
 local deciding = redis.call('LINDEX', KEYS[1], '-' .. ARGV[1])
 if deciding and tonumber(deciding) + ARGV[2] > now then return tonumber(deciding) + ARGV[2] - now end
 redis.call('RPUSH', KEYS[1], string.format('%.0f', now))
@@ -162,7 +175,7 @@ while low < high do
 end
 local used = length - low
 if used < tonumber(ARGV[1]) then return { used, -1 } end
-return { used, redis.call('LINDEX', KEYS[1], '-' .. ARGV[1]) + ARGV[2] - now }`);
+return { used, math.min(redis.call('LINDEX', KEYS[1], '-' .. ARGV[1]) + ARGV[2] - now, ARGV[2]) }`);
 
 const MICROSECONDS = 1_000_000;
 

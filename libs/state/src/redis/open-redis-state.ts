@@ -7,6 +7,7 @@ import type { RedisFacts } from '../open-shared-state.js';
 import { SECRET_SIZE, SharedSecrets, type SharedState, type SharedStateLog } from '../ports/shared-state.js';
 import { type BusMessage, ENDED_SESSION_SHARE, MessageBus, SharedStateUnavailable } from '../ports/stores.js';
 import { RedisApprovalStore } from './approvals.js';
+import { RedisClock } from './redis-clock.js';
 import { RedisBudgetStore, RedisRateLimiters } from './limits.js';
 import type { RedisSettings } from '#core';
 import { parseStoredObject, RedisConnection } from './redis-connection.js';
@@ -130,8 +131,11 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
   const subscriptions = new RedisConnection(settings, 'subscriptions', log);
   const bus = new RedisMessageBus({ commands, subscriptions }, log);
   await Promise.all([commands.open(FIRST_CONNECTION), subscriptions.open(FIRST_CONNECTION)]);
+  const clock = new RedisClock(commands, log);
+  await clock.measure();
   return {
     reach: 'replicas',
+    clock: () => clock.now(),
     sessions: new RedisSessionStore(commands),
     bus,
     oneTime: new RedisOneTimeStore(commands),
@@ -155,6 +159,7 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
       );
     },
     close: () => {
+      clock.close();
       bus.close();
       commands.close();
       subscriptions.close();
