@@ -44,7 +44,7 @@ class FirstProcess {
   async start(): Promise<string> {
     const started = Array.from({ length: this.count }, (_, index) => {
       const number = index + 1;
-      const place = { number, worker: this.fork(number), startedAt: Date.now(), delay: FIRST_DELAY };
+      const place = { number, worker: this.fork(number), startedAt: performance.now(), delay: FIRST_DELAY };
       this.places.push(place);
       return place;
     });
@@ -98,7 +98,7 @@ class FirstProcess {
     const ended = (code: number | null, signal: string | null) => {
       if (this.closing) return;
       const { number, worker, startedAt } = place;
-      if (Date.now() - startedAt > SETTLED) place.delay = FIRST_DELAY;
+      if (performance.now() - startedAt > SETTLED) place.delay = FIRST_DELAY;
       const { delay } = place;
       place.delay = Math.min(delay * 2, LAST_DELAY);
       const how = signal ?? `code ${code}`;
@@ -115,7 +115,7 @@ class FirstProcess {
   private async restart(place: Place): Promise<void> {
     if (this.closing) return;
     place.worker = this.fork(place.number);
-    place.startedAt = Date.now();
+    place.startedAt = performance.now();
     const came = listening(place.worker);
     this.watch(place);
     try {

@@ -4,7 +4,7 @@ import { AuditSink, oneLine } from '#audit';
 import { type Agent, isTier, Refused, type RequestContext, type Tier } from '#core';
 import { type GovernedMethods, GovernedRecordsSource, GovernedWritesSource } from '#data';
 import type { RecordsSource } from '#dispatcher';
-import { type ApprovalCase, type ApprovalStore, type MessageBus, SharedState } from '#state';
+import { type ApprovalCase, type ApprovalStore, type MessageBus, SharedState, steadyClock } from '#state';
 import { DECIDED } from './approvers.js';
 
 type Members = Readonly<Record<string, unknown>>;
@@ -268,7 +268,7 @@ export class ApprovalService {
         agent_name: requester.agent,
         ...(requester.tenant !== null && { tenant_id: requester.tenant }),
         ...(known.correlationId !== undefined && { correlation_id: known.correlationId }),
-        duration_ms: Date.now() - known.requestedAt,
+        duration_ms: Math.max(0, Math.round(steadyClock() - known.requestedAt)),
       });
     } catch (error) {
       this.logger.warn(`an approval could not be recorded: ${String(error)}`);

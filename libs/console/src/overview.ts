@@ -128,7 +128,8 @@ export class Overviews implements OnModuleDestroy {
 
   read(window: WindowName): Promise<Overview> {
     const known = this.latest.get(window);
-    if (known && this.now() - known.at < this.settings.kept) return known.overview;
+    // A clock that was set back must not keep an old one.
+    if (known && Math.abs(this.now() - known.at) < this.settings.kept) return known.overview;
     const overview = this.gather(window);
     this.latest.set(window, { at: this.now(), overview });
     overview.catch(() => this.latest.delete(window));

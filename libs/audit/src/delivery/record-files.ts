@@ -174,6 +174,8 @@ export class JsonLinesFile implements RecordDelivery {
       const { size } = await handle.stat();
       if (size !== this.size) log.warn(`${this.name}: another process changed the file`);
       this.size = size;
+      // After the clock was set back the file is as young as it can be.
+      this.begun = Math.min(this.begun, Date.now());
       if (size > 0 && (size >= maxBytes || (maxAge !== null && Date.now() - this.begun >= maxAge))) {
         await this.leave();
         await this.putAside();

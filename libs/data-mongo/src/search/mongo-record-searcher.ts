@@ -77,14 +77,14 @@ export class MongoRecordSearcher extends RecordSearcher {
   override canSearch(): boolean | null | Promise<boolean | null> {
     const { available } = this;
     if (!available) return this.askForSearch();
-    if (Date.now() - available.at > RENEWED_AFTER) void this.askForSearch();
+    if (performance.now() - available.at > RENEWED_AFTER) void this.askForSearch();
     return available.known;
   }
 
   private askForSearch(): Promise<boolean | null> {
     this.asking ??= hasSearch(this.connection, AbortSignal.timeout(SEARCH_TIMEOUT))
       .then((known) => {
-        this.available = { known, at: Date.now() };
+        this.available = { known, at: performance.now() };
         return known;
       })
       .finally(() => (this.asking = null));
