@@ -1,7 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type ClassAccess, FieldNames, type IndexSchema } from '#policy';
-import { explanation, readableIndexes } from './query-plan.js';
+import type { QueryPlan } from '../record-store.js';
+import { explanation, readableIndexes, refuseCollectionScan } from './query-plan.js';
+import type { GovernedCall } from './row-rules.js';
 
 const index = (name: string, ...fields: string[]): IndexSchema => ({ name, fields, unique: false });
 
@@ -109,5 +111,38 @@ describe('the explanation of a plan', () => {
         expect(JSON.stringify(explanation(node, indexes, { status: 'live' }))).not.toMatch(/SECRET|orgId/);
       }),
     );
+  });
+});
+
+describe('a query whose plan reads a whole collection is refused', () => {
+  const asked = (plan: QueryPlan) => {
+    const call = {
+      scope: { policy: { switches: { exposeExplain: false } } },
+      operatorReader: { explain: () => Promise.resolve(plan) },
+    } as unknown as GovernedCall;
+    return refuseCollectionScan(call, 'Post', { status: 'live' });
+  };
+  const scanned = { stage: 'COLLSCAN', filter: { status: 'live' } };
+  const filtered = { stage: 'SHARDING_FILTER', inputStage: scanned };
+
+  it.each<[string, QueryPlan]>([
+    ['at the top', scanned],
+    ['behind another stage', { stage: 'SORT', inputStage: scanned }],
+    ['in a branch', { stage: 'OR', inputStages: [scan('status_1'), scanned] }],
+    ['at the only shard', { stage: 'SINGLE_SHARD', shards: [{ shardName: 's1', winningPlan: filtered }] }],
+    [
+      'at one of several shards',
+      {
+        stage: 'SHARD_MERGE',
+        shards: [{ winningPlan: scan('status_1') }, { winningPlan: { queryPlan: filtered } }],
+      },
+    ],
+  ])('%s', async (_, plan) => {
+    await expect(asked(plan)).rejects.toMatchObject({ refusal: { body: { refused: true } } });
+  });
+
+  it('and runs where every shard uses an index', async () => {
+    const shards = [{ winningPlan: scan('status_1') }, { winningPlan: { queryPlan: scan('status_1') } }];
+    await expect(asked({ stage: 'SHARD_MERGE', shards })).resolves.toBeUndefined();
   });
 });

@@ -72,7 +72,7 @@ export function explanation(plan: QueryPlan, readable: readonly IndexSchema[], a
 
 function outline(stage: Readonly<Record<string, unknown>>, indexes: ReadonlySet<string>): QueryPlan {
   const { stage: name, direction, indexName, inputStage } = stage;
-  const several = [...listOf(stage['inputStages']), ...listOf(stage['shards']).map(winningPlan)];
+  const several = branches(stage);
   return {
     stage: textOr(name, 'UNKNOWN'),
     ...(typeof direction === 'string' && { direction }),
@@ -80,6 +80,17 @@ function outline(stage: Readonly<Record<string, unknown>>, indexes: ReadonlySet<
     ...(isObject(inputStage) && { inputStage: outline(inputStage, indexes) }),
     ...(several.length > 0 && { inputStages: several.map((inner) => outline(inner, indexes)) }),
   };
+}
+
+/** The stages that a stage merges: those of its branches, and the plans of shards. */
+function branches(stage: QueryPlan): readonly QueryPlan[] {
+  return [...listOf(stage['inputStages']), ...listOf(stage['shards']).map(winningPlan)];
+}
+
+/** The stages whose rows a stage reads. */
+function behind(stage: QueryPlan): readonly QueryPlan[] {
+  const { inputStage } = stage;
+  return isObject(inputStage) ? [inputStage, ...branches(stage)] : branches(stage);
 }
 
 function fieldsOf(where: Where): Set<string> {
@@ -110,16 +121,9 @@ function textOr(value: unknown, fallback: string): string {
   return typeof value === 'string' ? value : fallback;
 }
 
-/** The plan of a query, walked through `inputStage` and `inputStages`. */
-function scansCollection(plan: unknown): boolean {
-  if (plan === null || typeof plan !== 'object') return false;
-  const { stage, inputStage, inputStages } = plan as {
-    stage?: unknown;
-    inputStage?: unknown;
-    inputStages?: unknown;
-  };
-  if (stage === 'COLLSCAN') return true;
-  return scansCollection(inputStage) || (Array.isArray(inputStages) && inputStages.some(scansCollection));
+/** Whether a stage, one behind it, or the plan of one shard reads a whole collection. */
+function scansCollection(plan: QueryPlan): boolean {
+  return plan['stage'] === 'COLLSCAN' || behind(plan).some(scansCollection);
 }
 
 /**
