@@ -23,7 +23,7 @@ import {
 import { type AuditConfig, loadConfig, type MongoSinkConfig, type ParleyConfig } from '#config';
 import { MongoAuditCollection, MongoConnection } from '#data-mongo';
 import { UsageError, withConfig } from './command-options.js';
-import { textTable } from './text-output.js';
+import { jsonText, textTable } from './text-output.js';
 
 /** @throws Error when one does not exist */
 function assertExist(paths: readonly string[]): void {
@@ -120,7 +120,7 @@ export async function runAuditSearch(
   const collections = files.length === 0 ? auditCollections(config) : [];
   try {
     const page = await searchedTrail(files, collections[0], config.audit).search(query);
-    process.stdout.write(json ? `${JSON.stringify(page, null, 2)}\n` : describePage(page));
+    process.stdout.write(json ? `${jsonText(page)}\n` : describePage(page));
   } catch (error) {
     if (error instanceof AuditQueryError) throw new UsageError(`--${error.message}`);
     throw error;
@@ -191,9 +191,7 @@ export async function runAuditVerify(files: readonly string[], options: VerifyOp
       heads: (options.head ?? []).map(headOf),
       partial: options.partial ?? false,
     });
-    process.stdout.write(
-      options.json ? `${JSON.stringify(result, null, 2)}\n` : describeVerification(result),
-    );
+    process.stdout.write(options.json ? `${jsonText(result)}\n` : describeVerification(result));
     if (result.faults.length > 0) process.exitCode = 1;
   } finally {
     await Promise.all(collections.map((collection) => collection.close()));

@@ -3,7 +3,7 @@ import { type SimulatedCall, simulatedFor, type StoreCommand } from '#dispatcher
 import { loadWithPlugins } from '#instance';
 import { UsageError, withConfig } from './command-options.js';
 import { agentNamed, openConfiguredSimulation } from './simulation.js';
-import { textTable } from './text-output.js';
+import { jsonText, textTable } from './text-output.js';
 
 export interface ExplainOptions {
   readonly as: string;
@@ -33,7 +33,7 @@ export async function runExplain(tool: string, text: string, options: ExplainOpt
       ...(claims && { claims }),
     });
     const simulated = await simulation.simulator.simulate(agent, tool, args);
-    const output = options.json ? `${JSON.stringify(simulated, null, 2)}\n` : describeSimulation(simulated);
+    const output = options.json ? `${jsonText(simulated)}\n` : describeSimulation(simulated);
     process.stdout.write(output);
     if (!simulated.allowed) process.exitCode = 1;
   } finally {

@@ -4,6 +4,7 @@ import { ConfigError, configurationSchema } from '#config';
 import { DatabaseSurvey, MongoConnection } from '#data-mongo';
 import { firstConfiguration, KEY_VARIABLE } from '../init/first-configuration.js';
 import { UsageError } from './command-options.js';
+import { jsonText } from './text-output.js';
 
 export interface InitOptions {
   readonly uri?: string;
@@ -79,7 +80,7 @@ function schemaFor(path: string | null): string {
 function writeSchemaFor(path: string): void {
   if (schemaFor(path) !== SCHEMA_FILE) return;
   const copy = join(dirname(path), SCHEMA_FILE);
-  if (!existsSync(copy)) write(copy, `${JSON.stringify(configurationSchema(), null, 2)}\n`);
+  if (!existsSync(copy)) write(copy, `${jsonText(configurationSchema())}\n`);
 }
 
 function write(path: string, text: string): void {

@@ -21,6 +21,7 @@ import {
   openDatabase,
 } from '#instance';
 import { withConfig } from './command-options.js';
+import { jsonText } from './text-output.js';
 
 export interface CheckOptions {
   readonly config?: string;
@@ -42,7 +43,7 @@ interface SchemaReport extends CheckReport {
 /** Lists every error (exit code 1) and every warning of a configuration. */
 export async function runPolicyCheck({ config, json }: CheckOptions): Promise<void> {
   const report = await check(config);
-  process.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : describe(report));
+  process.stdout.write(json ? `${jsonText(report)}\n` : describe(report));
   if (report.faults.length > 0) process.exitCode = 1;
 }
 

@@ -4,6 +4,7 @@ import { type LoadedService, loadWithPlugins } from '#instance';
 import { comparedSurfaces } from '../policy-changes.js';
 import { withConfig } from './command-options.js';
 import { openConfiguredSimulation } from './simulation.js';
+import { jsonText } from './text-output.js';
 
 export interface DiffOptions {
   readonly json?: boolean;
@@ -20,7 +21,7 @@ export async function runPolicyDiff(before: string, after: string, options: Diff
   );
   const widening = changes.some(widens);
   process.stdout.write(
-    options.json ? `${JSON.stringify({ widens: widening, changes }, null, 2)}\n` : describeChanges(changes),
+    options.json ? `${jsonText({ widens: widening, changes })}\n` : describeChanges(changes),
   );
   if (options.failOnWidening && widening) process.exitCode = 1;
 }

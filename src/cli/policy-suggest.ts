@@ -9,6 +9,7 @@ import { budgetWindow, type NarrowedAgent, narrowedAgents } from '../suggestion/
 import { type RecordedUse, UseOfRecords } from '../suggestion/recorded-use.js';
 import { auditCollections, auditFiles, noRecords } from './audit.js';
 import { UsageError, withConfig } from './command-options.js';
+import { jsonText } from './text-output.js';
 
 export interface SuggestOptions {
   readonly config?: string;
@@ -53,7 +54,7 @@ export async function runPolicySuggest(options: SuggestOptions): Promise<void> {
   });
   const edited = editedConfiguration(relative(process.cwd(), path), readFileSync(path, 'utf8'), narrowed);
   if (options.json) {
-    process.stdout.write(`${JSON.stringify(report(recorded, narrowed, edited), null, 2)}\n`);
+    process.stdout.write(`${jsonText(report(recorded, narrowed, edited))}\n`);
     return;
   }
   process.stdout.write(edited.diff);

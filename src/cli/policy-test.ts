@@ -6,6 +6,7 @@ import { ConfigError } from '#config';
 import { loadWithPlugins, type SimulatedInstance } from '#instance';
 import { withConfig } from './command-options.js';
 import { openConfiguredSimulation } from './simulation.js';
+import { jsonText } from './text-output.js';
 
 export interface PolicyTestOptions {
   readonly config?: string;
@@ -31,7 +32,7 @@ export async function runPolicyTest(files: readonly string[], options: PolicyTes
   } finally {
     await simulation.close();
   }
-  process.stdout.write(options.json ? `${JSON.stringify(results, null, 2)}\n` : describe(results));
+  process.stdout.write(options.json ? `${jsonText(results)}\n` : describe(results));
   if (results.some(({ faults }) => faults.length > 0)) process.exitCode = 1;
 }
 

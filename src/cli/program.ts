@@ -20,6 +20,7 @@ import type { RevokeOptions } from './revoke.js';
 import { type StartOptions, UsageError, withStartOptions } from './command-options.js';
 import { runSeed } from './seed.js';
 import type { ToolOptions } from './tool.js';
+import { jsonText } from './text-output.js';
 
 /** Commands that serve data; the others check an existing configuration, or take none. */
 const SHOWS_THE_DEMO = ['serve', 'stdio', 'explain', 'chat', 'console', 'tool'];
@@ -100,7 +101,7 @@ program
   .command('schema')
   .description('write the JSON Schema of parley.yaml, for editors that complete and check it')
   .action(() => {
-    process.stdout.write(`${JSON.stringify(configurationSchema(), null, 2)}\n`);
+    process.stdout.write(`${jsonText(configurationSchema())}\n`);
   });
 
 program

@@ -162,6 +162,14 @@ auth: []
     });
   });
 
+  it('is left to an operator where another place names a part of a value by its anchor', () => {
+    const text = 'agents:\n  a: { classes: { only: &list [Order] } }\n  b: { classes: { only: *list } }\n';
+    const { diff, byHand } = editedConfiguration('parley.yaml', text, [
+      narrowed('a', { classes: ['Order'] }),
+    ]);
+    expect({ diff, byHand }).toEqual({ diff: '', byHand: ['a'] });
+  });
+
   it('is what the diff makes of it, however many agents change', () => {
     fc.assert(
       fc.property(fc.array(fc.boolean(), { minLength: 1, maxLength: 12 }), fc.nat(5), (changed, gap) => {

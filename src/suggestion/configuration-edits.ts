@@ -1,4 +1,4 @@
-import { isAlias, isMap, isScalar, type Pair, parseDocument, type YAMLMap } from 'yaml';
+import { isAlias, isMap, isScalar, type Pair, parseDocument, visit, type YAMLMap } from 'yaml';
 import type { NarrowedAgent } from './narrowed-agents.js';
 
 /** A range of the text and what replaces it. */
@@ -49,6 +49,19 @@ const rangeOf = (node: unknown): readonly [number, number, number] | undefined =
 
 const anchorOf = (node: unknown): string | undefined => (node as { anchor?: string } | null)?.anchor;
 
+/** Whether an alias elsewhere may name the node, or a part of it. */
+function hasAnchors(node: unknown): boolean {
+  let found = false;
+  visit(node as Parameters<typeof visit>[0], {
+    Node: (_key, { anchor }) => {
+      if (anchor === undefined) return undefined;
+      found = true;
+      return visit.BREAK;
+    },
+  });
+  return found;
+}
+
 /** @returns undefined when the entry cannot be edited in its place */
 function editsOf(
   text: string,
@@ -80,8 +93,7 @@ function editsOf(
       added.push(written(option, content));
       continue;
     }
-    // An alias elsewhere may name the value.
-    if (anchorOf(present.value) !== undefined) return undefined;
+    if (hasAnchors(present.key) || hasAnchors(present.value)) return undefined;
     const start = rangeOf(present.key)?.[1];
     const end = rangeOf(present.value)?.[1];
     if (start === undefined || end === undefined) return undefined;

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import {
   Agent,
   type AgentDefinition,
@@ -9,6 +10,7 @@ import {
 } from '#core';
 import { compilePolicy, readEnvironmentGates, mayUse } from '#policy';
 import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
+import { editedConfiguration } from './configuration-edits.js';
 import { budgetWindow, type NarrowedAgent, narrowedAgents } from './narrowed-agents.js';
 import { UseOfRecords } from './recorded-use.js';
 
@@ -170,6 +172,64 @@ describe('a suggested policy', () => {
         },
       ),
       { numRuns: 300 },
+    );
+  });
+});
+
+/** What somebody who can write to the file of the records may write there. */
+const HOSTILE = fc.record(
+  {
+    type: fc.constantFrom('tool_call', 'export_read'),
+    at: fc.constantFrom('2026-01-01T00:00:00.000Z', '2020 (\u009B31m)', '+100000-01-01T00:00:00Z'),
+    agent_name: fc.constant('one'),
+    agent_depth: fc.constantFrom<unknown>(0, 1, 'x'),
+    principal: fc.constantFrom<unknown>('key:a', '__proto__', {}),
+    tool: fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.constantFrom(...TOOL_NAMES, '${HOME}', '__proto__', 'a: b\u202E'),
+    ),
+    args_keys: fc.constantFrom<unknown>(['class_name'], 'class_name', {}),
+    class_name: fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.constantFrom<unknown>('Order', '${HOME}', '\u009B31m', [], 'x]: y'),
+    ),
+    success: fc.constant(true),
+    rows: fc.constantFrom<unknown>(1, 0.5, -1, 1e308, Number.MAX_SAFE_INTEGER, '7'),
+    duration_ms: fc.constantFrom<unknown>(1, -1, 1e308, 'x'),
+  },
+  { requiredKeys: ['type', 'at', 'agent_name', 'tool', 'success'] },
+);
+
+describe('hostile records', () => {
+  it('put nothing but names and whole numbers into a configuration', () => {
+    const text = 'agents:\n  one: {}\n';
+    fc.assert(
+      fc.property(fc.array(HOSTILE, { maxLength: 12 }), (records) => {
+        const agents = new Map([['one', compileAgentDefinition('one', {})]]);
+        const use = new UseOfRecords(agents.keys(), () => 3600);
+        for (const record of records) use.add(record);
+        const narrowed = narrowedAgents(agents, compilePolicy({}).policy, use.result(), {
+          tools: new Map(TOOLS.map((tool) => [tool.name, tool])),
+          builtIn: new Set(TOOL_NAMES),
+          namedClasses: true,
+        });
+        const edited = editedConfiguration('parley.yaml', text, narrowed);
+        expect(edited.text).toMatch(/^[ -~\n]*$/);
+        expect(edited.text).not.toContain('${');
+        const { one } = (parse(edited.text) as { agents: Record<string, AgentDefinitionOptions> }).agents;
+        const {
+          tools = [],
+          classes = [],
+          budget,
+        } = one as Record<'tools' | 'classes', string[]> & {
+          budget?: { rows: number };
+        };
+        for (const name of tools) expect(name).toMatch(/^[A-Za-z0-9_.-]+$/);
+        for (const name of classes) expect(name).toMatch(/^\w+$/);
+        if (budget) expect(Number.isSafeInteger(budget.rows)).toBe(true);
+        compileAgentDefinition('one', one ?? {});
+      }),
+      { numRuns: 500 },
     );
   });
 });

@@ -171,7 +171,7 @@ class NarrowerAgent {
   private rows(): void {
     const { budget } = this.definition;
     const { rows } = this.use;
-    if (rows === null) {
+    if (rows === null || !Number.isSafeInteger(rows + 1)) {
       this.left.push('budget: records do not tell when rows were read (long calls, or too many callers)');
       return;
     }

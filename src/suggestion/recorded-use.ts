@@ -1,4 +1,5 @@
-import { BUDGET_STEPS, canonicalClassName } from '#core';
+import { BUDGET_STEPS, canonicalClassName, isClassName } from '#core';
+import { isToolName } from '#tools';
 
 /** Steps of a window that are added up: one more that its uses may count, and one for the edges of both. */
 const STEPS = BUDGET_STEPS + 2;
@@ -18,6 +19,12 @@ const AFTER_THE_RULES: ReadonlySet<unknown> = new Set([
 
 /** Records of readings of exports name no tool of their own. */
 const TOOL_OF_READINGS = 'export_data';
+
+/** Records of prompts and resources, which are not tools. */
+const OF_READS = /^(prompt|resource):/;
+
+/** Only such names: they are written into a configuration, where other text could mean something else. */
+const isRecordedName = (tool: string): boolean => isToolName(tool) || OF_READS.test(tool);
 
 /** What the calls of one agent used. */
 export interface AgentUse {
@@ -87,15 +94,21 @@ export class UseOfRecords {
       return;
     }
     this.records += 1;
-    if (this.from === null || (at as string) < this.from) this.from = at as string;
-    if (this.to === null || (at as string) > this.to) this.to = at as string;
+    const moment = new Date(time).toISOString();
+    if (this.from === null || moment < this.from) this.from = moment;
+    if (this.to === null || moment > this.to) this.to = moment;
     const counted = this.countsOf(record, agent);
     for (const one of counted) this.steps += one.addRows(record, time, this.steps < MAX_STEPS);
     if (record['success'] !== true && !AFTER_THE_RULES.has(record['error_code'])) {
       this.refused += 1;
       return;
     }
-    const named = typeof record['class_name'] === 'string' ? record['class_name'] : null;
+    if (!isRecordedName(tool)) {
+      this.unreadable += 1;
+      return;
+    }
+    // A name that no class can have is not written into a configuration.
+    const named = isClassName(record['class_name']) ? record['class_name'] : null;
     if (named === null && namesClass(record)) this.unnamed += 1;
     for (const one of counted) one.addCall(type === 'export_read' ? TOOL_OF_READINGS : tool, named, record);
   }
@@ -138,8 +151,7 @@ class AgentCounts {
 
   addCall(tool: string, className: string | null, record: Readonly<Record<string, unknown>>): void {
     this.calls += 1;
-    // Such a record is of a prompt or a resource, not of a tool.
-    if (/^(prompt|resource):/.test(tool)) {
+    if (OF_READS.test(tool)) {
       this.reads += 1;
       return;
     }
@@ -155,9 +167,9 @@ class AgentCounts {
   addRows(record: Readonly<Record<string, unknown>>, time: number, room: boolean): number {
     const { rows, principal, duration_ms: duration } = record;
     if (this.rows === null || typeof rows !== 'number' || rows <= 0) return 0;
-    // Long readings are charged on their way, which a record does not tell.
+    // Long readings are charged on their way, which a record does not show.
     const long = typeof duration !== 'number' || duration > this.step;
-    if (long || !room || typeof principal !== 'string') {
+    if (long || !Number.isSafeInteger(rows) || !room || typeof principal !== 'string') {
       this.rows = null;
       return 0;
     }

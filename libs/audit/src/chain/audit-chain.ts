@@ -39,7 +39,8 @@ export class RecordSeal {
 
   /** @param line the text as it was read: the same value could be written in another way */
   holds({ hash: sealed, ...record }: SealedRecord, line?: string): boolean {
-    const text = canonicalLine(record);
+    const text = canonicalOrNull(record);
+    if (text === null) return false;
     const expected = Buffer.from(this.hashOf(text));
     const given = Buffer.from(sealed);
     if (expected.length !== given.length || !timingSafeEqual(expected, given)) return false;
@@ -113,6 +114,16 @@ export function canonicalLine(value: unknown): string {
   // JSON can hold a lone surrogate, and databases cannot store it.
   if (line.includes('\\ud') && HALF_A_CHARACTER.test(line)) return canonicalLine(wellFormed(value));
   return line.replace(UNSAFE, written);
+}
+
+/** Null for a value that is nested too deep to be written, and so was not written here. */
+function canonicalOrNull(value: unknown): string | null {
+  try {
+    return canonicalLine(value);
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
 }
 
 /** Stands for a value in which an object says itself how it is written. */

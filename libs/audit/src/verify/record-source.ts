@@ -1,5 +1,4 @@
 import { createReadStream } from 'node:fs';
-import { createInterface } from 'node:readline';
 import {
   type AuditEntry,
   type AuditPage,
@@ -41,14 +40,44 @@ export function fileSource(path: string): RecordSource {
     name: path,
     group: 'files',
     async *read() {
-      const lines = createInterface({ input: createReadStream(path, 'utf8'), crlfDelay: Infinity });
       let line = 0;
-      for await (const text of lines) {
+      for await (const text of linesOf(path)) {
         line += 1;
-        if (text !== '') yield { line, value: parsed(text), text };
+        if (text === null) yield { line, value: undefined };
+        else if (text !== '') yield { line, value: parsed(text), text };
       }
     },
   };
+}
+
+/** Bytes. A longer line is no record; it is passed over, because a text cannot hold lines of any length. */
+const LONGEST_LINE = 64 * 1_048_576;
+const LINE_END = 0x0a;
+
+/** The lines of a file, without their ends; null: one that is too long. */
+async function* linesOf(path: string): AsyncGenerator<string | null> {
+  let parts: Buffer[] = [];
+  let length = 0;
+  const add = (part: Buffer) => {
+    length += part.length;
+    if (length <= LONGEST_LINE) parts.push(part);
+    else parts = [];
+  };
+  const taken = () => {
+    const text = length <= LONGEST_LINE ? Buffer.concat(parts).toString().replace(/\r$/, '') : null;
+    [parts, length] = [[], 0];
+    return text;
+  };
+  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
+    let start = 0;
+    for (let end = chunk.indexOf(LINE_END); end >= 0; end = chunk.indexOf(LINE_END, start)) {
+      add(chunk.subarray(start, end));
+      yield taken();
+      start = end + 1;
+    }
+    add(chunk.subarray(start));
+  }
+  if (length > 0) yield taken();
 }
 
 export function collectionSource(collection: AuditCollection): RecordSource {

@@ -1,8 +1,11 @@
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ChainHead } from '../audit-record.js';
 import { AuditChain, RecordSeal } from '../chain/audit-chain.js';
-import type { RecordSource } from './record-source.js';
+import { fileSource, type RecordSource } from './record-source.js';
 import { type VerifyOptions, verifyRecords } from './verify-records.js';
 
 const at = '2026-01-01T00:00:00.000Z';
@@ -69,6 +72,23 @@ describe('a history that nobody touched', () => {
   it('holds in two places at once', async () => {
     const { lines } = written(5);
     expect(await firstFault([source('a', lines), source('mongodb', lines, 'mongodb')])).toBeUndefined();
+  });
+});
+
+describe('a file that somebody filled', () => {
+  it('is read to its end: lines of any length, values of any depth', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'parley-records-'));
+    const path = join(folder, 'records.jsonl');
+    const [first = '', second = ''] = written(1).lines;
+    const deep = `${first.slice(0, -1)},"deep":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;
+    writeFileSync(path, `${first}\r\n${second}\n${deep}\n`);
+    for (let part = 0; part < 65; part += 1) appendFileSync(path, 'x'.repeat(1_048_576));
+    appendFileSync(path, '\nno end');
+    const { faults } = await verify([fileSource(path)]);
+    rmSync(folder, { recursive: true });
+    expect(faults.map(({ kind, line }) => `${kind} ${line}`)).toEqual(
+      expect.arrayContaining(['altered 3', 'unreadable 4', 'unreadable 5']),
+    );
   });
 });
 

@@ -69,6 +69,11 @@ export class ToolDeclarationError extends Error {
 }
 
 const TOOL_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
+
+export function isToolName(value: unknown): value is string {
+  return typeof value === 'string' && TOOL_NAME.test(value);
+}
+
 const VIEW_ADDRESS = /^ui:\/\/\S+$/;
 const DEFAULT_TIMEOUT = 30;
 
@@ -97,8 +102,7 @@ export function checkDefinition(definition: ToolDefinition): void {
   const fail = (error: string): never => {
     throw new ToolDeclarationError(definition.name, error);
   };
-  if (typeof definition.name !== 'string' || !TOOL_NAME.test(definition.name))
-    fail('the name must be 1 to 128 of A-Z a-z 0-9 _ . -');
+  if (!isToolName(definition.name)) fail('the name must be 1 to 128 of A-Z a-z 0-9 _ . -');
   if (!isText(definition.description)) fail('a description is required');
   if (!isText(definition.category)) fail('the category must not be blank');
   if (!isTier(definition.permission)) fail('permission must be readonly, write or admin');
