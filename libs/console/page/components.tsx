@@ -1,7 +1,7 @@
 import { cloneElement, type ComponentChildren, type VNode } from 'preact';
 import { useEffect, useId, useRef } from 'preact/hooks';
 import { exactTime, shownTime } from './formats.js';
-import { type Answer, errorText } from './server.js';
+import { type Answer, Busy, errorText } from './server.js';
 
 export type Kind = 'good' | 'bad' | 'busy' | 'plain';
 
@@ -53,16 +53,34 @@ export function Notice({ kind = 'plain', children }: { kind?: Kind; children: Co
   );
 }
 
-export function Failure({ error }: { readonly error: unknown }) {
+/** @param retry asks once more; offered where the service is busy */
+export function Failure({
+  error,
+  retry,
+}: {
+  readonly error: unknown;
+  readonly retry?: (() => void) | undefined;
+}) {
   const text = error === null || error === undefined ? null : errorText(error);
-  return text === null ? null : <Notice kind="bad">{text}</Notice>;
+  if (text === null) return null;
+  if (!(error instanceof Busy) || !retry) return <Notice kind="bad">{text}</Notice>;
+  return (
+    <div class="notice busy" role="alert">
+      {text}
+      <p class="buttons">
+        <button type="button" onClick={retry}>
+          Try again
+        </button>
+      </p>
+    </div>
+  );
 }
 
 /** What an answer is shown as; until it is there, that it is loading; an error above the last answer. */
 export function Loaded<T>({ of, children }: { of: Answer<T>; children: (value: T) => ComponentChildren }) {
   return (
     <>
-      <Failure error={of.error} />
+      <Failure error={of.error} retry={of.reload} />
       {of.value === undefined ? of.error ? null : <p class="quiet">Loading…</p> : children(of.value)}
     </>
   );

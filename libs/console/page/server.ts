@@ -7,12 +7,19 @@ export class SignedOut extends Error {
 
 /** The service refused; its message may be shown. */
 export class Refusal extends Error {
-  override readonly name = 'Refusal';
+  override readonly name: string = 'Refusal';
   constructor(
     readonly status: number,
     message: string,
   ) {
     super(message);
+  }
+}
+
+/** The service is busy: the same request may succeed in a few seconds. */
+export class Busy extends Refusal {
+  constructor(message: string) {
+    super(503, `${message}: try again in a few seconds`);
   }
 }
 
@@ -53,7 +60,8 @@ async function exchange<T>(method: string, path: string, body?: object, signal?:
     signedOut();
     throw new SignedOut(answer.error ?? 'signed out');
   }
-  throw new Refusal(response.status, answer.error ?? `the service answered ${response.status}`);
+  const message = answer.error ?? `the service answered ${response.status}`;
+  throw response.status === 503 ? new Busy(message) : new Refusal(response.status, message);
 }
 
 /** @returns the sentence to show; null when there is nothing to show, because the sign-in is shown instead */

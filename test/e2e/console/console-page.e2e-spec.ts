@@ -379,6 +379,22 @@ describe('a search of the audit', () => {
     await expect.poll(() => new URL(page.url()).hash).toBe('#/audit?gate=class');
   });
 
+  it('is tried again by a button where too many searches run already', async () => {
+    await callTool(service, 'count_objects', { class_name: 'Contract' }, as('writer'));
+    const refusals = [{ error: 'too many searches run already' }];
+    await page.route(/\/api\/audit\?/, async (route) => {
+      const json = refusals.pop();
+      return json ? route.fulfill({ status: 503, json }) : route.continue();
+    });
+    await open('audit?agent=writer');
+    const said = page.getByRole('alert');
+    expect(await said.textContent()).toContain('too many searches run already: try again in a few seconds');
+    await said.getByRole('button', { name: 'Try again' }).click();
+    await page.locator('.record').first().waitFor();
+    expect(await said.count()).toBe(0);
+    complaints = complaints.filter((line) => !line.includes('503'));
+  });
+
   it('says where it looked, and is downloaded as a table', async () => {
     await callTool(service, 'list_tools', {}, { 'X-MCP-API-Key': 'wrong' }).catch(() => undefined);
     await open('audit?type=authentication');

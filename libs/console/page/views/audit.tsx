@@ -80,7 +80,7 @@ export function AuditPage() {
   );
   const asked = query.toString();
   const [found, setFound] = useState<{ records: readonly Keyed[]; page: FoundRecords } | null>(null);
-  const [error, setError] = useState<unknown>(null);
+  const [failure, setFailure] = useState<{ error: unknown; retry: () => void } | null>(null);
   const [round, setRound] = useState(0);
   const leaving = useRef(new AbortController());
 
@@ -92,10 +92,10 @@ export function AuditPage() {
       const page = await ask<FoundRecords>(`api/audit?${paged.toString()}`, signal);
       const records = [...before, ...keyed(page.entries)];
       setFound({ records, page });
-      setError(null);
+      setFailure(null);
       if (cursor === null) announce(`${counted(records.length, 'record')} found`);
     } catch (failed) {
-      if (!signal.aborted) setError(failed);
+      if (!signal.aborted) setFailure({ error: failed, retry: () => void load(cursor, before) });
     }
   };
   useEffect(() => {
@@ -174,9 +174,9 @@ export function AuditPage() {
           </a>
         </p>
       </form>
-      <Failure error={error} />
+      <Failure error={failure?.error} retry={failure?.retry} />
       {found === null ? (
-        error === null && <p class="quiet">Loading…</p>
+        failure === null && <p class="quiet">Loading…</p>
       ) : (
         <>
           <p class="quiet counted">
