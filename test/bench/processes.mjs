@@ -41,20 +41,23 @@ export async function start(args, { env = {}, cwd = root, ready, clock = true })
     child.stderr.on('data', listen);
     child.once('exit', (code) => reject(new Error(`ended with ${code}: ${text}`)));
   });
+  /** Answer of what was loaded into the process before its program; one question at a time. */
+  const ask = (question) =>
+    new Promise((resolve, reject) => {
+      const ended = () => reject(new Error('the process has ended'));
+      child.once('exit', ended);
+      child.once('message', (answer) => {
+        child.off('exit', ended);
+        resolve(answer);
+      });
+      child.send(question);
+    });
   return {
     url: match,
     pid: child.pid,
+    ask,
     /** CPU seconds (user and system) that the process has used so far. */
-    cpuSeconds: () =>
-      new Promise((resolve, reject) => {
-        const ended = () => reject(new Error('the process has ended'));
-        child.once('exit', ended);
-        child.once('message', ({ cpu }) => {
-          child.off('exit', ended);
-          resolve(cpu / 1e6);
-        });
-        child.send('cpu');
-      }),
+    cpuSeconds: async () => (await ask('cpu')).cpu / 1e6,
     startedIn: performance.now() - began,
     stop: () =>
       new Promise((resolve) => {

@@ -20,24 +20,33 @@ const REQUESTS = [
   tool('query_class', { where: { costPrice: 1 } }),
 ];
 
+/**
+ * Keeps all clients busy until `going` says no.
+ * @param asked is called after each answer
+ */
+export async function conversations(url, { going, asked }) {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: CLIENTS });
+  async function client() {
+    while (going()) {
+      const talk = await new Conversation(url, agent, HEADERS).open();
+      for (const [method, params] of REQUESTS) {
+        await talk.ask(method, params);
+        asked();
+      }
+      await talk.close();
+    }
+  }
+  await Promise.all(Array.from({ length: CLIENTS }, client));
+  agent.destroy();
+}
+
 /** @param told is called with each of the twelve readings @returns the range of the second half */
 export async function soak({ minutes, told = () => {} }) {
   const database = await startDatabase();
   const service = await startParley({ uri: database.url });
   const began = performance.now();
   const ends = began + minutes * 60_000;
-  const agent = new http.Agent({ keepAlive: true, maxSockets: CLIENTS });
   let asked = 0;
-  async function client() {
-    while (performance.now() < ends) {
-      const talk = await new Conversation(service.url, agent, HEADERS).open();
-      for (const [method, params] of REQUESTS) {
-        await talk.ask(method, params);
-        asked += 1;
-      }
-      await talk.close();
-    }
-  }
   const looks = [];
   const looking = setInterval(
     () => {
@@ -46,9 +55,11 @@ export async function soak({ minutes, told = () => {} }) {
     },
     (minutes * 60_000) / LOOKS,
   );
-  await Promise.all(Array.from({ length: CLIENTS }, client));
+  await conversations(service.url, {
+    going: () => performance.now() < ends,
+    asked: () => (asked += 1),
+  });
   clearInterval(looking);
-  agent.destroy();
   const half = looks.slice(looks.length >> 1);
   const milliseconds = ((await service.cpuSeconds()) / asked) * 1000;
   await service.stop();

@@ -63,8 +63,13 @@ export function configuration({ uri, name = 'parley', classes = 0, plain = false
   });
 }
 
-export const startParley = (options, { env = {} } = {}) =>
-  start(SERVICE, { cwd: folderWith({ 'parley.yaml': configuration(options) }), env, ready: READY });
+/** @param flags of Node, before those of the service */
+export const startParley = (options, { env = {}, flags = [] } = {}) =>
+  start([...flags, ...SERVICE], {
+    cwd: folderWith({ 'parley.yaml': configuration(options) }),
+    env,
+    ready: READY,
+  });
 
 export const startDatabase = () =>
   start(

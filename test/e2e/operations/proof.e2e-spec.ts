@@ -2,7 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
@@ -83,5 +84,52 @@ describe('npm run proof', () => {
       expect(page).not.toMatch(/<script|<b>|<i>|<link|<img|<a |url\(/);
       expect(page).not.toMatch(/(?:src|href)="/);
     });
+  });
+});
+
+interface Trend {
+  readonly slope: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+describe('the slope of samples', () => {
+  let slope: (points: readonly (readonly [number, number])[]) => Trend;
+  beforeAll(async () => {
+    const path = join(root, 'test', 'proof', 'support', 'regression.mjs');
+    ({ slope } = (await import(pathToFileURL(path).href)) as { slope: typeof slope });
+  });
+
+  /** Noise between -1 and 1, the same for a seed. */
+  const noise = (seed: number) => {
+    let state = seed >>> 0;
+    return () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) / 2 ** 31 - 1;
+  };
+  const samples = (seed: number, count: number, growth: number) => {
+    const next = noise(seed);
+    return Array.from({ length: count }, (_, at) => [at, 100 + growth * at + next()] as const);
+  };
+
+  it('is certain of growth that stands out of the noise, and names it', () => {
+    fc.assert(
+      fc.property(fc.nat(), fc.double({ min: 0.05, max: 5, noNaN: true }), (seed, growth) => {
+        const trend = slope(samples(seed, 120, growth));
+        expect(trend.low).toBeGreaterThan(0);
+        expect(trend.slope).toBeCloseTo(growth, 1);
+      }),
+    );
+  });
+
+  it('holds the true slope within its interval in about 95 of 100 runs', () => {
+    const held = Array.from({ length: 1_000 }, (_, seed) => slope(samples(seed * 7_919 + 1, 60, 0.01)));
+    const share = held.filter(({ low, high }) => low <= 0.01 && 0.01 <= high).length / held.length;
+    expect(share).toBeGreaterThan(0.92);
+  });
+
+  it('is not certain of growth in what only rises and falls', () => {
+    const saw = Array.from({ length: 120 }, (_, at) => [at, 100 + (at % 25)] as const);
+    const { low, high } = slope(saw);
+    expect(low).toBeLessThan(0);
+    expect(high).toBeGreaterThan(0);
   });
 });
