@@ -79,6 +79,7 @@ program
     'write changes to disk before they are answered (always) or up to 100 ms after (interval)',
     'interval',
   )
+  .option('--members <number>', 'members of its replica set, each with a port of its own', '1')
   .action(runEmbedded);
 
 program

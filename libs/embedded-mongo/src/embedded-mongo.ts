@@ -11,6 +11,11 @@ export interface EmbeddedMongoOptions {
   readonly path?: string;
   /** Replica set name the server reports, `rs0` by default; `false` answers as a standalone without transactions. */
   readonly replSet?: string | false;
+  /**
+   * Members of the replica set, 1 by default. Each has an address of its own and all have the same data, so that another one can
+   * become the primary (`stepDown`). The others listen on free ports.
+   */
+  readonly members?: number;
   /** File to keep the data in; without it everything is gone at the end. */
   readonly dataFile?: string;
   /** A data file of another server: this one starts with its content, in memory, and leaves the file as it is. */
@@ -34,6 +39,14 @@ export interface EmbeddedMongoOptions {
   readonly reorderFilters?: number;
 }
 
+/** How the primary steps down. */
+export interface StepDownOptions {
+  /** How long it cannot become primary again. Default 10. */
+  readonly seconds?: number;
+  /** Also cuts the connections to it, as a crash would. Default false. */
+  readonly closeConnections?: boolean;
+}
+
 /** A running embedded database: a small server that speaks MongoDB's wire protocol, for development and tests. */
 export class EmbeddedMongo {
   private closing: Promise<void> | undefined;
@@ -51,6 +64,7 @@ export class EmbeddedMongo {
       port: options.port ?? 0,
       path: options.path,
       replSet: options.replSet === false ? undefined : (options.replSet ?? 'rs0'),
+      members: options.members ?? 1,
       dataFile: options.dataFile,
       initialData: options.initialData,
       fsync: options.fsync ?? 'interval',
@@ -63,7 +77,12 @@ export class EmbeddedMongo {
     // Loaded only here: beside a worker this thread never needs the server's code.
     const { WireServer } = await import('./server/wire-server.js');
     const { server, address } = await WireServer.listen(complete);
-    return new EmbeddedMongo({ ...address, mode: 'in-process', close: () => server.close() });
+    return new EmbeddedMongo({
+      ...address,
+      mode: 'in-process',
+      control: async (control) => server.control(control),
+      close: () => server.close(),
+    });
   }
 
   /** Connection string for any MongoDB driver. */
@@ -84,6 +103,14 @@ export class EmbeddedMongo {
   /** Where the server runs. */
   get mode(): 'worker' | 'in-process' {
     return this.running.mode;
+  }
+
+  /**
+   * Makes another member the primary, as `replSetStepDown` does. Writes to the former one are refused with 10107 and open
+   * transactions are aborted. With one member, that one is the primary again after `seconds`.
+   */
+  stepDown({ seconds = 10, closeConnections = false }: StepDownOptions = {}): Promise<void> {
+    return this.running.control({ kind: 'stepDown', seconds, closeConnections });
   }
 
   /** Ends all connections, writes what is pending and stops; may be called again. */

@@ -3,6 +3,8 @@ const codeNames: Readonly<Record<number, string>> = {
   1: 'InternalError',
   2: 'BadValue',
   5: 'GraphContainsCycle',
+  6: 'HostUnreachable',
+  7: 'HostNotFound',
   8: 'UnknownError',
   9: 'FailedToParse',
   11: 'UserNotFound',
@@ -10,6 +12,7 @@ const codeNames: Readonly<Record<number, string>> = {
   14: 'TypeMismatch',
   15: 'Overflow',
   16: 'InvalidLength',
+  17: 'ProtocolError',
   18: 'AuthenticationFailed',
   20: 'IllegalOperation',
   22: 'InvalidBSON',
@@ -26,6 +29,7 @@ const codeNames: Readonly<Record<number, string>> = {
   54: 'NotSingleValueField',
   56: 'EmptyFieldName',
   59: 'CommandNotFound',
+  64: 'WriteConcernFailed',
   66: 'ImmutableField',
   67: 'CannotCreateIndex',
   72: 'InvalidOptions',
@@ -33,6 +37,9 @@ const codeNames: Readonly<Record<number, string>> = {
   76: 'NoReplicationEnabled',
   85: 'IndexOptionsConflict',
   86: 'IndexKeySpecsConflict',
+  89: 'NetworkTimeout',
+  91: 'ShutdownInProgress',
+  100: 'UnsatisfiableWriteConcern',
   112: 'WriteConflict',
   117: 'ConflictingOperationInProgress',
   121: 'DocumentValidationFailure',
@@ -44,6 +51,7 @@ const codeNames: Readonly<Record<number, string>> = {
   167: 'OptionNotSupportedOnView',
   168: 'InvalidPipelineOperator',
   171: 'CannotIndexParallelArrays',
+  189: 'PrimarySteppedDown',
   197: 'InvalidIndexSpecificationOption',
   211: 'KeyNotFound',
   225: 'TransactionTooOld',
@@ -54,16 +62,24 @@ const codeNames: Readonly<Record<number, string>> = {
   251: 'NoSuchTransaction',
   256: 'TransactionCommitted',
   260: 'InvalidResumeToken',
+  262: 'ExceededTimeLimit',
   263: 'OperationNotSupportedInTransaction',
   279: 'ClientDisconnect',
   280: 'ChangeStreamFatalError',
   286: 'ChangeStreamHistoryLost',
   291: 'NoQueryExecutionPlans',
   292: 'QueryExceededMemoryLimitNoDiskUseAllowed',
+  334: 'MechanismUnavailable',
   359: 'CannotConvertIndexToUnique',
+  9001: 'SocketException',
+  10107: 'NotWritablePrimary',
   10334: 'BSONObjectTooLarge',
   11000: 'DuplicateKey',
+  11600: 'InterruptedAtShutdown',
   11601: 'Interrupted',
+  11602: 'InterruptedDueToReplStateChange',
+  13435: 'NotPrimaryNoSecondaryOk',
+  13436: 'NotPrimaryOrSecondary',
   31082: 'SearchNotEnabled',
 };
 
@@ -97,3 +113,8 @@ export const notImplemented = (feature: string): MongoError =>
 /** Server-side JavaScript never runs here, whatever the operator is called. */
 export const scriptRefused = (operator: string): MongoError =>
   new MongoError(31264, `${operator} is refused: server-side JavaScript is disabled`);
+
+/** Errors after which a driver may send a command again to another member. */
+export const retryableCodes: ReadonlySet<number> = new Set([
+  6, 7, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436,
+]);

@@ -96,7 +96,13 @@ export const serverStatus: CommandHandler = (_command, ctx) => {
     mem: { bits: 64, resident: Math.round(memory.rss / 1048576), virtual: 0, supported: true },
     storageEngine: { name: 'embedded', persistent: server.store.persistent },
     ...(server.replSet
-      ? { repl: { setName: server.replSet, isWritablePrimary: true, hosts: [server.address] } }
+      ? {
+          repl: {
+            setName: server.replSet,
+            isWritablePrimary: server.replicas.primary === ctx.client.member,
+            hosts: [...server.replicas.addresses],
+          },
+        }
       : {}),
   };
 };

@@ -1,17 +1,16 @@
-import { Long, ObjectId, UUID } from 'bson';
-import { isDocument, type Document } from '../bson/document.js';
+import { UUID } from 'bson';
+import { isDocument } from '../bson/document.js';
 import { mongoError } from '../errors.js';
-import type { CommandContext, CommandHandler } from '../server/command.js';
+import type { CommandHandler } from '../server/command.js';
 import { SESSION_TIMEOUT_MINUTES } from '../server/sessions.js';
 import { MAX_DOCUMENT_BYTES, MAX_MESSAGE_BYTES, MAX_WRITE_BATCH } from '../wire/limits.js';
+import { memberStatus } from './replication.js';
 
 /** The wire version of MongoDB 8.0: the newest commands this server knows, `bulkWrite` among them. */
 const WIRE_VERSION = 25;
 
 /** The version this server behaves like. */
 export const SERVER_VERSION = '8.0.0';
-
-const TERM = new ObjectId('7fffffff0000000000000001');
 
 export const hello: CommandHandler = (command, ctx) => {
   const { client } = command;
@@ -20,10 +19,11 @@ export const hello: CommandHandler = (command, ctx) => {
     const application = client['application'];
     if (isDocument(application)) ctx.client.appName = String(application['name']);
   }
+  const isPrimary = ctx.server.replicas.primary === ctx.client.member;
   return {
-    [ctx.name === 'hello' ? 'isWritablePrimary' : 'ismaster']: true,
+    [ctx.name === 'hello' ? 'isWritablePrimary' : 'ismaster']: isPrimary,
     helloOk: true,
-    ...(ctx.server.replSet ? replicaSet(ctx, ctx.server.replSet) : {}),
+    ...memberStatus(ctx),
     maxBsonObjectSize: MAX_DOCUMENT_BYTES,
     maxMessageSizeBytes: MAX_MESSAGE_BYTES,
     maxWriteBatchSize: MAX_WRITE_BATCH,
@@ -35,22 +35,6 @@ export const hello: CommandHandler = (command, ctx) => {
     readOnly: false,
   };
 };
-
-/** The server claims to be the only member of a replica set: clients then use transactions and change streams. */
-function replicaSet(ctx: CommandContext, setName: string): Document {
-  const { address, store } = ctx.server;
-  const opTime = { ts: store.log.time, t: Long.ONE };
-  return {
-    setName,
-    setVersion: 1,
-    secondary: false,
-    hosts: [address],
-    primary: address,
-    me: address,
-    electionId: TERM,
-    lastWrite: { opTime, lastWriteDate: ctx.now, majorityOpTime: opTime, majorityWriteDate: ctx.now },
-  };
-}
 
 export const ping: CommandHandler = () => ({});
 
@@ -78,28 +62,6 @@ export const whatsMyUri: CommandHandler = (_command, ctx) => ({ you: ctx.client.
 /** There are no users: whoever reaches the loopback socket may do everything, and no password is ever right. */
 export const refuseLogin: CommandHandler = () => {
   throw mongoError(18, 'Authentication failed.');
-};
-
-export const replSetGetStatus: CommandHandler = (_command, ctx) => {
-  const { replSet, address, startedAt } = ctx.server;
-  if (!replSet) throw mongoError(76, 'not running with --replSet');
-  return {
-    set: replSet,
-    date: ctx.now,
-    myState: 1,
-    term: Long.ONE,
-    members: [
-      {
-        _id: 0,
-        name: address,
-        health: 1,
-        state: 1,
-        stateStr: 'PRIMARY',
-        uptime: Math.floor((Date.now() - startedAt.getTime()) / 1000),
-        self: true,
-      },
-    ],
-  };
 };
 
 export const startSession: CommandHandler = () => ({

@@ -30,11 +30,11 @@ import {
   hello,
   ping,
   refuseLogin,
-  replSetGetStatus,
   startSession,
   whatsMyUri,
 } from './handshake.js';
 import { createIndexes, dropIndexes, listIndexes } from './index-commands.js';
+import { replSetGetStatus, replSetStepDown } from './replication.js';
 import { createSearchIndexes, dropSearchIndex, updateSearchIndex } from './search-index-commands.js';
 import {
   abortTransaction,
@@ -47,9 +47,17 @@ import {
 import { collStats, dbStats, validate } from './statistics.js';
 import { insert, remove, update } from './write-commands.js';
 
+/**
+ * What a command may be run with. `nothing`: before a login. `login`: by every user. `read`, `write` and `manage`: a right to the
+ * database. `monitor` and `root`: a right to the server. `write` and `manage` also need the primary, and `read` needs it unless
+ * the client reads from secondaries.
+ */
+export type CommandNeeds = 'nothing' | 'login' | 'read' | 'write' | 'manage' | 'monitor' | 'root';
+
 /** A command as the server knows it. */
 export interface CommandEntry {
   readonly run: CommandHandler;
+  readonly needs: CommandNeeds;
   /** Fields the command understands beside those every command has; undefined takes any. */
   readonly fields?: ReadonlySet<string>;
   /** May run inside a transaction. */
@@ -62,12 +70,14 @@ const fields = (names: string): ReadonlySet<string> => new Set(names.split(' '))
 
 const read = (run: CommandHandler, names: string): CommandEntry => ({
   run,
+  needs: 'read',
   fields: fields(names),
   transactional: true,
 });
 
 const write = (run: CommandHandler, names: string): CommandEntry => ({
   run,
+  needs: 'write',
   fields: fields(`${names} let ordered bypassDocumentValidation`),
   transactional: true,
   retryable: true,
@@ -87,18 +97,18 @@ const creation =
 
 /** Every command this server knows; any other is answered 59. */
 export const commands: ReadonlyMap<string, CommandEntry> = new Map<string, CommandEntry>([
-  ['hello', { run: hello }],
-  ['ismaster', { run: hello }],
-  ['isMaster', { run: hello }],
-  ['ping', { run: ping }],
-  ['buildInfo', { run: buildInfo }],
-  ['buildinfo', { run: buildInfo }],
-  ['connectionStatus', { run: connectionStatus }],
-  ['whatsmyuri', { run: whatsMyUri }],
-  ['saslStart', { run: refuseLogin }],
-  ['saslContinue', { run: refuseLogin }],
-  ['authenticate', { run: refuseLogin }],
-  ['replSetGetStatus', { run: replSetGetStatus }],
+  ['hello', { run: hello, needs: 'nothing' }],
+  ['ismaster', { run: hello, needs: 'nothing' }],
+  ['isMaster', { run: hello, needs: 'nothing' }],
+  ['ping', { run: ping, needs: 'nothing' }],
+  ['buildInfo', { run: buildInfo, needs: 'nothing' }],
+  ['buildinfo', { run: buildInfo, needs: 'nothing' }],
+  ['connectionStatus', { run: connectionStatus, needs: 'nothing' }],
+  ['whatsmyuri', { run: whatsMyUri, needs: 'nothing' }],
+  ['saslStart', { run: refuseLogin, needs: 'nothing' }],
+  ['saslContinue', { run: refuseLogin, needs: 'nothing' }],
+  ['authenticate', { run: refuseLogin, needs: 'nothing' }],
+  ['replSetGetStatus', { run: replSetGetStatus, needs: 'monitor' }],
 
   [
     'find',
@@ -108,15 +118,15 @@ export const commands: ReadonlyMap<string, CommandEntry> = new Map<string, Comma
         'allowPartialResults tailable awaitData min max returnKey showRecordId oplogReplay',
     ),
   ],
-  ['getMore', read(getMore, 'collection batchSize term')],
-  ['killCursors', read(killCursors, 'cursors')],
-  ['count', { run: count, fields: fields('query limit skip hint collation fields') }],
+  ['getMore', { ...read(getMore, 'collection batchSize term'), needs: 'login' }],
+  ['killCursors', { ...read(killCursors, 'cursors'), needs: 'login' }],
+  ['count', { run: count, needs: 'read', fields: fields('query limit skip hint collation fields') }],
   ['distinct', read(distinct, 'key query collation hint')],
   [
     'aggregate',
     read(aggregate, 'pipeline cursor explain hint collation let allowDiskUse bypassDocumentValidation'),
   ],
-  ['explain', { run: explain, fields: fields('verbosity') }],
+  ['explain', { run: explain, needs: 'read', fields: fields('verbosity') }],
 
   ['insert', write(insert, 'documents')],
   ['update', write(update, 'updates')],
@@ -125,43 +135,60 @@ export const commands: ReadonlyMap<string, CommandEntry> = new Map<string, Comma
   ['findandmodify', modify],
   ['bulkWrite', write(bulkWrite, 'ops nsInfo errorsOnly cursor')],
 
-  ['create', { run: create, transactional: true, fields: fields(creation) }],
-  ['drop', { run: drop }],
-  ['dropDatabase', { run: dropDatabase }],
-  ['renameCollection', { run: renameCollection, fields: fields('to dropTarget') }],
-  ['collMod', { run: collMod }],
+  ['create', { run: create, needs: 'write', transactional: true, fields: fields(creation) }],
+  ['drop', { run: drop, needs: 'write' }],
+  ['dropDatabase', { run: dropDatabase, needs: 'manage' }],
+  ['renameCollection', { run: renameCollection, needs: 'write', fields: fields('to dropTarget') }],
+  ['collMod', { run: collMod, needs: 'write' }],
   [
     'listCollections',
-    { run: listCollections, fields: fields('filter nameOnly authorizedCollections cursor') },
+    { run: listCollections, needs: 'read', fields: fields('filter nameOnly authorizedCollections cursor') },
   ],
-  ['listDatabases', { run: listDatabases, fields: fields('filter nameOnly authorizedDatabases') }],
-  ['createIndexes', { run: createIndexes, fields: fields('indexes commitQuorum') }],
-  ['createSearchIndexes', { run: createSearchIndexes, fields: fields('indexes') }],
-  ['updateSearchIndex', { run: updateSearchIndex, fields: fields('name id definition') }],
-  ['dropSearchIndex', { run: dropSearchIndex, fields: fields('name id') }],
-  ['dropIndexes', { run: dropIndexes, fields: fields('index') }],
-  ['deleteIndexes', { run: dropIndexes, fields: fields('index') }],
-  ['listIndexes', { run: listIndexes, fields: fields('cursor') }],
+  [
+    'listDatabases',
+    { run: listDatabases, needs: 'login', fields: fields('filter nameOnly authorizedDatabases') },
+  ],
+  ['createIndexes', { run: createIndexes, needs: 'write', fields: fields('indexes commitQuorum') }],
+  ['createSearchIndexes', { run: createSearchIndexes, needs: 'write', fields: fields('indexes') }],
+  ['updateSearchIndex', { run: updateSearchIndex, needs: 'write', fields: fields('name id definition') }],
+  ['dropSearchIndex', { run: dropSearchIndex, needs: 'write', fields: fields('name id') }],
+  ['dropIndexes', { run: dropIndexes, needs: 'write', fields: fields('index') }],
+  ['deleteIndexes', { run: dropIndexes, needs: 'write', fields: fields('index') }],
+  ['listIndexes', { run: listIndexes, needs: 'read', fields: fields('cursor') }],
 
-  ['startSession', { run: startSession }],
-  ['endSessions', { run: endSessions }],
-  ['refreshSessions', { run: refreshSessions }],
-  ['killSessions', { run: killSessions }],
-  ['killAllSessions', { run: killSessions }],
-  ['commitTransaction', { run: commitTransaction, fields: fields('recoveryToken'), transactional: true }],
-  ['abortTransaction', { run: abortTransaction, fields: fields('recoveryToken'), transactional: true }],
+  ['startSession', { run: startSession, needs: 'login' }],
+  ['endSessions', { run: endSessions, needs: 'login' }],
+  ['refreshSessions', { run: refreshSessions, needs: 'login' }],
+  ['killSessions', { run: killSessions, needs: 'root' }],
+  ['killAllSessions', { run: killSessions, needs: 'root' }],
+  [
+    'commitTransaction',
+    { run: commitTransaction, needs: 'login', fields: fields('recoveryToken'), transactional: true },
+  ],
+  [
+    'abortTransaction',
+    { run: abortTransaction, needs: 'login', fields: fields('recoveryToken'), transactional: true },
+  ],
 
-  ['currentOp', { run: currentOp }],
-  ['killOp', { run: killOp }],
-  ['serverStatus', { run: serverStatus }],
-  ['collStats', { run: collStats }],
-  ['collstats', { run: collStats }],
-  ['dbStats', { run: dbStats }],
-  ['dbstats', { run: dbStats }],
-  ['validate', { run: validate }],
-  ['hostInfo', { run: hostInfo }],
-  ['getLog', { run: getLog }],
-  ['getCmdLineOpts', { run: getCmdLineOpts }],
-  ['getParameter', { run: getParameter }],
-  ['configureFailPoint', { run: configureFailPoint }],
+  ['currentOp', { run: currentOp, needs: 'monitor' }],
+  ['killOp', { run: killOp, needs: 'root' }],
+  ['serverStatus', { run: serverStatus, needs: 'monitor' }],
+  ['collStats', { run: collStats, needs: 'read' }],
+  ['collstats', { run: collStats, needs: 'read' }],
+  ['dbStats', { run: dbStats, needs: 'read' }],
+  ['dbstats', { run: dbStats, needs: 'read' }],
+  ['validate', { run: validate, needs: 'manage' }],
+  ['hostInfo', { run: hostInfo, needs: 'monitor' }],
+  ['getLog', { run: getLog, needs: 'monitor' }],
+  ['getCmdLineOpts', { run: getCmdLineOpts, needs: 'monitor' }],
+  ['getParameter', { run: getParameter, needs: 'monitor' }],
+  [
+    'replSetStepDown',
+    {
+      run: replSetStepDown,
+      needs: 'root',
+      fields: fields('force secondaryCatchUpPeriodSecs closeConnections'),
+    },
+  ],
+  ['configureFailPoint', { run: configureFailPoint, needs: 'root' }],
 ]);

@@ -1,6 +1,6 @@
 import { Long } from 'bson';
 import { isDocument, type Document } from '../bson/document.js';
-import { badValue, mongoError, typeMismatch } from '../errors.js';
+import { mongoError, typeMismatch } from '../errors.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import { sessionKey } from '../server/sessions.js';
 import type { Transaction } from '../server/transaction.js';
@@ -80,9 +80,7 @@ export const killSessions: CommandHandler = (command, ctx) => {
 };
 
 export const configureFailPoint: CommandHandler = (command, ctx) => {
-  if (command['configureFailPoint'] !== 'failCommand') {
-    throw badValue(`only the fail point failCommand is known, not ${String(command['configureFailPoint'])}`);
-  }
-  ctx.server.failPoint.configure(command['mode'], command['data']);
+  const { configureFailPoint: name, mode, data } = command;
+  ctx.server.failPoints[ctx.client.member]?.configure(name, mode, data);
   return {};
 };

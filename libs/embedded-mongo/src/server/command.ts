@@ -9,6 +9,8 @@ import type { Transaction } from './transaction.js';
 export interface ClientInfo {
   readonly connectionId: number;
   readonly address: string;
+  /** The member of the replica set that it is connected to. */
+  readonly member: number;
   appName: string | undefined;
   metadata: Document | undefined;
 }

@@ -3,16 +3,22 @@ import { Framer } from '../wire/framer.js';
 import { encodeReply, parseRequest } from '../wire/message.js';
 import type { ClientInfo } from './command.js';
 import { CLOSE, dispatch } from './dispatch.js';
-import type { ServerState } from './server-state.js';
+import type { OpenConnection, ServerState } from './server-state.js';
 
 /** With this many requests waiting for their turn the socket is not read until half of them are done. */
 const MAX_WAITING = 100;
 
 /** Serves one socket: its requests run one after the other, in the order they came. */
-export function serveConnection(server: ServerState, socket: Socket, connectionId: number): void {
+export function serveConnection(
+  server: ServerState,
+  socket: Socket,
+  connectionId: number,
+  member: number,
+): void {
   const client: ClientInfo = {
     connectionId,
     address: `${socket.remoteAddress ?? 'unix'}:${socket.remotePort ?? 0}`,
+    member,
     appName: undefined,
     metadata: undefined,
   };
@@ -21,7 +27,12 @@ export function serveConnection(server: ServerState, socket: Socket, connectionI
   let turn: Promise<void> = Promise.resolve();
   socket.setNoDelay(true);
   socket.on('error', () => socket.destroy());
-  socket.on('close', () => server.operations.stopConnection(connectionId));
+  const open: OpenConnection = { client, close: () => socket.destroy() };
+  server.connected.add(open);
+  socket.on('close', () => {
+    server.connected.delete(open);
+    server.operations.stopConnection(connectionId);
+  });
   const run = async (message: Buffer): Promise<void> => {
     await answer(server, client, socket, message);
     waiting -= 1;

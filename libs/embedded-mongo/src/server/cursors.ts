@@ -89,6 +89,10 @@ export class CursorTable {
     return this.open.has(id);
   }
 
+  isTailing(id: string): boolean {
+    return this.open.get(id)?.source.kind === 'tailing';
+  }
+
   /** Closes a cursor; a getMore that is reading it ends with 237. */
   close(id: string): boolean {
     const cursor = this.open.get(id);

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Binary, Long } from 'bson';
 import { firstKey, isDocument, type Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
-import { mongoError, MongoError, typeMismatch } from '../errors.js';
+import { mongoError, MongoError, retryableCodes, typeMismatch } from '../errors.js';
 import { commands, commonFields, type CommandEntry } from '../commands/registry.js';
 import type { Request } from '../wire/message.js';
 import type { ClientInfo, CommandContext } from './command.js';
@@ -26,23 +26,27 @@ export async function dispatch(
   server.count(name);
   let extra: Document = {};
   try {
-    const failure = server.failPoint.trigger(name, client.appName);
+    const failPoints = server.failPoints[client.member];
+    const failure = failPoints?.ofCommand(name, namespaceOf(command, name), client);
     if (failure) {
-      if (failure.blockMs > 0) await delay(failure.blockMs);
+      if (failure.blockMs > 0) await delay(failure.blockMs, undefined, { ref: false });
       if (failure.closeConnection) return CLOSE;
       if (failure.error) throw failPointError(failure.error);
       if (failure.writeConcernError) {
+        const code = toDouble(failure.writeConcernError['code']);
+        const labels = failure.labels ?? labelsOf(code, command, name, false);
         extra = {
           writeConcernError: failure.writeConcernError,
-          ...(failure.labels ? { errorLabels: failure.labels } : {}),
+          ...(labels ? { errorLabels: labels } : {}),
         };
       }
     }
     const reply = await run(server, client, request, name);
     if (server.store.persistent) await server.store.settled();
+    if (isRetryableWrite(command) && failPoints?.closesAfterWrite()) return CLOSE;
     return finished(server, { ...reply, ...extra, ok: 1 });
   } catch (error) {
-    return finished(server, errorReply(error, name));
+    return finished(server, errorReply(error, command, name, watches(server, command, name)));
   }
 }
 
@@ -59,20 +63,20 @@ async function run(
   const db = command['$db'] ?? 'admin';
   if (typeof db !== 'string') throw typeMismatch("BSON field '$db' must be a string");
   const session = command['lsid'] === undefined ? undefined : server.sessions.obtain(command['lsid']);
-  const target = command[name];
   const operation = server.operations.start(
     {
       connectionId: client.connectionId,
       client: client.address,
       appName: client.appName,
       name,
-      namespace: typeof target === 'string' ? `${db}.${target}` : `${db}.$cmd`,
+      namespace: namespaceOf(command, name),
       command,
       lsid: session?.lsid,
     },
     deadlineOf(command, name),
   );
   try {
+    checkMember(server, client, command, entry);
     const call: Call = { server, client, request, name, db, operation, session, entry };
     if (session === undefined || command['txnNumber'] === undefined) {
       return await entry.run(command, contextOf(call, undefined));
@@ -85,7 +89,11 @@ async function run(
     if (!entry.retryable) {
       throw mongoError(50768, 'txnNumber may only be provided for transactions and retryable write commands');
     }
-    return await session.exclusive(() => retryable(call, session, number));
+    return await session.exclusive(() => {
+      // The write may have waited for its turn while another member became the primary.
+      checkMember(server, client, command, entry);
+      return retryable(call, session, number);
+    });
   } finally {
     server.operations.finish(operation);
   }
@@ -180,9 +188,53 @@ function txnNumberOf(command: Document): string {
   throw typeMismatch("BSON field 'txnNumber' must be a long");
 }
 
-function errorReply(error: unknown, name: string): Document {
+function namespaceOf(command: Document, name: string): string {
+  const db = typeof command['$db'] === 'string' ? command['$db'] : 'admin';
+  const target = command[name];
+  return typeof target === 'string' ? `${db}.${target}` : `${db}.$cmd`;
+}
+
+const isRetryableWrite = (command: Document): boolean =>
+  command['txnNumber'] !== undefined && command['autocommit'] === undefined;
+
+/** Errors: 10107 for what only a primary does, 13435 for a read that must not be of a secondary. */
+function checkMember(
+  { replicas }: ServerState,
+  { member }: ClientInfo,
+  command: Document,
+  { needs, transactional }: CommandEntry,
+): void {
+  if (replicas.primary === member) return;
+  const inTransaction = command['autocommit'] === false && transactional === true;
+  if (needs === 'write' || needs === 'manage' || inTransaction) throw mongoError(10107, 'not primary');
+  const preference = command['$readPreference'];
+  const mode = isDocument(preference) ? preference['mode'] : 'primary';
+  if (needs === 'read' && mode === 'primary') {
+    throw mongoError(13435, 'not primary and secondaryOk=false');
+  }
+}
+
+/** Whether the command opens or reads a change stream. */
+function watches(server: ServerState, command: Document, name: string): boolean {
+  if (name === 'getMore') return server.cursors.isTailing(String(command['getMore']));
+  const pipeline: unknown = command['pipeline'];
+  if (name !== 'aggregate' || !Array.isArray(pipeline)) return false;
+  return isDocument(pipeline[0]) && firstKey(pipeline[0]) === '$changeStream';
+}
+
+/** What drivers are told to do again after an error: the write, the whole transaction, the change stream. */
+function labelsOf(code: number, command: Document, name: string, watching: boolean): string[] | undefined {
+  const ends = name === 'commitTransaction' || name === 'abortTransaction';
+  const inTransaction = command['autocommit'] === false;
+  const retryable = retryableCodes.has(code);
+  if (code === 112 || (retryable && inTransaction && !ends)) return [TRANSIENT];
+  if (retryable && command['txnNumber'] !== undefined) return ['RetryableWriteError'];
+  return retryable && watching ? ['ResumableChangeStreamError'] : undefined;
+}
+
+function errorReply(error: unknown, command: Document, name: string, watching: boolean): Document {
   if (error instanceof MongoError) {
-    const labels = error.labels ?? (error.code === 112 ? [TRANSIENT] : undefined);
+    const labels = error.labels ?? labelsOf(error.code, command, name, watching);
     return {
       ok: 0,
       errmsg: error.message,

@@ -1,6 +1,7 @@
 import { isDocument, type Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
 import { badValue, mongoError } from '../errors.js';
+import type { ClientInfo } from './command.js';
 
 /** What a triggered failCommand does to one command. */
 export interface Failure {
@@ -11,14 +12,17 @@ export interface Failure {
   readonly labels: string[] | undefined;
 }
 
+const MODES = 'a fail point mode is off, alwaysOn, {times: n}, {skip: n} or {activationProbability: p}';
+
 const numberOr = (value: unknown, fallback: number): number =>
   numberKind(value) === undefined ? fallback : toDouble(value);
 
-/** The failCommand fail point: lets tests make chosen commands fail, block or lose their connection. */
-export class FailPoint {
+/** A fail point of MongoDB: how often it fires, and with which data. */
+class FailPoint {
   private data: Document | undefined;
   private timesLeft = Infinity;
   private skipsLeft = 0;
+  private probability = 1;
 
   /** Errors: 2 for an unknown mode. */
   configure(mode: unknown, data: unknown): void {
@@ -26,28 +30,59 @@ export class FailPoint {
     if (mode === 'off') return;
     this.timesLeft = Infinity;
     this.skipsLeft = 0;
+    this.probability = 1;
     if (isDocument(mode)) {
       if (mode['times'] !== undefined) this.timesLeft = numberOr(mode['times'], 0);
       else if (mode['skip'] !== undefined) this.skipsLeft = numberOr(mode['skip'], 0);
-      else throw badValue('a fail point mode is off, alwaysOn, {times: n} or {skip: n}');
+      else if (mode['activationProbability'] !== undefined)
+        this.probability = numberOr(mode['activationProbability'], 0);
+      else throw badValue(MODES);
     } else if (mode !== 'alwaysOn') {
-      throw badValue('a fail point mode is off, alwaysOn, {times: n} or {skip: n}');
+      throw badValue(MODES);
     }
     this.data = isDocument(data) ? data : {};
   }
 
-  /** The failure this command has to suffer, if any. */
-  trigger(command: string, appName: string | undefined): Failure | undefined {
-    const data = this.data;
-    const commands = data?.['failCommands'];
-    if (!data || !Array.isArray(commands) || !commands.includes(command)) return undefined;
-    if (data['appName'] !== undefined && data['appName'] !== appName) return undefined;
+  /** The data of the fail point when it fires for something that `concerns` says it is for. */
+  fire(concerns: (data: Document) => boolean): Document | undefined {
+    const { data } = this;
+    if (!data || !concerns(data)) return undefined;
+    if (this.probability < 1 && Math.random() >= this.probability) return undefined;
     if (this.skipsLeft > 0) {
       this.skipsLeft -= 1;
       return undefined;
     }
     if (this.timesLeft <= 0) return undefined;
     this.timesLeft -= 1;
+    return data;
+  }
+}
+
+/** The fail points of one member: they let tests make chosen commands fail, block or lose their connection. */
+export class FailPoints {
+  private readonly known = {
+    failCommand: new FailPoint(),
+    onPrimaryTransactionalWrite: new FailPoint(),
+  };
+
+  /** Errors: 2 for an unknown fail point or mode. */
+  configure(name: unknown, mode: unknown, data: unknown): void {
+    if (name !== 'failCommand' && name !== 'onPrimaryTransactionalWrite') {
+      throw badValue(
+        `only the fail points failCommand and onPrimaryTransactionalWrite are known, not ${String(name)}`,
+      );
+    }
+    this.known[name].configure(mode, data);
+  }
+
+  /** The failure this command has to suffer, if any. */
+  ofCommand(command: string, namespace: string, client: ClientInfo): Failure | undefined {
+    const data = this.known.failCommand.fire(({ failCommands, appName, namespace: only }) => {
+      if (!Array.isArray(failCommands) || !failCommands.includes(command)) return false;
+      if (appName !== undefined && appName !== client.appName) return false;
+      return only === undefined || only === namespace;
+    });
+    if (!data) return undefined;
     const labels = Array.isArray(data['errorLabels']) ? data['errorLabels'].map(String) : undefined;
     const code = data['errorCode'];
     const errInfo = data['errInfo'];
@@ -62,6 +97,12 @@ export class FailPoint {
       writeConcernError: isDocument(concern) ? concern : undefined,
       labels,
     };
+  }
+
+  /** Whether the connection is to be closed after a retryable write that was done. */
+  closesAfterWrite(): boolean {
+    const data = this.known.onPrimaryTransactionalWrite.fire(() => true);
+    return data !== undefined && data['closeConnection'] !== false;
   }
 }
 

@@ -174,9 +174,12 @@ export class OperationTable {
     return operation !== undefined;
   }
 
+  /** A retryable write goes on: the driver sends it again over another connection, and must then get its answer. */
   stopConnection(connectionId: number): void {
     for (const operation of this.running.values()) {
-      if (operation.info.connectionId !== connectionId) continue;
+      const { info } = operation;
+      if (info.connectionId !== connectionId) continue;
+      if (info.command['txnNumber'] !== undefined && info.command['autocommit'] === undefined) continue;
       operation.stop(mongoError(279, 'operation was interrupted because the client disconnected'));
     }
   }

@@ -134,6 +134,12 @@ export class SessionTable {
     return key;
   }
 
+  /** Aborts every open transaction: a member that is no longer the primary does not go on with them. */
+  abortTransactions(): void {
+    for (const { transaction } of this.sessions.values())
+      if (transaction?.state === 'open') transaction.abort();
+  }
+
   /** Aborts transactions that stay open too long and forgets sessions nobody uses; gives the forgotten keys. */
   expire(now: number): string[] {
     const forgotten: string[] = [];

@@ -1,12 +1,13 @@
 import { chmodSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import { EvaluationOrder } from '../query/evaluation-order.js';
 import { catalogOf, type FsyncMode, openJournal } from '../storage/journal.js';
 import { Store } from '../storage/store.js';
 import { removeExpired } from '../storage/expiry.js';
 import { removeAbandonedSocket } from './abandoned-socket.js';
 import { serveConnection } from './connection.js';
+import { ReplicaSet } from './replica-set.js';
 import { ServerState } from './server-state.js';
 
 /** How often expired documents, idle cursors and old sessions are looked for, in milliseconds. */
@@ -22,6 +23,8 @@ export interface WireServerOptions {
   readonly path: string | undefined;
   /** Replica set name; undefined answers as a standalone. */
   readonly replSet: string | undefined;
+  /** How many members the replica set has, each with an address of its own. */
+  readonly members: number;
   /** File the data is kept in; undefined keeps it in memory only. */
   readonly dataFile: string | undefined;
   /** A data file whose content a server in memory starts with; undefined starts empty. */
@@ -33,6 +36,13 @@ export interface WireServerOptions {
   readonly search: boolean;
   /** Seed of the order that filters are evaluated in; undefined evaluates them as they are written. */
   readonly reorderFilters: number | undefined;
+}
+
+/** What whoever started the server has it do, other than over a connection. */
+export interface ServerControl {
+  readonly kind: 'stepDown';
+  readonly seconds: number;
+  readonly closeConnections: boolean;
 }
 
 /** Where a server listens. */
@@ -51,7 +61,8 @@ export class WireServer {
 
   private constructor(
     private readonly state: ServerState,
-    private readonly server: Server,
+    /** One for each member. */
+    private readonly servers: readonly Server[],
     private readonly path: string | undefined,
   ) {
     this.sweeper = setInterval(() => this.sweepSafely(), SWEEP_MS).unref();
@@ -61,6 +72,10 @@ export class WireServer {
   static async listen(
     options: WireServerOptions,
   ): Promise<{ server: WireServer; address: WireServerAddress }> {
+    if (!Number.isInteger(options.members) || options.members < 1 || options.members > 7)
+      throw new TypeError('members is a whole number from 1 to 7');
+    if (options.members > 1 && (options.path !== undefined || options.replSet === undefined))
+      throw new TypeError('several members are a replica set that listens on ports');
     if (options.path === undefined && !loopback.has(options.host)) {
       throw new TypeError(`the embedded database listens on loopback only, not on ${options.host}`);
     }
@@ -71,37 +86,47 @@ export class WireServer {
     const initial = options.initialData === undefined ? undefined : catalogOf(options.initialData);
     const state = new ServerState(
       new Store(opened?.journal, opened?.catalog ?? initial),
-      options.replSet,
+      new ReplicaSet(options.replSet, options.members),
       options.maxConnections,
       options.search,
       options.reorderFilters === undefined ? undefined : new EvaluationOrder(options.reorderFilters),
     );
     if (options.path !== undefined) await removeAbandonedSocket(options.path);
-    const server = createServer();
-    const wire = new WireServer(state, server, options.path);
-    server.on('connection', (socket) => wire.accept(socket));
+    const servers = Array.from({ length: options.members }, () => createServer());
+    const wire = new WireServer(state, servers, options.path);
     try {
-      await listening(server, options);
+      for (const [member, server] of servers.entries()) {
+        server.on('connection', (socket) => wire.accept(socket, member));
+        // The others take any free port.
+        await listening(server, member === 0 ? options : { ...options, port: 0 });
+      }
     } catch (error) {
       await wire.close();
       throw error;
     }
-    const address = addressOf(server, options);
-    state.address = options.path ?? `${address.host}:${address.port}`;
-    return { server: wire, address };
+    const ports = servers.map(portOf);
+    state.replicas.addresses = ports.map((port) => options.path ?? `${hostOf(options)}:${port}`);
+    return { server: wire, address: addressOf(ports, options) };
   }
 
   /** Ends all connections and writes what is pending. */
   async close(): Promise<void> {
     clearInterval(this.sweeper);
-    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
+    const closed = this.servers.map(
+      (server) => new Promise<void>((resolve) => server.close(() => resolve())),
+    );
     for (const socket of this.sockets) socket.destroy();
-    await closed;
+    await Promise.all(closed);
     await this.state.store.close();
     if (this.path !== undefined) await rm(this.path, { force: true });
   }
 
-  private accept(socket: Socket): void {
+  /** Errors: those of `ReplicaSet.stepDown`. */
+  control({ seconds, closeConnections }: ServerControl): void {
+    this.state.stepDown(this.state.replicas.primary ?? 0, seconds, closeConnections);
+  }
+
+  private accept(socket: Socket, member: number): void {
     if (this.sockets.size >= this.state.maxConnections) {
       socket.destroy();
       return;
@@ -113,7 +138,7 @@ export class WireServer {
       this.sockets.delete(socket);
       this.state.connections = this.sockets.size;
     });
-    serveConnection(this.state, socket, this.state.connectionsEver);
+    serveConnection(this.state, socket, this.state.connectionsEver, member);
   }
 
   private sweepSafely(): void {
@@ -152,7 +177,15 @@ function listening(server: Server, options: WireServerOptions): Promise<void> {
   });
 }
 
-function addressOf(server: Server, options: WireServerOptions): WireServerAddress {
+/** 0 for a unix socket. */
+function portOf(server: Server): number {
+  const address = server.address();
+  return address === null || typeof address === 'string' ? 0 : address.port;
+}
+
+const hostOf = ({ host }: WireServerOptions): string => (host.includes(':') ? `[${host}]` : host);
+
+function addressOf(ports: readonly number[], options: WireServerOptions): WireServerAddress {
   if (options.path !== undefined) {
     return {
       host: options.path,
@@ -160,7 +193,7 @@ function addressOf(server: Server, options: WireServerOptions): WireServerAddres
       uri: `mongodb://${encodeURIComponent(options.path)}/?directConnection=true`,
     };
   }
-  const { port } = server.address() as AddressInfo;
-  const host = options.host.includes(':') ? `[${options.host}]` : options.host;
-  return { host: options.host, port, uri: `mongodb://${host}:${port}/?directConnection=true` };
+  const hosts = ports.map((port) => `${hostOf(options)}:${port}`).join(',');
+  const query = ports.length === 1 ? 'directConnection=true' : `replicaSet=${options.replSet ?? ''}`;
+  return { host: options.host, port: ports[0] ?? 0, uri: `mongodb://${hosts}/?${query}` };
 }

@@ -1,12 +1,14 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import type { WireServerAddress, WireServerOptions } from '../server/wire-server.js';
+import type { ServerControl, WireServerAddress, WireServerOptions } from '../server/wire-server.js';
 import type { FromWorker, ToWorker } from './protocol.js';
 
 /** A started server, wherever it runs. */
 export interface RunningServer extends WireServerAddress {
   readonly mode: 'worker' | 'in-process';
+  /** Errors: what the server refuses. */
+  control(control: ServerControl): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -33,6 +35,12 @@ export async function runInWorker(options: WireServerOptions): Promise<RunningSe
   return {
     ...address,
     mode: 'worker',
+    control: async (control) => {
+      const request: ToWorker = { kind: 'control', control };
+      worker.postMessage(request);
+      const { error } = await answer(worker, 'controlled');
+      if (error !== null) throw new Error(error);
+    },
     close: async () => {
       if (!running) return;
       const request: ToWorker = { kind: 'close' };

@@ -14,7 +14,16 @@ if (port) {
     });
   const started = WireServer.listen(workerData as WireServerOptions).then(({ server, address }) => {
     port.on('message', (message: ToWorker) => {
-      if (message.kind === 'close') server.close().then(() => tell({ kind: 'closed' }), fail);
+      if (message.kind === 'close') {
+        server.close().then(() => tell({ kind: 'closed' }), fail);
+        return;
+      }
+      try {
+        server.control(message.control);
+        tell({ kind: 'controlled', error: null });
+      } catch (error) {
+        tell({ kind: 'controlled', error: error instanceof Error ? error.message : String(error) });
+      }
     });
     tell({ kind: 'listening', address });
   });
