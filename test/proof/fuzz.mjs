@@ -231,13 +231,10 @@ class Fuzz {
     const repeats = again.fault?.replaceAll(/\d+/g, '0').slice(0, 90) === family;
     // What took its time once, on a machine with other work, and not again, is no fault of the input.
     if (!repeats && /^(?:no answer|a time-out)/.test(fault)) return;
-    const small = repeats
-      ? await minimised(
-          given,
-          async (one) =>
-            (await this.attempt(ask, one)).fault?.replaceAll(/\d+/g, '0').slice(0, 90) === family,
-        )
-      : given;
+    const { part: partOf, whole } = REDUCED[kind];
+    const isSame = async (one) =>
+      (await this.attempt(ask, whole(given, one))).fault?.replaceAll(/\d+/g, '0').slice(0, 90) === family;
+    const small = repeats ? whole(given, await minimised(partOf(given), isSame)) : given;
     this.lose(kind, fault, { number, repeats, case: { kind, ...small }, log: lines });
   }
 
@@ -279,6 +276,28 @@ class Fuzz {
     };
   }
 }
+
+const decoded = (text) => Buffer.from(text, 'base64').toString('utf8');
+const encoded = (text) => Buffer.from(String(text)).toString('base64');
+
+/** What of a case is made smaller, by kind. */
+const REDUCED = {
+  arguments: { part: ({ params }) => params, whole: (given, params) => ({ ...given, params }) },
+  pipelines: { part: ({ params }) => params, whole: (given, params) => ({ ...given, params }) },
+  http: {
+    part: ({ headers, body }) => [headers, decoded(body)],
+    whole: (given, [headers = [], body = '']) => ({
+      ...given,
+      headers: Array.isArray(headers) ? headers : [],
+      body: encoded(body),
+    }),
+  },
+  stdio: { part: ({ line }) => decoded(line), whole: (_, line) => ({ line: encoded(line) }) },
+  configurations: {
+    part: ({ text }) => text.split('\n'),
+    whole: (_, lines) => ({ text: [lines].flat().join('\n') }),
+  },
+};
 
 const LEAST_EXECUTED = { arguments: 0.15, pipelines: 0.1, http: 0.05, stdio: 0.1, configurations: 0.03 };
 

@@ -19,6 +19,7 @@ const cases: [string, unknown, StoreErrorCode][] = [
   ['a query that does not parse', server(9), 'invalid_query'],
   ['operands of the wrong type', server(14), 'invalid_query'],
   ['an expression that does not parse', server(16020), 'invalid_query'],
+  ['an expression operator that there is not', server(168), 'invalid_query'],
   ['a time zone that is none', server(40485), 'unknown_time_zone'],
   ['a bad regular expression', server(51091), 'invalid_query'],
   ['a server that steps down', server(189), 'unavailable'],

@@ -75,8 +75,8 @@ export function configurationCases(texts) {
 }
 
 function lines(random, text) {
-  const all = text.split('\n');
-  for (let times = 1 + random.below(3); times > 0; times -= 1) {
+  const all = [...text.split('\n'), ''];
+  for (let times = 1 + random.below(3); times > 0 && all.length > 0; times -= 1) {
     const at = random.below(all.length);
     random.weighted(
       [2, () => all.splice(at, 1)],
