@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Queue, Worker } from 'bullmq';
+import { type Job, Queue, Worker } from 'bullmq';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { SharedStateUnavailable } from '#state';
 import type { TaskQueueOptions } from './open-task-queue.js';
@@ -62,7 +62,6 @@ export class BullTaskQueue extends TaskQueue {
       // BullMQ reserves colons.
       jobId: `${job.taskId}.${job.run}`,
       attempts: MAX_DEATHS,
-      backoff: { type: 'fixed', delay: 100 },
       removeOnComplete: true,
       removeOnFail: true,
     });
@@ -80,11 +79,15 @@ export class BullTaskQueue extends TaskQueue {
 
   work(handler: TaskHandler): void {
     const { lockDuration = 10_000, concurrency = 4, log } = this.options;
-    this.worker = new Worker<TaskJob>(NAME, ({ data }) => this.followed(handler(data)), {
+    const run = (job: Job<TaskJob>, token = '') =>
+      this.followed(held(job, token, lockDuration, handler(job.data)));
+    this.worker = new Worker<TaskJob>(NAME, run, {
       connection: this.connect({ maxRetriesPerRequest: null }),
       prefix: this.prefix,
       concurrency,
       lockDuration,
+      // BullMQ renews by the clock of the machine: set back, it would lose the locks of what runs.
+      skipLockRenewal: true,
       stalledInterval: lockDuration / 2,
       maxStalledCount: MAX_DEATHS,
       skipVersionCheck: true,
@@ -120,6 +123,8 @@ export class BullTaskQueue extends TaskQueue {
 
   /** Ends within a few seconds, whatever Redis does: other workers find unreported jobs as stalled. */
   async close(): Promise<void> {
+    // A run that is handed over goes back to the queue at once: not to this worker again.
+    void this.worker?.pause(true).catch(() => undefined);
     await Promise.race([Promise.allSettled(this.runs), pause(SHUTDOWN_TIMEOUT)]);
     const force = !(await this.isUp());
     const closed = Promise.allSettled([this.worker?.close(force), this.queue.close()]);
@@ -142,5 +147,19 @@ export class BullTaskQueue extends TaskQueue {
     const client = this.open({ connectTimeout: 1_000, ...options });
     client.on('error', () => undefined);
     return client;
+  }
+}
+
+/** Keeps the lock of a job while it runs: without it another worker would take the job for stalled. */
+async function held(job: Job<TaskJob>, token: string, duration: number, run: Promise<void>): Promise<void> {
+  // A renewal that fails is tried again; one that comes too late changes nothing.
+  const renewal = setInterval(
+    () => void job.extendLock(token, duration).catch(() => undefined),
+    duration / 4,
+  );
+  try {
+    await run;
+  } finally {
+    clearInterval(renewal);
   }
 }
