@@ -6,6 +6,9 @@ export interface Address {
   readonly filters: URLSearchParams;
 }
 
+/** The path of the console: its script is served below it. */
+export const CONSOLE = new URL('../..', import.meta.url).pathname.replace(/\/$/, '');
+
 type Filters = Readonly<Record<string, string | undefined>>;
 
 export function readAddress(hash: string): Address {

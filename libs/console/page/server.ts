@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import { CONSOLE } from './address.js';
 
 /** Nobody is signed in, or no longer. */
 export class SignedOut extends Error {
@@ -42,7 +43,7 @@ export function send<T>(method: 'POST' | 'DELETE', path: string, body?: object):
 }
 
 async function exchange<T>(method: string, path: string, body?: object, signal?: AbortSignal): Promise<T> {
-  const response = await fetch(`/console/${path}`, {
+  const response = await fetch(`${CONSOLE}/${path}`, {
     method,
     credentials: 'same-origin',
     cache: 'no-store',

@@ -14,16 +14,22 @@ export function shownText(text: string, most = MOST): string {
 
 /** Attributes that a browser shows or a screen reader reads. */
 const READ = ['aria-label', 'title', 'alt', 'placeholder', 'label'];
-/** Addresses that a link of the page may have. Plain HTTP leads to an issuer on this machine alone. */
+/** Addresses outside of the console that a link may have. Plain HTTP leads to an issuer on this machine alone. */
 const LINKS =
-  /^(?:#|\/console\b|blob:|https:\/\/|http:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?(?:[/?#]|$))/;
+  /^(?:#|blob:|https:\/\/|http:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?(?:[/?#]|$))/;
+
+/** Whether an address is of the console itself: its path, or one below it. */
+function isOwn(href: string, path: string): boolean {
+  return href.startsWith(path) && ['', '/', '?', '#'].includes(href.charAt(path.length));
+}
 
 /**
  * Makes one node safe: every text is escaped, also in attributes that people read; no markup is made from text; no link
  * runs script.
+ * @param path of the console
  * @throws TypeError for a node that the page must not have
  */
-export function makeSafe(node: VNode): void {
+export function makeSafe(node: VNode, path = '/console'): void {
   const props: unknown = node.props;
   if (typeof node.type === 'function') return;
   if (typeof props === 'string') {
@@ -36,7 +42,11 @@ export function makeSafe(node: VNode): void {
     throw new TypeError('the page makes no markup from text');
   const { href } = attributes;
   // A browser writes any value as text, so only text has been checked.
-  if (href !== undefined && href !== null && !(typeof href === 'string' && LINKS.test(href)))
+  if (
+    href !== undefined &&
+    href !== null &&
+    !(typeof href === 'string' && (LINKS.test(href) || isOwn(href, path)))
+  )
     throw new TypeError('the page has no such link');
   for (const name of READ) {
     const value = attributes[name];
@@ -45,6 +55,6 @@ export function makeSafe(node: VNode): void {
 }
 
 /** Applies `makeSafe` to every node that Preact creates. Called once, before the first is rendered. */
-export function protectText(): void {
-  options.vnode = makeSafe;
+export function protectText(path: string): void {
+  options.vnode = (node) => makeSafe(node, path);
 }

@@ -14,10 +14,15 @@ import { SharedState } from '#state';
 import { NotServed, notServed, remoteNetwork, trustedHeaders } from '#streaming';
 import { OperatorGate, OperatorNotes } from './operator-gate.js';
 import {
+  type ConsolePlace,
   fitsCookie,
   isLoopbackName,
   OperatorSessions,
+  ownName,
+  pathOfConsole,
+  placeOf,
   presentedCookie,
+  sealedFor,
   setCookie,
 } from './operator-sessions.js';
 
@@ -44,7 +49,7 @@ interface Redirect {
   readonly cookies: readonly string[];
 }
 
-const OIDC_PATH = '/console/session/oidc';
+const pathOfSignIn = (place: ConsolePlace): string => `${pathOfConsole(place)}/session/oidc`;
 /** Milliseconds for the sign-in at the issuer. */
 const PENDING = 600_000;
 
@@ -53,17 +58,17 @@ interface SealedSignIn extends PendingSignIn {
 }
 
 /** No other host, a subdomain included, can set a cookie with the `__Host-` prefix: nobody signs another in as themselves. */
-const nameFor = (host: string | undefined) =>
-  isLoopbackName(host) ? 'parley-console-sign-in' : '__Host-parley-console-sign-in';
+const nameAt = (place: ConsolePlace) =>
+  ownName(isLoopbackName(place.host) ? 'parley-console-sign-in' : '__Host-parley-console-sign-in', place);
 
 /**
  * The cookie of a sign-in that has begun. The issuer's redirect comes from another site, so it is `Lax`; it opens nothing by
  * itself.
  */
-function pendingCookie(value: string, seconds: number, host: string): string {
+function pendingCookie(value: string, seconds: number, place: ConsolePlace): string {
   // The prefix demands `Secure` and `/`.
-  const [path, secure] = isLoopbackName(host) ? [OIDC_PATH, ''] : ['/', '; Secure'];
-  return `${nameFor(host)}=${value}; Path=${path}; HttpOnly; SameSite=Lax; Max-Age=${seconds}${secure}`;
+  const [path, secure] = isLoopbackName(place.host) ? [pathOfSignIn(place), ''] : ['/', '; Secure'];
+  return `${nameAt(place)}=${value}; Path=${path}; HttpOnly; SameSite=Lax; Max-Age=${seconds}${secure}`;
 }
 
 /** Refusals that any website can cause with a link: they must not end a sign-in that has begun. */
@@ -121,11 +126,11 @@ export class OidcSignIn {
   }
 
   /** The ways to sign in, for the page. */
-  get methods(): SignInMethods {
+  methods(request: IncomingMessage): SignInMethods {
     const { setting } = this;
     if (!setting) return { key: true, oidc: null };
     const { issuer } = setting;
-    return { key: true, oidc: { issuer, name: new URL(issuer).host, begin: OIDC_PATH } };
+    return { key: true, oidc: { issuer, name: new URL(issuer).host, begin: pathOfSignIn(placeOf(request)) } };
   }
 
   /**
@@ -134,16 +139,20 @@ export class OidcSignIn {
    */
   async begin(request: IncomingMessage, spend: () => Promise<void>): Promise<Redirect> {
     const setting = this.configured();
-    const { host = '' } = trustedHeaders(request);
-    if (!(await isWithinLimit(spend))) return this.refused('too_many', host);
-    if (host.toLowerCase() !== setting.host) return this.refused('wrong_host', host);
+    const place = placeOf(request);
+    const { host = '' } = place;
+    if (!(await isWithinLimit(spend))) return this.refused('too_many', place);
+    if (host.toLowerCase() !== setting.host) return this.refused('wrong_host', place);
     try {
       const { url, pending } = await setting.client.begin();
       const until = this.now() + PENDING;
-      const text = await this.sealed.seal(JSON.stringify({ ...pending, until } satisfies SealedSignIn), host);
-      return { location: url, cookies: [pendingCookie(text, PENDING / 1000, host)] };
+      const text = await this.sealed.seal(
+        JSON.stringify({ ...pending, until } satisfies SealedSignIn),
+        sealedFor(place),
+      );
+      return { location: url, cookies: [pendingCookie(text, PENDING / 1000, place)] };
     } catch (error) {
-      return this.failed(error, request, host);
+      return this.failed(error, request, place);
     }
   }
 
@@ -154,46 +163,46 @@ export class OidcSignIn {
    */
   async finish(request: IncomingMessage, answer: OidcAnswer, spend: () => Promise<void>): Promise<Redirect> {
     const { client, longest, host: ownHost } = this.configured();
-    const headers = trustedHeaders(request);
-    const { host = '' } = headers;
-    if (host.toLowerCase() !== ownHost) return this.refused('wrong_host', host);
-    const cookie = presentedCookie(headers, nameFor(host));
-    const text = cookie === undefined ? undefined : await this.sealed.open(cookie, host);
-    if (text === undefined) return this.refused('mismatch', host);
+    const place = placeOf(request);
+    const { host = '' } = place;
+    if (host.toLowerCase() !== ownHost) return this.refused('wrong_host', place);
+    const cookie = presentedCookie(place, nameAt(place));
+    const text = cookie === undefined ? undefined : await this.sealed.open(cookie, sealedFor(place));
+    if (text === undefined) return this.refused('mismatch', place);
     const pending = JSON.parse(text) as SealedSignIn;
-    if (!isSameText(answer.state, pending.state)) return this.refused('mismatch', host);
-    if (!(await isWithinLimit(spend))) return this.refused('too_many', host);
-    if (pending.until <= this.now()) return this.refused('expired', host);
+    if (!isSameText(answer.state, pending.state)) return this.refused('mismatch', place);
+    if (!(await isWithinLimit(spend))) return this.refused('too_many', place);
+    if (pending.until <= this.now()) return this.refused('expired', place);
     try {
-      if (!(await client.isFromIssuer(textOf(answer.iss)))) return this.refused('mismatch', host);
+      if (!(await client.isFromIssuer(textOf(answer.iss)))) return this.refused('mismatch', place);
       const code = textOf(answer.code);
-      if (answer.error !== undefined || code === undefined) return this.refused('denied', host);
+      if (answer.error !== undefined || code === undefined) return this.refused('denied', place);
       const person = await client.person(code, pending);
       const agent = this.gate.proven(person);
       const session = this.sessions.beginProven(person, longest);
-      const value = await this.sessions.seal(session, host);
+      const value = await this.sessions.seal(session, sealedFor(place));
       if (!fitsCookie(value)) throw new InvalidToken('claims that are too long for a session');
       // In the share of an operator: nobody else can fill the store.
       if (!(await this.oneTime.claim(`console sign-in ${pending.state}`, 2 * PENDING, agent.principal)))
-        return this.refused('expired', host);
+        return this.refused('expired', place);
       const network = remoteNetwork(request.socket.remoteAddress);
       this.notes.write({ agent }, 'console.sign_in', network);
       const seconds = this.sessions.secondsLeft(session);
       return {
-        location: '/console',
-        cookies: [pendingCookie('', 0, host), setCookie(value, seconds, headers)],
+        location: pathOfConsole(place),
+        cookies: [pendingCookie('', 0, place), setCookie(value, seconds, place)],
       };
     } catch (error) {
-      return this.failed(error, request, host);
+      return this.failed(error, request, place);
     }
   }
 
   /** Where the issuer ends its own session; null where it did not sign the person in. */
   async endOfSession(request: IncomingMessage): Promise<string | null> {
     if (!this.setting) return null;
-    const headers = trustedHeaders(request);
-    const cookie = presentedCookie(headers);
-    const session = cookie === undefined ? 'over' : await this.sessions.open(cookie, headers.host ?? '');
+    const place = placeOf(request);
+    const cookie = presentedCookie(place);
+    const session = cookie === undefined ? 'over' : await this.sessions.open(cookie, sealedFor(place));
     return typeof session === 'string' || !session.person ? null : this.setting.client.endOfSession();
   }
 
@@ -203,17 +212,17 @@ export class OidcSignIn {
     return this.setting;
   }
 
-  private refused(why: SignInRefusal, host: string): Redirect {
-    const cookies = KEEPS_PENDING.has(why) ? [] : [pendingCookie('', 0, host)];
-    return { location: `/console?sign_in=${why}`, cookies };
+  private refused(why: SignInRefusal, place: ConsolePlace): Redirect {
+    const cookies = KEEPS_PENDING.has(why) ? [] : [pendingCookie('', 0, place)];
+    return { location: `${pathOfConsole(place)}?sign_in=${why}`, cookies };
   }
 
   /** @throws errors of other kinds */
-  private failed(error: unknown, request: IncomingMessage, host: string): Redirect {
+  private failed(error: unknown, request: IncomingMessage, place: ConsolePlace): Redirect {
     const network = remoteNetwork(request.socket.remoteAddress);
     if (error instanceof AuthenticationUnavailable) {
       this.log.warn(`a sign-in from ${network} failed: ${error.cause}`);
-      return this.refused('unavailable', host);
+      return this.refused('unavailable', place);
     }
     const cause =
       error instanceof InvalidToken
@@ -228,6 +237,6 @@ export class OidcSignIn {
         { headers: trustedHeaders(request), remoteAddress: request.socket.remoteAddress },
         { cause: `console sign-in: ${cause}` },
       );
-    return this.refused(error instanceof InvalidToken ? 'invalid' : 'no_operator', host);
+    return this.refused(error instanceof InvalidToken ? 'invalid' : 'no_operator', place);
   }
 }

@@ -5,7 +5,15 @@ import { AuditSink } from '#audit';
 import { Authenticator, type ProvenPerson, RecordedAuthenticator } from '#auth';
 import { SharedState } from '#state';
 import { NotServed, trustedHeaders } from '#streaming';
-import { type OperatorSession, OperatorSessions, presentedCookie, setCookie } from './operator-sessions.js';
+import {
+  type ConsolePlace,
+  type OperatorSession,
+  OperatorSessions,
+  placeOf,
+  presentedCookie,
+  sealedFor,
+  setCookie,
+} from './operator-sessions.js';
 
 /** Injection token of `OperatorRights`. */
 export const OPERATOR_RIGHTS = Symbol('operator rights');
@@ -56,7 +64,7 @@ export class OperatorGate {
   async admit(request: IncomingMessage): Promise<Operator> {
     const headers = trustedHeaders(request);
     const shown = CREDENTIALS.some((name) => headers[name] !== undefined);
-    const cookie = shown ? undefined : presentedCookie(headers);
+    const cookie = shown ? undefined : presentedCookie(placeOf(request));
     const operator =
       cookie === undefined
         ? await this.asked(() => this.identify(request, headers))
@@ -90,17 +98,18 @@ export class OperatorGate {
     cookie: string,
   ): Promise<Operator> {
     const { sessions } = this;
-    const session = await sessions.open(cookie, headers.host ?? '');
+    const place = placeOf(request);
+    const session = await sessions.open(cookie, sealedFor(place));
     // A cookie that this service did not seal is a wrong credential, unlike an expired one.
     if (session === 'forged' && this.authenticator instanceof RecordedAuthenticator)
       this.authenticator.recordRefused({ headers, remoteAddress: request.socket.remoteAddress }, FORGED);
-    if (session === 'forged' || session === 'over') throw signInAgain(headers);
+    if (session === 'forged' || session === 'over') throw signInAgain(place);
     const { person } = session;
     const operator = await this.asked(async () => {
-      if (await sessions.isOver(session)) throw signInAgain(headers);
+      if (await sessions.isOver(session)) throw signInAgain(place);
       return person ? this.proven(person) : this.identify(request, session.credential);
     }).catch((error: unknown) => {
-      throw error instanceof NotServed && error.status === 401 ? signInAgain(headers) : error;
+      throw error instanceof NotServed && error.status === 401 ? signInAgain(place) : error;
     });
     return { ...operator, session };
   }
@@ -133,8 +142,8 @@ export class OperatorGate {
 }
 
 /** Refuses the request and deletes the invalid cookie. */
-function signInAgain(headers: IncomingHttpHeaders): NotServed {
-  return new NotServed(401, 'sign in again', { 'Set-Cookie': setCookie('', 0, headers) });
+function signInAgain(place: ConsolePlace): NotServed {
+  return new NotServed(401, 'sign in again', { 'Set-Cookie': setCookie('', 0, place) });
 }
 
 /** Records the actions of operators in the audit log. */

@@ -1,13 +1,38 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { randomUUID } from 'node:crypto';
-import type { IncomingHttpHeaders } from 'node:http';
+import { createHash, randomUUID } from 'node:crypto';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { ProvenPerson } from '#auth';
 import { SealedText, StateKeys } from '#dispatcher';
 import { CLOCK_DIFFERENCE, SharedState, type VersionedStore } from '#state';
+import { mountedAt, trustedHeaders } from '#streaming';
+
+/** Where a browser found the console. Its cookies are of this host and path. */
+export interface ConsolePlace {
+  readonly host?: string | undefined;
+  /** The path of an application at which it is mounted. Default: none, as in the service. */
+  readonly base?: string;
+}
+
+/** The place that a request names, with its cookies. */
+export function placeOf(request: IncomingMessage): ConsolePlace & Pick<IncomingHttpHeaders, 'cookie'> {
+  const { host, cookie } = trustedHeaders(request);
+  return { host, cookie, base: mountedAt(request) };
+}
+
+/** The path of the console in its addresses. */
+export const pathOfConsole = ({ base = '' }: ConsolePlace): string => `${base}/console`;
+
+/** What cookies are sealed for: another host, and another console of the same application, cannot open them. */
+export const sealedFor = ({ host = '', base = '' }: ConsolePlace): string => `${host}${base}`;
+
+/** Consoles of one application have cookies of their own, also where a browser sends those of both. */
+export function ownName(name: string, { base = '' }: ConsolePlace): string {
+  return base === '' ? name : `${name}-${createHash('sha256').update(base).digest('hex').slice(0, 8)}`;
+}
 
 /** Browsers accept a cookie with the `__Secure-` prefix over TLS only. */
-function nameFor(host: string | undefined): string {
-  return isLoopbackName(host) ? 'parley-console' : '__Secure-parley-console';
+function nameAt(place: ConsolePlace): string {
+  return ownName(isLoopbackName(place.host) ? 'parley-console' : '__Secure-parley-console', place);
 }
 
 /** Characters. With name and attributes, every browser stores that many. */
@@ -20,8 +45,8 @@ export const fitsCookie = (value: string): boolean => value.length <= MAX_VALUE;
  * The session cookie of a request, or another one; `undefined` also when there are two, because the genuine one cannot be told apart.
  */
 export function presentedCookie(
-  { cookie, host }: IncomingHttpHeaders,
-  name = nameFor(host),
+  { cookie, ...place }: ConsolePlace & Pick<IncomingHttpHeaders, 'cookie'>,
+  name = nameAt(place),
 ): string | undefined {
   const prefix = `${name}=`;
   const found = (cookie ?? '').split(';').flatMap((pair) => {
@@ -32,9 +57,9 @@ export function presentedCookie(
 }
 
 /** @param seconds lifetime in the browser; 0 deletes the cookie */
-export function setCookie(value: string, seconds: number, { host }: IncomingHttpHeaders): string {
-  const secure = isLoopbackName(host) ? '' : '; Secure';
-  return `${nameFor(host)}=${value}; Path=/console; HttpOnly; SameSite=Strict; Max-Age=${seconds}${secure}`;
+export function setCookie(value: string, seconds: number, place: ConsolePlace): string {
+  const secure = isLoopbackName(place.host) ? '' : '; Secure';
+  return `${nameAt(place)}=${value}; Path=${pathOfConsole(place)}; HttpOnly; SameSite=Strict; Max-Age=${seconds}${secure}`;
 }
 
 /** Credential headers in the form of a program's request. */
@@ -99,17 +124,17 @@ export class OperatorSessions {
     return Math.max(0, Math.floor((expiresAt - this.now()) / 1000));
   }
 
-  /** @param host the host name of the request; the session is valid for this host only */
-  seal(session: OperatorSession, host: string): Promise<string> {
-    return this.sealed.seal(JSON.stringify(session), host);
+  /** @param place the session is valid there only: `sealedFor` */
+  seal(session: OperatorSession, place: string): Promise<string> {
+    return this.sealed.seal(JSON.stringify(session), place);
   }
 
   /**
-   * @returns `over` for an ended session of this host, `forged` for anything that was not sealed here
+   * @returns `over` for an ended session of this place, `forged` for anything that was not sealed here
    * @throws SharedStateUnavailable
    */
-  async open(text: string, host: string): Promise<OperatorSession | 'over' | 'forged'> {
-    const plain = await this.sealed.open(text, host);
+  async open(text: string, place: string): Promise<OperatorSession | 'over' | 'forged'> {
+    const plain = await this.sealed.open(text, place);
     if (plain === undefined) return 'forged';
     const session = JSON.parse(plain) as OperatorSession;
     return (await this.isOver(session)) ? 'over' : session;

@@ -16,7 +16,9 @@ import {
   fitsCookie,
   type OperatorSession,
   OperatorSessions,
+  placeOf,
   presentedCookie,
+  sealedFor,
   setCookie,
 } from './operator-sessions.js';
 
@@ -90,19 +92,19 @@ export class SignIn {
   /** Signing out without a session is no error. @throws SharedStateUnavailable when copies of the session stay valid */
   async end(request: IncomingMessage): Promise<void> {
     const { sessions } = this;
-    const headers = trustedHeaders(request);
-    const cookie = presentedCookie(headers);
-    const session = cookie === undefined ? 'over' : await sessions.open(cookie, headers.host ?? '');
+    const place = placeOf(request);
+    const cookie = presentedCookie(place);
+    const session = cookie === undefined ? 'over' : await sessions.open(cookie, sealedFor(place));
     if (typeof session !== 'string') await sessions.end(session);
   }
 
   private async carried(request: IncomingMessage, agent: Agent, session: OperatorSession): Promise<SignedIn> {
-    const headers = trustedHeaders(request);
-    const sealed = await this.sessions.seal(session, headers.host ?? '');
+    const place = placeOf(request);
+    const sealed = await this.sessions.seal(session, sealedFor(place));
     if (!fitsCookie(sealed))
       throw new NotServed(400, 'this credential is too long for a browser session: send it as a header');
     const left = this.sessions.secondsLeft(session);
-    return { operator: this.shown(agent, session), cookie: setCookie(sealed, left, headers) };
+    return { operator: this.shown(agent, session), cookie: setCookie(sealed, left, place) };
   }
 
   private shown(

@@ -1,6 +1,6 @@
 import type { AuditAnswer } from '../../src/controllers/audit.controller.js';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { addressOf, open, useAddress } from '../address.js';
+import { addressOf, CONSOLE, open, useAddress } from '../address.js';
 import { announce, Failure, Field, Heading } from '../components.js';
 import { counted, shownTime } from '../formats.js';
 import { type ConsoleRecord, type Keyed, keyed, RecordTable } from '../records.js';
@@ -143,7 +143,7 @@ export function AuditPage() {
     </Field>
   );
   const hasMore = FILTERS.slice(USUAL).some(([name]) => query.has(name)) || query.has('type');
-  const csv = `/console/api/audit?${new URLSearchParams([...query, ['format', 'csv']]).toString()}`;
+  const csv = `${CONSOLE}/api/audit?${new URLSearchParams([...query, ['format', 'csv']]).toString()}`;
   return (
     <>
       <Heading>Audit</Heading>

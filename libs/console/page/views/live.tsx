@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { addressOf, replaceAddress, useAddress } from '../address.js';
+import { addressOf, CONSOLE, replaceAddress, useAddress } from '../address.js';
 import { announce, Field, Heading, Select } from '../components.js';
 import { counted, shownNumber } from '../formats.js';
 import { type ConsoleRecord, isRefused, type Keyed, keyed, mentions, RecordTable } from '../records.js';
@@ -41,7 +41,7 @@ function useStream(receive: (batch: Batch) => void): Connection {
     let again: ReturnType<typeof setTimeout> | undefined;
     const leaving = new AbortController();
     const connect = () => {
-      source = new EventSource('/console/api/live');
+      source = new EventSource(`${CONSOLE}/api/live`);
       source.addEventListener('watching', () => setConnection('watching'));
       source.addEventListener('records', (event) =>
         latest.current(JSON.parse((event as MessageEvent<string>).data) as Batch),

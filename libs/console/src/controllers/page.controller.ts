@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants } from 'node:zlib';
 import { ArrivalGuard, type NodeHttpAdapter, notServed } from '#streaming';
 import { ConsoleController, OperatorController } from '../console.guards.js';
+import { pathOfConsole, placeOf } from '../operator-sessions.js';
 
 const TYPES: Readonly<Record<string, string>> = {
   js: 'text/javascript; charset=utf-8',
@@ -25,7 +26,7 @@ export interface PageFile {
 }
 
 interface Page {
-  readonly html: PageFile;
+  readonly html: string;
   /** Digest of all files. */
   readonly version: string;
   readonly assets: ReadonlyMap<string, PageFile>;
@@ -37,12 +38,22 @@ interface Page {
  */
 export class PageFiles {
   private loading: Promise<Page> | null = null;
+  /** By the path of the console, of which an instance has few. */
+  private readonly written = new Map<string, Promise<PageFile>>();
 
   /** @param folder with `index.html`, scripts and styles */
   constructor(private readonly folder: string) {}
 
-  async html(): Promise<PageFile> {
-    return (await this.page()).html;
+  /** @param path of the console, which the addresses in it begin with. Default `/console` */
+  async html(path = '/console'): Promise<PageFile> {
+    const page = await this.page();
+    let written = this.written.get(path);
+    if (!written) {
+      const assets = escaped(`${path}/assets/${page.version}`);
+      const text = page.html.replaceAll('%ASSETS%', () => assets);
+      this.written.set(path, (written = sent('text/html; charset=utf-8', Buffer.from(text))));
+    }
+    return written;
   }
 
   /** @returns `undefined` for an unknown file, or one of another version */
@@ -70,14 +81,11 @@ export class PageFiles {
       const type = TYPES[name.slice(name.lastIndexOf('.') + 1)] as string;
       return [name, await sent(type, contents[at] as Buffer)];
     });
-    const text = html.replaceAll('%ASSETS%', `/console/assets/${version}`);
-    return {
-      version,
-      html: await sent('text/html; charset=utf-8', Buffer.from(text)),
-      assets: new Map(await Promise.all(files)),
-    };
+    return { version, html, assets: new Map(await Promise.all(files)) };
   }
 }
+
+const escaped = (text: string) => text.replaceAll(/["&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`);
 
 async function sent(type: string, plain: Buffer): Promise<PageFile> {
   const params = { [constants.BROTLI_PARAM_QUALITY]: 9, [constants.BROTLI_PARAM_SIZE_HINT]: plain.length };
@@ -91,7 +99,7 @@ export class PageController {
 
   @Get()
   async html(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
-    sendFile(request, response, await this.page.html());
+    sendFile(request, response, await this.page.html(pathOfConsole(placeOf(request))));
   }
 }
 

@@ -15,11 +15,11 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ArrivalGuard, JsonBodyInterceptor, trustedHeaders, validated } from '#streaming';
+import { ArrivalGuard, JsonBodyInterceptor, validated } from '#streaming';
 import { ConsoleController, CurrentOperator, OperatorGuard, SameSiteGuard } from '../console.guards.js';
 import { type OidcAnswer, OidcSignIn, type SignInMethods } from '../oidc-sign-in.js';
 import type { Operator } from '../operator-gate.js';
-import { setCookie } from '../operator-sessions.js';
+import { placeOf, setCookie } from '../operator-sessions.js';
 import { type ShownOperator, SignIn, SignInBody } from '../sign-in.js';
 
 /** Limits attempts to sign in, before their bodies are read. */
@@ -51,8 +51,8 @@ export class SessionController {
 
   /** Tells nothing of operators: only which ways there are. */
   @Get('methods')
-  methods(): SignInMethods {
-    return this.oidc.methods;
+  methods(@Req() request: IncomingMessage): SignInMethods {
+    return this.oidc.methods(request);
   }
 
   @Get('oidc')
@@ -92,7 +92,7 @@ export class SessionController {
     @Req() request: IncomingMessage,
     @Res({ passthrough: true }) response: ServerResponse,
   ): Promise<SignOutAnswer> {
-    response.setHeader('Set-Cookie', setCookie('', 0, trustedHeaders(request)));
+    response.setHeader('Set-Cookie', setCookie('', 0, placeOf(request)));
     // An issuer that cannot be asked must not keep anybody from signing out.
     const issuerSignOut = await this.oidc.endOfSession(request).catch(() => null);
     await this.signIn.end(request);

@@ -68,6 +68,17 @@ export function pathOf(url: string): string {
   return query < 0 ? url : url.slice(0, query);
 }
 
+const MOUNTED = new WeakMap<IncomingMessage, string>();
+
+/** Makes a request one of routes that are mounted at a path of an application: its URL begins behind this path. */
+export function mountAt(request: IncomingMessage, path: string): void {
+  MOUNTED.set(request, path);
+  request.url = (request.url ?? '').slice(path.length);
+}
+
+/** The path at which the routes of a request are mounted; empty at the root. */
+export const mountedAt = (request: IncomingMessage): string => MOUNTED.get(request) ?? '';
+
 /** The state of one request during the checks, which fill it from top to bottom. */
 export class HttpExchange {
   readonly verb: string;
