@@ -20,7 +20,7 @@ export const mayImport = {
   views: ['tools', 'dispatcher'],
   config: ['core', 'policy', 'audit', 'auth', 'data', 'data-parse', 'chat', 'subscriptions', 'telemetry'],
   // prettier-ignore
-  instance: ['core', 'approvals', 'audit', 'auth', 'state', 'config', 'data', 'data-mongo', 'data-parse', 'dispatcher', 'exports', 'tasks', 'policy', 'streaming', 'subscriptions', 'telemetry', 'tools', 'views'],
+  instance: ['core', 'approvals', 'audit', 'auth', 'state', 'config', 'console', 'data', 'data-mongo', 'data-parse', 'dispatcher', 'exports', 'tasks', 'policy', 'streaming', 'subscriptions', 'telemetry', 'tools', 'views'],
   parley: [
     'core',
     'policy',

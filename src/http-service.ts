@@ -1,14 +1,19 @@
 import 'reflect-metadata';
-import { type DynamicModule, Logger, type Provider } from '@nestjs/common';
+import { Logger, type Provider } from '@nestjs/common';
 import { type AbstractHttpAdapter, NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Server } from 'node:http';
-import type { MessageBus } from '#state';
 import type { MongoConnection } from '#data-mongo';
 import { McpEdge } from '#streaming';
-import { type LoadedService, mountEdges, ParleyInstance, type ReadableAgain } from '#instance';
+import {
+  CONSOLE_PATH,
+  type LoadedService,
+  mountEdges,
+  openConsole,
+  ParleyInstance,
+  type ReadableAgain,
+} from '#instance';
 import { ConfigError, type Environment, type LoadedConfig } from '#config';
-import type { ConsoleSetting } from './console/console-module.js';
 import { openLogger } from './logging/service-logger.js';
 import { START_PAGE, StartPageModule } from './start-page.js';
 import type { RunningService } from './serve.js';
@@ -28,7 +33,6 @@ export async function startHttpService(
   const { config, plugins = [] } = loaded;
   const logger = await openLogger({ config, level: 'info' });
   Logger.overrideLogger(logger);
-  let records: ConsoleRecords | null = null;
   const instance = await ParleyInstance.open(
     {
       loaded,
@@ -37,10 +41,7 @@ export async function startHttpService(
       features,
       plugins,
       onObserved: ({ tracing }) => logger.nameTracesOf(tracing),
-      auditListeners: async ({ bus }) => {
-        records = await consoleRecords(config, bus);
-        return records ? [records.live, records.statistics] : [];
-      },
+      console: openConsole,
     },
     async (module) =>
       NestFactory.create<NestExpressApplication>(module, await expressAdapter(), {
@@ -51,7 +52,7 @@ export async function startHttpService(
       }),
   );
   try {
-    return await serveOverHttp(instance, { loaded, connection, env, plugins, records });
+    return await serveOverHttp(instance, loaded);
   } catch (error) {
     // An open instance would keep the process alive.
     await instance.abandon();
@@ -76,17 +77,9 @@ async function expressAdapter(): Promise<AbstractHttpAdapter> {
   }
 }
 
-interface HttpSetting {
-  readonly loaded: LoadedHttp;
-  readonly connection: MongoConnection | null;
-  readonly env: Environment;
-  readonly plugins: NonNullable<LoadedHttp['plugins']>;
-  readonly records: ConsoleRecords | null;
-}
-
 async function serveOverHttp(
   instance: ParleyInstance<NestExpressApplication>,
-  { records, loaded, ...setting }: HttpSetting,
+  loaded: LoadedHttp,
 ): Promise<RunningService> {
   const { app } = instance;
   app.disable('x-powered-by');
@@ -99,17 +92,13 @@ async function serveOverHttp(
   server.requestTimeout = 60_000;
   await instance.begin();
   const edge = app.get(McpEdge);
-  const console = records && (await loadedConsole(app, { ...setting, ...records, shared: instance.shared }));
   const startPage = loaded.config.server.startPage ? StartPageModule.register(app) : null;
-  const routes = await instance.openRoutes([
-    ...(startPage ? [startPage] : []),
-    ...(console ? [console] : []),
-  ]);
+  const routes = await instance.openRoutes(startPage ? [startPage] : []);
   const mounted = [
     edge,
     routes,
     ...(startPage ? [routes.at(START_PAGE)] : []),
-    ...(console ? [routes.below('/console')] : []),
+    ...(instance.hasConsole ? [routes.below(CONSOLE_PATH)] : []),
   ];
   mountEdges(server, mounted, edge.unread);
   await listen(app, loaded.config.server);
@@ -122,24 +111,6 @@ async function serveOverHttp(
       await instance.close();
     },
   };
-}
-
-/** What the console keeps of the records of this process. */
-type ConsoleRecords = Pick<ConsoleSetting, 'live' | 'statistics'>;
-
-/** Loads the console only where it is served. */
-async function consoleRecords(
-  { console: { operators } }: LoadedConfig['config'],
-  bus: MessageBus,
-): Promise<ConsoleRecords | null> {
-  if (operators === null) return null;
-  const { CallStatistics, LiveRecords } = await import('#console');
-  return { live: new LiveRecords(bus), statistics: new CallStatistics() };
-}
-
-async function loadedConsole(app: NestExpressApplication, setting: ConsoleSetting): Promise<DynamicModule> {
-  const { consoleModule } = await import('./console/console-module.js');
-  return consoleModule(app, setting);
 }
 
 async function listen(

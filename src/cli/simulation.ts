@@ -1,7 +1,7 @@
 import type { Agent } from '#core';
 import type { Environment } from '#config';
 import type { SchemaCatalogue } from '#data';
-import { type MongoConnection, MongoRecordSearcher } from '#data-mongo';
+import { MongoRecordSearcher } from '#data-mongo';
 import {
   catalogueOf,
   directoryOf,
@@ -24,22 +24,15 @@ export interface SimulationOptions {
    * User id of the simulated session, for an agent that reads with its caller's session. Default: a user without roles.
    */
   readonly user?: string;
-  /** An open connection to the database. Default: a new one. */
-  readonly connection?: MongoConnection | null;
-  /** False keeps the log of the process. Default true: errors alone. */
-  readonly quiet?: boolean;
 }
 
-/** A simulation over the configured database, for the command line and the console. */
+/** A simulation over the configured database, for the command line. */
 export async function openConfiguredSimulation(
   loaded: LoadedWithPlugins,
   env: Environment,
-  { connection, quiet = true, schemas, user }: SimulationOptions = {},
+  { schemas, user }: SimulationOptions = {},
 ): Promise<SimulatedInstance> {
-  const database =
-    connection === undefined
-      ? await openDatabase(loaded.config.database)
-      : { connection, close: () => Promise.resolve() };
+  const database = await openDatabase(loaded.config.database);
   try {
     const connections = { mongo: database.connection, parse: parseConnectionOf(loaded.config.parse) };
     const read = catalogueOf(connections, () => loaded.policy);
@@ -53,7 +46,7 @@ export async function openConfiguredSimulation(
         : { canSearch: () => false },
       tools: toolsOfPlugins(loaded.plugins),
       ...(user !== undefined && { user }),
-      ...(quiet && { logger: new ServiceLogger({ logLevels: ['error', 'fatal'] }) }),
+      logger: new ServiceLogger({ logLevels: ['error', 'fatal'] }),
     });
     return {
       ...simulation,

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { Matches, ValidateIf } from 'class-validator';
 import type { Agent, RateLimiter } from '#core';
 import { SharedState } from '#state';
-import { NotServed, remoteNetwork, trustedHeaders } from '#streaming';
+import { NotServed, remoteNetwork } from '#streaming';
 import {
   type Operator,
   OPERATOR_RIGHTS,

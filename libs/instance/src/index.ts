@@ -11,6 +11,7 @@ export {
 export { resourceUrlOf } from './auth/oauth-rules.js';
 export { assertNamesOf } from './agent-names.js';
 export { closeWithin } from './closing.js';
+export { openConsole } from './console/instance-console.js';
 export type { ReadableAgain } from './configuration-changes.js';
 export {
   type ApplicationConnection,
@@ -32,6 +33,7 @@ export { UngovernedData, type UngovernedQuery, type UngovernedRecords } from './
 export { instanceModule, OFFERED_PROVIDERS } from './instance.module.js';
 export { builtPage, productVersion } from './package-files.js';
 export { ParleyInstance } from './parley-instance.js';
+export { comparedSurfaces } from './policy-changes.js';
 export {
   beforePlugins,
   type LoadedService,
@@ -42,7 +44,7 @@ export {
 } from './plugins.js';
 export { type Mounted, mountEdges, RoutesApplication } from './routes/routes-application.js';
 export { Readiness, type ReadyState } from './routes/readiness.js';
-export { ROUTE_PATHS } from './routes/route-paths.js';
+export { CONSOLE_PATH, ROUTE_PATHS } from './routes/route-paths.js';
 export { InstanceProvidersModule } from './routes/routes.module.js';
 export {
   openSimulation,

@@ -44,11 +44,37 @@ export interface InstanceSetting extends Composed {
   readonly stateOver?: (shared: SharedState) => SharedState;
   /** `process`: tasks of this process alone. Default: according to the configuration. */
   readonly queue?: TaskQueue | 'process';
-  /** Listeners of all records. Default: none. */
-  readonly auditListeners?: (shared: SharedState) => Promise<readonly AuditSink[]>;
+  /** Opens the console, where it is served: `openConsole`. Default: there is none. */
+  readonly console?: OpensConsole;
+  /** Opens the Nest applications that the instance needs beside its own. Default: as they are. */
+  readonly start?: StartsApplication;
   /** Receives the telemetry of the instance before any other resource is opened. */
   readonly onObserved?: (observed: Observability) => void;
 }
+
+/** Runs the start of a Nest application, whose lines an application around it may not want. */
+export type StartsApplication = <T>(opening: () => Promise<T>) => Promise<T>;
+
+/** What the console opens itself. */
+export interface ConsoleOpening {
+  /** Starts its simulations. Default: as they are. */
+  readonly start?: StartsApplication | undefined;
+}
+
+/** The console of an instance. */
+export interface InstanceConsole {
+  /** Receive all records of this process. */
+  readonly listeners: readonly AuditSink[];
+  /** The module with its routes, at `/console`. */
+  routes(app: INestApplicationContext, shared: SharedState): Promise<DynamicModule>;
+}
+
+/** Null where the configuration has no console. */
+type OpensConsole = (
+  loaded: LoadedConfig,
+  shared: SharedState,
+  opening: ConsoleOpening,
+) => Promise<InstanceConsole | null>;
 
 /** The opened resources of an instance, and how to close them. */
 interface Resources {
@@ -81,6 +107,7 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
     readonly app: App,
     private readonly setting: InstanceSetting,
     private readonly resources: Resources,
+    private readonly console: InstanceConsole | null,
   ) {}
 
   /**
@@ -95,7 +122,7 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
     try {
       const { loaded, environment, gates, features, overrides, holdsTasks, plugins } = setting;
       const { observed, connection, shared, queue } = resources;
-      const auditListeners = await setting.auditListeners?.(shared);
+      const console = (await setting.console?.(loaded, shared, { start: setting.start })) ?? null;
       const module = instanceModule({
         loaded,
         connection,
@@ -103,13 +130,13 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
         observed,
         gates: gates ?? readEnvironmentGates(environment),
         ...(queue && { queue }),
-        ...(auditListeners && { auditListeners }),
+        ...(console && { auditListeners: console.listeners }),
         ...(features && { features }),
         ...(overrides && { overrides }),
         ...(holdsTasks && { holdsTasks }),
         ...(plugins && { plugins }),
       });
-      return new ParleyInstance(await create(module), setting, resources);
+      return new ParleyInstance(await create(module), setting, resources, console);
     } catch (error) {
       await abandon(resources);
       throw error;
@@ -140,12 +167,18 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
     this.hideMetrics = await showMetrics(app, this.resources.observed, loaded.config, log, environment);
   }
 
+  /** Whether the console is among the routes, at `CONSOLE_PATH`. */
+  get hasConsole(): boolean {
+    return this.console !== null;
+  }
+
   /**
-   * Opens the routes beside MCP. They close with the instance.
+   * Opens the routes beside MCP, and those of the console. They close with the instance.
    * @param further modules with further controllers
    */
   async openRoutes(further: readonly DynamicModule[] = []): Promise<RoutesApplication> {
-    const routes = await RoutesApplication.open(this.app, further);
+    const console = await this.console?.routes(this.app, this.shared);
+    const routes = await RoutesApplication.open(this.app, [...further, ...(console ? [console] : [])]);
     this.routes.push(routes);
     return routes;
   }

@@ -18,6 +18,7 @@ import {
   type SessionOwner,
 } from '#data';
 import { MongoConnection } from '#data-mongo';
+import { ParseConnection } from '#data-parse';
 import {
   type AgentSurface,
   Approver,
@@ -35,6 +36,7 @@ import {
 } from '#dispatcher';
 import type { EnvironmentGates } from '#policy';
 import { type SchemaReader, ToolEnvironment, type ToolRegistration, ToolRegistry, ToolRunner } from '#tools';
+import { catalogueOf } from './data/stores.module.js';
 import { ParleyInstance } from './parley-instance.js';
 
 /** Replaces the embeddings endpoint: it sends nothing, and every text has the same vector. */
@@ -252,17 +254,51 @@ class InstanceDirectory extends SimulatedDirectory {
   }
 }
 
-/** A simulation beside a running instance, with its current configuration version, gates, tools, schema and roles. */
-export function simulateInstance(context: INestApplicationContext): Promise<SimulatedInstance> {
+interface InstanceSimulation {
+  /** Default: the current version of the configuration. */
+  readonly loaded?: LoadedConfig;
+  /** Replaces the catalogue that the simulation would read. Default: it is read. */
+  readonly schemas?: (read: SchemaCatalogue) => SchemaCatalogue;
+  /** `simulated`: every session is that of the user whom its token names; no real one is looked up. Default `real`. */
+  readonly sessions?: 'real' | 'simulated';
+}
+
+/** A simulation beside a running instance, with a version of its configuration, its gates, tools, schema and roles. */
+export function simulateInstance(
+  context: INestApplicationContext,
+  { loaded, schemas, sessions = 'real' }: InstanceSimulation = {},
+): Promise<SimulatedInstance> {
   const tools = context.get<ToolRegistry>(ToolRegistry).all();
   const { current } = context.get(ConfigVersions);
-  const stand = [...current.identities.values()].map((own) => simulatedIdentity(own));
+  const version = loaded ?? current;
+  const stand = [...version.identities.values()].map((own) => simulatedIdentity(own));
   const tokens = stand.flatMap((identity) => (identity?.kind === 'sessionToken' ? [identity.token] : []));
-  return openSimulation(current, {
+  const roles = context.get<PrincipalDirectory>(PrincipalDirectory);
+  const read = catalogueOfVersion(context, version, current);
+  return openSimulation(version, {
     gates: context.get<EnvironmentGates>(ToolEnvironment),
-    schemas: context.get<SchemaCatalogue>(SchemaCatalogue),
-    directory: new InstanceDirectory(context.get<PrincipalDirectory>(PrincipalDirectory), new Set(tokens)),
+    schemas: schemas?.(read) ?? read,
+    directory:
+      sessions === 'simulated'
+        ? new SimulatedDirectory(roles)
+        : new InstanceDirectory(roles, new Set(tokens)),
     searcher: context.get<RecordSearcher>(RecordSearcher),
-    tools: tools.filter(({ builtIn }) => !builtIn).map(({ definition }) => ({ definition, override: true })),
+    tools: tools
+      .filter(({ builtIn }) => !builtIn)
+      .map(({ definition, input }) => ({ definition, override: true, ...(input && { input }) })),
   });
+}
+
+/** How classes are stored depends on the policy: the catalogue of the instance is that of the current version. */
+function catalogueOfVersion(
+  context: INestApplicationContext,
+  version: LoadedConfig,
+  current: LoadedConfig,
+): SchemaCatalogue {
+  if (version.policy === current.policy) return context.get<SchemaCatalogue>(SchemaCatalogue);
+  const connections = {
+    mongo: context.get<MongoConnection | null>(MongoConnection),
+    parse: context.get<ParseConnection | null>(ParseConnection),
+  };
+  return catalogueOf(connections, () => version.policy);
 }

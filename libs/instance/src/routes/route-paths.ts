@@ -8,3 +8,6 @@ export const ROUTE_PATHS = {
   protectedResource: '/.well-known/oauth-protected-resource',
   authorizationServer: '/.well-known/oauth-authorization-server',
 } as const;
+
+/** The operator console among the routes of an instance, where it is served. */
+export const CONSOLE_PATH = '/console';

@@ -19,6 +19,8 @@ export interface RegisteredTool {
   readonly handler: ToolHandler;
   /** True for Parley's own tools, false for an override of one. */
   readonly builtIn: boolean;
+  /** How the arguments of an application's tool are read, where not by the JSON Schema of its definition. */
+  readonly input?: ToolRegistration['input'];
   /**
    * For a built-in: refuses undeclared arguments. An application's tool has its own schema for that.
    * @throws Refused `invalid_argument`
@@ -136,6 +138,7 @@ export class ToolCatalogue extends ToolRegistry {
       }),
       handler: checkedHandler(registration),
       builtIn: false,
+      ...(input && { input }),
     };
     this.added.set(name, tool);
     this.announce();

@@ -12,7 +12,6 @@ import {
 import { Agent, type Identity } from '#core';
 import { ConfigVersions, consoleIssuer, fourEyesDoubt, isFixed, type ParleyConfig } from '#config';
 import {
-  type CallStatistics,
   CONSOLE_IMPORTS,
   ConsoleModule,
   LiveRecords,
@@ -24,44 +23,34 @@ import {
   SimulationService,
 } from '#console';
 import type { SchemaCatalogue } from '#data';
-import type { MongoConnection } from '#data-mongo';
 import type { EnvironmentGates } from '#policy';
-import { DeclaredMethods, ToolEnvironment } from '#tools';
-import {
-  builtPage,
-  InstanceProvidersModule,
-  type LoadedWithPlugins,
-  productVersion,
-  Readiness,
-} from '#instance';
 import { McpEdge } from '#streaming';
-import { openConfiguredSimulation } from '../cli/simulation.js';
+import { DeclaredMethods, ToolEnvironment } from '#tools';
+import { builtPage, productVersion } from '../package-files.js';
+import type { ConsoleOpening } from '../parley-instance.js';
 import { comparedSurfaces } from '../policy-changes.js';
+import { Readiness } from '../routes/readiness.js';
+import { InstanceProvidersModule } from '../routes/routes.module.js';
+import { simulateInstance } from '../simulation.js';
 import { ConfiguredSimulations } from './configured-simulations.js';
+import type { KeptRecords } from './instance-console.js';
 
-export interface ConsoleSetting {
+interface ConsoleSetting extends KeptRecords, ConsoleOpening {
   readonly shared: SharedState;
-  readonly connection: MongoConnection | null;
-  readonly plugins: LoadedWithPlugins['plugins'];
-  readonly env: Readonly<Record<string, string | undefined>>;
-  /** Receives all records of this process. */
-  readonly live: LiveRecords;
-  /** Counts all calls of this process. */
-  readonly statistics: CallStatistics;
 }
 
 /** Agents times classes of one comparison of versions: each costs a simulated call per tool. */
 const MOST_COMPARED = 1_000;
 
-/** The console beside a running service. */
-export function consoleModule(
+/** The routes of the console beside a running instance. */
+export function consoleRoutes(
   app: INestApplicationContext,
-  { shared, connection, plugins, env, live, statistics }: ConsoleSetting,
+  { shared, live, statistics, start = (opening) => opening() }: ConsoleSetting,
 ): DynamicModule {
   const versions = app.get(ConfigVersions);
-  // Schema and roles are read over the connection of the service; the other ports of a simulation have no backend.
+  // Schema and roles are those of the instance; the other ports of a simulation have no backend.
   const open = (version: ConfigVersions['current'], schemas: (read: SchemaCatalogue) => SchemaCatalogue) =>
-    openConfiguredSimulation({ ...version, plugins }, env, { connection, quiet: false, schemas });
+    start(() => simulateInstance(app, { loaded: version, schemas, sessions: 'simulated' }));
   const simulations = new ConfiguredSimulations({
     versions,
     open: async (version) => {

@@ -2,7 +2,6 @@ import { type AgentDefinition, DEFAULT_FILTER, type FilterConstraint } from '#co
 import type { LoadedConfig } from '#config';
 import { ClassSchemas, SchemaCatalogue } from '#data';
 import { type AgentSurface, type SurfaceChange, surfaceChanges, surfaceOf } from '#dispatcher';
-import type { SimulatedInstance } from '#instance';
 import {
   ALWAYS_KEEP,
   type ClassSchema,
@@ -14,6 +13,7 @@ import {
   rootOf,
   type SchemaSnapshot,
 } from '#policy';
+import type { SimulatedInstance } from './simulation.js';
 
 type Compared = Pick<LoadedConfig, 'policy' | 'agents'>;
 

@@ -16,8 +16,8 @@ import {
   type SimulatedTool,
 } from '#console';
 import { type SimulatedCall, simulatedAgent, widens } from '#dispatcher';
-import { type SimulatedInstance, simulatedIdentity } from '#instance';
 import type { ComparedSurfaces } from '../policy-changes.js';
+import { type SimulatedInstance, simulatedIdentity } from '../simulation.js';
 
 /** Maximum requests that wait for the running one. */
 const MOST_WAITING = 16;
@@ -54,7 +54,7 @@ export interface SimulationsOptions<Loaded extends Versioned> {
 }
 
 /**
- * Simulated calls beside a running service: the simulation opens with the first request and runs one call at a time.
+ * Simulated calls beside a running instance: the simulation opens with the first request and runs one call at a time.
  */
 export class ConfiguredSimulations<Loaded extends Versioned>
   extends SimulationService
