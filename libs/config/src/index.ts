@@ -15,7 +15,7 @@ export {
   VARIABLES_FROM_FILES,
   withEnvironmentFiles,
 } from './environment.js';
-export { consoleIssuer, fourEyesDoubt, isFixed } from './sections/operators.js';
+export { type ConsoleOidcConfig, consoleIssuer, fourEyesDoubt, isFixed } from './sections/operators.js';
 export { checkedConfig, configOf, configPath, loadConfig, type LoadedConfig } from './load-config.js';
 export {
   configFile,

@@ -103,6 +103,8 @@ export interface ConfigCheckOptions {
   readonly tools?: ReadonlySet<string> | null;
   /** What was found elsewhere, to be listed with all others. Default none. */
   readonly found?: readonly ConfigIssue[];
+  /** Whether an application serves it: all routes are below the path of MCP there. Default false. */
+  readonly inApplication?: boolean;
 }
 
 /**
@@ -159,6 +161,8 @@ export interface ConfigSource {
   readonly openDatabase?: string;
   /** What was found elsewhere, to be listed with all others. Default none. */
   readonly found?: readonly ConfigIssue[];
+  /** Whether an application serves it: all routes are below the path of MCP there. Default false. */
+  readonly inApplication?: boolean;
 }
 
 /**
@@ -175,6 +179,7 @@ export function configOf(
     environment,
     openDatabase,
     found = [],
+    inApplication = false,
   }: ConfigSource = {},
 ): LoadedConfig {
   const section = options['server'];
@@ -192,6 +197,7 @@ export function configOf(
   return compiled(options, {
     ...reading,
     errors: [...found, ...alone],
+    inApplication,
     ...(openDatabase !== undefined && { openDatabase }),
     ...(environment && { start: { kind: 'http', env: environment } }),
   });
@@ -210,6 +216,7 @@ interface Reading {
   readonly known: readonly SchemaFinding[];
   readonly tools: ReadonlySet<string> | null;
   readonly openDatabase?: string;
+  readonly inApplication?: boolean;
   readonly start?: { readonly kind: StartKind; readonly env: Environment };
 }
 
@@ -234,7 +241,7 @@ function once(errors: readonly ConfigIssue[]): ConfigIssue[] {
 /** What a configuration of the right form means, and what cannot be meant by it. */
 function meant(
   given: Section,
-  { base, cwd, env, declared, filters, tools, openDatabase, start }: Reading,
+  { base, cwd, env, declared, filters, tools, openDatabase, inApplication, start }: Reading,
 ): { readonly loaded: LoadedConfig; readonly errors: ConfigIssue[] } {
   const errors: ConfigIssue[] = [
     ...authRuleErrors(given, DEFAULT_AGENT),
@@ -261,7 +268,7 @@ function meant(
   errors.push(
     ...identityErrors(config.auth, config.agents, identities),
     ...approvalErrors(config),
-    ...consoleErrors(config, identities),
+    ...consoleErrors(config, identities, inApplication),
     ...auditErrors(config),
     ...packageErrors(config),
     ...nameErrors(named).errors,

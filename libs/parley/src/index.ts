@@ -195,6 +195,7 @@ export { getParleyToken, InjectParley, Parley } from './module/parley.js';
 export { ParleyModule } from './module/parley.module.js';
 export type {
   CodeAgentConfig,
+  CodeConsoleConfig,
   CodeDatabaseConfig,
   ParleyEndpoints,
   ParleyModuleExtras,

@@ -418,8 +418,9 @@ describe('Parley in a testing module', () => {
     expect((error as ConfigError).issues.map(({ path }) => path)).toEqual(
       expect.arrayContaining(['server.portt', 'agents.a.permissions']),
     );
+    expect(await starting({ reload: { watch: false } })).toMatchObject({ faults: [{ path: 'reload' }] });
     expect(await starting({ console: { operators: ['a'] } })).toMatchObject({
-      faults: [{ path: 'console' }],
+      faults: [{ path: 'console.operators' }],
     });
     const both = await starting({
       auth: [{ anonymous: true, agent: 'default' }],

@@ -37,6 +37,37 @@ describe('the operators of the console', () => {
   });
 });
 
+describe('the console of an application', () => {
+  const oidc = (redirectUri: string) => ({
+    ...defaultsOf(ConsoleOidcConfig),
+    issuer: 'https://id.example',
+    clientId: 'console',
+    redirectUri,
+  });
+  const errorsOf = (path: string, redirectUri: string) =>
+    consoleErrors(
+      {
+        ...base,
+        server: { ...defaultsOf(ServerSection), path },
+        console: { operators: ['boss'], oidc: oidc(redirectUri) },
+      },
+      new Map(),
+      true,
+    );
+
+  it('is below the path of MCP, whatever that is, and so is the address of its issuer', () => {
+    for (const prefix of ['', '/api/v1'])
+      expect(errorsOf('/mcp', `https://a.example${prefix}/mcp/console/session/oidc/callback`)).toEqual([]);
+    expect(errorsOf('/console', 'https://a.example/console/console/session/oidc/callback')).toEqual([]);
+    expect(errorsOf('/mcp', 'https://a.example/console/session/oidc/callback')).toEqual([
+      {
+        path: 'console.oidc.redirectUri',
+        message: 'must end with the path /mcp/console/session/oidc/callback',
+      },
+    ]);
+  });
+});
+
 describe('the sign-in of operators with an issuer', () => {
   const oauth = { issuer: 'https://id.example', audience: 'https://parley.example/mcp' };
   const rule = { claim: 'groups', equals: 'admins', agent: 'boss' };

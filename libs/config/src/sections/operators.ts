@@ -175,14 +175,23 @@ export function approvalErrors({
 
 type ConsoleConfig = Pick<ParleyConfig, 'console' | 'agents' | 'auth' | 'server'>;
 
-/** Operators that do not exist, or that sign in without a credential. */
+/**
+ * Operators that do not exist, or that sign in without a credential.
+ * @param inApplication whether an application serves it, below the path of MCP
+ */
 export function consoleErrors(
   config: ConsoleConfig,
   identities: ReadonlyMap<string, AgentIdentity> = new Map(),
+  inApplication = false,
 ): ConfigIssue[] {
   const { console, agents, auth, server } = config;
   const { operators } = console;
-  const oidc = console.oidc ? oidcErrors(console.oidc, config, identities) : [];
+  const oidc = console.oidc
+    ? [
+        ...addressErrors(console.oidc, server.path, inApplication),
+        ...oidcErrors(console.oidc, config, identities),
+      ]
+    : [];
   if (operators === null) return oidc;
   const path = 'console.operators';
   const errors = operators.flatMap((name): ConfigIssue[] => {
@@ -192,7 +201,7 @@ export function consoleErrors(
       ? [{ path, message: `'${name}' is reached without a credential: an operator signs in` }]
       : [];
   });
-  if (/^\/console(\/|$)/.test(server.path))
+  if (!inApplication && /^\/console(\/|$)/.test(server.path))
     errors.push({ path: 'server.path', message: 'is where the console is served' });
   return [...errors, ...oidc];
 }
@@ -231,6 +240,23 @@ export function fourEyesDoubt(
   return null;
 }
 
+const CALLBACK = '/console/session/oidc/callback';
+
+/** The address that an issuer leads back to. The prefix of an application is not known yet. */
+function addressErrors(
+  { redirectUri }: Plain<ConsoleOidcConfig>,
+  mcp: string,
+  inApplication: boolean,
+): ConfigIssue[] {
+  const path = 'console.oidc.redirectUri';
+  if (!isTrustworthyUrl(redirectUri) || /[?"\\\s]/.test(redirectUri))
+    return [{ path, message: 'must be an https URL (http only on this machine)' }];
+  const { pathname } = new URL(redirectUri);
+  const expected = inApplication ? `${mcp}${CALLBACK}` : CALLBACK;
+  if (pathname === expected || (inApplication && pathname.endsWith(expected))) return [];
+  return [{ path, message: `must ${inApplication ? 'end with' : 'have'} the path ${expected}` }];
+}
+
 function oidcErrors(
   oidc: Plain<ConsoleOidcConfig>,
   config: ConsoleConfig,
@@ -253,13 +279,6 @@ function oidcErrors(
     });
   else if (!isTrustworthyUrl(issuer) || issuer.includes('?'))
     errors.push({ path: `${path}.issuer`, message: 'must be an https URL (http only on this machine)' });
-  if (!isTrustworthyUrl(oidc.redirectUri) || /[?"\\\s]/.test(oidc.redirectUri))
-    errors.push({ path: `${path}.redirectUri`, message: 'must be an https URL (http only on this machine)' });
-  else if (new URL(oidc.redirectUri).pathname !== '/console/session/oidc/callback')
-    errors.push({
-      path: `${path}.redirectUri`,
-      message: 'must have the path /console/session/oidc/callback',
-    });
   for (const [index, { agent }] of oidc.operators.entries())
     errors.push(...ruleErrors(agent, `${path}.operators.${index}.agent`, config, identities));
   return errors;

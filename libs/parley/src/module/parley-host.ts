@@ -21,6 +21,8 @@ import {
   ApplicationConnectionError,
   type ApplicationDatabase,
   applicationDatabase,
+  CONSOLE_PATH,
+  openConsole,
   ParleyInstance,
 } from '#instance';
 import type { ClassDeclaration } from '#policy';
@@ -97,6 +99,7 @@ export async function openParley(
       filters: given.filters,
       environment,
       found,
+      inApplication: true,
       ...(given.application && { openDatabase: application?.name ?? 'unknown' }),
     });
     const { sharedState: shared, taskQueue: queue } = bound;
@@ -105,6 +108,8 @@ export async function openParley(
         loaded,
         environment,
         holdsTasks: true,
+        console: openConsole,
+        start: startInside,
         overrides: bound.providers(),
         stateOver: (opened) => bound.stateOver(opened),
         ...(application && { database: application.database }),
@@ -210,7 +215,11 @@ export class ParleyHost
   private reportStart(paths: readonly string[]): void {
     const { name, opened } = this.dependencies;
     const { agents } = opened.app.get(ConfigVersions).current;
-    const place = paths.length > 0 ? ` at ${paths.join(', ')}` : '';
+    const consoles = opened.hasConsole ? paths.map((path) => `${path}${CONSOLE_PATH}`) : [];
+    const place = [
+      ...(paths.length > 0 ? [` at ${paths.join(', ')}`] : []),
+      ...(consoles.length > 0 ? [`, console at ${consoles.join(', ')}`] : []),
+    ].join('');
     new Logger('Parley').log(
       `Parley (${name})${place}: ${counted(this.parley.tools.all().length, 'tool')}, ${counted(agents.size, 'agent')}${String(this.enhancers ?? '')}`,
     );

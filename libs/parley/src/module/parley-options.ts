@@ -2,6 +2,7 @@ import type { ModuleMetadata, Provider } from '@nestjs/common';
 import type { AgentDefinitionOptions } from '#core';
 import {
   type AgentConfig,
+  type ConsoleOidcConfig,
   ConfigError,
   type ConfigIssue,
   type DeclaredFilters,
@@ -53,6 +54,17 @@ type Sections = Omit<
   'agents' | 'console' | 'database' | 'reload' | 'logging' | 'liveQuery' | 'llm'
 >;
 
+/**
+ * The section `console`: the operator console at `/console` below the path of MCP (docs/guide/module.md#console). Without
+ * `operators` there is none.
+ */
+export interface CodeConsoleConfig {
+  /** Names of the agents that may open it; null: there is no console. Default null. */
+  readonly operators?: readonly string[] | null;
+  /** Sign-in with an issuer of OpenID Connect; `redirectUri` is the address of this console. Default null. */
+  readonly oidc?: (Pick<ConsoleOidcConfig, 'clientId' | 'redirectUri'> & Partial<ConsoleOidcConfig>) | null;
+}
+
 /** The section `database`, or an open connection of the application in place of `uri`. */
 export type CodeDatabaseConfig = Partial<ParleyConfig['database']> & {
   /**
@@ -84,6 +96,8 @@ export type ParleyModuleOptions = {
    * never removes one of their rules. Default none.
    */
   readonly classes?: readonly ClassDeclaration[];
+  /** The operator console. Default: none. */
+  readonly console?: CodeConsoleConfig;
   /** By name. Default: one named `default`, which reads everything that the policy permits. */
   readonly agents?: Readonly<Record<string, CodeAgentConfig>>;
   /** Replaces the gates of the environment. Default: those of the environment. */
@@ -125,7 +139,7 @@ export interface CodeConfiguration {
 const OF_CODE = ['gates', 'endpoints', 'environment', 'classes', 'globalEnhancers'];
 
 /** Options of the service that an embedded instance does not have. */
-const OF_THE_SERVICE = ['console', 'reload', 'logging', 'plugins', 'llm'];
+const OF_THE_SERVICE = ['reload', 'logging', 'plugins', 'llm'];
 
 /**
  * Converts the options from code to the form of a file, and checks for service-only options.

@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
 import {
+  CONSOLE_PATH,
   type Mounted,
   type ParleyInstance,
   resourceUrlOf,
@@ -8,7 +9,7 @@ import {
   type RoutesApplication,
 } from '#instance';
 import type { ParleyConfig } from '#config';
-import { McpEdge, ServedAt } from '#streaming';
+import { McpEdge, mountAt, ServedAt } from '#streaming';
 import { DEFAULT_ENDPOINTS, type ParleyEndpoints } from './parley-options.js';
 import { startInside } from './inner-start.js';
 import { Mountings } from './mountings.js';
@@ -27,6 +28,14 @@ function below(base: string, mounted: Pick<Mounted, 'handle'>) {
   return (request: IncomingMessage, response: ServerResponse): void => {
     request.url = (request.url ?? '').slice(base.length);
     void mounted.handle(request, response);
+  };
+}
+
+/** The same for the console, whose addresses and cookies begin with the path at which it is mounted. */
+function consoleBelow(base: string, console: Pick<Mounted, 'handle'>) {
+  return (request: IncomingMessage, response: ServerResponse): void => {
+    mountAt(request, base);
+    void console.handle(request, response);
   };
 }
 
@@ -57,7 +66,12 @@ export async function serveInstance(
     mountings.mount(endpoint, below(base, edge), { deep: true });
     for (const route of besides)
       mountings.mount(`${endpoint}${route}`, below(endpoint, routes), { deep: true });
+    if (instance.hasConsole)
+      mountings.mount(`${endpoint}${CONSOLE_PATH}`, consoleBelow(endpoint, routes.below(CONSOLE_PATH)), {
+        deep: true,
+      });
   }
+  if (instance.hasConsole) warnOfAddress(config, mcpAt);
   const [first = path] = mcpAt;
   instance.app
     .get(ServedAt)
@@ -65,6 +79,18 @@ export async function serveInstance(
   const resource = resourceUrlOf(config);
   if (on.documents && resource !== null) mountDocuments(mountings, routes, { resource, mcpAt });
   return mountings;
+}
+
+/** The issuer leads operators back to one address: the console must be there. */
+function warnOfAddress({ console: { oidc } }: ParleyConfig, mcpAt: readonly string[]): void {
+  if (!oidc) return;
+  const consoles = mcpAt.map((path) => `${path}${CONSOLE_PATH}`);
+  const { pathname } = new URL(oidc.redirectUri);
+  if (consoles.some((path) => pathname.startsWith(`${path}/`))) return;
+  new Logger('Parley').warn(
+    `the issuer leads operators back to ${oidc.redirectUri}, and the console is served at ${consoles.join(', ')} ` +
+      '(console.oidc.redirectUri)',
+  );
 }
 
 const definedOf = (given: ParleyEndpoints = {}): ParleyEndpoints =>
