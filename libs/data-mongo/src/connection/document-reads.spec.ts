@@ -154,6 +154,16 @@ describe.each(WAYS)('documents are read %s', PATIENT, (_way, uriOptions, sendsCo
     expect(names()).toEqual(['aggregate', 'killCursors']);
   });
 
+  it.runIf(isEmbedded)('and closing does not wait for a server that does not answer', async () => {
+    const batches = openRead(connection, IN_PARTS, LIMITS);
+    await batches.next();
+    await failNext(1, { failCommands: ['killCursors'], blockConnection: true, blockTimeMS: 20_000 });
+    const started = performance.now();
+    await batches.close();
+    expect(performance.now() - started).toBeLessThan(12_000);
+    await admin.db('admin').command({ configureFailPoint: 'failCommand', mode: 'off' });
+  });
+
   it('and an open cursor is ended when the answer is too large', async () => {
     await endsItsCursor(async () => {
       const read = { operation: LIMITS, expected: 1024, left: answerLeft(1) };

@@ -24,13 +24,13 @@ interface PipelineRead {
 
 type ReadLimits = Pick<OperationContext, 'maxTimeMS' | 'comment' | 'signal'>;
 
-/** Documents as BSON, in the batches in which the server sends them. Whoever reads them closes them. */
+/** Documents as BSON, in the batches in which the server sends them. Their reader closes them. */
 export interface DocumentBatches {
   /** The first batch, then the next. Not called again once `open` is false. */
   next(): Promise<Uint8Array[]>;
   /** Whether the server has more. */
   readonly open: boolean;
-  /** Ends the cursor of the server if it is open. Never rejects. */
+  /** Ends the cursor of the server if it is open. Never rejects, and waits a few seconds at most. */
   close(): Promise<void>;
 }
 
@@ -90,6 +90,9 @@ const REPEATABLE = new Set([6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 116
 const isRepeatable = (error: unknown): boolean =>
   isDriverError(error, 'MongoNetworkError') || (isServerError(error) && REPEATABLE.has(Number(error.code)));
 
+/** Milliseconds that a server has to end a cursor: a server that does not answer ends it by itself later. */
+const CLOSED_WITHIN = 2_000;
+
 /** As the driver answers its own cursors: the documents of a batch stay bytes. */
 const AS_BYTES = { fieldsAsRaw: { firstBatch: true, nextBatch: true }, promoteLongs: false };
 
@@ -128,7 +131,10 @@ class CommandBatches implements DocumentBatches {
     this.cursor = null;
     if (cursor)
       await this.db
-        .command({ killCursors: this.read.collection, cursors: [cursor] }, { session })
+        .command(
+          { killCursors: this.read.collection, cursors: [cursor] },
+          { session, signal: AbortSignal.timeout(CLOSED_WITHIN) },
+        )
         .catch(() => undefined);
     void session.endSession();
   }
@@ -207,7 +213,12 @@ export class CursorBatches implements DocumentBatches {
   }
 
   async close(): Promise<void> {
-    if (!this.cursor.closed) await this.cursor.close().catch(() => undefined);
+    if (this.cursor.closed) return;
+    let timer: NodeJS.Timeout | undefined;
+    // The driver waits for the server as long as the connection is there.
+    const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, CLOSED_WITHIN)));
+    await Promise.race([this.cursor.close().catch(() => undefined), late]);
+    clearTimeout(timer);
   }
 }
 
