@@ -217,15 +217,14 @@ describe('hostile records', () => {
         expect(edited.text).toMatch(/^[ -~\n]*$/);
         expect(edited.text).not.toContain('${');
         const { one } = (parse(edited.text) as { agents: Record<string, AgentDefinitionOptions> }).agents;
-        const {
-          tools = [],
-          classes = [],
-          budget,
-        } = one as Record<'tools' | 'classes', string[]> & {
-          budget?: { rows: number };
+        const { tools, classes, budget } = (one ?? {}) as Record<
+          'tools' | 'classes',
+          string[] | undefined
+        > & {
+          readonly budget?: { readonly rows: number };
         };
-        for (const name of tools) expect(name).toMatch(/^[A-Za-z0-9_.-]+$/);
-        for (const name of classes) expect(name).toMatch(/^\w+$/);
+        for (const name of tools ?? []) expect(name).toMatch(/^[A-Za-z0-9_.-]+$/);
+        for (const name of classes ?? []) expect(name).toMatch(/^\w+$/);
         if (budget) expect(Number.isSafeInteger(budget.rows)).toBe(true);
         compileAgentDefinition('one', one ?? {});
       }),

@@ -92,8 +92,12 @@ export class AuditQueryError extends TypeError {
 export abstract class AuditTrail {
   /** `recent`: the memory of this process. `kept`: a store that outlives the process. */
   abstract readonly reach: 'recent' | 'kept';
-  /** A page of entries, newest first. @throws AuditQueryError for an invalid limit, time or cursor */
-  abstract search(query: AuditQuery): Promise<AuditPage>;
+  /**
+   * A page of entries, newest first.
+   * @param signal ends the search of a store; it then rejects
+   * @throws AuditQueryError for an invalid limit, time or cursor
+   */
+  abstract search(query: AuditQuery, signal?: AbortSignal): Promise<AuditPage>;
 }
 
 const DEFAULT_LIMIT = 50;

@@ -25,23 +25,22 @@ const PAGE = 200;
 /**
  * Records of a search as CSV (RFC 4180), a page at a time. No text of a record is run by a spreadsheet, wherever that splits
  * it into cells. Where there is more than a file holds, the last row says so and names the cursor that continues.
+ * @param signal ends the search that runs
  * @throws AuditQueryError
  */
 export async function* auditCsv(
   trail: Pick<AuditTrail, 'search'>,
   query: AuditQuery,
   limits: CsvLimits = CSV_LIMITS,
+  signal?: AbortSignal,
 ): AsyncGenerator<string> {
   const writer = lineWriter('csv', COLUMNS, { neutralizeFormulas: true });
   let left = limits.records;
   let cursor = query.cursor ?? null;
   let head = writer.head;
   for (let search = 0; search < limits.searches && left > 0; search += 1) {
-    const page: AuditPage = await trail.search({
-      ...query,
-      limit: Math.min(PAGE, left),
-      ...(cursor !== null && { cursor }),
-    });
+    const part = { ...query, limit: Math.min(PAGE, left), ...(cursor !== null && { cursor }) };
+    const page: AuditPage = await trail.search(part, signal);
     left -= page.entries.length;
     const text = page.entries
       .map((entry) => writer.line(entry as unknown as Record<string, unknown>))

@@ -10,7 +10,7 @@ export abstract class AuditCollection {
   /** Inserts in order and skips records that exist. @throws when a record was not stored */
   abstract insert(records: readonly SealedRecord[]): Promise<void>;
   /** @throws AuditQueryError, or when the database cannot be reached */
-  abstract search(query: AuditQuery): Promise<AuditPage>;
+  abstract search(query: AuditQuery, signal?: AbortSignal): Promise<AuditPage>;
   /** All records, chain by chain in order, optionally of one type. */
   abstract all(type?: string): AsyncIterable<unknown>;
   abstract close(): Promise<void>;
@@ -44,8 +44,8 @@ export class CollectionAuditTrail extends AuditTrail {
     super();
   }
 
-  async search(query: AuditQuery): Promise<AuditPage> {
-    const page = await this.collection.search(query);
+  async search(query: AuditQuery, signal?: AbortSignal): Promise<AuditPage> {
+    const page = await this.collection.search(query, signal);
     return { ...page, searched: { store: 'mongodb', scope: 'replicas', cut: null, back_to: null } };
   }
 }

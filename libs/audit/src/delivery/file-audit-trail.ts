@@ -67,7 +67,7 @@ export class FileAuditTrail extends AuditTrail {
     super();
   }
 
-  async search({ cursor, ...query }: AuditQuery): Promise<AuditPage> {
+  async search({ cursor, ...query }: AuditQuery, signal?: AbortSignal): Promise<AuditPage> {
     const limit = limitOf(query);
     const matches = matching(query);
     const reading = new FileReading(this.limits, {
@@ -86,7 +86,7 @@ export class FileAuditTrail extends AuditTrail {
       if (!handle) continue;
       const end = index === first && place !== null ? Math.min(place.end, size) : size;
       try {
-        for await (const { text, start } of reading.linesBefore(handle, end)) {
+        for await (const { text, start } of reading.linesBefore(handle, end, signal)) {
           const entry = readLine(text) as unknown as AuditEntry | null;
           if (entry && matches(entry)) found.push(entry);
           if (!reading.counts(entry?.at) && found.length < limit) continue;
@@ -194,7 +194,7 @@ class FileReading {
   }
 
   /** The complete lines before a position, the last first. */
-  async *linesBefore(handle: FileHandle, end: number): AsyncGenerator<FoundLine> {
+  async *linesBefore(handle: FileHandle, end: number, signal?: AbortSignal): AsyncGenerator<FoundLine> {
     if (end === 0) return;
     if (this.isFull) return this.stopAt(end);
     if (await this.isLater(handle)) return;
@@ -203,6 +203,7 @@ class FileReading {
     /** Whether `pending` ends with a line end. Without one its last line is incomplete, or was too long. */
     let ended = false;
     while (position > 0) {
+      signal?.throwIfAborted();
       if (this.isFull) return this.stopAt(position + pending.length);
       const length = Math.min(CHUNK, position, this.limits.bytes - this.bytes);
       const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, position - length);

@@ -15,9 +15,12 @@ class EndlessTrail extends AuditTrail {
   /** Searches wait for it. */
   gate: Promise<unknown> = Promise.resolve();
 
-  async search({ limit = 50 }: AuditQuery): Promise<AuditPage> {
+  async search({ limit = 50 }: AuditQuery, signal?: AbortSignal): Promise<AuditPage> {
     this.searches += 1;
-    await this.gate;
+    const left = new Promise((_, reject) => {
+      signal?.addEventListener('abort', () => reject(new Error('left')));
+    });
+    await Promise.race([this.gate, left]);
     const cause = 'c'.repeat(1_000);
     const entries = Array.from({ length: limit }, (_, seq) => ({
       type: 'tool_call',
@@ -126,6 +129,19 @@ describe('files of audit records', () => {
 });
 
 describe('searches of audit records', () => {
+  it('end with their reader, who leaves the place to another', async () => {
+    trail.gate = new Promise(() => undefined);
+    const { port } = server.address() as AddressInfo;
+    const readers = ['ada', 'ada', 'bob', 'bob'].map((who) =>
+      get({ port, host: '127.0.0.1', path: `/?who=${who}`, agent: false }).on('error', () => undefined),
+    );
+    await expect.poll(() => trail.searches).toBe(4);
+    expect((await asked('who=eve')).statusCode).toBe(503);
+    for (const reader of readers) reader.destroy();
+    trail.gate = Promise.resolve();
+    await expect.poll(async () => (await asked('who=ada')).statusCode).toBe(200);
+  });
+
   it('run two at once of one operator, and four of all', async () => {
     let open = () => undefined as void;
     trail.gate = new Promise<void>((resolve) => (open = resolve));

@@ -5,7 +5,7 @@ import { Transform } from 'class-transformer';
 import { IsIn, IsInt, IsOptional, MaxLength } from 'class-validator';
 import { type AuditPage, type AuditQuery, AuditQueryError, AuditTrail } from '#audit';
 import { ClosedSignal, McpEdge, NotServed, sendJson, validated } from '#streaming';
-import { auditCsv } from '../audit-csv.js';
+import { auditCsv, CSV_LIMITS } from '../audit-csv.js';
 import { CurrentOperator, OperatorController } from '../console.guards.js';
 import { type Operator, OperatorNotes } from '../operator-gate.js';
 import { limitOf } from './page-query.js';
@@ -65,13 +65,17 @@ const KNOWN: ReadonlySet<string> = new Set([
   'format',
 ] satisfies (keyof AuditSearchQuery)[]);
 
-/** Leaves empty parameters out, and refuses unknown ones: a misspelt filter must not match everything. */
-class KnownFilters implements PipeTransform<Readonly<Record<string, string>>> {
+type WrittenQuery = Readonly<Record<string, string | readonly string[]>>;
+
+/** Leaves empty parameters out, and refuses unknown and repeated ones: a misspelt filter must not match everything. */
+class KnownFilters implements PipeTransform<WrittenQuery> {
   /** @throws NotServed */
-  transform(query: Readonly<Record<string, string>>): object {
+  transform(query: WrittenQuery): object {
     const given = Object.entries(query).filter(([, value]) => value !== '');
     const unknown = given.find(([name]) => !KNOWN.has(name));
     if (unknown) throw new NotServed(400, `unknown filter ${unknown[0].slice(0, 40)}`);
+    const repeated = given.find(([, value]) => typeof value !== 'string');
+    if (repeated) throw new NotServed(400, `${repeated[0]} is written more than once`);
     return Object.fromEntries(given);
   }
 }
@@ -141,12 +145,14 @@ export class AuditController {
     @Res() response: ServerResponse,
   ): Promise<void> {
     if (query.format === 'csv') return this.file(query, operator, closed, response);
-    // A search whose reader has left still runs to its end.
     const free = this.searches.take(operator.agent.principal);
     try {
-      const page = await this.trail.search(auditQueryOf(query)).catch(refuseQuery);
+      const page = await this.trail.search(auditQueryOf(query), closed).catch(refuseQuery);
       const answer: AuditAnswer = { reach: this.trail.reach, ...page };
       sendJson(response, 200, answer);
+    } catch (error) {
+      // Nobody is there any more to be answered.
+      if (!closed.aborted) throw error;
     } finally {
       free();
     }
@@ -162,7 +168,7 @@ export class AuditController {
     const over = AbortSignal.any([closed, AbortSignal.timeout(FILE_WITHIN)]);
     try {
       const { limit: _limit, ...asked } = auditQueryOf(query);
-      const pieces = auditCsv(this.trail, asked);
+      const pieces = auditCsv(this.trail, asked, CSV_LIMITS, over);
       // Nothing is sent before the first search: a wrong query is answered like any other.
       let piece = await pieces.next().catch(refuseQuery);
       this.notes.write(operator, 'console.audit_csv', filtersOf(query));
@@ -182,7 +188,7 @@ export class AuditController {
       response.end();
     } catch (error) {
       // A file that ends early must not look like a whole one.
-      if (!response.headersSent) throw error;
+      if (!response.headersSent && !closed.aborted) throw error;
       response.destroy();
     } finally {
       free();

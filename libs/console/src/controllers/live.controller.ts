@@ -40,6 +40,8 @@ export class LiveStreams implements OnModuleDestroy {
   /** @throws NotServed when there are too many streams */
   serve({ agent, confirm }: Operator, response: ServerResponse): void {
     const { principal } = agent;
+    // A connection that closed while the guards ran is not reported any more: its place would stay taken.
+    if (response.destroyed) return;
     this.admit(principal);
     const stream = new EventStream(response, this.settings.maxBuffered, this.unread);
     stream.open({ 'Cache-Control': 'no-store' });

@@ -71,13 +71,15 @@ export class MongoAuditCollection extends AuditCollection {
     }
   }
 
-  async search(query: AuditQuery): Promise<AuditPage> {
+  async search(query: AuditQuery, left?: AbortSignal): Promise<AuditPage> {
     const limit = limitOf(query);
+    const late = AbortSignal.timeout(READ_TIME_MS);
+    const signal = left ? AbortSignal.any([left, late]) : late;
     const found = this.collection
-      .find(filterOf(query), { raw: true, maxTimeMS: READ_TIME_MS })
+      .find(filterOf(query), { raw: true, maxTimeMS: READ_TIME_MS, ...(left && { signal: left }) })
       .sort({ at: -1, chain: -1, seq: -1 })
       .limit(limit + 1);
-    const operation = { maxTimeMS: READ_TIME_MS, signal: AbortSignal.timeout(READ_TIME_MS) };
+    const operation = { maxTimeMS: READ_TIME_MS, signal };
     const read = { operation, expected: limit * EXPECTED_BYTES, left: answerLeft() };
     const records = await boundedRows(found, read, (record) => recordOf(record as StoredDocument));
     return pageOf(records as unknown as AuditEntry[], limit);

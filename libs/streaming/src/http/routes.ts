@@ -83,13 +83,12 @@ export class SharedStateFilter implements ExceptionFilter {
   }
 }
 
-/** A signal that is aborted when the connection of the request closes. */
+/** A signal that is aborted when the connection of the request closes, or closed while the guards ran. */
 export const ClosedSignal = createParamDecorator((_: unknown, context: ExecutionContext): AbortSignal => {
   const gone = new AbortController();
-  context
-    .switchToHttp()
-    .getResponse<ServerResponse>()
-    .on('close', () => gone.abort());
+  const response = context.switchToHttp().getResponse<ServerResponse>();
+  if (response.destroyed) gone.abort();
+  else response.on('close', () => gone.abort());
   return gone.signal;
 });
 
