@@ -28,9 +28,9 @@ export interface FindOptions {
 export interface TextRequest {
   /**
    * The form of a governed row in the answer. It treats every column alike, whatever the others are. Must be the same function
-   * for every call: what it gives for plain values is kept.
+   * for every call: what it gives for plain values is kept. Null: the answer needs its rows as objects.
    */
-  readonly present: (row: Readonly<ParseRow>) => ParseRow;
+  readonly present: ((row: Readonly<ParseRow>) => ParseRow) | null;
   /** Maximum number of rows in the answer; further ones are counted. */
   readonly atMost: number;
 }

@@ -85,16 +85,11 @@ export interface FirstRows {
   readonly rows: readonly ParseRow[];
 }
 
-/** Rows as the members of a JSON list, without its brackets. */
+/** Rows as the members of a JSON list, without its brackets and without spaces. */
 export interface RowsText {
   /** Rows that the query found; fewer may be written. */
   readonly count: number;
-  /** Printed with two spaces a level at the second level, as it stands inside a JSON string. */
-  readonly pretty: Buffer;
-  /** Bytes of the same outside a JSON string. */
-  readonly prettyBytes: number;
-  /** Printed without spaces. */
-  readonly compact: Buffer;
+  readonly json: Buffer;
 }
 
 /** The rows to count. */

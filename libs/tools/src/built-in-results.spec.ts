@@ -146,17 +146,18 @@ describe('every built-in tool that reads', () => {
           args,
           cap,
           fc.boolean(),
-          async (list, described, given, bytes, autoLimited) => {
+          fc.boolean(),
+          async (list, described, given, bytes, autoLimited, pretty) => {
             const records = new SampleRecords([{ objectId: 'r0' }, ...list.slice(1)], [described]);
             records.autoLimited = autoLimited;
             for (const { provider, definition, handler, validate } of tools) {
               const search = new SampleSearch(list);
               const call = {
                 ...callOf(provider, records, 'readonly', search),
-                switches: switches({ includeSourceProvenance: stamped }),
+                switches: switches({ includeSourceProvenance: stamped, prettyText: pretty }),
               };
               const data = await handler(given, call);
-              const sent = fitToSize(definition.name, data, bytes);
+              const sent = fitToSize(definition.name, data, { cap: bytes, pretty });
               const wire: unknown = 'text' in sent ? JSON.parse(sent.text) : JSON.parse(JSON.stringify(data));
               expect(validate(wire) ? [] : [definition.name, wire, validate.errors]).toEqual([]);
             }

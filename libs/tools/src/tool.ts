@@ -98,6 +98,8 @@ export interface ToolSwitches {
   readonly agentDebug: boolean;
   /** Prefixes CSV cells that a spreadsheet would run as a formula with `'`. Default false: cells byte for byte. */
   readonly neutralizeFormulas: boolean;
+  /** The text of a result is indented JSON. Default false: compact JSON. */
+  readonly prettyText: boolean;
 }
 
 /** One call of a tool. `records` is governed for the agent and is the only access to data. */
@@ -172,7 +174,7 @@ export class ToolContent {
 /** A handler returns the result data (any JSON value), a `ToolContent`, or throws `Refused`. */
 export type ToolHandler = (args: Readonly<Record<string, unknown>>, call: ToolCall) => unknown;
 
-/** The outcome of a call. `text` is the pretty-printed JSON of `data`, already within the size limit. */
+/** The outcome of a call. `text` is the JSON of `data`, already within the size limit. */
 export type ToolOutcome =
   | {
       readonly ok: true;
@@ -184,7 +186,12 @@ export type ToolOutcome =
       /** @internal The same as bytes; `text` and `data` are made when they are read. */
       readonly written?: WrittenAnswer;
     }
-  | { readonly ok: false; readonly refusal: Refusal };
+  | {
+      readonly ok: false;
+      readonly refusal: Refusal;
+      /** The JSON of a refusal with a body: sent instead of its message. */
+      readonly text?: string;
+    };
 
 /** Runs tools through the one ordered pipeline. Listing and calling use the same decision. */
 export abstract class ToolRunner {

@@ -2,7 +2,14 @@ import { chartOf } from './chart.js';
 import { csvOf, deliver } from './csv.js';
 import { element } from './element.js';
 import { Host, type HostContext } from './host.js';
-import { dataOf, type Failure, readFailure, readResult, type ResultTable, textOf } from './result-table.js';
+import {
+  dataOf,
+  type Failure,
+  readableText,
+  readFailure,
+  readResult,
+  type ResultTable,
+} from './result-table.js';
 import { tableOf } from './table.js';
 import { Formats, formatOf, visible } from './values.js';
 
@@ -27,11 +34,10 @@ function showResult(result: unknown): void {
   const failure = readFailure(result);
   const data = dataOf(result);
   const table = failure || !data ? null : readResult(data);
-  const text = textOf(result) ?? (data ? JSON.stringify(data, null, 2) : 'The result is empty.');
   redraw = () => {};
   if (failure) showFailure(failure);
   else if (table) showTable(table);
-  else show(note('This result has no rows.'), element('pre', {}, visible(text)));
+  else show(note('This result has no rows.'), element('pre', {}, visible(readableText(result))));
 }
 
 function showFailure({ message, code, advice, allowed }: Failure): void {

@@ -1,10 +1,23 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { csvOf } from './csv.js';
-import { readFailure, readResult } from './result-table.js';
+import { readableText, readFailure, readResult } from './result-table.js';
 import { Formats, formatOf, visible } from './values.js';
 
 const english = new Formats('en-GB', 'Europe/Berlin');
+
+describe('a result without rows', () => {
+  const content = (text: string) => [{ type: 'text', text }];
+
+  it.each([
+    ['JSON has indentation', { content: content('{"count":1}') }, '{\n  "count": 1\n}'],
+    ['prose stays', { content: content('Done.'), structuredContent: { done: true } }, 'Done.'],
+    ['data without text has indentation', { structuredContent: { count: 1 } }, '{\n  "count": 1\n}'],
+    ['nothing says so', {}, 'The result is empty.'],
+  ])('is readable: %s', (_, result, text) => {
+    expect(readableText(result)).toBe(text);
+  });
+});
 
 describe('a value as its reader sees it', () => {
   it.each([

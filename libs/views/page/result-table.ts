@@ -49,7 +49,7 @@ const textIn = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
 
 /** The first text of a result's content. */
-export function textOf(result: unknown): string | undefined {
+function textOf(result: unknown): string | undefined {
   const content = isRow(result) ? result['content'] : undefined;
   const [first] = Array.isArray(content) ? (content as unknown[]) : [];
   return isRow(first) ? textIn(first['text']) : undefined;
@@ -59,12 +59,23 @@ export function textOf(result: unknown): string | undefined {
 export function dataOf(result: unknown): Row | null {
   if (!isRow(result)) return null;
   if (isRow(result['structuredContent'])) return result['structuredContent'];
+  return objectIn(textOf(result));
+}
+
+function objectIn(text = ''): Row | null {
   try {
-    const parsed: unknown = JSON.parse(textOf(result) ?? '');
+    const parsed: unknown = JSON.parse(text);
     return isRow(parsed) ? parsed : null;
   } catch {
     return null;
   }
+}
+
+/** The text of a result, or else its data, for a person: JSON with indentation. */
+export function readableText(result: unknown): string {
+  const text = textOf(result);
+  const data = text === undefined ? dataOf(result) : objectIn(text);
+  return data ? JSON.stringify(data, null, 2) : (text ?? 'The result is empty.');
 }
 
 /** @returns null for a call that did not fail */

@@ -86,7 +86,7 @@ describe('a chat in a terminal', () => {
     );
     const shown = await chat.type('How many notes?\r', /notes 🗒️\.[^]*> $/u);
     expect(shown).not.toMatch(/\[error\]|in \+/);
-    expect(sentToModel()).toContain('\\"count\\": 2');
+    expect(sentToModel()).toContain('\\"count\\":2');
   });
 
   it('has its commands', async () => {
@@ -159,7 +159,7 @@ describe('a chat in a terminal', () => {
     await chat.type('\u0003', '[interrupted]');
     server.script(calls({ name: 'count_objects', args: { class_name: 'Note' } }), openAi.says('Three.'));
     await chat.type('How many?\r', 'Three.');
-    expect(sentToModel()).toContain('\\"count\\": 3');
+    expect(sentToModel()).toContain('\\"count\\":3');
   });
 
   it('shows all that a yes would do, on lines of its own making, and the operation last', async () => {

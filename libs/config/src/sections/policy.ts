@@ -383,6 +383,15 @@ export class PolicySection {
   @IsBoolean()
   readonly listAllTools?: boolean;
 
+  @Option(
+    'the text of a result is JSON with line breaks and indentation, instead of [compact JSON](tools.md#text-of-results)',
+    {
+      default: false,
+    },
+  )
+  @IsBoolean()
+  readonly prettyText?: boolean;
+
   @Option('levels of [sub-agents](agents.md) below an agent', { default: 4 })
   @IsInt()
   @Min(0)

@@ -78,9 +78,9 @@ export class MongoRecordReader extends RecordReader {
       return boundedAnswer<RowsText | FirstRows>(found, read, async (documents) => {
         const count = documents.length;
         const first = count > atMost ? documents.slice(0, atMost) : documents;
-        const text = form && rowsText(first, storage, form, query.keys);
-        return text
-          ? { count, ...text }
+        const json = form && rowsText(first, storage, form, query.keys);
+        return json
+          ? { count, json }
           : { count, rows: await rowsOf(first, rowReader(query, storage, classes), bson) };
       });
     });

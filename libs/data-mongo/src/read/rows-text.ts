@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import { type BSONSerializeOptions, Long, ObjectId } from 'mongodb';
-import type { ParseRow, RowForm, RowsText } from '#data';
+import type { ParseRow, RowForm } from '#data';
 import { BSON_TYPE, documentOf, int32At, valueSize } from '../storage/documents.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { isPointerColumn } from '../storage/parse-values.js';
 import { wantedFields } from './includes.js';
-import { type FixedPiece, fixedPiece, JsonTexts, MEMBER, ROOM } from './json-texts.js';
+import { JsonText, ROOM } from './json-text.js';
 
 /** Bytes of documents that are written without a pause; larger answers become objects, with pauses. */
 const MAX_BYTES = 512 * 1024;
@@ -28,7 +28,7 @@ export function rowsText(
   storage: ClassStorage,
   form: RowForm,
   keys: readonly string[] | undefined,
-): WrittenRows | null {
+): Buffer | null {
   if (documents.reduce((sum, { byteLength }) => sum + byteLength, 0) > MAX_BYTES) return null;
   try {
     return planOf(form, storage)?.written(documents, form, keys) ?? null;
@@ -36,8 +36,6 @@ export function rowsText(
     return null;
   }
 }
-
-type WrittenRows = Omit<RowsText, 'count'>;
 
 const plans = new WeakMap<RowForm['rules'], RowTextPlan | 'met once'>();
 
@@ -95,8 +93,8 @@ interface ShownColumn {
   /** The kinds that are shown as they are. */
   readonly kinds: number;
   /** The key of the first member of a row, and of any other. */
-  readonly first: FixedPiece;
-  readonly next: FixedPiece;
+  readonly first: Uint8Array;
+  readonly next: Uint8Array;
   /** What surrounds the id of a pointer, by the class of the pointer; null: it has no fixed form. */
   readonly pointers: Map<string, PointerText | null> | null;
   /** What surrounds an ObjectId; null: it has no fixed form. */
@@ -109,20 +107,19 @@ interface ShownColumn {
 
 /** A pointer without its id. */
 interface PointerText {
-  readonly before: FixedPiece;
+  readonly before: Uint8Array;
   /** Null: the id is not shown. */
-  readonly after: FixedPiece | null;
+  readonly after: Uint8Array | null;
 }
 
 const PIECES = {
-  comma: fixedPiece(',', ','),
-  open: fixedPiece('\n    {', '{'),
-  close: fixedPiece('\n    }', '}'),
-  closeEmpty: fixedPiece('}', '}'),
+  comma: Buffer.from(','),
+  open: Buffer.from('{'),
+  close: Buffer.from('}'),
 };
 
 /** Answers are written one after the other, without waiting in between. */
-const texts = new JsonTexts();
+const json = new JsonText();
 const NO_RELATIONS: ReadonlySet<string> = new Set();
 
 /**
@@ -143,18 +140,18 @@ class RowTextPlan {
   ) {}
 
   /** @throws UnfitRow and whatever reading a document throws */
-  written(documents: readonly Uint8Array[], form: RowForm, keys: readonly string[] | undefined): WrittenRows {
+  written(documents: readonly Uint8Array[], form: RowForm, keys: readonly string[] | undefined): Buffer {
     const relations = this.relations(form, keys);
-    texts.begin();
+    json.begin();
     for (const [index, document] of documents.entries()) {
       const bytes = Buffer.isBuffer(document)
         ? document
         : Buffer.from(document.buffer, document.byteOffset, document.byteLength);
-      texts.reserve(ROOM);
-      if (index > 0) texts.fixed(PIECES.comma);
+      json.reserve(ROOM);
+      if (index > 0) json.fixed(PIECES.comma);
       this.writeRow(bytes, form, relations);
     }
-    return texts.end();
+    return json.end();
   }
 
   /** Relations have no column; every row ends with the same. */
@@ -171,7 +168,7 @@ class RowTextPlan {
     const end = int32At(bytes, 0) - 1;
     const { sequence } = this;
     const row = (this.row += 1);
-    texts.fixed(PIECES.open);
+    json.fixed(PIECES.open);
     let at = 4;
     let place = 0;
     let members = 0;
@@ -190,27 +187,27 @@ class RowTextPlan {
         // An object keeps the place of the first and the value of the last.
         if (shown.lastRow.row === row) throw UNFIT;
         shown.lastRow.row = row;
-        texts.beginMember();
-        texts.reserve(shown.next.pretty.length + ROOM);
-        texts.fixed(members === 0 ? shown.first : shown.next);
+        json.beginMember();
+        json.reserve(shown.next.length + ROOM);
+        json.fixed(members === 0 ? shown.first : shown.next);
         const isWritten =
           this.writeValue(bytes, type, at, size, shown) ||
           this.writeAsObject(bytes, type, at, size, shown, form);
         if (isWritten) members += 1;
-        else texts.dropMember();
+        else json.dropMember();
       }
       at += size;
     }
     for (const [field, value] of relations) {
       if (this.rowsOfFields.get(field)?.row === row) throw UNFIT;
       const piece = keyPiece(field, members > 0);
-      texts.reserve(piece.pretty.length);
-      texts.fixed(piece);
+      json.reserve(piece.length);
+      json.fixed(piece);
       writeJson(value);
       members += 1;
     }
-    texts.reserve(ROOM);
-    texts.fixed(members > 0 ? PIECES.close : PIECES.closeEmpty);
+    json.reserve(ROOM);
+    json.fixed(PIECES.close);
   }
 
   private columnAt(bytes: Buffer, at: number, place: number): Column {
@@ -266,8 +263,8 @@ class RowTextPlan {
     if (type === BSON_TYPE.text && shown.textId)
       return this.writeTextId(bytes, at + 4, at + size - 1, shown.textId);
     if (type === BSON_TYPE.objectId && shown.objectId) return this.writeObjectId(bytes, at, shown.objectId);
-    if (type === BSON_TYPE.list) return (kinds & LIST) !== 0 && texts.list(bytes, at, (kinds & LONG) !== 0);
-    return (kinds & kindOf(type)) !== 0 && texts.scalar(bytes, type, at, size);
+    if (type === BSON_TYPE.list) return (kinds & LIST) !== 0 && json.list(bytes, at, (kinds & LONG) !== 0);
+    return (kinds & kindOf(type)) !== 0 && json.scalar(bytes, type, at, size);
   }
 
   private writePointer(bytes: Buffer, from: number, end: number, shown: ShownColumn): boolean {
@@ -297,36 +294,34 @@ class RowTextPlan {
     const [one, other] = ids.map((id) => {
       const row = this.rules(this.storage.rowOf({ [column]: stored(id) }, NO_RELATIONS));
       const value = Object.keys(row).length === 1 ? row[field] : undefined;
-      return { pretty: prettyMember(value), compact: JSON.stringify(value) as string | undefined };
+      return JSON.stringify(value) as string | undefined;
     });
-    if (one?.pretty === undefined || one.compact === undefined) return null;
-    const pretty = one.pretty.split(ids[0]);
-    const compact = one.compact.split(ids[0]);
-    const isFixed = pretty.join(ids[1]) === other?.pretty && compact.join(ids[1]) === other.compact;
-    if (!isFixed || pretty.length !== compact.length || pretty.length > 2) return null;
+    if (one === undefined) return null;
+    const [before, after, more] = one.split(ids[0]);
+    if (more !== undefined || one.replace(ids[0], ids[1]) !== other) return null;
     return {
-      before: fixedPiece(pretty[0] as string, compact[0] as string),
-      after: pretty.length === 2 ? fixedPiece(pretty[1] as string, compact[1] as string) : null,
+      before: Buffer.from(before as string),
+      after: after === undefined ? null : Buffer.from(after),
     };
   }
 
   private writeTextId(bytes: Buffer, from: number, end: number, { before, after }: PointerText): boolean {
     if (!isPlainText(bytes, from, end)) return false;
-    texts.reserve(before.pretty.length + (after?.pretty.length ?? 0) + (end - from));
-    texts.fixed(before);
+    json.reserve(before.length + (after?.length ?? 0) + (end - from));
+    json.fixed(before);
     if (after !== null) {
-      texts.plain(bytes, from, end);
-      texts.fixed(after);
+      json.plain(bytes, from, end);
+      json.fixed(after);
     }
     return true;
   }
 
   private writeObjectId(bytes: Buffer, at: number, { before, after }: PointerText): true {
-    texts.reserve(before.pretty.length + (after?.pretty.length ?? 0) + ROOM);
-    texts.fixed(before);
+    json.reserve(before.length + (after?.length ?? 0) + ROOM);
+    json.fixed(before);
     if (after !== null) {
-      texts.hex(bytes, at, at + 12);
-      texts.fixed(after);
+      json.hex(bytes, at, at + 12);
+      json.fixed(after);
     }
     return true;
   }
@@ -361,22 +356,14 @@ function isOddName(name: string): boolean {
   return name === '__proto__' || name.includes('$') || /^\d/.test(name);
 }
 
-function keyPiece(field: string, isNext: boolean): FixedPiece {
-  const key = JSON.stringify(field);
-  const comma = isNext ? ',' : '';
-  return fixedPiece(`${comma}${MEMBER}${key}: `, `${comma}${key}:`);
-}
-
-/** A value as it is printed as a member of a row; undefined for what JSON does not contain. */
-function prettyMember(value: unknown): string | undefined {
-  const text = JSON.stringify(value, null, 2) as string | undefined;
-  return text?.includes('\n') ? text.replaceAll('\n', MEMBER) : text;
+function keyPiece(field: string, isNext: boolean): Uint8Array {
+  return Buffer.from(`${isNext ? ',' : ''}${JSON.stringify(field)}:`);
 }
 
 function writeJson(value: unknown): void {
-  const pretty = prettyMember(value);
-  if (pretty === undefined) throw UNFIT;
-  texts.value(JSON.stringify(value), pretty);
+  const text = JSON.stringify(value) as string | undefined;
+  if (text === undefined) throw UNFIT;
+  json.value(text);
 }
 
 /** A document with one column of another. */

@@ -88,7 +88,7 @@ export function recordReaderContract(
         const shown =
           'rows' in first
             ? first.rows.map(withoutRights)
-            : (JSON.parse(`[${first.compact.toString()}]`) as unknown);
+            : (JSON.parse(`[${first.json.toString()}]`) as unknown);
         expect(shown).toEqual(rows.slice(0, 2).map(withoutRights));
       }
     });

@@ -113,6 +113,7 @@ function shownRow(
 }
 
 type Rules = RowForm['rules'];
+type Present = NonNullable<TextRequest['present']>;
 
 /** The rules of one class: for callers with the master key, and for the others. */
 interface KeptRules {
@@ -124,7 +125,7 @@ interface KeptRules {
  * By the access to a class, which ends with its agent definition, policy version and schema snapshot, and is another one where
  * class-level permissions hide other columns.
  */
-const kept = new WeakMap<TextRequest['present'], WeakMap<ClassAccess, KeptRules>>();
+const kept = new WeakMap<Present, WeakMap<ClassAccess, KeptRules>>();
 
 /** Redaction replaces any object that names a withheld class here, rows too. */
 const DECISIVE: ReadonlySet<string> = new Set(['className']);
@@ -133,7 +134,7 @@ const NO_ROWS_INSIDE: ReadonlyMap<string, RowGuard> = new Map();
 /**
  * The passes over fetched rows as a form for text, made of those passes. Null where what is shown of a column depends on the
  * rest of its row, or a value on more than the rules: columns that only some rows protect, masked columns, included rows,
- * paths into columns.
+ * paths into columns. Null also where the answer needs objects.
  */
 export function rowForm(
   viewer: Viewer,
@@ -141,7 +142,7 @@ export function rowForm(
   { present }: TextRequest,
 ): RowForm | null {
   const caller = { agent: viewer.agent, scope: viewer.scope };
-  const isPlain = access.schema && !access.guarded?.perRow && !access.masks && includes.size === 0;
+  const isPlain = present && access.schema && !access.guarded?.perRow && !access.masks && includes.size === 0;
   if (!isPlain || keys?.some((key) => key !== rootOf(key))) return null;
   const { strings } = viewer.scope.rights.principals;
   const guard = { access, keys: undefined, includes: NO_ROWS_INSIDE };
@@ -154,7 +155,7 @@ export function rowForm(
   return { rules, shown: strings === null ? rules : formFor(strings), decisive: DECISIVE };
 }
 
-function keptRules(access: ClassAccess, present: TextRequest['present']): KeptRules {
+function keptRules(access: ClassAccess, present: Present): KeptRules {
   let byAccess = kept.get(present);
   if (!byAccess) kept.set(present, (byAccess = new WeakMap()));
   let known = byAccess.get(access);

@@ -15,6 +15,7 @@ import {
   fitToSize,
   isBuiltInName,
   outcomeOf,
+  resultText,
   textBytes,
   ToolContent,
   type ToolDefinition,
@@ -123,15 +124,25 @@ export class ChargeInterceptor implements Interceptor {
 @Injectable()
 export class OutcomeInterceptor implements Interceptor {
   intercept(run: ToolRun, next: () => Awaitable<ToolOutcome>): Awaitable<ToolOutcome> {
-    return after(next, asItIs, (thrown) => {
-      const { refusal, error } = failedRun(thrown, run.name);
-      run.error = error;
-      return { ok: false, refusal };
-    });
+    return after(
+      next,
+      (outcome) => (outcome.ok ? outcome : refused(run, outcome.refusal)),
+      (thrown) => {
+        const { refusal, error } = failedRun(thrown, run.name);
+        run.error = error;
+        return refused(run, refusal);
+      },
+    );
   }
 }
 
-const asItIs = <T>(value: T): T => value;
+function refused({ sources, context }: ToolRun, refusal: Refusal): ToolOutcome {
+  const { body, message, code } = refusal;
+  if (!body) return { ok: false, refusal };
+  const { prettyText } = sources.policies.of(context.agent).switches;
+  const shown = { success: false, error: message, error_code: code, ...body };
+  return { ok: false, refusal, text: resultText(shown, prettyText) };
+}
 
 /** Default number of concurrent calls of one principal. */
 const DEFAULT_RUNNING_CALLS = 20;
@@ -303,11 +314,12 @@ export class ResultInterceptor implements Interceptor<unknown> {
   private outcome(data: unknown, run: ToolRun): ToolOutcome {
     const { name, definition, context } = run;
     const policy = this.policies.of(context.agent);
+    const pretty = policy.switches.prettyText;
     // Rows of data can be left out. Content is sent whole or not at all.
     const content = data instanceof ToolContent ? data : null;
     const fitted = content
-      ? fitToSize('', { blocks: content.blocks, data: content.data })
-      : fitToSize(name, data, undefined, definition?.inputSchema);
+      ? fitToSize('', { blocks: content.blocks, data: content.data }, { pretty })
+      : fitToSize(name, data, { pretty, inputSchema: definition?.inputSchema });
     if ('gate' in fitted) return { ok: false, refusal: isBuiltInName(name) ? fitted : withCode(fitted) };
     // Only a search needs the text of rows that were written as they were read.
     const searched = policy.switches.promptInjectionCanaries.length > 0;

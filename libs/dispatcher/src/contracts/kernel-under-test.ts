@@ -162,7 +162,7 @@ export type SmallHandler = (
 ) => ToolOutcome | Promise<ToolOutcome>;
 
 export function succeeded(data: unknown, structured = true): ToolOutcome {
-  return { ok: true, data, text: JSON.stringify(data, null, 2), structured };
+  return { ok: true, data, text: JSON.stringify(data), structured };
 }
 
 /** A tool with the members that every definition has, and those a test adds. */
@@ -259,15 +259,21 @@ function smallCatalogue(): SmallToolRunner {
       ok: false,
       refusal: refusals.fieldDenied('where', 'secret', 'secret', ['title']),
     }))
-    .add(smallTool('scan'), () => ({
-      ok: false,
-      refusal: {
+    .add(smallTool('scan'), () => {
+      const body = { refused: true, reason: 'COLLSCAN', suggestion: 'Filter on an indexed field' };
+      const refusal = {
         code: 'security_blocked',
         gate: 'collscan',
         message: 'Full scan refused',
-        body: { refused: true, reason: 'COLLSCAN', suggestion: 'Filter on an indexed field' },
-      },
-    }))
+        body,
+      } as const;
+      const { code, message: error } = refusal;
+      return {
+        ok: false,
+        refusal,
+        text: JSON.stringify({ success: false, error, error_code: code, ...body }),
+      };
+    })
     .add(
       smallTool('regional', {
         inputSchema: {

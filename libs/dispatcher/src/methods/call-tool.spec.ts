@@ -15,7 +15,7 @@ describe('tools/call', () => {
     const data = { class_name: 'Post', count: 3 };
     expect(await ask('tools/call', { name: 'count_objects', arguments: { class_name: 'Post' } })).toEqual({
       result: {
-        content: [{ type: 'text', text: JSON.stringify(data, null, 2) }],
+        content: [{ type: 'text', text: JSON.stringify(data) }],
         isError: false,
         structuredContent: data,
       },

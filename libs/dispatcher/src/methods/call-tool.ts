@@ -140,15 +140,8 @@ function errorMeta(refusal: Refusal): JsonObject {
 }
 
 /** A failed call. `cause` and `gate` of the refusal stay internal. */
-function failedResult(refusal: Refusal): JsonObject {
-  const message = refusal.body
-    ? JSON.stringify(
-        { success: false, error: refusal.message, error_code: refusal.code, ...refusal.body },
-        null,
-        2,
-      )
-    : refusal.message;
-  return { content: text(message), isError: true, ...(!refusal.wordsOnly && { _meta: errorMeta(refusal) }) };
+function failedResult(refusal: Refusal, shown = refusal.message): JsonObject {
+  return { content: text(shown), isError: true, ...(!refusal.wordsOnly && { _meta: errorMeta(refusal) }) };
 }
 
 function cancelledResult(message: string): JsonObject {
@@ -164,7 +157,7 @@ export function toolResult(outcome: ToolOutcome, dialect: Dialect, cancelled: bo
   if (cancelled) return cancelledResult('Cancelled by client');
   if (!outcome.ok) {
     if (outcome.refusal.opaque) throw invalidParams();
-    return failedResult(outcome.refusal);
+    return failedResult(outcome.refusal, outcome.text);
   }
   const structured =
     outcome.structured && dialect.structured && (dialect.anyStructuredRoot || isJsonObject(outcome.data));

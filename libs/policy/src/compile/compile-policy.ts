@@ -42,6 +42,7 @@ const DEFAULT_SWITCHES: PolicySwitches = Object.freeze({
   embedCostPerMillionTokens: null,
   unknownArguments: 'refuse',
   listAllTools: false,
+  prettyText: false,
   defaultRecursionDepth: 4,
   maxLogSize: 1000,
   strictPointerShapes: true,

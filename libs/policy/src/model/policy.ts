@@ -142,6 +142,8 @@ export interface PolicySwitches {
   readonly unknownArguments: 'refuse' | 'ignore';
   /** Lists of tools contain those that cannot work for the agent as well. */
   readonly listAllTools: boolean;
+  /** The text of a result is JSON indented by two spaces instead of compact JSON. */
+  readonly prettyText: boolean;
   /** Levels of sub-agents below an agent without a limit of its own. */
   readonly defaultRecursionDepth: number;
   /** Calls that the operation log keeps. */

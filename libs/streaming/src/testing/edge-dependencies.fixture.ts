@@ -83,7 +83,7 @@ export class EdgeTools extends ToolRunner {
     const whoami = { principal: agent.principal, correlationId };
     const data =
       name === 'work' ? await this.work(context as RequestContext, args) : name === 'whoami' ? whoami : args;
-    return { ok: true, data, text: JSON.stringify(data, null, 2), structured: name === 'echo' };
+    return { ok: true, data, text: JSON.stringify(data), structured: name === 'echo' };
   }
 
   release(): void {

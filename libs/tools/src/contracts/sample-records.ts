@@ -174,6 +174,7 @@ export function switches(on: Partial<ToolSwitches> = {}): ToolSwitches {
     promptMarkerStrict: false,
     agentDebug: false,
     neutralizeFormulas: false,
+    prettyText: false,
     ...on,
   };
 }

@@ -14,7 +14,7 @@ import {
 import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { compactPointers } from '../shaping/presented-rows.js';
-import { fittingText } from '../shaping/oversize-refusal.js';
+import { fittingText, resultText } from '../shaping/oversize-refusal.js';
 import {
   type Column,
   formatRows,
@@ -198,7 +198,7 @@ export class ExportData {
     const description = `Rows of ${className} as ${order.format}, until ${expiresAt}`;
     return new ToolContent(
       [
-        { type: 'text', text: JSON.stringify(data, null, 2) },
+        { type: 'text', text: resultText(data, call.switches.prettyText) },
         { type: 'resource_link', uri, name: fileName, description, mimeType },
       ],
       data,

@@ -72,8 +72,8 @@ export class QueryClass {
     const applyCanonicalFilter = args.apply_canonical_filter;
     const options = { where, order, keys, include, applyCanonicalFilter, limit, skip };
     if (format === 'json') {
-      const written = presentedText(call, ROWS_SHOWN);
-      return this.answer(args, await call.records.page(className, options, written), call);
+      const shown = presentedText(call, ROWS_SHOWN);
+      return this.answer(args, await call.records.page(className, options, shown), call);
     }
     const page = await call.records.page(className, { ...options, tellsMore: true });
     return this.text(args, page, format, call);

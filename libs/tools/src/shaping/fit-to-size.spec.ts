@@ -1,7 +1,7 @@
 import type { Refusal } from '#core';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type FittedResult, fitToSize } from './fit-to-size.js';
+import { type FittedResult, fitToSize, outcomeOf, textBytes, withWrittenRows } from './fit-to-size.js';
 import { MAX_RESULT_BYTES } from './oversize-refusal.js';
 
 interface Envelope {
@@ -10,15 +10,20 @@ interface Envelope {
   readonly _truncated: Record<string, unknown>;
 }
 
-function fitted(tool: string, data: unknown, cap: number): FittedResult & { readonly data: Envelope } {
-  const answer = fitToSize(tool, data, cap);
+function fitted(
+  tool: string,
+  data: unknown,
+  cap: number,
+  pretty = false,
+): FittedResult & { readonly data: Envelope } {
+  const answer = fitToSize(tool, data, { cap, pretty });
   if ('code' in answer) throw new Error(answer.message);
   return answer as FittedResult & { readonly data: Envelope };
 }
 
 function refused(tool: string, data: unknown, cap: number, takes = ['keys', 'limit']): Refusal {
   const properties = Object.fromEntries(takes.map((name) => [name, {}]));
-  const answer = fitToSize(tool, data, cap, { properties });
+  const answer = fitToSize(tool, data, { cap, inputSchema: { properties } });
   if ('text' in answer) throw new Error('fits');
   return answer;
 }
@@ -46,9 +51,15 @@ const page = (results: object[], skip = 0) => ({
 });
 
 describe('a result within the cap', () => {
-  it('travels as it is, pretty-printed', () => {
+  it('travels as it is, as compact JSON', () => {
     const data = { count: 1 };
-    expect(fitToSize('count_objects', data)).toEqual({ data, text: '{\n  "count": 1\n}', structured: true });
+    expect(fitToSize('count_objects', data)).toEqual({ data, text: '{"count":1}', structured: true });
+  });
+
+  it('travels indented under prettyText', () => {
+    const data = { count: 1 };
+    const text = '{\n  "count": 1\n}';
+    expect(fitToSize('count_objects', data, { pretty: true })).toEqual({ data, text, structured: true });
   });
 
   it.each([[[1, 2]], ['text'], [null], [undefined]])('is structured only as an object: %j is not', (data) => {
@@ -98,6 +109,15 @@ describe('oversized query_class rows', () => {
     expect(data).not.toHaveProperty('truncated_call');
     expect(JSON.parse(text)).toEqual(data);
     expect(structured).toBe(true);
+  });
+
+  it('are more in compact text than in indented text of the same size', () => {
+    const kept = [false, true].map((pretty) => {
+      const { data, text } = fitted('query_class', page(rows(50, 50)), 4_000, pretty);
+      expect(Buffer.byteLength(text)).toBeGreaterThan(3_300);
+      return data.results.length;
+    });
+    expect(kept[0]).toBeGreaterThan(kept[1] as number);
   });
 
   it('keep who they are, even when that is the heaviest part', () => {
@@ -262,16 +282,48 @@ describe('what cannot be cut', () => {
   });
 });
 
+const value = fc.oneof(
+  fc.string({ unit: 'grapheme', maxLength: 300 }),
+  fc.constantFrom('"'.repeat(200), '\n'.repeat(200), '\u0000'.repeat(100), '\ud800', '\u2028\u007f\u0080'),
+  fc.integer(),
+  fc.array(fc.string(), { maxLength: 5 }),
+);
+const anyRow = fc
+  .dictionary(fc.constantFrom('a', 'b', 'c', 'line\nbreak', 'naïve "name"'), value)
+  .map((extra) => ({ objectId: 'id', createdAt: 'then', updatedAt: 'now', ...extra }));
+
+describe('rows that were written as they were read', () => {
+  const members = fc.dictionary(fc.constantFrom('class_name', 'grüße "日"', 'next_call'), value);
+  const written = (rest: object, list: readonly object[]) => {
+    const json = Buffer.from(JSON.stringify(list).slice(1, -1));
+    return withWrittenRows({ ...rest }, 'results', { count: list.length, json });
+  };
+  const bytes = (parts: readonly (string | Buffer)[] = []) =>
+    Buffer.concat(parts.map((part) => Buffer.from(part))).toString();
+  const outcome = (data: unknown, pretty: boolean) => {
+    const answer = fitToSize('query_class', data, { pretty });
+    if ('code' in answer) throw new Error(answer.message);
+    return outcomeOf(answer, true);
+  };
+
+  it('give the bytes that rows as objects give, as text and as data, in both forms', () => {
+    fc.assert(
+      fc.property(members, fc.array(anyRow, { maxLength: 20 }), fc.boolean(), (rest, list, pretty) => {
+        const objects = outcome({ ...rest, results: list }, pretty);
+        const text = outcome(written(rest, list), pretty);
+        expect(text.written === undefined).toBe(pretty);
+        expect(text.text).toBe(objects.text);
+        expect(textBytes(text)).toBe(Buffer.byteLength(objects.text));
+        expect(text.data).toEqual(JSON.parse(objects.text));
+        if (!text.written) return;
+        expect(bytes(text.written.quoted)).toBe(JSON.stringify(objects.text));
+        expect(bytes(text.written.json)).toBe(objects.text);
+      }),
+    );
+  });
+});
+
 describe('whatever the rows', () => {
-  const value = fc.oneof(
-    fc.string({ unit: 'grapheme', maxLength: 300 }),
-    fc.constantFrom('"'.repeat(200), '\n'.repeat(200), '\u0000'.repeat(100), '\ud800'),
-    fc.integer(),
-    fc.array(fc.string(), { maxLength: 5 }),
-  );
-  const anyRow = fc
-    .dictionary(fc.constantFrom('a', 'b', 'c', 'line\nbreak'), value)
-    .map((extra) => ({ objectId: 'id', createdAt: 'then', updatedAt: 'now', ...extra }));
   const tool = fc.constantFrom('query_class', 'aggregate', 'get_objects');
 
   it('what is sent never exceeds the cap, never loses an identity, and never holds what it says was dropped', () => {
@@ -280,10 +332,11 @@ describe('whatever the rows', () => {
         tool,
         fc.array(anyRow, { maxLength: 40 }),
         fc.integer({ min: 100, max: 6_000 }),
-        (name, list, cap) => {
+        fc.boolean(),
+        (name, list, cap, pretty) => {
           const objects = Object.fromEntries(list.map((each, index) => [`k${index}`, each]));
           const data = name === 'get_objects' ? { objects } : page(list);
-          const answer = fitToSize(name, data, cap);
+          const answer = fitToSize(name, data, { cap, pretty });
           if ('code' in answer) return;
           const sent = JSON.parse(answer.text) as Partial<Envelope>;
           const dropped = (sent._truncated?.['dropped_fields'] ?? []) as string[];
@@ -300,7 +353,7 @@ describe('whatever the rows', () => {
   it('the rows it was given are left as they were', () => {
     const data = page(rows(5, 2_000));
     const before = structuredClone(data);
-    fitToSize('query_class', data, 4_000);
+    fitToSize('query_class', data, { cap: 4_000 });
     expect(data).toEqual(before);
   });
 });

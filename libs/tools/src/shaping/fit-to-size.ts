@@ -9,6 +9,7 @@ import {
   type OversizeOptions,
   oversizeRefusal,
   printedAtMost,
+  resultText,
   sampleOf,
   weighFields,
   withoutField,
@@ -16,7 +17,7 @@ import {
 
 export interface FittedResult {
   readonly data: unknown;
-  /** The pretty-printed JSON of `data`. */
+  /** The JSON of `data`. */
   readonly text: string;
   /** Whether `data` can travel as structured content, which every protocol revision accepts as an object only. */
   readonly structured: boolean;
@@ -34,10 +35,9 @@ const ROW_INDENT = 4;
 /** Maximum characters that are printed to measure a result; a result that may be larger is not printed. */
 const MOST_PRINTED = 64 * 1024 * 1024;
 
-const print = (data: unknown) => JSON.stringify(data, null, 2) ?? 'null';
 /** Null: larger than any result may be, and not printed. */
-const printedWithin = (data: unknown): string | null =>
-  printedAtMost(data, MOST_PRINTED) > MOST_PRINTED ? null : print(data);
+const printedWithin = (data: unknown, pretty: boolean): string | null =>
+  printedAtMost(data, MOST_PRINTED) > MOST_PRINTED ? null : resultText(data, pretty);
 const isEnvelope = (data: unknown): data is Envelope =>
   data !== null && typeof data === 'object' && !Array.isArray(data);
 
@@ -78,23 +78,29 @@ export function textBytes(outcome: Extract<ToolOutcome, { ok: true }>): number {
 }
 
 /** Bytes of a row inside the printed envelope, with its separator and the indentation of each line. */
-function printedBytes(row: unknown): number {
-  const text = printedWithin(row);
+function printedBytes(row: unknown, pretty: boolean): number {
+  const text = printedWithin(row, pretty);
   if (text === null) return MOST_PRINTED;
+  if (!pretty) return Buffer.byteLength(text) + ','.length;
   const lines = text.split('\n').length;
   return Buffer.byteLength(text) + lines * ROW_INDENT + ',\n'.length;
 }
 
-function keepRows(recovery: Recovery, dropped: string | null, rows: readonly unknown[], cap: number) {
+function keepRows(
+  recovery: Recovery,
+  dropped: string | null,
+  rows: readonly unknown[],
+  { cap, pretty }: { readonly cap: number; readonly pretty: boolean },
+) {
   const estimate = () => {
     const trimmed = sampleOf(rows);
     const perRow = trimmed.reduce((sum, row) => sum + byteLength(row), 0) / Math.max(trimmed.length, 1);
-    const budget = cap - Buffer.byteLength(print(recovery.build([], dropped))) - HEADROOM;
+    const budget = cap - Buffer.byteLength(resultText(recovery.build([], dropped), pretty)) - HEADROOM;
     return Math.min(rows.length, Math.floor(budget / Math.max(perRow, 1)));
   };
   const attempt = (kept: number): FittedResult | null => {
     const data = recovery.build(rows.slice(0, kept), dropped);
-    const text = printedWithin(data);
+    const text = printedWithin(data, pretty);
     return text !== null && Buffer.byteLength(text) <= cap ? fitted(data, text) : null;
   };
   const whole = attempt(rows.length);
@@ -102,8 +108,10 @@ function keepRows(recovery: Recovery, dropped: string | null, rows: readonly unk
 
   let kept = Math.min(estimate(), rows.length - 1);
   // Estimates by row weight first: printing the whole result for each step would be quadratic in a result of megabytes.
-  let bytes = rows.slice(0, Math.max(kept, 0)).reduce<number>((sum, row) => sum + printedBytes(row), 0);
-  for (; kept > 0 && bytes > cap; kept -= 1) bytes -= printedBytes(rows[kept - 1]);
+  let bytes = rows
+    .slice(0, Math.max(kept, 0))
+    .reduce<number>((sum, row) => sum + printedBytes(row, pretty), 0);
+  for (; kept > 0 && bytes > cap; kept -= 1) bytes -= printedBytes(rows[kept - 1], pretty);
   for (; kept > 0; kept -= 1) {
     const part = attempt(kept);
     if (part) return part;
@@ -111,20 +119,27 @@ function keepRows(recovery: Recovery, dropped: string | null, rows: readonly unk
   return null;
 }
 
+export interface FitOptions {
+  /** Maximum bytes of the text. */
+  readonly cap?: number;
+  /** The policy's `prettyText`. Default false. */
+  readonly pretty?: boolean;
+  /** Of the tool: a refusal advises no argument that it does not declare. */
+  readonly inputSchema?: JsonSchema | undefined;
+}
+
 /**
- * The result to send, at most `cap` bytes. Row results of query_class, get_objects and aggregate lose their heaviest
+ * The result to send, its text at most `cap` bytes. Row results of query_class, get_objects and aggregate lose their heaviest
  * field and then their last rows, and report it under `_truncated`; any other oversized result is refused.
- * @param inputSchema of the tool: a refusal advises no argument that it does not declare
  */
 export function fitToSize(
   toolName: string,
   data: unknown,
-  cap: number = MAX_RESULT_BYTES,
-  inputSchema: JsonSchema = {},
+  { cap = MAX_RESULT_BYTES, pretty = false, inputSchema = {} }: FitOptions = {},
 ): FittedResult | Refusal {
-  const written = writtenAnswer(data);
+  const written = pretty ? null : writtenAnswer(data);
   if (written && written.bytes <= cap) return fittedText(written);
-  const text = printedWithin(data);
+  const text = printedWithin(data, pretty);
   const bytes = text === null ? null : Buffer.byteLength(text);
   if (text !== null && bytes !== null && bytes <= cap) return fitted(data, text);
 
@@ -132,7 +147,7 @@ export function fitToSize(
   if (recovery && recovery.rows.length > 0) {
     const dropped = heaviestField(weighFields(recovery.rows));
     const trimmed = recovery.rows.map((row) => withoutField(row, dropped));
-    const kept = keepRows(recovery, dropped, trimmed, cap);
+    const kept = keepRows(recovery, dropped, trimmed, { cap, pretty });
     if (kept) return kept;
   }
   return oversizeRefusal(bytes, cap, partsOf(data), { name: toolName, takes: declaredNames(inputSchema) });
@@ -287,7 +302,7 @@ export function withWrittenRows(members: Answer, name: string, rows: RowsText): 
     enumerable: true,
     configurable: true,
     get: () => {
-      const list: unknown = JSON.parse(`[${rows.compact.toString()}]`);
+      const list: unknown = JSON.parse(`[${rows.json.toString()}]`);
       become(list);
       return list;
     },
@@ -308,13 +323,12 @@ function writtenAnswer(data: unknown): WrittenAnswer | null {
 
 const NO_ROWS: readonly never[] = [];
 
-/** A whole answer of which the rows are text already. */
+/** The compact text of a whole answer of which the rows are text already: the JSON of its data. */
 export class WrittenAnswer {
-  /** Bytes of the pretty-printed text. */
+  /** Bytes of the text. */
   readonly bytes: number;
-  /** The texts up to the first row: of the pretty one, the inside of a JSON string. */
-  private readonly head: { readonly pretty: string; readonly compact: string };
-  private readonly end: { readonly pretty: string; readonly compact: string };
+  /** The text up to the first row. */
+  private readonly head: string;
 
   constructor(
     answer: Answer,
@@ -323,35 +337,35 @@ export class WrittenAnswer {
     const { name, rows } = member;
     const empty: Record<string, unknown> = {};
     for (const key of Object.keys(answer)) empty[key] = key === name ? NO_ROWS : answer[key];
-    const pretty = JSON.stringify(empty, null, 2).slice(0, -']\n}'.length);
-    const inside = JSON.stringify(pretty).slice(1, -1);
-    const end = rows.compact.length > 0 ? '\n  ]\n}' : ']\n}';
-    this.head = { pretty: inside, compact: JSON.stringify(empty).slice(0, -']}'.length) };
-    this.end = { pretty: JSON.stringify(end).slice(1, -1), compact: ']}' };
-    this.bytes = Buffer.byteLength(pretty) + rows.prettyBytes + end.length;
+    this.head = JSON.stringify(empty).slice(0, -END.length);
+    this.bytes = Buffer.byteLength(this.head) + rows.json.length + END.length;
   }
 
-  /** The pretty-printed text. */
   get text(): string {
-    return JSON.parse(
-      `"${this.head.pretty}${this.member.rows.pretty.toString()}${this.end.pretty}"`,
-    ) as string;
+    return `${this.head}${this.member.rows.json.toString()}${END}`;
   }
 
   /** The same as data. */
   get data(): Answer {
-    return JSON.parse(
-      `${this.head.compact}${this.member.rows.compact.toString()}${this.end.compact}`,
-    ) as Answer;
+    return JSON.parse(this.text) as Answer;
   }
 
-  /** The pretty-printed text as a JSON string. */
+  /** The text as a JSON string. */
   get quoted(): readonly (string | Buffer)[] {
-    return ['"', this.head.pretty, this.member.rows.pretty, this.end.pretty, '"'];
+    const head = JSON.stringify(this.head).slice(0, -1);
+    return [head, insideString(this.member.rows.json), `${END}"`];
   }
 
   /** The data as JSON. */
   get json(): readonly (string | Buffer)[] {
-    return [this.head.compact, this.member.rows.compact, this.end.compact];
+    return [this.head, this.member.rows.json, END];
   }
+}
+
+/** What closes the rows and their answer. */
+const END = ']}';
+
+/** Text in UTF-8 as it stands inside a JSON string. Only ASCII is escaped: bytes serve as characters and are not decoded. */
+function insideString(text: Buffer): Buffer {
+  return Buffer.from(JSON.stringify(text.toString('latin1')).slice(1, -1), 'latin1');
 }

@@ -24,7 +24,7 @@ const KEYS_NAMED = 64;
 const ALWAYS_KEPT = ['objectId', 'createdAt', 'updatedAt'];
 /** A name that the `keys` argument accepts. It also keeps arbitrary pipeline names out of the message. */
 const USABLE_KEY = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
-/** Share of the limit for values: indentation, separators and escaped quotes are not measured separately. */
+/** Share of the limit for values: what stands around them, such as names, separators and indentation, is not measured. */
 const ROOM = 0.7;
 
 /**
@@ -156,11 +156,11 @@ export function fittingText<
   envelope: Envelope,
   rows: readonly ParseRow[],
   columns: readonly Column[],
-  { tool }: Pick<ToolCall, 'tool'>,
+  { tool, switches }: Pick<ToolCall, 'tool' | 'switches'>,
   cap = MAX_RESULT_BYTES,
 ): Envelope {
   if (envelope.output.length * MOST_PER_CHARACTER + ENVELOPE <= cap) return envelope;
-  const bytes = Buffer.byteLength(JSON.stringify(envelope, null, 2));
+  const bytes = Buffer.byteLength(resultText(envelope, switches.prettyText));
   if (bytes <= cap) return envelope;
   const entries = rows.map((row) =>
     Object.fromEntries(columns.map(({ path }) => [path, valueAt(row, path)])),
@@ -169,8 +169,13 @@ export function fittingText<
   throw new Refused(oversizeRefusal(bytes, cap, { className: null, entries, rows: true }, advised));
 }
 
-/** Maximum bytes of one result as pretty-printed JSON. */
+/** Maximum bytes of the text of one result. */
 export const MAX_RESULT_BYTES = 4_194_304;
+
+/** The text of a result. @param pretty the policy's `prettyText`: indented by two spaces */
+export function resultText(data: unknown, pretty: boolean): string {
+  return JSON.stringify(data, null, pretty ? 2 : undefined) ?? 'null';
+}
 
 /** Maximum growth factor of a text in JSON: a control character becomes six characters. */
 const ESCAPED = 6;
@@ -178,8 +183,8 @@ const ESCAPED = 6;
 const PER_VALUE = 32;
 
 /**
- * An upper bound of a value's pretty-printed JSON in characters, without printing it: a shared value counts at each
- * place, and every nesting level is indented.
+ * An upper bound of a value's JSON in characters, indented or not, without printing it: a shared value counts at each
+ * place.
  * @param most counting stops here: a larger value returns any number above it
  */
 export function printedAtMost(value: unknown, most: number, depth = 0): number {

@@ -193,9 +193,10 @@ export function presentRows(rows: readonly ParseRow[], className: string, call: 
   return sourced(rows.map(simplifyRow), className, call);
 }
 
-/** A request for the same rows as text. Undefined: the source of a row depends on its other columns. */
-export function presentedText({ switches }: ToolCall, atMost: number): TextRequest | undefined {
-  return switches.includeSourceProvenance ? undefined : { present: simplifyRow, atMost };
+/** A request for the same rows as text. The source of a row depends on its other columns, and indented text is made of objects. */
+export function presentedText({ switches }: ToolCall, atMost: number): TextRequest {
+  const needsObjects = switches.includeSourceProvenance || switches.prettyText;
+  return { present: needsObjects ? null : simplifyRow, atMost };
 }
 
 /** The stamp comes last: after redaction, projection and every conversion. */

@@ -23,102 +23,55 @@ const HEX_DIGITS = Buffer.from('0123456789abcdef');
 const SMALL = 64 * 1024;
 const LARGE = 1024 * 1024;
 
-/** The inside of a JSON string that contains a text. */
-const insideString = (text: string): string => JSON.stringify(text).slice(1, -1);
-
-/** A piece of both texts that is the same in many rows. */
-export interface FixedPiece {
-  readonly pretty: Uint8Array;
-  /** Characters of `pretty` that are escaped by a backslash before them. */
-  readonly escapes: number;
-  readonly compact: Uint8Array;
-}
-
-/** @param pretty as it is printed outside a string */
-export function fixedPiece(pretty: string, compact: string): FixedPiece {
-  const inside = insideString(pretty);
-  return {
-    pretty: Buffer.from(inside),
-    escapes: inside.length - pretty.length,
-    compact: Buffer.from(compact),
-  };
-}
-
 /** Room for a number, a time, a bracket, and what separates them. */
 export const ROOM = 64;
 
-/** What a member of a row, and of a list in it, begins with in the pretty text. */
-export const MEMBER = '\n      ';
-const IN_LIST = `${MEMBER}  `;
-
-const LIST = {
-  open: fixedPiece('[', '['),
-  first: fixedPiece(IN_LIST, ''),
-  next: fixedPiece(`,${IN_LIST}`, ','),
-  close: fixedPiece(`${MEMBER}]`, ']'),
-  closeEmpty: fixedPiece(']', ']'),
-};
+const OPEN = 0x5b;
+const CLOSE = 0x5d;
+const COMMA = 0x2c;
+const QUOTE = 0x22;
 
 const DOUBLE = new Float64Array(1);
 const DOUBLE_BYTES = new Uint8Array(DOUBLE.buffer);
 
 /**
- * The same JSON twice, written value by value: pretty-printed as the inside of a JSON string, and without spaces. Texts
- * and values make their own room; callers reserve it for everything else.
+ * JSON without spaces, written value by value. Texts and values make their own room; callers reserve it for everything else.
  */
-export class JsonTexts {
-  private pretty = Buffer.allocUnsafeSlow(SMALL);
-  private compact = Buffer.allocUnsafeSlow(SMALL);
-  private prettyAt = 0;
-  private compactAt = 0;
-  private escapes = 0;
-  private memberPretty = 0;
-  private memberCompact = 0;
-  private memberEscapes = 0;
+export class JsonText {
+  private bytes = Buffer.allocUnsafeSlow(SMALL);
+  private at = 0;
+  private member = 0;
 
   begin(): void {
-    if (this.pretty.length > LARGE) this.pretty = Buffer.allocUnsafeSlow(SMALL);
-    if (this.compact.length > LARGE) this.compact = Buffer.allocUnsafeSlow(SMALL);
-    this.prettyAt = this.compactAt = this.escapes = 0;
+    if (this.bytes.length > LARGE) this.bytes = Buffer.allocUnsafeSlow(SMALL);
+    this.at = 0;
   }
 
-  end(): { readonly pretty: Buffer; readonly prettyBytes: number; readonly compact: Buffer } {
-    const { prettyAt, compactAt } = this;
-    const bytes = Buffer.allocUnsafe(prettyAt + compactAt);
-    this.pretty.copy(bytes, 0, 0, prettyAt);
-    this.compact.copy(bytes, prettyAt, 0, compactAt);
-    return {
-      pretty: bytes.subarray(0, prettyAt),
-      prettyBytes: prettyAt - this.escapes,
-      compact: bytes.subarray(prettyAt),
-    };
+  end(): Buffer {
+    return Buffer.from(this.bytes.subarray(0, this.at));
   }
 
   /** Begins a member that `drop` can remove again. */
   beginMember(): void {
-    this.memberPretty = this.prettyAt;
-    this.memberCompact = this.compactAt;
-    this.memberEscapes = this.escapes;
+    this.member = this.at;
   }
 
   /** Removes what was written since `beginMember`. */
   dropMember(): void {
-    this.prettyAt = this.memberPretty;
-    this.compactAt = this.memberCompact;
-    this.escapes = this.memberEscapes;
+    this.at = this.member;
   }
 
-  /** Makes room for so many bytes in each text. */
+  /** Makes room for so many bytes. */
   reserve(bytes: number): void {
-    if (this.prettyAt + bytes > this.pretty.length) this.pretty = larger(this.pretty, this.prettyAt, bytes);
-    if (this.compactAt + bytes > this.compact.length)
-      this.compact = larger(this.compact, this.compactAt, bytes);
+    if (this.at + bytes <= this.bytes.length) return;
+    const larger = Buffer.allocUnsafeSlow(Math.max(this.bytes.length * 2, this.at + bytes));
+    larger.set(this.bytes.subarray(0, this.at));
+    this.bytes = larger;
   }
 
-  fixed({ pretty, escapes, compact }: FixedPiece): void {
-    this.prettyAt = copied(pretty, this.pretty, this.prettyAt);
-    this.compactAt = copied(compact, this.compact, this.compactAt);
-    this.escapes += escapes;
+  /** A piece that is the same in many rows. */
+  fixed(piece: Uint8Array): void {
+    this.plain(piece, 0, piece.length);
   }
 
   /** A stored value other than a list or an object. @returns false for one that needs an object: nothing was written */
@@ -154,9 +107,9 @@ export class JsonTexts {
    */
   list(bytes: Buffer, start: number, longs: boolean): boolean {
     const end = start + int32At(bytes, start) - 1;
-    const { prettyAt, compactAt, escapes } = this;
+    const before = this.at;
     this.reserve(ROOM);
-    this.fixed(LIST.open);
+    this.bytes[this.at++] = OPEN;
     let at = start + 4;
     let members = 0;
     while (at < end) {
@@ -166,57 +119,47 @@ export class JsonTexts {
       at += 1;
       const size = valueSize(bytes, type, at);
       this.reserve(ROOM);
-      this.fixed(members === 0 ? LIST.first : LIST.next);
+      if (members > 0) this.bytes[this.at++] = COMMA;
       if ((!longs && type === BSON_TYPE.int64) || !this.scalar(bytes, type, at, size)) {
-        this.prettyAt = prettyAt;
-        this.compactAt = compactAt;
-        this.escapes = escapes;
+        this.at = before;
         return false;
       }
       members += 1;
       at += size;
     }
     this.reserve(ROOM);
-    this.fixed(members > 0 ? LIST.close : LIST.closeEmpty);
+    this.bytes[this.at++] = CLOSE;
     return true;
   }
 
   /** ASCII that needs no escape. */
   private ascii(text: string): true {
-    const { pretty, compact } = this;
-    let { prettyAt, compactAt } = this;
-    for (let index = 0; index < text.length; index += 1) {
-      const code = text.charCodeAt(index);
-      pretty[prettyAt++] = code;
-      compact[compactAt++] = code;
-    }
-    this.prettyAt = prettyAt;
-    this.compactAt = compactAt;
+    const { bytes } = this;
+    let { at } = this;
+    for (let index = 0; index < text.length; index += 1) bytes[at++] = text.charCodeAt(index);
+    this.at = at;
     return true;
   }
 
   /** Bytes as hexadecimal digits. */
-  hex(bytes: Uint8Array, from: number, end: number): void {
-    const { pretty, compact } = this;
-    let { prettyAt, compactAt } = this;
+  hex(source: Uint8Array, from: number, end: number): void {
+    const { bytes } = this;
+    let { at } = this;
     for (let index = from; index < end; index += 1) {
-      const byte = bytes[index] as number;
-      pretty[prettyAt++] = compact[compactAt++] = HEX_DIGITS[byte >> 4] as number;
-      pretty[prettyAt++] = compact[compactAt++] = HEX_DIGITS[byte & 15] as number;
+      const byte = source[index] as number;
+      bytes[at++] = HEX_DIGITS[byte >> 4] as number;
+      bytes[at++] = HEX_DIGITS[byte & 15] as number;
     }
-    this.prettyAt = prettyAt;
-    this.compactAt = compactAt;
+    this.at = at;
   }
 
   /** Bytes that need no escape. */
-  plain(bytes: Uint8Array, from: number, end: number): void {
-    const { pretty, compact } = this;
-    let { prettyAt, compactAt } = this;
-    for (let index = from; index < end; index += 1) {
-      pretty[prettyAt++] = compact[compactAt++] = bytes[index] as number;
-    }
-    this.prettyAt = prettyAt;
-    this.compactAt = compactAt;
+  plain(source: Uint8Array, from: number, end: number): void {
+    const { bytes, at } = this;
+    const length = end - from;
+    if (length > SHORT) bytes.set(source.subarray(from, end), at);
+    else for (let index = 0; index < length; index += 1) bytes[at + index] = source[from + index] as number;
+    this.at = at + length;
   }
 
   /** A text in UTF-8. Makes its own room. @returns false for one that contains `$` or is not UTF-8: nothing was written */
@@ -230,36 +173,21 @@ export class JsonTexts {
       return true;
     }
     this.reserve(end - from + 8);
-    this.quote();
-    if (end - from <= SHORT) {
-      this.plain(bytes, from, end);
-    } else {
-      bytes.copy(this.pretty, this.prettyAt, from, end);
-      bytes.copy(this.compact, this.compactAt, from, end);
-      this.prettyAt += end - from;
-      this.compactAt += end - from;
-    }
-    this.quote();
+    this.quoted(bytes, from, end);
     return true;
   }
 
-  /** A quotation mark, which is escaped in the pretty text. */
-  private quote(): void {
-    this.pretty[this.prettyAt] = 0x5c;
-    this.pretty[this.prettyAt + 1] = 0x22;
-    this.compact[this.compactAt] = 0x22;
-    this.prettyAt += 2;
-    this.compactAt += 1;
-    this.escapes += 1;
+  /** Bytes that need no escape, as a string. */
+  private quoted(source: Uint8Array, from: number, end: number): void {
+    this.bytes[this.at++] = QUOTE;
+    this.plain(source, from, end);
+    this.bytes[this.at++] = QUOTE;
   }
 
-  /** Any JSON. Makes its own room. @param pretty default: the same */
-  value(compact: string, pretty = compact): void {
-    const inside = insideString(pretty);
-    this.reserve(Math.max(inside.length, compact.length) * 3);
-    this.prettyAt += this.pretty.write(inside, this.prettyAt, 'utf8');
-    this.compactAt += this.compact.write(compact, this.compactAt, 'utf8');
-    this.escapes += inside.length - pretty.length;
+  /** Any JSON. Makes its own room. */
+  value(json: string): void {
+    this.reserve(json.length * 3);
+    this.at += this.bytes.write(json, this.at, 'utf8');
   }
 
   /** A time as ISO text. @returns false for one outside the years 0 to 9999: nothing was written */
@@ -271,9 +199,7 @@ export class JsonTexts {
       dayWritten = day;
     }
     writeTime(time - day * DAY);
-    this.quote();
-    this.plain(ISO, 0, ISO.length);
-    this.quote();
+    this.quoted(ISO, 0, ISO.length);
     return true;
   }
 }
@@ -281,19 +207,6 @@ export class JsonTexts {
 /** Exact for safe whole numbers. */
 function int64At(bytes: Uint8Array, at: number): number {
   return (int32At(bytes, at) >>> 0) + int32At(bytes, at + 4) * 0x1_0000_0000;
-}
-
-function larger(buffer: Uint8Array, used: number, bytes: number): Buffer<ArrayBuffer> {
-  const made = Buffer.allocUnsafeSlow(Math.max(buffer.length * 2, used + bytes));
-  made.set(buffer.subarray(0, used));
-  return made;
-}
-
-function copied(source: Uint8Array, target: Uint8Array, at: number): number {
-  const { length } = source;
-  if (length > SHORT) target.set(source, at);
-  else for (let index = 0; index < length; index += 1) target[at + index] = source[index] as number;
-  return at + length;
 }
 
 const DAY = 86_400_000;
