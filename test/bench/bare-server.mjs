@@ -32,7 +32,7 @@ const TOOLS = {
 async function answer({ params: { name, arguments: given } }) {
   const found = await TOOLS[name](database.collection(given.class_name), given);
   const data = { class_name: given.class_name, ...found };
-  return { content: [{ type: 'text', text: JSON.stringify(data, null, 2) }], structuredContent: data };
+  return { content: [{ type: 'text', text: JSON.stringify(data) }], structuredContent: data };
 }
 
 const server = http.createServer((request, response) => {

@@ -114,7 +114,7 @@ export async function inProcess(calls = 5_000) {
     const byHand = async ({ arguments: { class_name, limit } }) => {
       const found = await Promise.resolve(stored());
       const data = { class_name, result_count: found.length, pagination: { limit, skip: 0 }, results: found };
-      return { content: [{ type: 'text', text: JSON.stringify(data, null, 2) }], isError: false };
+      return { content: [{ type: 'text', text: JSON.stringify(data) }], isError: false };
     };
     const works = [
       { work: 'a handler written by hand, stubbed rows', isBase: true, run: () => byHand(QUERY) },
