@@ -51,6 +51,7 @@ const EXAMPLES: Record<keyof typeof refusals, readonly Refusal[]> = {
   tooManyRunning: [refusals.tooManyRunning(20, 2)],
   databaseShareTaken: [refusals.databaseShareTaken(2)],
   limitUncountable: [refusals.limitUncountable('rate_limit', 2), refusals.limitUncountable('budget', 2)],
+  exportNotStored: [refusals.exportNotStored(2)],
   budgetExhausted: [refusals.budgetExhausted(WINDOW as never)],
   auditUnavailable: [refusals.auditUnavailable(5)],
   auditWithheld: [refusals.auditWithheld('TOOL', true), refusals.auditWithheld('TOOL', false)],

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Unauthorized, type RequestContext } from '#core';
+import { SharedStateUnavailable } from '#state';
 import {
   kernelUnderTest,
   MODERN,
@@ -158,6 +159,17 @@ describe('faults', () => {
     new SmallToolRunner().add(smallTool('broken'), () => {
       throw thrown;
     });
+
+  it.each(['legacy', 'modern'] as const)(
+    'says busy, not broken, while the state that replicas share cannot be reached: %s',
+    async (era) => {
+      const { ask: askBroken } = kernelUnderTest(throwing(new SharedStateUnavailable()));
+      const context = era === 'modern' ? MODERN : {};
+      expect(await askBroken('tools/call', { name: 'broken', arguments: {} }, context)).toEqual(
+        error(-32000, 'server busy', 503),
+      );
+    },
+  );
 
   it('tells nothing of an unexpected fault, and logs its class and message on one line', async () => {
     const { ask: askBroken, warnings } = kernelUnderTest(throwing(new RangeError('row 7\nsecret')));

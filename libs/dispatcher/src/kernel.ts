@@ -8,6 +8,7 @@ import {
   Unauthorized,
   type RequestContext,
 } from '#core';
+import { SharedStateUnavailable } from '#state';
 import { ToolRunner } from '#tools';
 import { InputRounds } from './client-requests/input-rounds.js';
 import { CallTool } from './methods/call-tool.js';
@@ -178,6 +179,9 @@ export class Kernel {
       };
     }
     this.warn(faultLine('[Kernel]', error));
+    // Nothing is wrong with the request: a transport says when to send it again.
+    if (error instanceof SharedStateUnavailable)
+      return { error: { code: RPC.busy, message: 'server busy' }, status: 503 };
     return { error: { code: RPC.internalError, message: 'Internal error' }, status: 200 };
   }
 

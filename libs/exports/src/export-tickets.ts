@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { type Agent, type RequestContext, refusals, Refused } from '#core';
-import { SharedState, type VersionedStore } from '#state';
+import { SharedState, SharedStateUnavailable, type VersionedStore } from '#state';
 import { ServedAt } from '#streaming';
 import { taskOwner, type TaskOwner } from '#dispatcher';
 import {
@@ -95,10 +95,20 @@ export class ExportTicketStore extends ExportStore {
     const id = randomBytes(ID_BYTES).toString('base64url');
     const expires = Math.round(this.now()) + this.settings.lifetime;
     const ticket: ExportTicket = { owner: taskOwner(agent), order, expires };
-    // The id is listed first: an export that is not listed could not be revoked when a newer one exceeds the limit.
-    await this.list(agent, id, expires);
-    await this.store.create(id, { ...ticket }, this.settings.lifetime, agent.principal);
+    await this.keep(id, ticket, agent);
     return this.promised(id, ticket);
+  }
+
+  /** @throws Refused when the shared state cannot be reached or has no space for it */
+  private async keep(id: string, ticket: ExportTicket, agent: Agent): Promise<void> {
+    try {
+      // The id is listed first: an export that is not listed could not be revoked when a newer one exceeds the limit.
+      await this.list(agent, id, ticket.expires);
+      await this.store.create(id, { ...ticket }, this.settings.lifetime, agent.principal);
+    } catch (error) {
+      if (!(error instanceof SharedStateUnavailable)) throw error;
+      throw new Refused(refusals.exportNotStored(1 + Math.random() * 4));
+    }
   }
 
   /** @returns `undefined` when this agent has no such export */

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { deriveAgent, Refused, sessionIdentity, Unauthorized } from '#core';
-import { ProcessVersionedStore } from '#state';
+import { ProcessVersionedStore, SharedStateUnavailable, steadyClock } from '#state';
 import { processSecret } from '#dispatcher';
+import { ExportTicketStore } from './export-tickets.js';
 import {
   agentOf,
   download,
@@ -213,6 +214,21 @@ describe('the ticket of an export', () => {
     await expect(tickets.promise(orderOf(), { agent: deriveAgent(agent) })).rejects.toBeInstanceOf(Refused);
     expect(await tickets.revoke(id, agent)).toBe(true);
     expect(await tickets.find(id, agent)).toBeUndefined();
+  });
+
+  it('is refused for now while the state that replicas share cannot be reached', async () => {
+    const down = () => Promise.reject(new SharedStateUnavailable());
+    for (const away of ['find', 'create'] as const) {
+      const exports = Object.assign(new ProcessVersionedStore(), { [away]: down });
+      const tickets = new ExportTicketStore(
+        { clock: steadyClock, exports },
+        { lifetime: 60_000, maxRows: 10, maxPerOwner: 2 },
+        { downloads: null },
+      );
+      await expect(tickets.promise(orderOf(), { agent: ANN })).rejects.toMatchObject(
+        refusedWith({ code: 'rate_limited', retryAfter: expect.any(Number) as unknown }),
+      );
+    }
   });
 
   it('never stands beside more than the allowed number, and the oldest give way', async () => {

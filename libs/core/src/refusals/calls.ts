@@ -129,6 +129,16 @@ export function limitUncountable(limit: 'rate_limit' | 'budget', retryAfter: num
   };
 }
 
+/** The order of an export cannot be stored where replicas find it; no file can be fetched. */
+export function exportNotStored(retryAfter: number): Refusal {
+  return {
+    code: 'rate_limited',
+    gate: 'handler',
+    message: `The export cannot be stored at the moment, and none was ordered. Retry after ${retryAfter.toFixed(1)}s`,
+    retryAfter: Number(retryAfter.toFixed(2)),
+  };
+}
+
 const QUANTITY_WORDS: Readonly<Record<Quantity, string>> = {
   calls: 'calls',
   rows: 'rows',

@@ -229,6 +229,7 @@ async function httpReplyOf(
   if ('error' in reply) {
     // On a stream the error carries the request id; a refused credential gets one answer for all requests.
     if (reply.status === 401 && !responseStream) return unauthorized(exchange);
+    if (reply.status === 503) return stateUnavailable(message.id);
     return refusedByKernel(reply.status, reply.error, message.id);
   }
   if (message.method !== 'initialize') return resultReply(message.id, reply);
