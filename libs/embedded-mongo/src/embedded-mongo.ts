@@ -1,4 +1,5 @@
-import type { WireServerOptions } from './server/wire-server.js';
+import type { EmbeddedUser } from './server/access.js';
+import type { EmbeddedTls, WireServerOptions } from './server/wire-server.js';
 import { runInWorker, type RunningServer } from './worker/host.js';
 
 /** How to start the embedded database; everything has a default. */
@@ -16,6 +17,10 @@ export interface EmbeddedMongoOptions {
    * become the primary (`stepDown`). The others listen on free ports.
    */
   readonly members?: number;
+  /** Users: everything but the handshake then needs a login (SCRAM-SHA-256) and a role. By default nobody logs in. */
+  readonly users?: readonly EmbeddedUser[];
+  /** Certificate and key: the server then speaks TLS only. With `ca`, clients must present a certificate of that authority. */
+  readonly tls?: EmbeddedTls;
   /** File to keep the data in; without it everything is gone at the end. */
   readonly dataFile?: string;
   /** A data file of another server: this one starts with its content, in memory, and leaves the file as it is. */
@@ -65,6 +70,8 @@ export class EmbeddedMongo {
       path: options.path,
       replSet: options.replSet === false ? undefined : (options.replSet ?? 'rs0'),
       members: options.members ?? 1,
+      users: options.users,
+      tls: options.tls,
       dataFile: options.dataFile,
       initialData: options.initialData,
       fsync: options.fsync ?? 'interval',
@@ -111,6 +118,19 @@ export class EmbeddedMongo {
    */
   stepDown({ seconds = 10, closeConnections = false }: StepDownOptions = {}): Promise<void> {
     return this.running.control({ kind: 'stepDown', seconds, closeConnections });
+  }
+
+  /**
+   * The server hangs: it accepts connections and requests and answers nothing until `resume`.
+   * @param member only this member, counted from 0. Default: all
+   */
+  pause(member?: number): Promise<void> {
+    return this.running.control({ kind: 'pause', member });
+  }
+
+  /** Ends a `pause`; what waited is answered. */
+  resume(member?: number): Promise<void> {
+    return this.running.control({ kind: 'resume', member });
   }
 
   /** Ends all connections, writes what is pending and stops; may be called again. */

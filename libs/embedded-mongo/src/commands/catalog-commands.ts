@@ -4,6 +4,7 @@ import { badValue, mongoError, notImplemented } from '../errors.js';
 import { compilePipeline } from '../aggregate/pipeline.js';
 import { compileCollation } from '../bson/collation.js';
 import { compileFilter } from '../query/filter.js';
+import { permits } from '../server/access.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
 import { VIEW_CATALOG } from '../storage/catalog.js';
@@ -181,13 +182,17 @@ export const listDatabases: CommandHandler = (command, ctx) => {
     now: ctx.now,
   });
   const { catalog } = ctx.server.store;
+  const { user } = ctx.client;
+  // A user hears of the databases that the user may read.
+  const isVisible = (name: string): boolean =>
+    !ctx.server.users || (user !== undefined && permits(user, 'read', name));
   const databases = catalog
     .databaseNames()
     .map((name) => {
       const bytes = catalog.collections(name).reduce((sum, collection) => sum + collection.dataBytes, 0);
       return { name, sizeOnDisk: Long.fromNumber(bytes), empty: false };
     })
-    .filter((entry) => filter.matches(entry));
+    .filter((entry) => isVisible(entry.name) && filter.matches(entry));
   if (flag(command, 'nameOnly')) return { databases: databases.map(({ name }) => ({ name })) };
   const total = databases.reduce((sum, { sizeOnDisk }) => sum.add(sizeOnDisk), Long.ZERO);
   return { databases, totalSize: total, totalSizeMb: total.div(1024 * 1024) };

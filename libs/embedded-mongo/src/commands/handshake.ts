@@ -1,9 +1,9 @@
 import { UUID } from 'bson';
 import { isDocument } from '../bson/document.js';
-import { mongoError } from '../errors.js';
 import type { CommandHandler } from '../server/command.js';
 import { SESSION_TIMEOUT_MINUTES } from '../server/sessions.js';
 import { MAX_DOCUMENT_BYTES, MAX_MESSAGE_BYTES, MAX_WRITE_BATCH } from '../wire/limits.js';
+import { loginOffer } from './authentication.js';
 import { memberStatus } from './replication.js';
 
 /** The wire version of MongoDB 8.0: the newest commands this server knows, `bulkWrite` among them. */
@@ -24,6 +24,7 @@ export const hello: CommandHandler = (command, ctx) => {
     [ctx.name === 'hello' ? 'isWritablePrimary' : 'ismaster']: isPrimary,
     helloOk: true,
     ...memberStatus(ctx),
+    ...loginOffer(command, ctx),
     maxBsonObjectSize: MAX_DOCUMENT_BYTES,
     maxMessageSizeBytes: MAX_MESSAGE_BYTES,
     maxWriteBatchSize: MAX_WRITE_BATCH,
@@ -53,16 +54,7 @@ export const buildInfo: CommandHandler = () => ({
   storageEngines: ['embedded'],
 });
 
-export const connectionStatus: CommandHandler = () => ({
-  authInfo: { authenticatedUsers: [], authenticatedUserRoles: [], authenticatedUserPrivileges: [] },
-});
-
 export const whatsMyUri: CommandHandler = (_command, ctx) => ({ you: ctx.client.address });
-
-/** There are no users: whoever reaches the loopback socket may do everything, and no password is ever right. */
-export const refuseLogin: CommandHandler = () => {
-  throw mongoError(18, 'Authentication failed.');
-};
 
 export const startSession: CommandHandler = () => ({
   id: { id: new UUID() },

@@ -1,6 +1,7 @@
 import type { CommandHandler } from '../server/command.js';
 import { aggregate } from './aggregate.js';
 import { bulkWrite } from './bulk-write.js';
+import { authenticate, connectionStatus, logout, saslContinue, saslStart } from './authentication.js';
 import { collMod } from './coll-mod.js';
 import {
   create,
@@ -24,15 +25,7 @@ import {
 import { explain } from './explain.js';
 import { findAndModify } from './find-and-modify.js';
 import { find } from './find.js';
-import {
-  buildInfo,
-  connectionStatus,
-  hello,
-  ping,
-  refuseLogin,
-  startSession,
-  whatsMyUri,
-} from './handshake.js';
+import { buildInfo, hello, ping, startSession, whatsMyUri } from './handshake.js';
 import { createIndexes, dropIndexes, listIndexes } from './index-commands.js';
 import { replSetGetStatus, replSetStepDown } from './replication.js';
 import { createSearchIndexes, dropSearchIndex, updateSearchIndex } from './search-index-commands.js';
@@ -105,9 +98,10 @@ export const commands: ReadonlyMap<string, CommandEntry> = new Map<string, Comma
   ['buildinfo', { run: buildInfo, needs: 'nothing' }],
   ['connectionStatus', { run: connectionStatus, needs: 'nothing' }],
   ['whatsmyuri', { run: whatsMyUri, needs: 'nothing' }],
-  ['saslStart', { run: refuseLogin, needs: 'nothing' }],
-  ['saslContinue', { run: refuseLogin, needs: 'nothing' }],
-  ['authenticate', { run: refuseLogin, needs: 'nothing' }],
+  ['saslStart', { run: saslStart, needs: 'nothing' }],
+  ['saslContinue', { run: saslContinue, needs: 'nothing' }],
+  ['authenticate', { run: authenticate, needs: 'nothing' }],
+  ['logout', { run: logout, needs: 'nothing' }],
   ['replSetGetStatus', { run: replSetGetStatus, needs: 'monitor' }],
 
   [

@@ -1,5 +1,6 @@
 import type { Document } from '../bson/document.js';
 import type { Workspace } from '../storage/workspace.js';
+import type { EmbeddedUser, ScramConversation } from './access.js';
 import type { Operation } from './operation.js';
 import type { ServerState } from './server-state.js';
 import type { Session } from './sessions.js';
@@ -13,6 +14,10 @@ export interface ClientInfo {
   readonly member: number;
   appName: string | undefined;
   metadata: Document | undefined;
+  /** Who logged in. */
+  user: EmbeddedUser | undefined;
+  /** A login that has begun; `short` ends without an empty exchange. */
+  login: { readonly conversation: ScramConversation; readonly short: boolean } | undefined;
 }
 
 /** Everything a command may use. */

@@ -21,6 +21,8 @@ export function serveConnection(
     member,
     appName: undefined,
     metadata: undefined,
+    user: undefined,
+    login: undefined,
   };
   const framer = new Framer();
   let waiting = 0;
@@ -60,6 +62,8 @@ async function answer(
   if (socket.destroyed) return;
   try {
     const request = parseRequest(message);
+    await server.pauses[client.member]?.over();
+    if (socket.destroyed) return;
     const reply = await dispatch(server, client, request);
     if (reply === CLOSE) socket.destroy();
     else if (request.wantsReply) await send(socket, encodeReply(request, reply));

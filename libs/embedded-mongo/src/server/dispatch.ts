@@ -5,6 +5,7 @@ import { numberKind, toDouble } from '../bson/number.js';
 import { mongoError, MongoError, retryableCodes, typeMismatch } from '../errors.js';
 import { commands, commonFields, type CommandEntry } from '../commands/registry.js';
 import type { Request } from '../wire/message.js';
+import { authorize } from './access.js';
 import type { ClientInfo, CommandContext } from './command.js';
 import { failPointError } from './fail-point.js';
 import type { Operation } from './operation.js';
@@ -76,6 +77,7 @@ async function run(
     deadlineOf(command, name),
   );
   try {
+    if (server.users) authorize(client.user, command, name, entry.needs, db);
     checkMember(server, client, command, entry);
     const call: Call = { server, client, request, name, db, operation, session, entry };
     if (session === undefined || command['txnNumber'] === undefined) {

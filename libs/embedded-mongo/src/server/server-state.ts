@@ -1,6 +1,7 @@
 import { ObjectId } from 'bson';
 import type { EvaluationOrder } from '../query/evaluation-order.js';
 import type { Store } from '../storage/store.js';
+import type { Users } from './access.js';
 import type { ClientInfo } from './command.js';
 import { CursorTable } from './cursors.js';
 import { FailPoints } from './fail-point.js';
@@ -14,6 +15,26 @@ export interface OpenConnection {
   close(): void;
 }
 
+/** A member that hangs: it takes requests and answers none of them until the pause is over. */
+export class Pause {
+  private ended: Promise<void> | undefined;
+  private end: (() => void) | undefined;
+
+  begin(): void {
+    this.ended ??= new Promise((resolve) => (this.end = resolve));
+  }
+
+  finish(): void {
+    this.end?.();
+    this.ended = undefined;
+  }
+
+  /** Waits as long as the pause lasts. */
+  async over(): Promise<void> {
+    while (this.ended) await this.ended;
+  }
+}
+
 /** What all connections of one server have in common. */
 export class ServerState {
   readonly cursors = new CursorTable();
@@ -21,6 +42,7 @@ export class ServerState {
   readonly sessions = new SessionTable();
   /** One for each member of the set. */
   readonly failPoints: readonly FailPoints[];
+  readonly pauses: readonly Pause[];
   /** The open connections. */
   readonly connected = new Set<OpenConnection>();
   readonly startedAt = new Date();
@@ -33,6 +55,8 @@ export class ServerState {
   constructor(
     readonly store: Store,
     readonly replicas: ReplicaSet,
+    /** Undefined: nobody has to log in. */
+    readonly users: Users | undefined,
     readonly maxConnections: number,
     /** Whether search stages and search indexes are answered. */
     readonly search: boolean,
@@ -40,6 +64,7 @@ export class ServerState {
     readonly order?: EvaluationOrder,
   ) {
     this.failPoints = Array.from({ length: replicas.size }, () => new FailPoints());
+    this.pauses = this.failPoints.map(() => new Pause());
   }
 
   /** Name of the replica set the server claims to be; undefined for a standalone. */

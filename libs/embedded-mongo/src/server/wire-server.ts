@@ -1,10 +1,12 @@
 import { chmodSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
 import { EvaluationOrder } from '../query/evaluation-order.js';
 import { catalogOf, type FsyncMode, openJournal } from '../storage/journal.js';
 import { Store } from '../storage/store.js';
 import { removeExpired } from '../storage/expiry.js';
+import { type EmbeddedUser, Users } from './access.js';
 import { removeAbandonedSocket } from './abandoned-socket.js';
 import { serveConnection } from './connection.js';
 import { ReplicaSet } from './replica-set.js';
@@ -25,6 +27,10 @@ export interface WireServerOptions {
   readonly replSet: string | undefined;
   /** How many members the replica set has, each with an address of its own. */
   readonly members: number;
+  /** Who may log in; undefined: nobody has to. */
+  readonly users: readonly EmbeddedUser[] | undefined;
+  /** The certificate of a server that speaks TLS only. */
+  readonly tls: EmbeddedTls | undefined;
   /** File the data is kept in; undefined keeps it in memory only. */
   readonly dataFile: string | undefined;
   /** A data file whose content a server in memory starts with; undefined starts empty. */
@@ -38,12 +44,18 @@ export interface WireServerOptions {
   readonly reorderFilters: number | undefined;
 }
 
-/** What whoever started the server has it do, other than over a connection. */
-export interface ServerControl {
-  readonly kind: 'stepDown';
-  readonly seconds: number;
-  readonly closeConnections: boolean;
+/** A server that speaks TLS only: certificates and key as PEM text. */
+export interface EmbeddedTls {
+  readonly cert: string;
+  readonly key: string;
+  /** The authority of the clients' certificates; with it every client must present one. */
+  readonly ca?: string;
 }
+
+/** What whoever started the server has it do, other than over a connection. */
+export type ServerControl =
+  | { readonly kind: 'stepDown'; readonly seconds: number; readonly closeConnections: boolean }
+  | { readonly kind: 'pause' | 'resume'; readonly member: number | undefined };
 
 /** Where a server listens. */
 export interface WireServerAddress {
@@ -87,16 +99,17 @@ export class WireServer {
     const state = new ServerState(
       new Store(opened?.journal, opened?.catalog ?? initial),
       new ReplicaSet(options.replSet, options.members),
+      options.users && new Users(options.users),
       options.maxConnections,
       options.search,
       options.reorderFilters === undefined ? undefined : new EvaluationOrder(options.reorderFilters),
     );
     if (options.path !== undefined) await removeAbandonedSocket(options.path);
-    const servers = Array.from({ length: options.members }, () => createServer());
+    const servers = Array.from({ length: options.members }, () => serverFor(options));
     const wire = new WireServer(state, servers, options.path);
     try {
       for (const [member, server] of servers.entries()) {
-        server.on('connection', (socket) => wire.accept(socket, member));
+        wire.serve(server, member, options.tls !== undefined);
         // The others take any free port.
         await listening(server, member === 0 ? options : { ...options, port: 0 });
       }
@@ -122,23 +135,48 @@ export class WireServer {
   }
 
   /** Errors: those of `ReplicaSet.stepDown`. */
-  control({ seconds, closeConnections }: ServerControl): void {
-    this.state.stepDown(this.state.replicas.primary ?? 0, seconds, closeConnections);
-  }
-
-  private accept(socket: Socket, member: number): void {
-    if (this.sockets.size >= this.state.maxConnections) {
-      socket.destroy();
+  control(control: ServerControl): void {
+    const { replicas, pauses } = this.state;
+    if (control.kind === 'stepDown') {
+      this.state.stepDown(replicas.primary ?? 0, control.seconds, control.closeConnections);
       return;
     }
-    this.sockets.add(socket);
+    for (const [member, pause] of pauses.entries()) {
+      if (control.member !== undefined && control.member !== member) continue;
+      if (control.kind === 'pause') pause.begin();
+      else pause.finish();
+    }
+  }
+
+  private serve(server: Server, member: number, encrypted: boolean): void {
+    server.on('connection', (socket: Socket) => {
+      if (this.accept(socket) && !encrypted) serveConnection(this.state, socket, this.nextId(), member);
+    });
+    server.on('secureConnection', (socket: Socket) =>
+      serveConnection(this.state, socket, this.nextId(), member),
+    );
+    // A client that did not accept the certificate, or has none: it is told by the handshake.
+    server.on('tlsClientError', (_error: Error, socket: Socket) => socket.destroy());
+  }
+
+  private nextId(): number {
     this.state.connectionsEver += 1;
+    return this.state.connectionsEver;
+  }
+
+  /** False when there are too many connections. */
+  private accept(socket: Socket): boolean {
+    if (this.sockets.size >= this.state.maxConnections) {
+      socket.destroy();
+      return false;
+    }
+    this.sockets.add(socket);
     this.state.connections = this.sockets.size;
     socket.on('close', () => {
       this.sockets.delete(socket);
       this.state.connections = this.sockets.size;
     });
-    serveConnection(this.state, socket, this.state.connectionsEver, member);
+    return true;
   }
 
   private sweepSafely(): void {
@@ -158,6 +196,18 @@ export class WireServer {
     cursors.closeWhere((cursor) => cursor.sessionKey !== undefined && forgotten.has(cursor.sessionKey));
     removeExpired(store, now);
   }
+}
+
+function serverFor({ tls }: WireServerOptions): Server {
+  if (!tls) return createServer();
+  const required = tls.ca !== undefined;
+  return createTlsServer({
+    key: tls.key,
+    cert: tls.cert,
+    ...(tls.ca === undefined ? {} : { ca: tls.ca }),
+    requestCert: required,
+    rejectUnauthorized: required,
+  });
 }
 
 function listening(server: Server, options: WireServerOptions): Promise<void> {
@@ -195,5 +245,6 @@ function addressOf(ports: readonly number[], options: WireServerOptions): WireSe
   }
   const hosts = ports.map((port) => `${hostOf(options)}:${port}`).join(',');
   const query = ports.length === 1 ? 'directConnection=true' : `replicaSet=${options.replSet ?? ''}`;
-  return { host: options.host, port: ports[0] ?? 0, uri: `mongodb://${hosts}/?${query}` };
+  const tls = options.tls ? '&tls=true' : '';
+  return { host: options.host, port: ports[0] ?? 0, uri: `mongodb://${hosts}/?${query}${tls}` };
 }
