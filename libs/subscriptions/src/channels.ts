@@ -183,9 +183,12 @@ export class Channels {
   private at(key: string, source: ChangeSource, agent: Agent, view: RowView): Channel {
     const known = this.open.get(key);
     if (known) return known;
-    const channel: Channel = new Channel(key, source.news(agent, view), this.turns, () => {
-      if (this.open.get(key) === channel) this.open.delete(key);
+    // A source may fail before the channel exists.
+    const made: { channel?: Channel } = {};
+    const channel = new Channel(key, source.news(agent, view), this.turns, () => {
+      if (this.open.get(key) === made.channel) this.open.delete(key);
     });
+    made.channel = channel;
     this.open.set(key, channel);
     return channel;
   }

@@ -1,5 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Debouncer } from './watcher.js';
+import { Observable, type Subscriber } from 'rxjs';
+import { Agent, compileAgentDefinition, type RequestContext } from '#core';
+import { ChangeSource, type RowView, type SourceEvent, SourceRefused, StoreError } from '#data';
+import { Channels } from './channels.js';
+import { Debouncer, Watcher } from './watcher.js';
 
 describe('a debouncer', () => {
   const fired: string[] = [];
@@ -64,5 +68,89 @@ describe('a debouncer', () => {
     one.touch('a');
     one.touch('a');
     expect(fired).toEqual(['a', 'a']);
+  });
+});
+
+/** A source that takes a watch, or refuses it for now. */
+class UnsteadySource extends ChangeSource {
+  readonly available = true;
+  refuses = false;
+  asked = 0;
+  private subscriber: Subscriber<SourceEvent> | null = null;
+
+  channel(): string {
+    return 'unsteady';
+  }
+
+  news(): Observable<SourceEvent> {
+    return new Observable((subscriber) => {
+      this.asked += 1;
+      if (this.refuses) return subscriber.error(new SourceRefused(new StoreError('unavailable')));
+      this.subscriber = subscriber;
+      return subscriber.next({ kind: 'listening' });
+    });
+  }
+
+  change(): void {
+    this.subscriber?.next({ kind: 'change', objectId: 'a', created: true });
+  }
+
+  lose(): void {
+    this.subscriber?.error(new SourceRefused(new StoreError('unavailable')));
+  }
+}
+
+describe('a watcher whose source is lost', () => {
+  beforeEach(() => vi.useFakeTimers());
+  afterEach(() => vi.useRealTimers());
+
+  async function watching() {
+    const source = new UnsteadySource();
+    const told: string[] = [];
+    const agent = new Agent({ definition: compileAgentDefinition('a', {}), principal: 'a' });
+    const context: RequestContext = {
+      agent,
+      signal: new AbortController().signal,
+      progress: () => undefined,
+    };
+    const view = { className: 'Post', key: 'v', everything: true } as RowView;
+    const debouncer = new Debouncer<Watcher>(0, (watcher) => void watcher.settle());
+    const watcher = await Watcher.open(
+      { uri: 'parse://Post/count', className: 'Post', operation: 'count' },
+      () => context,
+      { views: { open: async () => view }, channels: new Channels([source]), debouncer, perChange: true },
+      { updated: () => told.push('updated'), ended: () => told.push('ended') },
+    );
+    return { source, told, watcher };
+  }
+
+  it('looks for one as long as there is none, reports once that changes may be missing, and goes on', async () => {
+    const { source, told, watcher } = await watching();
+    source.refuses = true;
+    source.lose();
+    await vi.advanceTimersByTimeAsync(120_000);
+    expect(told).toEqual([]);
+    expect(source.asked).toBeGreaterThan(8);
+    expect(source.asked).toBeLessThan(30);
+    source.refuses = false;
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(told).toEqual(['updated']);
+    source.change();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(told).toEqual(['updated', 'updated']);
+    watcher.close();
+  });
+
+  it('looks for none once it is closed', async () => {
+    const { source, told, watcher } = await watching();
+    source.refuses = true;
+    source.lose();
+    await vi.advanceTimersByTimeAsync(1_000);
+    watcher.close();
+    const { asked } = source;
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(source.asked).toBe(asked);
+    expect(told).toEqual([]);
+    expect(vi.getTimerCount()).toBe(0);
   });
 });

@@ -92,6 +92,10 @@ const PASSING: ReadonlySet<string> = new Set(['parse_error', 'timeout', 'cancell
 /** Consecutive repetitions of a query before the next change. */
 const ATTEMPTS = 5;
 
+/** Milliseconds before a watch without a source looks for one again; doubles up to the longest. */
+const FIRST_DELAY = 200;
+const LONGEST_DELAY = 10_000;
+
 interface Watching {
   readonly channel: Channel;
   readonly view: RowView;
@@ -108,6 +112,7 @@ export class Watcher implements ChannelMember, WatchHandle {
   /** The number of the last change that was checked. */
   private seen = 0;
   private failures = 0;
+  private retry: NodeJS.Timeout | null = null;
   private settling = false;
   private woken = false;
   private closed = false;
@@ -139,6 +144,7 @@ export class Watcher implements ChannelMember, WatchHandle {
 
   close(): void {
     this.closed = true;
+    if (this.retry) clearTimeout(this.retry);
     this.dependencies.debouncer.cancel(this);
     this.release();
   }
@@ -255,8 +261,16 @@ export class Watcher implements ChannelMember, WatchHandle {
 
   private askAgain(): void {
     this.failures += 1;
-    if (this.failures < ATTEMPTS) this.wake();
-    else this.now?.channel.settled(this);
+    if (!this.now) this.lookAgain();
+    else if (this.failures < ATTEMPTS) this.wake();
+    else this.now.channel.settled(this);
+  }
+
+  /** Without a source no change wakes it, so it looks for one until there is one. */
+  private lookAgain(): void {
+    const delay = Math.min(FIRST_DELAY * 2 ** Math.min(this.failures - 1, 10), LONGEST_DELAY);
+    if (this.retry) clearTimeout(this.retry);
+    this.retry = setTimeout(() => void this.settle(), delay).unref();
   }
 
   private end(error: unknown): void {

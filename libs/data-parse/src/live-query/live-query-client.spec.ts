@@ -207,6 +207,65 @@ describe('a LiveQuery client', () => {
     expect(client.counts.dropped).toBeGreaterThan(0);
   });
 
+  it('does not wait for a server that takes a connection and says nothing', async () => {
+    open({ answerTimeout: 0.1 });
+    server.answers = false;
+    const { faults } = watch();
+    await vi.waitFor(() => expect(faults).toMatchObject([{ name: 'SourceRefused' }]), SOON);
+    expect(faults[0]).toMatchObject({ cause: { code: 'unavailable' } });
+    expect(lines.join()).toContain('no answer');
+  });
+
+  it('comes back to a server that said nothing for a while, and tells that changes may be missing', async () => {
+    open({ answerTimeout: 0.2 });
+    const { news, faults } = watch();
+    await subscribed(news);
+    server.answers = false;
+    server.sockets.at(-1)?.terminate();
+    await vi.waitFor(() => expect(server.ofOp('connect').length).toBeGreaterThan(2), SOON);
+    server.answers = true;
+    await subscribed(news, 2);
+    expect(faults).toEqual([]);
+  });
+
+  it('fails a subscription that is not answered, so that another source is asked, and only that', async () => {
+    open({ answerTimeout: 0.2 });
+    const kept = watch();
+    await subscribed(kept.news);
+    server.answers = false;
+    const deaf = watch();
+    await vi.waitFor(() => expect(deaf.faults).toMatchObject([{ name: 'SourceRefused' }]), SOON);
+    expect(deaf.faults[0]).toMatchObject({ cause: { code: 'unavailable' } });
+    expect(kept.faults).toEqual([]);
+    const { requestId } = server.ofOp('subscribe').at(-1) ?? {};
+    await vi.waitFor(() => expect(server.ofOp('unsubscribe')).toMatchObject([{ requestId }]), SOON);
+  });
+
+  it('renews a subscription that the server ended by itself, after a pause', async () => {
+    open();
+    const { news, faults } = watch();
+    await subscribed(news);
+    const { requestId } = server.ofOp('subscribe')[0] ?? {};
+    server.send({ op: 'unsubscribed', requestId });
+    await subscribed(news, 2);
+    server.send({ op: 'create', requestId, object: { objectId: 'a' } });
+    await vi.waitFor(() => expect(news.at(-1)).toEqual({ op: 'create', objectId: 'a' }), SOON);
+    expect(faults).toEqual([]);
+    expect(server.ofOp('connect')).toHaveLength(1);
+  });
+
+  it.each([{}, { object: null }, { object: { objectId: 7 } }])(
+    'takes an event that names no row (%j) for a change that it does not know',
+    async (rest) => {
+      open();
+      const { news } = watch();
+      await subscribed(news);
+      const { requestId } = server.ofOp('subscribe')[0] ?? {};
+      server.send({ op: 'update', requestId, ...rest });
+      await vi.waitFor(() => expect(news.at(-1)).toEqual({ op: 'lost' }), SOON);
+    },
+  );
+
   it('shows no key and no token, in what is printed of it and in what it logs', async () => {
     open({ masterKey: 'master-secret', useMasterKey: true });
     const { news } = watch();

@@ -111,6 +111,8 @@ interface Registered {
   readonly subscriber: Subscriber<LiveQueryEvent>;
   /** The server accepted the subscription once: it is kept through outages. */
   taken: boolean;
+  /** Until the server answers the subscription, or until it is sent again. */
+  timer: NodeJS.Timeout | null;
 }
 
 type EventFrame = Extract<ServerFrame, { objectId: string }>;
@@ -130,6 +132,8 @@ export class LiveQueryClient {
   private readonly queue: EventQueue<EventFrame>;
   private socket: LiveQuerySocket | null = null;
   private retry: NodeJS.Timeout | null = null;
+  /** Until the server answers the connection. */
+  private greetingDue: NodeJS.Timeout | null = null;
   private current: ClientState = 'disconnected';
   private lossLogged = false;
 
@@ -179,8 +183,9 @@ export class LiveQueryClient {
         return subscriber.error(new SourceRefused(new Error('the client is closed')));
       assertHarmless(query.where);
       const requestId = (lastRequestId += 1);
-      this.registered.set(requestId, { query, subscriber, taken: false });
-      if (this.current === 'connected') this.socket?.send(subscribeFrame(requestId, query));
+      const registered: Registered = { query, subscriber, taken: false, timer: null };
+      this.registered.set(requestId, registered);
+      if (this.current === 'connected') this.subscribe(requestId, registered);
       else this.connect();
       return () => this.unwatch(requestId);
     });
@@ -206,13 +211,32 @@ export class LiveQueryClient {
   }
 
   private unwatch(requestId: number): void {
-    if (!this.registered.delete(requestId)) return;
+    if (!this.remove(requestId)) return;
     if (this.current === 'connected') this.socket?.send(unsubscribeFrame(requestId));
     // Without subscriptions no connection is needed.
     if (this.registered.size === 0 && this.current !== 'closed') this.disconnect();
   }
 
+  private remove(requestId: number): Registered | undefined {
+    const registered = this.registered.get(requestId);
+    if (registered?.timer) clearTimeout(registered.timer);
+    this.registered.delete(requestId);
+    return registered;
+  }
+
+  /** A server that does not answer a subscription does not report its changes: the watcher must use another source. */
+  private subscribe(requestId: number, registered: Registered): void {
+    this.socket?.send(subscribeFrame(requestId, registered.query));
+    if (registered.timer) clearTimeout(registered.timer);
+    registered.timer = setTimeout(() => {
+      this.log.warn('[LiveQuery] a subscription was not answered');
+      this.unwatch(requestId);
+      registered.subscriber.error(new SourceRefused(new StoreError('unavailable')));
+    }, this.settings.answerTimeout * 1000).unref();
+  }
+
   private disconnect(): void {
+    if (this.greetingDue) clearTimeout(this.greetingDue);
     if (this.retry) clearTimeout(this.retry);
     this.retry = null;
     const { socket } = this;
@@ -229,7 +253,11 @@ export class LiveQueryClient {
     }
     this.current = 'connecting';
     const socket: LiveQuerySocket = new LiveQuerySocket(this.settings, {
-      opened: () => socket.send(connectFrame(this.settings)),
+      opened: () => {
+        socket.send(connectFrame(this.settings));
+        const { answerTimeout } = this.settings;
+        this.greetingDue = setTimeout(() => socket.kill('no answer'), answerTimeout * 1000).unref();
+      },
       message: (text) => {
         if (this.socket === socket) this.hear(readFrame(text));
       },
@@ -245,29 +273,44 @@ export class LiveQueryClient {
     if (frame.op === 'connected') this.connected();
     else if (frame.op === 'error') this.refused(frame);
     else if (frame.op === 'subscribed') this.taken(frame.requestId);
+    else if (frame.op === 'unsubscribed') this.ousted(frame.requestId);
     else if ('objectId' in frame) this.queue.add(frame);
+    else this.registered.get(frame.requestId)?.subscriber.next({ op: 'lost' });
   }
 
   private taken(requestId: number): void {
     const registered = this.registered.get(requestId);
     if (!registered) return;
+    if (registered.timer) clearTimeout(registered.timer);
+    registered.timer = null;
     registered.taken = true;
     registered.subscriber.next({ op: 'subscribed' });
   }
 
+  /** The server ended a subscription by itself: it is renewed after a while, which reports the time in between as a gap. */
+  private ousted(requestId: number): void {
+    const registered = this.registered.get(requestId);
+    if (!registered) return;
+    this.log.warn('[LiveQuery] the server ended a subscription; trying again');
+    if (registered.timer) clearTimeout(registered.timer);
+    registered.timer = setTimeout(() => {
+      if (this.current === 'connected') this.subscribe(requestId, registered);
+    }, this.settings.initialReconnectInterval * 1000).unref();
+  }
+
   private connected(): void {
+    if (this.greetingDue) clearTimeout(this.greetingDue);
     this.current = 'connected';
     this.breaker.succeeded();
     this.delay.reset();
     if (this.lossLogged) this.log.warn('[LiveQuery] connected again');
     this.lossLogged = false;
-    for (const [requestId, { query }] of this.registered) this.socket?.send(subscribeFrame(requestId, query));
+    for (const [requestId, registered] of this.registered) this.subscribe(requestId, registered);
   }
 
   private refused({ requestId, code, error, reconnect }: Extract<ServerFrame, { op: 'error' }>): void {
-    const registered = requestId === null ? undefined : this.registered.get(requestId);
-    if (requestId !== null && registered) {
-      this.registered.delete(requestId);
+    const registered = requestId === null ? undefined : this.remove(requestId);
+    if (registered) {
       const context = `request_id=${requestId} class=${registered.query.className} ${error} (code: ${code})`;
       registered.subscriber.error(new SourceRefused(new Error(context)));
       return;
@@ -284,6 +327,8 @@ export class LiveQueryClient {
 
   private ended(reason: string): void {
     this.socket = null;
+    if (this.greetingDue) clearTimeout(this.greetingDue);
+    for (const { timer } of this.registered.values()) if (timer) clearTimeout(timer);
     if (this.current === 'closed') return;
     this.current = 'disconnected';
     this.breaker.failed();
@@ -316,7 +361,7 @@ export class LiveQueryClient {
     // A subscriber that receives the error may subscribe again at once; the new subscription must not fail with the old one.
     const failing = [...this.registered].filter(([, registered]) => which(registered));
     for (const [requestId, registered] of failing) {
-      this.registered.delete(requestId);
+      this.remove(requestId);
       registered.subscriber.error(new SourceRefused(cause));
     }
   }

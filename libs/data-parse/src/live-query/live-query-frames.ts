@@ -17,6 +17,8 @@ export type ServerFrame =
   | { readonly op: 'connected' }
   | { readonly op: 'subscribed' | 'unsubscribed'; readonly requestId: number }
   | { readonly op: EventOp; readonly requestId: number; readonly objectId: string }
+  /** An event that names no row: something has changed. */
+  | { readonly op: 'unreadable'; readonly requestId: number }
   | {
       readonly op: 'error';
       readonly code: number | null;
@@ -56,7 +58,8 @@ export function readFrame(text: string): ServerFrame | null {
   if (typeof requestId !== 'number') return null;
   if (op === 'subscribed' || op === 'unsubscribed') return { op, requestId };
   const objectId = (object as Record<string, unknown> | null | undefined)?.['objectId'];
-  if (!EVENTS.has(op) || typeof objectId !== 'string') return null;
+  if (!EVENTS.has(op)) return null;
+  if (typeof objectId !== 'string') return { op: 'unreadable', requestId };
   return { op: op as EventOp, requestId, objectId };
 }
 

@@ -21,6 +21,8 @@ export interface LiveQueryOptions {
   readonly pingInterval?: number;
   /** Default 10. */
   readonly pongTimeout?: number;
+  /** For the answer to the connection and to each subscription. Default 10. */
+  readonly answerTimeout?: number;
   /** Default 1. */
   readonly initialReconnectInterval?: number;
   /** Default 30. */
@@ -60,6 +62,7 @@ const DEFAULTS = {
   autoReconnect: true,
   pingInterval: 30,
   pongTimeout: 10,
+  answerTimeout: 10,
   initialReconnectInterval: 1,
   maxReconnectInterval: 30,
   reconnectMultiplier: 1.5,
@@ -78,6 +81,7 @@ const DEFAULTS = {
 const POSITIVE = [
   'pingInterval',
   'pongTimeout',
+  'answerTimeout',
   'initialReconnectInterval',
   'maxReconnectInterval',
   'reconnectMultiplier',

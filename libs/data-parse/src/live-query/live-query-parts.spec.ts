@@ -172,10 +172,14 @@ describe('frames', () => {
       '',
       '[]',
       'null',
-      '{"op":"create","requestId":1}',
+      '{"op":"other","requestId":1}',
       '{"op":"create","object":{"objectId":"a"}}',
     ])
       expect(readFrame(text)).toBeNull();
+  });
+
+  it('are a change that is not known where they name no row', () => {
+    expect(readFrame('{"op":"create","requestId":1}')).toEqual({ op: 'unreadable', requestId: 1 });
   });
 
   it.each([
