@@ -17,10 +17,12 @@ export async function launch(name: keyof typeof Programs): Promise<void> {
   const file = fileURLToPath(new URL('./programs.cjs', import.meta.url));
   if (!existsSync(file)) return modules();
   const { programs, beforePlugins } = runCached(file) as Bundle;
-  beforePlugins(async () => {
-    await modules();
-    // What waits for its plugins has been replaced.
-    await new Promise<never>(() => undefined);
+  return new Promise((ended, failed) => {
+    beforePlugins(async () => {
+      await modules().then(ended, failed);
+      // What waits for its plugins has been replaced.
+      await new Promise<never>(() => undefined);
+    });
+    programs[name]().then(ended, failed);
   });
-  return programs[name]();
 }

@@ -57,6 +57,13 @@ describe('the command line', () => {
 });
 
 describe('exit codes', () => {
+  it('are those of the command where a configuration has plugins', async () => {
+    const plugin = join(root, 'test/fixtures/plugins/slow.mjs');
+    writeFileSync(join(folder, 'plugins.yaml'), JSON.stringify({ plugins: [plugin] }));
+    const { code, stdout } = await parley(['policy', 'check', '--config', 'plugins.yaml']);
+    expect([code, stdout]).toEqual([0, expect.stringContaining('0 faults')]);
+  });
+
   const NOTHING = { PARLEY_CONFIG: 'nowhere.yaml' };
   const REAL = { MONGODB_URI: 'DATABASE' };
 
