@@ -1,0 +1,82 @@
+// The scenario of clocks (test/e2e/operations/clocks.e2e-spec.ts) with clocks that jump for as long as is asked for.
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+/** Seconds of the window of the limit that the scenario sets. */
+const WINDOW = 3;
+
+export const part = {
+  title: 'Three replicas whose clocks differ by ten minutes and jump forward and back at random',
+  minutes: 5,
+  brief: 0.05,
+};
+
+export async function run({ minutes, seed, log, signal }) {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-proof-clock-'));
+  const figuresFile = join(folder, 'figures.json');
+  const vitest = join(root, 'node_modules/vitest/vitest.mjs');
+  const spec = 'test/e2e/operations/clocks.e2e-spec.ts';
+  try {
+    const child = spawn(process.execPath, [vitest, 'run', '--project', 'scenarios', spec, '--maxWorkers=1'], {
+      cwd: root,
+      env: {
+        ...process.env,
+        PROOF_SECONDS: String(Math.max(1, Math.round(minutes * 60))),
+        PROOF_SEED: String(seed),
+        PROOF_FIGURES: figuresFile,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      signal,
+    });
+    let output = '';
+    const read = (chunk) => {
+      output += chunk;
+      for (const line of String(chunk)
+        .split('\n')
+        .filter((text) => /[✓×]/.test(text)))
+        log(line.trim());
+    };
+    child.stdout.on('data', read);
+    child.stderr.on('data', read);
+    const code = await new Promise((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', resolve);
+    });
+    const found = readFigures(figuresFile);
+    const losses = [...(found?.losses ?? [])];
+    if (code !== 0 && losses.length === 0) losses.push(`the scenario failed:\n${output.slice(-4_000)}`);
+    const { jumps = 0, calls = 0, approvals = 0, tasks = 0, permitted = 0 } = found?.counts ?? {};
+    return {
+      losses,
+      figures: [
+        { name: 'jumps of a clock', value: jumps, unit: '', atLeast: 1 },
+        { name: 'requests of one session', value: calls, unit: '', atLeast: 1 },
+        { name: 'approvals decided at another replica', value: approvals, unit: '', atLeast: 1 },
+        { name: 'tasks that ended', value: tasks, unit: '', atLeast: 1 },
+        { name: 'permitted calls of a limited principal', value: permitted, unit: '', atLeast: 1 },
+        {
+          name: 'longest refusal of a limited principal',
+          value: Math.round(found?.longestWait ?? 0),
+          unit: 'ms',
+          atMost: (WINDOW + 1) * 1000,
+        },
+      ],
+      series: [],
+      notes: ['Clocks of machines jump by up to five minutes either way; that of Redis does not.'],
+    };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function readFigures(file) {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch {
+    return null;
+  }
+}
