@@ -7,7 +7,7 @@ export function agentOfEmployee(sessions: Sessions): AgentChooser {
     const employee = await sessions.employeeOf(headers.authorization);
     return (
       employee && {
-        agent: 'employee',
+        agent: employee.role === 'manager' ? 'manager' : 'employee',
         principal: employee.id,
         identity: { user: employee.id },
         tenantId: employee.branch,

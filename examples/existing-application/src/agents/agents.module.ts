@@ -22,7 +22,12 @@ import { RepairRules } from './repair-rules.js';
         // What no agent of any branch may know, whatever its rights.
         policy: { classes: { _User: { fields: ['username'] }, Payroll: { hidden: true } } },
         // Never the master key: a factory that forgot to say whose rights would admit nobody.
-        agents: { employee: { permissions: 'readonly', identity: { session: 'caller' } } },
+        agents: {
+          employee: { permissions: 'readonly', identity: { session: 'caller' } },
+          manager: { permissions: 'readonly', identity: { session: 'caller' } },
+        },
+        // Managers see who asked for what, in every branch, at /console below the path of MCP.
+        console: { operators: ['manager'] },
         // AGENT_FACTORY decides who calls a tool, with the sessions that SessionGuard asks for routes.
         globalEnhancers: { guards: false },
       }),
