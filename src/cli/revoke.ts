@@ -1,4 +1,6 @@
 import { type RevokedBy, revocationName } from '#auth';
+import { consoleIssuer, type ParleyConfig } from '#config';
+import { hasRedis } from '#core';
 import { openSharedState, SharedStateUnavailable, type VersionedStore } from '#state';
 import { loadWithPlugins } from '#instance';
 import { UsageError, withConfig } from './command-options.js';
@@ -21,6 +23,14 @@ function named({ subject, client, token }: RevokeOptions): [RevokedBy, string] {
   return only as [RevokedBy, string];
 }
 
+/** Whether somebody asks for revocations of an issuer: a rule of its tokens, or the sessions of the console. */
+function asksForRevocations(config: ParleyConfig, issuer: string): boolean {
+  const hasRule = config.auth.some(
+    (rule) => 'oauth' in rule && rule.oauth.issuer === issuer && rule.oauth.revocationList === true,
+  );
+  return hasRule || (consoleIssuer(config) === issuer && hasRedis(config.redis));
+}
+
 /** Adds the new entry before it removes an earlier one. */
 async function keep(
   store: VersionedStore,
@@ -33,16 +43,16 @@ async function keep(
   return earlier !== undefined && store.replace(id, earlier.revision, record, ttl);
 }
 
-/** Revokes tokens issued until now; tokens issued later are valid. */
+/** Revokes tokens issued and sessions of the console begun until now; later ones are valid. */
 export async function runRevoke(options: RevokeOptions): Promise<void> {
   const [by, value] = named(options);
   const seconds = Number(options.for);
   if (!Number.isFinite(seconds) || seconds <= 0) throw new UsageError('--for must be a number of seconds');
   const { config } = await loadWithPlugins(withConfig(options.config), process.cwd());
-  const asks = config.auth.some(
-    (rule) => 'oauth' in rule && rule.oauth.issuer === options.issuer && rule.oauth.revocationList === true,
-  );
-  if (!asks) throw new Error(`no oauth rule of ${options.issuer} has revocationList: true`);
+  if (!asksForRevocations(config, options.issuer))
+    throw new Error(
+      `no oauth rule of ${options.issuer} has revocationList: true, and no console that shares Redis signs people in there`,
+    );
   const shared = await openSharedState({ ...config.redis, log: { warn: () => undefined } });
   try {
     const id = revocationName(options.issuer, by, value);

@@ -25,7 +25,7 @@ export { BearerChallenge, metadataUrlOf, ResourceDocuments } from './oauth/resou
 export { type CredentialSource, remoteNetwork, TrustedNetworks } from './credentials.js';
 export { newKey, parseKeyHash, slowHashOf } from './key-hash.js';
 export { requestJson, isTrustworthyUrl } from './oauth/issuer-request.js';
-export { isScopeName, type TenantClaim } from './oauth/claims.js';
+export { isScopeName, principalOf, subjectOf, type TenantClaim } from './oauth/claims.js';
 export {
   type Admission,
   ClaimedUsers,
@@ -43,5 +43,5 @@ export {
   type ProvenPerson,
 } from './oauth/oidc-client.js';
 export { IssuerDocuments } from './oauth/issuer-metadata.js';
-export { RevocationList, revocationName, RevocationStore, type RevokedBy } from './oauth/revocations.js';
+export { RevocationList, revocationName, type RevokedBy, SharedRevocations } from './oauth/revocations.js';
 export { type Algorithm, ALGORITHMS } from './oauth/token-verifier.js';

@@ -26,6 +26,7 @@ function consoleOf() {
     clock: steadyClock,
     limiters: new ProcessRateLimiters(),
     endedSessions: new ProcessVersionedStore(),
+    revocations: new ProcessVersionedStore(),
     oneTime,
   };
   const keys = processSecret();

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { ProcessVersionedStore, SharedStateUnavailable, steadyClock } from '#state';
+import { principalOf, revocationName } from '#auth';
 import { processSecret, SealedText } from '#dispatcher';
 import {
   fitsCookie,
   IDLE,
   LONGEST,
+  type OperatorSession,
   OperatorSessions,
   presentedCookie,
   setCookie,
@@ -15,12 +17,45 @@ const KEY = { authorization: 'Bearer s3cret-of-an-operator' };
 
 function room(keys = processSecret()) {
   let at = 1_000_000;
-  const ended = new ProcessVersionedStore();
-  const replica = () => new OperatorSessions(keys, { clock: () => at, endedSessions: ended });
-  return { keys, one: replica(), two: replica(), pass: (milliseconds: number) => (at += milliseconds) };
+  const [ended, revocations] = [new ProcessVersionedStore(), new ProcessVersionedStore()];
+  const replica = () => new OperatorSessions(keys, { clock: () => at, endedSessions: ended, revocations });
+  return {
+    keys,
+    revocations,
+    one: replica(),
+    two: replica(),
+    pass: (milliseconds: number) => (at += milliseconds),
+  };
 }
 
 describe('the session of an operator', () => {
+  it('of a person ends when the sign-ins of the person, or of the console, are revoked', async () => {
+    const issuer = 'https://issuer.example';
+    for (const [by, name] of [
+      ['sub', 'ada/1|x'],
+      ['client', 'console'],
+    ] as const) {
+      const { one, two, revocations, pass } = room();
+      const of = (sub: string, clientId = 'console') =>
+        one.beginProven(
+          { issuer, clientId, principal: principalOf(issuer, { sub }), name: null, proven: [] },
+          LONGEST,
+        );
+      const [ada, eve, key] = [of('ada/1|x'), of('eve', 'another'), one.begin(KEY, 'ada/1|x')];
+      const opened = async (session: OperatorSession) =>
+        typeof (await two.open(await one.seal(session, HOST), HOST));
+      expect(await opened(ada)).toBe('object');
+      await revocations.create(revocationName(issuer, by, name), { before: 1_000 }, LONGEST);
+      expect([await opened(ada), await opened(eve), await opened(key)]).toEqual([
+        'string',
+        'object',
+        'object',
+      ]);
+      pass(31_000);
+      expect(await opened(of('ada/1|x'))).toBe('object');
+    }
+  });
+
   it('is opened by any replica, and tells nothing to whoever carries it', async () => {
     const { one, two } = room();
     const session = one.begin(KEY, 'ada');
@@ -87,7 +122,11 @@ describe('the session of an operator', () => {
 describe('ended sessions of one operator', () => {
   it('leave room for those of others: one more is refused, and none that ended counts again', async () => {
     const ended = new ProcessVersionedStore(10, undefined, undefined, { entries: 3 });
-    const sessions = new OperatorSessions(processSecret(), { clock: steadyClock, endedSessions: ended });
+    const sessions = new OperatorSessions(processSecret(), {
+      clock: steadyClock,
+      endedSessions: ended,
+      revocations: new ProcessVersionedStore(),
+    });
     const hers = Array.from({ length: 4 }, () => sessions.begin(KEY, 'ada'));
     for (const session of hers.slice(0, 3)) await sessions.end(session);
     await expect(sessions.end(hers[3] as never)).rejects.toBeInstanceOf(SharedStateUnavailable);

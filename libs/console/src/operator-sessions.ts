@@ -1,9 +1,17 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { createHash, randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import type { ProvenPerson } from '#auth';
+import {
+  AuthenticationUnavailable,
+  DEFAULT_ISSUER,
+  InvalidToken,
+  type ProvenPerson,
+  RevocationList,
+  SharedRevocations,
+  subjectOf,
+} from '#auth';
 import { SealedText, StateKeys } from '#dispatcher';
-import { CLOCK_DIFFERENCE, SharedState, type VersionedStore } from '#state';
+import { CLOCK_DIFFERENCE, SharedState, SharedStateUnavailable, type VersionedStore } from '#state';
 import { mountedAt, trustedHeaders } from '#streaming';
 
 /** Where a browser found the console. Its cookies are of this host and path. */
@@ -93,14 +101,18 @@ export class OperatorSessions {
   /** Ids of sessions that were signed out, shared by all replicas. */
   private readonly ended: Pick<VersionedStore, 'create' | 'find'>;
   private readonly now: () => number;
+  /** What `parley revoke` took back. */
+  private readonly revoked: SharedRevocations;
 
   constructor(
     @Inject(StateKeys) keys: StateKeys,
-    @Inject(SharedState) { clock, endedSessions }: Pick<SharedState, 'clock' | 'endedSessions'>,
+    @Inject(SharedState)
+    { clock, endedSessions, revocations }: Pick<SharedState, 'clock' | 'endedSessions' | 'revocations'>,
   ) {
     this.now = clock;
     this.sealed = new SealedText(keys, 'parley operator session');
     this.ended = endedSessions;
+    this.revoked = new SharedRevocations(revocations);
   }
 
   begin(credential: CredentialHeaders, principal: string): OperatorSession {
@@ -140,9 +152,26 @@ export class OperatorSessions {
     return (await this.isOver(session)) ? 'over' : session;
   }
 
-  /** @throws SharedStateUnavailable, because a sign-out cannot be looked up */
-  async isOver({ id, expiresAt }: OperatorSession): Promise<boolean> {
-    return expiresAt <= this.now() || (await this.ended.find(id)) !== undefined;
+  /** @throws SharedStateUnavailable, because neither a sign-out nor a revocation can be looked up */
+  async isOver(session: OperatorSession): Promise<boolean> {
+    const { id, expiresAt } = session;
+    if (expiresAt <= this.now()) return true;
+    return (await this.ended.find(id)) !== undefined || this.isRevoked(session);
+  }
+
+  /** Whether the sign-ins of the person, or of the console at the issuer, were taken back: as their tokens are. */
+  private async isRevoked({ person, signedInAt }: OperatorSession): Promise<boolean> {
+    if (!person) return false;
+    const { issuer, clientId, principal } = person;
+    const list = new RevocationList(issuer, this.revoked, DEFAULT_ISSUER.clockSkew);
+    const claims = { sub: subjectOf(issuer, principal), client_id: clientId, iat: signedInAt / 1000 };
+    try {
+      await list.assertHolds('', claims);
+      return false;
+    } catch (error) {
+      if (error instanceof InvalidToken) return true;
+      throw error instanceof AuthenticationUnavailable ? new SharedStateUnavailable(error) : error;
+    }
   }
 
   /** @throws SharedStateUnavailable also when the principal has ended too many sessions */

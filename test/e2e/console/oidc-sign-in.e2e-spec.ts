@@ -1,10 +1,15 @@
+import { execFile } from 'node:child_process';
 import { createServer, request as plainRequest, type RequestOptions } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import Provider from 'oidc-provider';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
 import { type Database, type Service, startDatabase, startService } from '../../support/service.js';
+
+const COMMANDS = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
 
 /** Where browsers find the console; a balancer leads them to one of the replicas. */
 const HOST = 'localhost:4999';
@@ -14,6 +19,7 @@ const PEOPLE: Readonly<Record<string, object>> = {
   ada: { groups: ['people', 'parley-admins'], name: 'Ada <b>L</b>', email: 'ada@example.com' },
   bob: { groups: ['people'], email: 'bob@example.com', email_verified: true },
   eve: { groups: [], email: 'bob@example.com', email_verified: false },
+  zoe: { groups: ['parley-admins'] },
   mal: { groups: 'parley-admins-not', name: 'parley-admins' },
 };
 
@@ -257,6 +263,16 @@ describe('the sign-in of operators with an issuer', () => {
     });
     browser.cookies.get(HOST)?.set('parley-console', kept);
     expect((await browser.get(two, '/console/api/status')).status).toBe(401);
+  });
+
+  it('ends when the person is revoked, on every replica', async () => {
+    const browser = new Browser();
+    await signedIn(browser, 'zoe');
+    expect((await browser.get(two, '/console/api/status')).status).toBe(200);
+    const revoke = [COMMANDS, 'revoke', '--issuer', issuer.issuer, '--subject', 'zoe', '--config', one.file];
+    expect((await promisify(execFile)(process.execPath, revoke)).stdout).toContain('revoked');
+    for (const service of [one, two])
+      expect((await browser.get(service, '/console/api/status')).status).toBe(401);
   });
 
   it('takes an address of mail only when the issuer has verified it', async () => {

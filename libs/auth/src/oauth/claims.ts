@@ -130,6 +130,12 @@ export function principalOf(issuer: string, claims: Claims): string {
   throw new InvalidToken('no subject');
 }
 
+/** The subject of a principal that `principalOf` made of one; null: it is of another issuer. */
+export function subjectOf(issuer: string, principal: string): string | null {
+  const before = `oauth:${issuer}|`;
+  return principal.startsWith(before) ? decodeURIComponent(principal.slice(before.length)) : null;
+}
+
 /** The client that the token was issued to, under either name that issuers use. */
 export function clientOf(claims: Claims): unknown {
   return claims['client_id'] ?? claims['azp'] ?? claims['cid'] ?? claims['appid'];

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import type { VersionedStore } from '#state';
 import { AuthenticationUnavailable, InvalidToken } from '../errors.js';
 import { type Claims, clientOf } from './claims.js';
 import { requestJson } from './issuer-request.js';
@@ -67,6 +68,21 @@ export abstract class RevocationStore {
    * @throws AuthenticationUnavailable
    */
   abstract until(name: string): Promise<number | null>;
+}
+
+/** The store that the replicas share. */
+export class SharedRevocations extends RevocationStore {
+  constructor(private readonly store: Pick<VersionedStore, 'find'>) {
+    super();
+  }
+
+  async until(name: string): Promise<number | null> {
+    const record = await this.store.find(name).catch((error: unknown) => {
+      throw new AuthenticationUnavailable(`revocations: ${String((error as Error).name)}`);
+    });
+    const before = record?.value['before'];
+    return typeof before === 'number' ? before : null;
+  }
 }
 
 export type RevokedBy = 'sub' | 'jti' | 'client';

@@ -17,10 +17,10 @@ class EndlessTrail extends AuditTrail {
 
   async search({ limit = 50 }: AuditQuery, signal?: AbortSignal): Promise<AuditPage> {
     this.searches += 1;
-    const left = new Promise((_, reject) => {
-      signal?.addEventListener('abort', () => reject(new Error('left')));
-    });
-    await Promise.race([this.gate, left]);
+    let leave = () => undefined as void;
+    const left = new Promise((_, reject) => (leave = () => reject(new Error('left'))));
+    signal?.addEventListener('abort', leave);
+    await Promise.race([this.gate, left]).finally(() => signal?.removeEventListener('abort', leave));
     const cause = 'c'.repeat(1_000);
     const entries = Array.from({ length: limit }, (_, seq) => ({
       type: 'tool_call',

@@ -22,6 +22,7 @@ function signIn() {
   const state = {
     clock: steadyClock,
     limiters: new ProcessRateLimiters(),
+    revocations: new ProcessVersionedStore(),
     endedSessions: new ProcessVersionedStore(undefined, undefined, undefined, { entries: SHARE }),
   };
   const rights = { operators: () => ['chief'], approvers: [] };

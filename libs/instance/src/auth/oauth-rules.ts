@@ -12,12 +12,12 @@ import {
   type OAuthRule,
   ResourceDocuments,
   RevocationList,
-  RevocationStore,
   type SessionOwners,
+  SharedRevocations,
   type UserClaim,
   type UserField,
 } from '#auth';
-import { SharedState, type VersionedStore } from '#state';
+import { SharedState } from '#state';
 import { ExpiringCache, RecordReader } from '#data';
 import {
   type AgentConfig,
@@ -62,25 +62,11 @@ class StoredUsers extends ClaimedUsers {
   }
 }
 
-class SharedRevocations extends RevocationStore {
-  constructor(private readonly store: VersionedStore) {
-    super();
-  }
-
-  async until(name: string): Promise<number | null> {
-    const record = await this.store.find(name).catch((error: unknown) => {
-      throw new AuthenticationUnavailable(`revocations: ${String((error as Error).name)}`);
-    });
-    const before = record?.value['before'];
-    return typeof before === 'number' ? before : null;
-  }
-}
-
 /** The dependencies of `oauth` rules. */
 @Injectable()
 export class OAuthRules {
   private readonly users: ClaimedUsers;
-  private readonly store: RevocationStore;
+  private readonly store: SharedRevocations;
   /** Keyed by their dependencies: a configuration reload keeps the keys of its issuers. */
   private readonly trusts = new Map<string, IssuerTrust>();
 
