@@ -44,7 +44,6 @@ import {
   malformedEnvelope,
   malformedMessage,
   METHOD_NOT_ALLOWED,
-  MOUNTED_METHOD_NOT_ALLOWED,
   NO_ROOM,
   NOT_A_MESSAGE,
   NOT_FOUND,
@@ -117,14 +116,9 @@ export function forMethod(name: string, method: string, check: RequestCheck['che
   return { name, check: (exchange) => (exchange.verb === method ? check(exchange) : null) };
 }
 
-/** The answer to a request of a method that is not served here. */
-export function methodNotAllowed({ edge: { settings } }: HttpExchange): Reply {
-  return settings.standalone ? METHOD_NOT_ALLOWED : MOUNTED_METHOD_NOT_ALLOWED;
-}
-
 export const postOnly: RequestCheck = {
   name: 'verb',
-  check: (exchange) => (exchange.verb === 'POST' ? null : methodNotAllowed(exchange)),
+  check: ({ verb }) => (verb === 'POST' ? null : METHOD_NOT_ALLOWED),
 };
 
 const JSON_TYPE = 'application/json';

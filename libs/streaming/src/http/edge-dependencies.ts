@@ -39,8 +39,6 @@ export interface McpEdgeOptions {
    * Charged per principal by every message except `ping` and calls of tools, which have limits of their own. Default: none.
    */
   readonly requestLimiter?: RateLimiter | null;
-  /** Words a refused verb as the standalone server does; false: as a mounted handler. Default true. */
-  readonly standalone?: boolean;
   /** Milliseconds a body may take to arrive. Default 30,000. */
   readonly bodyTimeout?: number;
   /** Milliseconds between keep-alives on an open stream; 0 or less: none. Default 2,000. */
@@ -124,7 +122,6 @@ export class EdgeSettings {
   readonly preAuthRateLimiter: RateLimiter | null;
   readonly strictSessions: boolean;
   readonly requestLimiter: RateLimiter | null;
-  readonly standalone: boolean;
   readonly bodyTimeout: number;
   readonly heartbeatInterval: number;
   readonly credentialsInterval: number;
@@ -149,7 +146,6 @@ export class EdgeSettings {
     this.preAuthRateLimiter = limiterOption(options.preAuthRateLimiter, 'preAuthRateLimiter');
     this.strictSessions = sessions === 'strict';
     this.requestLimiter = limiterOption(options.requestLimiter, 'requestLimiter');
-    this.standalone = options.standalone ?? true;
     this.bodyTimeout = positive(options.bodyTimeout ?? 30_000, 'bodyTimeout');
     this.heartbeatInterval = milliseconds(options.heartbeatInterval ?? 2_000, 'heartbeatInterval');
     this.credentialsInterval = positive(options.credentialsInterval ?? 10_000, 'credentialsInterval');

@@ -27,7 +27,6 @@ export const CUSTOM_HEADER_MISSING = refusal(
 // Verb
 /** Every method that is supported here. GET is refused where it does not accept events. */
 const ALLOW = { Allow: 'GET, POST, DELETE' };
-export const MOUNTED_METHOD_NOT_ALLOWED = refusal(405, RPC.parseError, 'method_not_allowed', null, ALLOW);
 export const METHOD_NOT_ALLOWED = refusal(
   405,
   RPC.invalidRequest,

@@ -2,20 +2,14 @@ import { type Agent, sanitizeCorrelationId } from '#core';
 import { FALLBACK_VERSION, isLegacyVersion } from '#dispatcher';
 import { ListeningStream, type OpenStream } from '../sse/open-streams.js';
 import { ReturnedStream } from '../sse/resumable-stream.js';
-import {
-  customHeader,
-  forMethod,
-  legacyVersion,
-  methodNotAllowed,
-  origin,
-  VERSION_HEADER,
-} from './arrival-checks.js';
+import { customHeader, forMethod, legacyVersion, origin, VERSION_HEADER } from './arrival-checks.js';
 import { authenticate, credentialsOf, requestLimit, turn, unauthorized } from './caller-checks.js';
 import { onceClosed } from './client-memory.js';
 import { type HttpExchange, headerText, type RequestCheck, type CheckVerdict } from './http-exchange.js';
 import {
   FOREIGN_SESSION,
   INVALID_SESSION,
+  METHOD_NOT_ALLOWED,
   NO_SESSION,
   serverBusy,
   sessionNotFound,
@@ -163,5 +157,5 @@ export const deleteSession = forMethod('delete', 'DELETE', endSession);
 
 /** A client that accepts events gets a listening stream; any other receives the answer that only POST is served. */
 export const listen = forMethod('get', 'GET', (exchange) =>
-  exchange.takesEvents ? openListening(exchange) : methodNotAllowed(exchange),
+  exchange.takesEvents ? openListening(exchange) : METHOD_NOT_ALLOWED,
 );

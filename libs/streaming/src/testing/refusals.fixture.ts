@@ -104,13 +104,6 @@ export const REFUSALS: readonly CheckRefusal[] = [
     headers: { allow: 'GET, POST, DELETE' },
   }),
   refusal(
-    'verb',
-    'another verb, mounted',
-    { method: 'PATCH', body: ping() },
-    [405, -32700, 'method_not_allowed'],
-    { options: { standalone: false }, headers: { allow: 'GET, POST, DELETE' } },
-  ),
-  refusal(
     'length-required',
     'chunked',
     { headers: { 'Transfer-Encoding': 'chunked', 'Content-Length': null }, body: ping() },
