@@ -35,7 +35,10 @@ export async function start(args, { env = {}, cwd = root, ready, clock = true })
     const listen = (chunk) => {
       text += chunk;
       const found = ready.exec(text);
-      if (found) resolve(found[1]);
+      if (!found) return;
+      // What it logs from now on is read and forgotten.
+      for (const stream of [child.stdout, child.stderr]) stream.off('data', listen).resume();
+      resolve(found[1]);
     };
     child.stdout.on('data', listen);
     child.stderr.on('data', listen);

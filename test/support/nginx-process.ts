@@ -21,13 +21,17 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-function settings(folder: string, port: number, replicas: readonly Service[]): string {
+function settings(folder: string, port: number, replicas: readonly Pick<Service, 'origin'>[]): string {
   let shipped = readFileSync(new URL('../../deploy/nginx/parley.conf', import.meta.url), 'utf8');
   const replace = (from: string, to: string) => {
     if (!shipped.includes(from)) throw new Error(`the shipped configuration has no '${from}'`);
     shipped = shipped.replaceAll(from, to);
   };
   replace('listen 8080;', `listen 127.0.0.1:${port};`);
+  const [, second = ''] = /^( *server parley-2:3001 .*)$/m.exec(shipped) ?? [];
+  // One line for each replica, as an operator writes them.
+  const more = replicas.slice(2).map((_, at) => second.replace('parley-2', `parley-${at + 3}`));
+  replace(second, [second, ...more].join('\n'));
   for (const [at, { origin }] of replicas.entries())
     replace(`server parley-${at + 1}:3001 `, `server ${new URL(origin).host} `);
   writeFileSync(join(folder, 'parley.conf'), shipped);
@@ -48,7 +52,7 @@ function settings(folder: string, port: number, replicas: readonly Service[]): s
 }
 
 /** @throws when nginx is not installed (`node tools/test-partners.mjs` does it where it may) */
-export async function startNginx(replicas: readonly Service[]): Promise<Nginx> {
+export async function startNginx(replicas: readonly Pick<Service, 'origin'>[]): Promise<Nginx> {
   const folder = mkdtempSync(join(tmpdir(), 'parley-nginx-'));
   const port = await freePort();
   const file = join(folder, 'nginx.conf');

@@ -61,7 +61,6 @@ describe('the schema of the configuration', () => {
   it.each([
     'parley.yaml',
     'deploy/compose/parley.yaml',
-    'test/chaos/parley.yaml',
     'test/conformance/parley.yaml',
   ])('accepts %s', (path) => {
     expect(errorsOf(configOf(read(path)))).toEqual([]);

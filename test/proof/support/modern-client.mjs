@@ -52,11 +52,11 @@ export class Stream {
     this.onMessage = onMessage;
   }
 
-  async open(url, { method = 'POST', headers, body }) {
+  /** @param init method and body of the request, and headers besides what it accepts */
+  async open(url, { headers, ...init }) {
     const response = await fetch(url, {
-      method,
+      ...init,
       headers: { Accept: 'text/event-stream', ...headers },
-      body,
       signal: this.#leaving.signal,
     });
     this.status = response.status;
@@ -125,7 +125,7 @@ export class ModernClient {
   async listen(notifications, onMessage) {
     const { headers, message } = this.#request('subscriptions/listen', { notifications }, {});
     const body = JSON.stringify({ jsonrpc: '2.0', ...message });
-    return new Stream(onMessage).open(this.url, { headers, body });
+    return new Stream(onMessage).open(this.url, { method: 'POST', headers, body });
   }
 }
 

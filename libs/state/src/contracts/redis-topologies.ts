@@ -18,6 +18,8 @@ export interface RedisTopology {
   readonly settings: RedisSettings;
   /** A plain client of each server that took writes at the start. */
   readonly primaries: readonly Redis[];
+  /** A plain client of each server that holds data: the primaries, then their replicas. */
+  readonly servers: readonly Redis[];
   /** Ends the process of a primary, as the machine would by losing power. @returns its address */
   kill(primary: number): Promise<string>;
   /** Starts a killed server again, with its address and its files. */
@@ -70,10 +72,11 @@ class Servers {
     for (const folder of this.folders) rmSync(folder, { recursive: true, force: true });
   }
 
-  topology(settings: RedisSettings, primaries: number): RedisTopology {
+  topology(settings: RedisSettings, primaries: number, servers: number): RedisTopology {
     return {
       settings,
       primaries: this.clients.slice(0, primaries),
+      servers: this.clients.slice(0, servers),
       kill: async (at) => {
         const child = this.children[at] as ChildProcess;
         child.kill('SIGKILL');
@@ -136,7 +139,7 @@ export async function startRedisCluster({ replicas = false } = {}): Promise<Redi
         const infos = await Promise.all(clients.slice(0, 3).map((client) => client.info('replication')));
         return infos.every((info) => info.includes('state=online'));
       });
-    return servers.topology({ cluster: ports.map((port) => `127.0.0.1:${port}`) }, 3);
+    return servers.topology({ cluster: ports.map((port) => `127.0.0.1:${port}`) }, 3, count);
   } catch (error) {
     await servers.stop();
     throw error;
@@ -162,7 +165,7 @@ export async function startSentinels(): Promise<RedisTopology> {
       );
       return known.every((answer) => String(answer).startsWith('OK 3'));
     });
-    return servers.topology({ sentinels: sentinels.map((port) => `127.0.0.1:${port}`), name }, 1);
+    return servers.topology({ sentinels: sentinels.map((port) => `127.0.0.1:${port}`), name }, 1, 2);
   } catch (error) {
     await servers.stop();
     throw error;
