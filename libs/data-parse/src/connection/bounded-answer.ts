@@ -6,11 +6,20 @@ const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 const BRACKET = 0x5b;
 const BRACE = 0x7b;
+const CLOSING_BRACKET = 0x5d;
+const CLOSING_BRACE = 0x7d;
 
-/** Bytes that JSON counts for while it arrives: its own, and `MIN_VALUE_BYTES` for every value. Creates no objects. */
+/** No row is nested deeper: MongoDB stores 100 levels. What reads rows calls itself once per level. */
+const MAX_DEPTH = 300;
+
+/**
+ * Bytes that JSON counts for while it arrives: its own, and `MIN_VALUE_BYTES` for every value. Creates no objects.
+ * @throws StoreError `failed` for JSON that is nested deeper than any row
+ */
 export class JsonWeight {
   private inText = false;
   private escaped = false;
+  private depth = 0;
 
   /** @returns the bytes that this chunk adds */
   add(chunk: Uint8Array): number {
@@ -21,7 +30,12 @@ export class JsonWeight {
         else if (byte === BACKSLASH) this.escaped = true;
         else if (byte === QUOTE) this.inText = false;
       } else if (byte === QUOTE) this.inText = true;
-      else if (byte === COMMA || byte === BRACKET || byte === BRACE) values += 1;
+      else if (byte === COMMA) values += 1;
+      else if (byte === BRACKET || byte === BRACE) {
+        values += 1;
+        this.depth += 1;
+        if (this.depth > MAX_DEPTH) throw parseServerError('failed', 'the answer is nested too deep');
+      } else if (byte === CLOSING_BRACKET || byte === CLOSING_BRACE) this.depth -= 1;
     }
     return chunk.byteLength + values * MIN_VALUE_BYTES;
   }
@@ -29,7 +43,7 @@ export class JsonWeight {
 
 /**
  * Reads the body of an answer as JSON, up to the limit.
- * @throws StoreError `failed` for an answer that is larger or is not JSON
+ * @throws StoreError `failed` for an answer that is larger or is not JSON, `unavailable` for the error page of a gateway
  */
 export async function boundedJson(response: Response, maxBytes: number): Promise<unknown> {
   return parsed(await boundedText(response, maxBytes), response);
@@ -37,7 +51,7 @@ export async function boundedJson(response: Response, maxBytes: number): Promise
 
 /**
  * As `boundedJson`, within the limits of answers.
- * @throws StoreError `too_large`; `failed` for an answer that is not JSON
+ * @throws StoreError `too_large`; else as `boundedJson`
  */
 export async function boundedAnswer(
   response: Response,
@@ -59,7 +73,9 @@ function parsed(text: string, { status }: Response): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    throw parseServerError('failed', `the answer (status ${status}) is not JSON`);
+    // The page of a gateway: there is no server behind it.
+    const code = status >= 500 ? 'unavailable' : 'failed';
+    throw parseServerError(code, `the answer (status ${status}) is not JSON`);
   }
 }
 

@@ -100,6 +100,12 @@ describe('a connection to Parse Server', () => {
     ['what is no object', answering(200, '[1]'), 'failed'],
     ['a refusal on connection', answering(403, '{"error":"unauthorized"}'), 'failed'],
     ['a gateway without its server', answering(502, '{}'), 'unavailable'],
+    ['the page of a gateway', answering(503, '<html>'), 'unavailable'],
+    [
+      'what is nested deeper than any row',
+      answering(200, `{"a":${'['.repeat(400)}${']'.repeat(400)}}`),
+      'failed',
+    ],
     ['a missing permission', answering(403, '{"code":119,"error":"no"}'), 'denied'],
     ['a session that ended', answering(400, '{"code":209,"error":"no"}'), 'session_ended'],
     ['a value of another type', answering(400, '{"code":111,"error":"no"}'), 'invalid_query'],

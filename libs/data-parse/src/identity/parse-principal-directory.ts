@@ -7,6 +7,7 @@ import {
   type ParseCredentials,
   sessionCredentials,
 } from '../connection/parse-connection.js';
+import { parseServerError } from '../connection/parse-errors.js';
 import { isPlainObject } from '../query/plain-value.js';
 
 const LIMITS = { maxTimeMS: 10_000 };
@@ -88,7 +89,8 @@ export class ParsePrincipalDirectory extends PrincipalDirectory {
   private async roles(where: Readonly<Record<string, unknown>>): Promise<Role[]> {
     const query = { where, keys: 'name', limit: ROLES_AT_ONCE };
     const { results } = await this.get('/classes/_Role', MASTER_KEY, query);
-    return Array.isArray(results) ? results.flatMap(roleOf) : [];
+    if (!Array.isArray(results)) throw parseServerError('failed', 'no list of roles in the answer');
+    return results.flatMap(roleOf);
   }
 
   private async ofSession(path: string, token: string): Promise<ParseAnswer> {

@@ -81,15 +81,16 @@ export class ParseRecordReader extends RecordReader {
       operation,
       { expected: Math.min(query.limit * EXPECTED.row, EXPECTED.pipeline), left },
     );
-    const rows = resultsOf(answer).map((row) => rowFromRest(row, wanted));
+    const rows = resultsOf(answer).map((row) => rowFromRest(identified(row), wanted));
     await includeRows(rows, include, (further) => this.findWithin(further, operation, left), left);
     return rows;
   }
 
   async count(query: CountQuery, operation: OperationContext): Promise<number> {
     const { count } = await this.get(query, { count: 1, limit: 0 }, operation);
-    if (typeof count !== 'number') throw parseServerError('failed', 'no count in the answer');
-    return count;
+    if (!Number.isSafeInteger(count) || (count as number) < 0)
+      throw parseServerError('failed', 'no count in the answer');
+    return count as number;
   }
 
   async aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
@@ -118,7 +119,7 @@ export class ParseRecordReader extends RecordReader {
       { where: { $relatedTo: { object, key } }, keys: 'objectId', limit },
       operation,
     );
-    return resultsOf(answer).map((row) => String(row['objectId']));
+    return resultsOf(answer).map((row) => String(identified(row)['objectId']));
   }
 
   async explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
@@ -215,6 +216,13 @@ function resultsOf(answer: ParseAnswer): ParseRow[] {
   if (!Array.isArray(results) || !results.every(isPlainObject))
     throw parseServerError('failed', 'no list of results in the answer');
   return results;
+}
+
+/** Every row that Parse Server returns has its id, whatever `keys` names. */
+function identified(row: ParseRow): ParseRow {
+  if (typeof row['objectId'] !== 'string')
+    throw parseServerError('failed', 'a row without an id in the answer');
+  return row;
 }
 
 /** Ids in one request. */

@@ -188,10 +188,15 @@ export class ParseSchemaWriter extends SchemaWriter {
     if (signal.aborted) throw new StoreError('cancelled', { store: 'Parse Server', cause: signal.reason });
     const path = classPath(className, '/schemas');
     try {
-      return await this.connection.send(
+      const answer = await this.connection.send(
         { credentials: MASTER_KEY, method, path, ...(body && { body }) },
         { maxTimeMS, signal: new AbortController().signal },
       );
+      if (method !== 'DELETE' && answer['className'] !== className) {
+        const cause = new Error('no class in the answer to its change');
+        throw new StoreError('failed', { store: 'Parse Server', cause, outcome: 'unknown' });
+      }
+      return answer;
     } finally {
       this.catalogue.invalidate();
     }

@@ -43,7 +43,8 @@ export class ParseRecordWriter extends RecordWriter {
       this.send({ method: 'POST', path, body: sendableFields(className, fields) }, operation),
     );
     const { objectId, createdAt } = answer;
-    if (typeof objectId !== 'string') throw unknownOutcome();
+    if (typeof objectId !== 'string' || objectId === '')
+      throw unknownOutcome('no id in the answer to a creation');
     return this.stored(className, objectId, { objectId, createdAt, updatedAt: createdAt }, operation);
   }
 
@@ -61,7 +62,9 @@ export class ParseRecordWriter extends RecordWriter {
       const answer = await this.change(className, fields, () =>
         this.send({ method: 'PUT', path, body }, operation),
       );
-      return await this.stored(className, objectId, { objectId, updatedAt: answer['updatedAt'] }, operation);
+      const { updatedAt } = answer;
+      if (typeof updatedAt !== 'string') throw unknownOutcome('no time in the answer to an update');
+      return await this.stored(className, objectId, { objectId, updatedAt }, operation);
     } catch (error) {
       if (isMissing(error)) return null;
       throw error;
@@ -77,7 +80,8 @@ export class ParseRecordWriter extends RecordWriter {
     const path = rowPath(className, objectId);
     if (!(await this.admits(className, objectId, where, operation))) return false;
     try {
-      await this.send({ method: 'DELETE', path }, operation);
+      const answer = await this.send({ method: 'DELETE', path }, operation);
+      if (Object.keys(answer).length > 0) throw unknownOutcome('a deletion is answered with nothing');
       return true;
     } catch (error) {
       if (isMissing(error)) return false;
@@ -147,9 +151,9 @@ export class ParseRecordWriter extends RecordWriter {
   }
 }
 
-/** Parse Server answered without the created row. */
-function unknownOutcome(): StoreError {
-  const cause = new Error('no id in the answer to a creation');
+/** What was answered with success is not the answer of Parse Server to this write. */
+function unknownOutcome(reason: string): StoreError {
+  const cause = new Error(reason);
   return new StoreError('failed', { store: 'Parse Server', cause, outcome: 'unknown' });
 }
 
