@@ -27,6 +27,12 @@ COPY libs/embedded-mongo/package.json libs/embedded-mongo/
 RUN npm ci --omit=dev --omit=optional --no-audit --no-fund && rm -rf node_modules/@parley
 
 FROM ${NODE_IMAGE}
+ARG VERSION=0.1.0
+LABEL org.opencontainers.image.title="Parley" \
+      org.opencontainers.image.description="An MCP server that serves Parse and MongoDB data to AI agents under rules" \
+      org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.documentation="docs/operations/deployment.md"
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=3001
 WORKDIR /app
 COPY --from=dependencies /build/node_modules node_modules

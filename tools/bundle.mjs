@@ -118,11 +118,13 @@ const requiresOf = (inside) => ({
   },
 });
 
+/** Modules of these packages are replaced by an empty one. */
+const WITHOUT_CODE = /node_modules\/libphonenumber-js\//;
+
 /** class-validator loads tables of phone numbers, half a megabyte, for a check that no option and no argument of ours uses. */
 const noPhoneNumbers = {
   name: 'no-phone-numbers',
-  load: (id) =>
-    /node_modules\/libphonenumber-js\//.test(id) ? { code: 'module.exports = {};', moduleType: 'js' } : null,
+  load: (id) => (WITHOUT_CODE.test(id) ? { code: 'module.exports = {};', moduleType: 'js' } : null),
 };
 
 /**
@@ -182,11 +184,19 @@ async function bundleWhole(input, file) {
 
 /** The names, versions and licences of the packages whose modules are part of a bundle, as these licences demand. */
 function licencesOf(modules) {
-  const folders = modules.flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []);
+  const folders = modules
+    .filter((id) => !WITHOUT_CODE.test(id))
+    .flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []);
   return [...new Set(folders)]
-    .sort((one, other) => one.localeCompare(other))
+    .sort((one, other) => (one < other ? -1 : 1))
     .map((folder) => {
-      const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+      const {
+        name,
+        version,
+        // Old packages have a list.
+        licenses: [{ type } = {}] = [],
+        license = type,
+      } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
       const texts = readdirSync(folder)
         .filter((file) => /^(licen[cs]e|notice|copying)/i.test(file))
         .map((file) => readFileSync(join(folder, file), 'utf8').trim());
@@ -219,7 +229,11 @@ const cacheable = {
 
 /** One module of everything that a package holds, of each kind. */
 export async function bundlePackage(entry, dir) {
-  for (const format of ['esm', 'cjs']) await bundleModules({ index: entry }, dir, { format });
+  const modules = [];
+  for (const format of ['esm', 'cjs'])
+    modules.push(...(await bundleModules({ index: entry }, dir, { format })));
+  const licences = licencesOf(modules);
+  if (licences !== '') writeFileSync(join(dir, 'index.licences.txt'), licences);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -2,9 +2,10 @@
 // (libs/instance/src/package-files.ts). It is the file that `parley embedded --data` writes.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, mkdirSync, readFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { crc32 } from 'node:zlib';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const seed = join(root, 'demo', 'seed.json');
@@ -25,7 +26,31 @@ database.stderr.on('data', (chunk) => {
   if (/listening on/.test(output)) database.kill('SIGTERM');
 });
 database.once('exit', (code) => {
-  if (code === 0) chmodSync(file, 0o644);
-  else process.stderr.write(output);
+  if (code === 0) {
+    writeFileSync(file, withFixedIds(readFileSync(file)));
+    chmodSync(file, 0o644);
+  } else process.stderr.write(output);
   process.exitCode = code ?? 1;
 });
+
+/**
+ * Collections get random ids. Those of the demo are made of its seed, so that each build makes the same file: records of length,
+ * checksum and BSON.
+ */
+function withFixedIds(bytes) {
+  const created = Buffer.from('\x02o\0\x07\0\0\0create\0');
+  const id = Buffer.from('\x05uuid\0\x10\0\0\0\x04');
+  let collections = 0;
+  for (let at = 0; at < bytes.length; at += 8 + bytes.readUInt32LE(at)) {
+    const record = bytes.subarray(at + 8, at + 8 + bytes.readUInt32LE(at));
+    const found = record.includes(created) ? record.indexOf(id) : -1;
+    if (found < 0) continue;
+    collections += 1;
+    const uuid = createHash('sha256').update(`${hash} ${collections}`).digest().subarray(0, 16);
+    uuid[6] = (uuid[6] & 0x0f) | 0x40;
+    uuid[8] = (uuid[8] & 0x3f) | 0x80;
+    uuid.copy(record, found + id.length);
+    bytes.writeUInt32LE(crc32(record), at + 4);
+  }
+  return bytes;
+}

@@ -28,6 +28,7 @@ export function runDockerfile({ dockerfile, context, scratch, log }) {
   for (const { name, rest } of readDockerfile(dockerfile)) {
     switch (name) {
       case 'ARG':
+      case 'LABEL':
         break;
       case 'FROM': {
         const alias = / AS (\S+)$/.exec(rest)?.[1] ?? 'final';

@@ -1,12 +1,13 @@
 // `npm run image:check`: makes the image's stages by hand and tries what would run in it: as its user, in a folder it cannot
 // write, with its own command and health check. Needs the npm registry and a minute or two; not part of `npm test`.
 import { spawn, spawnSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { runDockerfile } from './dockerfile-steps.mjs';
+import { installedForService } from './licences.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), 'parley-image-'));
@@ -35,6 +36,18 @@ try {
   check(
     'holds no development tools',
     !files.some((path) => /node_modules\/(typescript|vitest|rolldown|prettier)\//.test(path)),
+  );
+  const lock = JSON.parse(readFileSync(join(image.folder, 'node_modules/.package-lock.json'), 'utf8'));
+  const installed = Object.entries(lock.packages)
+    .filter(([, { link }]) => !link)
+    .map(([path, { version }]) => `${path.slice(path.lastIndexOf('node_modules/') + 13)}@${version}`);
+  const named = installedForService().map(({ name, version }) => `${name}@${version}`);
+  const [extra, missing] = [installed, named].map((list, index, both) =>
+    list.filter((one) => !both[1 - index].includes(one)),
+  );
+  check(
+    `installs what its SBOM names: ${[...extra, ...missing].join(', ') || 'no more and no less'}`,
+    extra.length + missing.length === 0,
   );
   check(
     'holds the pages that browsers show',

@@ -1,11 +1,12 @@
 // `npm run mcpb`: makes dist/packages/parley.mcpb, an MCP bundle that desktop hosts install with one click. It holds the built
 // program with all packages that it needs; Node comes with the host.
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from './build.mjs';
 import { own, root } from './packages.mjs';
+import { reproducible } from './zip.mjs';
 
 const out = join(root, 'dist', 'packages');
 /** The official tool: it checks the manifest and writes the archive. Installed by tools/test-partners.mjs. */
@@ -99,6 +100,8 @@ export function makeBundle() {
   const run = spawnSync(process.execPath, [MCPB, 'pack', folder, archive], { encoding: 'utf8' });
   if (run.status !== 0) throw new Error(`mcpb pack ended with ${run.status}:\n${run.stdout}${run.stderr}`);
   rmSync(folder, { recursive: true });
+  // The tool stores the times of the files.
+  writeFileSync(archive, reproducible(readFileSync(archive)));
   return archive;
 }
 

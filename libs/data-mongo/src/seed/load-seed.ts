@@ -1,4 +1,5 @@
-import type { Document, IndexDescription, OptionalUnlessRequiredId } from 'mongodb';
+import { createHash } from 'node:crypto';
+import { type Document, type IndexDescription, ObjectId, type OptionalUnlessRequiredId } from 'mongodb';
 import type { ParseRow } from '#data';
 import type { MongoConnection, StoredDocument } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
@@ -39,7 +40,8 @@ export function loadSeed(
   return asStoreOperation(undefined, async () => {
     if ((options.onlyIfEmpty ?? true) && (await hasSchema(connection))) return { loaded: false, rows: 0 };
     const { collections, schema } = await seedCollections(seed, options.now ?? new Date());
-    await Promise.all(collections.map((content) => write(connection, content)));
+    // In their order: a data file that a build makes of a seed has the same bytes each time.
+    for (const content of collections) await write(connection, content);
     // The schema is written last, so that a database with a schema was loaded completely.
     await write(connection, schema);
     return { loaded: true, rows: collections.reduce((sum, { documents }) => sum + documents.length, 0) };
@@ -60,12 +62,21 @@ async function write(
   const collection = connection.collection(name);
   if (indexes.length > 0) await collection.createIndexes([...indexes], { comment: COMMENT });
   for (let from = 0; from < documents.length; from += ROWS_PER_INSERT) {
-    const batch: readonly Document[] = documents.slice(from, from + ROWS_PER_INSERT);
+    const batch = documents.slice(from, from + ROWS_PER_INSERT).map((row) => withId(name, row));
     await collection.insertMany(batch as OptionalUnlessRequiredId<StoredDocument>[], {
       ordered: false,
       comment: COMMENT,
     });
   }
+}
+
+/** Join rows have no id of their own. The same row gets the same one, so that a data file has the same bytes each time. */
+function withId(collection: string, row: Document): Document {
+  if (Object.hasOwn(row, '_id')) return row;
+  const digest = createHash('sha256')
+    .update(JSON.stringify([collection, row]))
+    .digest();
+  return { _id: new ObjectId(digest.subarray(0, 12)), ...row };
 }
 
 /** Parse Server's own cost factor. */

@@ -1,0 +1,127 @@
+// Two clones of the commit in folders of different names make every archive: the bytes must be the same. Licences, SBOMs and
+// verdicts are checked by their scenario (test/e2e/operations/supply-chain.e2e-spec.ts).
+import { spawn } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+/** The least that a build of all archives takes; with less time the scenario alone runs. */
+const MINUTES_OF_BUILDS = 1;
+/** Packages of their own, which the MCP bundle and the documentation need. */
+const TREES = { '.': 'packages', 'tools/conformance': 'mcpb', 'tools/docs-site': 'docs' };
+
+export const part = {
+  title: 'Archives of two clones, their licences, SBOMs and verdicts',
+  minutes: 5,
+  brief: 0.2,
+};
+
+export async function run({ minutes, log, signal }) {
+  const losses = [];
+  const notes = [];
+  const figures = [];
+  const vitest = [join(root, 'node_modules/vitest/vitest.mjs'), 'run', '--project', 'scenarios'];
+  const scenario = await output(
+    process.execPath,
+    [...vitest, 'test/e2e/operations/supply-chain.e2e-spec.ts', '--maxWorkers=1'],
+    root,
+    signal,
+  );
+  if (scenario.code !== 0)
+    losses.push(`licences, SBOMs or verdicts are not in order:\n${scenario.text.slice(-3_000)}`);
+  log('licences, SBOMs and verdicts were compared');
+
+  const audit = await output(process.execPath, [join(root, 'tools/audit.mjs')], root, signal);
+  if (audit.code === 1) losses.push(`the audit found lines without a verdict:\n${audit.text}`);
+  notes.push(audit.code === 2 ? `The audit could not be made here: ${audit.text.trim()}` : audit.text.trim());
+
+  if (minutes < MINUTES_OF_BUILDS) {
+    notes.push('The archives were not built twice: that takes minutes.');
+    return { losses, figures, series: [], notes };
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'parley-proof-supply-'));
+  try {
+    const kinds = Object.entries(TREES).flatMap(([tree, kind]) => (isComplete(tree, kind) ? [kind] : []));
+    for (const kind of Object.values(TREES).filter((one) => !kinds.includes(one)))
+      notes.push(`${kind} was not built: run \`node tools/test-partners.mjs\` first.`);
+    const places = [join(folder, 'one'), join(folder, 'a-folder-of-another-name/two')];
+    const sums = [];
+    for (const [index, place] of places.entries()) {
+      await clone(place, signal);
+      const begun = performance.now();
+      // Nothing may depend on the time zone, the language, the user's mask or the time.
+      const env = index === 0 ? { TZ: 'UTC', LANG: 'C.UTF-8' } : { TZ: 'Asia/Tokyo', LANG: 'C' };
+      const only = [...kinds, 'chart', 'sbom'].join(',');
+      const command = `umask ${index === 0 ? '022' : '027'}; exec "${process.execPath}" tools/archives.mjs --only ${only}`;
+      const made = await output('sh', ['-c', command], place, signal, env);
+      if (made.code !== 0) throw new Error(`the archives cannot be made:\n${made.text.slice(-3_000)}`);
+      sums.push(readFileSync(join(place, 'dist/packages/SHA256SUMS'), 'utf8').trim().split('\n'));
+      figures.push({
+        name: `clone ${index + 1}: all archives`,
+        value: Math.round((performance.now() - begun) / 1000),
+        unit: 's',
+      });
+      log(`clone ${index + 1}: ${sums.at(-1).length} archives`);
+    }
+    const [one, two] = sums;
+    for (const line of one.filter((known) => !two.includes(known)))
+      losses.push(`${line.split('  ')[1]} has other bytes in another folder`);
+    figures.push({
+      name: 'archives with the same bytes',
+      value: one.filter((line) => two.includes(line)).length,
+      unit: '',
+      atLeast: one.length,
+    });
+    notes.push(...one);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+  return { losses, figures, series: [], notes };
+}
+
+function isComplete(tree, kind) {
+  const needed = { mcpb: '@anthropic-ai/mcpb', docs: 'vitepress', packages: 'rolldown' };
+  return existsSync(join(root, tree, 'node_modules', needed[kind]));
+}
+
+/** A clone of the commit with packages of its own: a link would lead both to one folder. */
+async function clone(place, signal) {
+  mkdirSync(dirname(place), { recursive: true });
+  const cloned = await output('git', ['clone', '--quiet', root, place], root, signal);
+  if (cloned.code !== 0) throw new Error(`git clone: ${cloned.text}`);
+  for (const tree of Object.keys(TREES)) {
+    const packages = join(root, tree, 'node_modules');
+    if (!existsSync(packages)) continue;
+    const copied = await output(
+      'cp',
+      ['-al', realpathSync(packages), join(place, tree, 'node_modules')],
+      root,
+      signal,
+    );
+    // Another file system has no hard links.
+    if (copied.code !== 0)
+      cpSync(realpathSync(packages), join(place, tree, 'node_modules'), {
+        recursive: true,
+        force: true,
+        verbatimSymlinks: true,
+      });
+  }
+}
+
+function output(command, args, cwd, signal, env = {}) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, {
+      cwd,
+      env: { ...process.env, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      signal,
+    });
+    let text = '';
+    child.stdout.on('data', (chunk) => (text += chunk));
+    child.stderr.on('data', (chunk) => (text += chunk));
+    child.once('error', reject);
+    child.once('close', (code) => resolve({ code, text }));
+  });
+}
