@@ -1,7 +1,7 @@
 // `npm run pack`: builds anew and makes dist/packages/NAME-VERSION.tgz of every package that is published. What goes in is put
 // together beside the archives first, in dist/packages/node_modules, where one package also finds the other.
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { declarationsOf, extractApi, surfacesOf } from './api.mjs';
@@ -41,6 +41,9 @@ async function packed(one) {
     cpSync(declarations, join(folder, 'dist', name.replace(/\.d\.ts$/, '.d.cts')));
   }
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+  // What the mask of a person or machine left out, everyone may read.
+  for (const entry of readdirSync(folder, { withFileTypes: true, recursive: true }))
+    if (entry.isFile()) chmodSync(join(entry.parentPath, entry.name), 0o644);
   const run = spawnSync('npm', ['pack', folder, '--pack-destination', out, '--json', '--loglevel=error'], {
     cwd: out,
     encoding: 'utf8',

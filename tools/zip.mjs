@@ -8,7 +8,7 @@ const NAME_IS_UTF8 = 0x0800;
 /** The first day that the format knows, 1 January 1980. */
 const FIRST_DAY = 0x0021;
 
-/** @returns {{ name: string, method: number, crc: number, size: number, unpacked: number, attributes: number, data: Buffer }[]} */
+/** @returns {{ name: string, method: number, crc: number, size: number, unpacked: number, data: Buffer }[]} */
 export function entriesOf(zip) {
   const end = zip.lastIndexOf(Buffer.from([0x50, 0x4b, 0x05, 0x06]));
   if (end < 0 || zip.readUInt32LE(end) !== END) throw new Error('no ZIP archive');
@@ -25,7 +25,6 @@ export function entriesOf(zip) {
       crc: zip.readUInt32LE(at + 16),
       size,
       unpacked: zip.readUInt32LE(at + 24),
-      attributes: zip.readUInt32LE(at + 38),
       data: zip.subarray(start, start + size),
     });
     at += 46 + length + extra + comment;
@@ -35,23 +34,26 @@ export function entriesOf(zip) {
 
 export const contentOf = ({ method, data }) => (method === 0 ? data : inflateRawSync(data));
 
-/** The same entries in the order of their names, with one time for all. @param {Buffer} zip */
+/** A file that everyone reads and its owner writes, as UNIX stores it in the upper half. */
+const PLAIN_FILE = 0o100644 * 0x1_0000;
+
+/** The same files in the order of their names, with one time and one mode for all. @param {Buffer} zip */
 export function reproducible(zip) {
   const entries = entriesOf(zip).sort((one, other) => (one.name < other.name ? -1 : 1));
   const parts = [];
   const directory = [];
   let offset = 0;
-  for (const { name, method, crc, size, unpacked, attributes, data } of entries) {
+  for (const { name, method, crc, size, unpacked, data } of entries) {
     const bytes = Buffer.from(name);
     const local = Buffer.alloc(30);
     local.writeUInt32LE(LOCAL, 0);
     common(local, 4);
     const central = Buffer.alloc(46);
     central.writeUInt32LE(CENTRAL, 0);
-    // Made by a UNIX: the attributes are permissions.
+    // Made by a UNIX: the attributes are a mode.
     central.writeUInt16LE((3 << 8) | 20, 4);
     common(central, 6);
-    central.writeUInt32LE(attributes, 38);
+    central.writeUInt32LE(PLAIN_FILE, 38);
     central.writeUInt32LE(offset, 42);
     parts.push(local, bytes, data);
     directory.push(central, bytes);

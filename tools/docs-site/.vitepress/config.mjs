@@ -13,6 +13,8 @@ export default defineConfig({
   srcDir: pages,
   outDir: fileURLToPath(new URL('../dist/site', import.meta.url)),
   cacheDir: fileURLToPath(new URL('../dist/cache', import.meta.url)),
+  // The index of the search follows the order in which pages are ready: one at a time, so that each build makes the same one.
+  buildConcurrency: 1,
   title: 'Parley',
   description: 'An MCP server that lets AI agents read and change Parse and MongoDB data under rules',
   // `links` checks them with their anchors, those to files of the repository as well.
