@@ -39,7 +39,7 @@ try {
   );
   const lock = JSON.parse(readFileSync(join(image.folder, 'node_modules/.package-lock.json'), 'utf8'));
   const installed = Object.entries(lock.packages)
-    .filter(([, { link }]) => !link)
+    .filter(([path, { link }]) => path.includes('node_modules/') && !link)
     .map(([path, { version }]) => `${path.slice(path.lastIndexOf('node_modules/') + 13)}@${version}`);
   const named = installedForService().map(({ name, version }) => `${name}@${version}`);
   const [extra, missing] = [installed, named].map((list, index, both) =>
