@@ -239,7 +239,7 @@ policy
   .option('--from <time>', 'only records since then, ISO 8601')
   .option(
     '--named-classes',
-    'take the classes that calls name for all that they need, also where they may have joined others',
+    'take the classes that calls named or joined for all that they need, also where they may have used others',
   )
   .option(...CONFIG)
   .option(...JSON_OUTPUT)

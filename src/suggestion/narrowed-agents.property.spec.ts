@@ -80,6 +80,7 @@ const RECORD = fc.record({
   tool: fc.constantFrom(...TOOL_NAMES, 'send_mail', 'prompt:digest'),
   args_keys: fc.constant(['class_name']),
   class_name: fc.constantFrom(...CLASSES),
+  joined_classes: fc.oneof(fc.constant(undefined), fc.uniqueArray(fc.constantFrom(...CLASSES))),
   success: fc.boolean(),
   error_code: fc.constantFrom('timeout', 'access_denied', 'tool_filtered', 'rate_limited'),
   rows: fc.integer({ min: 0, max: 100 }),
@@ -155,10 +156,11 @@ describe('a suggested policy', () => {
           const own = records.filter(
             ({ agent_name: name, agent_depth: depth }) => name === 'one' || depth > 0,
           );
-          for (const { tool, class_name: name } of own.filter(ran)) {
+          for (const { tool, class_name: named, joined_classes: joined = [] } of own.filter(ran)) {
             if (tool.startsWith('prompt:') || !before.tool(tool)) continue;
             expect([tool, after.tool(tool)]).toEqual([tool, true]);
-            expect([name, before.class(name) && !after.class(name)]).toEqual([name, false]);
+            for (const name of [named, ...joined])
+              expect([name, before.class(name) && !after.class(name)]).toEqual([name, false]);
           }
           if (!refusesRows(present, own)) expect(refusesRows(suggested, own)).toBe(false);
           // What masks and tenants make of a permission level is never exchanged for something else.
@@ -264,8 +266,18 @@ describe('classes of an agent', () => {
   it('are left where a call may have joined others, unless the operator says that none did', () => {
     const left = suggestionFor([schema, query]);
     expect(classes(left)).toBeUndefined();
-    expect(left.narrowed?.left.join('\n')).toMatch(/classes: calls of query_class may have joined/);
+    expect(left.narrowed?.left.join('\n')).toMatch(/classes: calls of query_class may have used columns/);
     expect(classes(suggestionFor([schema, query], true))).toEqual(['Order', '_User']);
+  });
+
+  it('are also those that calls joined, and are left where a record does not name them all', () => {
+    const joining = { ...query, joined_classes: ['Author', 'User'] };
+    expect(classes(suggestionFor([joining], true))).toEqual(['Author', 'Order', '_User']);
+    const cut = suggestionFor([{ ...query, joined_classes: ['Author', '…'] }], true);
+    expect(classes(cut)).toBeUndefined();
+    expect(cut.narrowed?.left.join('\n')).toContain('not all that a call joined');
+    const refused = { ...joining, success: false, error_code: 'access_denied' };
+    expect(classes(suggestionFor([query, refused], true))).toEqual(['Order']);
   });
 
   it('are left where records name none, and their number is printed', () => {

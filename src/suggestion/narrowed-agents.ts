@@ -24,12 +24,12 @@ export interface NarrowingOptions {
   readonly tools: ReadonlyMap<string, Pick<ToolDefinition, 'permission' | 'inputSchema'>>;
   /** The built-in tools: what others reach is not known. */
   readonly builtIn: ReadonlySet<string>;
-  /** Takes the classes that calls name for all that they need. */
+  /** Takes the classes that calls named or joined for all that they need. */
   readonly namedClasses: boolean;
 }
 
 const RAW_WRITES = ['create_object', 'update_object', 'delete_object'];
-/** Arguments in which a call may name further classes; records do not hold them. */
+/** Arguments in which a call may name further classes, or columns that point to them. */
 const MAY_NAME_CLASSES = ['where', 'include', 'pipeline', 'filter', 'vector_filter', 'fields', 'arguments'];
 
 /** The window of the budget of an agent, in seconds. */
@@ -136,7 +136,9 @@ class NarrowerAgent {
       .flatMap(([name]) => (name !== UNNAMED && classes.permits(name) ? [name] : []))
       .sort();
     if (needed.some(([name]) => name === UNNAMED)) {
-      this.left.push('classes: records name none, because an earlier version wrote them');
+      this.left.push(
+        'classes: records name none, because an earlier version wrote them, or not all that a call joined',
+      );
       return;
     }
     const reaching = this.used.filter((name) => this.mayReachOthers(name));
@@ -144,8 +146,8 @@ class NarrowerAgent {
       const who =
         reaching.length > 0 ? `calls of ${reaching.join(', ')}` : 'prompts, resources or sub-agents';
       this.left.push(
-        `classes: ${who} may have joined or compared with classes that records do not name; ` +
-          `--named-classes takes those that calls name: ${named.join(', ') || 'none'}`,
+        `classes: ${who} may have used columns that point to classes that records do not name; ` +
+          `--named-classes takes those that calls named or joined: ${named.join(', ') || 'none'}`,
       );
       return;
     }
@@ -154,10 +156,14 @@ class NarrowerAgent {
       !classes.except &&
       named.every((name) => classes.only?.has(name));
     if (same) return;
-    this.narrowings.push({ option: 'classes', value: named, because: `calls named ${named.length} classes` });
+    this.narrowings.push({
+      option: 'classes',
+      value: named,
+      because: `calls named or joined ${named.length} classes`,
+    });
     if (this.options.namedClasses && reaching.length > 0)
       this.left.push(
-        `classes: calls that joined others than the named ones will be refused (${reaching.join(', ')})`,
+        `classes: calls that sorted by or searched columns that point to others will be refused, and joins in records of earlier versions, which do not name them (${reaching.join(', ')})`,
       );
   }
 

@@ -32,7 +32,7 @@ export interface AgentUse {
   readonly calls: number;
   /** Calls by tool. */
   readonly tools: ReadonlyMap<string, number>;
-  /** Tools that named a class, by canonical class. */
+  /** Tools that named or joined a class, by canonical class. */
   readonly classes: ReadonlyMap<string, ReadonlySet<string>>;
   /** Prompts and resources of an application that read rows. */
   readonly reads: number;
@@ -136,6 +136,12 @@ function namesClass({ args_keys: names }: Readonly<Record<string, unknown>>): bo
   return Array.isArray(names) && names.includes('class_name');
 }
 
+/** The classes that a call joined. Where a record does not name all of them, its classes are not known. */
+function joinedIn({ joined_classes: names }: Readonly<Record<string, unknown>>): readonly string[] {
+  if (!Array.isArray(names)) return [];
+  return names.map((name: unknown) => (isClassName(name) ? name : UNNAMED));
+}
+
 class AgentCounts {
   private calls = 0;
   private reads = 0;
@@ -157,8 +163,13 @@ class AgentCounts {
     }
     if (this.tools.size < MAX_NAMES || this.tools.has(tool))
       this.tools.set(tool, (this.tools.get(tool) ?? 0) + 1);
-    const name = className === null ? (namesClass(record) ? UNNAMED : null) : canonicalClassName(className);
-    if (name === null) return;
+    for (const joined of joinedIn(record)) this.addClass(tool, joined);
+    if (className !== null) this.addClass(tool, className);
+    else if (namesClass(record)) this.addClass(tool, UNNAMED);
+  }
+
+  private addClass(tool: string, className: string): void {
+    const name = className === UNNAMED ? UNNAMED : canonicalClassName(className);
     const tools = this.classes.get(name) ?? new Set();
     if (this.classes.size < MAX_NAMES || this.classes.has(name)) this.classes.set(name, tools.add(tool));
   }

@@ -150,6 +150,8 @@ export interface AuditRecord extends AuditedAgent {
   readonly args_keys: readonly string[];
   /** Name of the class that the call named, as it is stored (`_User`), also when it was refused. Absent when the call named none, or text that cannot be the name of a class. */
   readonly class_name?: string;
+  /** Other classes that the call reached: by joins of a pipeline, includes, subqueries and pointers that it compared or wrote. Sorted, 64 at most, then `…`. Only classes that exist and that the class gate passed, never a name as the agent wrote it. Absent when there were none, and in records of earlier versions. */
+  readonly joined_classes?: readonly string[];
   /** Keyed digest of the arguments. Equal arguments have equal digests; values cannot be guessed without the key. */
   readonly args_digest?: string;
   /** Version of the policy that decided. */

@@ -34,6 +34,8 @@ export interface RecordedCall {
   readonly resultBytes: number | null;
   /** What it used of the database. Absent: it did not reach it. */
   readonly use?: { readonly rows: number; readonly databaseTime: number } | undefined;
+  /** Existing classes that it reached from others, which its agent may read. */
+  readonly joined?: ReadonlySet<string> | undefined;
   readonly approver?: string | undefined;
   readonly embedding?: EmbeddingSpend | undefined;
   /** The operator's phrase that was found in the result. */
@@ -54,6 +56,8 @@ export function callRecord(call: RecordedCall): AuditRecord {
   };
   const className = calledClass(args);
   if (className !== undefined) record.class_name = className;
+  const joined = joinedClasses(call.joined, className);
+  if (joined.length > 0) record.joined_classes = joined;
   if (digest) record.args_digest = digest.of(tool, args);
   describeAgent(record, call.agent);
   record.policy_version = call.policyVersion;
@@ -168,6 +172,18 @@ function calledClass(args: unknown): string | undefined {
   if (args === null || typeof args !== 'object') return undefined;
   const name = (args as { readonly class_name?: unknown }).class_name;
   return isClassName(name) ? canonicalClassName(name) : undefined;
+}
+
+/** Names of one record. */
+const MAX_JOINED = 64;
+/** No name of a class. */
+const MORE = '…';
+
+/** @param called has a member of its own */
+function joinedClasses(names: ReadonlySet<string> | undefined, called: string | undefined): string[] {
+  if (!names || names.size === 0) return [];
+  const sorted = [...names].filter((name) => name !== called).sort();
+  return sorted.length > MAX_JOINED ? [...sorted.slice(0, MAX_JOINED), MORE] : sorted;
 }
 
 /** Replaces the field names of a filter that is a function: they are known only per call. */

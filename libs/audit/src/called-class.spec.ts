@@ -4,10 +4,11 @@ import { Agent, compileAgentDefinition } from '#core';
 import { callRecord } from './call-record.js';
 
 const agent = new Agent({ definition: compileAgentDefinition('analyst'), principal: 'p' });
-const classOf = (args: unknown) =>
+const recordOf = (args: unknown, joined?: ReadonlySet<string>) =>
   callRecord({
     tool: 'query_class',
     args,
+    joined,
     digest: null,
     agent,
     policyVersion: 'v',
@@ -15,7 +16,8 @@ const classOf = (args: unknown) =>
     resultBytes: 1,
     milliseconds: 1,
     errorClass: 'Refused',
-  }).class_name;
+  });
+const classOf = (args: unknown) => recordOf(args).class_name;
 
 describe('the class in the record of a call', () => {
   it('is the stored name of the one that the call named', () => {
@@ -46,5 +48,21 @@ describe('the class in the record of a call', () => {
         expect(recorded === undefined || /^[A-Za-z_]\w{0,128}$/.test(recorded)).toBe(true);
       }),
     );
+  });
+});
+
+describe('the joined classes in the record of a call', () => {
+  const joined = (...names: string[]) => recordOf({ class_name: 'Post' }, new Set(names)).joined_classes;
+
+  it('are others than the called one, sorted, and absent where there are none', () => {
+    expect(joined('_User', 'Post', 'Author')).toEqual(['Author', '_User']);
+    for (const none of [joined(), joined('Post'), recordOf({ class_name: 'Post' }).joined_classes])
+      expect(none).toBeUndefined();
+  });
+
+  it('say that they are more than a record names', () => {
+    const names = Array.from({ length: 70 }, (_, at) => `C${String(at).padStart(2, '0')}`);
+    expect(joined(...names)).toEqual([...names.slice(0, 64), '…']);
+    expect(joined(...names.slice(0, 64))).toHaveLength(64);
   });
 });

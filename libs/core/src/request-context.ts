@@ -300,6 +300,8 @@ export type OperationEnded = (rows: number, error?: unknown) => void;
 export interface DataMeter {
   /** An operation starts. @returns called once at its end, with the number of rows that it returned */
   begins(operation: DataOperation): OperationEnded;
+  /** The class gate passed a class that the call reaches from another one: by a join, an include, a subquery or a pointer. */
+  reaches?(className: string): void;
 }
 
 /** How a tool call ended, in the members of its audit record: names and counts, never a value. */

@@ -194,6 +194,43 @@ describe('the event of a tool call', () => {
   });
 });
 
+describe('the classes that a call joined', () => {
+  const joined = async (tool: string, args: object, agent: keyof typeof AGENTS = 'reader') => {
+    self.recorded.length = 0;
+    await callTool(service, tool, { class_name: 'Post', limit: 1, ...args }, key(agent));
+    return self.recorded.map(({ class_name, joined_classes: others }) => [class_name, others]);
+  };
+  const lookup = (from: string) => [
+    { $lookup: { from, localField: 'author', foreignField: 'objectId', as: 'found' } },
+  ];
+  const pipeline = (stages: object[]) => ({ limit: undefined, pipeline: stages });
+
+  it('are recorded, however it reached them', async () => {
+    const author = { __type: 'Pointer', className: 'Author', objectId: 'a1' };
+    const inQuery = { $inQuery: { className: 'Author', where: { name: 'Ann' } } };
+    for (const [tool, args] of [
+      ['query_class', { include: ['author'] }],
+      ['query_class', { where: { author } }],
+      ['query_class', { where: { $or: [{ author: inQuery }, { likes: 1 }] } }],
+      ['aggregate', pipeline(lookup('Author'))],
+      ['aggregate', pipeline([{ $unionWith: { coll: 'Author' } }])],
+    ] as const)
+      expect([tool, args, await joined(tool, args)]).toEqual([tool, args, [['Post', ['Author']]]]);
+    expect(await joined('query_class', { where: { likes: 1 } })).toEqual([['Post', undefined]]);
+  });
+
+  it('are never a name that the agent made up, or a class that it may not use', async () => {
+    for (const name of ['Contract', 'NoSuchClass', '_Session', 'r:0123456789', 'A'.repeat(200)]) {
+      expect(await joined('aggregate', pipeline(lookup(name)))).toEqual([['Post', undefined]]);
+      expect(await joined('query_class', { where: { author: { $inQuery: { className: name } } } })).toEqual([
+        ['Post', undefined],
+      ]);
+      expect(JSON.stringify(self.recorded)).not.toContain(name);
+    }
+    expect(await joined('query_class', { include: ['contract'] })).toEqual([['Post', undefined]]);
+  });
+});
+
 describe('every outcome of a call', () => {
   it('is recorded once when the protocol answers it: a lost session, a client that cannot be asked', async () => {
     const lost = await callTool(service, 'expelled', {}, key('reader'));

@@ -14,7 +14,13 @@ import {
 } from '#policy';
 import type { AggregateOptions } from '../governed-access.js';
 import { readOptOut } from './read-plan.js';
-import { type CallerConstraints, type GovernedCall, type RowRules, tracePassed } from './row-rules.js';
+import {
+  type CallerConstraints,
+  type GovernedCall,
+  reachOf,
+  type RowRules,
+  tracePassed,
+} from './row-rules.js';
 
 interface GovernedStages {
   readonly stages: GovernedPipeline;
@@ -67,13 +73,13 @@ export class GovernedAggregation {
   check(access: ClassAccess, pipeline: unknown, options: Pick<AggregateOptions, 'where'>): void {
     const { asked, stages } = beganWith(validatePipeline(pipeline), options.where);
     this.constraints.judged(access, asked);
-    walkPipeline(stages, access, this.call.scope.reachFor(this.call.agent), this.walkOptions);
+    walkPipeline(stages, access, reachOf(this.call), this.walkOptions);
     this.call.trace?.passed('pipeline', access.className);
   }
 
   private get walkOptions(): WalkOptions {
-    const { agent, scope } = this.call;
-    const reach = scope.reachFor(agent);
+    const { scope } = this.call;
+    const reach = reachOf(this.call);
     return {
       strictPointerShapes: scope.policy.switches.strictPointerShapes,
       judgeClass: (className) => {
@@ -93,7 +99,7 @@ export class GovernedAggregation {
   }
 
   private async joinScope(className: string): Promise<JoinScope | Refusal> {
-    const access = this.call.scope.reachFor(this.call.agent).reach(className, 'pipeline');
+    const access = reachOf(this.call).reach(className, 'pipeline');
     if (isRefusal(access)) return access;
     tracePassed(this.call.trace, 'joined class', access);
     try {

@@ -10,7 +10,7 @@ import {
 import type { GovernedClassWrites } from '../governed-access.js';
 import { StoreError } from '../record-store.js';
 import type { SchemaWriter } from '../schema-store.js';
-import type { ClassGate, GovernedCall } from './row-rules.js';
+import { type ClassGate, type GovernedCall, reachOf } from './row-rules.js';
 import { atStore } from './store-refusals.js';
 
 interface GovernedClassWriteCall extends GovernedCall {
@@ -23,8 +23,8 @@ export class ParleyClassWrites implements GovernedClassWrites {
 
   async createClass(given: unknown, fields?: unknown): Promise<ReadonlyMap<string, FieldSchema>> {
     const className = admitChangedClass(this.call, given);
-    const { scope, agent, operation, schemaWriter } = this.call;
-    const reach = scope.reachFor(agent);
+    const { scope, operation, schemaWriter } = this.call;
+    const reach = reachOf(this.call);
     const columns = readNewClassFields(className, fields, (target) => {
       const judged = reach.reach(target, 'pointer');
       if (isRefusal(judged)) throw new Refused(judged);

@@ -208,7 +208,7 @@ export class ParleyRecords implements GovernedRecords {
     access: ClassAccess,
   ): Promise<ReadColumns> {
     if (include === undefined || include === null) return plainColumns(keys, access);
-    const resolver = new IncludeResolver(this.call.agent, this.call.scope, this.rules);
+    const resolver = new IncludeResolver(this.call, this.rules);
     return readColumns(await resolver.resolve(include, access, parseKeys(keys, access)));
   }
 

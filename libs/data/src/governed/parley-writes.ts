@@ -20,7 +20,14 @@ import type { WriteKeys, WriteMark } from '../write-keys.js';
 import { type KeyedAttempt, KeyedWrites } from './keyed-writes.js';
 import { ParleyRecords } from './parley-records.js';
 import { everyIndex } from './query-plan.js';
-import { assertClassPermits, type ClassGate, type GovernedCall, RowRules, tracePassed } from './row-rules.js';
+import {
+  assertClassPermits,
+  type ClassGate,
+  type GovernedCall,
+  reachOf,
+  RowRules,
+  tracePassed,
+} from './row-rules.js';
 import { presentRow } from './shown-rows.js';
 import { atStore, atWriter } from './store-refusals.js';
 
@@ -248,7 +255,7 @@ export class ParleyWrites implements GovernedWrites {
     operation: 'create' | 'update',
   ): Promise<WritePlan> {
     const { scope, agent } = this.call;
-    const reach = scope.reachFor(agent);
+    const reach = reachOf(this.call);
     const plan = planWrite(fields, {
       agent,
       access,

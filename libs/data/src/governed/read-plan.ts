@@ -1,6 +1,5 @@
-import { type Agent, orThrow, refusals, Refused } from '#core';
+import { orThrow, refusals, Refused } from '#core';
 import {
-  type AgentScope,
   allOf,
   ALWAYS_KEEP,
   type ClassAccess,
@@ -21,7 +20,7 @@ import {
 } from '#policy';
 import type { FindOptions } from '../governed-access.js';
 import type { IncludePlan, ParseRow } from '../record-store.js';
-import { type RowRules, tracePassed } from './row-rules.js';
+import { type GovernedCall, reachOf, type RowRules, tracePassed } from './row-rules.js';
 import { fetchKeys, type RowGuard } from './shown-rows.js';
 
 const ENTRY = /^[A-Za-z][A-Za-z0-9_.]{0,127}$/;
@@ -80,8 +79,7 @@ function readEntries(include: unknown): string[] {
  */
 export class IncludeResolver {
   constructor(
-    private readonly agent: Agent,
-    private readonly scope: AgentScope,
+    private readonly call: GovernedCall,
     private readonly rules: RowRules,
   ) {}
 
@@ -115,7 +113,7 @@ export class IncludeResolver {
     if (targetClass === undefined) return;
     const withheld = withheldTarget(field, parent);
     if (withheld) throw new Refused(withheld.refusal);
-    const target = this.scope.reachFor(this.agent).reach(targetClass, 'include');
+    const target = reachOf(this.call).reach(targetClass, 'include');
     if (isRefusal(target)) throw new Refused(target);
     tracePassed(this.rules.trace, 'included class', target);
     const hop = hops.get(field) ?? { spelling, target, children: new Map<string, Hop>() };
@@ -128,7 +126,7 @@ export class IncludeResolver {
     const column = parent.schema?.fields.get(field);
     if (column?.type === 'Pointer') return column.targetClass;
     if (column?.type !== 'Array') return undefined;
-    return this.scope.classPolicy(parent.className).properties.get(field)?.targetClass;
+    return this.call.scope.classPolicy(parent.className).properties.get(field)?.targetClass;
   }
 
   private included(
@@ -194,7 +192,7 @@ export class IncludeResolver {
     truncated: Record<string, readonly string[]>,
   ): readonly string[] | null {
     if (!keys?.includes(field) || hop.children.size > 0) return null;
-    const projection = joinProjection(this.scope.classPolicy(hop.target.className), hop.target.schema);
+    const projection = joinProjection(this.call.scope.classPolicy(hop.target.className), hop.target.schema);
     if (!projection) return null;
     truncated[hop.spelling] = projection.dropped.filter((name) => mayShow(hop.target, name));
     return projection.fields;

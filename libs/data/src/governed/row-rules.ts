@@ -12,6 +12,7 @@ import {
   allOf,
   hasCrossClassQuery,
   type ClassAccess,
+  type ClassReach,
   type ClassOperation,
   type ClassSchema,
   type CrossClassQuery,
@@ -58,6 +59,24 @@ export interface GovernedCall extends StoreCall {
 
 /** What the gates of a class need of a call. They read no row. */
 export type ClassGate = Pick<GovernedCall, 'agent' | 'scope' | 'trace'>;
+
+/** The gate of classes that a call reaches from another one. Those that it passes are reported to the meter of the call. */
+export function reachOf({
+  agent,
+  scope,
+  metering,
+}: ClassGate & { readonly metering?: Pick<Metering, 'meter'> }): ClassReach {
+  const gate = scope.reachFor(agent);
+  const meter = metering?.meter;
+  if (!meter?.reaches) return gate;
+  return {
+    reach: (className, site) => {
+      const access = gate.reach(className, site);
+      if (!isRefusal(access)) meter.reaches?.(access.className);
+      return access;
+    },
+  };
+}
 
 /** The rows of a class that exist for an agent: the predicates that every read of the class carries, on every path to it. */
 interface RowPredicate {
@@ -305,11 +324,11 @@ export class CallerConstraints {
 
   /** Only the caller's own part; nothing is read. @throws Refused */
   judged(access: ClassAccess, where: unknown): Where {
-    const { scope, agent, trace } = this.call;
+    const { scope, trace } = this.call;
     const tenant = this.rules.tenant(access.className);
     const conflict = tenant && tenantConflict(tenant, where, access.names, access.className);
     if (conflict) throw new Refused(conflict);
-    const judged = translateWhere(where, access, scope.reachFor(agent), {
+    const judged = translateWhere(where, access, reachOf(this.call), {
       strictPointerShapes: scope.policy.switches.strictPointerShapes,
     });
     trace?.passed('where', access.className);

@@ -229,6 +229,7 @@ export class CallJournal {
       traceId: telemetry?.traceId,
       resultBytes: outcome.ok ? (notes.use?.bytes ?? textBytes(outcome)) : null,
       use: notes.use,
+      joined: notes.joined,
       approver: notes.approver,
       embedding: notes.embedding,
       phrase: notes.phrase,

@@ -16,6 +16,7 @@ import { SharedState } from '#state';
 export class CallMeter implements DataMeter {
   /** The start time of each running operation. */
   private readonly running = new Map<object, number>();
+  private readonly reached = new Set<string>();
   private rows = 0;
   private databaseTime = 0;
 
@@ -31,6 +32,15 @@ export class CallMeter implements DataMeter {
       this.rows += rows;
       this.databaseTime += this.now() - began;
     };
+  }
+
+  reaches(className: string): void {
+    this.reached.add(className);
+  }
+
+  /** The classes that the call reached from others. */
+  get joined(): ReadonlySet<string> {
+    return this.reached;
   }
 
   /**
@@ -183,6 +193,10 @@ export function meters(
         endsOne(rows, error);
         endsOther(rows, error);
       };
+    },
+    reaches: (className) => {
+      one.reaches?.(className);
+      other.reaches?.(className);
     },
   };
 }

@@ -78,6 +78,8 @@ export interface CallNotes {
   readonly use?: Omit<DataUse, 'calls'> | undefined;
   /** The cost of embeddings so far. */
   readonly embedding?: EmbeddingSpend | undefined;
+  /** The classes that the call reached from others. */
+  readonly joined?: ReadonlySet<string> | undefined;
 }
 
 /** The source of a call's data access. */
@@ -138,6 +140,10 @@ export class ToolRun implements CallNotes {
   /** Aborts with the run. The run ends with its request, and also after its timeout. */
   get signal(): AbortSignal {
     return this.controller.signal;
+  }
+
+  get joined(): ReadonlySet<string> {
+    return this.meter.joined;
   }
 
   get trace(): CallTrace | undefined {
