@@ -13,7 +13,11 @@ const mapped = (...pipeline: Document[]) =>
   stagesOf(pipeline).filter(
     (stage) => stage['$unset'] !== STRIP.$unset && JSON.stringify(stage) !== JSON.stringify(STRIP),
   );
-const split = (reference: string) => ({ $arrayElemAt: [{ $split: [reference, { $literal: '$' }] }, 1] });
+const split = (reference: string) => {
+  const id = { $arrayElemAt: [{ $split: [reference, { $literal: '$' }] }, 1] };
+  return { $cond: [{ $eq: [{ $type: reference }, 'string'] }, id, null] };
+};
+const text = (id: string) => ({ $convert: { input: id, to: 'string', onError: null, onNull: null } });
 
 describe('joins between pointers and ids', () => {
   it('splits a pointer to meet an id', () => {
@@ -48,7 +52,7 @@ describe('joins between pointers and ids', () => {
     expect(stagesOf([{ $lookup: join }], 'Artist').at(-1)).toEqual({
       $lookup: {
         from: 'Album',
-        let: { rwReverseId_artist: { $concat: ['Artist$', '$_id'] } },
+        let: { rwReverseId_artist: { $concat: ['Artist$', text('$_id')] } },
         pipeline: [{ $match: { $expr: { $eq: ['$_p_artist', '$$rwReverseId_artist'] } } }, STRIP],
         as: 'albums',
       },
@@ -61,7 +65,9 @@ describe('joins between pointers and ids', () => {
     expect(stages[1]?.['$lookup'].let).toEqual({ rwLookupId_artist: split('$_p_artist') });
     const back = { from: 'Album', localField: 'objectId', foreignField: 'artist', as: 'albums' };
     const reverse = stagesOf([{ $project: { name: 1 } }, { $lookup: back }], 'Artist');
-    expect(reverse.at(-1)?.['$lookup'].let).toEqual({ rwReverseId_artist: { $concat: ['Artist$', '$_id'] } });
+    expect(reverse.at(-1)?.['$lookup'].let).toEqual({
+      rwReverseId_artist: { $concat: ['Artist$', text('$_id')] },
+    });
   });
 
   it('rewrites a join on the key of a group', () => {

@@ -190,7 +190,7 @@ function forward(local: JoinSide, target: ClassStorage): RewrittenJoin {
   const reference = `$${local.ref.column}`;
   const id = (pointer: string) => target.idOfReference(pointer);
   if (!local.ref.list) return byVariable(variable, id(reference), { $eq: ['$_id', `$$${variable}`] });
-  const ids = { $map: { input: { $ifNull: [reference, []] }, in: id('$$this') } };
+  const ids = { $map: { input: { $cond: [{ $isArray: [reference] }, reference, []] }, in: id('$$this') } };
   return byVariable(variable, ids, { $in: ['$_id', `$$${variable}`] });
 }
 

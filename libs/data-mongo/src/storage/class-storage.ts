@@ -60,6 +60,16 @@ export interface PipelineSource {
 /** A change of rows, or of the columns of the class. */
 export type StorageChange = 'create' | 'update' | 'delete' | 'alter';
 
+/** An expression of a stored text. Null for any other value, of which one would fail the read of every row. */
+export const whereText = (reference: string, expression: unknown): Document => ({
+  $cond: [{ $eq: [{ $type: reference }, 'string'] }, expression, null],
+});
+
+/** An expression: a stored id as text; null where it has none. */
+export const idAsText = (reference: string): Document => ({
+  $convert: { input: reference, to: 'string', onError: null, onNull: null },
+});
+
 /** How one class is stored: the names of its columns, its rows and its ids. */
 export abstract class ClassStorage {
   private readonly projections = new WeakMap<readonly string[], Document>();
@@ -122,7 +132,9 @@ export abstract class ClassStorage {
   abstract idOfText(text: Document): unknown;
   /** An expression: the id of a row of this class, of a reference `Class$id`. @throws StoreError `unsupported` */
   idOfReference(reference: string): unknown {
-    return this.idOfText({ $arrayElemAt: [{ $split: [reference, { $literal: '$' }] }, 1] });
+    return this.idOfText(
+      whereText(reference, { $arrayElemAt: [{ $split: [reference, { $literal: '$' }] }, 1] }),
+    );
   }
 
   /** An expression: the id as text, of the id of a row of this class. @throws StoreError `unsupported` */

@@ -14,6 +14,7 @@ import { UnstorableValue } from '../errors.js';
 import {
   ClassStorage,
   type ColumnRef,
+  idAsText,
   inclusionOf,
   isInclusion,
   parsePointerString,
@@ -175,8 +176,8 @@ export class ParseStorage extends ClassStorage {
     return text;
   }
 
-  textOfId(reference: string): string {
-    return reference;
+  textOfId(reference: string): unknown {
+    return idAsText(reference);
   }
 
   projection(keys: readonly string[] | undefined): Document | undefined {
@@ -322,7 +323,8 @@ function idText(id: unknown): string {
   return id instanceof ObjectId ? id.toHexString() : String(id);
 }
 
+/** A number counts milliseconds; null where it is no moment, as for a date that is none. */
 const isoText = (value: unknown): unknown => {
   const converted = valueFromStorage(value, 'text');
-  return typeof converted === 'number' ? new Date(converted).toISOString() : converted;
+  return typeof converted === 'number' ? valueFromStorage(new Date(converted), 'text') : converted;
 };

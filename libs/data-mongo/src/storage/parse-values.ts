@@ -230,8 +230,8 @@ export function valueFromStorage(
   for (const [key, member] of Object.entries(value)) {
     if (keepKey && !keepKey(key)) continue;
     // The `iso` member of a typed date that was stored whole is text already.
-    const text = key === 'iso' && value['__type'] === 'Date' && member instanceof Date;
-    setOwn(converted, key, text ? member.toISOString() : valueFromStorage(member, dates, keepKey));
+    const isTypedDate = key === 'iso' && value['__type'] === 'Date' && member instanceof Date;
+    setOwn(converted, key, valueFromStorage(member, isTypedDate ? 'text' : dates, keepKey));
   }
   return converted;
 }

@@ -14,12 +14,14 @@ import { UnstorableValue, untranslatable } from '../errors.js';
 import {
   ClassStorage,
   type ColumnRef,
+  idAsText,
   inclusionOf,
   isInclusion,
   type PipelineSource,
   refuseUntyped,
   selectingStages,
   type StorageChange,
+  whereText,
 } from './class-storage.js';
 import { at, dateOf, isTyped, newObjectId } from './parse-values.js';
 import { isPlainObject, setOwn } from './documents.js';
@@ -166,13 +168,13 @@ export class PlainStorage extends ClassStorage {
     // A text id may have the sign that separates it from the class.
     const sign = { $indexOfCP: [reference, { $literal: '$' }] };
     const text = { $substrCP: [reference, { $add: [sign, 1] }, { $strLenCP: reference }] };
-    return { $cond: [{ $eq: [{ $type: reference }, 'string'] }, text, null] };
+    return whereText(reference, text);
   }
 
   textOfId(reference: string): unknown {
     if (this.layout.id === 'string') return reference;
     if (this.layout.id === 'uuid') throw unsupported('a join from a UUID to a text');
-    return { $convert: { input: reference, to: 'string', onError: null, onNull: null } };
+    return idAsText(reference);
   }
 
   override idFor(text: string): string {

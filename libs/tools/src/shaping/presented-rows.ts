@@ -45,7 +45,7 @@ const SHORT_FORMS = new Map<unknown, (value: TypedValue) => unknown>([
  * with an invalid type envelope is treated as an ordinary object.
  */
 export function simplify(value: unknown): unknown {
-  if (value instanceof Date) return value.toISOString();
+  if (value instanceof Date) return value.toJSON();
   if (Array.isArray(value)) return value.map(simplify);
   if (value === null || typeof value !== 'object') return value;
   const typed = value as TypedValue;

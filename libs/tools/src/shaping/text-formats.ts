@@ -50,7 +50,7 @@ export function valueAt(row: Readonly<ParseRow>, path: string): unknown {
 export function cellText(value: unknown): string {
   if (value === null || value === undefined) return '';
   if (typeof value === 'string') return value;
-  if (value instanceof Date) return value.toISOString();
+  if (value instanceof Date) return value.toJSON() ?? '';
   if (typeof value !== 'object') return String(value as number | boolean | bigint);
   const { __type: type, iso } = value as ParseRow;
   return type === 'Date' && typeof iso === 'string' ? iso : JSON.stringify(value);
