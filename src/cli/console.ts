@@ -81,7 +81,7 @@ interface ConsoleDependencies {
 
 type Helper = (...args: never[]) => unknown;
 
-/** The helpers at the prompt of `parley console`. `values` are evaluated anew at each use of their name. */
+/** The helpers at the prompt of `parley console`. `values` are evaluated at each use of their name. */
 interface ConsoleHelpers {
   readonly functions: Readonly<Record<string, Helper>>;
   readonly values: Readonly<Record<string, () => unknown>>;

@@ -45,12 +45,12 @@ export async function runInit({ uri: given, out = DEFAULT_FILE }: InitOptions): 
       write(path, first.yaml);
       writeSchemaFor(path);
     }
-    const told = [
+    const lines = [
       `${path === null ? 'It has' : `Wrote ${path}:`} ${first.classes} classes.`,
       `Left out: ${first.leftOut} collections, ${first.withheld} columns that may be secret or personal.`,
       `Read it, set ${[...(asReference ? [URI_VARIABLE] : []), KEY_VARIABLE].join(' and ')}, then run: parley policy check`,
     ];
-    process.stderr.write(told.map((line) => `${line}\n`).join(''));
+    process.stderr.write(lines.map((line) => `${line}\n`).join(''));
   } finally {
     await connection.close();
   }

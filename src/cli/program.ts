@@ -304,7 +304,7 @@ export async function runCommandLine(): Promise<void> {
   } catch (error) {
     process.exitCode = exitCodeOf(error);
     // Commander has written the message already.
-    if (!(error instanceof CommanderError)) process.stderr.write(`${told(error)}\n`);
+    if (!(error instanceof CommanderError)) process.stderr.write(`${messageOf(error)}\n`);
   }
 }
 
@@ -314,7 +314,7 @@ function exitCodeOf(error: unknown): number {
   return error instanceof UsageError ? 2 : 1;
 }
 
-function told(error: unknown): string {
+function messageOf(error: unknown): string {
   if (error instanceof StoreError) return `the database could not be read (${error.code})`;
   return error instanceof ConfigError ? error.message : oneLine((error as Error).message);
 }

@@ -67,7 +67,7 @@ function withApiKey(config: Section, apiKey: string): unknown {
 }
 
 /**
- * Variables that `NAME_FILE` may stand for. The environment gates are not among them: whoever may write a file must not be
+ * Variables that `NAME_FILE` may stand for. The environment gates are not among them: who may write a file must not be
  * able to open one.
  */
 export const VARIABLES_FROM_FILES: readonly string[] = [
@@ -123,7 +123,7 @@ const OF_THE_MODEL = [
 ];
 
 /**
- * Variables that a `.env` file may set, and with `_FILE` those of secrets. The environment gates are not among them: whoever may
+ * Variables that a `.env` file may set, and with `_FILE` those of secrets. The environment gates are not among them: who may
  * write a file must not be able to open one.
  */
 const DOT_ENV_VARIABLES: readonly string[] = [

@@ -50,7 +50,7 @@ const MAX_VALUE = 3_800;
 export const fitsCookie = (value: string): boolean => value.length <= MAX_VALUE;
 
 /**
- * The session cookie of a request, or another one; `undefined` also when there are two, because the genuine one cannot be told apart.
+ * The session cookie of a request, or another one; `undefined` also when there are two, because nothing shows which is the genuine one.
  */
 export function presentedCookie(
   { cookie, ...place }: ConsolePlace & Pick<IncomingHttpHeaders, 'cookie'>,

@@ -201,7 +201,7 @@ function rowsOf(tools: ClassSurface['tools']): string {
   const [most, ...others] = [...byLimits].sort(
     ([one, few], [other, many]) => many.length - few.length || (one < other ? -1 : 1),
   );
-  return [most?.[0] ?? '', ...others.map(([told, names]) => `${told} for ${listed(names)}`)].join('; ');
+  return [most?.[0] ?? '', ...others.map(([text, names]) => `${text} for ${listed(names)}`)].join('; ');
 }
 
 const OPERATION = { maxTimeMS: 10_000, comment: 'parley testing' };

@@ -58,18 +58,20 @@ beforeAll(async () => {
   const db = documents.db();
   const rows = db.collection<{ _id: unknown }>('Thing');
   const fine = { _created_at: new Date(0), _updated_at: new Date(0), name: 'n', _p_target: 'Thing$good' };
-  await db.collection<{ _id: string }>('_SCHEMA').insertOne({
+  await db.collection('_SCHEMA').insertOne({
     _id: 'Thing',
-    ...{
-      objectId: 'string',
-      createdAt: 'date',
-      updatedAt: 'date',
-      name: 'string',
-      when: 'date',
-      number: 'number',
-    },
-    ...{ place: 'geopoint', inside: 'object', list: 'array', target: '*Thing', targets: 'array' },
-  });
+    objectId: 'string',
+    createdAt: 'date',
+    updatedAt: 'date',
+    name: 'string',
+    when: 'date',
+    number: 'number',
+    place: 'geopoint',
+    inside: 'object',
+    list: 'array',
+    target: '*Thing',
+    targets: 'array',
+  } as never);
   await rows.insertMany([
     { _id: 'good', ...fine },
     ...HOSTILE.map((one, index) => ({ _id: `h${index}`, ...fine, ...one })),

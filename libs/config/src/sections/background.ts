@@ -71,7 +71,7 @@ export class SubscriptionsSection {
   readonly maxSessions: number = DEFAULT_SUBSCRIPTIONS.maxSessions;
 }
 
-/** The section `reload`: reading the configuration anew while the service runs (docs/operations/reload.md). */
+/** The section `reload`: reading the configuration again while the service runs (docs/operations/reload.md). */
 export class ReloadSection {
   @Option('reads the file again when it has changed; otherwise only `SIGHUP` does')
   @IsBoolean()

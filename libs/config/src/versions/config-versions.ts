@@ -87,7 +87,7 @@ export class ConfigVersions extends CurrentAgents {
 
   /**
    * The agent as it would be admitted now, for what outlives a call; null when it would not. Its identity and tenant are
-   * those of its admission: where they are declared anew, whoever it is has to come back (see `mustReturn`).
+   * those of its admission: where another version declares them, the caller has to come back (see `mustReturn`).
    */
   asNow(agent: Agent): Agent | null {
     const { name } = agent.definition;

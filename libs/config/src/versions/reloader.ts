@@ -82,7 +82,7 @@ const isSection = (value: unknown): value is Section =>
 
 const admitsAnonymous = (rules: readonly AuthRuleConfig[]) => rules.some((rule) => 'anonymous' in rule);
 
-/** The options that differ and that a running service cannot take over. Their values are not told: some are secrets. */
+/** The options that differ and that a running service cannot take over. Their values are not named: some are secrets. */
 export function needingRestart(running: ParleyConfig, read: ParleyConfig): ConfigIssue[] {
   const issues = changed({ ...running }, { ...read }, '').filter(({ path }) => !RELOADED.has(root(path)));
   // Whether browsers of this machine are let in was decided by it.
@@ -148,7 +148,7 @@ export class ConfigWatch {
     private readonly reloader: Pick<Reloader, 'reload'>,
   ) {}
 
-  /** @param interval milliseconds; null looks only when told to */
+  /** @param interval milliseconds; null looks only on request */
   start(interval: number | null): void {
     if (interval !== null) this.timer = setInterval(() => void this.look(), interval).unref();
   }

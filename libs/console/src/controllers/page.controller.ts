@@ -147,7 +147,7 @@ export class HeadController {
   }
 }
 
-/** Refuses all other paths and methods, to operators alone: nobody else is told which exist. Registered last. */
+/** Refuses all other paths and methods, to operators alone: nobody else learns which exist. Registered last. */
 @OperatorController('console')
 export class OtherPathsController {
   constructor(@Inject(HttpAdapterHost) private readonly host: HttpAdapterHost<NodeHttpAdapter>) {}

@@ -37,7 +37,7 @@ export function int32At(bytes: Uint8Array, at: number): number {
   );
 }
 
-/** Types of BSON values that are told apart here. */
+/** Types of BSON values that this code distinguishes. */
 export const BSON_TYPE = {
   double: 0x01,
   text: 0x02,

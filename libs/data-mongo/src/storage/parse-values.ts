@@ -189,7 +189,7 @@ export function fromGeoJson(value: Readonly<Record<string, unknown>>): ParseRow 
   return { __type: 'Polygon', coordinates: ring.map(([longitude, latitude]) => [latitude, longitude]) };
 }
 
-/** Classes of BSON are told by their mark: an application may have handed over a driver with classes of its own. */
+/** Classes of BSON are recognised by their mark: the driver of an application has classes of its own. */
 function fromBsonType(value: object): unknown {
   switch ((value as { _bsontype?: unknown })._bsontype) {
     case 'Long':

@@ -135,7 +135,7 @@ function uuidText(value: object): string | undefined {
   return buffer.length === 16 ? new UUID(Buffer.from(buffer)).toString() : undefined;
 }
 
-/** Classes of BSON are told by their mark: an application may have handed over a driver with classes of its own. */
+/** Classes of BSON are recognised by their mark: the driver of an application has classes of its own. */
 export function scalarFromStorage(value: unknown, dates: DateForm): unknown {
   if (typeof value === 'bigint') return value.toString();
   if (typeof value !== 'object' || value === null) return value ?? null;

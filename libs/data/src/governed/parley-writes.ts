@@ -195,7 +195,7 @@ export class ParleyWrites implements GovernedWrites {
   }
 
   /**
-   * Whether the row that an attempt was to delete exists, whoever may read it. It existed for this caller when the attempt
+   * Whether the row that an attempt was to delete exists, for any caller. It existed for this caller when the attempt
    * began.
    */
   private async isStored({ className }: ClassAccess, id: string, { before }: WriteMark): Promise<boolean> {

@@ -229,7 +229,7 @@ export function readColumns(includes: ResolvedIncludes): ReadColumns {
   return { ...includes, request, asked: widened(request) };
 }
 
-/** Lists of keys that are remembered for a class, and characters of each. Callers choose them: a full map starts anew. */
+/** Lists of keys that are remembered for a class, and characters of each. Callers choose them: a full map is emptied. */
 const MAX_LISTS = 64;
 const MAX_LIST = 1024;
 

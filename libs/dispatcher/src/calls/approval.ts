@@ -111,7 +111,7 @@ export interface ApprovalRequest {
   /** The tier of the call. For `call_method` it is the tier of the method. */
   readonly effectivePermission: Tier;
   /**
-   * Builds the preview for the approver, each time anew. Changes no data. @throws Refused when the call would be
+   * Builds the preview for the approver, each time it is requested. Changes no data. @throws Refused when the call would be
    * refused anyway
    */
   preview(): Promise<ApprovalPreview>;

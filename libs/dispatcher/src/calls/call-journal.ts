@@ -99,7 +99,7 @@ export class ToolCallbacks {
   private report<Callback>(
     callbacks: readonly Callback[],
     call: AnnouncedCall,
-    invoke: (callback: Callback, told: AnnouncedCall) => unknown,
+    invoke: (callback: Callback, announced: AnnouncedCall) => unknown,
   ): void {
     for (const callback of callbacks) {
       void (async () => invoke(callback, { ...call, args: structuredClone(call.args) }))().catch(

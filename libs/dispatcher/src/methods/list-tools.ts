@@ -48,7 +48,7 @@ export class CatalogueEntry {
 }
 
 /**
- * The tools that an agent may call. The runner decides anew on every call; only the rendered form is cached, one entry
+ * The tools that an agent may call. The runner decides again on every call; only the rendered form is cached, one entry
  * per agent definition, and dropped when the list differs.
  */
 @Injectable()

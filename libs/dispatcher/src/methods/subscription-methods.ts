@@ -148,7 +148,7 @@ export class SubscriptionMethods {
     // List changes are sent only after the acknowledgement, which must be first.
     const messages = resources.pipe(
       map(toNotification),
-      mergeMap((told, index) => (index === 0 ? concat(of(told), lists()) : of(told))),
+      mergeMap((change, index) => (index === 0 ? concat(of(change), lists()) : of(change))),
     );
     return new StreamedResult(messages, () => ({ resultType: 'complete', _meta }));
   }

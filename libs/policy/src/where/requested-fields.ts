@@ -50,7 +50,7 @@ interface RequestPlans {
 
 const plans = new WeakMap<ClassAccess, RequestPlans>();
 
-/** Of each kind for one access, and characters of each. Callers choose the names: a full map starts anew. */
+/** Of each kind for one access, and characters of each. Callers choose the names: a full map is emptied. */
 const MAX_PLANS = 32;
 const MAX_PLAN_TEXT = 256;
 

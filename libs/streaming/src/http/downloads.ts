@@ -28,11 +28,11 @@ function refusedDownload(error: unknown, exchange: HttpExchange): Reply {
     return FILE_FAILED;
   }
   const { code, message, opaque, retryAfter } = error.refusal;
-  const told = opaque ? null : { error: message, error_code: code };
+  const body = opaque ? null : { error: message, error_code: code };
   const wait = retryAfter !== undefined ? { 'Retry-After': String(Math.ceil(retryAfter)) } : undefined;
-  if (code === 'rate_limited') return fileRefused(429, told, wait);
+  if (code === 'rate_limited') return fileRefused(429, body, wait);
   if (code === 'internal_error') return FILE_FAILED;
-  return fileRefused(UNAVAILABLE.has(code) ? 503 : 403, told, wait);
+  return fileRefused(UNAVAILABLE.has(code) ? 503 : 403, body, wait);
 }
 
 /**

@@ -52,7 +52,7 @@ export function sendJson(
   response.end(text);
 }
 
-/** Answers the errors of controllers: a refusal as it is; any other error is logged and told to nobody. */
+/** Answers the errors of controllers: a refusal as it is; any other error is logged, and its text goes to nobody. */
 @Catch()
 export class RefusalFilter implements ExceptionFilter {
   /** @param log receives the error and the path of the request */

@@ -84,8 +84,8 @@ function describedAs(
       `is a schema of ${vendor} that cannot be told as JSON Schema (docs/guide/writing-tools.md)`,
     );
   // The protocol defines the dialect.
-  const { $schema: _dialect, ...told } = jsonSchema[direction]({ target: 'draft-2020-12' });
-  return told;
+  const { $schema: _dialect, ...schema } = jsonSchema[direction]({ target: 'draft-2020-12' });
+  return schema;
 }
 
 let opened: Ajv2020 | undefined;
