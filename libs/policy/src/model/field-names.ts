@@ -132,14 +132,38 @@ export function isMagicName(segment: string): boolean {
   return MAGIC_NAMES.has(segment);
 }
 
-/** Candidates in the form in which they are compared: the same few hundred names are offered for every wrong one. */
+/** A name in the form in which it is compared. */
+interface ComparedName {
+  readonly text: string;
+  /** Which characters it has: a bit for each, which others may share. */
+  readonly characters: number;
+}
+
+/** Candidates in that form: the same few hundred names are offered for every wrong one. */
 const KNOWN_NAMES = 2_000;
-const knownNames = new Map<string, string>();
+const knownNames = new Map<string, ComparedName>();
 
 /** Names are compared without case and separators: `className` is `class_name`, `User` is `_User`. */
-const compared = (name: string): string => name.toLowerCase().replaceAll(/[_-]/g, '');
+function compared(name: string): ComparedName {
+  const text = name.toLowerCase().replaceAll(/[_-]/g, '');
+  let characters = 0;
+  for (let at = 0; at < text.length; at += 1) characters |= 1 << (text.charCodeAt(at) & 31);
+  return { text, characters };
+}
 
-function comparedCandidate(name: string): string {
+function bitsOf(set: number): number {
+  let count = 0;
+  for (let left = set; left !== 0; left &= left - 1) count += 1;
+  return count;
+}
+
+/** Fewer edits do not make one name of the other: each removes or adds at most one character that only one of them has. */
+function leastEdits(a: ComparedName, b: ComparedName): number {
+  const byLength = Math.abs(a.text.length - b.text.length);
+  return Math.max(byLength, bitsOf(a.characters & ~b.characters), bitsOf(b.characters & ~a.characters));
+}
+
+function comparedCandidate(name: string): ComparedName {
   let other = knownNames.get(name);
   if (other === undefined) {
     if (knownNames.size >= KNOWN_NAMES) knownNames.clear();
@@ -175,12 +199,12 @@ function distance(a: string, b: string, limit: number): number {
 /** At most three similar candidates, the most similar first: one edit per four letters. */
 export function suggestNames(name: string, candidates: readonly string[]): string[] {
   const written = compared(name);
-  const limit = Math.max(1, Math.ceil(written.length / 4));
+  const limit = Math.max(1, Math.ceil(written.text.length / 4));
   const near: { readonly candidate: string; readonly edits: number }[] = [];
   for (const candidate of candidates) {
     const other = comparedCandidate(candidate);
-    if (Math.abs(other.length - written.length) > limit) continue;
-    const edits = distance(written, other, limit);
+    if (leastEdits(written, other) > limit) continue;
+    const edits = distance(written.text, other.text, limit);
     if (edits <= limit) near.push({ candidate, edits });
   }
   return near

@@ -233,6 +233,34 @@ describe('suggestions', () => {
   it('are none when nothing is near', () => {
     expect(suggestNames('Invoice', ['Album'])).toEqual([]);
   });
+
+  /** Edits of one text into another, by the definition: swapped neighbours are one edit. */
+  const edits = (a: string, b: string): number => {
+    const table = Array.from({ length: a.length + 1 }, (_, i) =>
+      Array.from({ length: b.length + 1 }, (__, j) => (i === 0 ? j : j === 0 ? i : 0)),
+    );
+    const at = (i: number, j: number) => table[i]?.[j] ?? Infinity;
+    for (let i = 1; i <= a.length; i += 1)
+      for (let j = 1; j <= b.length; j += 1) {
+        const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+        const ways = [at(i - 1, j) + 1, at(i, j - 1) + 1, at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1)];
+        (table[i] as number[])[j] = Math.min(...ways, swapped ? at(i - 2, j - 2) + 1 : Infinity);
+      }
+    return at(a.length, b.length);
+  };
+
+  it('never leave out a candidate within the permitted edits, nor name another one', () => {
+    const letters = fc.constantFrom('a', 'b', 'c', 'A', 'é', '\u0141', '!', '0');
+    const names = fc.string({ unit: letters, maxLength: 12 });
+    fc.assert(
+      fc.property(names, names, (name, candidate) => {
+        const [a, b] = [name.toLowerCase(), candidate.toLowerCase()];
+        const isNear = edits(a, b) <= Math.max(1, Math.ceil(a.length / 4));
+        expect(suggestNames(name, [candidate])).toEqual(isNear ? [candidate] : []);
+      }),
+      { numRuns: 1000 },
+    );
+  });
 });
 
 describe('the spellings of a field', () => {
