@@ -1,5 +1,7 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { RequestContext } from '#core';
+import { Agent, type RequestContext } from '#core';
+import type { ToolDefinition } from '#tools';
 import {
   kernelUnderTest,
   MODERN,
@@ -60,6 +62,44 @@ describe('tools/list', () => {
     expect(await askOne('tools/list', {}, { agent })).toBe(before);
     tools.add(smallTool('b'), () => succeeded({}));
     expect(resultOf(await askOne('tools/list', {}, { agent })).tools).toHaveLength(2);
+  });
+
+  describe('for callers of one agent definition', () => {
+    const NAMES = ['a', 'b', 'c', 'd', 'e'];
+    /** Lists the tools whose names the principal consists of. */
+    class ByPrincipal extends SmallToolRunner {
+      override list(context: Pick<RequestContext, 'agent'>): readonly ToolDefinition[] {
+        return super.list(context).filter(({ name }) => context.agent.principal.includes(name));
+      }
+    }
+    const served = () => {
+      const runner = new ByPrincipal();
+      for (const name of NAMES) runner.add(smallTool(name), () => succeeded({}));
+      const { definition } = smallAgent();
+      const { ask: askOne } = kernelUnderTest(runner);
+      return (principal: string) => askOne('tools/list', {}, { agent: new Agent({ definition, principal }) });
+    };
+
+    it('keeps what it rendered for each list of tools', async () => {
+      const list = served();
+      const [one, other] = [await list('ab'), await list('bc')];
+      expect(await list('ab')).toBe(one);
+      expect(await list('bc')).toBe(other);
+    });
+
+    it('never gives the list of another, however many lists there are', async () => {
+      const principals = fc.subarray(NAMES).map((names) => names.join(''));
+      await fc.assert(
+        fc.asyncProperty(fc.array(principals, { maxLength: 60 }), async (callers) => {
+          const list = served();
+          for (const caller of callers) {
+            const tools = resultOf(await list(caller)).tools as { name: string }[];
+            expect(tools.map(({ name }) => name).join('')).toBe(caller);
+          }
+        }),
+        { numRuns: 30 },
+      );
+    });
   });
 
   it('sends the same bytes as the value it returns', async () => {

@@ -48,8 +48,8 @@ export class CatalogueEntry {
 }
 
 /**
- * The tools that an agent may call. The runner decides again on every call; only the rendered form is cached, one entry
- * per agent definition, and dropped when the list differs.
+ * The tools that an agent may call. The runner decides again on every call; only the rendered form of its list is cached, by the
+ * list itself.
  */
 @Injectable()
 export class RenderedLists {
@@ -72,19 +72,26 @@ export class RenderedLists {
   }
 }
 
-type Entries = WeakMap<AgentDefinition, CatalogueEntry>;
+/** Of one agent definition, the latest first: its callers may see different classes. */
+type Entries = WeakMap<AgentDefinition, CatalogueEntry[]>;
+
+/** Most lists that are kept of one agent definition. */
+const MOST_LISTS = 8;
 
 function entryOf(
   entries: Entries,
   { agent: { definition } }: RequestContext,
   tools: readonly ToolDefinition[],
 ): CatalogueEntry {
-  const kept = entries.get(definition);
-  if (kept?.describes(tools)) return kept;
+  let kept = entries.get(definition);
+  if (!kept) entries.set(definition, (kept = []));
+  const at = kept.findIndex((entry) => entry.describes(tools));
+  if (at === 0) return kept[0] as CatalogueEntry;
   // A copy, so that a runner that changes its own list in place does not change the compared one.
-  const fresh = new CatalogueEntry([...tools]);
-  entries.set(definition, fresh);
-  return fresh;
+  const entry = at < 0 ? new CatalogueEntry([...tools]) : (kept[at] as CatalogueEntry);
+  kept.splice(at < 0 ? MOST_LISTS - 1 : at, 1);
+  kept.unshift(entry);
+  return entry;
 }
 
 type MethodAnswer = PreparedResult | JsonObject;
