@@ -17,7 +17,7 @@ function verdict({ status, result, error, text }) {
     const code = result._meta?.['parse.error_code'];
     return { why: `refused: ${code}`, unclear: !code || code === 'internal_error' };
   }
-  if (error) return { why: `HTTP ${status}, ${error.code}`, unclear: error.code === -32_603 };
+  if (error) return { why: `HTTP ${status}, ${error.code}`, unclear: error.message === 'Internal error' };
   return { why: `HTTP ${status}`, unclear: status < 400 && text !== '' };
 }
 
