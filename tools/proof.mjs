@@ -70,7 +70,7 @@ async function partsIn(folder) {
     files.sort().map(async (file) => {
       const path = join(folder, file);
       const { part } = await import(pathToFileURL(path));
-      if (typeof part?.title !== 'string' || !(part.minutes > 0) || !(part.brief > 0))
+      if (typeof part?.title !== 'string' || !(part.minutes > 0) || !(part.brief >= 0))
         throw new Error(`${path} exports no 'part' with title, minutes and brief`);
       return { name: basename(file, '.mjs'), path, ...part };
     }),
@@ -164,8 +164,9 @@ if (settings.help) {
 for (const name of settings.part ?? [])
   if (!known.some((part) => part.name === name))
     wrong(`there is no part '${name}'; parts are ${known.map((part) => part.name).join(', ')}`);
-const chosen = known.filter(({ name }) => settings.part?.includes(name) ?? true);
-if (chosen.length === 0) wrong(`there are no parts in ${settings.folder}`);
+const asked = known.filter(({ name }) => settings.part?.includes(name) ?? true);
+const chosen = asked.filter(({ brief }) => !settings.brief || brief > 0);
+if (chosen.length === 0) wrong(`none of the parts in ${settings.folder} can run so`);
 // Parts of another folder bring what they need.
 if (!settings.from && build({ ifNeeded: true }) !== 0) process.exit(1);
 
@@ -185,6 +186,8 @@ const report = {
 console.log(
   `proof: ${chosen.length} part(s), seed ${settings.seed}, Node ${process.version}, load ${loadavg()[0].toFixed(1)}`,
 );
+for (const { name } of asked.filter((part) => !chosen.includes(part)))
+  console.log(`not run: ${name} has no brief form; run it with --part ${name}`);
 mkdirSync(settings.report, { recursive: true });
 for (const part of chosen) {
   if (stopped) break;
