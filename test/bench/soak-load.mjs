@@ -23,18 +23,27 @@ const REQUESTS = [
 /**
  * Keeps all clients busy until `going` says no.
  * @param asked is called after each answer
+ * @param failed is called with the error that ended a conversation; without it the load ends
  */
-export async function conversations(url, { going, asked }) {
+export async function conversations(url, { going, asked, failed }) {
   const agent = new http.Agent({ keepAlive: true, maxSockets: CLIENTS });
   async function client() {
     while (going()) {
-      const talk = await new Conversation(url, agent, HEADERS).open();
-      for (const [method, params] of REQUESTS) {
-        await talk.ask(method, params);
-        asked();
+      try {
+        await converse();
+      } catch (error) {
+        if (!failed) throw error;
+        failed(error);
       }
-      await talk.close();
     }
+  }
+  async function converse() {
+    const talk = await new Conversation(url, agent, HEADERS).open();
+    for (const [method, params] of REQUESTS) {
+      await talk.ask(method, params);
+      asked();
+    }
+    await talk.close();
   }
   await Promise.all(Array.from({ length: CLIENTS }, client));
   agent.destroy();

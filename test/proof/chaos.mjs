@@ -16,6 +16,7 @@ export const part = {
 const EVERY = { kill: 5, reload: 7, failOver: 75, stepDown: 45, rotation: 45 };
 /** Seconds that a key is shown before it signs. */
 const ANNOUNCED = 32;
+const ENOUGH_CHANGES = 60;
 
 /** Every fault at its time; in a short run each comes once all the same. */
 function faults(stage, seen, log, going, seconds) {
@@ -78,6 +79,16 @@ async function checkAudit(stage, seen) {
   return { records: records.length, text: text.trim().split('\n').at(-1) };
 }
 
+/** A subscriber whose stream ends again and again learns of everything: most of it must reach open streams all the same. */
+function toldShare(counts, name) {
+  const open = counts[`changes told on an open stream, subscriber ${name}`] ?? 0;
+  const back = counts[`changes learned by coming back, subscriber ${name}`] ?? 0;
+  const value = open + back === 0 ? 0 : Math.round((open / (open + back)) * 100);
+  // A few changes, most of them amid faults, say nothing.
+  const bound = open + back < ENOUGH_CHANGES ? {} : { atLeast: 50 };
+  return { name: `changes told on an open stream, subscriber ${name}`, value, unit: '%', ...bound };
+}
+
 export const run = (options) => chaos(options);
 
 /** @param setting what is put under load: three replicas without one */
@@ -128,6 +139,7 @@ export async function chaos({ minutes, log, signal }, setting) {
   return {
     losses: seen.losses,
     figures: [
+      ...watchers.map(({ name }) => toldShare(seen.counts, name)),
       ...Object.entries(seen.counts).map(([name, value]) => ({ name, value, unit: '' })),
       {
         name: 'longest time without a good answer',

@@ -346,22 +346,29 @@ export async function watchInSession({ url }, seen, going) {
   };
 }
 
-/** Writes down each change of which a subscriber neither heard nor learned that it missed something. */
+/**
+ * Writes down each change of which a subscriber neither heard nor learned that it missed something, and counts how it learned: on the open
+ * stream, or because that stream ended. Whoever was away is told after it is back; without a session, being back is enough.
+ */
 export function checkTold(changes, { name, events, readsWhenOpened }, seen, until) {
-  const covers = new Set(readsWhenOpened ? ['told', 'opened', 'ended'] : ['told']);
+  const first = (from, ...kinds) =>
+    events.find(({ at, kind }) => at >= from && kinds.includes(kind))?.at ?? Infinity;
   for (const at of changes) {
-    // Whoever was away at that moment is told after it is back.
     const before = events.findLast((event) => event.at <= at && event.kind !== 'told');
-    const back = events.find((event) => event.kind === 'opened' && event.at > at);
-    const ended = events.find((event) => event.kind === 'ended' && event.at > at);
-    const away = before?.kind !== 'opened' || (ended && ended.at < at + TOLD_WITHIN);
-    const from = away ? back?.at : at;
-    if (from === undefined || from + TOLD_WITHIN > until) continue;
-    if (events.some((event) => covers.has(event.kind) && event.at >= at && event.at <= from + TOLD_WITHIN))
-      seen.count(`changes told to a subscriber ${name}`);
-    else
-      seen.lose(
-        `a subscriber ${name} was not told within ${TOLD_WITHIN / 1000} s of the change at ${seen.at(at)} s`,
-      );
+    const wasOpen = before?.kind === 'opened';
+    const told = first(at, 'told');
+    const ended = wasOpen ? first(at, 'ended') : at;
+    const late = Math.min(at + TOLD_WITHIN, ended);
+    const back = first(ended, 'opened');
+    if (wasOpen && told <= late) seen.count(`changes told on an open stream, subscriber ${name}`);
+    else if (ended > at + TOLD_WITHIN) {
+      if (at + TOLD_WITHIN < until)
+        seen.lose(
+          `a subscriber ${name} was not told within ${TOLD_WITHIN / 1000} s of the change at ${seen.at(at)} s`,
+        );
+    } else if (back === Infinity || (!readsWhenOpened && first(back, 'told') > back + TOLD_WITHIN)) {
+      if (back !== Infinity && back + TOLD_WITHIN < until)
+        seen.lose(`a subscriber ${name} came back after the change at ${seen.at(at)} s and was not told`);
+    } else seen.count(`changes learned by coming back, subscriber ${name}`);
   }
 }
