@@ -3,7 +3,12 @@ import { oneLine } from '#audit';
 import { bindPolicy, lintPolicy, type SchemaSnapshot, unknownAgentNames } from '#policy';
 import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
 import { StoreError } from '#data';
-import { type CatalogueProblem, MongoSchemaCatalogue } from '#data-mongo';
+import {
+  type CatalogueProblem,
+  MongoSchemaCatalogue,
+  type ConnectionProblem,
+  connectionProblem,
+} from '#data-mongo';
 import {
   ConfigError,
   type ConfigIssue,
@@ -72,7 +77,7 @@ function noFile(env: Environment): readonly ConfigIssue[] {
  * Without a database no class is checked, which is a warning.
  */
 export async function judgedBySchema(loaded: LoadedWithPlugins): Promise<SchemaReport> {
-  const { schemas, problems } = await readSchemas(loaded);
+  const { schemas, problems, problem } = await readSchemas(loaded);
   const tools = [
     ...BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype)),
     ...toolsOfPlugins(loaded.plugins),
@@ -83,7 +88,11 @@ export async function judgedBySchema(loaded: LoadedWithPlugins): Promise<SchemaR
     unknownAgentNames(definition, loaded.policy, { tools: names, classes }),
   );
   const warnings = lintPolicy(loaded.policy, loaded.agents.values(), names, schemas);
-  const unread = { path: 'database', message: 'no classes could be read: names were not compared with any' };
+  const why = problem === null ? '' : ` (${problem.found}; ${problem.remedy})`;
+  const unread = {
+    path: 'database',
+    message: `no classes could be read: names were not compared with any${why}`,
+  };
   const { errors } = nameErrors(unknown);
   if (!schemas) return { faults: errors, warnings: [unread, ...warnings], problems };
   const misfits = bindPolicy(loaded.policy, schemas, loaded.agents.values()).errors;
@@ -121,9 +130,11 @@ interface StoredClasses {
   /** Null without a database: an embedded one without a seed has no classes, a real one may be down. */
   readonly schemas: SchemaSnapshot | null;
   readonly problems: readonly CatalogueProblem[];
+  /** Why a database of MongoDB could not be read. */
+  readonly problem: ConnectionProblem | null;
 }
 
-const UNREAD: StoredClasses = { schemas: null, problems: [] };
+const UNREAD: StoredClasses = { schemas: null, problems: [], problem: null };
 
 async function readSchemas({ config, policy }: LoadedConfig): Promise<StoredClasses> {
   if (config.database.uri === 'embedded' && config.database.seed === null) return UNREAD;
@@ -133,9 +144,10 @@ async function readSchemas({ config, policy }: LoadedConfig): Promise<StoredClas
     const catalogue = catalogueOf(connections, () => policy);
     const schemas = await catalogue.snapshot();
     const problems = catalogue instanceof MongoSchemaCatalogue ? await catalogue.problems() : [];
-    return { schemas, problems };
+    return { schemas, problems, problem: null };
   } catch (error) {
-    if (error instanceof StoreError) return UNREAD;
+    if (error instanceof StoreError)
+      return { ...UNREAD, problem: error.store === 'the database' ? connectionProblem(error) : null };
     throw error;
   } finally {
     await database.close();

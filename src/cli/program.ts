@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { Command, CommanderError } from 'commander';
 import { oneLine } from '#audit';
 import { StoreError } from '#data';
+import { connectionProblem } from '#data-mongo';
 import { productVersion } from '#instance';
 import { ConfigError, configurationSchema, dotEnv } from '#config';
 import type { SearchOptions, VerifyOptions } from './audit.js';
@@ -315,6 +316,10 @@ function exitCodeOf(error: unknown): number {
 }
 
 function messageOf(error: unknown): string {
-  if (error instanceof StoreError) return `the database could not be read (${error.code})`;
+  if (error instanceof StoreError) {
+    const problem = connectionProblem(error);
+    const why = problem === null ? '' : `: ${problem.found}; ${problem.remedy}`;
+    return `the database could not be read (${error.code})${why}`;
+  }
   return error instanceof ConfigError ? error.message : oneLine((error as Error).message);
 }

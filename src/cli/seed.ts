@@ -1,5 +1,5 @@
 import { StoreError } from '#data';
-import { loadSeed, MongoConnection } from '#data-mongo';
+import { connectionProblem, loadSeed, MongoConnection } from '#data-mongo';
 import { loadConfig } from '#config';
 import { readSeedFile } from '#instance';
 
@@ -8,7 +8,9 @@ function explained(error: unknown): Error {
   if (!(error instanceof StoreError)) return error as Error;
   if (error.code === 'duplicate')
     return new Error('rows of this seed are there already: empty the database, then load it again');
-  if (error.code === 'unavailable') return new Error('the database does not answer');
+  const problem = connectionProblem(error);
+  if (problem)
+    return new Error(`the database refuses or does not answer: ${problem.found}; ${problem.remedy}`);
   const { cause } = error;
   return cause instanceof Error ? cause : error;
 }

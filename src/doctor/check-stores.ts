@@ -1,7 +1,7 @@
 import { hasRedis } from '#core';
 import { inspectRedis, type RedisFacts } from '#state';
 import { StoreError } from '#data';
-import { inspectMongo, type MongoConnection, type MongoFacts } from '#data-mongo';
+import { connectionProblem, inspectMongo, type MongoConnection, type MongoFacts } from '#data-mongo';
 import { inspectParseServer } from '#data-parse';
 import { type ParleyConfig, isLoopbackHost } from '#config';
 import { type Finding, fail, ok, warn } from './finding.js';
@@ -25,7 +25,7 @@ function checkClock(check: string, whose: string, ahead: number): Finding[] {
 
 /** The configured database. @param connection null: there is none */
 export async function checkMongo(
-  { database, server, redis, liveQuery }: ParleyConfig,
+  { database, server, redis, liveQuery, agents }: ParleyConfig,
   connection: MongoConnection | null,
 ): Promise<Finding[]> {
   if (connection === null) return [ok('mongodb', 'no direct access is configured')];
@@ -42,20 +42,33 @@ export async function checkMongo(
       : [ok('mongodb', 'the embedded database, which keeps nothing')];
   }
   try {
-    return judgeMongo(await inspectMongo(connection, TIMEOUT), liveQuery.url !== null);
+    const facts = await inspectMongo(connection, TIMEOUT);
+    const writes = Object.values(agents).some(({ permission }) => permission !== 'readonly');
+    return [...judgeMongo(facts, liveQuery.url !== null), ...checkRights(facts, connection.name, writes)];
   } catch (error) {
     const why = error instanceof StoreError ? error.code : 'failed';
-    const refused = why !== 'unavailable' && why !== 'cancelled' && why !== 'timeout';
-    return [
-      refused
-        ? fail(
-            'mongodb',
-            `it answers, and refuses us (${why})`,
-            'check user, password, authSource and TLS of database.uri',
-          )
-        : fail('mongodb', `it does not answer (${why})`, 'check database.uri, the network, and that it runs'),
-    ];
+    const { found, remedy } = connectionProblem(error) ?? REFUSED;
+    return [fail('mongodb', `${found} (${why})`, remedy)];
   }
+}
+
+const REFUSED = { found: 'it answers, and refuses us', remedy: 'see the log of the database' };
+
+const NO_READING = 'grant it readWrite on the database, or read where nothing is written';
+
+function checkRights({ rights }: MongoFacts, name: string, writes: boolean): Finding[] {
+  if (rights === null) return [];
+  if (!rights.read)
+    return [fail('mongodb.rights', `the user of database.uri may not read ${name}`, NO_READING)];
+  if (rights.write) return [ok('mongodb.rights', `the user may read and write ${name}`)];
+  if (!writes) return [ok('mongodb.rights', `the user may read ${name}, and no agent writes`)];
+  return [
+    warn(
+      'mongodb.rights',
+      `the user may only read ${name}: every write of an agent fails`,
+      'grant it readWrite on the database, or make the agents readonly',
+    ),
+  ];
 }
 
 function judgeMongo({ version, topology, search, clockAhead }: MongoFacts, liveQuery: boolean): Finding[] {

@@ -41,6 +41,9 @@ const UNKNOWN_TIME_ZONE = 40_485;
 /** The validator of a collection refused a document. */
 const INVALID_DOCUMENT = 121;
 
+/** The user of the connection lacks a right. */
+const UNAUTHORIZED = 13;
+
 /** The server's message for a distance query on a column without a geo index. */
 const NO_GEO_INDEX = /unable to find index for \$?geoNear|requires a 2d or 2dsphere index/i;
 
@@ -88,12 +91,18 @@ function isAbort(error: unknown, signal: AbortSignal | undefined): boolean {
   return nameOf(error) === 'AbortError';
 }
 
+/** The name service has no answer for a `mongodb+srv://` address. */
+function isLookupError(error: unknown): boolean {
+  const syscall: unknown = (error as { syscall?: unknown } | null)?.syscall;
+  return typeof syscall === 'string' && /^query|^getaddrinfo/.test(syscall);
+}
+
 function codeOf(error: unknown, signal: AbortSignal | undefined): StoreErrorCode {
   if (error instanceof UnstorableValue) return 'invalid_query';
   if (isAbort(error, signal)) return 'cancelled';
   if (isDriverError(error, 'MongoServerSelectionError') || isDriverError(error, 'MongoNetworkError'))
     return 'unavailable';
-  if (NO_CONNECTION.has(String(nameOf(error)))) return 'unavailable';
+  if (NO_CONNECTION.has(String(nameOf(error))) || isLookupError(error)) return 'unavailable';
   if (nameOf(error) === 'MongoOperationTimeoutError') return 'timeout';
   if (!isServerError(error)) return 'failed';
   const duplicate = isDriverError(error, 'MongoBulkWriteError') && DUPLICATE.has(Number(error.code));
@@ -104,8 +113,18 @@ function codeOf(error: unknown, signal: AbortSignal | undefined): StoreErrorCode
 const VALIDATOR_ADVICE =
   'the validator of the collection refused the row: send every column that it requires, with values that it permits';
 
-const adviceOf = (error: unknown): { readonly advice?: string } =>
-  isServerError(error) && error.code === INVALID_DOCUMENT ? { advice: VALIDATOR_ADVICE } : {};
+/** The caller cannot solve it, and learns that repeating the call does not help. */
+const RIGHTS_ADVICE = 'the database does not permit this to the service: its operator has to grant the right';
+
+const UNCONFIRMED_ADVICE =
+  'too few members of the replica set confirmed this write, so that a fail-over may undo it';
+
+function adviceOf(error: unknown): { readonly advice?: string } {
+  if (isDriverError(error, 'MongoWriteConcernError')) return { advice: UNCONFIRMED_ADVICE };
+  if (!isServerError(error)) return {};
+  if (error.code === INVALID_DOCUMENT) return { advice: VALIDATOR_ADVICE };
+  return error.code === UNAUTHORIZED ? { advice: RIGHTS_ADVICE } : {};
+}
 
 /** Converts any error of an operation to a `StoreError`. The driver's error is its cause, for the log only. */
 export function storeErrorOf(error: unknown, signal?: AbortSignal): StoreError {

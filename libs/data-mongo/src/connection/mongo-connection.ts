@@ -170,7 +170,8 @@ export class MongoConnection {
       if (storeError.code === 'unavailable') this.suspected = true;
       const unconfirmed = isDriverError(error, 'MongoWriteConcernError');
       if (!unconfirmed && !AMBIGUOUS.has(storeError.code)) throw storeError;
-      throw new StoreError(storeError.code, { cause: storeError.cause, outcome: 'unknown' });
+      const { code, cause, advice } = storeError;
+      throw new StoreError(code, { cause, outcome: 'unknown', ...(advice !== undefined && { advice }) });
     }
   }
 
@@ -277,11 +278,13 @@ export interface MongoFacts {
   readonly topology: 'replica set' | 'sharded cluster' | 'standalone';
   /** Whether the search stages are available; null: unknown. */
   readonly search: boolean | null;
+  /** What the user of the connection may do in the database; null: nobody is logged in. */
+  readonly rights: { readonly read: boolean; readonly write: boolean } | null;
   /** Milliseconds that the server's clock is ahead of the process clock, accurate to the round-trip time. */
   readonly clockAhead: number;
 }
 
-/** Reads server information with three commands that read no row. @throws StoreError when a command fails */
+/** Reads server information with commands that read no row. @throws StoreError when a command fails */
 export async function inspectMongo(connection: MongoConnection, timeoutMs: number): Promise<MongoFacts> {
   const signal = AbortSignal.timeout(timeoutMs);
   const command = (document: Document) =>
@@ -290,6 +293,13 @@ export async function inspectMongo(connection: MongoConnection, timeoutMs: numbe
   const hello = await command({ hello: 1 });
   const answeredAt = Date.now();
   const { version } = await command({ buildInfo: 1 });
+  // The commands before are answered without a login.
+  await command({
+    listCollections: 1,
+    nameOnly: true,
+    authorizedCollections: true,
+    cursor: { batchSize: 1 },
+  });
   const there: unknown = hello['localTime'];
   return {
     version: String(version),
@@ -299,9 +309,30 @@ export async function inspectMongo(connection: MongoConnection, timeoutMs: numbe
         : typeof hello['setName'] === 'string'
           ? 'replica set'
           : 'standalone',
+    rights: rightsIn(connection.name, await command({ connectionStatus: 1, showPrivileges: true })),
     search: await hasSearch(connection, signal),
     clockAhead: there instanceof Date ? there.getTime() - (sentAt + answeredAt) / 2 : 0,
   };
+}
+
+interface Privilege {
+  readonly resource?: { readonly db?: string; readonly anyResource?: boolean };
+  readonly actions?: readonly string[];
+}
+
+/** What `connectionStatus` says of the user, who may be permitted some collections alone. */
+function rightsIn(database: string, { authInfo }: Document): MongoFacts['rights'] {
+  const { authenticatedUsers: users, authenticatedUserPrivileges: privileges } = (authInfo ?? {}) as {
+    authenticatedUsers?: unknown[];
+    authenticatedUserPrivileges?: Privilege[];
+  };
+  if (!users?.length || !privileges) return null;
+  const may = (action: string) =>
+    privileges.some(({ resource, actions }) => {
+      const { db, anyResource } = resource ?? {};
+      return (anyResource === true || db === '' || db === database) && actions?.includes(action) === true;
+    });
+  return { read: may('find'), write: may('insert') && may('update') };
 }
 
 /** Whether the search stages are available; null: unknown. */

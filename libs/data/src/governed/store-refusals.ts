@@ -66,7 +66,7 @@ function refusalOf(error: StoreError, operation: OperationContext, where: unknow
     case 'duplicate':
       return refusals.parseError('A row with this unique value already exists', cause);
     case 'unavailable':
-      return refusals.parseError(`${error.store} is unavailable`, cause);
+      return refusals.parseError(error.advice ?? `${error.store} is unavailable`, cause);
     case 'denied':
       return { ...refusals.storeDenied(error.store), ...(cause && { cause }) };
     case 'rejected':
@@ -77,7 +77,7 @@ function refusalOf(error: StoreError, operation: OperationContext, where: unknow
       return refusals.answersBusy();
     case 'session_ended':
     case 'failed':
-      return refusals.parseError(`${error.store} could not complete the operation`, cause);
+      return refusals.parseError(error.advice ?? `${error.store} could not complete the operation`, cause);
   }
 }
 

@@ -175,7 +175,9 @@ describe('a server with a certificate', () => {
       expect(server.uri).toMatch(/tls=true$/);
       expect(await connected(server.uri, { ...options, tlsCAFile }, ping)).toMatchObject({ ok: 1 });
       await expect(connected(server.uri, options, ping)).rejects.toThrow(/certificate/);
-      await expect(connected(server.uri.replace('&tls=true', ''), options, ping)).rejects.toThrow(/closed|ECONNRESET|socket/i);
+      await expect(connected(server.uri.replace('&tls=true', ''), options, ping)).rejects.toThrow(
+        /closed|ECONNRESET|socket/i,
+      );
     } finally {
       await server.close();
     }
@@ -188,7 +190,9 @@ describe('a server with a certificate', () => {
       expect(
         await connected(server.uri, { ...options, tlsCAFile, tlsCertificateKeyFile }, ping),
       ).toMatchObject({ ok: 1 });
-      await expect(connected(server.uri, { ...options, tlsCAFile }, ping)).rejects.toThrow(/certificate required|ECONNRESET|closed|EPIPE/i);
+      await expect(connected(server.uri, { ...options, tlsCAFile }, ping)).rejects.toThrow(
+        /certificate required|ECONNRESET|closed|EPIPE/i,
+      );
     } finally {
       await server.close();
     }

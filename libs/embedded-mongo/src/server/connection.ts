@@ -8,6 +8,9 @@ import type { OpenConnection, ServerState } from './server-state.js';
 /** With this many requests waiting for their turn the socket is not read until half of them are done. */
 const MAX_WAITING = 100;
 
+/** A client that speaks TLS to a server that does not. As a length it would be a message of 64 KB, which no client begins with. */
+const isTlsHello = (chunk: Buffer): boolean => chunk[0] === 0x16 && chunk[1] === 3 && chunk[2] === 1;
+
 /** Serves one socket: its requests run one after the other, in the order they came. */
 export function serveConnection(
   server: ServerState,
@@ -40,6 +43,9 @@ export function serveConnection(
     waiting -= 1;
     if (waiting < MAX_WAITING / 2) socket.resume();
   };
+  socket.once('data', (chunk: Buffer) => {
+    if (isTlsHello(chunk)) socket.destroy();
+  });
   socket.on('data', (chunk) => {
     try {
       for (const message of framer.push(chunk)) {

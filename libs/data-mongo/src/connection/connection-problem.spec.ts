@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { EmbeddedMongo } from '@parley/embedded-mongo';
+import { TestCertificates } from '../../../embedded-mongo/src/testing/certificates.js';
+import { connectionProblem } from './connection-problem.js';
+import { inspectMongo, MongoConnection } from './mongo-connection.js';
+
+const SECRET = 's3cretWord';
+
+let certificates: TestCertificates;
+let servers: Record<'plain' | 'users' | 'tls' | 'elsewhere' | 'mutual' | 'hung', EmbeddedMongo>;
+beforeAll(async () => {
+  certificates = new TestCertificates();
+  certificates.issue('elsewhere', 'subjectAltName=DNS:elsewhere');
+  const pair = (name: string) => ({
+    cert: certificates.text(`${name}.pem`),
+    key: certificates.text(`${name}.key`),
+  });
+  const start = (options: Parameters<typeof EmbeddedMongo.start>[0]) =>
+    EmbeddedMongo.start({ inProcess: true, ...options });
+  servers = {
+    plain: await start({}),
+    users: await start({
+      users: [
+        { user: 'reader', password: SECRET, roles: [{ role: 'read', db: 'shop' }] },
+        { user: 'nobody', password: SECRET, roles: [] },
+      ],
+    }),
+    tls: await start({ tls: pair('server') }),
+    elsewhere: await start({ tls: pair('elsewhere') }),
+    mutual: await start({ tls: { ...pair('server'), ca: certificates.text('ca.pem') } }),
+    hung: await start({}),
+  };
+  await servers.hung.pause();
+});
+afterAll(async () => {
+  for (const server of Object.values(servers)) await server.close();
+  certificates.remove();
+});
+
+/** What is found when a URI is used. @param query of the URI */
+async function problemOf(address: string, query = '', login = `x:${SECRET}@`): Promise<string> {
+  const connection = new MongoConnection({
+    uri: `mongodb://${login}${address}/shop?${query}`,
+    timeout: 1_000,
+  });
+  try {
+    await inspectMongo(connection, 5_000);
+    return 'none';
+  } catch (error) {
+    const problem = connectionProblem(error);
+    const text = `${problem?.found} -> ${problem?.remedy}`;
+    expect(text).not.toContain(SECRET);
+    expect(text).not.toContain('\n');
+    return text;
+  } finally {
+    await connection.close();
+  }
+}
+
+const at = (name: keyof typeof servers): string => `127.0.0.1:${servers[name].port}`;
+const ca = (): string => `tls=true&tlsCAFile=${certificates.path('ca.pem')}`;
+
+describe('what keeps a database from being used is said in one line, for', () => {
+  it('a login that is wrong, is missing, or gives no right', async () => {
+    expect(await problemOf(at('users'))).toMatch(/^it refuses the user or the password -> check user/);
+    expect(await problemOf(at('users'), '', '')).toMatch(/^it asks for a login -> put user/);
+    expect(await problemOf(at('users'), 'authSource=admin', `nobody:${SECRET}@`)).toMatch(
+      /lacks a right -> grant/,
+    );
+    expect(await problemOf(at('users'), 'authSource=admin', `reader:${SECRET}@`)).toBe('none');
+    expect(await problemOf(at('users'), 'authMechanism=SCRAM-SHA-1')).toMatch(
+      /way of authentication -> check/,
+    );
+  });
+
+  it('certificates that are not trusted, of another host, missing, or not there', async () => {
+    expect(await problemOf(at('tls'), 'tls=true', '')).toMatch(
+      /authority that is not trusted -> .*tlsCAFile/,
+    );
+    expect(await problemOf(at('elsewhere'), ca(), '')).toMatch(/for another host name -> write a host name/);
+    expect(await problemOf(at('mutual'), ca(), '')).toMatch(
+      /certificate of the client -> .*tlsCertificateKeyFile/,
+    );
+    expect(await problemOf(at('tls'), 'tls=true&tlsCAFile=/nowhere.pem', '')).toMatch(
+      /cannot be read -> check tlsCAFile/,
+    );
+    expect(await problemOf(at('tls'), '', '')).toMatch(/closes our connections -> check tls/);
+    expect(await problemOf(at('plain'), 'tls=true', '')).toMatch(/TLS/i);
+    expect(await problemOf(at('tls'), ca(), '')).toBe('none');
+  });
+
+  it('addresses where nobody answers', async () => {
+    expect(await problemOf('127.0.0.1:1')).toMatch(/^nobody listens at its address -> check host and port/);
+    expect(await problemOf('no-such-host.invalid:27017')).toMatch(
+      /^its host name is not known -> check the host/,
+    );
+    expect(await problemOf(at('hung'), '', '')).toMatch(/^it does not answer -> check/);
+    expect(await problemOf(at('plain'), 'replicaSet=other', '')).toMatch(/^its replica set has no primary/);
+  });
+
+  it('nothing that is not about the connection', () => {
+    expect(connectionProblem(new RangeError('surprise'))).toBeNull();
+    expect(connectionProblem(null)).toBeNull();
+  });
+});
+
+describe('the rights of the user', () => {
+  it('are reading and writing of the database, each', async () => {
+    const connection = new MongoConnection({
+      uri: `mongodb://reader:${SECRET}@${at('users')}/shop?authSource=admin`,
+    });
+    try {
+      expect(await inspectMongo(connection, 5_000)).toMatchObject({ rights: { read: true, write: false } });
+    } finally {
+      await connection.close();
+    }
+    const open = new MongoConnection({ uri: servers.plain.uri, database: 'shop' });
+    try {
+      expect(await inspectMongo(open, 5_000)).toMatchObject({ rights: null });
+    } finally {
+      await open.close();
+    }
+  });
+});
