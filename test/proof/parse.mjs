@@ -95,7 +95,10 @@ class Stage {
   calls = { ok: 0, refused: 0, unknown: 0 };
   perSecond = new Map();
   slowest = 0;
-  /** Titles by what their creation was answered with. */
+  /**
+   * Titles by what their creation was answered with.
+   * @type {Record<'ok' | 'refused' | 'unknown', string[]>}
+   */
   created = { ok: [], refused: [], unknown: [] };
   /** By writer: increments that were done, and those that may have been. */
   increments = Array.from({ length: WRITERS }, () => ({ ok: 0, unknown: 0 }));

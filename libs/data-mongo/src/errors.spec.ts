@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { MongoNetworkError, MongoServerError } from 'mongodb';
+import { BSON, MongoNetworkError, MongoServerError } from 'mongodb';
 import { describe, expect, it } from 'vitest';
 import { StoreError, type StoreErrorCode } from '#data';
 import { asStoreOperation, storeErrorOf, UnstorableValue } from './errors.js';
@@ -35,6 +35,12 @@ const cases: [string, unknown, StoreErrorCode][] = [
   ],
   ['an aborted signal', new DOMException('stop', 'AbortError'), 'cancelled'],
   ['a value that cannot be stored', new UnstorableValue('title', 'no'), 'invalid_query'],
+  [
+    'a name that no document can have',
+    new BSON.BSONError('key a\u0000b must not contain null bytes'),
+    'invalid_query',
+  ],
+  ['a document that cannot be read', new BSON.BSONError('Invalid UTF-8 string in BSON document'), 'failed'],
   ['anything else', new RangeError('surprise'), 'failed'],
 ];
 

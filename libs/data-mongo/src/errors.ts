@@ -104,6 +104,8 @@ function codeOf(error: unknown, signal: AbortSignal | undefined): StoreErrorCode
     return 'unavailable';
   if (NO_CONNECTION.has(String(nameOf(error))) || isLookupError(error)) return 'unavailable';
   if (nameOf(error) === 'MongoOperationTimeoutError') return 'timeout';
+  // A name or a pattern of the query: the driver does not send it.
+  if (nameOf(error) === 'BSONError' && /null bytes/.test((error as Error).message)) return 'invalid_query';
   if (!isServerError(error)) return 'failed';
   const duplicate = isDriverError(error, 'MongoBulkWriteError') && DUPLICATE.has(Number(error.code));
   return duplicate ? 'duplicate' : codeOfServerError(error);
