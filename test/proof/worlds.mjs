@@ -16,7 +16,7 @@ export async function run({ minutes, seed, log, signal }) {
     specs: SPECS.map((name) => `test/e2e/policy/${name}.e2e-spec.ts`),
     variables: (worlds, own) => ({ PROPERTY_WORLDS: String(worlds), PROPERTY_SEED: String(own) }),
     cases: casesWithin(FULL, minutes, part),
-    first: 6,
+    first: 12,
     most: 250,
     minutes,
     seed,

@@ -59,7 +59,7 @@ async function runSpecs(specs, variables, signal) {
  * Runs specs in batches of random cases until `cases` were tried or the time is over. Each batch has a seed of its own and
  * evaluates filters in an order of its own; both are named in the notes, so that a batch can be repeated.
  * @param variables the environment of a batch, by its number of cases and its seed
- * @param first cases of the first batch, whose speed sizes the others; `most` bounds these
+ * @param first cases of the first batch, whose speed sizes the others, and the fewest of any; `most` bounds them
  */
 export async function runBatches({ what, specs, variables, cases, first, most, minutes, seed, log, signal }) {
   const began = performance.now();
@@ -67,7 +67,7 @@ export async function runBatches({ what, specs, variables, cases, first, most, m
   const losses = [];
   const seeds = [];
   let made = 0;
-  let size = Math.min(first, cases);
+  let size = first;
   while (made < cases && !signal?.aborted) {
     const own = (seed + seeds.length) % 1_000_000_000;
     const order = String(own % 1_000_000);
@@ -82,8 +82,10 @@ export async function runBatches({ what, specs, variables, cases, first, most, m
     made += size;
     log(`${made} of ${cases} ${what}, ${losses.length} losses, ${Math.round(seconds())} s`);
     const left = minutes * 60 - seconds();
-    const next = Math.floor(Math.min(most, cases - made, (left * made) / seconds()));
-    if (next < first / 2 && made < cases) break;
+    const fits = Math.floor((left * made) / seconds());
+    if (fits < first / 2) break;
+    // A batch of fewer may not meet every kind of case, which the specs demand.
+    const next = Math.max(first, Math.min(most, cases - made, fits));
     size = next;
   }
   return {
