@@ -23,6 +23,11 @@ export default defineConfig({
   markdown: {
     linkify: false,
     languageAlias: { haproxy: 'nginx' },
+    // A busy machine must not leave half of a line without its colours.
+    shikiSetup: (highlighter) => {
+      const { codeToHtml } = highlighter;
+      highlighter.codeToHtml = (code, options) => codeToHtml(code, { ...options, tokenizeTimeLimit: 0 });
+    },
     anchor: { slugify: githubSlug },
     config: (markdown) => links.extend(markdown),
   },
