@@ -3,7 +3,8 @@
 // `npm run bench -- exports [rows]` measures one large export instead, `-- observed` what metrics and traces cost, `-- audit` what
 // recording calls costs, `-- auth` what it costs to know who is calling, `-- console` the operators' page,
 // `-- masks` what masks cost, `-- peers` other MCP servers on the same database, `-- soak [minutes]` memory over time,
-// `-- cancel` how soon a cancelled operation ends, `-- lists` the listing of 24 and of 240 tools.
+// `-- cancel` how soon a cancelled operation ends, `-- lists` the listing of 24 and of 240 tools, `-- capacity` what each kind of
+// request costs the service, Redis and the database.
 import { spawnSync } from 'node:child_process';
 import { setPriority } from 'node:os';
 import { fileURLToPath } from 'node:url';
@@ -22,6 +23,7 @@ const APART = [
   'peers',
   'soak',
   'cancel',
+  'capacity',
   'lists',
 ];
 const apart = APART.includes(first);

@@ -61,6 +61,8 @@ export async function start(args, { env = {}, cwd = root, ready, clock = true })
     ask,
     /** CPU seconds (user and system) that the process has used so far. */
     cpuSeconds: async () => (await ask('cpu')).cpu / 1e6,
+    /** What is alive and resident, in bytes; after a collection of garbage where it was started with `--expose-gc`. */
+    memory: () => ask('memory'),
     startedIn: performance.now() - began,
     stop: () =>
       new Promise((resolve) => {

@@ -63,7 +63,7 @@ export function configuration({ uri, name = 'parley', classes = 0, plain = false
   });
 }
 
-/** @param flags of Node, before those of the service */
+/** @param flags of Node, beside those of `npm start` */
 export const startParley = (options, { env = {}, flags = [] } = {}) =>
   start([...flags, ...SERVICE], {
     cwd: folderWith({ 'parley.yaml': configuration(options) }),

@@ -1,0 +1,157 @@
+// `npm run bench -- capacity --check`: what the model says of a mix of requests against what one, two and three replicas really use at a
+// fixed rate far below what they can do. Adds the result to tools/capacity/measured.json.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
+import { setTimeout as pause } from 'node:timers/promises';
+import { costs, DEFAULTS } from '../../tools/capacity/model.mjs';
+import { startRedisServer } from '../../tools/redis-server.mjs';
+import { addRows, Client, KINDS, startMeasured } from './capacity-kinds.mjs';
+import { median } from './load.mjs';
+import { countingDatabase, countingRedis, sumOf } from './wire-counts.mjs';
+import { startDatabase } from './works.mjs';
+
+const FILE = new URL('../../tools/capacity/measured.json', import.meta.url);
+/** Replicas, and requests per second of all together: what a request costs depends on how busy a replica is. */
+const LOADS = [
+  [1, 20],
+  [1, 60],
+  [1, 180],
+  [2, 60],
+  [2, 180],
+  [3, 60],
+  [3, 180],
+];
+const SECONDS = 15;
+const WARM_UP = 1500;
+
+/** Kinds in the proportions of the mix, spread evenly. */
+function turns(mix) {
+  const kinds = Object.entries(mix).map(([name, weight]) => ({
+    ...KINDS.find((kind) => kind.name === name),
+    weight,
+    due: 0,
+  }));
+  const whole = kinds.reduce((sum, { weight }) => sum + weight, 0);
+  return () => {
+    for (const kind of kinds) kind.due += kind.weight / whole;
+    const [next] = kinds.toSorted((one, other) => other.due - one.due);
+    next.due -= 1;
+    return next;
+  };
+}
+
+/** Sends the mix to the replicas in turn, at a fixed rate whatever they do. @returns how many were sent, and in what time */
+async function sent(clients, rate, seconds, next) {
+  const began = performance.now();
+  const running = [];
+  for (let number = 0; number < rate * seconds; number += 1) {
+    const wait = began + (number * 1000) / rate - performance.now();
+    if (wait > 0) await pause(wait);
+    running.push(next().work(clients[number % clients.length]));
+  }
+  await Promise.all(running);
+  return { count: running.length, seconds: (performance.now() - began) / 1000 };
+}
+
+const percent = (observed, predicted) => Math.round((observed / predicted - 1) * 100);
+
+async function warmed(client, next) {
+  let left = WARM_UP;
+  await Promise.all(
+    Array.from({ length: 8 }, async () => {
+      while (left-- > 0) await next().work(client);
+    }),
+  );
+}
+
+/** The loads of so many replicas, one after the other. */
+async function withReplicas(count, world) {
+  const { uri, redisUrl } = world;
+  const services = [];
+  for (let number = 0; number < count; number += 1)
+    services.push(await startMeasured({ uri, redis: redisUrl }));
+  const clients = services.map((service) => new Client(service));
+  const next = turns(DEFAULTS.demand.mix);
+  for (const client of clients) await warmed(client, next);
+  const rows = [];
+  for (const [replicas, rate] of LOADS) {
+    if (replicas !== count) continue;
+    await pause(1000);
+    rows.push(await compared({ services, clients, rate, next }, world));
+    console.log(JSON.stringify(rows.at(-1)));
+  }
+  for (const client of clients) client.close();
+  await Promise.all(services.map((service) => service.stop()));
+  return rows;
+}
+
+/** What a request takes at one rate, and what the model says of it. */
+async function compared({ services, clients, rate, next }, { measured, database, redis }) {
+  const cpu = async () =>
+    (await Promise.all(services.map((service) => service.cpuSeconds()))).reduce((sum, one) => sum + one, 0);
+  const before = [await cpu(), sumOf(database.counts().commands)];
+  let load;
+  const watched = await redis.watched(async () => {
+    load = await sent(clients, rate, SECONDS, next);
+  });
+  const after = [await cpu(), sumOf(database.counts().commands)];
+  const each = (total) => total / load.count;
+  const cost = costs(measured, { ...DEFAULTS.demand, callsPerSecond: 1 });
+  const idle = (figure) => (figure * services.length * load.seconds) / load.count;
+  return {
+    replicas: services.length,
+    rate,
+    reached: Number((load.count / load.seconds).toFixed(1)),
+    cpu: Math.round(each((after[0] - before[0]) * 1e6)),
+    cpuOfRequests: Math.round(cost.cpu + idle(measured.idle.cpu)),
+    redisCommands: Number(each(sumOf(watched.sent)).toFixed(3)),
+    redisPredicted: Number((cost.redisCommands + idle(measured.idle.redisCommands)).toFixed(3)),
+    databaseCommands: Number(each(after[1] - before[1]).toFixed(3)),
+    databasePredicted: Number((cost.databaseCommands + idle(measured.idle.databaseCommands)).toFixed(3)),
+  };
+}
+
+/**
+ * A replica with traffic takes CPU that does not depend on how much of it there is: what one replica took beyond its requests, in
+ * the median of its loads. The loads of several replicas are predicted with it.
+ * @returns it in microseconds of a second, and each row with the deviation of what was observed
+ */
+function judged(rows) {
+  const beyond = ({ cpu, cpuOfRequests, reached, replicas }) => ((cpu - cpuOfRequests) * reached) / replicas;
+  const awake = Math.max(0, Math.round(median(rows.filter(({ replicas }) => replicas === 1).map(beyond))));
+  return {
+    awake,
+    rows: rows.map((row) => {
+      const cpuPredicted = Math.round(row.cpuOfRequests + (awake * row.replicas) / row.reached);
+      return {
+        ...row,
+        cpuPredicted,
+        cpuDeviation: percent(row.cpu, cpuPredicted),
+        redisDeviation: percent(row.redisCommands, row.redisPredicted),
+        databaseDeviation: percent(row.databaseCommands, row.databasePredicted),
+      };
+    }),
+  };
+}
+
+export async function check() {
+  const measured = JSON.parse(readFileSync(FILE, 'utf8'));
+  const [embedded, redisServer] = await Promise.all([startDatabase(), startRedisServer()]);
+  await addRows(embedded.url);
+  const database = await countingDatabase(embedded.url);
+  const redis = await countingRedis(redisServer.url);
+  const world = { measured, database, redis, uri: database.url, redisUrl: redisServer.url };
+  const rows = [];
+  for (const count of new Set(LOADS.map(([replicas]) => replicas)))
+    rows.push(...(await withReplicas(count, world)));
+  redis.close();
+  database.close();
+  await Promise.all([redisServer.close(), embedded.stop()]);
+  const checked = {
+    date: new Date().toISOString().slice(0, 10),
+    load: Number(loadavg()[0].toFixed(1)),
+    ...judged(rows),
+  };
+  console.log(checked);
+  writeFileSync(FILE, `${JSON.stringify({ ...measured, checked }, null, 2)}\n`);
+}
