@@ -295,6 +295,8 @@ export function missingColumns(
   }
 }
 
+const NO_ISSUES: readonly BindingIssue[] = [];
+
 /** One policy over one schema snapshot: every declared name is resolved to its column. Created once and shared. */
 export class BoundPolicy {
   private readonly classes: ReadonlyMap<string, BoundClass>;
@@ -328,7 +330,7 @@ export class BoundPolicy {
 
   /** Why the class is refused to every agent. Empty: it matches its schema. @param className canonical */
   issuesOf(className: string): readonly BindingIssue[] {
-    return this.classes.get(className)?.issues ?? [];
+    return this.classes.get(className)?.issues ?? NO_ISSUES;
   }
 
   /** Of all declared classes. */

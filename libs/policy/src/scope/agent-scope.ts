@@ -288,6 +288,7 @@ export class AgentScopes {
   private readonly bySnapshot = new WeakMap<SchemaSnapshot, WeakMap<AgentDefinition, MasterScope>>();
   private readonly bound = new WeakMap<SchemaSnapshot, WeakMap<Policy, BoundPolicy>>();
   private readonly latest = new WeakMap<Policy, BoundPolicy>();
+  private readonly rights = new WeakMap<SchemaSnapshot, AccessRights>();
 
   /** @param report default: does nothing */
   constructor(
@@ -310,10 +311,17 @@ export class AgentScopes {
     if (known?.declared.policy === policy) return known;
     const outer = definition.outer && this.master(schemas, definition.outer, policy).declared;
     const declared = new DeclaredScope(this.boundPolicy(schemas, policy), definition, outer);
-    const scope = new AgentScope(declared, new AccessRights(declared.schemas, MASTER_PRINCIPALS));
+    const scope = new AgentScope(declared, this.masterRights(declared.schemas));
     const made = { declared, scope };
     scopes.set(definition, made);
     return made;
+  }
+
+  /** The same for every definition: kept once, however many agents there are. */
+  private masterRights(schemas: SchemaSnapshot): AccessRights {
+    let rights = this.rights.get(schemas);
+    if (!rights) this.rights.set(schemas, (rights = new AccessRights(schemas, MASTER_PRINCIPALS)));
+    return rights;
   }
 
   private boundPolicy(schemas: SchemaSnapshot, policy: Policy): BoundPolicy {

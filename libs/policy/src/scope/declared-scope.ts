@@ -73,7 +73,7 @@ export class DeclaredScope {
     if (!this.schemas.get(className)) return [];
     const own = this.bound.filterIssues(this.definition, className);
     const others = this.outer?.issuesOf(className) ?? this.bound.issuesOf(className);
-    const found = [...others, ...own];
+    const found = own.length === 0 ? others : [...others, ...own];
     this.issues.set(className, found);
     return found;
   }
@@ -207,7 +207,7 @@ export class DeclaredScope {
   }
 
   /** Columns that point to withheld classes: by the schema for pointers, by `targetClass` of the policy for lists of them. */
-  private withheldColumns(className: string, policy: ClassPolicy): Map<string, WithheldTarget> {
+  private withheldColumns(className: string, policy: ClassPolicy): ReadonlyMap<string, WithheldTarget> {
     const targets = new Map<string, string>();
     for (const [field, { targetClass }] of policy.properties) {
       if (targetClass !== undefined) targets.set(field, targetClass);
@@ -229,7 +229,7 @@ export class DeclaredScope {
         refusal: refusals.withheldColumn(field, this.withheldAs(name)),
       });
     }
-    return withheld;
+    return withheld.size === 0 ? NONE_WITHHELD : withheld;
   }
 
   private withheldAs(className: string): DenialKind {
@@ -297,6 +297,9 @@ export class DeclaredScope {
     );
   }
 }
+
+/** Of most classes: shared, because there is an access for each class and agent. */
+const NONE_WITHHELD: ReadonlyMap<string, WithheldTarget> = new Map();
 
 /** Without the columns that lead to withheld classes: a plain column may hold anything, also where references are declared. */
 function withoutReferences(
