@@ -6,6 +6,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { open, useAddress } from './address.js';
 import { announce, Icon, type IconName, Notice } from './components.js';
 import { counted } from './formats.js';
+import { useApprovalNotifications, useNotifications } from './notifications.js';
 import { type Answer, ask, errorText, onSignedOut, send, useAnswer } from './server.js';
 import { ShortcutHelp, type Shortcuts, useShortcuts } from './shortcuts.js';
 import { SignIn } from './sign-in.js';
@@ -117,8 +118,11 @@ function Console({ operator, leave, expired }: ConsoleProps) {
   const [isMenuOpen, setMenuOpen] = useState(false);
   const [isHelpOpen, setHelpOpen] = useState(false);
   const [failure, setFailure] = useState<string | null>(null);
-  const pending = useAnswer<ApprovalsAnswer>(operator.approver ? 'api/approvals' : null, REFRESH);
-  const waiting = pending.value?.approvals.filter(({ own }) => !own).length ?? 0;
+  const notifies = useNotifications();
+  const pending = useAnswer<ApprovalsAnswer>(operator.approver ? 'api/approvals' : null, REFRESH, notifies);
+  const calls = pending.value?.approvals.filter(({ own }) => !own);
+  const waiting = calls?.length ?? 0;
+  useApprovalNotifications(calls, () => place.name === 'approvals' && !document.hidden);
   useRenewal(expired);
 
   useEffect(() => {

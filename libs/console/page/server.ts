@@ -81,9 +81,10 @@ export interface Answer<T> {
 /**
  * Loads a route, again when the path changes.
  * @param path null: nothing is loaded
- * @param every milliseconds between two loads; none while the page is in the background
+ * @param every milliseconds between two loads
+ * @param inBackground whether it is loaded again also while the page is in the background. Default false
  */
-export function useAnswer<T>(path: string | null, every?: number): Answer<T> {
+export function useAnswer<T>(path: string | null, every?: number, inBackground = false): Answer<T> {
   const [state, setState] = useState<{ value?: T; error: unknown; path: string | null }>({
     error: null,
     path: null,
@@ -100,11 +101,14 @@ export function useAnswer<T>(path: string | null, every?: number): Answer<T> {
         },
       );
     load();
-    const timer = every === undefined ? undefined : setInterval(() => !document.hidden && load(), every);
+    const timer =
+      every === undefined
+        ? undefined
+        : setInterval(() => (inBackground || !document.hidden) && load(), every);
     return () => {
       leaving.abort();
       clearInterval(timer);
     };
-  }, [path, every, round]);
+  }, [path, every, inBackground, round]);
   return { value: state.value, error: state.error, reload: () => setRound((last) => last + 1) };
 }

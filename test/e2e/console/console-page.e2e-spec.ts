@@ -230,6 +230,85 @@ describe('what strangers wrote', () => {
   });
 });
 
+describe('a desktop notification', () => {
+  /** Keeps what the page shows on the desktop, which a test cannot see. */
+  const KEPT = `window.shown = []; window.Notification = class extends Notification {
+    constructor(title, options) { super(title, options); shown.push([title, options.body]); window.last = this; }
+  }`;
+  const PATIENT = { timeout: 15_000 };
+  const shown = () => page.evaluate<string[][]>('window.shown');
+  const update = (tool: string, title: string) =>
+    callTool(service, tool, { class_name: 'Post', object_id: 'p03', fields: { title } }, as('writer'));
+  const decide = async (id: string) =>
+    fetch(`${service.origin}/console/api/approvals/${id}`, {
+      method: 'POST',
+      headers: { ...as('chief'), 'X-Parley-Console': '1', 'Content-Type': 'application/json' },
+      body: '{"decision":"deny"}',
+    });
+  const waiting = async () => {
+    const answer = await fetch(`${service.origin}/console/api/approvals`, { headers: as('chief') });
+    return ((await answer.json()) as { approvals: { id: string }[] }).approvals.map(({ id }) => id);
+  };
+  const denyAll = async () => {
+    await expect.poll(async () => (await waiting()).length, PATIENT).toBeGreaterThan(0);
+    for (const id of await waiting()) await decide(id);
+  };
+
+  it('is shown for a call that waits, once somebody asked for it here, and names agent and tool alone', async () => {
+    await context.grantPermissions(['notifications'], { origin: service.origin });
+    await page.addInitScript(KEPT);
+    await page.clock.install();
+    await open('approvals');
+    // The permission is there already, and nothing is shown before the button was pressed.
+    await page.goto(at('live'));
+    const first = update('update_object', HOSTILE);
+    await expect.poll(waiting, PATIENT).toHaveLength(1);
+    await page.clock.runFor(11_000);
+    await page.getByRole('navigation').getByText('1 waiting').waitFor();
+    expect(await shown()).toEqual([]);
+    await denyAll();
+    await first;
+    await page.goto(at('approvals'));
+    await page.getByRole('button', { name: 'Desktop notifications: off' }).click();
+    const button = page.getByRole('button', { name: 'Desktop notifications: on' });
+    expect(await button.getAttribute('aria-pressed')).toBe('true');
+    await page.goto(at('live'));
+    await page.reload();
+    await page.getByRole('navigation').waitFor();
+    await page.clock.runFor(11_000);
+    // The same call again would have the same answer, without asking anybody.
+    const second = update('update_object', `${HOSTILE} again`);
+    await expect.poll(waiting, PATIENT).toHaveLength(1);
+    await page.clock.runFor(11_000);
+    await expect.poll(shown, PATIENT).toEqual([['Parley: An approval waits', 'update_object for writer']]);
+    await page.clock.runFor(11_000);
+    expect(await shown()).toHaveLength(1);
+    await page.evaluate('window.last.dispatchEvent(new Event("click"))');
+    await expect.poll(() => new URL(page.url()).hash).toBe('#/approvals');
+    await denyAll();
+    await second;
+    // Another press turns it off, also for the next time the page is opened.
+    await button.click();
+    await page.reload();
+    await page.getByRole('button', { name: 'Desktop notifications: off' }).waitFor();
+    expect(await page.evaluate('Object.keys(localStorage).join()')).not.toContain('notifications');
+  });
+
+  it('is not asked for by the page itself, and a browser that refuses is said in words', async () => {
+    await page.addInitScript(
+      'window.asked = 0; Notification.requestPermission = () => { asked += 1; return Promise.resolve("denied"); }',
+    );
+    await open('approvals');
+    const button = page.getByRole('button', { name: 'Desktop notifications: off' });
+    await button.waitFor();
+    expect(await page.evaluate('window.asked')).toBe(0);
+    await button.click();
+    await page.getByText('The browser blocks notifications of this page').waitFor();
+    expect(await page.evaluate('window.asked')).toBe(1);
+    expect(await button.getAttribute('aria-pressed')).toBe('false');
+  });
+});
+
 describe('the page', () => {
   it('explains as the deciding code answers', async () => {
     await open('explain');

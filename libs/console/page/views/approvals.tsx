@@ -15,6 +15,7 @@ import {
   Time,
 } from '../components.js';
 import { names, timeUntil, valueText } from '../formats.js';
+import { NotificationSwitch } from '../notifications.js';
 import { type Answer, ask, send } from '../server.js';
 import { usePageShortcuts } from '../shortcuts.js';
 
@@ -62,8 +63,8 @@ function PendingApprovals({ pending }: { readonly pending: Answer<ApprovalsAnswe
   };
   return (
     <>
-      <Heading>Approvals</Heading>
-      <Failure error={pending.error} />
+      <Heading aside={<NotificationSwitch />}>Approvals</Heading>
+      <Failure error={pending.error} retry={pending.reload} />
       <h2 ref={heading} tabIndex={-1}>
         Waiting{waiting && ` (${waiting.length})`}
       </h2>
