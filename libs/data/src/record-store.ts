@@ -233,6 +233,57 @@ export abstract class RecordWriter {
   ): Promise<boolean>;
 }
 
+/** A write that a wrapped writer does. */
+export interface WrappedWrite {
+  readonly name: 'create' | 'update' | 'delete';
+  readonly className: string;
+  readonly signal: AbortSignal;
+}
+
+/** Writes through another writer; a subclass says what happens around each write. */
+export abstract class WrappedWriter extends RecordWriter {
+  constructor(protected readonly writer: RecordWriter) {
+    super();
+  }
+
+  override get takesObjectIds(): boolean {
+    return this.writer.takesObjectIds;
+  }
+
+  override idFor(className: string, text: string): Promise<string> {
+    return this.writer.idFor(className, text);
+  }
+
+  create(
+    className: string,
+    fields: ParseRow,
+    operation: OperationContext,
+    objectId?: string,
+  ): Promise<ParseRow> {
+    const write = () => this.writer.create(className, fields, operation, objectId);
+    return this.around({ name: 'create', className, signal: operation.signal }, write);
+  }
+
+  update(
+    className: string,
+    objectId: string,
+    fields: ParseRow,
+    where: Where,
+    operation: OperationContext,
+    updatedAt?: string,
+  ): Promise<ParseRow | null> {
+    const write = () => this.writer.update(className, objectId, fields, where, operation, updatedAt);
+    return this.around({ name: 'update', className, signal: operation.signal }, write);
+  }
+
+  delete(className: string, objectId: string, where: Where, operation: OperationContext): Promise<boolean> {
+    const write = () => this.writer.delete(className, objectId, where, operation);
+    return this.around({ name: 'delete', className, signal: operation.signal }, write);
+  }
+
+  protected abstract around<T>(written: WrappedWrite, write: () => Promise<T>): Promise<T>;
+}
+
 /** The error code of a store. */
 export type StoreErrorCode =
   | 'timeout'

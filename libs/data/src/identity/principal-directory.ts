@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Where } from '#policy';
-import { type OperationContext, type ParseRow, RecordWriter, type StoreCall } from '../record-store.js';
+import { type RecordWriter, type StoreCall, WrappedWriter, type WrappedWrite } from '../record-store.js';
 import { ExpiringCache } from './expiring-cache.js';
 
 /** The user of a session token, and its expiry. */
@@ -120,54 +119,20 @@ function digest(token: string): string {
  * Writes through the wrapped writer, and removes cached entries of the directory that come from a class whose rows were
  * written.
  */
-export class InvalidatingWriter extends RecordWriter {
+export class InvalidatingWriter extends WrappedWriter {
   constructor(
-    private readonly writer: RecordWriter,
+    writer: RecordWriter,
     private readonly directory: Pick<CachedPrincipalDirectory, 'forgetClass'>,
   ) {
-    super();
-  }
-
-  override get takesObjectIds(): boolean {
-    return this.writer.takesObjectIds;
+    super(writer);
   }
 
   override forCall(call: StoreCall): RecordWriter {
     return new InvalidatingWriter(this.writer.forCall(call), this.directory);
   }
 
-  override idFor(className: string, text: string): Promise<string> {
-    return this.writer.idFor(className, text);
-  }
-
-  create(
-    className: string,
-    fields: ParseRow,
-    operation: OperationContext,
-    objectId?: string,
-  ): Promise<ParseRow> {
-    return this.forgetting(className, () => this.writer.create(className, fields, operation, objectId));
-  }
-
-  update(
-    className: string,
-    objectId: string,
-    fields: ParseRow,
-    where: Where,
-    operation: OperationContext,
-    updatedAt?: string,
-  ): Promise<ParseRow | null> {
-    return this.forgetting(className, () =>
-      this.writer.update(className, objectId, fields, where, operation, updatedAt),
-    );
-  }
-
-  delete(className: string, objectId: string, where: Where, operation: OperationContext): Promise<boolean> {
-    return this.forgetting(className, () => this.writer.delete(className, objectId, where, operation));
-  }
-
   /** A failed write may have been applied. */
-  private async forgetting<T>(className: string, write: () => Promise<T>): Promise<T> {
+  protected async around<T>({ className }: WrappedWrite, write: () => Promise<T>): Promise<T> {
     try {
       return await write();
     } finally {

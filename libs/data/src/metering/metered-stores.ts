@@ -1,5 +1,4 @@
 import { type DataMeter, type DataOperation, FairQueue, NoCapacityError, refusals, Refused } from '#core';
-import type { Where } from '#policy';
 import {
   type FacetCounts,
   type FacetQuery,
@@ -17,11 +16,13 @@ import {
   type PipelineRoute,
   type QueryPlan,
   RecordReader,
-  RecordWriter,
+  type RecordWriter,
   type RelatedQuery,
   type ShownRequest,
   type StoreCall,
   StoreError,
+  WrappedWriter,
+  type WrappedWrite,
 } from '../record-store.js';
 
 export interface DatabaseTurnsOptions {
@@ -227,57 +228,21 @@ export class MeteredSearcher extends RecordSearcher {
   }
 }
 
-const rowIn = (row: ParseRow | null): number => (row ? 1 : 0);
-
 /** Writes through the wrapped writer, in the turns of its principal, and reports each operation to the meter of the call. */
-export class MeteredWriter extends RecordWriter {
+export class MeteredWriter extends WrappedWriter {
   constructor(
-    private readonly writer: RecordWriter,
+    writer: RecordWriter,
     private readonly metering: Metering,
   ) {
-    super();
-  }
-
-  override get takesObjectIds(): boolean {
-    return this.writer.takesObjectIds;
+    super(writer);
   }
 
   override forCall(call: StoreCall): RecordWriter {
     return new MeteredWriter(this.writer.forCall(call), this.metering);
   }
 
-  override idFor(className: string, text: string): Promise<string> {
-    return this.writer.idFor(className, text);
-  }
-
-  create(
-    className: string,
-    fields: ParseRow,
-    operation: OperationContext,
-    objectId?: string,
-  ): Promise<ParseRow> {
-    return metered(
-      this.metering,
-      { name: 'create', className, signal: operation.signal },
-      () => this.writer.create(className, fields, operation, objectId),
-      rowIn,
-    );
-  }
-
-  update(
-    className: string,
-    objectId: string,
-    fields: ParseRow,
-    where: Where,
-    operation: OperationContext,
-    updatedAt?: string,
-  ): Promise<ParseRow | null> {
-    const write = () => this.writer.update(className, objectId, fields, where, operation, updatedAt);
-    return metered(this.metering, { name: 'update', className, signal: operation.signal }, write, rowIn);
-  }
-
-  delete(className: string, objectId: string, where: Where, operation: OperationContext): Promise<boolean> {
-    const write = () => this.writer.delete(className, objectId, where, operation);
-    return metered(this.metering, { name: 'delete', className, signal: operation.signal }, write, () => 0);
+  protected around<T>(written: WrappedWrite, write: () => Promise<T>): Promise<T> {
+    // Creating and updating return a row, deleting whether there was one.
+    return metered(this.metering, written, write, (result) => (result && result !== true ? 1 : 0));
   }
 }
