@@ -136,4 +136,23 @@ describe('parley policy suggest', () => {
     expect((await parley('policy', 'suggest', '--from', 'yesterday')).code).toBe(2);
     expect((await parley('policy', 'suggest', '--file', 'nowhere.jsonl')).code).toBe(1);
   });
+
+  it('prints no character of a record that drives a terminal, and nothing that the file would fill in', async () => {
+    const record = { type: 'tool_call', at: '2026-01-01T00:00:00.000Z', agent_name: 'unused', success: true };
+    const lines = ['\u009B31m', '${HOME}', 'query_class'].map((name) =>
+      JSON.stringify({ ...record, tool: name, class_name: name, rows: 1e308, cause: name }),
+    );
+    writeFileSync(join(folder, 'hostile.jsonl'), `${lines.join('\n')}\n${'['.repeat(100_000)}\n`);
+    const named = ['--file', 'hostile.jsonl', '--named-classes'];
+    for (const args of [
+      ['policy', 'suggest', ...named],
+      ['policy', 'suggest', ...named, '--json'],
+      ['audit', 'search', 'hostile.jsonl', '--json'],
+    ]) {
+      const { code, stdout, stderr } = await parley(...args);
+      expect([args.join(' '), code]).toEqual([args.join(' '), 0]);
+      expect(stdout + stderr).not.toMatch(/[\u0080-\u009F\u202E]/);
+      if (args[0] === 'policy') expect(stdout).not.toContain('${');
+    }
+  });
 });

@@ -65,17 +65,13 @@ const KNOWN: ReadonlySet<string> = new Set([
   'format',
 ] satisfies (keyof AuditSearchQuery)[]);
 
-type WrittenQuery = Readonly<Record<string, string | readonly string[]>>;
-
-/** Leaves empty parameters out, and refuses unknown and repeated ones: a misspelt filter must not match everything. */
-class KnownFilters implements PipeTransform<WrittenQuery> {
+/** Leaves empty parameters out, and refuses unknown ones: a misspelt filter must not match everything. */
+class KnownFilters implements PipeTransform<Readonly<Record<string, string>>> {
   /** @throws NotServed */
-  transform(query: WrittenQuery): object {
+  transform(query: Readonly<Record<string, string>>): object {
     const given = Object.entries(query).filter(([, value]) => value !== '');
     const unknown = given.find(([name]) => !KNOWN.has(name));
     if (unknown) throw new NotServed(400, `unknown filter ${unknown[0].slice(0, 40)}`);
-    const repeated = given.find(([, value]) => typeof value !== 'string');
-    if (repeated) throw new NotServed(400, `${repeated[0]} is written more than once`);
     return Object.fromEntries(given);
   }
 }
