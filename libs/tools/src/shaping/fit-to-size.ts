@@ -365,7 +365,18 @@ export class WrittenAnswer {
 /** What closes the rows and their answer. */
 const END = ']}';
 
-/** Text in UTF-8 as it stands inside a JSON string. Only ASCII is escaped: bytes serve as characters and are not decoded. */
-function insideString(text: Buffer): Buffer {
-  return Buffer.from(JSON.stringify(text.toString('latin1')).slice(1, -1), 'latin1');
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/** JSON in UTF-8 as it stands inside a JSON string. It contains no other characters to escape. */
+function insideString(json: Buffer): Buffer {
+  const { length } = json;
+  const inside = Buffer.allocUnsafe(length * 2);
+  let at = 0;
+  for (let index = 0; index < length; index += 1) {
+    const byte = json[index] as number;
+    if (byte === QUOTE || byte === BACKSLASH) inside[at++] = BACKSLASH;
+    inside[at++] = byte;
+  }
+  return inside.subarray(0, at);
 }
