@@ -22,7 +22,7 @@ const [SOONEST, LATEST] = [1, 10];
 const SAMPLES = 240;
 /** With fewer in the second half a slope says nothing, and with fewer minutes it is what a new process is still filling. */
 const ENOUGH = 30;
-const LONG_ENOUGH = 5;
+const LONG_ENOUGH = 10;
 /** Sessions of one principal that are kept, ended ones included. */
 const SESSIONS = 1_000;
 

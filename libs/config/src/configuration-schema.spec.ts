@@ -58,13 +58,12 @@ describe('the schema of the configuration', () => {
     expect(strict.compile(configurationSchema())({})).toBe(true);
   });
 
-  it.each([
-    'parley.yaml',
-    'deploy/compose/parley.yaml',
-    'test/conformance/parley.yaml',
-  ])('accepts %s', (path) => {
-    expect(errorsOf(configOf(read(path)))).toEqual([]);
-  });
+  it.each(['parley.yaml', 'deploy/compose/parley.yaml', 'test/conformance/parley.yaml'])(
+    'accepts %s',
+    (path) => {
+      expect(errorsOf(configOf(read(path)))).toEqual([]);
+    },
+  );
 
   it('accepts the file of the deployment on Kubernetes', () => {
     const { data } = parse(read('deploy/kubernetes/configmap.yaml')) as { data: Record<string, string> };

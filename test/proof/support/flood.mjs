@@ -127,7 +127,8 @@ async function caller(name, act) {
   }
 }
 
-process.on('message', async (message) => {
+process.on('message', (message) => void obey(message));
+async function obey(message) {
   if (message === 'loud') {
     loud = true;
     callers = Object.entries(FLOODS).flatMap(([name, [callersOf, act]]) =>
@@ -139,5 +140,5 @@ process.on('message', async (message) => {
     process.send({ answers, unclear: unclear.splice(0) });
     answers = {};
   }
-});
+}
 process.on('disconnect', () => process.exit(0));
