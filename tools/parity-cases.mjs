@@ -1,0 +1,209 @@
+// The questions of `npm run parity`: what MongoDB's documentation leaves to be tried, each on the same documents.
+import { Decimal128, Double, Int32, Long, ObjectId, Timestamp } from 'mongodb';
+
+const id = (n) => new ObjectId(String(n).padStart(24, '0'));
+
+/** A value of every type that orders, nested paths, arrays, null and missing. */
+export const DOCUMENTS = [
+  {
+    _id: 1,
+    v: new Int32(5),
+    a: [1, 2, 3],
+    s: 'Alpha',
+    d: new Date(0),
+    g: 'x',
+    o: { p: 1, q: [{ r: 1 }, { r: 2 }] },
+  },
+  { _id: 2, v: new Double(5.5), a: [], s: 'alpha', d: new Date(86_400_000), g: 'x', o: { p: 2 } },
+  { _id: 3, v: Long.fromNumber(7), a: [[1, 2], 3], s: 'Äther', d: null, g: 'y', o: {} },
+  { _id: 4, v: Decimal128.fromString('7.0'), a: null, s: 'a.b*', g: 'y', o: [{ p: 1 }, { p: 3 }] },
+  { _id: 5, v: null, s: '', g: null, o: { q: [{ r: 2 }, { r: 3 }] } },
+  { _id: 6, a: 'text', s: 'line\nbreak', g: 'z' },
+  { _id: 7, v: 'text', a: [null], g: 'z', b: true },
+  { _id: 8, v: id(1), a: [{ k: 1 }, { k: 2 }], g: 'z', b: false },
+  { _id: 9, v: new Date(5), a: [5, 'text', null], o: { q: 'r' } },
+  { _id: 10, v: new Timestamp({ t: 1, i: 1 }), a: [-1], s: 'zeta', g: 'x' },
+  { _id: 11, v: [5, 9], g: 'y' },
+  { _id: 12, v: { n: 1 }, g: 'y' },
+];
+
+const filters = {
+  'equality of number types': { v: 7 },
+  'null finds missing': { v: null },
+  'a range stays in its type': { v: { $gt: 1 } },
+  'gte null': { v: { $gte: null } },
+  'not equal to null': { a: { $ne: null } },
+  'an array by its whole': { a: [1, 2, 3] },
+  'an array in an array': { a: [1, 2] },
+  'a nested path over arrays': { 'o.q.r': 2 },
+  'an index of an array': { 'a.0': 1 },
+  'two conditions of one array': { 'o.q.r': { $gt: 1, $lt: 2 } },
+  $elemMatch: { 'o.q': { $elemMatch: { r: { $gt: 1, $lt: 3 } } } },
+  '$size 0': { a: { $size: 0 } },
+  $all: { a: { $all: [2, 3] } },
+  '$all of a scalar': { g: { $all: ['x'] } },
+  '$in with null': { g: { $in: [null, 'z'] } },
+  $nin: { g: { $nin: ['x', 'y'] } },
+  '$type number': { v: { $type: 'number' } },
+  '$type array': { a: { $type: 'array' } },
+  '$exists false': { v: { $exists: false } },
+  $mod: { v: { $mod: [2, 1] } },
+  '$regex without case': { s: { $regex: '^ALPHA', $options: 'i' } },
+  '$regex over lines': { s: { $regex: '^break', $options: 'm' } },
+  'quoted $regex': { s: { $regex: String.raw`^\Qa.b*\E$` } },
+  '$not of a range': { v: { $not: { $gt: 6 } } },
+  $nor: { $nor: [{ g: 'x' }, { g: 'y' }] },
+  '$expr of missing': { $expr: { $eq: ['$v', null] } },
+  '$expr orders types': { $expr: { $lt: ['$v', 'a'] } },
+  'a document equals in its order': { o: { p: 2 } },
+  'an unknown operator': { v: { $nothing: 1 } },
+  'an empty $in': { v: { $in: [] } },
+  $bitsAllSet: { v: { $bitsAllSet: [0] } },
+};
+
+const pipelines = {
+  'sum of number types': [{ $group: { _id: null, n: { $sum: '$v' }, c: { $sum: 1 } } }],
+  'average without numbers': [{ $match: { _id: 7 } }, { $group: { _id: null, n: { $avg: '$v' } } }],
+  'group by null and missing': [{ $group: { _id: '$g', n: { $sum: 1 } } }, { $sort: { _id: 1 } }],
+  'group by an array': [{ $group: { _id: '$a', n: { $sum: 1 } } }, { $sort: { _id: 1 } }],
+  'unwind, with what is empty': [
+    { $unwind: { path: '$a', preserveNullAndEmptyArrays: true, includeArrayIndex: 'i' } },
+    { $project: { a: 1, i: 1 } },
+  ],
+  unwind: [{ $unwind: '$a' }, { $count: 'n' }],
+  'count of nothing': [{ $match: { _id: 0 } }, { $count: 'n' }],
+  'a projection keeps its order': [
+    {
+      $project: {
+        s: 1,
+        'o.p': 1,
+        n: { $size: { $ifNull: [{ $cond: [{ $isArray: '$a' }, '$a', []] }, []] } },
+      },
+    },
+  ],
+  'exclusion of a path': [{ $project: { 'o.q.r': 0 } }, { $limit: 5 }],
+  'dates as text in a zone': [
+    { $match: { d: { $type: 'date' } } },
+    {
+      $project: {
+        t: { $dateToString: { date: '$d', format: '%Y-%m-%d %H:%M %z', timezone: 'America/New_York' } },
+      },
+    },
+  ],
+  'truncated dates': [
+    { $match: { d: { $type: 'date' } } },
+    { $project: { t: { $dateTrunc: { date: '$d', unit: 'week', startOfWeek: 'monday' } } } },
+  ],
+  'a join by an array': [
+    { $lookup: { from: 'rows', localField: 'a', foreignField: '_id', as: 'j' } },
+    { $project: { j: '$j._id' } },
+  ],
+  'a join with a pipeline': [
+    {
+      $lookup: {
+        from: 'rows',
+        localField: 'g',
+        foreignField: 'g',
+        pipeline: [{ $match: { _id: { $lt: 3 } } }],
+        as: 'j',
+      },
+    },
+    { $project: { j: '$j._id' } },
+  ],
+  buckets: [{ $match: { _id: { $lt: 9 } } }, { $bucket: { groupBy: '$_id', boundaries: [1, 5, 9] } }],
+  'push of missing': [{ $sort: { _id: 1 } }, { $group: { _id: null, all: { $push: '$b' } } }],
+  'min and max of types': [{ $group: { _id: null, min: { $min: '$v' }, max: { $max: '$v' } } }],
+  'division by zero': [{ $project: { n: { $divide: [1, 0] } } }],
+  'adding a text': [{ $match: { _id: 7 } }, { $project: { n: { $add: ['$v', 1] } } }],
+  'conversion with onError': [
+    { $project: { n: { $convert: { input: '$v', to: 'int', onError: 'bad', onNull: 'none' } } } },
+  ],
+  'conversion of a text': [{ $match: { _id: 7 } }, { $project: { n: { $toInt: '$v' } } }],
+  'substrings of text with umlauts': [
+    { $match: { _id: 3 } },
+    { $project: { a: { $substrCP: ['$s', 0, 1] }, n: { $strLenBytes: '$s' } } },
+  ],
+  'a window': [
+    {
+      $setWindowFields: {
+        partitionBy: '$g',
+        sortBy: { _id: 1 },
+        output: { n: { $sum: 1, window: { documents: ['unbounded', 'current'] } } },
+      },
+    },
+    { $project: { n: 1 } },
+    { $sort: { _id: 1 } },
+  ],
+  'an unknown stage': [{ $nothing: {} }],
+  'an unknown expression': [{ $project: { n: { $nothing: 1 } } }],
+  facets: [{ $facet: { one: [{ $count: 'n' }], two: [{ $limit: 1 }, { $project: { _id: 1 } }] } }],
+  'sort by count': [{ $sortByCount: '$g' }, { $sort: { _id: 1 } }],
+};
+
+const updates = {
+  '$inc of number types': [{ v: { $type: 'number' }, _id: { $lt: 5 } }, { $inc: { v: 1 } }],
+  '$inc of a text': [{ _id: 7 }, { $inc: { v: 1 } }],
+  '$push to nothing': [{ _id: 5 }, { $push: { a: { $each: [3, 1, 2], $sort: 1, $slice: 2 } } }],
+  '$push to a text': [{ _id: 6 }, { $push: { a: 1 } }],
+  '$addToSet of documents': [{ _id: 8 }, { $addToSet: { a: { $each: [{ k: 1 }, { k: 3 }] } } }],
+  '$pull by condition': [{ _id: 1 }, { $pull: { a: { $gte: 2 } } }],
+  '$unset in an array': [{ _id: 1 }, { $unset: { 'a.1': '' } }],
+  '$set beyond an array': [{ _id: 1 }, { $set: { 'a.5': 9 } }],
+  '$set through a text': [{ _id: 7 }, { $set: { 'v.x': 1 } }],
+  $rename: [{ _id: 1 }, { $rename: { s: 'o.s' } }],
+  '$min of types': [{ _id: 7 }, { $min: { v: 1 } }],
+  'the positional operator': [{ _id: 1, a: 2 }, { $set: { 'a.$': 20 } }],
+  'conflicting paths': [{ _id: 1 }, { $set: { o: 1, 'o.p': 2 } }],
+  'another _id': [{ _id: 1 }, { $set: { _id: 2 } }],
+  'a pipeline': [{ _id: 1 }, [{ $set: { n: { $add: ['$v', 1] } } }, { $unset: 'o' }]],
+  'an upsert': [
+    { _id: 99, 'o.p': 4, v: { $gt: 3 } },
+    { $set: { s: 'new' }, $setOnInsert: { g: 'w' } },
+    { upsert: true },
+  ],
+};
+
+const sorts = {
+  'all types up': { v: 1, _id: 1 },
+  'all types down': { v: -1, _id: 1 },
+  'arrays up': { a: 1, _id: 1 },
+  'arrays down': { a: -1, _id: 1 },
+};
+
+/** Pairs of a title and what is run; the answer, or the code of the error, is compared. */
+export const CASES = [
+  ...Object.entries(filters).map(([title, filter]) => [
+    `filter: ${title}`,
+    async (rows) => (await rows.find(filter).sort({ _id: 1 }).toArray()).map(({ _id }) => _id),
+  ]),
+  ...Object.entries(sorts).map(([title, sort]) => [
+    `sort: ${title}`,
+    async (rows) => (await rows.find().sort(sort).toArray()).map(({ _id }) => _id),
+  ]),
+  ...Object.entries(pipelines).map(([title, pipeline]) => [
+    `pipeline: ${title}`,
+    (rows) => rows.aggregate(pipeline, { promoteValues: false }).toArray(),
+  ]),
+  ...Object.entries(updates).map(([title, [filter, change, options]]) => [
+    `update: ${title}`,
+    async (rows) => {
+      await rows.updateMany(filter, change, options);
+      return rows.find({}, { promoteValues: false }).sort({ _id: 1 }).toArray();
+    },
+  ]),
+  [
+    'index: a unique one refuses a second value',
+    async (rows) => {
+      await rows.createIndex({ s: 1 }, { unique: true, partialFilterExpression: { s: { $type: 'string' } } });
+      await rows.insertOne({ _id: 50, s: 'Alpha' });
+    },
+  ],
+  [
+    'collation: without case',
+    async (rows) =>
+      (
+        await rows.find({ s: 'ALPHA' }).collation({ locale: 'en', strength: 2 }).sort({ _id: 1 }).toArray()
+      ).map(({ _id }) => _id),
+  ],
+  ['distinct: over arrays', (rows) => rows.distinct('a')],
+];
