@@ -5,7 +5,10 @@ import { MUSIC_SEED, PATIENT, unhurried } from '#data/contracts';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { MongoConnection } from '../connection/mongo-connection.js';
 import { MongoSchemaCatalogue } from '../schema/mongo-schema-catalogue.js';
+import { loadSeed } from '../seed/load-seed.js';
+import { parseSeed } from '../seed/parse-seed.js';
 import { TestDatabase } from '../test-database.contract.js';
+import { MongoRecordWriter } from '../write/mongo-record-writer.js';
 import { MongoChangeFeed } from './mongo-change-feed.js';
 
 const SOON = { timeout: 30_000, interval: 50 };
@@ -111,6 +114,37 @@ describe('the change feed of MongoDB', PATIENT, () => {
       expect(told).toEqual(made);
     }, SOON);
     subscription.unsubscribe();
+  });
+
+  it('tells everyone once that its place in the stream is lost, and listens again for whoever comes next', async () => {
+    const own = await EmbeddedMongo.start({ inProcess: true });
+    const connection = new MongoConnection({ uri: own.uri, database: 'x' });
+    await loadSeed(connection, parseSeed(MUSIC_SEED));
+    const catalogue = new MongoSchemaCatalogue(connection);
+    const feed = new MongoChangeFeed(connection, catalogue, { maxAttempts: 5, firstDelay: 10 });
+    const failCommand = (mode: unknown, data: object) =>
+      connection.db.client.db('admin').command({ configureFailPoint: 'failCommand', mode, data });
+    const told: unknown[] = [];
+    for (const className of ['Album', 'Label'])
+      feed
+        .changes(className)
+        .subscribe({ error: ({ code }: { code?: unknown }) => told.push([className, code]) });
+    await feed.listening();
+    await failCommand({ times: 1 }, { failCommands: ['getMore'], errorCode: 286 });
+    await vi.waitFor(() => expect(told).toHaveLength(2), SOON);
+    const seen: unknown[] = [];
+    const subscription = feed.changes('Label').subscribe(({ objectId }) => seen.push(objectId));
+    await feed.listening();
+    const writer = new MongoRecordWriter(connection, catalogue);
+    const { objectId } = await writer.create('Label', { name: 'afterwards' }, unhurried());
+    await vi.waitFor(() => expect(seen).toEqual([objectId]), SOON);
+    expect(told).toEqual([
+      ['Album', 'failed'],
+      ['Label', 'failed'],
+    ]);
+    subscription.unsubscribe();
+    await connection.close();
+    await own.close();
   });
 
   it('is available exactly where the server has change streams', async () => {
