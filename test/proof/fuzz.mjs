@@ -149,7 +149,7 @@ class Fuzz {
       http: {
         make: (random, number) => httpFrame(random, tools[agentOf(random)], number, service.keys),
         open: () => {
-          const client = new RawClient(service.port);
+          const client = new RawClient(service.port, service.sessions);
           const ask = async (frame) =>
             judgeHttp(frame, await client.send(frame, frame.framed ? SLOWEST * 3 : 400));
           return Object.assign(ask, { end: () => client.end() });

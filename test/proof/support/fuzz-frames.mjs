@@ -6,6 +6,9 @@ const LEGACY = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'];
 const MODERN = '2026-07-28';
 const VERSIONS = [...LEGACY, MODERN, '1999-01-01', '2027-01-01', 'x', '', '2026-07-28 '];
 
+/** Stands for the id of a session in the frames of HTTP. */
+export const SESSION_MARK = '@session';
+
 const NOTIFICATIONS = [
   'notifications/initialized',
   'notifications/cancelled',
@@ -224,10 +227,17 @@ export function httpFrame(random, inputs, number, keys) {
         }
       : random.chance(0.5) && { 'MCP-Protocol-Version': random.pick(LEGACY) }),
   };
+  // Only a session of the revision that has batches may send one; the client puts the id of its key in the place of the mark.
+  const session = !modern && (Array.isArray(made) ? random.chance(0.8) : random.chance(0.2));
+  if (session) {
+    headers['Mcp-Session-Id'] = SESSION_MARK;
+    headers['MCP-Protocol-Version'] = '2025-03-26';
+  }
   if (random.chance(0.15)) contradict(random, headers);
-  const verb = random.chance(0.96)
-    ? 'POST'
-    : random.pick(['GET', 'DELETE', 'PUT', 'OPTIONS', 'HEAD', 'PATCH', 'TRACE', 'BREW']);
+  const verb =
+    session || random.chance(0.96)
+      ? 'POST'
+      : random.pick(['GET', 'DELETE', 'PUT', 'OPTIONS', 'HEAD', 'PATCH', 'TRACE', 'BREW']);
   const path = random.chance(0.97)
     ? '/mcp'
     : random.pick([

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parse, stringify } from 'yaml';
+import { SESSION_MARK } from './fuzz-frames.mjs';
 
 export const root = fileURLToPath(new URL('../../..', import.meta.url));
 const built = (path) => import(pathToFileURL(join(root, 'dist', path)).href);
@@ -121,6 +122,7 @@ export async function openFuzzService() {
     keys: Object.values(KEYS),
     agents: Object.keys(KEYS),
     port: Number(new URL(http.url).port),
+    sessions: await openSessions(http.url),
     dispatch: (agent, method, params, version = '2025-11-25') =>
       kernel.dispatch(method, params, {
         agent: agents[agent],
@@ -148,6 +150,30 @@ export async function openFuzzService() {
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** @returns by key, the id of a session in the revision that has batches */
+async function openSessions(url) {
+  const params = {
+    protocolVersion: '2025-03-26',
+    capabilities: {},
+    clientInfo: { name: 'fuzz', version: '1' },
+  };
+  const sessions = new Map();
+  for (const key of Object.values(KEYS)) {
+    const answer = await fetch(url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        'X-MCP-API-Key': key,
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params }),
+    });
+    await answer.text();
+    sessions.set(key, answer.headers.get('mcp-session-id'));
+  }
+  return sessions;
 }
 
 /** A client on a pipe that knows when a line was dealt with: a ping that follows it has been answered. */
@@ -208,8 +234,10 @@ class Conversation {
 export class RawClient {
   #socket = null;
 
-  constructor(port) {
+  /** @param sessions ids by key */
+  constructor(port, sessions) {
     this.port = port;
+    this.sessions = sessions;
   }
 
   /** @returns `{ status, headers, body, open }`, or `{ closed: true }`, or `{ late: true }` */
@@ -224,6 +252,8 @@ export class RawClient {
     const reusable =
       frame.framed &&
       answer.status !== undefined &&
+      // What was expected is refused without reading the body, which then stands before the next request.
+      answer.status !== 417 &&
       !answer.open &&
       !/close/i.test(answer.headers.connection ?? '');
     if (!reusable) this.end();
@@ -231,9 +261,11 @@ export class RawClient {
   }
 
   #headOf({ verb, path, headers }, body) {
+    const key = headers.find(([name]) => name === 'X-MCP-API-Key')?.[1];
+    const session = this.sessions.get(key) ?? 'none';
     const lines = [
       `${verb} ${path} HTTP/1.1`,
-      ...headers.map(([name, value]) => `${name}: ${value}`),
+      ...headers.map(([name, value]) => `${name}: ${value === SESSION_MARK ? session : value}`),
       `Content-Length: ${body.length}`,
     ];
     return Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');
