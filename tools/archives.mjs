@@ -34,7 +34,7 @@ function tarred(folder, file, name) {
     ],
     { cwd: parent, maxBuffer: 512 * 1_048_576 },
   );
-  if (run.status !== 0) throw new Error(`tar ended with ${run.status}: ${run.stderr}`);
+  if (run.status !== 0) throw new Error(`tar ended with ${run.status}: ${String(run.stderr)}`);
   writeFileSync(file, gzipSync(run.stdout, { level: 9 }));
   return file;
 }

@@ -65,7 +65,7 @@ export function bundled(names = ['programs.cjs', 'database.cjs', 'modules']) {
 }
 
 /** Pages hold a licence file for each package: LICENSE.<name>. */
-export function packagesOfPages() {
+function packagesOfPages() {
   const pages = join(root, 'dist/pages');
   const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
   return readdirSync(pages, { recursive: true })
@@ -111,9 +111,11 @@ export function licenceIssues(found, allowed = ALLOWED) {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   if (!existsSync(join(root, 'dist/bundle'))) throw new Error('nothing is built: run `npm run build`');
   const found = [...unique(installedForService()), ...bundled()];
-  for (const licence of [...new Set(found.map((one) => one.licence))].sort())
+  for (const licence of [...new Set(found.map((one) => String(one.licence)))].sort((a, b) =>
+    a < b ? -1 : 1,
+  ))
     console.log(
-      `${String(licence).padEnd(14)} ${unique(found.filter((one) => one.licence === licence)).length} packages`,
+      `${String(licence).padEnd(14)} ${unique(found.filter((one) => String(one.licence) === licence)).length} packages`,
     );
   const issues = licenceIssues(found);
   for (const issue of issues) console.error(`FAIL ${issue}`);

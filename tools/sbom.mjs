@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { bundled, installedForService, packagesIn, packagesOfPages, unique } from './licences.mjs';
+import { bundled, installedForService, packagesIn, unique } from './licences.mjs';
 import { own, packages, root } from './packages.mjs';
 
 const out = join(root, 'dist/packages');

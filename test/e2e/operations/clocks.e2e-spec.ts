@@ -440,11 +440,11 @@ describe('replicas whose clocks jump at random', () => {
           } else {
             refusedSince = null;
             permitted.push(asked);
-          const before = permitted.at(-1 - LIMIT);
-          // Counted after it was asked for, and before it was answered.
-          if (before !== undefined && performance.now() - before < WINDOW * 1000)
-            losses.push('more calls were permitted than the limit');
-          counts.permitted += 1;
+            const before = permitted.at(-1 - LIMIT);
+            // Counted after it was asked for, and before it was answered.
+            if (before !== undefined && performance.now() - before < WINDOW * 1000)
+              losses.push('more calls were permitted than the limit');
+            counts.permitted += 1;
           }
           await pause(50);
         }
