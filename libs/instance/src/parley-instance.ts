@@ -53,7 +53,7 @@ export interface InstanceSetting extends Composed {
 }
 
 /** Runs the start of a Nest application, whose lines an application around it may not want. */
-export type StartsApplication = <T>(opening: () => Promise<T>) => Promise<T>;
+type StartsApplication = <T>(opening: () => Promise<T>) => Promise<T>;
 
 /** What the console opens itself. */
 export interface ConsoleOpening {

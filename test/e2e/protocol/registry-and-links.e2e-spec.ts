@@ -75,7 +75,11 @@ const FORM = {
       items: {
         type: 'object',
         required: ['type', 'url'],
-        properties: { type: { const: 'streamable-http' }, headers: { type: 'array', items: input } },
+        properties: {
+          type: { const: 'streamable-http' },
+          url: { type: 'string', pattern: '^https?://[^\\s]+$' },
+          headers: { type: 'array', items: input },
+        },
       },
     },
   },
