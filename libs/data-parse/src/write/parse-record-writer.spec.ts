@@ -20,6 +20,8 @@ describe('the fields of a write', () => {
 
   it.each<[string, unknown]>([
     ['an operation nobody knows', { __op: 'Batch', ops: [] }],
+    ['an operation in a list', { __op: ['Delete'] }],
+    ['an operation without a text', { __op: { toString: false } }],
     ['an operation inside a value', { a: { __op: 'Delete' } }],
     ['an operator inside a value', { a: [{ $set: 1 }] }],
     ['a path inside a value', { 'a.b': 1 }],

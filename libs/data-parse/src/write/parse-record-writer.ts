@@ -192,7 +192,7 @@ function sendableValue(value: unknown): unknown {
     return value;
   }
   const { __op, amount, objects } = value;
-  if (!OPERATIONS.has(String(__op))) throw unstorable('an unknown write operation');
+  if (typeof __op !== 'string' || !OPERATIONS.has(__op)) throw unstorable('an unknown write operation');
   if (amount !== undefined && !Number.isFinite(amount)) throw unstorable('an amount that is no number');
   assertPlain(objects);
   // On a new row Parse Server would store both values of a field that is named twice.

@@ -96,6 +96,8 @@ describe('the plan of a write', () => {
     expect(tags(['live', 7])).toBeNull();
     expect(tags({ __op: 'AddUnique', objects: ['live'] })).toBeNull();
     expect(tags({ __op: 'Delete' })).toBeNull();
+    for (const __op of [{ toString: false }, ['Delete'], null, 'toString'])
+      expect(tags({ __op })).toContain('__op must be one of');
     expect(tags(['live', 'x'])).toContain('tags must be one of');
     expect(tags({ __op: 'Add', objects: [{}] })).toContain('tags must be one of');
   });

@@ -71,8 +71,9 @@ function refuseOperators(value: unknown, path: string, depth: number): void {
 }
 
 function operation(field: string, value: WriteOperation, named: Named): unknown {
+  // Unvalidated: an object may even have no text.
   const { __op: name } = value;
-  const members = Object.hasOwn(OPERATIONS, String(name)) ? OPERATIONS[String(name)] : undefined;
+  const members = typeof name === 'string' && Object.hasOwn(OPERATIONS, name) ? OPERATIONS[name] : undefined;
   if (!members) return refuseFields(`${field}: __op must be one of ${Object.keys(OPERATIONS).join(', ')}`);
   if (Object.keys(value).some((key) => !members.includes(key)))
     refuseFields(`${field}: ${name} takes only ${members.slice(1).join(', ') || 'its name'}`);
