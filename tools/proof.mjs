@@ -48,12 +48,12 @@ function options() {
   }
   const minutes = values.minutes === undefined ? undefined : Number(values.minutes);
   if (minutes !== undefined && !(minutes > 0 && minutes <= 10_000))
-    wrong(`--minutes takes a number above 0, such as 5 or 0.5; it was '${values.minutes}'`);
+    wrong(`--minutes takes a number above 0, such as 5 or 0.5; it was '${String(values.minutes)}'`);
   if (minutes !== undefined && values.brief)
     wrong('--minutes and --brief exclude each other: write one of them');
   const seed = values.seed === undefined ? randomInt(2 ** 31) : Number(values.seed);
   if (!Number.isSafeInteger(seed) || seed < 0)
-    wrong(`--seed takes a whole number from 0 on; it was '${values.seed}'`);
+    wrong(`--seed takes a whole number from 0 on; it was '${String(values.seed)}'`);
   return {
     ...values,
     minutes,
@@ -115,6 +115,7 @@ async function run({ name, path }, minutes, seed) {
   // A group of its own, so that nothing it started outlives it, however it ended.
   const child = fork(RUNNER, [path, JSON.stringify({ minutes, seed })], { cwd: root, detached: true });
   const killGroup = () => {
+    if (child.pid === undefined) return;
     try {
       process.kill(-child.pid, 'SIGKILL');
     } catch {
