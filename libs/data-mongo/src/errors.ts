@@ -84,6 +84,7 @@ const NO_CONNECTION = new Set([
   'MongoNotConnectedError',
   'MongoTopologyClosedError',
   'MongoClientClosedError',
+  'MongoPoolClosedError',
 ]);
 
 function isAbort(error: unknown, signal: AbortSignal | undefined): boolean {
