@@ -99,7 +99,7 @@ describe('approval of what a call runs in turn', () => {
     expect((await titleOf('p1')).title).toBe('old');
     const inputResponses = { [keys[0] as string]: yes };
     const done = await callModern(service, 'rename_by_sub_agent', args, { requestState, inputResponses });
-    expect(done.text).toContain('\\"renamed\\": true');
+    expect(done.text).toContain('\\"renamed\\":true');
     expect((await titleOf('p1')).title).toBe('renamed');
   });
 

@@ -77,7 +77,7 @@ describe('the example behind-a-proxy', () => {
     const seen = new Set<string>();
     await expect
       .poll(
-        async () => seen.add(/replica\\": (\d+)/.exec((await call('weigh_parcels')).text)?.[1] ?? '').size,
+        async () => seen.add(/replica\\":(\d+)/.exec((await call('weigh_parcels')).text)?.[1] ?? '').size,
         PATIENT,
       )
       .toBe(2);

@@ -252,18 +252,18 @@ describe('after documents were replaced', () => {
 describe('what is too large', () => {
   /** With the bytes that are told; null where a result may be too large to be printed at all, and is not. */
   const CALLS: [string, Record<string, unknown>, number | null][] = [
-    ['get_object', { class_name: 'Heavy', object_id: 'g1' }, 10_486_083],
-    ['get_objects', { class_name: 'Heavy', ids: ['g1'] }, 10_486_054],
+    ['get_object', { class_name: 'Heavy', object_id: 'g1' }, 10_486_023],
+    ['get_objects', { class_name: 'Heavy', ids: ['g1'] }, 10_485_971],
     ['get_sample_objects', { class_name: 'Heavy', limit: 7 }, null],
-    ['query_class', { class_name: 'Heavy', format: 'csv' }, 11_534_999],
-    ['export_data', { class_name: 'Heavy' }, 11_534_999],
-    ['export_data', { class_name: 'Heavy', pipeline: [{ $limit: 7 }] }, 11_534_999],
+    ['query_class', { class_name: 'Heavy', format: 'csv' }, 11_534_950],
+    ['export_data', { class_name: 'Heavy' }, 11_534_950],
+    ['export_data', { class_name: 'Heavy', pipeline: [{ $limit: 7 }] }, 11_534_950],
     ['distinct', { class_name: 'Heavy', field: 'body' }, null],
     ['group_by', { class_name: 'Heavy', field: 'body' }, null],
     [
       'aggregate',
       { class_name: 'Heavy', pipeline: [{ $match: { objectId: 'g1' } }, { $limit: 1 }] },
-      10_486_070,
+      10_485_988,
     ],
   ];
 

@@ -157,7 +157,7 @@ describe('the view of a tool', () => {
     });
     expect(html).toMatch(/default-src 'none'.*script-src 'sha256-/);
     expect(html).not.toMatch(/https?:\/\/(?!www\.w3\.org\/2000\/svg)|unsafe-/);
-    expect(Buffer.byteLength(html)).toBeLessThan(24_576);
+    expect(Buffer.byteLength(html)).toBeLessThan(25_000);
     const list = await rpc(service, 'resources/list', {}, key);
     expect(list.text).not.toContain('ui://');
     const other = await rpc(service, 'resources/read', { uri: 'ui://parley/other' }, key);
