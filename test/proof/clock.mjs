@@ -12,7 +12,8 @@ const WINDOW = 3;
 export const part = {
   title: 'Three replicas whose clocks differ by ten minutes and jump forward and back at random',
   minutes: 5,
-  brief: 0.05,
+  // `npm test` runs its scenario for as long.
+  brief: 0,
 };
 
 export async function run({ minutes, seed, log, signal }) {

@@ -6,7 +6,8 @@ import { casesWithin, runBatches } from './support/spec-batches.mjs';
 export const part = {
   title: '10,000 random questions answered as by a real Parse Server',
   minutes: 6,
-  brief: 0.3,
+  // `npm test` runs its scenario for as long.
+  brief: 0,
 };
 
 const FULL = 10_000;
