@@ -83,6 +83,18 @@ describe('the clock that replicas share', () => {
     expect(Math.abs(clock.now() - Date.now())).toBeLessThan(1_000);
     clock.close();
   });
+
+  it('is not set by an answer that came late', async () => {
+    const connection = await connect();
+    let late = 0;
+    const clocks = { steady: () => steadyClock() + (late += 4_000), wall: Date.now };
+    const clock = new RedisClock(connection, { warn: () => undefined }, clocks);
+    const before = clock.now() - steadyClock();
+    await clock.measure();
+    // Two readings of the clock, no correction.
+    expect(clock.now() - steadyClock() - before).toBeCloseTo(12_000, -2);
+    clock.close();
+  });
 });
 
 /** What Redis holds as if its clock had been set back meanwhile. */

@@ -7,6 +7,8 @@ const TIME = new RedisScript(`return redis.call('TIME')`);
 
 /** Milliseconds between two measurements. */
 const MEASURED = 30_000;
+/** Milliseconds after which an answer is too late to say what time it is: the error is up to half of them. */
+const LATE = 1_000;
 /** Milliseconds by which the clock of the machine may differ before it is logged; access tokens are given as much. */
 const LOGGED = 30_000;
 
@@ -50,8 +52,10 @@ export class RedisClock {
         string,
         string,
       ];
+      const answered = steady();
+      if (answered - asked > LATE) return;
       const there = Number(seconds) * 1000 + Number(micros) / 1000;
-      if (Number.isFinite(there)) this.ahead = there - (asked + steady()) / 2;
+      if (Number.isFinite(there)) this.ahead = there - (asked + answered) / 2;
     } catch {
       return;
     }
