@@ -37,7 +37,7 @@ function run(...flags: string[]): string {
   const script = `
     import { Script } from 'node:vm';
     import { runCached } from './code-cache.mjs';
-    console.log(runCached(${JSON.stringify(bundle)}).answer());`;
+    process.stdout.write(String(runCached(${JSON.stringify(bundle)}).answer()));`;
   const { stdout, stderr } = spawnSync(process.execPath, [...flags, '--input-type=module', '-e', script], {
     cwd: folder,
     encoding: 'utf8',
