@@ -41,7 +41,7 @@ export class InputRounds {
     handle: MethodHandler,
   ): Promise<Handled> {
     const { params, context, dialect, capabilities } = request;
-    const subject = subjectOf(method, nameOf(params), request);
+    const subject = () => subjectOf(method, nameOf(params), request);
     const responses = responsesOf(params);
     const state = await this.stateOf(params, subject);
     const round = new InputRound({
@@ -66,20 +66,21 @@ export class InputRounds {
     }
   }
 
-  private async required(round: InputRound, subject: StateSubject): Promise<JsonObject> {
+  private async required(round: InputRound, subject: () => StateSubject): Promise<JsonObject> {
     const requests = round.requests();
     const { soFar } = round;
     if (soFar.round > MAX_ROUNDS) throw invalidParams('Too many input rounds');
-    const requestState = await this.seal.seal(soFar, subject);
+    const requestState = await this.seal.seal(soFar, subject());
     if (requestState === undefined) throw invalidParams('Input responses are too large');
     const open = Object.keys(requests).length > 0 && { inputRequests: requests };
     return { resultType: 'input_required', ...open, requestState };
   }
 
-  private async stateOf(params: JsonObject, subject: StateSubject): Promise<OpenedState | undefined> {
+  private async stateOf(params: JsonObject, subject: () => StateSubject): Promise<OpenedState | undefined> {
     const { requestState } = params;
     if (requestState === undefined) return undefined;
-    const state = typeof requestState === 'string' ? await this.seal.open(requestState, subject) : undefined;
+    const state =
+      typeof requestState === 'string' ? await this.seal.open(requestState, subject()) : undefined;
     if (!state) throw invalidParams(REPLAYED);
     return state;
   }
@@ -92,6 +93,7 @@ function responsesOf({ inputResponses }: JsonObject): JsonObject {
   return inputResponses;
 }
 
+/** Digests the arguments: only a call that has rounds pays for that. A handler works on a copy, so it may come after the call. */
 function subjectOf(method: string, name: unknown, { params, context }: MethodRequest): StateSubject {
   const { agent } = context;
   return {

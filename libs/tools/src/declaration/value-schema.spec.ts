@@ -57,6 +57,11 @@ const json = {
   properties: { n: { type: 'integer', minimum: 0 }, order: { type: 'string', default: 'asc' } },
   required: ['n'],
 } as const;
+class OpenArguments {
+  @Allow()
+  open!: unknown;
+}
+
 const zod = z.object({ n: z.number().int().min(0), order: z.string().default('asc') });
 
 const read = async (schema: ValueSchema, value: unknown) => schemaReader(schema, 'input').compile()(value);
@@ -221,6 +226,17 @@ describe('a reader', () => {
         expect(Number.isInteger(n) && Number(n) >= 0 && typeof order === 'string').toBe(true);
       }),
     );
+  });
+
+  it.each([
+    ['JSON Schema', { type: 'object', properties: { open: {} } }],
+    ['a Standard Schema', z.object({ open: z.any() })],
+    ['a class', OpenArguments],
+  ])('hands on a copy, also of what the schema leaves open: %s', async (_, schema) => {
+    const given = { open: { list: [1] } };
+    const read = await schemaReader(schema, 'input').compile()(given);
+    (read as { value: typeof given }).value.open.list.push(2);
+    expect(given).toEqual({ open: { list: [1] } });
   });
 
   it('names the place and the rule, and no value', async () => {

@@ -67,7 +67,8 @@ function readStandardSchema(schema: StandardSchema, direction: 'input' | 'output
   return {
     jsonSchema: describedAs(standard, direction),
     compile: () => async (given) => {
-      const validated = await standard.validate(given);
+      // A schema returns as they came the parts that it leaves open: the handler gets a copy, and a next round the same arguments.
+      const validated = await standard.validate(direction === 'input' ? structuredClone(given) : given);
       return validated.issues
         ? { ok: false, issues: validated.issues.map(issueText) }
         : { ok: true, value: validated.value };
