@@ -181,6 +181,7 @@ export const body: RequestCheck = {
     const held = pendingBodies.begin(remoteNetwork(exchange.request.socket.remoteAddress));
     onceClosed(exchange.request, exchange.response, () => held.release());
     const reading = await readBody(exchange, maxBodySize, bodyTimeout, (bytes) => held.grow(bytes));
+    exchange.onGone = null;
     if (reading.outcome === 'no-room') return NO_ROOM;
     if (reading.outcome === 'too-large') return payloadTooLarge('body', maxBodySize);
     if (reading.outcome === 'too-slow') return BODY_TIMED_OUT;

@@ -191,7 +191,7 @@ export function readBody(
     const timer = setTimeout(() => settle({ outcome: 'too-slow' }), timeout);
     onGone = () => settle({ outcome: 'gone' });
     if (request.destroyed) return settle({ outcome: 'gone' });
-    request.on('data', (chunk: Buffer) => {
+    const onData = (chunk: Buffer) => {
       size += chunk.length;
       if (size > limit) settle({ outcome: 'too-large' });
       else if (takes(chunk.length)) chunks.push(chunk);
@@ -200,8 +200,11 @@ export function readBody(
         chunks.length = 0;
         settle({ outcome: 'no-room' });
       }
-    });
-    request.on('end', () => {
+    };
+    request.on('data', onData);
+    request.once('end', () => {
+      // A request lives until it is answered, and what its listeners refer to lives as long.
+      request.off('data', onData);
       const [only] = chunks;
       settle({ outcome: 'read', body: chunks.length === 1 && only ? only : Buffer.concat(chunks) });
     });
