@@ -273,6 +273,14 @@ export function endingOf(reply: KernelReply): MessageEnding {
   return { outcome: reply.result['isError'] === true ? 'tool_error' : 'ok' };
 }
 
+/** Whether a reply refuses the caller and says when it may come back. */
+export function refusesUntilLater(reply: KernelReply): boolean {
+  if (reply instanceof StreamedResult || 'accepted' in reply || 'envelopeTail' in reply) return false;
+  const about =
+    'error' in reply ? reply.error.data : reply.result['isError'] === true && reply.result['_meta'];
+  return member(about, 'parse.retry_after') !== undefined;
+}
+
 /** A request in progress that can be aborted from outside. */
 export interface RunningCall {
   readonly agent: Agent;

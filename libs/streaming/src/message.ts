@@ -65,6 +65,11 @@ export interface Message {
   readonly error?: unknown;
 }
 
+/** Frees the parameters of a message that has its answer. */
+export function forgetParams(message: Message): void {
+  (message as { params: unknown }).params = undefined;
+}
+
 export const NO_MESSAGE: Message = {
   method: '',
   params: undefined,

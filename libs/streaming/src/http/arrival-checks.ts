@@ -179,7 +179,8 @@ export const body: RequestCheck = {
     const { settings, pendingBodies } = exchange.edge;
     const { maxBodySize, bodyTimeout } = settings;
     const held = pendingBodies.begin(remoteNetwork(exchange.request.socket.remoteAddress));
-    onceClosed(exchange.request, exchange.response, () => held.release());
+    exchange.releaseBody = () => held.release();
+    onceClosed(exchange.request, exchange.response, exchange.releaseBody);
     const reading = await readBody(exchange, maxBodySize, bodyTimeout, (bytes) => held.grow(bytes));
     exchange.onGone = null;
     if (reading.outcome === 'no-room') return NO_ROOM;

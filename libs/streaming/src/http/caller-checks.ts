@@ -165,12 +165,15 @@ export async function spendRequest(
 /** Limits the requests of a principal besides tool calls: sessions, lists, streams, cancellations. */
 export const requestLimit: RequestCheck = {
   name: 'request-limit',
-  check: async ({ agent, batch, message, verb, edge }) => {
+  check: async (exchange) => {
+    const { agent, batch, message, verb, edge } = exchange;
     if (!agent || !edge.settings.requestLimiter) return null;
     const messages = verb === 'POST' ? (batch ?? [message]).filter(isCounted).length : 1;
     for (let at = 0; at < messages; at += 1) {
       const wait = await spendRequest(edge, agent.principal);
-      if (wait !== null) return tooManyRequests(wait, message.id);
+      if (wait === null) continue;
+      exchange.refusalsUntilLater += 1;
+      return tooManyRequests(wait, message.id);
     }
     return null;
   },

@@ -22,7 +22,7 @@ const DEFAULT_BODY_LIMITS: BodyLimits = { perAddress: 16 * MIB, total: 64 * MIB 
 export interface HeldBody {
   /** @returns false when there is no space for that many more bytes */
   grow(bytes: number): boolean;
-  /** Must be called once, when the request is finished. */
+  /** Must be called when the request is finished. A second call does nothing. */
   release(): void;
 }
 

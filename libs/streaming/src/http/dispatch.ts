@@ -11,7 +11,7 @@ import {
 } from '#dispatcher';
 import type { StepUp } from '#auth';
 import { BatchAnswers } from '../batch-answers.js';
-import { EdgeRequest, endingOf, FAILED, measuredMessage } from '../edge-request.js';
+import { EdgeRequest, endingOf, FAILED, measuredMessage, refusesUntilLater } from '../edge-request.js';
 import { type Reply, isNotification, type Message, ACCEPTED, resultReply, reply } from '../message.js';
 import { OpenAnswer } from '../sse/open-streams.js';
 import {
@@ -141,6 +141,7 @@ async function answerStreaming(
     responseStream.left();
     return keepOpen(outcome, call, exchange);
   }
+  if (exchange.refusalsUntilLater > 0) await exchange.keepRefusalPace();
   const unanswered = call.abortedBecause === 'notifications_cancelled' && exchange.version >= '2025-11-25';
   if (unanswered) responseStream.drop();
   else responseStream.finish(outcome);
@@ -211,6 +212,7 @@ async function runCall(
       ? observed.within(() => kernel.dispatch(method, params, call))
       : kernel.dispatch(method, params, call));
     observed?.ends(exchange.isGone ? { outcome: 'gone' } : endingOf(reply));
+    if (refusesUntilLater(reply)) exchange.refusalsUntilLater += 1;
     return reply instanceof StreamedResult ? reply : await httpReplyOf(reply, call, exchange, responseStream);
   } finally {
     observed?.ends(FAILED);

@@ -10,6 +10,7 @@ import { Wire } from '../sessions/wire.js';
 import { KeepAlives } from '../sse/event-stream.js';
 import { OpenStreams } from '../sse/open-streams.js';
 import { PendingBodies, UnreadAnswers } from './client-memory.js';
+import { RefusalPace } from './refusal-pace.js';
 
 export interface McpEdgeOptions {
   /** Where MCP is served; one trailing slash is tolerated. Default `/mcp`. */
@@ -317,6 +318,7 @@ export class EdgeDependencies {
   readonly openStreams: OpenStreams;
   /** Bodies that are being read or processed. */
   readonly pendingBodies = new PendingBodies();
+  readonly refusalPace = new RefusalPace();
   /** Answers that clients have not read yet. */
   readonly unread: UnreadAnswers;
   readonly log: WarningLog;

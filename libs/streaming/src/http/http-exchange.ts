@@ -3,7 +3,7 @@ import type { Agent, Era } from '#core';
 import type { Session } from '#state';
 import { FALLBACK_VERSION, type JsonObject } from '#dispatcher';
 import type { RequestTelemetry } from '#telemetry';
-import { type Message, NO_MESSAGE, type Reply } from '../message.js';
+import { forgetParams, type Message, NO_MESSAGE, type Reply } from '../message.js';
 import { EventStream } from '../sse/event-stream.js';
 import { onceClosed } from './client-memory.js';
 import type { EdgeDependencies } from './edge-dependencies.js';
@@ -102,6 +102,11 @@ export class HttpExchange {
   /** The caller's own live session. */
   session: Session | null = null;
 
+  /** The refusals in its answer that say when to come back. */
+  refusalsUntilLater = 0;
+  /** Ends the count of the body among those that are not answered yet. */
+  releaseBody: () => void = () => undefined;
+
   /** Null where nothing is measured. */
   observed: RequestTelemetry | null = null;
 
@@ -124,6 +129,20 @@ export class HttpExchange {
       this.isGone = true;
       this.onGone?.();
     });
+  }
+
+  /**
+   * Waits for the turn of an answer that refuses a caller until later. What the caller sent is forgotten: nothing reads it any more, and
+   * it does not count against the bodies of others.
+   */
+  async keepRefusalPace(): Promise<void> {
+    const { agent, edge, refusalsUntilLater: refusals } = this;
+    if (refusals === 0 || !agent) return;
+    this.refusalsUntilLater = 0;
+    this.parsed = undefined;
+    for (const message of this.batch ?? [this.message]) forgetParams(message);
+    this.releaseBody();
+    await edge.refusalPace.wait(agent.principal, refusals, this);
   }
 
   /** Answers with one body, in one write: the response is corked until its end. The rest of the request is discarded. */

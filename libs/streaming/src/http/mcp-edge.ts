@@ -198,6 +198,7 @@ export class McpEdge {
     this.observe(exchange, route);
     try {
       const verdict = await this.runChecks(exchange, checks);
+      if (exchange.refusalsUntilLater > 0) await exchange.keepRefusalPace();
       if (verdict !== 'streamed' && verdict && verdict !== 'gone') exchange.send(verdict);
       this.edge.unread.wrote(response);
       if (verdict === 'streamed') await this.flushed(exchange);
@@ -219,6 +220,7 @@ export class McpEdge {
    */
   async close(grace = 5_000): Promise<void> {
     this.edge.accepting = false;
+    this.edge.refusalPace.close();
     this.edge.openStreams.shutDown(({ finite }) => !finite);
     await this.idleWithin(grace);
     this.edge.openStreams.shutDown(() => true);

@@ -46,7 +46,7 @@ type Work = (context: RequestContext, args: unknown) => unknown;
 
 /**
  * Tools that return what they receive: `echo` its arguments, `whoami` its context, `wait` when it is released, `work` what a
- * test defines.
+ * test defines. `limited` does the same and refuses until later.
  */
 export class EdgeTools extends ToolRunner {
   readonly contexts: RequestContext[] = [];
@@ -58,6 +58,7 @@ export class EdgeTools extends ToolRunner {
     tool('whoami'),
     tool('wait'),
     tool('work'),
+    tool('limited'),
     tool('regional', {
       inputSchema: {
         type: 'object',
@@ -78,6 +79,8 @@ export class EdgeTools extends ToolRunner {
   async run(name: string, args: unknown, context: RequestContext): Promise<ToolOutcome> {
     this.contexts.push(context);
     if (!this.has(name)) return { ok: false, refusal: refusals.unknownTool(name, 'readonly', []) };
+    if (name === 'limited') await this.work(context as RequestContext, args);
+    if (name === 'limited') return { ok: false, refusal: refusals.rateLimited(60, 60, 12) };
     if (name === 'wait') await this.untilReleased(context.signal);
     const { agent, correlationId } = context;
     const whoami = { principal: agent.principal, correlationId };

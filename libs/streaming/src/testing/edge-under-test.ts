@@ -1,4 +1,4 @@
-import { createServer, type IncomingHttpHeaders, request as httpRequest } from 'node:http';
+import { createServer, type IncomingHttpHeaders, request as httpRequest, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { Subject } from 'rxjs';
@@ -57,6 +57,7 @@ export interface Arriving {
 
 export interface EdgeUnderTest {
   readonly edge: McpEdge;
+  readonly server: Server;
   readonly kernel: Kernel;
   readonly wire: Wire;
   readonly tools: EdgeTools;
@@ -180,6 +181,7 @@ export async function edgeUnderTest(
 
   return {
     edge,
+    server,
     kernel,
     wire,
     tools,
