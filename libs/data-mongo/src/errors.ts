@@ -119,6 +119,11 @@ const VALIDATOR_ADVICE =
 /** The caller cannot solve it, and learns that repeating the call does not help. */
 const RIGHTS_ADVICE = 'the database does not permit this to the service: its operator has to grant the right';
 
+/** The database refuses user or password of the connection. */
+const LOGIN_REFUSED = new Set<unknown>([11, 18]);
+
+const LOGIN_ADVICE = 'the database refuses the login of the service: its operator has to correct it';
+
 const UNCONFIRMED_ADVICE =
   'too few members of the replica set confirmed this write, so that a fail-over may undo it';
 
@@ -126,6 +131,7 @@ function adviceOf(error: unknown): { readonly advice?: string } {
   if (isDriverError(error, 'MongoWriteConcernError')) return { advice: UNCONFIRMED_ADVICE };
   if (!isServerError(error)) return {};
   if (error.code === INVALID_DOCUMENT) return { advice: VALIDATOR_ADVICE };
+  if (LOGIN_REFUSED.has(error.code)) return { advice: LOGIN_ADVICE };
   return error.code === UNAUTHORIZED ? { advice: RIGHTS_ADVICE } : {};
 }
 

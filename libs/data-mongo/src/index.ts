@@ -6,7 +6,7 @@ export {
   type ApplicationMongooseConnection,
   useApplicationConnection,
 } from './connection/application-connection.js';
-export { type ConnectionProblem, connectionProblem } from './connection/connection-problem.js';
+export { connectionProblem } from './connection/connection-problem.js';
 export { inspectMongo, MongoConnection, type MongoFacts } from './connection/mongo-connection.js';
 export { MongoPrincipalDirectory } from './identity/mongo-principal-directory.js';
 export { MongoUserSessions } from './identity/mongo-user-sessions.js';

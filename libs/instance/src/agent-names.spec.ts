@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { warnOfEmptyDatabase } from './agent-names.js';
+import { StoreError } from '#data';
+import { warnOfDatabase } from './agent-names.js';
 
-async function warnings(uri: string | null, empty: boolean | null): Promise<string[]> {
+async function warnings(uri: string | null, empty: boolean | StoreError): Promise<string[]> {
   const lines: string[] = [];
-  const names = { isEmpty: () => Promise.resolve(empty) };
-  await warnOfEmptyDatabase({ uri, name: 'shop' }, names, { warn: (line: string) => void lines.push(line) });
+  const isEmpty = () => (typeof empty === 'boolean' ? Promise.resolve(empty) : Promise.reject(empty));
+  const names = { isEmpty };
+  await warnOfDatabase({ uri, name: 'shop' }, names, { warn: (line: string) => void lines.push(line) });
   return lines;
 }
 
@@ -17,10 +19,25 @@ describe('a database without classes', () => {
 
   it.each([
     ['one that has classes', 'mongodb://db/shop', false],
-    ['one that does not answer', 'mongodb://db/shop', null],
     ['the embedded one', 'embedded', true],
     ['none', null, true],
   ])('is not said of %s', async (_, uri, empty) => {
     expect(await warnings(uri, empty)).toEqual([]);
+  });
+});
+
+describe('a database that cannot be used', () => {
+  it('is said at the start, with the reason and without a credential', async () => {
+    const cause = Object.assign(new Error('Authentication failed of s3cret@db'), { code: 18 });
+    expect(await warnings('mongodb://u:s3cret@db/shop', new StoreError('failed', { cause }))).toEqual([
+      expect.stringMatching(/^the database cannot be used: it refuses the user or the password; check user/),
+    ]);
+    expect(await warnings('mongodb://db/shop', new StoreError('unavailable'))).toEqual([
+      expect.stringMatching(/^the database cannot be used: it does not answer; check/),
+    ]);
+  });
+
+  it('is not said where something else failed', async () => {
+    expect(await warnings('mongodb://db/shop', new StoreError('failed'))).toEqual([]);
   });
 });

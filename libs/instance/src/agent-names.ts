@@ -1,5 +1,6 @@
 import { type INestApplicationContext, Logger } from '@nestjs/common';
 import type { AgentDefinition } from '#core';
+import { connectionProblem } from '#data-mongo';
 import { FilterNames } from '#dispatcher';
 import {
   AgentOptionsError,
@@ -32,18 +33,24 @@ export async function checkFilterNames(
 }
 
 /**
- * A database without classes is most likely not the one that was meant: its name may be missing in the URI. The embedded
- * one starts empty.
+ * A database that cannot be used: an operator must know why, and callers must not. One without classes is most likely not the
+ * one that was meant: its name may be missing in the URI. The embedded one starts empty. Never rejects.
  */
-export async function warnOfEmptyDatabase(
+export async function warnOfDatabase(
   { uri, name }: Pick<DatabaseConfig, 'uri' | 'name'>,
   names: Pick<FilterNames, 'isEmpty'>,
   logger: Pick<Logger, 'warn'>,
 ): Promise<void> {
-  if (uri === null || uri === 'embedded' || (await names.isEmpty()) !== true) return;
-  logger.warn(
-    `database.name: the database '${name}' has no classes; write the name of the one that holds your data, and list its collections under policy.classes where Parse does not store them`,
-  );
+  if (uri === null || uri === 'embedded') return;
+  try {
+    if (!(await names.isEmpty())) return;
+    logger.warn(
+      `database.name: the database '${name}' has no classes; write the name of the one that holds your data, and list its collections under policy.classes where Parse does not store them`,
+    );
+  } catch (error) {
+    const problem = connectionProblem(error);
+    if (problem) logger.warn(`the database cannot be used: ${problem.found}; ${problem.remedy}`);
+  }
 }
 
 /**

@@ -8,7 +8,7 @@ import { openTaskQueue, type TaskQueue, TaskService } from '#tasks';
 import { readEnvironmentGates } from '#policy';
 import { McpEdge } from '#streaming';
 import { NOTHING_OBSERVED, type Observability } from '#telemetry';
-import { checkFilterNames, warnOfEmptyDatabase } from './agent-names.js';
+import { checkFilterNames, warnOfDatabase } from './agent-names.js';
 import { CLOSING_TIMEOUT, type ClosingStep, closeWithin } from './closing.js';
 import {
   type ConfigurationReload,
@@ -161,7 +161,7 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
     await checkFilterNames(loaded, app.get(FilterNames), log);
     if (!serves) return;
     // The start does not wait for a database that is down.
-    void warnOfEmptyDatabase(loaded.config.database, app.get(FilterNames), log);
+    void warnOfDatabase(loaded.config.database, app.get(FilterNames), log);
     followLists(app);
     if (holdsTasks) app.get(TaskService).begin();
     this.hideMetrics = await showMetrics(app, this.resources.observed, loaded.config, log, environment);

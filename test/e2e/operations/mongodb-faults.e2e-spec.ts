@@ -1,14 +1,19 @@
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { type Document, MongoClient } from 'mongodb';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { stringify } from 'yaml';
-import { callTool, type Service, startService } from '../../support/service.js';
+import { callTool, rpc, type Service, startService } from '../../support/service.js';
 import { runCommand } from '../../support/terminal.js';
 
 const SECRET = 's3cretWord';
+const SOON = { timeout: 20_000, interval: 50 };
 const OPEN = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' };
 const settings = {
   agents: { default: { permissions: 'admin', rateLimit: 1_000_000 } },
@@ -22,6 +27,10 @@ const schema: Document = {
   title: 'string',
   n: 'number',
 };
+
+type Row = Document & { _id: string };
+/** Rows of 60 KB: more than an answer of MongoDB holds at once. */
+const MANY = 400;
 
 const folder = mkdtempSync(join(tmpdir(), 'parley-faults-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -103,6 +112,88 @@ describe('a user of MongoDB', () => {
     const none = await command(uriOf('nobody'), 'init', '--uri', uriOf('nobody'), '--out', '-');
     expect(none.stderr).toMatch(/^the database could not be read \(failed\): .*lacks a right; grant .*\n$/);
   });
+
+  it('with a wrong password at the start is named to the operator, and to a caller nothing but that it is refused', async () => {
+    const service = await startOn(uriOf('reader', `${SECRET}-wrong`));
+    try {
+      await expect
+        .poll(() => service.output().stderr + service.output().stdout, SOON)
+        .toMatch(/the database cannot be used: it refuses the user or the password; check user/);
+      const ready = await fetch(`${service.origin}/ready`);
+      expect([ready.status, await ready.json()]).toEqual([
+        503,
+        { status: 'unavailable', dependencies: { mongodb: 'down' } },
+      ]);
+      const answers = [
+        await callTool(service, 'query_class', { class_name: 'Note' }),
+        await callTool(service, 'create_object', { class_name: 'Note', fields: { title: 'no' } }),
+        await callTool(service, 'get_all_schemas'),
+      ];
+      for (const { isError, code, text, wire } of answers) {
+        expect([isError, code]).toEqual([true, 'parse_error']);
+        expect(text).toBe(
+          'Parse error: the database refuses the login of the service: its operator has to correct it',
+        );
+        expect(wire).not.toMatch(/reader|s3cret|Authentication|Mongo|SCRAM|127\.0\.0\.1/);
+      }
+      const listed = await rpc(service, 'resources/list');
+      expect(listed.body.error).toEqual({ code: -32603, message: 'Internal error' });
+      const { stdout, stderr } = service.output();
+      expect(stdout + stderr).not.toContain(SECRET);
+    } finally {
+      await service.stop();
+    }
+  });
+
+  it('with a wrong password is named with its reason by explain, policy test and policy diff, which fail', async () => {
+    const wrong = uriOf('reader', `${SECRET}-wrong`);
+    const explained = await command(
+      wrong,
+      'explain',
+      'query_class',
+      '{"class_name":"Note"}',
+      '--as',
+      'default',
+    );
+    expect(explained.code).toBe(1);
+    expect(explained.text).toMatch(/^ +told +Parse error: the database refuses the login/m);
+    const cases = [
+      { agent: 'default', tool: 'query_class', arguments: { class_name: 'Note' }, expect: { allowed: true } },
+    ];
+    writeFileSync(join(folder, 'cases.yaml'), stringify(cases));
+    expect((await command(wrong, 'policy', 'test', 'cases.yaml')).code).toBe(1);
+    const diff = await command(wrong, 'policy', 'diff', 'parley.yaml', 'parley.yaml');
+    expect([diff.code, diff.stderr]).toEqual([1, expect.stringMatching(/refuses the user or the password/)]);
+  });
+
+  it('with a wrong password at a sink lets no call run, and log and commands name the sink in one line', async () => {
+    const audit = {
+      sinks: [{ kind: 'mongodb', uri: uriOf('reader', `${SECRET}-wrong`), database: 'audit' }],
+    };
+    const database = { uri: uriOf('reader'), name: 'shop' };
+    const service = await startService({ config: { ...settings, database, audit }, env: OPEN });
+    try {
+      const { code, wire } = await callTool(service, 'query_class', { class_name: 'Note' });
+      expect(code).toBe('audit_unavailable');
+      expect(wire).not.toMatch(/mongo|Authentication|password/i);
+      await expect
+        .poll(() => service.output().stderr + service.output().stdout, SOON)
+        .toContain('audit records cannot be kept (it refuses the user or the password): calls are refused');
+    } finally {
+      await service.stop();
+    }
+    writeFileSync(join(folder, 'audited.yaml'), stringify({ ...settings, audit }));
+    for (const args of [
+      ['audit', 'verify'],
+      ['audit', 'search'],
+      ['policy', 'suggest'],
+    ])
+      expect(await command(uriOf('reader'), ...args, '--config', 'audited.yaml')).toMatchObject({
+        code: 1,
+        stderr:
+          'the collection of audit records cannot be used: it refuses the user or the password; check its sink in audit.sinks\n',
+      });
+  });
 });
 
 describe('a database that does not answer', () => {
@@ -144,6 +235,12 @@ describe('a replica set', { timeout: 120_000 }, () => {
   beforeAll(async () => {
     server = await EmbeddedMongo.start({ members: 2 });
     client = await prepare(server.uri);
+    const shop = client.db('shop');
+    await shop.collection<Row>('_SCHEMA').insertOne({ ...schema, _id: 'Many' });
+    const title = 'x'.repeat(60_000);
+    await shop
+      .collection<Row>('Many')
+      .insertMany(Array.from({ length: MANY }, (_, n) => ({ _id: `m${n}`, title, n })));
     service = await startOn(server.uri);
   });
   afterAll(async () => {
@@ -156,6 +253,76 @@ describe('a replica set', { timeout: 120_000 }, () => {
     client.db('admin').command({ configureFailPoint: 'failCommand', mode, data });
   const create = (fields: object, more: object = {}) =>
     callTool(service, 'create_object', { class_name: 'Note', fields, ...more });
+
+  describe('whose cursor is gone', () => {
+    const gone = (mode: unknown) => failCommand(mode, { failCommands: ['getMore'], errorCode: 43 });
+    it('in the middle of a query: an error, no half result, and the next call is answered', async () => {
+      await gone('alwaysOn');
+      const args = { class_name: 'Many', limit: MANY, keys: ['n'] };
+      const answer = await callTool(service, 'query_class', { ...args, keys: ['title'] });
+      await gone('off');
+      expect(answer).toMatchObject({ isError: true, code: 'parse_error', data: {} });
+      expect(answer.wire).not.toMatch(/cursor|43|failCommand|Mongo/i);
+      expect(await callTool(service, 'query_class', args)).toMatchObject({ isError: false });
+    });
+
+    it('in the middle of an export: no file that looks whole, and it can be read again', async () => {
+      const ordered = await callTool(service, 'export_data', { class_name: 'Many', delivery: 'resource' });
+      const file = `${service.origin}${String(ordered.data['path'])}`;
+      await gone('alwaysOn');
+      const cut = await fetch(file);
+      const text = await cut.text();
+      await gone('off');
+      expect([cut.status, JSON.parse(text)]).toEqual([
+        503,
+        { error: 'Parse error: the database could not complete the operation', error_code: 'parse_error' },
+      ]);
+      expect((await (await fetch(file)).text()).trim().split('\n')).toHaveLength(MANY + 1);
+    });
+  });
+
+  it('that withdraws a right says so on the next call, and nothing more once it is granted again', async () => {
+    const query = () => callTool(service, 'query_class', { class_name: 'Note', limit: 1 });
+    const data = { failCommands: ['find', 'aggregate'], namespace: 'shop.Note', errorCode: 13 };
+    await failCommand('alwaysOn', data);
+    const refused = await query();
+    await failCommand('off', data);
+    expect(refused).toMatchObject({ isError: true, code: 'parse_error' });
+    expect(refused.text).toContain('does not permit this to the service');
+    expect(refused.wire).not.toMatch(/shop|not authorized|failCommand|Mongo/i);
+    expect(await query()).toMatchObject({ isError: false });
+  });
+
+  it.each([
+    ['that has forgotten the changes since its change stream broke off', 286],
+    ['that withdraws the right to watch for a while', 13],
+    ['whose change stream lost its cursor', 43],
+  ])('%s tells a subscriber afterwards that something changed meanwhile', async (_, errorCode) => {
+    const watcher = new Client({ name: 'scenario', version: '1.0.0' });
+    let updates = 0;
+    watcher.setNotificationHandler(ResourceUpdatedNotificationSchema, () => void (updates += 1));
+    await watcher.connect(new StreamableHTTPClientTransport(new URL(service.url)) as never);
+    await watcher.subscribeResource({ uri: 'parse://Note/count' });
+    const insert = () => client.db('shop').collection<Row>('Note').insertOne({ _id: randomUUID() });
+    const furtherThan = (known: number) =>
+      vi.waitFor(() => expect(updates).toBeGreaterThan(known), { timeout: 1_000, interval: 20 });
+    try {
+      // The listening stream of the client opens at some time after it has connected.
+      await vi.waitFor(() => insert().then(() => furtherThan(updates)), SOON);
+      await failCommand('alwaysOn', { failCommands: ['getMore', 'aggregate'], errorCode });
+      // The look for changes that is under way still finds this one; those after it fail.
+      const reported = updates;
+      await insert();
+      await vi.waitFor(() => expect(updates).toBeGreaterThan(reported), SOON);
+      const missed = updates;
+      await insert();
+      await failCommand('off', {});
+      await vi.waitFor(() => expect(updates).toBeGreaterThan(missed), SOON);
+    } finally {
+      await failCommand('off', {});
+      await watcher.close();
+    }
+  });
 
   it('that steps down amid calls answers reads, and does no write twice', async () => {
     const answers = new Map<string, Awaited<ReturnType<typeof create>>>();

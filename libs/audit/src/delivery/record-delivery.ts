@@ -46,14 +46,27 @@ export class RecordNotKept extends Error {
   override readonly name = 'RecordNotKept';
 }
 
+/** A collection of records cannot be used. Its message contains no credential, no address and no text of a driver. */
+export class AuditStoreError extends Error {
+  override readonly name = 'AuditStoreError';
+  /** @param found what keeps it from being used */
+  constructor(
+    readonly found: string,
+    options?: ErrorOptions,
+  ) {
+    super(`the collection of audit records cannot be used: ${found}; check its sink in audit.sinks`, options);
+  }
+}
+
 /** The operator's log of failures and recoveries. */
 export interface DeliveryLog {
   log(line: string): void;
   warn(line: string): void;
 }
 
-/** Name and code of an error, without addresses and paths. */
+/** Name and code of an error, without addresses and paths; of an error of a store, what is wrong with it. */
 export function errorName(error: unknown): string {
+  if (error instanceof AuditStoreError) return error.found;
   if (!(error instanceof Error)) return 'unknown fault';
   const { code } = error as NodeJS.ErrnoException;
   return typeof code === 'string' ? `${error.name} ${code}` : error.name;

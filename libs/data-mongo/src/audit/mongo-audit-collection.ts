@@ -4,6 +4,7 @@ import {
   type AuditEntry,
   type AuditPage,
   type AuditQuery,
+  AuditStoreError,
   type ChainHead,
   limitOf,
   membersAsked,
@@ -14,6 +15,7 @@ import {
 } from '#audit';
 import { answerLeft } from '#data';
 import { boundedRows } from '../answers/bounded-rows.js';
+import { connectionProblem } from '../connection/connection-problem.js';
 import { isDriverError } from '../errors.js';
 import type { MongoConnection, StoredDocument } from '../connection/mongo-connection.js';
 
@@ -42,7 +44,11 @@ export class MongoAuditCollection extends AuditCollection {
     super();
   }
 
-  async open(): Promise<ChainHead | null> {
+  open(): Promise<ChainHead | null> {
+    return this.explaining(() => this.prepared());
+  }
+
+  private async prepared(): Promise<ChainHead | null> {
     const { collection } = this;
     await collection.createIndexes([
       { key: { at: -1, chain: -1, seq: -1 } },
@@ -60,15 +66,14 @@ export class MongoAuditCollection extends AuditCollection {
 
   async insert(records: readonly SealedRecord[]): Promise<void> {
     const documents = records.map((record) => this.documentOf(record));
-    try {
-      await this.collection.insertMany(documents, {
-        ordered: false,
-        ignoreUndefined: true,
-        writeConcern: { w: 'majority' },
-      });
-    } catch (error) {
-      if (!isOnlyDuplicates(error)) throw error;
-    }
+    const options = { ordered: false, ignoreUndefined: true, writeConcern: { w: 'majority' } } as const;
+    await this.explaining(async () => {
+      try {
+        await this.collection.insertMany(documents, options);
+      } catch (error) {
+        if (!isOnlyDuplicates(error)) throw error;
+      }
+    });
   }
 
   async search(query: AuditQuery, left?: AbortSignal): Promise<AuditPage> {
@@ -81,17 +86,34 @@ export class MongoAuditCollection extends AuditCollection {
       .limit(limit + 1);
     const operation = { maxTimeMS: READ_TIME_MS, signal };
     const read = { operation, expected: limit * EXPECTED_BYTES, left: answerLeft() };
-    const records = await boundedRows(found, read, (record) => recordOf(record as StoredDocument));
+    const records = await this.explaining(
+      () => boundedRows(found, read, (record) => recordOf(record as StoredDocument)),
+      left,
+    );
     return pageOf(records as unknown as AuditEntry[], limit);
   }
 
   async *all(type?: string): AsyncIterable<unknown> {
     const found = this.collection.find(type === undefined ? {} : { type }, { sort: { _id: 1 } });
-    for await (const document of found) yield recordOf(document);
+    for (;;) {
+      const document = await this.explaining(() => found.next());
+      if (document === null) return;
+      yield recordOf(document);
+    }
   }
 
   async close(): Promise<void> {
     if (this.options.ownsConnection) await this.options.connection.close();
+  }
+
+  /** @param left of a caller who left: what ended because of it is no problem of the database */
+  private async explaining<T>(work: () => Promise<T>, left?: AbortSignal): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      const problem = left?.aborted ? null : connectionProblem(error);
+      throw problem ? new AuditStoreError(problem.found, { cause: error }) : error;
+    }
   }
 
   private get collection(): Collection<StoredDocument> {

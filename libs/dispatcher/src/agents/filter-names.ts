@@ -40,18 +40,14 @@ export class FilterNames {
       return bindPolicy(policy, await this.catalogue.snapshot(), all).errors;
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
-      this.logger.warn('the fields of the policy could not be checked: the database does not answer');
+      this.logger.warn('the fields of the policy could not be checked: the database could not be read');
       return [];
     }
   }
 
-  /** Whether the database has no class at all; null while it does not answer. */
-  async isEmpty(): Promise<boolean | null> {
-    try {
-      return (await this.catalogue.snapshot()).classNames().length === 0;
-    } catch {
-      return null;
-    }
+  /** Whether the database has no class at all. @throws StoreError while it cannot be read */
+  async isEmpty(): Promise<boolean> {
+    return (await this.catalogue.snapshot()).classNames().length === 0;
   }
 
   /**
@@ -74,7 +70,7 @@ export class FilterNames {
       this.classes = new Set((await this.catalogue.snapshot()).classNames());
       return this.classes;
     } catch {
-      this.logger.warn('the classes of agents could not be checked: the database does not answer');
+      this.logger.warn('the classes of agents could not be checked: the database could not be read');
       return null;
     }
   }
