@@ -3,12 +3,7 @@ import { oneLine } from '#audit';
 import { bindPolicy, lintPolicy, type SchemaSnapshot, unknownAgentNames } from '#policy';
 import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
 import { StoreError } from '#data';
-import {
-  type CatalogueProblem,
-  MongoSchemaCatalogue,
-  type ConnectionProblem,
-  connectionProblem,
-} from '#data-mongo';
+import { type CatalogueProblem, connectionProblem, MongoSchemaCatalogue } from '#data-mongo';
 import {
   ConfigError,
   type ConfigIssue,
@@ -43,9 +38,14 @@ interface CheckReport {
 interface SchemaReport extends CheckReport {
   /** What the collections of plain classes contradict. */
   readonly problems: readonly CatalogueProblem[];
+  /** Why the configured database could not be read, so that no name was compared with it. Null: there is none, or it was read. */
+  readonly unread: ConfigIssue | null;
 }
 
-/** Lists every error (exit code 1) and every warning of a configuration. */
+/**
+ * Lists every error (exit code 1) and every warning of a configuration. A configured database that cannot be read is an
+ * error: the names of the policy were not checked.
+ */
 export async function runPolicyCheck({ config, json }: CheckOptions): Promise<void> {
   const report = await check(config);
   process.stdout.write(json ? `${jsonText(report)}\n` : describe(report));
@@ -56,8 +56,11 @@ async function check(file: string | undefined): Promise<CheckReport> {
   const env = withConfig(file);
   try {
     const loaded = await loadWithPlugins(env, process.cwd(), { start: 'http', declaredTools: true });
-    const { faults, warnings, problems } = await judgedBySchema(loaded);
-    return { faults, warnings: [...noFile(env), ...merged(warnings, problems)] };
+    const { faults, warnings, problems, unread } = await judgedBySchema(loaded);
+    return {
+      faults: unread ? [unread, ...faults] : faults,
+      warnings: [...noFile(env), ...merged(warnings, problems)],
+    };
   } catch (error) {
     if (error instanceof ConfigError) return { faults: error.issues, warnings: [] };
     throw error;
@@ -74,10 +77,10 @@ function noFile(env: Environment): readonly ConfigIssue[] {
 
 /**
  * Checks that need the classes of the database: names and fields that stop a start, and possibly unintended settings.
- * Without a database no class is checked, which is a warning.
+ * Where no database is configured no class is checked, which is a warning.
  */
 export async function judgedBySchema(loaded: LoadedWithPlugins): Promise<SchemaReport> {
-  const { schemas, problems, problem } = await readSchemas(loaded);
+  const { schemas, problems, unread } = await readSchemas(loaded);
   const tools = [
     ...BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype)),
     ...toolsOfPlugins(loaded.plugins),
@@ -88,17 +91,18 @@ export async function judgedBySchema(loaded: LoadedWithPlugins): Promise<SchemaR
     unknownAgentNames(definition, loaded.policy, { tools: names, classes }),
   );
   const warnings = lintPolicy(loaded.policy, loaded.agents.values(), names, schemas);
-  const why = problem === null ? '' : ` (${problem.found}; ${problem.remedy})`;
-  const unread = {
-    path: 'database',
-    message: `no classes could be read: names were not compared with any${why}`,
-  };
   const { errors } = nameErrors(unknown);
-  if (!schemas) return { faults: errors, warnings: [unread, ...warnings], problems };
+  if (!schemas)
+    return { faults: errors, warnings: unread ? warnings : [NO_DATABASE, ...warnings], problems, unread };
   const misfits = bindPolicy(loaded.policy, schemas, loaded.agents.values()).errors;
   const faults = [...errors, ...misfits.map(({ path, message }) => ({ path, message }))];
-  return { faults, warnings, problems };
+  return { faults, warnings, problems, unread };
 }
+
+const NO_DATABASE: ConfigIssue = {
+  path: 'database',
+  message: 'no database with classes is configured: names were not compared with any',
+};
 
 /** The option of a plain class that a problem of its collection is about. */
 function issueOf({ className, property, kind, text: message }: CatalogueProblem): ConfigIssue {
@@ -127,31 +131,39 @@ function merged(
 }
 
 interface StoredClasses {
-  /** Null without a database: an embedded one without a seed has no classes, a real one may be down. */
+  /** Null without a database, and where it could not be read. An embedded one without a seed has no classes. */
   readonly schemas: SchemaSnapshot | null;
   readonly problems: readonly CatalogueProblem[];
-  /** Why a database of MongoDB could not be read. */
-  readonly problem: ConnectionProblem | null;
+  readonly unread: ConfigIssue | null;
 }
 
-const UNREAD: StoredClasses = { schemas: null, problems: [], problem: null };
+const NO_CLASSES: StoredClasses = { schemas: null, problems: [], unread: null };
 
 async function readSchemas({ config, policy }: LoadedConfig): Promise<StoredClasses> {
-  if (config.database.uri === 'embedded' && config.database.seed === null) return UNREAD;
+  if (config.database.uri === 'embedded' && config.database.seed === null) return NO_CLASSES;
   const database = await openDatabase(config.database);
   try {
     const connections = { mongo: database.connection, parse: parseConnectionOf(config.parse) };
     const catalogue = catalogueOf(connections, () => policy);
     const schemas = await catalogue.snapshot();
     const problems = catalogue instanceof MongoSchemaCatalogue ? await catalogue.problems() : [];
-    return { schemas, problems, problem: null };
+    return { schemas, problems, unread: null };
   } catch (error) {
-    if (error instanceof StoreError)
-      return { ...UNREAD, problem: error.store === 'the database' ? connectionProblem(error) : null };
+    if (error instanceof StoreError) return { ...NO_CLASSES, unread: unreadIssue(error) };
     throw error;
   } finally {
     await database.close();
   }
+}
+
+function unreadIssue(error: StoreError): ConfigIssue {
+  const isMongo = error.store === 'the database';
+  const problem = isMongo ? connectionProblem(error) : null;
+  const why = problem === null ? '' : `: ${problem.found}; ${problem.remedy}`;
+  return {
+    path: isMongo ? 'database' : 'parse',
+    message: `${error.store} could not be read (${error.code}), so names were not compared with its classes${why}`,
+  };
 }
 
 function describe({ faults, warnings }: CheckReport): string {

@@ -35,6 +35,7 @@ export async function runPolicySuggest(options: SuggestOptions): Promise<void> {
     return definition ? budgetWindow(definition) : 0;
   });
   const collections = options.file ? [] : auditCollections(config);
+  let lines = 0;
   try {
     const [collection] = collections;
     const sources: RecordSource[] = collection
@@ -42,11 +43,16 @@ export async function runPolicySuggest(options: SuggestOptions): Promise<void> {
       : await auditFiles(options.file ?? [], config.audit);
     if (sources.length === 0) throw noRecords('name files with --file');
     for (const source of sources)
-      for await (const { value } of source.read()) if (isSince(value, from)) use.add(value);
+      for await (const { value } of source.read()) {
+        lines += 1;
+        if (isSince(value, from)) use.add(value);
+      }
   } finally {
     await Promise.all(collections.map((collection) => collection.close()));
   }
   const recorded = use.result();
+  if (lines > 0 && recorded.unreadable === lines)
+    throw new Error(`none of the ${lines} lines is an audit record: nothing was compared`);
   const narrowed = narrowedAgents(agents, policy, recorded, {
     tools: new Map(tools.map((tool) => [tool.name, tool])),
     builtIn: new Set(builtIn.map(({ definition }) => definition.name)),

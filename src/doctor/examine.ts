@@ -172,7 +172,9 @@ async function checkStores({ config, policy }: LoadedWithPlugins): Promise<Findi
 
 async function checkPolicy(loaded: LoadedWithPlugins): Promise<Finding[]> {
   try {
-    const { faults, warnings } = await judgedBySchema(loaded);
+    const { faults, warnings: found, unread } = await judgedBySchema(loaded);
+    // The check of the store says that it fails.
+    const warnings = unread ? [unread, ...found] : found;
     if (faults.length + warnings.length === 0)
       return [ok('policy', `${loaded.policy.classes.size} classes, nothing that may not have been meant`)];
     return [

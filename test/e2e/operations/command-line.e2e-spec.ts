@@ -24,6 +24,7 @@ beforeAll(async () => {
   await client.db('full').collection('things').insertOne({ size: 1 });
   await client.close();
   writeFileSync(join(folder, 'none.jsonl'), '');
+  writeFileSync(join(folder, 'text.jsonl'), 'no record\n');
   writeFileSync(join(folder, 'wider.yaml'), 'agents: { default: { permissions: write }, other: {} }');
   const policyCase = { rule: 'r', agent: 'default', tool: 'list_tools', arguments: {} };
   writeFileSync(join(folder, 'holds.yaml'), JSON.stringify([{ ...policyCase, expect: { allowed: true } }]));
@@ -66,6 +67,7 @@ describe('exit codes', () => {
 
   const NOTHING = { PARLEY_CONFIG: 'nowhere.yaml' };
   const REAL = { MONGODB_URI: 'DATABASE' };
+  const AWAY = { MONGODB_URI: 'mongodb://127.0.0.1:1/shop' };
 
   const CASES: readonly (readonly [string, string[], number, Record<string, string>])[] = [
     ['an input that ended', ['stdio'], 0, {}],
@@ -84,6 +86,7 @@ describe('exit codes', () => {
     ['a key that is none', ['hash-key'], 2, {}],
     ['an issuer that is none', ['revoke', '--issuer', 'https://x.example', '--subject', 'a'], 1, {}],
     ['a configuration without errors', ['policy', 'check', '--config', 'parley.yaml'], 0, {}],
+    ['a configuration whose database is away', ['policy', 'check', '--config', 'parley.yaml'], 1, AWAY],
     ['cases that hold', ['policy', 'test', 'holds.yaml'], 0, {}],
     ['a case that does not hold', ['policy', 'test', 'fails.yaml'], 1, {}],
     ['no cases', ['policy', 'test'], 2, {}],
@@ -91,6 +94,7 @@ describe('exit codes', () => {
     ['a wider policy', ['policy', 'diff', 'parley.yaml', 'wider.yaml', '--fail-on-widening'], 1, {}],
     ['one policy', ['policy', 'diff', 'parley.yaml'], 2, {}],
     ['records without a call', ['policy', 'suggest', '--file', 'none.jsonl'], 0, {}],
+    ['lines that are no records', ['policy', 'suggest', '--file', 'text.jsonl'], 1, {}],
     ['records that are not there', ['policy', 'suggest', '--file', 'nowhere.jsonl'], 1, {}],
     ['a suggestion without records', ['policy', 'suggest'], 2, {}],
     ['a history that is told to be partial', ['audit', 'verify', 'none.jsonl', '--partial'], 0, {}],

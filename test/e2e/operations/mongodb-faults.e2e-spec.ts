@@ -101,8 +101,10 @@ describe('a user of MongoDB', () => {
     expect(doctor.text).toMatch(
       /^fail {2}mongodb +it refuses the user or the password \(failed\)\n +-> check user/m,
     );
-    expect((await command(wrong, 'policy', 'check')).text).toMatch(
-      /warning database: .*refuses the user or the password/,
+    const check = await command(wrong, 'policy', 'check');
+    expect(check.code).toBe(1);
+    expect(check.text).toMatch(
+      /^fault {3}database: .*names were not compared .*refuses the user or the pass/m,
     );
     const init = await command(wrong, 'init', '--uri', wrong, '--out', '-');
     expect(init).toMatchObject({ code: 1 });
@@ -197,6 +199,20 @@ describe('a user of MongoDB', () => {
 });
 
 describe('a database that does not answer', () => {
+  it('fails policy check, which could not compare the names of the policy with it', async () => {
+    const checked = await command('mongodb://127.0.0.1:1/shop', 'policy', 'check', '--json');
+    expect(checked.code).toBe(1);
+    expect(JSON.parse(checked.text)).toMatchObject({
+      faults: [
+        { path: 'database', message: expect.stringMatching(/could not be read \(unavailable\), so names/) },
+      ],
+    });
+    // Where none is configured there is nothing to compare with.
+    const without = await command('embedded', 'policy', 'check');
+    expect(without.code).toBe(0);
+    expect(without.text).toMatch(/^warning database: no database with classes is configured/m);
+  });
+
   it('is named with its reason by the commands', async () => {
     const hung = await EmbeddedMongo.start();
     await hung.pause();
