@@ -229,6 +229,18 @@ describe('a file', () => {
     await vi.waitFor(() => expect(files.ended).toBe(1), { timeout: 20_000 });
   });
 
+  it('breaks off once the credentials that opened it are taken back, however slow its reader is', async () => {
+    const { files, edge, asked } = await setUp(endless, { credentialsInterval: 20 });
+    const reader = await edge.open(asked());
+    reader.pause();
+    await vi.waitFor(() => expect(edge.authenticator.seen.length).toBeGreaterThan(3), { timeout: 20_000 });
+    expect(files.ended).toBe(0);
+    edge.authenticator.takenBack.add('ada');
+    await vi.waitFor(() => expect(files.ended).toBe(1), { timeout: 20_000 });
+    reader.resume();
+    await reader.over;
+  });
+
   it('is aborted when the service closes', async () => {
     const { files, edge, asked } = await setUp(endless);
     const reader = await edge.open(asked());

@@ -14,7 +14,7 @@ import {
   notification,
 } from './event-stream.js';
 
-/** A stream without an end of its own. */
+/** An answer that is longer than a call: a stream without an end of its own, or a file that is sent as fast as it is read. */
 export interface OpenStream {
   /** Ends the stream so that its client reconnects, here or elsewhere. */
   shutDown(): void;
@@ -69,7 +69,7 @@ export class OpenStreams {
     if (this.checking) return;
     this.checking = true;
     try {
-      const due = [...this.owners].filter(([{ finite }]) => !finite);
+      const due = [...this.owners];
       for (let at = 0; at < due.length; at += AT_ONCE)
         await Promise.all(due.slice(at, at + AT_ONCE).map((entry) => this.check(...entry)));
     } finally {
