@@ -37,7 +37,7 @@ export function OverviewPage() {
           </ul>
         }
       >
-        OverviewAnswer
+        Overview
       </Heading>
       <Loaded of={overview}>{(value) => <Charts overview={value} />}</Loaded>
     </>
