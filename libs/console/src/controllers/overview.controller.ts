@@ -21,7 +21,7 @@ const MOST = 200;
 /** The answer of `GET /console/api/overview`. */
 export interface OverviewAnswer extends Overview {
   readonly waiting: {
-    /** Null for an operator that decides no approvals. */
+    /** Those that the operator may decide: not its own. Null for an operator that decides none. */
     readonly approvals: number | null;
     readonly tasks: number;
     /** More of them may wait. */
@@ -56,7 +56,7 @@ export class OverviewController {
       ...overview,
       waiting: {
         // An operator that decides none sees none.
-        approvals: approvals.ok ? approvals.value.length : null,
+        approvals: approvals.ok ? approvals.value.filter(({ own }) => !own).length : null,
         tasks: tasks.filter(({ status }) => status === 'working' || status === 'input_required').length,
         tasks_capped: tasks.length === MOST,
         exports: exports.length,
