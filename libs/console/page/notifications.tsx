@@ -53,7 +53,7 @@ export function NotificationSwitch() {
   };
   return (
     <p class="buttons">
-      <button type="button" class="small" aria-pressed={on} onClick={() => void press()}>
+      <button type="button" aria-pressed={on} onClick={() => void press()}>
         {on ? 'Desktop notifications: on' : 'Desktop notifications: off'}
       </button>
       {isBlocked && (
