@@ -42,6 +42,8 @@ export function send<T>(method: 'POST' | 'DELETE', path: string, body?: object):
   return exchange<T>(method, path, body);
 }
 
+const NO_ANSWER = 'the service does not answer';
+
 async function exchange<T>(method: string, path: string, body?: object, signal?: AbortSignal): Promise<T> {
   const response = await fetch(`${CONSOLE}/${path}`, {
     method,
@@ -53,15 +55,16 @@ async function exchange<T>(method: string, path: string, body?: object, signal?:
     ...(signal && { signal }),
   }).catch((error: unknown) => {
     if (signal?.aborted) throw error;
-    throw new Refusal(0, 'the service does not answer');
+    throw new Refusal(0, NO_ANSWER);
   });
-  const answer = (await response.json().catch(() => ({}))) as { error?: string };
+  const answer = (await response.json().catch(() => null)) as { error?: string } | null;
+  if (response.ok && answer === null) throw new Refusal(0, NO_ANSWER);
   if (response.ok) return answer as T;
   if (response.status === 401 && !path.startsWith('session')) {
     signedOut();
-    throw new SignedOut(answer.error ?? 'signed out');
+    throw new SignedOut(answer?.error ?? 'signed out');
   }
-  const message = answer.error ?? `the service answered ${response.status}`;
+  const message = answer?.error ?? `the service answered ${response.status}`;
   throw response.status === 503 ? new Busy(message) : new Refusal(response.status, message);
 }
 
@@ -71,6 +74,9 @@ export function errorText(error: unknown): string | null {
   return error instanceof Refusal ? error.message : 'something of this page failed';
 }
 
+/** Milliseconds that an answer may take which is loaded again. A connection that was lost without notice would never give one. */
+const ANSWERED_WITHIN = 30_000;
+
 export interface Answer<T> {
   /** Absent until the first answer arrives. The last one stays while a new one is loaded. */
   readonly value: T | undefined;
@@ -79,7 +85,8 @@ export interface Answer<T> {
 }
 
 /**
- * Loads a route, again when the path changes.
+ * Loads a route, again when the path changes. While an answer is awaited it is not loaded again: a slow service would receive
+ * ever more requests, and an older answer could replace a newer one.
  * @param path null: nothing is loaded
  * @param every milliseconds between two loads
  * @param inBackground whether it is loaded again also while the page is in the background. Default false
@@ -93,13 +100,23 @@ export function useAnswer<T>(path: string | null, every?: number, inBackground =
   useEffect(() => {
     if (path === null) return undefined;
     const leaving = new AbortController();
-    const load = () =>
-      void ask<T>(path, leaving.signal).then(
-        (value) => setState({ value, error: null, path }),
-        (error: unknown) => {
-          if (!leaving.signal.aborted) setState((before) => ({ ...before, error, path }));
-        },
+    let awaited = false;
+    const load = () => {
+      if (awaited) return;
+      awaited = true;
+      const within =
+        every === undefined
+          ? leaving.signal
+          : AbortSignal.any([leaving.signal, AbortSignal.timeout(ANSWERED_WITHIN)]);
+      const settle = (next: Partial<Answer<T>>) => {
+        awaited = false;
+        if (!leaving.signal.aborted) setState((before) => ({ ...before, error: null, ...next, path }));
+      };
+      ask<T>(path, within).then(
+        (value) => settle({ value }),
+        (error: unknown) => settle({ error: within.aborted ? new Refusal(0, NO_ANSWER) : error }),
       );
+    };
     load();
     const timer =
       every === undefined

@@ -1,4 +1,4 @@
-import type { Browser, BrowserContext, Page } from 'playwright-core';
+import type { Browser, BrowserContext, Page, Route } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openBrowser } from '../../support/browser.js';
 import { BEYOND, FOCUSED, PALE, UNNAMED } from '../../support/page-checks.js';
@@ -169,6 +169,54 @@ describe('signing in', () => {
       await page.goto(`${service.origin}/console?sign_in=${code}`);
       await page.getByRole('alert').getByText('The sign-in failed.', { exact: true }).waitFor();
     }
+  });
+});
+
+describe('the pages of one browser', () => {
+  it('are those of whoever signed in last, and of nobody once one of them signed out', async () => {
+    await signIn('overview');
+    const other = await context.newPage();
+    await other.goto(at('approvals'));
+    await other.getByText('Nothing waits for a decision.').waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await other.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await page.getByLabel('API key or access token').fill(KEYS.watcher);
+    await page.keyboard.press('Enter');
+    await other.locator('.who', { hasText: 'watcher' }).waitFor();
+    await other.getByText('An operator decides approvals only if').waitFor();
+  });
+
+  it('ask once while the service does not answer, and again once it has', async () => {
+    await page.clock.install();
+    await open('live');
+    const held: Route[] = [];
+    await page.route(/\/api\/status$/, (route) => void held.push(route));
+    await page.goto(at('health'));
+    await expect.poll(() => held.length).toBe(1);
+    await page.clock.runFor(25_000);
+    // Requests arrive in their order: whatever was sent before this one is among them.
+    await page.evaluate('fetch("/console/session/methods").then(({ status }) => status)');
+    expect(held).toHaveLength(1);
+    await held[0]?.continue();
+    await page.getByText('Ready').waitFor();
+    await page.clock.runFor(11_000);
+    await expect.poll(() => held.length).toBe(2);
+  });
+
+  it('stay signed in when a renewal of the session fails for another reason than its end', async () => {
+    await page.clock.install();
+    await open('live');
+    let refusals = 0;
+    await page.route(/\/console\/session$/, (route) => {
+      refusals += 1;
+      return route.fulfill({ status: 503, json: { error: 'shared state cannot be reached at the moment' } });
+    });
+    await page.clock.runFor(5 * 60_000);
+    await page.keyboard.press('Shift');
+    await expect.poll(() => refusals).toBe(1);
+    await page.getByRole('link', { name: 'Health' }).click();
+    await page.getByText('Ready').waitFor();
+    complaints = complaints.filter((line) => !line.includes('503'));
   });
 });
 
