@@ -3,11 +3,11 @@ import type { ShownOperator } from '../src/sign-in.js';
 import type { ApprovalsAnswer } from '../src/controllers/approvals.controller.js';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { open, useAddress } from './address.js';
+import { CONSOLE, open, useAddress } from './address.js';
 import { announce, Icon, type IconName, Notice } from './components.js';
 import { counted } from './formats.js';
 import { useApprovalNotifications, useNotifications } from './notifications.js';
-import { type Answer, ask, errorText, onSignedOut, send, useAnswer } from './server.js';
+import { type Answer, ask, errorText, onSignedOut, Refusal, send, useAnswer } from './server.js';
 import { ShortcutHelp, type Shortcuts, useShortcuts } from './shortcuts.js';
 import { SignIn } from './sign-in.js';
 import { ApprovalsPage, forgetDecisions } from './views/approvals.js';
@@ -44,29 +44,40 @@ const PLACES: readonly Place[] = [
 type Session =
   { readonly operator: ShownOperator } | { readonly why: string | null; readonly elsewhere: string | null };
 
+/** The pages of this console in this browser have one session. A message says that it is another one now. */
+const sessions = new BroadcastChannel(`parley-console-session:${CONSOLE}`);
+
 /** The sign-in, or the console of a signed-in operator. */
 export function App() {
   const [session, setSession] = useState<Session | undefined>();
+  const begin = (operator: ShownOperator) => {
+    forgetLiveCalls();
+    forgetDecisions();
+    setSession({ operator });
+  };
   useEffect(() => {
+    const restore = () =>
+      ask<ShownOperator>('session').then(begin, () => setSession({ why: null, elsewhere: null }));
     onSignedOut(() => setSession({ why: 'Sign in again.', elsewhere: null }));
-    ask<ShownOperator>('session').then(
-      (operator) => setSession({ operator }),
-      () => setSession({ why: null, elsewhere: null }),
-    );
+    void restore();
+    sessions.addEventListener('message', () => void restore());
   }, []);
   if (!session) return null;
   if ('operator' in session)
     return (
       <Console
+        key={`${session.operator.agent} ${session.operator.principal}`}
         operator={session.operator}
-        leave={(elsewhere) => setSession({ why: 'You are signed out.', elsewhere })}
+        leave={(elsewhere) => {
+          sessions.postMessage('over');
+          setSession({ why: 'You are signed out.', elsewhere });
+        }}
         expired={() => setSession({ why: 'Sign in again.', elsewhere: null })}
       />
     );
   const signedIn = (operator: ShownOperator) => {
-    forgetLiveCalls();
-    forgetDecisions();
-    setSession({ operator });
+    sessions.postMessage('begun');
+    begin(operator);
   };
   return (
     <main id="main" class="alone">
@@ -103,7 +114,10 @@ function useRenewal(expired: () => void): void {
     const used = () => {
       if (Date.now() - renewedAt < RENEWAL) return;
       renewedAt = Date.now();
-      ask('session').catch(expired);
+      // A renewal that failed for another reason ends nothing: the session is still valid.
+      ask('session').catch((error: unknown) => {
+        if (error instanceof Refusal && error.status === 401) expired();
+      });
     };
     const events = ['pointerdown', 'keydown'];
     for (const event of events) document.addEventListener(event, used, { passive: true });
