@@ -58,6 +58,7 @@ describe('the console of an application', () => {
   it('is below the path of MCP, whatever that is, and so is the address of its issuer', () => {
     for (const prefix of ['', '/api/v1'])
       expect(errorsOf('/mcp', `https://a.example${prefix}/mcp/console/session/oidc/callback`)).toEqual([]);
+    expect(errorsOf('/', 'https://a.example/api/console/session/oidc/callback')).toEqual([]);
     expect(errorsOf('/console', 'https://a.example/console/console/session/oidc/callback')).toEqual([]);
     expect(errorsOf('/mcp', 'https://a.example/console/session/oidc/callback')).toEqual([
       {

@@ -252,7 +252,7 @@ function addressErrors(
   if (!isTrustworthyUrl(redirectUri) || /[?"\\\s]/.test(redirectUri))
     return [{ path, message: 'must be an https URL (http only on this machine)' }];
   const { pathname } = new URL(redirectUri);
-  const expected = inApplication ? `${mcp}${CALLBACK}` : CALLBACK;
+  const expected = inApplication ? `${mcp.replace(/\/$/, '')}${CALLBACK}` : CALLBACK;
   if (pathname === expected || (inApplication && pathname.endsWith(expected))) return [];
   return [{ path, message: `must ${inApplication ? 'end with' : 'have'} the path ${expected}` }];
 }

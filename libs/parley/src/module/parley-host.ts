@@ -22,6 +22,7 @@ import {
   type ApplicationDatabase,
   applicationDatabase,
   CONSOLE_PATH,
+  consoleBase,
   openConsole,
   ParleyInstance,
 } from '#instance';
@@ -215,7 +216,7 @@ export class ParleyHost
   private reportStart(paths: readonly string[]): void {
     const { name, opened } = this.dependencies;
     const { agents } = opened.app.get(ConfigVersions).current;
-    const consoles = opened.hasConsole ? paths.map((path) => `${path}${CONSOLE_PATH}`) : [];
+    const consoles = opened.hasConsole ? paths.map((path) => `${consoleBase(path)}${CONSOLE_PATH}`) : [];
     const place = [
       ...(paths.length > 0 ? [` at ${paths.join(', ')}`] : []),
       ...(consoles.length > 0 ? [`, console at ${consoles.join(', ')}`] : []),

@@ -175,6 +175,13 @@ export function configurationOf(
   errors.push(...endpointErrors(options.endpoints), ...globalEnhancerErrors(options.globalEnhancers));
   if (options.server?.path === '/exports')
     errors.push({ path: 'server.path', message: 'is where files of exports are looked for' });
+  if (options.console?.operators && String(options.server?.path).includes('//'))
+    errors.push({
+      path: 'server.path',
+      message:
+        'must not contain // where there is a console: what follows it is a host in addresses of the page',
+      related: ['console.operators'],
+    });
   if (admits && options.auth !== undefined)
     errors.push({ path: 'auth', message: 'is given beside code that says who is calling: one must go' });
   const sections = written.filter(([section]) => !OF_THE_SERVICE.includes(section));

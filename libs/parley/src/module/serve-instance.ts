@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
 import {
   CONSOLE_PATH,
+  consoleBase,
   type Mounted,
   type ParleyInstance,
   resourceUrlOf,
@@ -32,17 +33,19 @@ function below(base: string, mounted: Pick<Mounted, 'handle'>) {
 }
 
 /** The same for the console, whose addresses and cookies begin with the path at which it is mounted. */
-function consoleBelow(base: string, console: Pick<Mounted, 'handle'>) {
-  return (request: IncomingMessage, response: ServerResponse): void => {
+function mountConsole(mountings: Mountings, base: string, routes: RoutesApplication): void {
+  const console = routes.below(CONSOLE_PATH);
+  const serve = (request: IncomingMessage, response: ServerResponse): void => {
     mountAt(request, base);
     void console.handle(request, response);
   };
+  mountings.mount(`${base}${CONSOLE_PATH}`, serve, { deep: true });
 }
 
 /**
  * Mounts an instance at each of its paths. The service's routes beside MCP are below the MCP path here, where they
  * cannot collide with other instances or routes of the application.
- * @throws TypeError when another instance has one of the paths
+ * @throws TypeError when another instance has one of the paths, or keeps what a console would show
  */
 export async function serveInstance(
   server: Server,
@@ -66,10 +69,7 @@ export async function serveInstance(
     mountings.mount(endpoint, below(base, edge), { deep: true });
     for (const route of besides)
       mountings.mount(`${endpoint}${route}`, below(endpoint, routes), { deep: true });
-    if (instance.hasConsole)
-      mountings.mount(`${endpoint}${CONSOLE_PATH}`, consoleBelow(endpoint, routes.below(CONSOLE_PATH)), {
-        deep: true,
-      });
+    if (instance.hasConsole) mountConsole(mountings, consoleBase(endpoint), routes);
   }
   if (instance.hasConsole) warnOfAddress(config, mcpAt);
   const [first = path] = mcpAt;
@@ -84,7 +84,7 @@ export async function serveInstance(
 /** The issuer leads operators back to one address: the console must be there. */
 function warnOfAddress({ console: { oidc } }: ParleyConfig, mcpAt: readonly string[]): void {
   if (!oidc) return;
-  const consoles = mcpAt.map((path) => `${path}${CONSOLE_PATH}`);
+  const consoles = mcpAt.map((path) => `${consoleBase(path)}${CONSOLE_PATH}`);
   const { pathname } = new URL(oidc.redirectUri);
   if (consoles.some((path) => pathname.startsWith(`${path}/`))) return;
   new Logger('Parley').warn(
