@@ -9,7 +9,7 @@ import {
   VersioningType,
 } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
-import { request } from 'node:http';
+import { type IncomingHttpHeaders, request } from 'node:http';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
@@ -150,6 +150,34 @@ function get(url: string, headers: Record<string, string>, { method = 'GET', bod
   });
 }
 
+/** A request as it is written: `fetch` resolves dots and refuses some headers. */
+function send(
+  origin: string,
+  path: string,
+  headers: Record<string, string> = {},
+  method = 'GET',
+  body?: object,
+): Promise<{ status: number; text: string; headers: IncomingHttpHeaders }> {
+  const { hostname, port } = new URL(origin);
+  const sent = body === undefined ? '' : JSON.stringify(body);
+  const length = body === undefined ? {} : { 'Content-Length': String(Buffer.byteLength(sent)) };
+  return new Promise((resolve, reject) => {
+    request({ hostname, port, path, method, headers: { ...headers, ...length } }, (answer) => {
+      const chunks: Buffer[] = [];
+      answer.on('data', (chunk: Buffer) => chunks.push(chunk));
+      answer.on('end', () =>
+        resolve({
+          status: answer.statusCode ?? 0,
+          text: Buffer.concat(chunks).toString(),
+          headers: answer.headers,
+        }),
+      );
+    })
+      .on('error', reject)
+      .end(sent);
+  });
+}
+
 const adapters = [
   ['Express', () => new ExpressAdapter()],
   ['Fastify', () => new FastifyAdapter()],
@@ -273,6 +301,183 @@ describe.each(adapters)('the console of an instance in an application on %s', (_
     const overview = JSON.parse(await read(news(), 'overview', 'chief')) as { agents: { name: string }[] };
     expect(overview.agents.map(({ name }) => name)).toEqual(['writer']);
     expect(`${ownAudit}${otherAudit}`).not.toContain(SECRET);
+  });
+});
+
+describe.each(adapters)(
+  'a request with a hostile address or header, in an application on %s',
+  (_, adapter) => {
+    let origin: string;
+    const at = '/api/v1/mcp/console';
+    beforeAll(async () => {
+      origin = await applicationOf([NEWS, BILLING], { adapter, prefix: 'api' });
+    });
+    afterAll(closeAll);
+
+    it.each([
+      '//api/v1/mcp/console/api/status',
+      '/api/v1/mcp//console/api/status',
+      '/api/v1/mcp/%63onsole/api/status',
+      '/api/v1/mcp%2fconsole/api/status',
+      '/api/v1/mcp/console%2fapi%2fstatus',
+      '/api/v1/mcp/CONSOLE/api/status',
+      '/api/v1/mcp/console;x/api/status',
+      `http://other.example${at}/api/status`,
+      `${at}//api/status`,
+      `${at}/./api/status`,
+      `${at}/x/../api/status`,
+      `${at}/..;/console/api/status`,
+      `${at}/%2e%2e/console/api/status`,
+      `${at}/API/status`,
+      `${at}/api/status/`,
+      `${at}/api/status;x`,
+      `${at}/assets/%2e%2e/%2e%2e/package.json`,
+      `${at}/assets/x/..%2f..%2fpackage.json`,
+    ])('finds no other way to a route: %s', async (path) => {
+      expect((await send(origin, path, as('chief'))).status).toBe(404);
+      expect([401, 404]).toContain((await send(origin, path)).status);
+    });
+
+    it('has the path and the host of a console from nothing but its own address', async () => {
+      const claims = {
+        Forwarded: 'host=other.example;proto=https',
+        'X-Forwarded-Host': 'other.example',
+        'X-Forwarded-Prefix': '/other',
+        'X-Forwarded-Proto': 'https',
+        'X-Original-URL': '/api/v1/billing/console',
+        'X-Rewrite-URL': '/api/v1/billing/console',
+      };
+      const page = await send(origin, at, claims);
+      expect(page.text).toContain(`"${at}/assets/`);
+      expect(page.text).not.toContain('other');
+      const signedIn = await send(origin, `${at}/session`, { ...CHANGING, ...claims }, 'POST', {
+        key: KEYS.chief,
+      });
+      expect(signedIn.headers['set-cookie']?.[0]).toMatch(
+        /^parley-console-[0-9a-f]{8}=[^;]+; Path=\/api\/v1\/mcp\/console; HttpOnly; SameSite=Strict; Max-Age=\d+$/,
+      );
+      for (const Host of ['other.example', 'localhost.', '127.1'])
+        expect([Host, (await send(origin, at, { Host })).status]).toEqual([Host, 403]);
+      for (const Host of ['localhost/x', 'x@localhost', 'localhost, other.example', 'localhost:99999'])
+        expect([Host, (await send(origin, at, { Host })).status]).toEqual([Host, 400]);
+    });
+
+    it('changes nothing for another site, and every answer keeps a browser to the console', async () => {
+      const cookie = cookieOf(await signIn(`${origin}${at}`, KEYS.chief));
+      const paths = [
+        '',
+        '/session',
+        '/session/oidc',
+        '/session/oidc/callback',
+        '/api/explain',
+        '/api/approvals/x',
+      ];
+      const site = { Cookie: cookie, Origin: 'https://other.example', 'Sec-Fetch-Site': 'cross-site' };
+      for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'])
+        for (const path of [...paths, '/assets/x/main.js', '/nothing']) {
+          const body = method === 'GET' || method === 'HEAD' ? undefined : {};
+          const { status, headers } = await send(
+            origin,
+            `${at}${path}`,
+            { ...CHANGING, ...site },
+            method,
+            body,
+          );
+          const isPage = path === '' && body === undefined;
+          const isAbsent = body === undefined && /callback|assets/.test(path);
+          expect([method, path, status]).toEqual([method, path, isPage ? 200 : isAbsent ? 404 : 403]);
+          expect(headers['content-security-policy']).toContain("frame-ancestors 'none'");
+          expect(headers).toMatchObject({
+            'x-frame-options': 'DENY',
+            'x-content-type-options': 'nosniff',
+            'referrer-policy': 'no-referrer',
+            'cross-origin-opener-policy': 'same-origin',
+            'cross-origin-resource-policy': 'same-origin',
+            'cache-control': 'no-store',
+          });
+          for (const absent of ['set-cookie', 'access-control-allow-origin', 'location'])
+            expect(headers[absent]).toBeUndefined();
+        }
+      expect((await send(origin, `${at}/api/status`, { Cookie: cookie })).status).toBe(200);
+    });
+
+    it('is nobody with two cookies of one name, a changed one, or one under another host', async () => {
+      const cookie = cookieOf(await signIn(`${origin}${at}`, KEYS.chief));
+      const [name = '', value = ''] = cookie.split('=');
+      const status = async (Cookie: string, headers = {}) =>
+        (await send(origin, `${at}/api/status`, { Cookie, ...headers })).status;
+      expect(await status(`x=1;${cookie}`)).toBe(200);
+      for (const wrong of [
+        `${cookie}; ${name}=x`,
+        `${name}=x; ${cookie}`,
+        `${cookie}; ${cookie}`,
+        `${name} =${value}`,
+        `${name}="${value}"`,
+        `${name}=${value}A`,
+        `${name.toUpperCase()}=${value}`,
+      ])
+        expect(await status(wrong)).toBe(401);
+      expect(await status(cookie, { Host: 'localhost' })).toBe(401);
+      // A session that somebody else planted is not the one of a sign-in.
+      const again = cookieOf(
+        await fetch(`${origin}${at}/session`, {
+          method: 'POST',
+          headers: { ...CHANGING, Cookie: cookie },
+          body: JSON.stringify({ key: KEYS.chief }),
+        }),
+      );
+      await send(origin, `${at}/session`, { ...CHANGING, Cookie: cookie }, 'DELETE');
+      expect([await status(cookie), await status(again)]).toEqual([401, 200]);
+    });
+  },
+);
+
+describe('the place of a console', () => {
+  afterEach(closeAll);
+
+  it('is a path of its host also where MCP is the root', async () => {
+    const logger = new Lines();
+    const origin = await applicationOf([{ ...NEWS, server: { ...NEWS.server, path: '/' } }], { logger });
+    const page = await send(origin, '/console');
+    expect(page.status).toBe(200);
+    expect(page.text).toContain('"/console/assets/');
+    expect(cookieOf(await signIn(`${origin}/console`, KEYS.chief))).toMatch(/^parley-console=/);
+    expect(logger.lines.join('\n')).toContain('Parley (default) at /, console at /console: ');
+  });
+
+  it('never begins with what a browser takes for a host', async () => {
+    for (const path of ['//other', '/mcp//x'])
+      await expect(applicationOf([{ ...NEWS, server: { ...NEWS.server, path } }])).rejects.toThrow(
+        'must not contain //',
+      );
+  });
+
+  it('shows nothing that another instance keeps in the same collection of records', async () => {
+    const audit = (collection: string) => ({
+      sinks: [
+        {
+          kind: 'mongodb' as const,
+          onFailure: 'refuse' as const,
+          uri: null,
+          database: 'parley_audit',
+          collection,
+          days: null,
+        },
+      ],
+    });
+    const both = [NEWS, BILLING].map((one) => ({ ...one, audit: audit('records') }));
+    await expect(applicationOf(both)).rejects.toThrow(
+      'both default and billing keep in one place (audit.sinks: parley_audit.records)',
+    );
+    const origin = await applicationOf([
+      { ...NEWS, audit: audit('records') },
+      { ...BILLING, audit: audit('billing') },
+    ]);
+    await callTool({ url: `${origin}/mcp` }, 'count_objects', { class_name: 'Post' }, as('writer'));
+    const audited = async (path: string, caller: Caller) =>
+      (await send(origin, `${path}/console/api/audit?tool=count_objects`, as(caller))).text;
+    await expect.poll(() => audited('/mcp', 'chief')).toContain('"class_name":"Post"');
+    expect(JSON.parse(await audited('/billing', 'biller'))).toMatchObject({ entries: [] });
   });
 });
 

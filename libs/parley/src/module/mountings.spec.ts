@@ -40,3 +40,27 @@ describe('requests', () => {
     expect(Mountings.of(server)).toBe(mountings);
   });
 });
+
+describe('the stores of instances', () => {
+  const records = new Map([['mongodb uri a.records', 'audit.sinks: a.records']]);
+  const others = new Map([['mongodb uri b.records', 'audit.sinks: b.records']]);
+
+  it('may be one where no console shows it', () => {
+    const mountings = new Mountings();
+    mountings.store('default', records, false);
+    expect(() => mountings.store('partners', records, false)).not.toThrow();
+    expect(() => mountings.store('billing', others, true)).not.toThrow();
+  });
+
+  it.each([
+    [true, false],
+    [false, true],
+    [true, true],
+  ])('are never one where a console shows it: %s, %s', (first, second) => {
+    const mountings = new Mountings();
+    mountings.store('default', records, first);
+    expect(() => mountings.store('partners', records, second)).toThrow(
+      'both default and partners keep in one place (audit.sinks: a.records)',
+    );
+  });
+});

@@ -17,6 +17,8 @@ const OF_SERVERS = new WeakMap<Server, Mountings>();
 export class Mountings {
   private readonly names = new Set<string>();
   private readonly mounted = new Map<string, Mounting>();
+  /** The places where instances keep records and state. */
+  private readonly stores = new Map<string, { readonly name: string; readonly isShown: boolean }>();
   private readonly attached = new WeakSet<Server>();
 
   /** The mountings of the application with this server. */
@@ -32,6 +34,22 @@ export class Mountings {
     if (this.names.has(name))
       throw new TypeError(`two instances of Parley in one application: instance ${name}`);
     this.names.add(name);
+  }
+
+  /**
+   * @param stores where an instance keeps records and state outside of the process: a key, and how an error calls it
+   * @param isShown whether operators see them in its console
+   * @throws TypeError when operators of one instance would see what another keeps
+   */
+  store(name: string, stores: ReadonlyMap<string, string>, isShown: boolean): void {
+    for (const [key, label] of stores) {
+      const other = this.stores.get(key);
+      if (other && (isShown || other.isShown))
+        throw new TypeError(
+          `two instances of Parley in one application: the console would show what both ${other.name} and ${name} keep in one place (${label})`,
+        );
+      this.stores.set(key, { name, isShown });
+    }
   }
 
   /**

@@ -56,6 +56,7 @@ export async function serveInstance(
   const mcpAt = bases.map((base) => `${base}${path}`);
   const mountings = Mountings.of(server);
   mountings.name(name);
+  mountings.store(name, storesOf(config), instance.hasConsole);
   const edge = instance.app.get(McpEdge);
   const routes = await startInside(() => instance.openRoutes());
   const besides = [
@@ -79,6 +80,21 @@ export async function serveInstance(
   const resource = resourceUrlOf(config);
   if (on.documents && resource !== null) mountDocuments(mountings, routes, { resource, mcpAt });
   return mountings;
+}
+
+/** Where an instance keeps what a console shows. A URI may hold a password: it is part of the key alone. */
+function storesOf({ audit, database, redis }: ParleyConfig): ReadonlyMap<string, string> {
+  const stores = new Map<string, string>();
+  for (const sink of audit.sinks) {
+    if (sink.kind === 'file') stores.set(`file ${sink.path}`, `audit.sinks: ${sink.path}`);
+    if (sink.kind !== 'mongodb') continue;
+    const place = `${sink.database}.${sink.collection}`;
+    stores.set(`mongodb ${sink.uri ?? database.uri} ${place}`, `audit.sinks: ${place}`);
+  }
+  const { url, sentinels, name, cluster, prefix } = redis;
+  if (url !== null || sentinels !== null || cluster !== null)
+    stores.set(`redis ${JSON.stringify([url, sentinels, name, cluster, prefix])}`, `redis.prefix: ${prefix}`);
+  return stores;
 }
 
 /** The issuer leads operators back to one address: the console must be there. */
