@@ -15,7 +15,6 @@ import { NotServed, notServed, remoteNetwork, trustedHeaders } from '#streaming'
 import { OperatorGate, OperatorNotes } from './operator-gate.js';
 import {
   type ConsolePlace,
-  fitsCookie,
   isLoopbackName,
   OperatorSessions,
   ownName,
@@ -23,7 +22,6 @@ import {
   placeOf,
   presentedCookie,
   sealedFor,
-  setCookie,
 } from './operator-sessions.js';
 
 /** Sign-in with an issuer of OpenID Connect. */
@@ -180,18 +178,14 @@ export class OidcSignIn {
       const person = await client.person(code, pending);
       const agent = this.gate.proven(person);
       const session = this.sessions.beginProven(person, longest);
-      const value = await this.sessions.seal(session, sealedFor(place));
-      if (!fitsCookie(value)) throw new InvalidToken('claims that are too long for a session');
+      const own = await this.sessions.cookieOf(session, place);
+      if (own === null) throw new InvalidToken('claims that are too long for a session');
       // In the share of an operator: nobody else can fill the store.
       if (!(await this.oneTime.claim(`console sign-in ${pending.state}`, 2 * PENDING, agent.principal)))
         return this.refused('expired', place);
       const network = remoteNetwork(request.socket.remoteAddress);
       this.notes.write({ agent }, 'console.sign_in', network);
-      const seconds = this.sessions.secondsLeft(session);
-      return {
-        location: pathOfConsole(place),
-        cookies: [pendingCookie('', 0, place), setCookie(value, seconds, place)],
-      };
+      return { location: pathOfConsole(place), cookies: [pendingCookie('', 0, place), own] };
     } catch (error) {
       return this.failed(error, request, place);
     }
@@ -200,10 +194,8 @@ export class OidcSignIn {
   /** Where the issuer ends its own session; null where it did not sign the person in. */
   async endOfSession(request: IncomingMessage): Promise<string | null> {
     if (!this.setting) return null;
-    const place = placeOf(request);
-    const cookie = presentedCookie(place);
-    const session = cookie === undefined ? 'over' : await this.sessions.open(cookie, sealedFor(place));
-    return typeof session === 'string' || !session.person ? null : this.setting.client.endOfSession();
+    const session = await this.sessions.of(request);
+    return typeof session === 'object' && session.person ? this.setting.client.endOfSession() : null;
   }
 
   /** @throws NotServed */

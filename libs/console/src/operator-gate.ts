@@ -10,8 +10,6 @@ import {
   type OperatorSession,
   OperatorSessions,
   placeOf,
-  presentedCookie,
-  sealedFor,
   setCookie,
 } from './operator-sessions.js';
 
@@ -64,12 +62,12 @@ export class OperatorGate {
   async admit(request: IncomingMessage): Promise<Operator> {
     const headers = trustedHeaders(request);
     const shown = CREDENTIALS.some((name) => headers[name] !== undefined);
-    const cookie = shown ? undefined : presentedCookie(placeOf(request));
+    const session = shown ? undefined : await this.sessions.of(request);
     const operator =
-      cookie === undefined
+      session === undefined
         ? await this.asked(() => this.identify(request, headers))
-        : await this.bySession(request, headers, cookie);
-    await this.spend(operator.agent);
+        : await this.bySession(request, headers, session);
+    await spend(this.limiter, operator.agent.principal, 'Too Many Requests');
     return operator;
   }
 
@@ -95,11 +93,10 @@ export class OperatorGate {
   private async bySession(
     request: IncomingMessage,
     headers: IncomingHttpHeaders,
-    cookie: string,
+    session: OperatorSession | 'over' | 'forged',
   ): Promise<Operator> {
     const { sessions } = this;
     const place = placeOf(request);
-    const session = await sessions.open(cookie, sealedFor(place));
     // A cookie that this service did not seal is a wrong credential, unlike an expired one.
     if (session === 'forged' && this.authenticator instanceof RecordedAuthenticator)
       this.authenticator.recordRefused({ headers, remoteAddress: request.socket.remoteAddress }, FORGED);
@@ -132,13 +129,14 @@ export class OperatorGate {
       throw error;
     }
   }
+}
 
-  private async spend({ principal }: Agent): Promise<void> {
-    const spent = await this.limiter.check(principal);
-    if (!spent) return;
-    const retry = String(Math.max(1, Math.ceil(spent.retryAfter)));
-    throw new NotServed(429, 'Too Many Requests', { 'Retry-After': retry });
-  }
+/** Counts a request of a caller. @throws NotServed when it has used up its limit */
+export async function spend(limiter: RateLimiter, caller: string, refusal: string): Promise<void> {
+  const spent = await limiter.check(caller);
+  if (!spent) return;
+  const retry = String(Math.max(1, Math.ceil(spent.retryAfter)));
+  throw new NotServed(429, refusal, { 'Retry-After': retry });
 }
 
 /** Refuses the request and deletes the invalid cookie. */

@@ -152,6 +152,19 @@ export class OperatorSessions {
     return (await this.isOver(session)) ? 'over' : session;
   }
 
+  /** The session of a request, as `open` answers it; `undefined`: its browser has none. @throws SharedStateUnavailable */
+  async of(request: IncomingMessage): Promise<OperatorSession | 'over' | 'forged' | undefined> {
+    const place = placeOf(request);
+    const cookie = presentedCookie(place);
+    return cookie === undefined ? undefined : this.open(cookie, sealedFor(place));
+  }
+
+  /** The cookie of a session; null: what it contains is too long for one. */
+  async cookieOf(session: OperatorSession, place: ConsolePlace): Promise<string | null> {
+    const value = await this.seal(session, sealedFor(place));
+    return fitsCookie(value) ? setCookie(value, this.secondsLeft(session), place) : null;
+  }
+
   /** @throws SharedStateUnavailable, because neither a sign-out nor a revocation can be looked up */
   async isOver(session: OperatorSession): Promise<boolean> {
     const { id, expiresAt } = session;

@@ -10,16 +10,13 @@ import {
   OperatorGate,
   OperatorNotes,
   type OperatorRights,
+  spend,
 } from './operator-gate.js';
 import {
   type CredentialHeaders,
-  fitsCookie,
   type OperatorSession,
   OperatorSessions,
   placeOf,
-  presentedCookie,
-  sealedFor,
-  setCookie,
 } from './operator-sessions.js';
 
 /** Limit of sign-in attempts per remote network and minute, successful or not, over all replicas. */
@@ -63,10 +60,7 @@ export class SignIn {
 
   /** Counts an attempt to sign in. @throws NotServed */
   async spend({ socket }: IncomingMessage): Promise<void> {
-    const spent = await this.limiter.check(remoteNetwork(socket.remoteAddress));
-    if (!spent) return;
-    const retry = String(Math.max(1, Math.ceil(spent.retryAfter)));
-    throw new NotServed(429, 'too many attempts to sign in', { 'Retry-After': retry });
+    await spend(this.limiter, remoteNetwork(socket.remoteAddress), 'too many attempts to sign in');
   }
 
   /** @throws NotServed, SharedStateUnavailable */
@@ -91,20 +85,15 @@ export class SignIn {
 
   /** Signing out without a session is no error. @throws SharedStateUnavailable when copies of the session stay valid */
   async end(request: IncomingMessage): Promise<void> {
-    const { sessions } = this;
-    const place = placeOf(request);
-    const cookie = presentedCookie(place);
-    const session = cookie === undefined ? 'over' : await sessions.open(cookie, sealedFor(place));
-    if (typeof session !== 'string') await sessions.end(session);
+    const session = await this.sessions.of(request);
+    if (typeof session === 'object') await this.sessions.end(session);
   }
 
   private async carried(request: IncomingMessage, agent: Agent, session: OperatorSession): Promise<SignedIn> {
-    const place = placeOf(request);
-    const sealed = await this.sessions.seal(session, sealedFor(place));
-    if (!fitsCookie(sealed))
+    const cookie = await this.sessions.cookieOf(session, placeOf(request));
+    if (cookie === null)
       throw new NotServed(400, 'this credential is too long for a browser session: send it as a header');
-    const left = this.sessions.secondsLeft(session);
-    return { operator: this.shown(agent, session), cookie: setCookie(sealed, left, place) };
+    return { operator: this.shown(agent, session), cookie };
   }
 
   private shown(
