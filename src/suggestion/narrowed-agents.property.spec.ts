@@ -195,6 +195,12 @@ const HOSTILE = fc.record(
       fc.string({ unit: 'binary' }),
       fc.constantFrom<unknown>('Order', '${HOME}', '\u009B31m', [], 'x]: y'),
     ),
+    joined_classes: fc.oneof(
+      fc.array(
+        fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom<unknown>('__proto__', 'x]: y', {}, null)),
+      ),
+      fc.constantFrom<unknown>('Order', {}, { length: 1e9 }, null),
+    ),
     success: fc.constant(true),
     rows: fc.constantFrom<unknown>(1, 0.5, -1, 1e308, Number.MAX_SAFE_INTEGER, '7'),
     duration_ms: fc.constantFrom<unknown>(1, -1, 1e308, 'x'),
@@ -276,8 +282,16 @@ describe('classes of an agent', () => {
     const cut = suggestionFor([{ ...query, joined_classes: ['Author', '…'] }], true);
     expect(classes(cut)).toBeUndefined();
     expect(cut.narrowed?.left.join('\n')).toContain('not all that a call joined');
+    for (const malformed of ['Author', { 0: 'Author' }, null])
+      expect(classes(suggestionFor([{ ...query, joined_classes: malformed }], true))).toBeUndefined();
     const refused = { ...joining, success: false, error_code: 'access_denied' };
     expect(classes(suggestionFor([query, refused], true))).toEqual(['Order']);
+  });
+
+  it('are left where there are more than are counted', () => {
+    const many = Array.from({ length: 10_001 }, (_, index) => ({ ...query, class_name: `Class${index}` }));
+    expect(classes(suggestionFor(many.slice(1), true))).toHaveLength(10_000);
+    expect(classes(suggestionFor(many, true))).toBeUndefined();
   });
 
   it('are left where records name none, and their number is printed', () => {

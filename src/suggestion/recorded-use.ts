@@ -138,7 +138,8 @@ function namesClass({ args_keys: names }: Readonly<Record<string, unknown>>): bo
 
 /** The classes that a call joined. Where a record does not name all of them, its classes are not known. */
 function joinedIn({ joined_classes: names }: Readonly<Record<string, unknown>>): readonly string[] {
-  if (!Array.isArray(names)) return [];
+  if (names === undefined) return [];
+  if (!Array.isArray(names)) return [UNNAMED];
   return names.map((name: unknown) => (isClassName(name) ? name : UNNAMED));
 }
 
@@ -169,9 +170,11 @@ class AgentCounts {
   }
 
   private addClass(tool: string, className: string): void {
-    const name = className === UNNAMED ? UNNAMED : canonicalClassName(className);
+    const canonical = className === UNNAMED ? UNNAMED : canonicalClassName(className);
+    // A class that was left out would be refused by what is suggested: beyond the limit the classes are not known.
+    const name = this.classes.size < MAX_NAMES || this.classes.has(canonical) ? canonical : UNNAMED;
     const tools = this.classes.get(name) ?? new Set();
-    if (this.classes.size < MAX_NAMES || this.classes.has(name)) this.classes.set(name, tools.add(tool));
+    this.classes.set(name, tools.add(tool));
   }
 
   /** @returns how many entries were added */
