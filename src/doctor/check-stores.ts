@@ -1,4 +1,4 @@
-import { hasRedis } from '#core';
+import { type AgentDefinition, hasRedis } from '#core';
 import { inspectRedis, type RedisFacts } from '#state';
 import { StoreError } from '#data';
 import { connectionProblem, inspectMongo, type MongoConnection, type MongoFacts } from '#data-mongo';
@@ -25,7 +25,8 @@ function checkClock(check: string, whose: string, ahead: number): Finding[] {
 
 /** The configured database. @param connection null: there is none */
 export async function checkMongo(
-  { database, server, redis, liveQuery, agents }: ParleyConfig,
+  { database, server, redis, liveQuery }: ParleyConfig,
+  agents: ReadonlyMap<string, AgentDefinition>,
   connection: MongoConnection | null,
 ): Promise<Finding[]> {
   if (connection === null) return [ok('mongodb', 'no direct access is configured')];
@@ -43,8 +44,7 @@ export async function checkMongo(
   }
   try {
     const facts = await inspectMongo(connection, TIMEOUT);
-    const writes = Object.values(agents).some(({ permission }) => permission !== 'readonly');
-    return [...judgeMongo(facts, liveQuery.url !== null), ...checkRights(facts, connection.name, writes)];
+    return [...judgeMongo(facts, liveQuery.url !== null), ...checkRights(facts, connection.name, agents)];
   } catch (error) {
     const why = error instanceof StoreError ? error.code : 'failed';
     const { found, remedy } = connectionProblem(error) ?? REFUSED;
@@ -56,12 +56,18 @@ const REFUSED = { found: 'it answers, and refuses us', remedy: 'see the log of t
 
 const NO_READING = 'grant it readWrite on the database, or read where nothing is written';
 
-function checkRights({ rights }: MongoFacts, name: string, writes: boolean): Finding[] {
+/** What the user of the database may do, against what agents do. */
+export function checkRights(
+  { rights }: Pick<MongoFacts, 'rights'>,
+  name: string,
+  agents: ReadonlyMap<string, AgentDefinition>,
+): Finding[] {
   if (rights === null) return [];
   if (!rights.read)
     return [fail('mongodb.rights', `the user of database.uri may not read ${name}`, NO_READING)];
   if (rights.write) return [ok('mongodb.rights', `the user may read and write ${name}`)];
-  if (!writes) return [ok('mongodb.rights', `the user may read ${name}, and no agent writes`)];
+  if ([...agents.values()].every(({ permissions }) => permissions === 'readonly'))
+    return [ok('mongodb.rights', `the user may read ${name}, and no agent writes`)];
   return [
     warn(
       'mongodb.rights',

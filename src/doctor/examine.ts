@@ -150,13 +150,13 @@ function pluginFiles({ raw }: ConfigSources, path: string): string[] {
   return paths.map((one) => resolve(dirname(path), one));
 }
 
-async function checkStores({ config, policy }: LoadedWithPlugins): Promise<Finding[]> {
+async function checkStores({ config, policy, agents }: LoadedWithPlugins): Promise<Finding[]> {
   const embedded = config.database.uri === 'embedded';
   // The policy check compares both, so it reports whether the seed can be loaded.
   const database = await openDatabase({ ...config.database, ...(embedded && { seed: null }) });
   try {
     const found = await Promise.all([
-      checkMongo(config, database.connection),
+      checkMongo(config, agents, database.connection),
       checkRedis(config),
       checkParseServer(config),
       checkOAuth(config.auth),

@@ -1,0 +1,22 @@
+import { describe, expect, it } from 'vitest';
+import { type AgentDefinitionOptions, compileAgentDefinition } from '#core';
+import { checkRights } from './check-stores.js';
+
+describe('a user of the database who may only read', () => {
+  const levelFor = (...agents: AgentDefinitionOptions[]) => {
+    const definitions = agents.map((options, at) => compileAgentDefinition(`agent${at}`, options));
+    const rights = { read: true, write: false };
+    return checkRights({ rights }, 'shop', new Map(definitions.map((one) => [one.name, one])))[0]?.level;
+  };
+
+  it('is right where no agent writes, in each spelling of their permissions', () => {
+    expect(levelFor({}, { permissions: 'readonly' }, { permission: 'readonly' })).toBe('ok');
+  });
+
+  it.each([{ permissions: 'write' as const }, { permission: 'admin' as const }])(
+    'is warned of where one does: %j',
+    (options) => {
+      expect(levelFor({}, options)).toBe('warn');
+    },
+  );
+});
