@@ -18,6 +18,8 @@ const cases: [string, unknown, StoreErrorCode][] = [
   ['a bad value', server(2), 'invalid_query'],
   ['a query that does not parse', server(9), 'invalid_query'],
   ['operands of the wrong type', server(14), 'invalid_query'],
+  ['a computed date that overflows', server(15), 'invalid_query'],
+  ['a duration that overflows', server(159), 'invalid_query'],
   ['an expression that does not parse', server(16020), 'invalid_query'],
   ['an expression operator that there is not', server(168), 'invalid_query'],
   ['a time zone that is none', server(40485), 'unknown_time_zone'],

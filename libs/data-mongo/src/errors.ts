@@ -31,7 +31,7 @@ const TOO_LARGE = new Set([146, 292, 4568, 5119, 10334, 16389, 17280, 31325, 400
 const UNAVAILABLE = new Set([6, 7, 89, 91, 189, 9001, 10058, 10107, 11600, 13435, 13436]);
 /** Authentication and authorization errors are the operator's to solve; the query does not cause them. */
 const OPERATOR_ERRORS = new Set([8, 11, 13, 18, 20]);
-const BAD_QUERY = new Set([2, 3, 4, 9, 14, 16, 17, 27, 28, 52, 54, 56, 57, 168, 241, 291]);
+const BAD_QUERY = new Set([2, 3, 4, 9, 14, 15, 16, 17, 27, 28, 52, 54, 56, 57, 159, 168, 241, 291]);
 
 /** Each code above this number is raised at one place in the server's parsers and expressions. */
 const FIRST_PARSER_CODE = 10_000;

@@ -3,7 +3,9 @@ import { Binary, BSONRegExp, Decimal128, Double, EJSON, Long, ObjectId, Timestam
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Document } from '../bson/document.js';
+import { MongoError } from '../errors.js';
 import type { QueryContext } from '../query/context.js';
+import { encodeDocument } from '../wire/encode.js';
 import { compileExpression } from './expression.js';
 
 const ctx: QueryContext = {
@@ -419,6 +421,39 @@ describe('an expression refuses', () => {
     ['an unknown unit', { $dateAdd: { startDate: spring, unit: 'fortnight', amount: 1 } }, 9],
     ['an unknown date format', { $dateToString: { date: spring, format: '%Q' } }, 18536],
     ['a date it cannot read', { $dateFromString: { dateString: 'soon' } }, 241],
+    ['$toDate past the last date', { $toDate: Number.MAX_SAFE_INTEGER }, 241],
+    ['$toDate of the largest long', { $toDate: Long.MAX_VALUE }, 241],
+    ['$convert past the last date', { $convert: { input: 8.64e15 + 1, to: 'date' } }, 241],
+    ['$add past the last date', { $add: [spring, 2 ** 53] }, 15],
+    ['$add of a date and infinity', { $add: [spring, Infinity] }, 15],
+    ['$add of a date and no number', { $add: [NaN, spring] }, 15],
+    ['$subtract past the first date', { $subtract: [spring, 2 ** 53] }, 15],
+    [
+      '$dateAdd past the last date',
+      { $dateAdd: { startDate: spring, unit: 'year', amount: 300_000 } },
+      5166406,
+    ],
+    [
+      '$dateAdd past the last date in a zone',
+      { $dateAdd: { startDate: spring, unit: 'day', amount: 1e9, timezone: berlin } },
+      5166406,
+    ],
+    [
+      '$dateSubtract past the first date',
+      { $dateSubtract: { startDate: spring, unit: 'hour', amount: 1e13 } },
+      5166406,
+    ],
+    [
+      '$dateTrunc to before the first date',
+      { $dateTrunc: { date: new Date(-8.64e15), unit: 'year', binSize: 7 } },
+      15,
+    ],
+    ['local fields of a day after the last', { $hour: { date: new Date(8.64e15), timezone: '+01:00' } }, 15],
+    [
+      'an instant whose zone needs a day after the last',
+      { $dateToParts: { date: new Date(8.64e15), timezone: 'Asia/Tokyo' } },
+      15,
+    ],
     ['a range without end', { $range: [0, 2_000_000_000] }, 146],
     [
       'an array that doubles without end',
@@ -440,6 +475,79 @@ describe('an expression refuses', () => {
     ['what it does not have', { $toHashedIndexKey: 'a' }, 238],
   ])('%s', (_title, expression, code) => {
     expect(() => evaluate(expression)).toThrow(expect.objectContaining({ code }));
+  });
+});
+
+describe('any computation of a date', () => {
+  const amount = fc.oneof(
+    fc.maxSafeInteger(),
+    fc.integer({ min: -1000, max: 1000 }),
+    fc.double(),
+    fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map((value) => Long.fromBigInt(value)),
+    fc.constantFrom(
+      8.64e15,
+      -8.64e15,
+      8.64e15 + 1,
+      2 ** 53,
+      2 ** 63,
+      dec('1E300'),
+      dec('NaN'),
+      dec('9223372036854775807'),
+    ),
+  );
+  const date = fc.oneof(
+    fc.date({ noInvalidDate: true }),
+    fc.constantFrom(new Date(8.64e15), new Date(-8.64e15), spring),
+  );
+  const unit = fc.constantFrom(
+    'year',
+    'quarter',
+    'month',
+    'week',
+    'day',
+    'hour',
+    'minute',
+    'second',
+    'millisecond',
+  );
+  const timezone = fc.constantFrom('UTC', berlin, 'America/New_York', '+14:00', '-11:30');
+  const expression = fc.oneof(
+    amount.map((input) => ({ $toDate: input })),
+    amount.map((input) => ({ $convert: { input, to: 'date', onError: 'no date' } })),
+    fc.tuple(date, amount).map((both) => ({ $add: both })),
+    fc.tuple(date, amount).map((both) => ({ $subtract: both })),
+    fc.tuple(date, date).map((both) => ({ $subtract: both })),
+    fc.record({ startDate: date, unit, amount, timezone }).map((all) => ({ $dateAdd: all })),
+    fc.record({ startDate: date, unit, amount, timezone }).map((all) => ({ $dateSubtract: all })),
+    fc.record({ date, unit, binSize: amount, timezone }).map((all) => ({ $dateTrunc: all })),
+    fc.record({ startDate: date, endDate: date, unit, timezone }).map((all) => ({ $dateDiff: all })),
+    fc.record({ date, timezone }).map((all) => ({ $dateToParts: all })),
+    fc.record({ date, timezone, iso8601: fc.constant(true) }).map((all) => ({ $dateToParts: all })),
+    fc.record({ date, timezone }).map((all) => ({ $dateToString: all })),
+    fc.record({ date, timezone }).map((all) => ({ $isoWeekYear: all })),
+    fc
+      .record({ year: amount, month: amount, day: amount, second: amount, millisecond: amount, timezone })
+      .map((all) => ({ $dateFromParts: all })),
+    fc.record({ isoWeekYear: amount, isoWeek: amount, timezone }).map((all) => ({ $dateFromParts: all })),
+    fc
+      .record({
+        dateString: fc.constantFrom('9999-12-31T23:59:59', '0000-01-01', '2024-02-31', '2024-12-31T24:00:00'),
+        timezone,
+      })
+      .map((all) => ({ $dateFromString: all })),
+  );
+
+  it('is answered or refused as MongoDB refuses it, never by an internal error', () => {
+    fc.assert(
+      fc.property(expression, (computed) => {
+        try {
+          expect(encodeDocument({ value: evaluate(computed) }).length).toBeGreaterThan(0);
+        } catch (error) {
+          expect(error).toBeInstanceOf(MongoError);
+        }
+      }),
+      { numRuns: 2000 },
+    );
   });
 });
 

@@ -743,6 +743,27 @@ describe('a pipeline refuses', () => {
     ['a value outside all buckets', [{ $bucket: { groupBy: '$n', boundaries: [0, 1] } }], 40066],
     ['a new root that is no document', [{ $replaceRoot: { newRoot: '$n' } }], 40228],
     ['a division by zero', [{ $project: { x: { $divide: ['$n', 0] } } }], 2],
+    [
+      'days between dates past the last one',
+      [
+        { $project: { d: { $toDate: { $literal: new Double(8.64e15) } } } },
+        { $densify: { field: 'd', range: { step: 1e9, unit: 'day', bounds: 'full' } } },
+      ],
+      5166406,
+    ],
+    [
+      'a range of days past the last date',
+      [
+        { $project: { d: { $toDate: { $literal: new Double(8.64e15) } } } },
+        {
+          $setWindowFields: {
+            sortBy: { d: 1 },
+            output: { s: { $count: {}, window: { range: [0, 1], unit: 'day' } } },
+          },
+        },
+      ],
+      5166406,
+    ],
   ] as [string, Document[], number][])('%s, when it meets it', (_title, pipeline, code) => {
     expect(() => run(pipeline, orders)).toThrow(expect.objectContaining({ code }));
   });

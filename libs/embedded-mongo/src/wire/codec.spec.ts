@@ -108,6 +108,15 @@ describe('the type-keeping codec', () => {
     expect(() => encodeDocument(document, 100)).toThrow(expect.objectContaining({ code: 15 }));
   });
 
+  it.each([2n ** 62n, -(2n ** 62n)])(
+    'refuses a date that JavaScript does not have: %s ms',
+    (milliseconds) => {
+      const bytes = raw({ at: new Date(0) });
+      bytes.writeBigInt64LE(milliseconds, 8);
+      expect(() => decodeDocument(bytes)).toThrow(expect.objectContaining({ code: 15 }));
+    },
+  );
+
   it('answers damaged bytes with a MongoError and nothing else', () => {
     const sound = raw({ a: 'text', b: [1, { c: new ObjectId() }], d: new Binary(Buffer.from('xyz')) });
     fc.assert(

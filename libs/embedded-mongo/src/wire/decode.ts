@@ -11,6 +11,7 @@ import {
   ObjectId,
   Timestamp,
 } from 'bson';
+import { dateOf } from '../bson/date.js';
 import { setField, type Document } from '../bson/document.js';
 import { mongoError, type MongoError } from '../errors.js';
 import { ElementType as T } from './element-type.js';
@@ -19,7 +20,7 @@ import { MAX_COMMAND_DEPTH } from './limits.js';
 /**
  * Decodes one document and keeps every number type apart: int32 is a JS number, an integral double inside the
  * int32 range is `Double`, any other double a JS number, int64 always `Long`.
- * Throws 22 (InvalidBSON) for malformed bytes and 15 (Overflow) past `maxDepth`.
+ * Throws 22 (InvalidBSON) for malformed bytes and 15 (Overflow) past `maxDepth` and for dates beyond JavaScript's.
  */
 export function decodeDocument(bytes: Buffer, maxDepth = MAX_COMMAND_DEPTH): Document {
   const reader = new Reader(bytes, maxDepth);
@@ -103,7 +104,7 @@ class Reader {
       case T.boolean:
         return this.byte() !== 0;
       case T.date:
-        return new Date(Number(this.take(8).readBigInt64LE(0)));
+        return dateOf(Number(this.take(8).readBigInt64LE(0)));
       case T.regex:
         return new BSONRegExp(this.cstring(), Array.from(this.cstring()).sort().join(''));
       case T.dbPointer:

@@ -1,3 +1,5 @@
+import { dateOf } from '../../bson/date.js';
+
 /** Calendar arithmetic on local times, which are milliseconds read as if they were UTC. */
 
 export const dayLength = 86_400_000;
@@ -21,19 +23,19 @@ export const sundayWeek = (local: Date): number => Math.floor((dayOfYear(local) 
 
 /** The year and week of ISO 8601: a week belongs to the year of its Thursday. */
 export function isoWeek(local: Date): { year: number; week: number } {
-  const thursday = new Date(Number(local) + (4 - isoDayOfWeek(local)) * dayLength);
+  const thursday = dateOf(Number(local) + (4 - isoDayOfWeek(local)) * dayLength);
   return { year: thursday.getUTCFullYear(), week: Math.floor((dayOfYear(thursday) - 1) / 7) + 1 };
 }
 
 /** The local midnight that begins a day of an ISO week. */
 export function isoWeekDate(year: number, week: number, day: number): number {
-  const fourth = new Date(localTime(year, 1, 4));
+  const fourth = dateOf(localTime(year, 1, 4));
   return Number(fourth) + ((week - 1) * 7 + (day - isoDayOfWeek(fourth))) * dayLength;
 }
 
-/** Moves by months; a day the target month lacks becomes its last. */
+/** Moves by months; a day the target month lacks becomes its last. NaN past the last date. */
 export function addMonths(local: number, months: number): number {
-  const date = new Date(local);
+  const date = dateOf(local);
   const month = date.getUTCFullYear() * 12 + date.getUTCMonth() + months;
   const year = Math.floor(month / 12);
   const inYear = month - year * 12 + 1;
@@ -44,7 +46,7 @@ export function addMonths(local: number, months: number): number {
 
 /** Months since year 0. */
 export const monthNumber = (local: number): number => {
-  const date = new Date(local);
+  const date = dateOf(local);
   return date.getUTCFullYear() * 12 + date.getUTCMonth();
 };
 

@@ -1,4 +1,5 @@
 import { mongoError } from '../../errors.js';
+import { dateOf } from '../../bson/date.js';
 import { isoWeekDate, localTime } from './calendar.js';
 import { utcZone, zoneOf, type Zone } from './zone.js';
 
@@ -26,9 +27,9 @@ export function parseIsoDate(text: string, zone?: Zone): Date {
     );
   }
   const local = localTime(year, month, day, hour, minute, second, millisecond);
-  if (new Date(local).getUTCMonth() !== month - 1 && hour < 24)
+  if (dateOf(local).getUTCMonth() !== month - 1 && hour < 24)
     throw failure(text, 'the day is not in the month');
-  return new Date((match[8] === undefined ? (zone ?? utcZone) : zoneOf(match[8])).utcOf(local));
+  return dateOf((match[8] === undefined ? (zone ?? utcZone) : zoneOf(match[8])).utcOf(local));
 }
 
 function checkRanges(
@@ -118,9 +119,9 @@ export function parseWithFormat(text: string, format: string, zone?: Zone): Date
   const midnight = dayOf(text, parts, number);
   checkRanges(text, 1, 1, hour, minute, second);
   const local = midnight + ((hour * 60 + minute) * 60 + second) * 1000 + millisecond;
-  if (parts['Z'] !== undefined) return new Date(local - Number(parts['Z']) * 60_000);
+  if (parts['Z'] !== undefined) return dateOf(local - Number(parts['Z']) * 60_000);
   const named = parts['z'] === undefined ? (zone ?? utcZone) : zoneOf(parts['z']);
-  return new Date(named.utcOf(local));
+  return dateOf(named.utcOf(local));
 }
 
 function dayOf(
@@ -141,6 +142,6 @@ function dayOf(
   const day = number('d', 1);
   checkRanges(text, month, day, 0, 0, 0);
   const midnight = localTime(year, month, day);
-  if (new Date(midnight).getUTCMonth() !== month - 1) throw failure(text, 'the day is not in the month');
+  if (dateOf(midnight).getUTCMonth() !== month - 1) throw failure(text, 'the day is not in the month');
   return midnight;
 }

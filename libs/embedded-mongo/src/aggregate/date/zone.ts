@@ -1,4 +1,5 @@
 import { mongoError } from '../../errors.js';
+import { dateOf } from '../../bson/date.js';
 
 /** A time zone: its distance from UTC at an instant, and the instant of a local time. */
 export interface Zone {
@@ -74,7 +75,7 @@ function formatterOf(name: string): Intl.DateTimeFormat {
 
 function measureOffset(format: Intl.DateTimeFormat, utc: number): number {
   const parts: Record<string, string> = {};
-  for (const part of format.formatToParts(utc)) parts[part.type] = part.value;
+  for (const part of format.formatToParts(dateOf(utc))) parts[part.type] = part.value;
   const year = Number(parts['year']) * (parts['era'] === 'BC' ? -1 : 1) + (parts['era'] === 'BC' ? 1 : 0);
   const local = new Date(0);
   local.setUTCFullYear(year, Number(parts['month']) - 1, Number(parts['day']));

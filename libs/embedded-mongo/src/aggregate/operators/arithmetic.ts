@@ -9,6 +9,7 @@ import {
   roundNumber,
   subtractNumbers,
 } from '../../bson/arithmetic.js';
+import { dateOf } from '../../bson/date.js';
 import { decimalParts, packDecimal } from '../../bson/decimal.js';
 import {
   doubleValue,
@@ -93,13 +94,13 @@ export const arithmeticOperators: OperatorTable = {
         throw mongoError(14, `$add only supports numeric or date types, not ${typeName(value)}`);
       } else sum = addNumbers(sum, value);
     }
-    return date ? new Date(Math.round(toDouble(sum))) : sum;
+    return date ? dateOf(Math.round(toDouble(sum))) : sum;
   }),
   $subtract: binary((a, b) => {
     if (nullish(a) || nullish(b)) return null;
     if (a instanceof Date) {
       if (b instanceof Date) return Long.fromNumber(Number(a) - Number(b));
-      if (numberKind(b) !== undefined) return new Date(Math.round(Number(a) - toDouble(b)));
+      if (numberKind(b) !== undefined) return dateOf(Math.round(Number(a) - toDouble(b)));
     } else if (numberKind(a) !== undefined && numberKind(b) !== undefined) return subtractNumbers(a, b);
     throw mongoError(14, `can't $subtract ${typeName(b)} from ${typeName(a)}`);
   }),

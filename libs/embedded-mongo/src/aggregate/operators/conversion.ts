@@ -1,5 +1,6 @@
 import { Binary, Decimal128, Long, ObjectId, Timestamp } from 'bson';
-import { mongoError, notImplemented } from '../../errors.js';
+import { mongoError, notImplemented, type MongoError } from '../../errors.js';
+import { dateOf } from '../../bson/date.js';
 import { getField, isDocument } from '../../bson/document.js';
 import {
   doubleValue,
@@ -29,7 +30,9 @@ const targets: Readonly<Record<string, Target>> = {
 };
 const targetNames = new Set<string>(Object.values(targets));
 
-const failure = (reason: string): Error => mongoError(241, `${reason} in $convert with no onError value`);
+const failure = (reason: string): MongoError =>
+  mongoError(241, `${reason} in $convert with no onError value`);
+const tooLarge = (): MongoError => failure('Conversion would overflow target type');
 const unsupported = (value: unknown, to: Target): Error =>
   failure(`Unsupported conversion from ${typeName(value)} to ${to}`);
 
@@ -81,7 +84,7 @@ function ofKind(value: unknown, to: 'int' | 'long' | 'double' | 'decimal'): unkn
   const double = toDouble(value);
   if (to === 'double') {
     if (value instanceof Decimal128 && !Number.isFinite(double) && !/Inf|NaN/.test(value.toString())) {
-      throw failure('Conversion would overflow target type');
+      throw tooLarge();
     }
     return doubleValue(double);
   }
@@ -89,7 +92,7 @@ function ofKind(value: unknown, to: 'int' | 'long' | 'double' | 'decimal'): unkn
     throw failure(`Attempt to convert ${Number.isNaN(double) ? 'NaN' : 'infinity'} value to integer type`);
   const whole = value instanceof Decimal128 ? BigInt(truncated(value)) : toBigInt(value);
   if (to === 'int' ? whole > 0x7fffffffn || whole < -0x80000000n : !fitsLong(whole)) {
-    throw failure('Conversion would overflow target type');
+    throw tooLarge();
   }
   return to === 'int' ? Number(whole) : longValue(whole);
 }
@@ -98,7 +101,7 @@ function ofKind(value: unknown, to: 'int' | 'long' | 'double' | 'decimal'): unkn
 function truncated(value: Decimal128): string {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:E([+-]\d+))?$/.exec(value.toString()) as RegExpExecArray;
   const shift = Number(match[4] ?? 0);
-  if (shift > 40) throw failure('Conversion would overflow target type');
+  if (shift > 40) throw tooLarge();
   const fraction = (match[3] ?? '').padEnd(Math.max(shift, 0), '0');
   const all = (match[2] as string) + fraction.slice(0, Math.max(shift, 0));
   return (match[1] as string) + (shift >= 0 ? all : all.slice(0, shift) || '0');
@@ -128,11 +131,11 @@ function parseNumber(text: string, to: 'int' | 'long' | 'double' | 'decimal'): u
 function toDate(value: unknown): Date {
   if (value instanceof Date) return value;
   if (value instanceof ObjectId) return value.getTimestamp();
-  if (value instanceof Timestamp) return new Date(value.t * 1000);
+  if (value instanceof Timestamp) return dateOf(value.t * 1000);
   if (typeof value === 'string') return parseIsoDate(value);
   const kind = numberKind(value);
   if (kind === undefined || kind === 'int') throw unsupported(value, 'date');
-  return new Date(Number(toBigInt(ofKind(value, 'long'))));
+  return dateOf(Number(toBigInt(ofKind(value, 'long'))), tooLarge);
 }
 
 function convert(value: unknown, to: Target): unknown {

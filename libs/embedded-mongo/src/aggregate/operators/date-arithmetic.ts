@@ -1,5 +1,6 @@
 import { Long } from 'bson';
-import { mongoError } from '../../errors.js';
+import { mongoError, type MongoError } from '../../errors.js';
+import { dateOf } from '../../bson/date.js';
 import { wholeNumber } from '../../bson/number.js';
 import { instantOf, startOfWeek, unitArgument, zoneArgument } from '../date/arguments.js';
 import {
@@ -15,15 +16,16 @@ import type { Zone } from '../date/zone.js';
 import { named } from '../arguments.js';
 import { nullish, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 
-const millisecondLimit = 8.64e15;
+const overflow = (): MongoError => mongoError(5166406, 'dateAdd overflowed');
 
-/** Days and longer move the wall clock, hours and shorter move the instant. */
-export function addToDate(instant: number, unit: DateUnit, amount: number, zone: Zone): number {
+/** Days and longer move the wall clock, hours and shorter move the instant. Errors: 5166406 past the last date. */
+export function addToDate(instant: number, unit: DateUnit, amount: number, zone: Zone): Date {
   const months = unitMonths[unit];
   const length = unitLength[unit] ?? 0;
-  if (months === undefined && length < dayLength) return instant + amount * length;
+  if (months === undefined && length < dayLength) return dateOf(instant + amount * length, overflow);
   const local = instant + zone.offsetAt(instant);
-  return zone.utcOf(months === undefined ? local + amount * length : addMonths(local, amount * months));
+  const moved = months === undefined ? local + amount * length : addMonths(local, amount * months);
+  return dateOf(zone.utcOf(Number(dateOf(moved, overflow))), overflow);
 }
 
 const adding =
@@ -49,9 +51,7 @@ const adding =
       if (instant === null || kind === null || zone === null || nullish(count)) return null;
       const whole = wholeNumber(count);
       if (whole === undefined) throw mongoError(5166405, `${name} expects integer amount of time units`);
-      const result = addToDate(instant, kind, whole * direction, zone);
-      if (!(Math.abs(result) <= millisecondLimit)) throw mongoError(5166406, `${name} overflowed`);
-      return new Date(result);
+      return addToDate(instant, kind, whole * direction, zone);
     };
   };
 
@@ -110,7 +110,7 @@ const truncate: OperatorCompiler = (argument, builder, name) => {
     if (bin === undefined || bin < 1)
       throw mongoError(5439018, `${name} requires 'binSize' to be a positive integer`);
     const weekStart = kind === 'week' ? startOfWeek(parts.startOfWeek?.(scope), name) : 0;
-    return new Date(truncateDate(instant, kind, bin, zone, weekStart));
+    return dateOf(truncateDate(instant, kind, bin, zone, weekStart));
   };
 };
 

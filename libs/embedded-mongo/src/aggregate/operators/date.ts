@@ -1,5 +1,6 @@
 import { Long, Timestamp } from 'bson';
 import { mongoError } from '../../errors.js';
+import { dateOf } from '../../bson/date.js';
 import { firstKey, isDocument } from '../../bson/document.js';
 import { numberKind, wholeNumber } from '../../bson/number.js';
 import { typeName } from '../../bson/type-name.js';
@@ -42,7 +43,7 @@ const field =
       const instant = instantOf(date(scope));
       const zone = zoneArgument(timezone, scope);
       if (instant === null || zone === null) return null;
-      const value = read(new Date(instant + zone.offsetAt(instant)));
+      const value = read(dateOf(instant + zone.offsetAt(instant)));
       return long ? Long.fromNumber(value) : value;
     };
   };
@@ -62,7 +63,7 @@ const toParts: OperatorCompiler = (argument, builder, name) => {
     if (instant === null || zone === null || iso === null) return null;
     if (iso !== undefined && typeof iso !== 'boolean')
       throw mongoError(40521, `iso8601 must evaluate to a bool, found ${typeName(iso)}`);
-    const local = new Date(instant + zone.offsetAt(instant));
+    const local = dateOf(instant + zone.offsetAt(instant));
     const time = {
       hour: local.getUTCHours(),
       minute: local.getUTCMinutes(),
@@ -113,7 +114,7 @@ const fromParts: OperatorCompiler = (argument, builder, name) => {
     }
     const [a, b, c, ...time] = values as [number, number, number, ...number[]];
     const midnight = iso ? isoWeekDate(a, b, c) : localTime(a, b, c);
-    return new Date(zone.utcOf(midnight + localTime(1970, 1, 1, ...time)));
+    return dateOf(zone.utcOf(midnight + localTime(1970, 1, 1, ...time)));
   };
 };
 

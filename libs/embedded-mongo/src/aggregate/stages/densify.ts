@@ -57,7 +57,7 @@ function readRange(spec: Document): Range {
 
 /** The value a number of steps after another; multiplied rather than added up, so months keep their day. */
 function stepped(start: unknown, count: number, { step, unit }: Range): unknown {
-  if (unit) return new Date(addToDate(Number(start), unit, toDouble(step) * count, utcZone));
+  if (unit) return addToDate(Number(start), unit, toDouble(step) * count, utcZone);
   return addNumbers(start, multiplyNumbers(step, count));
 }
 

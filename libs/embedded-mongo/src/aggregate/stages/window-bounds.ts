@@ -89,7 +89,7 @@ function rangeWindow(lower: Bound, upper: Bound, unit: DateUnit | undefined): Wi
     if (unit) {
       if (!(value instanceof Date))
         throw mongoError(5429513, 'Invalid range: expected the sortBy field to be a Date');
-      return new Date(addToDate(Number(value), unit, amount, utcZone));
+      return addToDate(Number(value), unit, amount, utcZone);
     }
     if (value instanceof Date)
       throw mongoError(5429513, "For windows that involve date ranges, a 'unit' must be provided");
