@@ -1,4 +1,5 @@
-import { MongoClient, type MongoClientOptions } from 'mongodb';
+import { createHash, createHmac, pbkdf2Sync } from 'node:crypto';
+import { Binary, MongoClient, type MongoClientOptions } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { EmbeddedMongo } from '../embedded-mongo.js';
 import { TestCertificates } from '../testing/certificates.js';
@@ -75,6 +76,82 @@ describe('a server with users', () => {
         ? code(334)
         : expect.objectContaining({ code: 18, codeName: 'AuthenticationFailed' }),
     );
+  });
+
+  describe('takes as proof', () => {
+    const sha = (bytes: Buffer) => createHash('sha256').update(bytes).digest();
+    const mac = (key: Buffer, text: string) => createHmac('sha256', key).update(text).digest();
+    const status = (client: MongoClient) => client.db('admin').command({ connectionStatus: 1 });
+    const start = async (client: MongoClient, user: string, header = 'n,,') => {
+      const bare = `n=${user},r=nonce-of-the-client`;
+      const payload = new Binary(Buffer.from(header + bare));
+      const answer = await client
+        .db('admin')
+        .command({ saslStart: 1, mechanism: 'SCRAM-SHA-256', payload, options: { skipEmptyExchange: true } });
+      return { bare, first: Buffer.from(answer['payload'].value()).toString() };
+    };
+    /** The last message of a client, which may lie in one member. */
+    const proof = (
+      { bare, first }: { bare: string; first: string },
+      password: string,
+      lie: { c?: string; r?: string } = {},
+    ) => {
+      const [, r = '', s = '', i = ''] = /^r=(.+),s=(.+),i=(\d+)$/.exec(first) ?? [];
+      const salted = pbkdf2Sync(password, Buffer.from(s, 'base64'), Number(i), 32, 'sha256');
+      const key = mac(salted, 'Client Key');
+      const final = `c=${lie.c ?? 'biws'},r=${lie.r ?? r}`;
+      const signature = mac(sha(key), `${bare},${first},${final}`);
+      return `${final},p=${Buffer.from(key.map((byte, at) => byte ^ signature[at]!)).toString('base64')}`;
+    };
+    const go = (client: MongoClient, text: string) =>
+      client
+        .db('admin')
+        .command({ saslContinue: 1, conversationId: 1, payload: new Binary(Buffer.from(text)) });
+    const alone = (work: (client: MongoClient) => Promise<void>) =>
+      connected(server.uri, { maxPoolSize: 1 }, work);
+
+    it('that of its own conversation, once', async () => {
+      await alone(async (client) => {
+        const begun = await start(client, 'root');
+        const good = proof(begun, 'r00t');
+        expect(begun.first).toMatch(/^r=nonce-of-the-client.{32},s=.+,i=15000$/);
+        expect(await go(client, good)).toMatchObject({ done: true });
+        await expect(go(client, good)).rejects.toThrow(code(17));
+        await start(client, 'root');
+        await expect(go(client, good)).rejects.toThrow(code(18));
+      });
+    });
+
+    it.each([
+      ['another nonce', { r: 'nonce-of-the-client' }],
+      ['another header than the first message had', { c: 'eSws' }],
+    ])('nothing with %s', async (_, lie) => {
+      await alone(async (client) => {
+        await expect(go(client, proof(await start(client, 'root'), 'r00t', lie))).rejects.toThrow(code(18));
+        await expect(client.db('shop').collection('orders').findOne()).rejects.toThrow(code(13));
+      });
+    });
+
+    it('nothing of a login that only began, or began again for another user', async () => {
+      await alone(async (client) => {
+        const reader = await start(client, 'nobody');
+        await start(client, 'root');
+        await expect(client.db('shop').collection('orders').findOne()).rejects.toThrow(code(13));
+        await expect(go(client, proof(reader, 'none'))).rejects.toThrow(code(18));
+        expect((await status(client))['authInfo'].authenticatedUsers).toEqual([]);
+      });
+    });
+
+    it('that of the later user, where a connection logs in twice', async () => {
+      await alone(async (client) => {
+        await go(client, proof(await start(client, 'root'), 'r00t'));
+        await go(client, proof(await start(client, 'nobody'), 'none'));
+        expect((await status(client))['authInfo'].authenticatedUsers).toEqual([
+          { user: 'nobody', db: 'admin' },
+        ]);
+        await expect(client.db('shop').collection('orders').findOne()).rejects.toThrow(code(13));
+      });
+    });
   });
 
   it('answers nothing but the handshake before a login', async () => {

@@ -70,11 +70,11 @@ export class Users {
 
   /** Errors: 18 for a user that does not exist or a message that is none. */
   begin(db: string, clientFirst: string): ScramConversation {
-    const match = /^[ny],,(n=([^,]+),r=([^,]+))$/.exec(clientFirst);
-    const name = match?.[2]?.replaceAll('=2C', ',').replaceAll('=3D', '=');
+    const match = /^([ny],,)(n=([^,]+),r=([^,]+))$/.exec(clientFirst);
+    const name = match?.[3]?.replaceAll('=2C', ',').replaceAll('=3D', '=');
     const found = name === undefined ? undefined : this.known.get(nameOf(db, name));
-    if (!match?.[1] || !match[3] || !found) throw failed();
-    return new ScramConversation(found.user, found.credentials, match[1], match[3]);
+    if (!match?.[1] || !match[2] || !match[4] || !found) throw failed();
+    return new ScramConversation(found.user, found.credentials, match[1], match[2], match[4]);
   }
 }
 
@@ -91,6 +91,7 @@ export class ScramConversation {
   constructor(
     readonly user: EmbeddedUser,
     private readonly credentials: Credentials,
+    private readonly header: string,
     private readonly clientFirstBare: string,
     clientNonce: string,
   ) {
@@ -100,12 +101,14 @@ export class ScramConversation {
 
   /** The answer to the client's proof. Errors: 18 for a wrong one. */
   finish(clientFinal: string): string {
-    const match = /^(c=[A-Za-z0-9+/=]+,r=([^,]+)),p=([A-Za-z0-9+/=]+)$/.exec(clientFinal);
-    if (!match?.[1] || match[2] !== this.nonce) throw failed();
+    const match = /^(c=([A-Za-z0-9+/=]+),r=([^,]+)),p=([A-Za-z0-9+/=]+)$/.exec(clientFinal);
+    // The client repeats its header, so that nobody between the two can have changed it.
+    if (!match?.[1] || match[2] !== Buffer.from(this.header).toString('base64')) throw failed();
+    if (match[3] !== this.nonce) throw failed();
     const { storedKey, serverKey } = this.credentials;
     const signed = `${this.clientFirstBare},${this.serverFirst},${match[1]}`;
     const signature = hmac(storedKey, signed);
-    const proof = Buffer.from(match[3] ?? '', 'base64');
+    const proof = Buffer.from(match[4] ?? '', 'base64');
     if (proof.length !== signature.length) throw failed();
     const clientKey = Buffer.from(proof.map((byte, place) => byte ^ (signature[place] ?? 0)));
     if (!timingSafeEqual(hash(clientKey), storedKey)) throw failed();
