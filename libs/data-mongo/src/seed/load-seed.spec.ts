@@ -45,6 +45,25 @@ describe('loading a seed', PATIENT, () => {
     expect(await storeErrorCode(again)).toBe('duplicate');
   });
 
+  it('relates two rows once, however often the seed says it', async () => {
+    const relation = {
+      __op: 'AddRelation',
+      objects: ['l1', 'l1'].map((objectId) => ({ __type: 'Pointer', className: 'Label', objectId })),
+    };
+    const other = await database.open({
+      schemas: [
+        { className: 'Label', fields: {} },
+        { className: 'Note', fields: { labels: { type: 'Relation', targetClass: 'Label' } } },
+      ],
+      users: [{ objectId: 'ada', username: 'ada' }],
+      roles: [{ name: 'staff', users: ['ada', 'ada'] }],
+      objects: { Label: [{ objectId: 'l1' }], Note: [{ objectId: 'n1', labels: relation }] },
+    });
+    for (const name of ['_Join:labels:Note', '_Join:users:_Role'])
+      expect(await other.connection.collection(name).countDocuments()).toBe(1);
+    await other.close();
+  });
+
   it('serves the demo shop whole', async () => {
     const shop = await database.open(demo());
     const count = (className: string) => shop.reader.count({ className, where: {} }, unhurried());

@@ -163,11 +163,12 @@ function sessionDocument(session: SeedSession, storage: ParseStorage, now: Date)
 }
 
 function joinCollections(seed: Seed): CollectionContent[] {
-  const joins = new Map<string, Document[]>();
+  // Two rows are related once, however often the seed says it.
+  const joins = new Map<string, Map<string, Document>>();
   const add = (name: string, owningId: string, relatedId: string) => {
-    const documents = joins.get(name) ?? [];
+    const documents = joins.get(name) ?? new Map<string, Document>();
     joins.set(name, documents);
-    documents.push({ relatedId, owningId });
+    documents.set(JSON.stringify([owningId, relatedId]), { relatedId, owningId });
   };
   for (const role of seed.roles) {
     for (const user of role.users) add('_Join:users:_Role', role.objectId, user);
@@ -175,7 +176,7 @@ function joinCollections(seed: Seed): CollectionContent[] {
   }
   for (const { className, field, owningId, relatedId } of seed.relations)
     add(`_Join:${field}:${className}`, owningId, relatedId);
-  return [...joins].map(([name, documents]) => ({ name, documents, indexes: [] }));
+  return [...joins].map(([name, documents]) => ({ name, documents: [...documents.values()], indexes: [] }));
 }
 
 /** The unique indexes that Parse Server creates when it starts, with the same options. */
