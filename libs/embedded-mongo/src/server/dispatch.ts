@@ -192,7 +192,7 @@ function txnNumberOf(command: Document): string {
 
 function namespaceOf(command: Document, name: string): string {
   const db = typeof command['$db'] === 'string' ? command['$db'] : 'admin';
-  const target = command[name];
+  const target = command[name === 'getMore' ? 'collection' : name];
   return typeof target === 'string' ? `${db}.${target}` : `${db}.$cmd`;
 }
 

@@ -56,6 +56,17 @@ describe('failCommand', () => {
     expect(await n()).toBe(2);
   });
 
+  it('tells a cursor of one collection from others, and a change stream of a database from all', async () => {
+    await rows.insertMany([2, 3].map((_id) => ({ _id, n: 0 })));
+    const read = () => rows.find({}, { batchSize: 2 }).toArray();
+    const failGetMore = (namespace: string) =>
+      failCommand({ times: 1 }, { failCommands: ['getMore'], namespace, errorCode: 43 });
+    await failGetMore('d.$cmd.aggregate');
+    expect(await read()).toHaveLength(3);
+    await failGetMore('d.rows');
+    await expect(read()).rejects.toMatchObject({ code: 43 });
+  });
+
   it('answers a write that was done with a write concern error', async () => {
     const writeConcernError = {
       code: 64,
