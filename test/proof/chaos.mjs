@@ -54,20 +54,6 @@ function faults(stage, seen, log, going, seconds) {
   );
 }
 
-/** Every row against what its writer was told. */
-async function checkWrites(rows, seen) {
-  const counted = new Map();
-  for await (const { title } of rows.collection('Item').find({}, { projection: { title: 1 } }))
-    counted.set(title, (counted.get(title) ?? 0) + 1);
-  for (const [title, { accepted, keyed }] of seen.written) {
-    const count = counted.get(title) ?? 0;
-    if (accepted ? count !== 1 : count > 1)
-      seen.lose(
-        `the ${accepted ? 'accepted' : 'uncertain'} write ${title}${keyed ? ', with a key,' : ''} happened ${count} times`,
-      );
-  }
-}
-
 async function checkAudit(stage, seen) {
   const { code, text } = await stage.verifyAudit();
   if (code !== 0) seen.lose(`the audit chain is not whole: ${text.trim().slice(0, 600)}`);
@@ -130,7 +116,7 @@ export async function chaos({ minutes, log, signal }, setting) {
   working = false;
   await Promise.all([approving, ...watchers.map(({ over }) => over)]);
   for (const one of watchers) load.checkTold(changes, one, seen, until);
-  await checkWrites(stage.rows, seen);
+  await load.checkWrites(stage.rows, seen);
   const codes = await Promise.all(stage.replicas.map((replica) => replica.stop()));
   if (codes.some((code) => code !== 0))
     seen.lose(`replicas that were asked to end ended with ${codes.join(', ')}`);

@@ -26,17 +26,23 @@ export class Seen {
   losses = [];
   counts = {};
   answers = new Map();
-  /** Title of each row that somebody asked for: whether it was accepted, and whether the request carried a key. */
+  /** Title of each row that somebody asked for: whether it was accepted or certainly refused, and whether the request carried a key. */
   written = new Map();
   #began = performance.now();
   #perSecond = { answered: new Map(), refused: new Map() };
   #lastGood = performance.now();
   #losesConnections;
+  #internal;
   longestGap = 0;
+  requests = 0;
 
-  /** @param losesConnections requests that are never answered are counted, and are no loss */
-  constructor({ losesConnections = false } = {}) {
+  /**
+   * @param losesConnections requests that are never answered are counted, and are no loss
+   * @param internal what no answer may contain
+   */
+  constructor({ losesConnections = false, internal } = {}) {
     this.#losesConnections = losesConnections;
+    this.#internal = internal;
   }
 
   get second() {
@@ -72,6 +78,7 @@ export class Seen {
   /** @returns the answer with `good`, or undefined where there was none: the connection was cut, or a proxy answered */
   async ask(kind, send) {
     let answer;
+    this.requests += 1;
     try {
       answer = await send(AbortSignal.timeout(NO_ANSWER));
     } catch (error) {
@@ -85,6 +92,11 @@ export class Seen {
     this.#mark(kind, good ? undefined : why);
     if (unclear)
       this.lose(`${kind} got an unclear answer, HTTP ${answer.status}: ${answer.text.slice(0, 300)}`);
+    const internal = this.#internal?.exec(answer.text);
+    if (internal)
+      this.lose(
+        `${kind} was answered with something internal, '${internal[0]}': ${answer.text.slice(0, 300)}`,
+      );
     return { ...answer, good };
   }
 
@@ -172,6 +184,7 @@ export async function write({ url }, seen, going, { name, keyed }) {
     const args = { class_name: 'Item', fields: { title, rank: n }, ...key };
     const deadline = performance.now() + PATIENCE;
     let accepted = false;
+    let uncertain = false;
     let round = {};
     let last;
     while (performance.now() < deadline) {
@@ -187,16 +200,35 @@ export async function write({ url }, seen, going, { name, keyed }) {
       }
       accepted = answer?.good ?? false;
       if (accepted) break;
+      uncertain ||=
+        !answer || answer.status >= 500 || answer.result?._meta?.['parse.details']?.outcome === 'unknown';
       await pause(150);
       const decided = answer?.result !== undefined || answer?.error !== undefined;
       if (decided && !keyed && answer.status < 500) break;
       if (decided && answer.status < 500) round = {};
     }
-    seen.written.set(title, { accepted, keyed });
+    seen.written.set(title, { accepted, refused: !accepted && !uncertain, keyed });
     seen.count(accepted ? `writes ${keyed ? 'with' : 'without'} a key` : 'writes not accepted');
     if (keyed && !accepted)
       seen.lose(`the write ${title} did not succeed; last: ${last?.text.slice(0, 300) ?? 'no answer'}`);
     await pause(30);
+  }
+}
+
+/** Every row against what its writer was told. */
+export async function checkWrites(rows, seen) {
+  const counted = new Map();
+  for await (const { title } of rows.collection('Item').find({}, { projection: { title: 1 } }))
+    counted.set(title, (counted.get(title) ?? 0) + 1);
+  for (const [title, { accepted, refused, keyed }] of seen.written) {
+    const count = counted.get(title) ?? 0;
+    const [known, isLost] = accepted
+      ? ['accepted', count !== 1]
+      : refused
+        ? ['refused', count > 0]
+        : ['uncertain', count > 1];
+    if (isLost)
+      seen.lose(`the ${known} write ${title}${keyed ? ', with a key,' : ''} happened ${count} times`);
   }
 }
 
@@ -277,7 +309,7 @@ export async function fetchExports({ url, origin }, seen, going) {
   }
 }
 
-/** Changes of a class by another program, each with the time from which on it can be seen. */
+/** Changes of a class by another program, each with the time from which on it can be seen, and the time when it was there. */
 export async function change({ rows }, changes, going) {
   for (let n = 0; going(); n += 1) {
     const began = performance.now();
@@ -289,7 +321,7 @@ export async function change({ rows }, changes, going) {
         () => false,
       );
     // An insertion without an answer may have happened: only those that certainly did are waited for.
-    if (inserted) changes.push(began);
+    if (inserted) changes.push({ at: began, made: performance.now() });
     await pause(700);
   }
 }
@@ -353,16 +385,16 @@ export async function watchInSession({ url }, seen, going) {
 export function checkTold(changes, { name, events, readsWhenOpened }, seen, until) {
   const first = (from, ...kinds) =>
     events.find(({ at, kind }) => at >= from && kinds.includes(kind))?.at ?? Infinity;
-  for (const at of changes) {
+  for (const { at, made } of changes) {
     const before = events.findLast((event) => event.at <= at && event.kind !== 'told');
     const wasOpen = before?.kind === 'opened';
     const told = first(at, 'told');
     const ended = wasOpen ? first(at, 'ended') : at;
-    const late = Math.min(at + TOLD_WITHIN, ended);
+    const late = Math.min(made + TOLD_WITHIN, ended);
     const back = first(ended, 'opened');
     if (wasOpen && told <= late) seen.count(`changes told on an open stream, subscriber ${name}`);
-    else if (ended > at + TOLD_WITHIN) {
-      if (at + TOLD_WITHIN < until)
+    else if (ended > made + TOLD_WITHIN) {
+      if (made + TOLD_WITHIN < until)
         seen.lose(
           `a subscriber ${name} was not told within ${TOLD_WITHIN / 1000} s of the change at ${seen.at(at)} s`,
         );

@@ -29,7 +29,7 @@ const REPLICAS = [0, 1, 2];
 /** Rows of the class that is exported: a file with fewer lines and an end is a lie. */
 export const EXPORTED = 300;
 
-const SEED = {
+export const SEED = {
   schemas: [
     { className: 'Item', fields: { title: { type: 'String' }, rank: { type: 'Number' } } },
     { className: 'News', fields: { title: { type: 'String' } } },
@@ -45,13 +45,17 @@ const SEED = {
 const KEYS = ['writer', 'chief', 'reader', 'watcher', 'worker'];
 export const as = (agent) => ({ 'X-MCP-API-Key': `key-of-${agent}` });
 
-/** @param version of the policy: reloads go back and forth between two */
-function configuration({ port, folder, name, redis, mongodb, issuer, processes, version }) {
+/**
+ * @param redis undefined: the service keeps its state by itself
+ * @param approved whether writes are approved
+ * @param version of the policy: reloads go back and forth between two
+ */
+function configuration({ port, folder, name, redis, mongodb, issuer, processes, approved = true, version }) {
   const free = { rateLimit: 1_000_000 };
   return stringify({
     server: { port, processes, drainTimeout: 5, requestRateLimit: { limit: 1_000_000, window: 60 } },
     database: { uri: mongodb, name: 'parley' },
-    redis: { ...redis, waitForReplicas: 1 },
+    ...(redis && { redis: { ...redis, waitForReplicas: 1 } }),
     plugins: [PLUGIN],
     tasks: { heartbeat: 1 },
     agents: {
@@ -68,7 +72,7 @@ function configuration({ port, folder, name, redis, mongodb, issuer, processes, 
     ],
     approvals: { mode: 'both', approvers: ['chief'] },
     policy: {
-      requireApprovalFor: ['write'],
+      requireApprovalFor: approved ? ['write'] : [],
       suppressMasterKeyWarning: true,
       classes: {
         Item: { fields: ['title', 'rank'] },
@@ -92,7 +96,7 @@ function configuration({ port, folder, name, redis, mongodb, issuer, processes, 
   });
 }
 
-async function freePort() {
+export async function freePort() {
   const probe = createServer();
   await new Promise((resolve) => probe.listen(0, '127.0.0.1', resolve));
   const { port } = probe.address();
@@ -101,7 +105,7 @@ async function freePort() {
 }
 
 /** One replica at a fixed address, which is killed and started again with the same file. */
-class Replica {
+export class Replica {
   isUp = false;
   #child;
   #killed = new Set();
