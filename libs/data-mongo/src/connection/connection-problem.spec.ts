@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { TestCertificates } from '../../../embedded-mongo/src/testing/certificates.js';
@@ -84,6 +85,16 @@ describe('what keeps a database from being used is said in one line, for', () =>
     expect(await problemOf(at('tls'), 'tls=true&tlsCAFile=/nowhere.pem', '')).toMatch(
       /cannot be read -> check tlsCAFile/,
     );
+    const both = (name: string): string => `${ca()}&tlsCertificateKeyFile=${certificates.path(name)}`;
+    writeFileSync(
+      certificates.path('mixed.pem'),
+      certificates.text('client.pem') + certificates.text('server.key'),
+    );
+    for (const file of ['client.pem', 'names', 'mixed.pem'])
+      expect(
+        await problemOf(at('mutual'), `${both(file)}&tlsCertificateKeyFilePassword=${SECRET}`, ''),
+      ).toMatch(/certificate and key of database.uri cannot be used -> check that tlsCertificateKeyFile/);
+    expect(await problemOf(at('mutual'), both('client-both.pem'), '')).toBe('none');
     expect(await problemOf(at('tls'), '', '')).toMatch(/closes our connections -> check tls/);
     expect(await problemOf(at('plain'), 'tls=true', '')).toMatch(/TLS/i);
     expect(await problemOf(at('tls'), ca(), '')).toBe('none');

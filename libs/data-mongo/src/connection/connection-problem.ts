@@ -41,6 +41,12 @@ const KNOWN: readonly KnownProblem[] = [
     remedy: 'check tlsCAFile and tlsCertificateKeyFile of database.uri',
   },
   {
+    text: /(PEM|DECODER) routines|bad decrypt|key values mismatch/,
+    found: 'the file with certificate and key of database.uri cannot be used',
+    remedy:
+      'check that tlsCertificateKeyFile has a certificate and its key as PEM, and tlsCertificateKeyFilePassword',
+  },
+  {
     codes: ['ERR_TLS_CERT_ALTNAME_INVALID'],
     found: 'its certificate is for another host name',
     remedy: 'write a host name into database.uri that the certificate has',
