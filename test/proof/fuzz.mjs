@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { configurationCases } from './support/fuzz-configurations.mjs';
 import { httpFrame, stdioFrame } from './support/fuzz-frames.mjs';
 import { FuzzInputs } from './support/fuzz-inputs.mjs';
-import { isDue, judgedMessage, messagesIn, minimised, shownIn } from './support/fuzz-judge.mjs';
+import { isDue, judgeHttp, judgeLines, judgeLoad, judgeReply, minimised } from './support/fuzz-judge.mjs';
 import {
   openConfigurations,
   openFuzzService,
@@ -170,7 +170,7 @@ class Fuzz {
         open:
           () =>
           async ({ text }) =>
-            judgeLoad(loader.load(text)),
+            judgeLoad(loader.load(text), text),
       },
     };
   }
@@ -300,88 +300,6 @@ const REDUCED = {
 };
 
 const LEAST_EXECUTED = { arguments: 0.15, pipelines: 0.1, http: 0.05, stdio: 0.1, configurations: 0.03 };
-
-function judgeReply(reply, request) {
-  if (reply?.accepted) return { outcome: 'accepted', fault: null };
-  if (!reply || (!('result' in reply) && !('error' in reply))) return { outcome: 'odd', fault: 'no reply' };
-  const judged = judgedMessage(reply);
-  const text = JSON.stringify('error' in reply ? reply.error : reply.result);
-  const tail = reply.envelopeTail?.toString('utf8');
-  return {
-    ...judged,
-    fault: judged.fault ?? shownIn(text, request) ?? (tail === undefined ? null : unequal(tail, text)),
-  };
-}
-
-/** An answer that was written as text is the answer that it stands for. */
-function unequal(tail, text) {
-  return JSON.stringify(JSON.parse(`{"a":1${tail}`).result) === text
-    ? null
-    : 'the written answer differs from its result';
-}
-
-function judgeHttp(frame, answer) {
-  const request = `${Buffer.from(frame.body, 'base64').toString('utf8')} ${JSON.stringify(frame.headers)} ${frame.path}`;
-  if (answer.late)
-    return frame.framed
-      ? { outcome: 'late', fault: `no answer in time: ${answer.text}` }
-      : { outcome: 'waits', fault: null };
-  if (answer.closed)
-    return frame.framed
-      ? { outcome: 'closed', fault: `no answer, the connection was closed: ${answer.text}` }
-      : { outcome: 'closed', fault: null };
-  const { status, headers, body } = answer;
-  const shown = shownIn(body, request);
-  if (shown) return { outcome: `status ${status}`, fault: shown };
-  if (status >= 500 && status !== 503) return { outcome: `status ${status}`, fault: `status ${status}` };
-  if (!/json|event-stream/.test(headers['content-type'] ?? '') || body === '')
-    return { outcome: `status ${status}`, fault: null };
-  const messages = messagesIn(body, headers['content-type']);
-  if (messages === null) return { outcome: `status ${status}`, fault: 'the body is no JSON' };
-  if (!body.includes('"jsonrpc"') || messages.length === 0)
-    return { outcome: `status ${status}`, fault: null };
-  const judged = messages.map(judgedMessage);
-  const outcome = messages.length > 1 ? 'several messages' : judged[0].outcome;
-  return { outcome, fault: judged.find(({ fault }) => fault)?.fault ?? null };
-}
-
-function judgeLines(bytes, { lines, complete }) {
-  if (!complete)
-    return { outcome: 'late', fault: `no answer in time; there came ${lines.join('|').slice(0, 200)}` };
-  const request = bytes.toString('utf8');
-  for (const line of lines) {
-    const shown = shownIn(line, request);
-    if (shown) return { outcome: 'shown', fault: shown };
-  }
-  const messages = lines.map((line) => messagesIn(line)).filter((one) => one === null || one.length > 0);
-  if (messages.includes(null)) return { outcome: 'odd', fault: 'a line is no JSON' };
-  const judged = messages.flat().map(judgedMessage);
-  if (judged.length === 0) return { outcome: 'no answer', fault: null };
-  return {
-    outcome: judged.length > 1 ? 'several messages' : judged[0].outcome,
-    fault: judged.find(({ fault }) => fault)?.fault ?? null,
-  };
-}
-
-function judgeLoad(thrown) {
-  if (thrown === null) return { outcome: 'ok', fault: null };
-  const { error, isConfigError } = thrown;
-  if (!isConfigError)
-    return {
-      outcome: 'thrown',
-      fault: `another error than ConfigError: ${String(error?.stack ?? error).slice(0, 800)}`,
-    };
-  const unnamed = error.issues.find(
-    ({ path, message }) => typeof path !== 'string' || typeof message !== 'string' || message === '',
-  );
-  if (error.issues.length === 0 || unnamed)
-    return { outcome: 'odd', fault: `an issue without a path or a text: ${JSON.stringify(unnamed)}` };
-  const shown = shownIn(error.issues.map(({ message }) => message).join('\n'), '');
-  return {
-    outcome: error.issues.some(({ path }) => path === '') ? 'refused as a file' : 'refused at a path',
-    fault: shown,
-  };
-}
 
 /** Every configuration of the project, and those that the reference shows. */
 async function configurationTexts() {

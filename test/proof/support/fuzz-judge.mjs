@@ -1,34 +1,59 @@
 import { CANARY, root } from './fuzz-service.mjs';
 
+/** What V8 says of a mistake in a program, by the texts of its messages. A class may be called `undefined`; no refusal says these. */
+const SCRIPT_ERRORS = [
+  'Cannot (?:read|set) propert(?:y|ies) of (?:undefined|null)',
+  'Cannot read private member',
+  'Cannot destructure property',
+  'Cannot convert undefined or null to object',
+  'Cannot convert a (?:BigInt|Symbol) value',
+  'Cannot mix BigInt and other types',
+  "Cannot use 'in' operator to search for",
+  'Cannot access \\S+ before initialization',
+  'Cannot (?:assign to read only|redefine) property',
+  'Class constructor \\S+ cannot be invoked',
+  'Converting circular structure to JSON',
+  'Maximum call stack size exceeded',
+  'Reduce of empty array with no initial value',
+  'Invalid (?:array|string) length',
+  'Invalid time value',
+  'is not (?:a function|a constructor|iterable)\\b',
+];
+
 /**
  * What may stand in an answer only if the request said it: names and places of the program, and internal columns. The stored names of
  * pointers are not among them: `aggregate` returns them where they cannot be made short.
  */
 const INTERNAL = [
-  /\n\s+at \S.*:\d+:\d+/,
-  /file:\/\/\//,
-  /node_modules/,
-  /node:internal/,
-  /\b(?:Type|Range|Reference|Syntax|Assertion|Eval)Error\b/,
-  /\bMongo\w*Error\b|\bBSON\w*Error\b/,
-  /\bCannot read propert|is not a function|is not iterable|Maximum call stack|of undefined\b/,
-  /"_(?:rperm|wperm|hashed_password|tombstone|session_token)"/,
-  new RegExp(root.replace(/\/$/, '').replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')),
+  /\n\s+at \S.*:\d+:\d+/g,
+  /file:\/\/\//g,
+  /node_modules/g,
+  /node:internal/g,
+  /\b(?:Type|Range|Reference|Syntax|Assertion|Eval)Error\b/g,
+  /\bMongo\w*Error\b|\bBSON\w*Error\b/g,
+  new RegExp(SCRIPT_ERRORS.join('|'), 'g'),
+  /(?<=")_(?:rperm|wperm|hashed_password|tombstone|session_token)(?=")/g,
+  new RegExp(root.replace(/\/$/, '').replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'), 'g'),
 ];
 
-/** @returns a sentence about what the text shows, or null */
+/** A text in JSON, and JSON in that, has escapes: they would hide the ends of lines and quotes. */
+const unescaped = (text) => text.replaceAll(/\\+n/g, '\n').replaceAll(/\\+"/g, '"');
+
+/**
+ * @param request all that the caller said: what it repeats is no news
+ * @returns a sentence about what the text shows, or null
+ */
 export function shownIn(text, request) {
-  if (text.includes(CANARY) && !request.includes(CANARY)) return 'shows a value that no agent may see';
-  for (const pattern of INTERNAL) {
-    const found = pattern.exec(text)?.[0];
-    if (found !== undefined && !request.includes(found))
-      return `shows something internal: ${found.slice(0, 120)}`;
-  }
-  return null;
+  const [answer, asked] = [unescaped(text), unescaped(request)];
+  if (answer.includes(CANARY) && !asked.includes(CANARY)) return 'shows a value that no agent may see';
+  const found = INTERNAL.flatMap((pattern) => answer.match(pattern) ?? []).find(
+    (one) => !asked.includes(one),
+  );
+  return found === undefined ? null : `shows something internal: ${found.slice(0, 120)}`;
 }
 
 /** @returns `{ outcome, fault }`: how a JSON-RPC message answers, and what is wrong with that */
-export function judgedMessage(message) {
+function judgedMessage(message) {
   if (message === null || typeof message !== 'object')
     return { outcome: 'odd', fault: 'the answer is no object' };
   const { error, result } = message;
@@ -52,7 +77,7 @@ export function judgedMessage(message) {
 }
 
 /** All messages in a body: one, a batch, or events of a stream. */
-export function messagesIn(body, contentType = '') {
+function messagesIn(body, contentType = '') {
   if (/event-stream/.test(contentType)) {
     const texts = [...body.matchAll(/^data: ?(\{.*)$/gm)].map(([, text]) => text.trim());
     // The last event may have been read in part.
@@ -71,6 +96,89 @@ function tryJson(text) {
 }
 
 const isMembers = (value) => value !== null && typeof value === 'object' && !Array.isArray(value);
+
+export function judgeReply(reply, request) {
+  if (reply?.accepted) return { outcome: 'accepted', fault: null };
+  if (!reply || (!('result' in reply) && !('error' in reply))) return { outcome: 'odd', fault: 'no reply' };
+  const judged = judgedMessage(reply);
+  const text = JSON.stringify('error' in reply ? reply.error : reply.result);
+  const tail = reply.envelopeTail?.toString('utf8');
+  return {
+    ...judged,
+    fault: judged.fault ?? shownIn(text, request) ?? (tail === undefined ? null : unequal(tail, text)),
+  };
+}
+
+/** An answer that was written as text is the answer that it stands for. */
+function unequal(tail, text) {
+  return JSON.stringify(JSON.parse(`{"a":1${tail}`).result) === text
+    ? null
+    : 'the written answer differs from its result';
+}
+
+export function judgeHttp(frame, answer) {
+  const request = `${Buffer.from(frame.body, 'base64').toString('utf8')} ${JSON.stringify(frame.headers)} ${frame.path}`;
+  if (answer.late)
+    return frame.framed
+      ? { outcome: 'late', fault: `no answer in time: ${answer.text}` }
+      : { outcome: 'waits', fault: null };
+  if (answer.closed)
+    return frame.framed
+      ? { outcome: 'closed', fault: `no answer, the connection was closed: ${answer.text}` }
+      : { outcome: 'closed', fault: null };
+  const { status, headers, body } = answer;
+  const shown = shownIn(body, request);
+  if (shown) return { outcome: `status ${status}`, fault: shown };
+  if (status >= 500 && status !== 503) return { outcome: `status ${status}`, fault: `status ${status}` };
+  if (!/json|event-stream/.test(headers['content-type'] ?? '') || body === '')
+    return { outcome: `status ${status}`, fault: null };
+  const messages = messagesIn(body, headers['content-type']);
+  if (messages === null) return { outcome: `status ${status}`, fault: 'the body is no JSON' };
+  if (!body.includes('"jsonrpc"') || messages.length === 0)
+    return { outcome: `status ${status}`, fault: null };
+  const judged = messages.map(judgedMessage);
+  const outcome = messages.length > 1 ? 'several messages' : judged[0].outcome;
+  return { outcome, fault: judged.find(({ fault }) => fault)?.fault ?? null };
+}
+
+export function judgeLines(bytes, { lines, complete }) {
+  if (!complete)
+    return { outcome: 'late', fault: `no answer in time; there came ${lines.join('|').slice(0, 200)}` };
+  const request = bytes.toString('utf8');
+  for (const line of lines) {
+    const shown = shownIn(line, request);
+    if (shown) return { outcome: 'shown', fault: shown };
+  }
+  const messages = lines.map((line) => messagesIn(line)).filter((one) => one === null || one.length > 0);
+  if (messages.includes(null)) return { outcome: 'odd', fault: 'a line is no JSON' };
+  const judged = messages.flat().map(judgedMessage);
+  if (judged.length === 0) return { outcome: 'no answer', fault: null };
+  return {
+    outcome: judged.length > 1 ? 'several messages' : judged[0].outcome,
+    fault: judged.find(({ fault }) => fault)?.fault ?? null,
+  };
+}
+
+/** @param text of the file: an error may repeat what it says */
+export function judgeLoad(thrown, text) {
+  if (thrown === null) return { outcome: 'ok', fault: null };
+  const { error, isConfigError } = thrown;
+  if (!isConfigError)
+    return {
+      outcome: 'thrown',
+      fault: `another error than ConfigError: ${String(error?.stack ?? error).slice(0, 800)}`,
+    };
+  const unnamed = error.issues.find(
+    ({ path, message }) => typeof path !== 'string' || typeof message !== 'string' || message === '',
+  );
+  if (error.issues.length === 0 || unnamed)
+    return { outcome: 'odd', fault: `an issue without a path or a text: ${JSON.stringify(unnamed)}` };
+  const shown = shownIn(error.issues.map(({ message }) => message).join('\n'), text);
+  return {
+    outcome: error.issues.some(({ path }) => path === '') ? 'refused as a file' : 'refused at a path',
+    fault: shown,
+  };
+}
 
 /** Whether a line on a pipe must be answered: true, false, or null where either is right. */
 export function isDue(bytes) {
