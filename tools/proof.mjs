@@ -3,14 +3,14 @@
 // Exits 1 on a loss or a broken bound, 2 on wrong options. docs/operations/proof.md says what each part shows.
 import { fork, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
-import { cpus, loadavg, totalmem } from 'node:os';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpus, loadavg, tmpdir, totalmem } from 'node:os';
 import { basename, join, resolve } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { reportPage } from '../test/proof/support/report-page.mjs';
-import { brokenBound, lossesOf, shown } from '../test/proof/support/results.mjs';
+import { brokenBound, lossesOf, lost, printable, shown } from '../test/proof/support/results.mjs';
 import { build } from './build.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -19,6 +19,8 @@ const RUNNER = fileURLToPath(new URL('../test/proof/support/run-part.mjs', impor
 const BRIEF_TOGETHER = 0.9;
 /** Seconds that a part may take beyond its minutes, for its start, its checks and its end. */
 const GRACE = 240;
+/** Seconds that a part has for its end when the command is stopped. */
+const GRACE_OF_STOP = 60;
 
 const OPTIONS = {
   minutes: { type: 'string' },
@@ -110,10 +112,28 @@ function machine() {
 }
 
 let stopped = false;
-/** @returns what the part returned, or what kept it from returning as a loss */
+/** What ends the parts that run: kindly at first, and by force when it is asked for again. */
+const stops = new Set();
+for (const name of ['SIGINT', 'SIGTERM'])
+  process.on(name, () => {
+    // Before the first part nothing has to end.
+    if (stops.size === 0) process.exit(1);
+    for (const stop of stops) stop(stopped);
+    if (!stopped) console.log(`stopping, within ${GRACE_OF_STOP} s; once more stops at once`);
+    stopped = true;
+  });
+
+/** @returns the result of a part, or what kept it from returning one as a loss */
 async function run({ name, path }, minutes, seed) {
+  // Its temporary files, those of what it starts, and what is left of them when it is killed.
+  const folder = mkdtempSync(join(tmpdir(), `parley-proof-${name}-`));
   // A group of its own, so that nothing it started outlives it, however it ended.
-  const child = fork(RUNNER, [path, JSON.stringify({ minutes, seed })], { cwd: root, detached: true });
+  const child = fork(RUNNER, [path, JSON.stringify({ minutes, seed })], {
+    cwd: root,
+    env: { ...process.env, TMPDIR: folder },
+    detached: true,
+  });
+  let killedFor;
   const killGroup = () => {
     if (child.pid === undefined) return;
     try {
@@ -122,38 +142,43 @@ async function run({ name, path }, minutes, seed) {
       // Nothing of it runs any more.
     }
   };
-  let result;
-  child.on('message', (message) => {
-    if (message.log !== undefined) console.log(`  ${name}: ${message.log}`);
-    else result = message;
-  });
-  const stop = () => {
-    stopped = true;
+  const killWithin = (seconds, reason) =>
+    setTimeout(() => {
+      killedFor = reason;
+      killGroup();
+    }, seconds * 1000);
+  let limit = killWithin(minutes * 60 + GRACE, `did not end within ${GRACE} s after its time and was killed`);
+  const stop = (atOnce) => {
+    clearTimeout(limit);
+    limit = killWithin(atOnce ? 0 : GRACE_OF_STOP, 'was stopped, did not end and was killed');
     child.kill('SIGTERM');
   };
-  process.on('SIGINT', stop).on('SIGTERM', stop);
-  const ended = new Promise((end) => child.once('exit', (code, signal) => end({ code, signal })));
-  const late = new AbortController();
-  const limit = pause((minutes * 60 + GRACE) * 1000, undefined, { signal: late.signal }).then(
-    killGroup,
-    () => undefined,
-  );
-  const { code, signal } = await ended;
+  stops.add(stop);
+  let returned;
+  child.on('message', (message) => {
+    if (typeof message?.log === 'string') console.log(`  ${name}: ${printable(message.log)}`);
+    else returned = message;
+  });
+  // With the channel closed, everything that was sent has arrived.
+  const [[code, signal]] = await Promise.all([once(child, 'exit'), once(child, 'disconnect')]);
+  clearTimeout(limit);
+  stops.delete(stop);
   killGroup();
-  late.abort();
-  await limit;
-  process.off('SIGINT', stop).off('SIGTERM', stop);
-  if (result?.error !== undefined) return { losses: [`could not run: ${result.error}`] };
-  if (!result)
-    return {
-      losses: [
-        signal === 'SIGKILL'
-          ? `did not end within ${GRACE} s after its time and was killed`
-          : `its process ended with ${signal ?? code} before it returned anything`,
-      ],
-    };
-  if (stopped) result.losses = [...(result.losses ?? []), 'was stopped before its time was over'];
+  const result = resultOf(
+    returned,
+    killedFor ?? `its process ended with ${signal ?? code} before it returned anything`,
+  );
+  // Logs and files of a part that lost something help to find out why.
+  const isKept = !stopped && lossesOf(result).length > 0 && readdirSync(folder).length > 0;
+  if (isKept) result.notes.push(`Files that the part left are in ${folder}.`);
+  else rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+  if (stopped) result.losses.push('was stopped before its time was over');
   return result;
+}
+
+function resultOf(returned, missing) {
+  if (typeof returned?.error === 'string') return lost(`could not run: ${returned.error}`);
+  return returned?.result === undefined ? lost(missing) : shown(returned.result);
 }
 
 const settings = options();
@@ -182,6 +207,7 @@ const report = {
   commit: `${git('rev-parse', 'HEAD') ?? 'unknown'}${git('status', '--porcelain') ? ', with changes' : ''}`,
   started: new Date().toISOString(),
   machine: machine(),
+  losses: 0,
   parts: [],
 };
 console.log(
@@ -190,27 +216,42 @@ console.log(
 for (const { name } of asked.filter((part) => !chosen.includes(part)))
   console.log(`not run: ${name} has no brief form; run it with --part ${name}`);
 mkdirSync(settings.report, { recursive: true });
-for (const part of chosen) {
-  if (stopped) break;
+
+/** Results by part; they are printed in the order of the parts. */
+const results = new Map();
+let printed = 0;
+
+async function runPart(part) {
+  if (stopped) return;
   const load = Number(loadavg()[0].toFixed(2));
   const minutes = minutesOf(part);
   const began = performance.now();
-  const result = shown(await run(part, minutes, settings.seed));
+  const result = await run(part, minutes, settings.seed);
   const seconds = Math.round((performance.now() - began) / 100) / 10;
-  report.parts.push({ name: part.name, title: part.title, minutes, seconds, load, ...result });
-  const losses = lossesOf(result);
-  console.log(`${losses.length === 0 ? 'ok  ' : 'FAIL'} ${part.name} (${seconds} s): ${part.title}`);
-  for (const { name, value, unit, ...bounds } of result.figures)
-    console.log(
-      `       ${name}: ${value} ${unit ?? ''}${brokenBound({ value, ...bounds }) ? '  BROKEN' : ''}`,
-    );
-  for (const loss of losses.slice(0, 20)) console.log(`  LOSS ${loss}`);
-  if (losses.length > 20) console.log(`  and ${losses.length - 20} more, see the report`);
+  results.set(part, { name: part.name, title: part.title, minutes, seconds, load, ...result });
   // After each part: a machine that goes down in the middle leaves what was seen until then.
+  report.parts = chosen.flatMap((one) => results.get(one) ?? []);
   report.losses = report.parts.reduce((sum, one) => sum + lossesOf(one).length, 0);
   writeFileSync(join(settings.report, 'report.json'), `${JSON.stringify(report, null, 2)}\n`);
   writeFileSync(join(settings.report, 'report.html'), reportPage(report));
+  for (; results.has(chosen[printed]); printed += 1) print(results.get(chosen[printed]));
 }
+
+function print(part) {
+  const losses = lossesOf(part);
+  const [name, title] = [part.name, part.title].map(printable);
+  console.log(`${losses.length === 0 ? 'ok  ' : 'FAIL'} ${name} (${part.seconds} s): ${title}`);
+  for (const figure of part.figures)
+    console.log(
+      printable(
+        `       ${figure.name}: ${figure.value} ${figure.unit ?? ''}${brokenBound(figure) ? '  BROKEN' : ''}`,
+      ),
+    );
+  for (const loss of losses.slice(0, 20)) console.log(`  LOSS ${printable(loss)}`);
+  if (losses.length > 20) console.log(`  and ${losses.length - 20} more, see the report`);
+}
+
+for (const part of chosen) await runPart(part);
 console.log(
   `${report.losses === 0 ? 'no loss' : `${report.losses} loss(es)`}; report: ${join(settings.report, 'report.html')}`,
 );

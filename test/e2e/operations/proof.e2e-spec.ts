@@ -1,10 +1,12 @@
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const PARTS = join(root, 'test', 'fixtures', 'proof-parts');
@@ -86,6 +88,121 @@ describe('npm run proof', () => {
       expect(page).not.toMatch(/<script|<b>|<i>|<link|<img|<a |url\(/);
       expect(page).not.toMatch(/(?:src|href)="/);
     });
+  });
+});
+
+describe('a part that does not end', () => {
+  const HANGS = join(root, 'test', 'fixtures', 'proof-hang');
+  const isAlive = (pid: number) => {
+    try {
+      process.kill(pid, 0);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+
+  /** Starts the command, and resolves once its part has started a process and left a file. */
+  async function begun(): Promise<{
+    command: ChildProcess;
+    pid: number;
+    file: string;
+    output: () => string;
+  }> {
+    const args = [join(root, 'tools', 'proof.mjs'), '--from', HANGS, '--report', folder];
+    const command = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] });
+    let output = '';
+    const left = await new Promise<{ pid: number; file: string }>((resolve) => {
+      createInterface({ input: command.stdout }).on('line', (line) => {
+        output += `${line}\n`;
+        const text = /hangs: (\{.*\})$/.exec(line)?.[1];
+        if (text !== undefined) resolve(JSON.parse(text) as { pid: number; file: string });
+      });
+    });
+    return { command, ...left, output: () => output };
+  }
+
+  it('is a loss, and leaves no process and no file when the command is stopped twice', async () => {
+    const { command, pid, file, output } = await begun();
+    expect({ alive: isAlive(pid), left: existsSync(file) }).toEqual({ alive: true, left: true });
+    const ended = once(command, 'close');
+    command.kill('SIGTERM');
+    await vi.waitFor(() => expect(output()).toContain('once more stops at once'), 30_000);
+    command.kill('SIGTERM');
+    expect(await ended).toEqual([1, null]);
+    expect(output()).toContain('LOSS was stopped, did not end and was killed');
+    expect(existsSync(file)).toBe(false);
+    await vi.waitFor(() => expect(isAlive(pid)).toBe(false), 30_000);
+  });
+
+  it('is ended with all that it started when the command itself is killed', async () => {
+    const { command, pid, file } = await begun();
+    command.kill('SIGKILL');
+    await vi.waitFor(() => expect(isAlive(pid)).toBe(false), 30_000);
+    rmSync(dirname(file), { recursive: true });
+  });
+});
+
+interface Result {
+  readonly losses: readonly string[];
+  readonly figures: readonly unknown[];
+  readonly series: readonly unknown[];
+  readonly notes: readonly string[];
+}
+
+describe('what a part returns', () => {
+  let shown: (result: unknown) => Result;
+  let printable: (text: string) => string;
+  beforeAll(async () => {
+    const path = join(root, 'test', 'proof', 'support', 'results.mjs');
+    ({ shown, printable } = (await import(pathToFileURL(path).href)) as {
+      shown: typeof shown;
+      printable: typeof printable;
+    });
+  });
+  const tried = { name: 'calls', value: 3, unit: '', atLeast: 1 };
+  const good = { losses: [], figures: [tried], series: [], notes: [] };
+
+  it('passes with a figure that shows that something was tried', () => {
+    expect(shown(good)).toEqual(good);
+  });
+
+  it.each([
+    ['nothing', null],
+    ['a text', 'all is well'],
+    ['an empty object', {}],
+    ['lists that are none', { ...good, losses: 'none' }],
+    ['no figure', { ...good, figures: [] }],
+    ['figures without a least value', { ...good, figures: [{ name: 'calls', value: 0, unit: '' }] }],
+    ['a figure that is no number', { ...good, figures: [tried, { name: 'p95', value: null, atMost: 1 }] }],
+    ['a bound that is no number', { ...good, figures: [tried, { name: 'p95', value: 1, atMost: null }] }],
+    ['a chart without lines', { ...good, series: [{ title: 'a', unit: '', lines: [null] }] }],
+    [
+      'a chart with points that are none',
+      { ...good, series: [{ title: 'a', unit: '', lines: [{ name: 'x', points: [null, ['<b>', 1]] }] }] },
+    ],
+  ])('is a loss when it is %s', (_what, result) => {
+    expect(shown(result).losses).not.toEqual([]);
+  });
+
+  it('can neither move the cursor of a terminal nor begin a line of the report', () => {
+    const signs = fc.constantFrom(
+      '\u001B[2J',
+      '\u009B',
+      '\u0000',
+      '\r',
+      '\n',
+      '\u202E',
+      '\u2028',
+      'ok   ',
+      '<',
+    );
+    fc.assert(
+      fc.property(fc.string({ unit: signs }), (text) => {
+        for (const line of printable(`LOSS ${text}`).split('\n').slice(1)) expect(line).toMatch(/^ {7}/);
+        expect(printable(text).replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+      }),
+    );
   });
 });
 

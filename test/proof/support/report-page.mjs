@@ -1,8 +1,8 @@
 // The report of `npm run proof` as one page without scripts, links or requests: it can be mailed and opened anywhere.
-import { brokenBound, lossesOf } from './results.mjs';
+import { brokenBound, lossesOf, printable } from './results.mjs';
 
 const ESCAPES = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
-const escaped = (text) => String(text).replace(/[&<>"']/g, (sign) => ESCAPES[sign]);
+const escaped = (text) => printable(String(text)).replace(/[&<>"']/g, (sign) => ESCAPES[sign]);
 
 const WIDTH = 720;
 const HEIGHT = 220;

@@ -4,14 +4,14 @@ import { pathToFileURL } from 'node:url';
 const [, , path, settings] = process.argv;
 const stop = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM']) process.on(name, () => stop.abort());
-// The command was killed: nobody waits for the result.
-process.on('disconnect', () => process.exit(1));
+// The command was killed: nobody waits for the result, and nobody else ends what was started here.
+process.on('disconnect', () => process.kill(-process.pid, 'SIGKILL'));
 
 const send = (message) => new Promise((resolve) => process.send(message, resolve));
 try {
   const { run } = await import(pathToFileURL(path));
   const log = (line) => void process.send({ log: String(line) });
-  await send(await run({ ...JSON.parse(settings), log, signal: stop.signal }));
+  await send({ result: (await run({ ...JSON.parse(settings), log, signal: stop.signal })) ?? null });
 } catch (error) {
   console.error(error);
   await send({ error: error instanceof Error ? error.message : String(error) });
