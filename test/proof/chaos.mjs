@@ -75,6 +75,24 @@ function toldShare(counts, name) {
   return { name: `changes told on an open stream, subscriber ${name}`, value, unit: '%', ...bound };
 }
 
+/** What every run has, however short. */
+const SOON = ['kills', 'requests with tokens'];
+/** Faults and work of a run of a minute or more: without one of them it has tried less than it says. */
+const TRIED = [
+  'kills',
+  'reloads',
+  'Redis fail-overs',
+  'step-downs of the database',
+  'calls of sessions',
+  'requests with tokens',
+  'writes with a key',
+  'writes without a key',
+  'cases approved',
+  'tasks completed',
+  'files fetched',
+  'streams opened',
+];
+
 export const run = (options) => chaos(options);
 
 /** @param setting what is put under load: three replicas without one */
@@ -126,7 +144,15 @@ export async function chaos({ minutes, log, signal }, setting) {
     losses: seen.losses,
     figures: [
       ...watchers.map(({ name }) => toldShare(seen.counts, name)),
-      ...Object.entries(seen.counts).map(([name, value]) => ({ name, value, unit: '' })),
+      ...TRIED.map((name) => ({
+        name,
+        value: seen.counts[name] ?? 0,
+        unit: '',
+        ...((minutes >= 1 || SOON.includes(name)) && { atLeast: 1 }),
+      })),
+      ...Object.entries(seen.counts)
+        .filter(([name]) => !TRIED.includes(name))
+        .map(([name, value]) => ({ name, value, unit: '' })),
       {
         name: 'longest time without a good answer',
         value: Math.round(seen.longestGap / 100) / 10,

@@ -1,11 +1,10 @@
 // The scenario of clocks (test/e2e/operations/clocks.e2e-spec.ts) with clocks that jump for as long as is asked for.
-import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { runSpecs } from './support/spec-batches.mjs';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
+const SPEC = 'test/e2e/operations/clocks.e2e-spec.ts';
 /** Seconds of the window of the limit that the scenario sets. */
 const WINDOW = 3;
 
@@ -19,43 +18,20 @@ export const part = {
 export async function run({ minutes, seed, log, signal }) {
   const folder = mkdtempSync(join(tmpdir(), 'parley-proof-clock-'));
   const figuresFile = join(folder, 'figures.json');
-  const vitest = join(root, 'node_modules/vitest/vitest.mjs');
-  const spec = 'test/e2e/operations/clocks.e2e-spec.ts';
-  // With little time the jumps alone: the scenario is one of `npm test` as well.
-  const alone = minutes < 1 ? ['-t', 'clocks jump at random'] : [];
   try {
-    const child = spawn(
-      process.execPath,
-      [vitest, 'run', '--project', 'scenarios', spec, '--maxWorkers=1', ...alone],
-      {
-        cwd: root,
-        env: {
-          ...process.env,
-          PROOF_SECONDS: String(Math.max(1, Math.round(minutes * 60))),
-          PROOF_SEED: String(seed),
-          PROOF_FIGURES: figuresFile,
-        },
-        stdio: ['ignore', 'pipe', 'pipe'],
-        signal,
+    const { failed } = await runSpecs([SPEC], {
+      variables: {
+        PROOF_SECONDS: String(Math.max(1, Math.round(minutes * 60))),
+        PROOF_SEED: String(seed),
+        PROOF_FIGURES: figuresFile,
       },
-    );
-    let output = '';
-    const read = (chunk) => {
-      output += chunk;
-      for (const line of String(chunk)
-        .split('\n')
-        .filter((text) => /[✓×]/.test(text)))
-        log(line.trim());
-    };
-    child.stdout.on('data', read);
-    child.stderr.on('data', read);
-    const code = await new Promise((resolve, reject) => {
-      child.once('error', reject);
-      child.once('close', resolve);
+      // With little time the jumps alone: the scenario is one of `npm test` as well.
+      ...(minutes < 1 && { only: 'clocks jump at random' }),
+      log,
+      signal,
     });
     const found = readFigures(figuresFile);
-    const losses = [...(found?.losses ?? [])];
-    if (code !== 0 && losses.length === 0) losses.push(`the scenario failed:\n${output.slice(-4_000)}`);
+    const losses = found?.losses?.length > 0 ? found.losses : failed;
     const { jumps = 0, calls = 0, approvals = 0, tasks = 0, permitted = 0 } = found?.counts ?? {};
     return {
       losses,

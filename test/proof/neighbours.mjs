@@ -186,6 +186,7 @@ export async function run({ minutes, log, signal }) {
         name: 'calls of the others',
         value: rounds.reduce((sum, { quiet, loud }) => sum + quiet.calls + loud.calls, 0),
         unit: '',
+        atLeast: 1,
       },
     ],
     series: [

@@ -351,6 +351,7 @@ class Stage {
           name: `calls: ${outcome}`,
           value,
           unit: 'calls',
+          ...(outcome === 'ok' && { atLeast: 1 }),
         })),
         { name: 'slowest call', value: Math.round(this.slowest), unit: 'ms', atMost: SLOWEST },
         { name: 'unknown creations that were made', value: unknownThatWere, unit: 'rows' },

@@ -176,11 +176,13 @@ export async function run({ minutes, log, signal }) {
   for (const { status, reason } of await Promise.allSettled([...load, looking]))
     if (status === 'rejected') losses.push(`the load could not go on: ${reason?.message ?? reason}`);
   await end();
-  for (const [what, done] of Object.entries(count)) if (done === 0) losses.push(`no ${what} came to an end`);
   const { figures, notes } = judged(samples, minutes);
   return {
     losses,
-    figures: [...Object.entries(count).map(([name, value]) => ({ name, value, unit: '' })), ...figures],
+    figures: [
+      ...Object.entries(count).map(([name, value]) => ({ name, value, unit: '', atLeast: 1 })),
+      ...figures,
+    ],
     series: WATCHES.map(({ name, key, unit }) => ({
       title: name,
       unit,

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
@@ -10,24 +11,28 @@ const LONGEST = 3_000;
 
 /**
  * Runs scenarios in a process of their own.
- * @returns the tests that failed, and how many ran
+ * @param only part of the titles of tests: the others do not run
+ * @param log gets the line of each file and of each test that took long
+ * @returns what failed, as sentences, and how many tests passed or failed
  */
-async function runSpecs(specs, variables, signal) {
+export async function runSpecs(specs, { variables = {}, only, log = () => undefined, signal }) {
   const folder = await mkdtemp(join(tmpdir(), 'parley-proof-'));
   const report = join(folder, 'report.json');
   const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
-  const options = ['--project', 'scenarios', '--maxWorkers=1', '--reporter=json', `--outputFile=${report}`];
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile=${report}`];
+  const options = ['--project', 'scenarios', '--maxWorkers=1', ...reporters, ...(only ? ['-t', only] : [])];
   try {
     const child = spawn(process.execPath, [vitest, 'run', ...options, ...specs], {
       cwd: root,
-      stdio: ['ignore', 'ignore', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...process.env, ...variables },
     });
     let complaints = '';
     child.stderr.on('data', (chunk) => (complaints = (complaints + chunk).slice(-4_000)));
+    createInterface({ input: child.stdout }).on('line', (line) => /[✓×]/.test(line) && log(line.trim()));
     const stop = () => child.kill('SIGTERM');
     signal?.addEventListener('abort', stop, { once: true });
-    await new Promise((resolve) => child.once('close', resolve));
+    const code = await new Promise((resolve) => child.once('close', resolve));
     signal?.removeEventListener('abort', stop);
     const text = await readFile(report, 'utf8').catch(() => null);
     if (text === null) {
@@ -40,15 +45,18 @@ async function runSpecs(specs, variables, signal) {
     const broken = results.filter(
       ({ status, assertionResults }) => status === 'failed' && assertionResults.length === 0,
     );
-    const failed = tests.filter(({ status }) => status === 'failed');
+    const failed = [
+      ...tests
+        .filter(({ status }) => status === 'failed')
+        .map(({ fullName, failureMessages }) => `${fullName}: ${failureMessages.join(' ')}`),
+      ...broken.map(({ name, message }) => `${name}: ${message}`),
+    ];
+    // An error outside a test fails none of them.
+    if (code !== 0 && failed.length === 0 && !signal?.aborted)
+      failed.push(`vitest ended with ${code}: ${complaints}`);
     return {
-      ran: tests.length,
-      failed: [
-        ...failed.map(
-          ({ fullName, failureMessages }) => `${fullName}: ${failureMessages.join(' ').slice(0, LONGEST)}`,
-        ),
-        ...broken.map(({ name, message }) => `${name}: ${String(message).slice(0, LONGEST)}`),
-      ],
+      ran: tests.filter(({ status }) => status === 'passed' || status === 'failed').length,
+      failed: failed.map((one) => one.slice(0, LONGEST)),
     };
   } finally {
     await rm(folder, { recursive: true, force: true });
@@ -71,14 +79,16 @@ export async function runBatches({ what, specs, variables, cases, first, most, m
   while (made < cases && !signal?.aborted) {
     const own = (seed + seeds.length) % 1_000_000_000;
     const order = String(own % 1_000_000);
-    const { failed, ran } = await runSpecs(
-      specs,
-      { ...variables(size, own), EMBEDDED_MONGO_REORDER_FILTERS: order },
+    const { failed, ran } = await runSpecs(specs, {
+      variables: { ...variables(size, own), EMBEDDED_MONGO_REORDER_FILTERS: order },
       signal,
-    );
-    if (ran === 0) break;
-    seeds.push(`${size} with seed ${own}`);
+    });
     losses.push(...failed.map((text) => `${text} (${size} ${what}, seed ${own}, filter order ${order})`));
+    if (ran === 0) {
+      if (!signal?.aborted) losses.push(`no test of ${specs.join(', ')} ran`);
+      break;
+    }
+    seeds.push(`${size} with seed ${own}`);
     made += size;
     log(`${made} of ${cases} ${what}, ${losses.length} losses, ${Math.round(seconds())} s`);
     const left = minutes * 60 - seconds();
