@@ -15,7 +15,7 @@ import { build } from './build.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const RUNNER = fileURLToPath(new URL('../test/proof/support/run-part.mjs', import.meta.url));
-/** Minutes that all parts of `--brief` have together: with their starts and ends they stay within a minute and a half. */
+/** Minutes of load that all parts of `--brief` have together: with their starts and ends they stay within a minute and a half. */
 const BRIEF_TOGETHER = 0.9;
 /** Seconds that a part may take beyond its minutes, for its start, its checks and its end. */
 const GRACE = 240;
@@ -191,7 +191,11 @@ for (const name of settings.part ?? [])
   if (!known.some((part) => part.name === name))
     wrong(`there is no part '${name}'; parts are ${known.map((part) => part.name).join(', ')}`);
 const asked = known.filter(({ name }) => settings.part?.includes(name) ?? true);
-const chosen = asked.filter(({ brief }) => !settings.brief || brief > 0);
+const able = asked.filter(({ brief }) => !settings.brief || brief > 0);
+// Most of a brief part is its start, its end and waits, so two run at a time. What measures speed comes after them, alone.
+const together = settings.brief ? able.filter(({ alone }) => !alone) : [];
+const inTurn = able.filter((part) => !together.includes(part));
+const chosen = [...together, ...inTurn];
 if (chosen.length === 0) wrong(`none of the parts in ${settings.folder} can run so`);
 // Parts of another folder bring what they need.
 if (!settings.from && build({ ifNeeded: true }) !== 0) process.exit(1);
@@ -251,7 +255,12 @@ function print(part) {
   if (losses.length > 20) console.log(`  and ${losses.length - 20} more, see the report`);
 }
 
-for (const part of chosen) await runPart(part);
+const waiting = [...together];
+const lane = async () => {
+  for (let part = waiting.shift(); part; part = waiting.shift()) await runPart(part);
+};
+await Promise.all([lane(), lane()]);
+for (const part of inTurn) await runPart(part);
 console.log(
   `${report.losses === 0 ? 'no loss' : `${report.losses} loss(es)`}; report: ${join(settings.report, 'report.html')}`,
 );

@@ -12,7 +12,12 @@ import { median, request } from '../bench/load.mjs';
 import { folderWith, SERVICE, start } from '../bench/processes.mjs';
 import { root } from './support/sources.mjs';
 
-export const part = { title: 'One principal floods, the others stay fast', minutes: 4, brief: 0.15 };
+export const part = {
+  title: 'One principal floods, the others stay fast',
+  minutes: 4,
+  brief: 0.15,
+  alone: true,
+};
 
 const FLOOD = fileURLToPath(new URL('support/flood.mjs', import.meta.url));
 const PLUGIN = fileURLToPath(new URL('support/slow-count.plugin.mjs', import.meta.url));
