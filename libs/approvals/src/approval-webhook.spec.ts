@@ -47,7 +47,7 @@ async function hook(statuses: readonly (number | null)[]) {
 }
 
 describe('the webhook of approvals', () => {
-  it('tells who, what and until when, signed, and no value', async () => {
+  it('names who asks, for what and until when, signed, without a value', async () => {
     const { heard, webhook } = await hook([204]);
     webhook.announce(opened);
     await expect.poll(() => heard.length).toBe(1);

@@ -155,7 +155,7 @@ describe('the approver at the client', () => {
     expect(await review(new ClientInProcess(new ApprovedCallChanged()))).toMatchObject({ outcome: 'deny' });
   });
 
-  it('is a no when it cannot be told whether the decision was used, and lets other faults pass', async () => {
+  it('is unavailable when it is unknown whether the decision was used, and lets other errors pass', async () => {
     const unavailable = await review(new ClientInProcess(new SharedStateUnavailable()));
     expect(unavailable).toMatchObject({ outcome: 'unavailable' });
     await expect(review(new ClientInProcess(new ProtocolError(-32021, 'x')))).rejects.toBeInstanceOf(

@@ -101,7 +101,7 @@ describe('the recorder of everything that happens', () => {
     expect(place.closed).toBe(true);
   });
 
-  it('seals nothing where nothing is kept, and still tells which record came before which', async () => {
+  it('seals nothing where nothing is kept, and still numbers records in their order', async () => {
     const { recorder, recent } = recorderOver(new SwitchableDelivery(), { writers: [] });
     await recorder.open();
     expect(recorder.record(call({ tool: 'first' }))).toBeUndefined();
@@ -113,7 +113,7 @@ describe('the recorder of everything that happens', () => {
     await recorder.close();
   });
 
-  it('lets no call run while records cannot be kept, and tells afterwards how many it refused', async () => {
+  it('lets no call run while records cannot be kept, and records afterwards how many it refused', async () => {
     const place = new SwitchableDelivery();
     const { recorder } = recorderOver(place);
     await recorder.open();

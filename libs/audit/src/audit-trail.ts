@@ -221,7 +221,7 @@ export class RecentAuditTrail extends AuditTrail {
     this.put(entry);
   }
 
-  /** A record that stays in this process: a seal would detect changes in a sink. Its number tells its place. */
+  /** A record that stays in this process: a seal would detect changes in a sink. Its number gives its place. */
   rememberUnsealed(type: AuditEntryType, content: object): void {
     this.put({ type, content, seq: this.unsealed });
     this.unsealed += 1;

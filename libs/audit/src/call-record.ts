@@ -395,7 +395,7 @@ export class OperationLog {
     calls.count += 1;
   }
 
-  /** The principal that has most calls. @param coming whose call comes next: it counts already */
+  /** The principal that has most calls. @param coming the principal of the call to be added, which is counted already */
   private busiest(coming: string): string | undefined {
     let most = 0;
     let found: string | undefined;

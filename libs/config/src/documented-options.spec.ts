@@ -84,7 +84,7 @@ const TABLES: Readonly<Record<string, readonly [table: Map<string, Row>, type: O
   approvals: [rows(page('guide/approvals').split(/^## /m)[0] as string), ApprovalsSection],
 };
 
-/** Tables of which the defaults stand in words, or which tell some options in the text around them. */
+/** Tables that state defaults in words, or some options in the text around them. */
 const OTHER_TABLES: typeof TABLES = {
   agents: [rows(chapter(CONFIGURATION, 'agents')), AgentEntry],
   budgets: [rows(chapter(CONFIGURATION, 'Budgets')), BudgetConfig],
@@ -104,14 +104,14 @@ describe('the pages on configuration', () => {
     expect([...table.keys()].sort()).toEqual([...namesOf(type)].sort());
   });
 
-  it.each(Object.entries(TABLES))('tell the defaults of %s', (_, [table, type]) => {
+  it.each(Object.entries(TABLES))('state the defaults of %s', (_, [table, type]) => {
     for (const [name, value] of Object.entries(documentedDefaultsOf(type))) {
       expect(`${name}: ${table.get(name)?.default}`).toBe(`${name}: ${documented(value)}`);
     }
   });
 
   it.each(Object.entries({ ...TABLES, ...OTHER_TABLES }))(
-    'tell the options of %s in its words',
+    'describe the options of %s in its words',
     (_, [table, type]) => {
       const options = optionsOf(type);
       expect([...table.keys()].filter((name) => !options.has(name))).toEqual([]);

@@ -42,7 +42,7 @@ function* placesIn(value: unknown, given: SchemaNode | null, path: readonly stri
   }
 }
 
-/** A deep copy in which an object is made anew. */
+/** A deep copy in which an object is replaced by a changed one. */
 function changedAt(value: unknown, path: readonly string[], change: (at: unknown) => unknown): unknown {
   const [key, ...rest] = path;
   if (key === undefined) return change(value);
@@ -155,7 +155,7 @@ function errorsOf(config: unknown) {
 describe('a single mistake in a configuration without one', () => {
   const places = [...placesIn(VALID, CONFIG_SCHEMA)];
 
-  it('is told once, at the place where it was made, and nothing is loaded', () => {
+  it('is reported once, at the place where it was made, and nothing is loaded', () => {
     fc.assert(
       fc.property(mutations(places, VALID), ({ config, path }) => {
         const errors = errorsOf(config);
@@ -171,7 +171,7 @@ describe('a single mistake in a configuration without one', () => {
   });
 });
 
-describe('what is told of a value', () => {
+describe('what an error says of a value', () => {
   const leaf = fc.oneof(fc.integer(), fc.string(), fc.boolean(), fc.constant(null), fc.double());
   const options = Object.values(CONFIG_SCHEMA.properties).flatMap((section) =>
     Object.keys(section.properties ?? {}),
@@ -239,7 +239,7 @@ describe('a single mistake in what code gives', () => {
       (options: unknown) => assertChoiceOfLimits('agentFor', { agent: options, principal: 'x' }),
     ],
     ['a sub-agent', '', (options: unknown) => assertSubAgentOptions('sub-agent', options)],
-  ] as const)('is told once, and %s is not made', (_, prefix, make) => {
+  ] as const)('is reported once, and %s is not made', (_, prefix, make) => {
     expect(() => make(LIMITS)).not.toThrow();
     fc.assert(
       fc.property(fc.oneof(wrongly, named), ({ config: options, path }) => {

@@ -119,7 +119,7 @@ describe('${file:PATH} inside a value', () => {
     expect(auth).toEqual([{ apiKey: '${HOME}${file:/etc/passwd}', agent: 'default' }]);
   });
 
-  it('tells every file that cannot be read, by path and place', () => {
+  it('names every file that cannot be read, by path and place', () => {
     const { issues } = errorsOf(() =>
       load(
         'server: { stateKey: "${file:/nowhere/a}" }\nauth: [{ apiKey: "${file:/nowhere/b}", agent: default }]',
@@ -196,7 +196,7 @@ describe('NAME_FILE', () => {
     expect(Object.values(readEnvironmentGates(env))).toEqual(gates.map(() => false));
   });
 
-  it('of a file that the process may not read is told by its code', () => {
+  it('of a file that the process may not read is reported by the code of the error', () => {
     const path = secretFile(SECRET, 'closed');
     chmodSync(path, 0);
     // Root reads everything: there is nothing to be refused then.

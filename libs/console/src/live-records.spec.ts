@@ -36,7 +36,7 @@ afterEach(() => void vi.useRealTimers());
 const pass = (milliseconds: number) => vi.advanceTimersByTimeAsync(milliseconds);
 
 describe('live records', () => {
-  it('are told to nobody while nobody watches', async () => {
+  it('are not sent while nobody watches', async () => {
     const { bus, one } = replicas();
     one.record(call('a'));
     await pass(60_000);
@@ -44,7 +44,7 @@ describe('live records', () => {
     expect(one.isWatched).toBe(false);
   });
 
-  it('of every replica reach whoever watches, on whichever', async () => {
+  it('of every replica reach a reader on any replica', async () => {
     const { one, two } = replicas();
     const seen: LiveBatch[] = [];
     const watching = one.watch().subscribe((batch) => seen.push(batch));
@@ -57,7 +57,7 @@ describe('live records', () => {
     watching.unsubscribe();
   });
 
-  it('are told for as long as somebody watches, and soon not any more', async () => {
+  it('are sent for as long as somebody watches, and end soon after that', async () => {
     const { bus, one, two } = replicas();
     const watching = one.watch().subscribe();
     await pass(60_000);

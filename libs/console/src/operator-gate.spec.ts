@@ -56,7 +56,7 @@ describe('the gate of the console', () => {
     expect((await gate.admit(asking({ cookie }))).agent.definition.name).toBe('chief');
   });
 
-  it('knows nobody without one, and tells who is no operator', async () => {
+  it('knows nobody without one, and answers differently to those who are no operators', async () => {
     const { gate, carrying } = room();
     expect(await statusOf(gate.admit(asking({})))).toBe(401);
     expect(await statusOf(gate.admit(asking({ 'x-mcp-api-key': 'wrong' })))).toBe(401);
@@ -79,7 +79,7 @@ describe('the gate of the console', () => {
     expect(await statusOf(confirm())).toBe(401);
   });
 
-  it('asks again who watches: an operator that is none any more, or signed out, is told so', async () => {
+  it('confirms again while records are watched: an operator that is none any more, or signed out, is refused', async () => {
     const { gate, sessions, carrying, demote } = room();
     const { cookie, session } = await carrying('key-of-chief');
     const known = await gate.admit(asking({ cookie }));

@@ -56,7 +56,7 @@ describe('the session of an operator', () => {
     }
   });
 
-  it('is opened by any replica, and tells nothing to whoever carries it', async () => {
+  it('is opened by any replica, and is unreadable to its holder', async () => {
     const { one, two } = room();
     const session = one.begin(KEY, 'ada');
     const sealed = await one.seal(session, HOST);

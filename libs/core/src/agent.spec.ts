@@ -142,7 +142,7 @@ describe('the rate limiter', () => {
     expect(await limiter.check('a')).toBeNull();
   });
 
-  it('tells where a principal stands without spending, and forgets it when told', async () => {
+  it('reports the usage of a principal without spending, and forgets it on reset', async () => {
     let now = 0;
     const limiter = new ProcessRateLimiter({ limit: 2, window: 10 }, () => now);
     expect(await limiter.usage('a')).toEqual({

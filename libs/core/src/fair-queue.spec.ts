@@ -27,7 +27,7 @@ function workshop(turns: FairQueue) {
 }
 
 describe('fair turns', () => {
-  it('serve the keys that wait in turn, whoever brought more', async () => {
+  it('serve the keys that wait in turn, whichever has more waiting', async () => {
     const { begun, start, end, settle } = workshop(turnsOf());
     for (const name of ['a1', 'a2', 'a3', 'a4', 'a5']) void start('a', name);
     void start('b', 'b1');

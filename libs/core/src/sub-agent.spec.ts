@@ -78,7 +78,7 @@ describe('a sub-agent', () => {
     );
   });
 
-  it('inherits identity, tenant, mutations and client mode when it is told nothing', () => {
+  it('inherits identity, tenant, mutations and client mode when nothing is given', () => {
     const parent = root({ tenantId: 'acme', allowMutations: false }, USER);
     expect(deriveAgent(parent)).toMatchObject({ identity: USER, tenantId: 'acme' });
     expect(deriveAgent(parent).definition.allowMutations).toBe(false);
@@ -148,7 +148,7 @@ const options = fc.record(
 const permitsMethod = ({ definition }: Agent, className: string, name: string) =>
   definition.methods.permitsAny([name, `${className}.${name}`, `${className.replace(/^_/, '')}.${name}`]);
 
-describe('whatever parent and child are told', () => {
+describe('a child of any parent, with any options', () => {
   it('the child never permits a tool, class, method, tier, tenant or mutation that the parent does not', () => {
     fc.assert(
       fc.property(options, options, options, (top, middle, bottom) => {

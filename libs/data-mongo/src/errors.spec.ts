@@ -64,7 +64,7 @@ describe('faults of the driver', () => {
     expect(storeErrorOf(own)).toBe(own);
   });
 
-  it('never tells more than a code, whatever was thrown', async () => {
+  it('never show more than a code, whatever was thrown', async () => {
     await fc.assert(
       fc.asyncProperty(fc.anything(), async (thrown) => {
         const fault: unknown = await asStoreOperation(undefined, () => Promise.reject(thrown)).catch(

@@ -156,7 +156,7 @@ export abstract class SchemaWriter {
   ): Promise<'deleted' | 'not_empty' | 'absent'>;
 }
 
-/** The message that tells replicas which class was written. */
+/** The message that notifies replicas which class was written. */
 const WRITTEN_TOPIC = 'written-classes';
 
 /** Parse stores classes and their permissions in rows of this class. */

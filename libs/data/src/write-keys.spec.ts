@@ -20,7 +20,7 @@ describe.each([
 ])('keys of writes in %s', (_where, open) => {
   const keys = () => new StoredWriteKeys(open());
 
-  it('belong to whoever came first, and tell what came of it', async () => {
+  it('belong to the first call, and return its result', async () => {
     const store = keys();
     const begun = await Promise.all(Array.from({ length: 10 }, () => store.begin('a', 'k', 'd1')));
     expect(begun.filter((known) => known === null)).toHaveLength(1);

@@ -38,7 +38,7 @@ function replica(bus: MessageBus) {
 }
 
 describe('what replicas remember', () => {
-  it('of roles is read anew on every replica once one of them wrote a role or a user', async () => {
+  it('of roles is read again on every replica once one of them wrote a role or a user', async () => {
     const bus = new ProcessMessageBus();
     const [here, there] = [replica(bus), replica(bus)];
     for (const className of ['_Role', '_User']) {
@@ -54,7 +54,7 @@ describe('what replicas remember', () => {
     }
   });
 
-  it('of classes is read anew on every replica once one of them changed a class', async () => {
+  it('of classes is read again on every replica once one of them changed a class', async () => {
     const bus = new ProcessMessageBus();
     const [here, there] = [replica(bus), replica(bus)];
     here.schemas.invalidate();
@@ -75,7 +75,7 @@ describe('what replicas remember', () => {
     expect(there.source.asked).toBe(1);
   });
 
-  it('is forgotten here although nobody else can be told', async () => {
+  it('is forgotten here although other replicas cannot be notified', async () => {
     const bus = new ProcessMessageBus();
     vi.spyOn(bus, 'publish').mockRejectedValue(new SharedStateUnavailable());
     const here = replica(bus);

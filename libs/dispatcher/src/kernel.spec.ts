@@ -45,7 +45,7 @@ describe('the handshake', () => {
     },
   );
 
-  it('tells 2025-11-25 only what is served, with instructions', async () => {
+  it('announces to 2025-11-25 only what is served, with instructions', async () => {
     expect(resultOf(await ask('initialize', { protocolVersion: '2025-11-25' }))).toMatchObject({
       protocolVersion: '2025-11-25',
       capabilities: {
@@ -171,7 +171,7 @@ describe('faults', () => {
     },
   );
 
-  it('tells nothing of an unexpected fault, and logs its class and message on one line', async () => {
+  it('shows nothing of an unexpected error, and logs its class and message on one line', async () => {
     const { ask: askBroken, warnings } = kernelUnderTest(throwing(new RangeError('row 7\nsecret')));
     expect(await askBroken('tools/call', { name: 'broken' })).toEqual(error(-32603, 'Internal error'));
     expect(warnings).toEqual(['[Kernel] RangeError: row 7\\nsecret']);

@@ -118,7 +118,7 @@ describe('an export', () => {
     expect(room.audit.entries).toMatchObject([{ success: false, rows: 1000 }]);
   });
 
-  it('tells the operator of a canary that does not refuse', async () => {
+  it('reports a canary that does not refuse to the operator', async () => {
     const room = exportsUnderTest(songs(10), { policy: { promptInjectionCanaries: ['song 3'] } });
     await download(room, await promise(room, ANN), ANN);
     expect(room.canaries).toEqual(['song 3']);

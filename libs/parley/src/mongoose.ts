@@ -206,7 +206,7 @@ function pathsOf({ paths }: Schema): Map<string, SchemaType> {
   return top;
 }
 
-/** Encrypted paths count as hidden: what the database holds of them is of no use, and a decrypting client would tell. */
+/** Encrypted paths count as hidden: what the database holds of them is of no use, and a decrypting client would show it. */
 const isHidden = ({ options }: SchemaType): boolean => options?.select === false || options?.encrypt != null;
 
 const entriesOf = (type: SchemaType): SchemaType | undefined => type.embeddedSchemaType ?? type.caster;

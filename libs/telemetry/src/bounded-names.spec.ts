@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { BoundedNames, OTHER_NAME } from './bounded-names.js';
 
 describe('bounded names', () => {
-  it('never tell more different names than the bound, and one for all others', () => {
+  it('are never more than the bound, and one for all others', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: 'binary' })), fc.integer({ min: 1, max: 5 }), (names, limit) => {
         const bounded = new BoundedNames(limit);
@@ -14,7 +14,7 @@ describe('bounded names', () => {
     );
   });
 
-  it('tell only names that exist, and forget one that exists no more', () => {
+  it('are only those that exist at the moment', () => {
     const existing = new Set(['query_class']);
     const bounded = new BoundedNames(9, (name) => existing.has(name));
     expect(bounded.of('query_class')).toBe('query_class');

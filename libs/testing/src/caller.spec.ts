@@ -18,7 +18,7 @@ const rows = async (caller: ReturnType<TestingApplication['as']>) => {
 };
 
 describe('a call', () => {
-  it('answers with what the agent is told, and nothing the policy withholds', async () => {
+  it('returns what the agent receives, and nothing the policy withholds', async () => {
     const result = await app.as('clerk').call('query_class', { class_name: 'Invoice', order: 'number' });
     expect(result.data).toMatchObject({
       result_count: 2,
@@ -40,7 +40,7 @@ describe('a call', () => {
     expect((await app.as('clerk').call('query_class', args)).data).toMatchObject({ result_count: 1 });
   });
 
-  it('that is refused fails the test, and says by which gate and what was told', async () => {
+  it('that is refused fails the test, and shows the gate and the message', async () => {
     const refused = app.as('clerk').call('query_class', { class_name: 'Payroll' });
     await expect(refused).rejects.toMatchObject({
       name: 'CallRefused',
@@ -52,7 +52,7 @@ describe('a call', () => {
     });
   });
 
-  it('whose tool breaks fails the test, and tells the test alone what was thrown', async () => {
+  it('whose tool breaks fails the test, and shows the test alone what was thrown', async () => {
     const attempt = await app.as('clerk').attempt('breaks');
     expect(attempt).toMatchObject({ allowed: false, refusal: { code: 'internal_error', isFault: true } });
     if (attempt.allowed) throw new Error('allowed');
@@ -179,7 +179,7 @@ describe('people at the client', () => {
 });
 
 describe('an explanation', () => {
-  it('tells gates and limits, and makes no call', async () => {
+  it('lists gates and limits, and makes no call', async () => {
     const result = await app.as('clerk').explain('query_class', { class_name: 'Invoice' });
     expect(result).toMatchObject({
       allowed: true,

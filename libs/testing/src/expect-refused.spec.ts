@@ -34,7 +34,7 @@ async function messageOf(work: Promise<unknown>): Promise<string> {
 }
 
 describe('expectRefused', () => {
-  it('passes for the code, or the kind, and the gate that refused, and hands on what was told', async () => {
+  it('passes for the code, or the kind, and the gate that refused, and returns the refusal', async () => {
     const refusal = await clerk.expectRefused('access_denied', 'class', 'query_class', PAYROLL);
     expect(refusal.text).toBe("Class 'Payroll' is not accessible to this agent");
     expect(await clerk.expectRefused('hidden_class', 'class', 'query_class', PAYROLL)).toMatchObject({
@@ -43,7 +43,7 @@ describe('expectRefused', () => {
     });
   });
 
-  it('fails for a call that was allowed, and shows what was told', async () => {
+  it('fails for a call that was allowed, and shows the result', async () => {
     const call = clerk.expectRefused('access_denied', 'class', 'query_class', { class_name: 'Invoice' });
     const message = await messageOf(call);
     expect(message).toContain('query_class {"class_name":"Invoice"} as clerk');

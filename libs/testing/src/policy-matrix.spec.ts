@@ -45,7 +45,7 @@ describe('a policy matrix', () => {
     });
   });
 
-  it('tells all wrong cells at once, each with what came instead', async () => {
+  it('reports all wrong cells at once, each with the actual result', async () => {
     const message = await failureOf(
       policyMatrix(app, {
         agents: ['clerk', 'guest'],
@@ -113,7 +113,7 @@ describe('a policy matrix', () => {
 });
 
 describe('the table of who may do what', () => {
-  it('tells tools, fields and limits of every agent and class, and is the same each time', async () => {
+  it('lists tools, fields and limits of every agent and class, and is the same each time', async () => {
     const table = await app.matrix();
     const row = (agent: string, name: string) =>
       table.find((one) => one.agent === agent && one.class === name);

@@ -61,7 +61,7 @@ describe('a testing application', () => {
     expect(await app.audit.last()).toMatchObject({ tool: 'count_objects' });
   });
 
-  it('looks at rows past every rule when it is told to', async () => {
+  it('reads rows past every rule when it is asked to', async () => {
     await using app = await createTestingApplication(INVOICES);
     expect(await app.ungoverned.get('Invoice', 'i1')).toMatchObject({ note: SECRET });
     expect(await app.ungoverned.get('Invoice', 'none')).toBeNull();
@@ -194,7 +194,7 @@ describe('over a configuration file', () => {
     await portal.expectRefused('access_denied', 'mode_ceiling', 'aggregate', { class_name: 'Invoice' });
   });
 
-  it('tells the faults of the file, what it refers to and what is not there', async () => {
+  it('reports the errors of the file, what it refers to and what does not exist', async () => {
     await expect(createTestingApplication({ config: written('parley.yaml', file) })).rejects.toThrow(
       'CLERK_KEY',
     );

@@ -196,7 +196,7 @@ function wellFormed(value: unknown): unknown {
 }
 
 /**
- * A keyed digest that tells whether two calls had the same arguments. Arguments are often short and guessable, so a
+ * A keyed digest that shows whether two calls had the same arguments. Arguments are often short and guessable, so a
  * plain hash could be reversed by trying values.
  */
 export class ArgumentDigest {

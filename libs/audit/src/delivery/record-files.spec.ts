@@ -108,7 +108,7 @@ describe('a file of records', () => {
     await file.close();
   });
 
-  it('begins anew where it was taken away, and says when somebody else wrote to it', async () => {
+  it('starts again when it was removed, and reports that somebody else wrote to it', async () => {
     const records = recordsOf(4);
     const file = fileOf();
     await file.open();

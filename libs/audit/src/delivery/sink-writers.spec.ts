@@ -28,7 +28,7 @@ describe('a place that refuses', () => {
     expect(place.closed).toBe(true);
   });
 
-  it('is down from the first failure on, tells whoever waits, and keeps what it was given for later', async () => {
+  it('is down from the first failure on, rejects those who wait, and keeps its records for later', async () => {
     const place = new SwitchableDelivery();
     const log = new RecordingLog();
     const writer = new RefusingSinkWriter(place, 1_000, log);

@@ -99,7 +99,7 @@ describe('verifying names the first record', () => {
 
   it.each<[string, readonly string[], string]>([
     ['that was edited', replaced(4, lines[4]!.replace('"rows":3', '"rows":4')), 'altered log:5 #4'],
-    ['that was edited and sealed anew', resealed(4, { rows: 99 }), 'altered log:6 #5'],
+    ['that was edited and sealed again', resealed(4, { rows: 99 }), 'altered log:6 #5'],
     [
       'whose text reads otherwise',
       replaced(4, lines[4]!.replace('{', '{"tool":"other",')),
@@ -139,7 +139,7 @@ describe('verifying names the first record', () => {
     expect(await firstFault(sources)).toBe('missing log:null #6');
   });
 
-  it('of a chain that was made anew from some place on', async () => {
+  it('of a chain that was rewritten from some place on', async () => {
     const forged = lines.slice(0, 5);
     let prev = (JSON.parse(lines[4]!) as ChainHead).hash;
     for (let seq = 5; seq <= 10; seq += 1) {

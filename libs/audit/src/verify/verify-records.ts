@@ -121,7 +121,7 @@ class ChainRuns {
       return this.issue(
         run,
         'altered',
-        `record ${run.firstSeq} does not follow record ${before.lastSeq} of ${before.source}:${before.lastLine}: one of them was made anew`,
+        `record ${run.firstSeq} does not follow record ${before.lastSeq} of ${before.source}:${before.lastLine}: one of them was rewritten`,
       );
     if (run.source === before.source && run.firstLine < before.lastLine)
       return this.issue(
@@ -299,7 +299,7 @@ function contradiction(
     return {
       ...at,
       kind: 'contradicted',
-      told: `record ${seq} is not the one that ${by} saw: the chain was made anew`,
+      told: `record ${seq} is not the one that ${by} saw: the chain was rewritten`,
     };
   const { seq: last } = runs.last;
   return last < seq

@@ -97,7 +97,7 @@ describe('the scopes of a token', () => {
     );
   });
 
-  it('that are required are named to whoever lacks one, all of them', async () => {
+  it('that are required are all named to a caller who lacks one', async () => {
     const rule = ruleOf({ required: ['data:read', 'data:use'] });
     const error = await rule.recognise(await shown({ scope: 'data:read data:admin' })).catch((one) => one);
     expect(error).toBeInstanceOf(InsufficientScope);
@@ -262,7 +262,7 @@ describe('revocation', () => {
     );
   });
 
-  it('that nobody can tell of is no acceptance', async () => {
+  it('that cannot be looked up admits nobody', async () => {
     const rule = ruleOf({}, { introspection });
     answers({ active: true }, 500);
     await expect(rule.recognise(await shown({}))).rejects.toBeInstanceOf(AuthenticationUnavailable);

@@ -87,7 +87,7 @@ describe('a question', () => {
     expect([server.requests.length, tools.calls.length]).toEqual([3, 3]);
   });
 
-  it('goes on when a model calls what does not exist or writes no JSON; the model is told', async () => {
+  it('goes on when a model calls what does not exist or writes no JSON, and answers the model with the error', async () => {
     const wrong = openAi.calls([
       { id: 'a', name: 'drop_database', args: {} },
       { id: 'b', name: 'count', args: '{"oops' },
@@ -221,7 +221,7 @@ describe('what tools return', () => {
 });
 
 describe('a conversation', () => {
-  it('goes on by reply, and begins anew by ask', async () => {
+  it('continues with reply, and starts again with ask', async () => {
     const chat = conversation({}, openAi.says('One.'), openAi.says('Two.'), openAi.says('Three.'));
     const second = await (await chat.ask('First')).reply('Second');
     expect(sent(1).slice(1)).toEqual([

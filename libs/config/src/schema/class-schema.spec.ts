@@ -98,7 +98,7 @@ describe('a class of options', () => {
     expect(Object.keys(schemaOf(Section).properties ?? {})).toEqual([...optionsOf(Section).keys()]);
   });
 
-  it('has the initial values of its properties as defaults, and tells those that others fill in', () => {
+  it('has the initial values of its properties as defaults, and reports those that others fill in', () => {
     expect(defaultsOf(Section)).toEqual({ port: 3, url: null, names: [] });
     expect(Object.isFrozen(defaultsOf(Section))).toBe(true);
     expect(documentedDefaultsOf(Section)).toEqual({ port: 3, url: null, names: [], byName: 'none' });

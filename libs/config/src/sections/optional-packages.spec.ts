@@ -15,7 +15,7 @@ describe('optional packages', () => {
     expect(packageErrors(config, nothing)).toEqual([]);
   });
 
-  it('are told by the option that asks for them, with the command that installs them', () => {
+  it('that are missing are reported at the option that needs them, with the command that installs them', () => {
     expect(packageErrors(everything, nothing)).toEqual([
       { path: 'redis.url', message: 'needs what is not installed: npm install ioredis bullmq' },
       { path: 'metrics.port', message: 'needs what is not installed: npm install prom-client' },
@@ -28,7 +28,7 @@ describe('optional packages', () => {
     ]);
   });
 
-  it('are told alone where the others are there', () => {
+  it('that are installed are not reported beside one that is missing', () => {
     expect(packageErrors(everything, (name) => name !== 'bullmq')).toEqual([
       { path: 'redis.url', message: 'needs what is not installed: npm install bullmq' },
     ]);

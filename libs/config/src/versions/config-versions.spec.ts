@@ -79,7 +79,7 @@ describe('the policy of an agent', () => {
 });
 
 describe('limits of an agent', () => {
-  it('go on counting when the configuration is read anew', async () => {
+  it('go on counting when the configuration is reloaded', async () => {
     const agents = { reader: { rateLimit: 1, rateWindow: 3600 } };
     const { before, now } = succession({ agents }, { agents, hidden: true });
     expect(await agentOf(before, 'reader').definition.rateLimiter.check('p')).toBeNull();

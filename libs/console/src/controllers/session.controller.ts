@@ -49,7 +49,7 @@ export class SessionController {
     @Inject(OidcSignIn) private readonly oidc: OidcSignIn,
   ) {}
 
-  /** Tells nothing of operators: only which ways there are. */
+  /** Names the ways to sign in, and nothing about operators. */
   @Get('methods')
   methods(@Req() request: IncomingMessage): SignInMethods {
     return this.oidc.methods(request);

@@ -5,7 +5,7 @@ import { MongoConnection } from './mongo-connection.js';
 export interface ApplicationMongoClient {
   /** A database of its server. */
   db(name?: string): object;
-  /** The session tells which BSON the driver writes. */
+  /** The session shows which BSON the driver writes. */
   startSession(): { readonly id?: object | undefined; endSession(): Promise<unknown> };
   /** Of the application; they are not changed. */
   readonly options: object;

@@ -30,7 +30,7 @@ describe('a connection', PATIENT, () => {
     expect(await storeErrorCode(count)).toBe('unavailable');
   });
 
-  it('does not wait longer for a ping than it was told to', async () => {
+  it('does not wait longer for a ping than its timeout', async () => {
     const patient = new MongoConnection({ uri, database: 'x', timeout: 60_000 });
     expect(await storeErrorCode(patient.ping(50))).toBe('unavailable');
     await patient.close();

@@ -116,7 +116,7 @@ describe('the change feed of MongoDB', PATIENT, () => {
     subscription.unsubscribe();
   });
 
-  it('tells everyone once that its place in the stream is lost, and listens again for whoever comes next', async () => {
+  it('reports a lost place in the stream once to every subscriber, and listens again for the next one', async () => {
     const own = await EmbeddedMongo.start({ inProcess: true });
     const connection = new MongoConnection({ uri: own.uri, database: 'x' });
     await loadSeed(connection, parseSeed(MUSIC_SEED));
@@ -160,7 +160,7 @@ describe('the change feed of MongoDB', PATIENT, () => {
     await alone.close();
   });
 
-  it('tells who waits for it to listen that the source is lost', async () => {
+  it('rejects those who wait for it to listen when the source is lost', async () => {
     const alone = await EmbeddedMongo.start({ replSet: false });
     const connection = new MongoConnection({ uri: alone.uri, database: 'x' });
     const feed = new MongoChangeFeed(connection, new MongoSchemaCatalogue(connection));
@@ -180,7 +180,7 @@ describe('the change feed of MongoDB', PATIENT, () => {
     await alone.close();
   });
 
-  it('tells everyone who watches when the database is gone for good', async () => {
+  it('reports to every subscriber that the database is gone for good', async () => {
     const own = await EmbeddedMongo.start();
     const connection = new MongoConnection({ uri: own.uri, database: 'x', timeout: 200 });
     const catalogue = new MongoSchemaCatalogue(connection);

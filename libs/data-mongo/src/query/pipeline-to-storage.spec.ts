@@ -174,7 +174,7 @@ describe('names in pipelines', () => {
       ],
     ],
     [
-      'takes a pointer from the rows by the name of its column, whatever stands under the name of the field',
+      'takes a pointer from the rows by the name of its column, whatever the name of the field holds',
       [{ $addFields: { artist: { $literal: 1 } } }, { $unset: ['_p_artist'] }, { $sortByCount: '$artist' }],
       [{ $addFields: { artist: { $literal: 1 } } }, { $unset: ['_p_artist'] }, { $sortByCount: '$artist' }],
     ],

@@ -45,14 +45,14 @@ describe('the schema catalogue of MongoDB', PATIENT, () => {
     expect(await knows('Later')).toBe(true);
   });
 
-  it('sees a change at once when it is told of it', async () => {
+  it('sees a change at once when it is notified of it', async () => {
     await catalogue.snapshot();
     await addClass('Later');
     catalogue.invalidate();
     expect(await knows('Later')).toBe(true);
   });
 
-  it('does not keep a reading that began before it was told of a change', async () => {
+  it('does not keep a reading that began before it was notified of a change', async () => {
     const early = catalogue.snapshot();
     await addClass('Later');
     catalogue.invalidate();
@@ -89,7 +89,7 @@ describe('the schema catalogue of MongoDB', PATIENT, () => {
       expect(commands).toEqual(['find _SCHEMA', 'listIndexes Album', 'listIndexes _User']);
     });
 
-    it('asks again once classes are read anew, so that a new index is not overlooked', async () => {
+    it('asks again once classes are read again, so that a new index is not overlooked', async () => {
       expect(await indexesOf('Album')).not.toContainEqual(expect.objectContaining({ name: 'late' }));
       await store.connection
         .collection('Album')
@@ -99,7 +99,7 @@ describe('the schema catalogue of MongoDB', PATIENT, () => {
       expect(await indexesOf('Album')).toContainEqual(late);
     });
 
-    it('tells those that the schema row does not list, and which are unique', async () => {
+    it('lists those that the schema row does not, and which are unique', async () => {
       await addClass('Bare');
       const bare = store.connection.collection('Bare');
       await bare.createIndex({ _created_at: 1, title: -1 }, { name: 'when', unique: true });

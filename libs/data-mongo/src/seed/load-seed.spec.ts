@@ -38,7 +38,7 @@ describe('loading a seed', PATIENT, () => {
     expect(await names('_Role')).toContain('name_1');
   });
 
-  it('tells when its rows are there already', async () => {
+  it('reports that its rows exist already', async () => {
     const seed = parseSeed({ objects: { Note: [{ objectId: 'n1' }] } });
     await loadSeed(store.connection, seed, { onlyIfEmpty: false }).catch(() => undefined);
     const again = loadSeed(store.connection, seed, { onlyIfEmpty: false });

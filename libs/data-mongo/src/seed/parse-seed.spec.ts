@@ -13,7 +13,7 @@ const faultsOf = (json: unknown): readonly string[] => {
 };
 
 describe('a faulty seed', () => {
-  it('is told with all its faults at once, each with its path', () => {
+  it('is reported with all its errors at once, each with its path', () => {
     const faults = faultsOf({
       schema: [],
       schemas: [

@@ -286,7 +286,7 @@ export class PlainStorage extends ClassStorage {
   }
 
   /**
-   * A row without the columns that no field shows: those given, and those that their names tell. A list of what is known of the
+   * A row without the columns that no field shows: those given, and those known by name. A list of what is known of the
    * collection would miss the columns of documents that were not in its sample.
    */
   private shownColumns(row: string, dropped: readonly string[] = []): Document {

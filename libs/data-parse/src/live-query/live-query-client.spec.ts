@@ -125,7 +125,7 @@ describe('a LiveQuery client', () => {
     await vi.waitFor(() => expect(client.state).toBe('disconnected'), SOON);
   });
 
-  it('comes back after every end that nobody asked for, and subscribes anew', async () => {
+  it('comes back after every end that nobody asked for, and subscribes again', async () => {
     open();
     const { news } = watch();
     await subscribed(news);
@@ -196,7 +196,7 @@ describe('a LiveQuery client', () => {
     server = await SmallServer.start();
   });
 
-  it('tells that something was lost when events come faster than they are taken', async () => {
+  it('reports a loss when events come faster than they are taken', async () => {
     open({ eventQueueSize: 1 });
     const { news } = watch();
     await subscribed(news);
@@ -216,7 +216,7 @@ describe('a LiveQuery client', () => {
     expect(lines.join()).toContain('no answer');
   });
 
-  it('comes back to a server that said nothing for a while, and tells that changes may be missing', async () => {
+  it('comes back to a server that said nothing for a while, and reports that changes may be missing', async () => {
     open({ answerTimeout: 0.2 });
     const { news, faults } = watch();
     await subscribed(news);

@@ -15,7 +15,7 @@ export interface OpenFeed {
 
 /** The contract of every change feed. @param open a store that contains only the given seed */
 export function changeFeedContract(name: string, open: (seed: unknown) => Promise<OpenFeed>): void {
-  describe(`${name} tells changes`, PATIENT, () => {
+  describe(`${name} reports changes`, PATIENT, () => {
     let store: OpenFeed;
     let subscriptions: Subscription[];
     beforeEach(async () => {
@@ -77,7 +77,7 @@ export function changeFeedContract(name: string, open: (seed: unknown) => Promis
       expect(mine()[2]?.row).toBeNull();
     });
 
-    it('tells each class only to those who watch it, and everyone who watches it', async () => {
+    it('reports the changes of a class to all who watch it, and to no others', async () => {
       const labels = await listening('Label', { name: 'warm-up' });
       const second = collect(store.feed.changes('Label'));
       const artists = await listening('Artist', { name: 'warm-up' });

@@ -190,7 +190,7 @@ export function recordWriterContract(
       expect(await storeErrorCode(again)).toBe('duplicate');
     });
 
-    it.runIf(ofParse)('tells a duplicate of a unique field', async () => {
+    it.runIf(ofParse)('reports a duplicate of a unique field', async () => {
       const again = store.writer.create('_User', { username: 'ada', ...newUser }, unhurried());
       expect(await storeErrorCode(again)).toBe('duplicate');
     });

@@ -77,7 +77,7 @@ export function schemaCatalogueContract(
       expect(permissions).toMatchObject({ create: {}, update: {}, delete: {}, count: {} });
     });
 
-    it('tells every index of a class by the names of fields, and which are unique', async () => {
+    it('lists every index of a class by the names of fields, and which are unique', async () => {
       const indexesOf = (className: string) => {
         const schema = snapshot.get(className);
         return schema ? store.catalogue.indexesOf(schema) : [];
@@ -98,7 +98,7 @@ export function schemaCatalogueContract(
       expect(snapshot.get('constructor')).toBeUndefined();
     });
 
-    it('serves the same snapshot until it is told that classes changed', async () => {
+    it('serves the same snapshot until it is notified that classes changed', async () => {
       expect(await store.catalogue.snapshot()).toBe(snapshot);
       store.catalogue.invalidate();
       const renewed = await store.catalogue.snapshot();

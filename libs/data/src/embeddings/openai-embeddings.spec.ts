@@ -71,7 +71,7 @@ describe('the embeddings wire', () => {
     expect(seen).toMatchObject(['/x/embeddings', undefined, { dimensions: 2 }]);
   });
 
-  it('counts tokens itself when it is not told, or told nonsense', async () => {
+  it('counts tokens itself when the answer has no count, or an impossible one', async () => {
     for (const usage of [undefined, {}, { total_tokens: -1 }, { total_tokens: 'many' }]) {
       handler = answer({ ...vector(1, 2), usage });
       expect((await embed()).tokens).toBe(3);
@@ -105,7 +105,7 @@ describe('the embeddings wire', () => {
   });
 
   it.each([400, 401, 429, 500])(
-    'takes status %i for a fault, and tells nothing of its body',
+    'takes status %i for an error, and shows nothing of its body',
     async (status) => {
       handler = answer({ error: 'SECRET-KEY is wrong for some text' }, status);
       expect(await fault(embed())).toBe(`the endpoint answered ${status}`);

@@ -147,7 +147,7 @@ interface KeptUses {
   readonly uses: Map<string, ClassUses>;
 }
 
-/** Tells which classes agents may use, without reading a row. */
+/** Lists which classes agents may use, without reading a row. */
 @Injectable()
 export class ClassUsesSource {
   /** Scopes of master identities live as long as a schema snapshot; those of a user or role serve one request. */

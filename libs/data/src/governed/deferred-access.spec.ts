@@ -24,6 +24,6 @@ it('never ends the process over a refusal that a tool forgot to wait for', async
   expect(unhandled).toEqual([new Error('the rejection')]);
 });
 
-it('refuses whoever waits', async () => {
+it('refuses those who wait', async () => {
   await expect(refusing().count('Invoice')).rejects.toBeInstanceOf(Refused);
 });

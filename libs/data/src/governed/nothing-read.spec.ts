@@ -145,7 +145,7 @@ describe('a checked aggregation', () => {
 });
 
 describe('admission to a class', () => {
-  it('tells what may be known of it, and reads nothing', async () => {
+  it('returns what the agent may know of it, and reads nothing', async () => {
     const known = await records().admit('Album');
     expect(known.fields).toEqual([
       'objectId',

@@ -324,7 +324,7 @@ const STAMPS_AHEAD = 1_000;
 
 /**
  * Now, and later than the stamp that the row has. Where that one is ahead of the clock, every writer would choose the next
- * millisecond: a random one tells this attempt from others.
+ * millisecond: a random one distinguishes this attempt from others.
  */
 function stampAfter(before: string): string {
   const now = Date.now();

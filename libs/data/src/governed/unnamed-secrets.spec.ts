@@ -93,7 +93,7 @@ describe('samples', () => {
     expect(store.found[0]?.order).toEqual([{ field: 'createdAt', descending: true }]);
   });
 
-  it('are any rows where dates are protected: their order would tell them', async () => {
+  it('are any rows where dates are protected: their order would show them', async () => {
     const permissions = { ...open, protectedFields: { '*': ['createdAt'] } };
     const { store, records } = album(ada, permissions);
     await records.samples('Album', 5);

@@ -25,7 +25,7 @@ describe('promised values that are kept', () => {
     expect(loaded).toEqual(['eve 0']);
   });
 
-  it('are loaded once for all who ask, and anew after a failure, a null, a clearing, and their time', async () => {
+  it('are loaded once for all who ask, and again after a failure, a null, a clearing, and their time', async () => {
     let now = 0;
     let loads = 0;
     const cache = new ExpiringCache<string | null>(

@@ -135,7 +135,7 @@ describe('principals', () => {
     });
   });
 
-  it('never show the token of a session to whoever prints the identity', () => {
+  it('never show the token of a session when the identity is printed', () => {
     expect(JSON.stringify({ ...sessionIdentity('r:secret') })).toBe('{"kind":"sessionToken"}');
   });
 });
@@ -233,8 +233,8 @@ describe('a scope that is refreshed', () => {
   const ADA: Identity = { kind: 'aclUser', userId: 'ada' };
 
   it.each<[string, Identity, number]>([
-    ['of a user is asked for anew', ADA, 2],
-    ['of a role is asked for anew', EDITORS, 2],
+    ['of a user is loaded again', ADA, 2],
+    ['of a role is loaded again', EDITORS, 2],
     ['of a session is left alone', sessionIdentity('r:ada'), 2],
     ['of the master key is left alone', MASTER, 0],
   ])('%s', async (_, identity, questions) => {

@@ -81,7 +81,7 @@ describe('the data budgets of a call', () => {
     expect(await refusalOf(budgets, root('ada', 'zeta'))).toBeNull();
   });
 
-  it('tell a tenant by its very value: no name of an agent and no number is another tenant', async () => {
+  it('identify a tenant by its exact value: no name of an agent and no number is another tenant', async () => {
     const bound = (tenantId: string | number) => new Agent({ definition, principal: 'p', tenantId });
     await spend(budgets, bound(7), 100);
     const asText = new Agent({ definition: compileAgentDefinition('x', { tenantId: '7' }), principal: 'q' });

@@ -10,7 +10,7 @@ const page = readFileSync(
 );
 
 describe('the page on the life of a call', () => {
-  it('tells guards and interceptors of a tool call in the order of the list that runs', () => {
+  it('lists guards and interceptors of a tool call in the order that runs', () => {
     const [, chapter = ''] = page.split(/^## 4\. .*$/m);
     const rows = (chapter.split(/^## /m)[0] ?? '').matchAll(/^\| \d+ +\| `(\w+)`/gm);
     const steps = TOOL_PIPELINE.map((step) => {
@@ -20,7 +20,7 @@ describe('the page on the life of a call', () => {
     expect([...rows].map(([, step]) => step)).toEqual(steps);
   });
 
-  it('tells where each code of a refusal comes from', () => {
+  it('states where each code of a refusal comes from', () => {
     expect(ERROR_CODES.filter((code) => !page.includes(`\`${code}\``))).toEqual([]);
   });
 });

@@ -39,7 +39,7 @@ function recorded(config: PolicyConfig, notes: CallNotes, ok = true): AuditRecor
 }
 
 describe('the record of a call that embedded', () => {
-  it('tells requests, tokens and, when a price is set, what they cost', () => {
+  it('has requests, tokens and, when a price is set, their cost', () => {
     const embedding = { calls: 2, tokens: 150 };
     expect(recorded({ embedCostPerMillionTokens: 0.02 }, { embedding })).toMatchObject({
       embed_calls: 2,

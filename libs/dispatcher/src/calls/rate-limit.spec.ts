@@ -7,7 +7,7 @@ import { type CallSources, ToolRun } from './tool-run.js';
 describe('a limiter that fails', () => {
   afterEach(() => vi.restoreAllMocks());
 
-  it('says that nothing can be counted, in no words of a limit, and tells the operator alone why', async () => {
+  it('refuses without mentioning a limit, and gives the reason to the operator alone', async () => {
     const logged = vi.spyOn(Logger.prototype, 'error').mockImplementation(() => undefined);
     const rateLimiter = {
       rate: { limit: 5, window: 7 },

@@ -46,7 +46,7 @@ describe('tool callbacks', () => {
     expect(logged).toEqual([expect.stringContaining('thrown'), expect.stringContaining('rejected')]);
   });
 
-  it('cannot change what runs: they are told a copy', () => {
+  it('cannot change what runs: they receive a copy', () => {
     const callbacks = new ToolCallbacks().beforeToolCall((announced) => {
       (announced.args as { limit: number }).limit = 1000;
     });

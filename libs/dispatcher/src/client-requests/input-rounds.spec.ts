@@ -388,7 +388,7 @@ describe('a decision', () => {
     expect(ran).toEqual(['inner', 'inner']);
   });
 
-  it('can be waited for: the client is told to ask again, with nothing to answer', async () => {
+  it('can be waited for: the client is asked to repeat the call, with nothing to answer', async () => {
     let decided = false;
     const { call } = caller(
       served((_, context) => (decided ? succeeded('done') : asks(context).postpone?.()) as never),

@@ -45,7 +45,7 @@ describe('a request state', () => {
     expect(first?.jti).not.toBe(second?.jti);
   });
 
-  it('tells its holder nothing of what is in it', async () => {
+  it('is unreadable to its holder', async () => {
     const bytes = Buffer.from(await sealed(), 'base64url').toString('latin1');
     for (const secret of ['approve', 'Ada', 'key:1', 'acme']) expect(bytes).not.toContain(secret);
   });

@@ -64,12 +64,12 @@ describe('tools/call', () => {
     expect(tools.calls).toEqual([{ name: 'scan', args: {} }]);
   });
 
-  it('tells nothing but Invalid params of an opaque refusal', async () => {
+  it('answers an opaque refusal with Invalid params and nothing else', async () => {
     expect(await ask('tools/call', { name: 'opaque' })).toEqual(error(-32602, 'Invalid params'));
     expect(await ask('tools/call', { name: 'opaque' }, MODERN)).toEqual(error(-32602, 'Invalid params'));
   });
 
-  it('tells code, wait and details of a refusal', async () => {
+  it('answers a refusal with its code, wait and details', async () => {
     expect(resultOf(await ask('tools/call', { name: 'limited' }))._meta).toEqual({
       'parse.error_code': 'rate_limited',
       'parse.retry_after': 12.35,

@@ -37,7 +37,7 @@ describe('tools/list', () => {
     expect(count?._meta).toEqual({ category: 'query' });
   });
 
-  it('tells titles from 2025-06-18 on', async () => {
+  it('contains titles from 2025-06-18 on', async () => {
     const first = async (version: string) =>
       (resultOf(await ask('tools/list', {}, { version })).tools as Record<string, unknown>[])[0];
     expect(await first('2025-06-18')).toHaveProperty('title', 'List classes');

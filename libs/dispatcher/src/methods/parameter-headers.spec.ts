@@ -42,7 +42,7 @@ describe('parameters mirrored in headers', () => {
     expect(await ask('tools/call', params, MODERN)).toHaveProperty('result');
   });
 
-  it('does not tell an agent that may not call the tool which headers it has', async () => {
+  it('does not show the headers of a tool to an agent that may not call it', async () => {
     const reply = await ask(
       'tools/call',
       { name: 'regional', arguments: { region: 'eu' } },

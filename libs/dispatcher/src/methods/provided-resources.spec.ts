@@ -82,7 +82,7 @@ describe('the resource registry', () => {
     expect(() => registry.register({ ...notes, scheme })).toThrow(TypeError);
   });
 
-  it('tells of every change', () => {
+  it('reports every change', () => {
     const registry = new ResourceRegistry();
     let changes = 0;
     registry.changes.subscribe(() => (changes += 1));

@@ -45,7 +45,7 @@ describe('capabilities', () => {
     expect(await capabilitiesOf({ protocolVersion: '2025-11-25' })).toMatchObject({ resources: {} });
   });
 
-  it('promise changes of the list of resources only where they are told', async () => {
+  it('promise changes of the list of resources only where they are sent', async () => {
     const discovered = resultOf(await under.ask('server/discover', {}, MODERN));
     expect(discovered.capabilities).toEqual({
       tools: { listChanged: true },
@@ -126,7 +126,7 @@ describe('subscriptions/listen', () => {
     resourceSubscriptions: ['known://a', 'foreign://b'],
   };
 
-  it('acknowledges first what it honours, and tells that alone, tagged with the request', async () => {
+  it('acknowledges first what it honours, and sends that alone, tagged with the request', async () => {
     const { received, stream } = await open(everything);
     const listening = stream.messages.subscribe((message) => received.push(message));
     subscriptions.change('foreign://b');
@@ -156,7 +156,7 @@ describe('subscriptions/listen', () => {
     expect(lists.changes.observed).toBe(false);
   });
 
-  it('stays open with nothing to tell when nothing is honoured', async () => {
+  it('stays open without notifications when nothing is honoured', async () => {
     subscriptions.supported = false;
     const { received, stream } = await open({ resourceSubscriptions: ['known://a'], somethingElse: true });
     let ended = false;

@@ -32,7 +32,7 @@ describe('a simulated call', () => {
     });
   });
 
-  it('tells the commands of its own call alone, however many went before', async () => {
+  it('reports the commands of its own call alone, however many went before', async () => {
     const simulator = simulatorOver(() => null, true);
     await simulator.simulate(agent, 'read', {});
     expect((await simulator.simulate(agent, 'read', {})).commands).toHaveLength(1);
@@ -53,7 +53,7 @@ describe('a simulated search', () => {
 });
 
 describe('a trace', () => {
-  it('keeps the order of gates and tells a repeated one once', () => {
+  it('keeps the order of gates and lists a repeated one once', () => {
     const trace = new GateTrace();
     trace.passed('class', 'Post');
     trace.passed('tenant', 'Post');

@@ -40,7 +40,7 @@ const surface = fc
   );
 
 describe('the changes between two configurations', () => {
-  it('tells what an agent gains and loses', () => {
+  it('list what an agent gains and loses', () => {
     expect(changesOf(post(['title', 'body']), post(['title', 'cost']))).toEqual([
       { agent: 'a', className: 'Post', what: 'field', name: 'body', effect: 'lost' },
       { agent: 'a', className: 'Post', what: 'field', name: 'cost', effect: 'gained' },
@@ -55,7 +55,7 @@ describe('the changes between two configurations', () => {
     expect(effect([['tenant', '{"o":1}']], [['tenant', '{"o":2}']])).toEqual([['changed', true]]);
   });
 
-  it('takes a mask that goes or weakens for a gain, and tells both', () => {
+  it('count a mask that goes or weakens as a gain, and one that comes or strengthens as a loss', () => {
     const change = (before: string | null, after: string | null) => {
       const side = (mask: string | null) =>
         mask === null ? post(['email']) : { ...post([]), masks: new Map([['email', mask]]) };
@@ -89,7 +89,7 @@ describe('the changes between two configurations', () => {
     expect(effects(surfaceChanges(some, new Map()))).toEqual(new Set(['lost']));
   });
 
-  it('never tells a change between a configuration and itself', () => {
+  it('are none between a configuration and itself', () => {
     fc.assert(fc.property(surface, (one) => surfaceChanges(one, one).length === 0));
   });
 

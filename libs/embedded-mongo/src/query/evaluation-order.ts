@@ -9,7 +9,7 @@ export class EvaluationOrder {
     this.state = seed >>> 0;
   }
 
-  /** The same members in an order drawn anew. */
+  /** The same members in a new random order. */
   shuffled<T>(members: readonly T[]): T[] {
     const drawn = [...members];
     for (let last = drawn.length - 1; last > 0; last--) {

@@ -124,7 +124,7 @@ describe('$search', () => {
     expect(await found({ compound: { filter: [{ exists: { path: 'cast' } }] } })).toEqual([4]);
   });
 
-  it('tells scores and highlights to later stages that keep the documents', async () => {
+  it('passes scores and highlights to later stages that keep the documents', async () => {
     const search = { text: { query: 'train', path: 'plot' }, highlight: { path: 'plot' } };
     const shown = { score: { $meta: 'searchScore' }, marks: { $meta: 'searchHighlights' } };
     for (const stage of [{ $project: shown }, { $addFields: shown }]) {
@@ -271,7 +271,7 @@ const nearest = (more: Document = {}) => ({
 });
 
 describe('$vectorSearch', () => {
-  it('orders by cosine, told as Atlas tells it', async () => {
+  it('orders by cosine, with the score that Atlas gives', async () => {
     const rows = await films
       .aggregate([nearest(), { $project: { s: { $meta: 'vectorSearchScore' } } }])
       .toArray();

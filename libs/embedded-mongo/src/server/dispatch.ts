@@ -224,7 +224,7 @@ function watches(server: ServerState, command: Document, name: string): boolean 
   return isDocument(pipeline[0]) && firstKey(pipeline[0]) === '$changeStream';
 }
 
-/** What drivers are told to do again after an error: the write, the whole transaction, the change stream. */
+/** What drivers may retry after an error: the write, the whole transaction, the change stream. */
 function labelsOf(code: number, command: Document, name: string, watching: boolean): string[] | undefined {
   const ends = name === 'commitTransaction' || name === 'abortTransaction';
   const inTransaction = command['autocommit'] === false;
@@ -246,7 +246,7 @@ function errorReply(error: unknown, command: Document, name: string, watching: b
       ...(labels ? { errorLabels: labels } : {}),
     };
   }
-  // The client learns nothing about the inside; whoever runs the server does.
+  // The client learns nothing about the inside; the operator of the server does.
   const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
   process.emitWarning(`the command ${name} failed unexpectedly`, { type: 'EmbeddedMongoFault', detail });
   return { ok: 0, errmsg: 'internal error', code: 1, codeName: 'InternalError' };

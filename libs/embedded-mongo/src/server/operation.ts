@@ -91,7 +91,7 @@ export class Operation implements Pace {
     throw mongoError(50, 'operation exceeded time limit: an expression took too long on one document');
   };
 
-  /** Time begins to count anew: called when the operation goes on after it has waited for others. */
+  /** Starts the clock again: called when the operation goes on after it has waited for others. */
   startTurn(): void {
     this.turnStarted = Date.now();
     this.cpuAtStart = cpuMilliseconds();

@@ -108,7 +108,7 @@ describe('a replica set of two members', () => {
     });
     await rows.insertOne({ _id: 20, n: 0 });
     await server.stepDown({ seconds: 1, closeConnections: true });
-    // The driver does not send a write again whose connection was cut after another connection had told it of the loss.
+    // The driver does not send a write again whose connection was cut after another connection had reported the loss.
     await vi.waitFor(() => rows.updateOne({ _id: 21 }, { $set: { n: 0 } }, { upsert: true }));
     await collected;
     await stream.close();

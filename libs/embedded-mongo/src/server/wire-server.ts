@@ -52,7 +52,7 @@ export interface EmbeddedTls {
   readonly ca?: string;
 }
 
-/** What whoever started the server has it do, other than over a connection. */
+/** What the process that started the server asks of it, other than over a connection. */
 export type ServerControl =
   | { readonly kind: 'stepDown'; readonly seconds: number; readonly closeConnections: boolean }
   | { readonly kind: 'pause' | 'resume'; readonly member: number | undefined };
@@ -155,7 +155,7 @@ export class WireServer {
     server.on('secureConnection', (socket: Socket) =>
       serveConnection(this.state, socket, this.nextId(), member),
     );
-    // A client that did not accept the certificate, or has none: it is told by the handshake.
+    // A client that did not accept the certificate, or has none: the handshake reports it.
     server.on('tlsClientError', (_error: Error, socket: Socket) => socket.destroy());
   }
 

@@ -40,7 +40,7 @@ function compareAt(before: unknown, after: unknown, path: string, difference: Up
   setField(difference.updatedFields, path, after);
 }
 
-/** Fields that only moved cannot be told by path, so such a document is reported whole. */
+/** Fields that only moved cannot be described by path, so such a document is reported whole. */
 function sameOrder(before: Document, after: Document): boolean {
   const kept = Object.keys(before).filter((key) => Object.hasOwn(after, key));
   const order = Object.keys(after);

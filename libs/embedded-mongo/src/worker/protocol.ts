@@ -1,6 +1,6 @@
 import type { ServerControl, WireServerAddress } from '../server/wire-server.js';
 
-/** What the main thread tells the worker. */
+/** Messages from the main thread to the worker. */
 export type ToWorker =
   { readonly kind: 'close' } | { readonly kind: 'control'; readonly control: ServerControl };
 

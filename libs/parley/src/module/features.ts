@@ -37,9 +37,9 @@ export function listedInstances(name: string, discovery: DiscoveryService): obje
     // Nest would otherwise run an enhancer that was never constructed.
     for (const enhancer of own.host?.injectables.values() ?? [])
       if (!enhancer.isDependencyTreeStatic())
-        throw new TypeError(`${enhancer.name} on tools is made anew for each request: ${MADE_ONCE}`);
+        throw new TypeError(`${enhancer.name} on tools is made for each request: ${MADE_ONCE}`);
     if (own.isTransient || !own.isDependencyTreeStatic())
-      throw new TypeError(`${type.name} is made anew for each request: ${MADE_ONCE}`);
+      throw new TypeError(`${type.name} is made for each request: ${MADE_ONCE}`);
     const made = own.instance as unknown;
     return made !== null && typeof made === 'object' ? [made] : [];
   });

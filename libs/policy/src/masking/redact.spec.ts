@@ -76,7 +76,7 @@ describe('rows inside a row', () => {
     expect(seen({ value })).toEqual({ value: expected });
   });
 
-  it('tell the type of rights that are no list', () => {
+  it('show the type of rights that are no list', () => {
     const types: string[] = [];
     const row = {
       a: { _rperm: 'ada' },

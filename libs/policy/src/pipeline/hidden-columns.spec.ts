@@ -243,7 +243,7 @@ describe('walkPipeline: columns outside the allowlist', () => {
     });
   });
 
-  it('tells the logical name when a storage column is referenced', () => {
+  it('gives the logical name when a storage column is referenced', () => {
     expect(refusalOf(() => walk([{ $group: { _id: '$_p_artist' } }]))?.details).toMatchObject({
       kind: 'storage_form_field_ref',
       suggested_rewrite: '$artist',

@@ -69,7 +69,7 @@ function govern(pipeline: unknown): GovernedPipeline {
   });
 }
 
-/** What the database answers, a failure included: an error that depends on a secret tells it as well as a row does. */
+/** What the database answers, a failure included: an error that depends on a secret shows it as well as a row does. */
 function answer(data: Shop, pipeline: GovernedPipeline, className = 'Song'): string {
   try {
     const rows = aggregate(structuredClone(data[className] ?? []), structuredClone([...pipeline]), {

@@ -143,11 +143,11 @@ describe('validatePipeline: structure', () => {
     expect(reasonOf(pipeline)).toEqual(blocked(reason));
   });
 
-  it.each(SLIPS)('tells what is wrong with %s', (_, pipeline, text) => {
+  it.each(SLIPS)('says what is wrong with %s', (_, pipeline, text) => {
     expect(slipOf(JSON.parse(JSON.stringify(pipeline)))).toContain(text);
   });
 
-  it.each(FORBIDDEN)('tells nothing about %s, wherever it stands', (_, stage) => {
+  it.each(FORBIDDEN)('says nothing about %s, in any position', (_, stage) => {
     const places = [
       [stage],
       [{ $facet: { a: [stage] } }],
@@ -157,7 +157,7 @@ describe('validatePipeline: structure', () => {
     expect(places.filter((pipeline) => reasonOf(pipeline)?.[2] !== true)).toEqual([]);
   });
 
-  it.each(FORBIDDEN)('tells nothing of a slip beside %s', (_, stage) => {
+  it.each(FORBIDDEN)('says nothing of a mistake beside %s', (_, stage) => {
     const slips = [
       [stage, 'x'],
       ['x', stage],

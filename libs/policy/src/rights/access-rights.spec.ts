@@ -108,7 +108,7 @@ describe('the class gate', () => {
     expect(rights({ Note: { protectedFields: 'secret' } }).gate('Note', 'find')?.cause).toBe('malformed_clp');
   });
 
-  it('tells the reason to the log and not to the agent', () => {
+  it('gives the reason to the log and not to the agent', () => {
     const refusal = rights({ Note: { find: { 'role:chiefs': true } } }).gate('Note', 'find');
     expect(refusal?.message).toBe("Class 'Note' does not permit 'find' to this agent");
     expect(refusal?.cause).toBe('clp_denied');

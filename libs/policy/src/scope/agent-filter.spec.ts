@@ -64,7 +64,7 @@ describe('the filter of an agent', () => {
     expect(fixedOf(deriveAgent(computed, { filters: { Post: { level: 'b' } } }))).toBeUndefined();
   });
 
-  it('is asked anew on every call when it is a function, with the agent it limits', async () => {
+  it('is called on every call when it is a function, with the agent it limits', async () => {
     const seen: unknown[] = [];
     const definition = compileAgentDefinition('x', {
       filters: {

@@ -302,7 +302,7 @@ describe('the access of callers with the rights of users', () => {
     .tuple(fc.constantFrom('ada', 'bob', null), fc.subarray(['editors', 'others']))
     .map(([userId, roles]) => principalsOf(userId, roles));
 
-  it('is that of each alone, whoever asked before under the same definition', () => {
+  it('is separate for each, also after other callers of the same definition', () => {
     fc.assert(
       fc.property(
         fc.dictionary(fc.constantFrom(...entities), fc.subarray(names)),

@@ -166,7 +166,7 @@ describe('questions to other classes', () => {
     expect(codeOf(asked(17))).toEqual(['invalid_query', undefined]);
   });
 
-  it('starts counting depth anew inside', () => {
+  it('starts counting depth from zero inside', () => {
     const deep = { $and: [{ $and: [{ $and: [{ title: 'x' }] }] }] };
     const where = { $and: [{ $and: [{ favourite: { $inQuery: { className: 'Artist', where: deep } } }] }] };
     expect(translate(where, 'Artist')).toEqual(where);

@@ -132,7 +132,7 @@ describe('translateWhere: what is refused', () => {
     ).toMatchObject({ code: 'invalid_query' });
   });
 
-  it('tells which fields are allowed when it refuses one', () => {
+  it('names the allowed fields when it refuses one', () => {
     expect(refusalOf(() => song({ royalty: 1 }))?.details).toMatchObject({
       kind: 'field_denied',
       denied_field: 'royalty',
@@ -140,7 +140,7 @@ describe('translateWhere: what is refused', () => {
     });
   });
 
-  it('tells the logical name when a storage column is refused', () => {
+  it('gives the logical name when a storage column is refused', () => {
     expect(refusalOf(() => song({ _p_artist: 'x' }))?.details).toMatchObject({
       kind: 'storage_form_field_ref',
       suggested_rewrite: 'artist',
@@ -153,7 +153,7 @@ describe('translateWhere: what is refused', () => {
     });
   });
 
-  it('never tells the wire why it blocked', () => {
+  it('never sends the caller why it blocked', () => {
     expect(refusalOf(() => song({ $where: '1' }))).toMatchObject({ message: 'Invalid params', opaque: true });
   });
 });

@@ -74,7 +74,7 @@ describe('the plan of a write', () => {
     });
   });
 
-  it('tells the columns that a class without an allowlist does not have yet', () => {
+  it('names the columns that a class without an allowlist does not have yet', () => {
     const { added } = plan('Note', { body: 'x', rating: 4, at: pointer('Song'), nothing: null });
     expect([...added]).toEqual([
       ['rating', { type: 'Number' }],

@@ -42,7 +42,7 @@ export function approvalStoreContract(name: string, make: MakePort<ApprovalStore
       expect(await port.find('never')).toBeUndefined();
     });
 
-    it('has one open case upon a subject, however many ask at once', async () => {
+    it('has one open case for a subject, however many ask at once', async () => {
       const { port } = await make();
       const cases = await Promise.all(Array.from({ length: 10 }, () => port.open(draftOf(), TTL)));
       expect(new Set(cases.map(({ opened }) => opened.id)).size).toBe(1);
@@ -65,7 +65,7 @@ export function approvalStoreContract(name: string, make: MakePort<ApprovalStore
       expect(await port.decide('never', yes)).toBe('unknown');
     });
 
-    it('lets an approval be used once, and then opens another case upon the subject', async () => {
+    it('lets an approval be used once, and then opens another case for the subject', async () => {
       const { port } = await make();
       const { opened } = await port.open(draftOf(), TTL);
       expect(await port.use(opened.id)).toBe(false);
@@ -103,7 +103,7 @@ export function approvalStoreContract(name: string, make: MakePort<ApprovalStore
       expect((await port.open(draftOf(), TTL)).isNew).toBe(true);
     });
 
-    it('gives an approval its time anew, and no more than that', async () => {
+    it('gives an approval its whole time again from the decision on, and no more', async () => {
       const { port, pass } = await make();
       const { opened } = await port.open(draftOf(), TTL);
       await pass(TTL - 10_000);

@@ -26,14 +26,14 @@ export function sessionStoreContract(name: string, make: MakePort<SessionStore>)
       expect(await store.create({ ...ada, proposedId: 'mine' })).toBe('mine');
     });
 
-    it('lets the owner open its own session anew', async () => {
+    it('lets the owner open its own session again', async () => {
       const { port: store } = await make();
       await store.create({ ...ada, proposedId: 'mine' });
       expect(await store.create({ ...ada, version: '2025-11-25', proposedId: 'mine' })).toBe('mine');
       expect((await store.find('mine'))?.version).toBe('2025-11-25');
     });
 
-    it('keeps the log level of a session that is opened anew with one', async () => {
+    it('keeps the log level of a session that is opened again with one', async () => {
       const { port: store } = await make();
       const id = await store.create(ada);
       expect((await store.find(id))?.logLevel).toBeUndefined();
@@ -131,7 +131,7 @@ export function sessionStoreContract(name: string, make: MakePort<SessionStore>)
       expect(known.map((session) => session !== undefined)).toEqual([false, false, false, true, true, true]);
     });
 
-    it('keeps as one session what a principal opens anew', async () => {
+    it('counts a session that a principal opens again once', async () => {
       const { port: store } = await make();
       const others = [await store.create(ada), await store.create(ada)];
       for (let at = 0; at < 5; at += 1) await store.create({ ...ada, proposedId: 'mine' });

@@ -73,7 +73,7 @@ export function versionedStoreContract(name: string, make: MakePort<VersionedSto
       expect((await port.find('r'))?.value).toEqual({ n: 1 });
     });
 
-    it('forgets a record after its time, which a change begins anew', async () => {
+    it('forgets a record after its time, which a change restarts', async () => {
       const { port, pass } = await make();
       await port.create('r', { n: 0 }, 10_000);
       await pass(6_000);

@@ -22,7 +22,7 @@ describe('ProcessSessionStore', () => {
     expect(await store.find(third)).toBeDefined();
   });
 
-  it('takes from whoever has most when there is no room at all', async () => {
+  it('removes a session of the principal that has most when there is no room at all', async () => {
     const store = new ProcessSessionStore(4, undefined, undefined, 3);
     const heavy = [await store.create(draft), await store.create(draft), await store.create(draft)];
     const light = await store.create({ ...draft, owner: 'bob' });

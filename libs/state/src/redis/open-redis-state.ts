@@ -33,7 +33,7 @@ interface BusConnections {
 class RedisMessageBus extends MessageBus {
   private readonly listeners = new TopicListeners();
   private readonly channel: string;
-  /** The channel of this process alone: what is published there tells whether messages still arrive. */
+  /** The channel of this process alone: what is published there shows whether messages still arrive. */
   private readonly ownChannel: string;
   private received = true;
   private readonly heartbeat: NodeJS.Timeout;

@@ -51,7 +51,7 @@ function behindSentinels(texts: readonly string[], settings: RedisSettings, opti
     name,
     ...(typeof sentinelPassword === 'string' && { sentinelPassword }),
     ...(settings.tls && { enableTLSForSentinelMode: true, sentinelTLS: tlsOf(settings).tls }),
-    // The Sentinels tell of a fail-over: an old primary that still answers is left at once.
+    // The Sentinels report a fail-over: an old primary that still answers is left at once.
     failoverDetector: true,
   });
 }

@@ -150,7 +150,7 @@ describe('the routes of controllers on plain requests', () => {
     expect((await asked('/things')).headers.get('x-marked')).toBeNull();
   });
 
-  it('tell nobody of an error but the log', async () => {
+  it('show an error in the log alone', async () => {
     expect(await asked('/things/one', 'POST')).toMatchObject({
       status: 500,
       body: { error: 'Internal error' },

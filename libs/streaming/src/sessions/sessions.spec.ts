@@ -40,7 +40,7 @@ describe('opening a session', () => {
     expect(stateless.headers).not.toHaveProperty('mcp-session-id');
   });
 
-  it('keeps the id a client proposes, and lets its owner open it anew', async () => {
+  it('keeps the id a client proposes, and lets its owner open it again', async () => {
     expect(await open(usual, 'ada', '2025-06-18', 'proposed.1')).toBe('proposed.1');
     expect(await open(usual, 'ada', '2025-11-25', 'proposed.1')).toBe('proposed.1');
   });

@@ -90,7 +90,7 @@ describe('a client on a pipe', () => {
       { id: 1, error: { code: -32602 } },
     ],
     ['a message that is too long', `{"x":"${'x'.repeat(600)}"}`, { id: null, error: { code: -32700 } }],
-  ])('is told at once what is wrong before any handshake, and goes on: %s', async (_, line, refusal) => {
+  ])('gets the error at once before any handshake, and goes on: %s', async (_, line, refusal) => {
     const pipe = piped({ maxMessageSize: 500 });
     pipe.write(`${line}\n`);
     await until(() => pipe.said().length === 1);
@@ -242,7 +242,7 @@ describe('streams on a pipe', () => {
     pipe.hangUp();
   });
 
-  it('tell a client of the handshake about changed lists', async () => {
+  it('notify a client of the handshake about changed lists', async () => {
     const pipe = piped();
     pipe.say(initialize());
     await pipe.answerTo(0);

@@ -34,7 +34,7 @@ async function open(options: Partial<TraceOptions> = {}) {
   return new ServiceTelemetry({ tracing, metrics: null, names });
 }
 
-/** What a request is told as. */
+/** Reports one request with one message. @returns the trace id of the message */
 function answer(telemetry: ServiceTelemetry, header: string | undefined, meta: object = {}) {
   const request = telemetry.request({
     ...arrival,
@@ -124,7 +124,7 @@ describe('traces', () => {
     expect(new Set((await sent()).spans.map(({ traceId }) => traceId))).toEqual(new Set([TRACE]));
   });
 
-  it('begin anew for callers from anywhere, and name theirs', async () => {
+  it('have an id of their own for untrusted callers, with a link to theirs', async () => {
     const telemetry = await open({ callers: 'restart' });
     const own = answer(telemetry, parentOf(TRACE, '01'), { traceparent: parentOf(OTHER_TRACE, '01') });
     expect([TRACE, OTHER_TRACE]).not.toContain(own);

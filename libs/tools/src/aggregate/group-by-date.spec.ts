@@ -95,7 +95,7 @@ describe('group_by_date', () => {
     expect(records.asked).toEqual([]);
   });
 
-  it('tells no type of a field that may not be read', async () => {
+  it('shows no type of a field that may not be read', async () => {
     const { records, run } = groupByDate([], { fields: ['genre'] });
     await run({ field: 'tags', interval: 'day' });
     expect(records.asked.map(({ method }) => method)).toEqual(['aggregate']);

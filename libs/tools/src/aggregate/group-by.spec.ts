@@ -91,7 +91,7 @@ describe('group_by', () => {
     expect(answer).not.toHaveProperty('pointer_class');
   });
 
-  it('never shows anything of a withheld class, whatever stands beside it', async () => {
+  it('never shows anything of a withheld class, whatever else is in the group', async () => {
     const key = fc.oneof(
       fc.constantFrom<unknown>(null, 'Artist$a1', 'Artist$a2', 'Band$b', 'text', 5),
       fc.constant(withheld),

@@ -67,7 +67,7 @@ const zod = z.object({ n: z.number().int().min(0), order: z.string().default('as
 const read = async (schema: ValueSchema, value: unknown) => schemaReader(schema, 'input').compile()(value);
 
 describe('a class', () => {
-  it('is told with its nested classes, lists and choices', () => {
+  it('becomes a schema with its nested classes, lists and choices', () => {
     expect(schemaReader(Order, 'input').jsonSchema).toEqual({
       type: 'object',
       properties: {
@@ -103,7 +103,7 @@ describe('a class', () => {
     [class Nothing {}, 'without class-validator decorators'],
     [Loop, 'contains itself'],
     [Untyped, '@Type'],
-  ])('that cannot be told is refused: %o', (schema, error) => {
+  ])('that has no JSON Schema is refused: %o', (schema, error) => {
     expect(() => schemaReader(schema, 'input')).toThrow(error);
   });
 });
@@ -197,13 +197,13 @@ describe('the default values of a class', () => {
 });
 
 describe('a Standard Schema', () => {
-  it('that cannot be told as JSON Schema is refused, with the page that helps', () => {
+  it('that has no JSON Schema is refused, with the page that helps', () => {
     expect(() => schemaReader(v.object({ a: v.string() }) as ValueSchema, 'input')).toThrow(
       'writing-tools.md',
     );
   });
 
-  it('tells what goes in for arguments and what comes out for results', () => {
+  it('gives the input for arguments and the output for results', () => {
     const trimmed = z.object({ n: z.number().default(1) });
     expect(schemaReader(trimmed, 'input').jsonSchema).not.toHaveProperty('required');
     expect(schemaReader(trimmed, 'output').jsonSchema).toHaveProperty('required', ['n']);

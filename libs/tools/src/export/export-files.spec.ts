@@ -26,7 +26,7 @@ function records(csv: string): string[][] {
 }
 
 describe('a file written row by row', () => {
-  it('as CSV is read back as it was by whoever knows RFC 4180, whatever the cells hold', () => {
+  it('as CSV is read back as it was by a reader of RFC 4180, whatever the cells hold', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(text, text)), (rows) => {
         const writer = lineWriter('csv', COLUMNS);

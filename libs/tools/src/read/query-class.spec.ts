@@ -119,7 +119,7 @@ describe('query_class', () => {
     });
   });
 
-  it('shows fifty rows, says so, and tells how to reach the others', async () => {
+  it('shows fifty rows, and says so and how to reach the others', async () => {
     const answer = await setUp(sampleRows(300)).query({ limit: 120, skip: 10 });
     expect(answer['results']).toHaveLength(50);
     expect(answer).toMatchObject({
@@ -155,7 +155,7 @@ describe('query_class', () => {
     expect(new Set(seen).size).toBe(333);
   });
 
-  it('tells which large fields an included row lost', async () => {
+  it('names the large fields that an included row lost', async () => {
     const { records, query } = setUp();
     records.truncatedIncludeFields = { author: [] };
     expect(await query()).toMatchObject({ truncated_include_fields: { author: [] } });

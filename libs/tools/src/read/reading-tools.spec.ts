@@ -50,7 +50,7 @@ describe('get_object', () => {
     return runTool(tool, 'get', { class_name: 'Post', object_id: 'r1', ...args }, callOf(tool, records));
   };
 
-  it('tells id and times beside the object', async () => {
+  it('returns id and times beside the object', async () => {
     expect(Object.entries(await get({}))).toEqual([
       ['class_name', 'Post'],
       ['object_id', 'r1'],
@@ -60,7 +60,7 @@ describe('get_object', () => {
     ]);
   });
 
-  it('tells which large fields an included row lost', async () => {
+  it('names the large fields that an included row lost', async () => {
     const records = new SampleRecords(sampleRows(2));
     records.truncatedIncludeFields = { author: ['bio'] };
     expect(await get({ include: ['author'] }, records)).toMatchObject({

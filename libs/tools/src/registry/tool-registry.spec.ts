@@ -110,7 +110,7 @@ describe('the tool catalogue', () => {
     expect(() => new ToolCatalogue().installBuiltIns(twice)).toThrow('declared twice');
   });
 
-  it('changes its version and tells so on every change', () => {
+  it('changes its version and notifies on every change', () => {
     const tools = catalogue();
     const versions = [tools.version];
     tools.changes.subscribe(() => versions.push(tools.version));

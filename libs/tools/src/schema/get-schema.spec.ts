@@ -157,7 +157,7 @@ describe('a pointer in a schema', () => {
 });
 
 describe('what an operator says of a field', () => {
-  it('is told with the field, wrapped', async () => {
+  it('is shown with the field, wrapped', async () => {
     const properties = new Map([
       ['it', { description: 'Where it is', enum: new Map([['draft', 'Not visible']]) }],
     ]);
@@ -170,7 +170,7 @@ describe('what an operator says of a field', () => {
     });
   });
 
-  it('is told without any description of the class or field', async () => {
+  it('is shown without any description of the class or field', async () => {
     const properties = new Map([['it', { enum: new Map([['a', 'b']]) }]]);
     expect(await fieldOf({ type: 'String' }, { properties, largeFields: ['it'] })).toMatchObject({
       allowed_values: [{ value: 'a', description: wrapped('b') }],
@@ -193,7 +193,7 @@ describe('what an operator says of a field', () => {
     ['draft', 'draft'],
     [{ __type: 'Date', iso: '2024-01-01T00:00:00.000Z' }, '2024-01-01T00:00:00.000Z'],
     [{ __type: 'Pointer', className: 'SecretProject', objectId: 'x' }, undefined],
-  ])('tells the default %j as %j', async (defaultValue, expected) => {
+  ])('shows the default %j as %j', async (defaultValue, expected) => {
     expect(await fieldOf({ type: 'String', defaultValue })).toEqual({
       name: 'it',
       type: 'string',
@@ -260,7 +260,7 @@ describe('an allowlisted class', () => {
     [{ $or: [{ pay: 1 }, { title: 'x' }] }, false],
     [{ code: 7 }, false],
   ])(
-    'tells a default filter, columns outside fields included: %j (%s)',
+    'shows a default filter, columns outside fields included: %j (%s)',
     async (canonicalFilter, expected) => {
       const masks = new Map([['code', {} as never]]);
       const classLevelPermissions = { protectedFields: { '*': ['pay'] } };
@@ -315,7 +315,7 @@ describe('permissions in a schema', () => {
     [{ find: { pointerFields: ['owner'] } }, { find: ['pointer:owner'] }],
     [{ find: null, get: 'x', unknown: { '*': true } }, {}],
     [null, {}],
-  ])('tell %j as %j', async (classLevelPermissions, expected) => {
+  ])('show %j as %j', async (classLevelPermissions, expected) => {
     const known = sampleClass('Post', { owner: { type: 'String' } }, {}, { classLevelPermissions });
     expect((await schemaOf(known))['permissions']).toEqual(expected);
   });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { compactPointers } from './presented-rows.js';
 
 describe('pointer compaction', () => {
-  it('renames a column of one class and tells the class once', () => {
+  it('renames a column of one class and names the class once', () => {
     expect(compactPointers([{ _p_author: '_User$a' }, { _p_author: '_User$b', n: 1 }])).toEqual({
       rows: [{ author: 'a' }, { author: 'b', n: 1 }],
       pointerClasses: { author: '_User' },

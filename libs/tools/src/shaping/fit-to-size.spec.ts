@@ -96,7 +96,7 @@ describe('oversized query_class rows', () => {
     expect(data._truncated).not.toHaveProperty('next_skip');
   });
 
-  it('give up their last rows when that is not enough, and tell where to go on', () => {
+  it('give up their last rows when that is not enough, and say where to continue', () => {
     const { data, text, structured } = fitted(
       'query_class',
       page(rows(50, 500, { teaser: 'y'.repeat(200) }), 100),

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { keepsRowIdentity, rowId, stampSource } from './presented-rows.js';
 
 describe('the provenance stamp', () => {
-  it('tells class, tool and row, as the last member', () => {
+  it('holds class, tool and row, as the last member', () => {
     expect(Object.entries(stampSource({ title: 'x' }, 'Post', 'query_class', 'p1'))).toEqual([
       ['title', 'x'],
       ['_source', { class: 'Post', tool: 'query_class', object_id: 'p1' }],

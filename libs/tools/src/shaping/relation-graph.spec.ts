@@ -56,7 +56,7 @@ describe('the relation graph', () => {
     expect(relationEdges([USER, sampleClass('Post', { 'bad name': pointer('_User') })])).toEqual([]);
   });
 
-  it('tells of one class what it holds and what refers to it', () => {
+  it('shows for one class what it holds and what refers to it', () => {
     const edges = relationEdges([USER, POST, TAG]);
     expect(relationsOf('Post', edges)).toEqual({ outgoing: [edges[1]], incoming: [edges[0]] });
     expect(relationsOf('Other', edges)).toEqual({ outgoing: [], incoming: [] });

@@ -125,7 +125,7 @@ function* collected(ctx: QueryContext, rows: Iterable<Step<Document>>): Generato
   return all;
 }
 
-/** The pipeline of a `$lookup`: compiled once, its `let` variables bound anew for every outer document. */
+/** The pipeline of a `$lookup`: compiled once, its `let` variables bound again for every outer document. */
 class InnerPipeline {
   readonly run: StageRun;
   readonly correlated: boolean;
