@@ -24,7 +24,7 @@ const service = await start([join(root, 'dist', 'bundle', 'main.js')], {
 });
 const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', params: {} });
 const bearer = (token) => ({ authorization: `Bearer ${token}` });
-// More tokens than are remembered, one after the other: each has to be verified anew.
+// More tokens than are remembered, one after the other: each has to be verified again.
 const tokens = await Promise.all(Array.from({ length: TOKENS }, (_, at) => issuer.token(`user ${at}`)));
 let next = 0;
 const everyToken = {

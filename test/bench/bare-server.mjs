@@ -1,5 +1,5 @@
 // What the figures are compared with: a JSON-RPC handler on node:http without any of Parley's work.
-// BENCH_BYTES: answer tools/list with exactly these bytes, made beforehand, or with BENCH_SERIALIZE each time anew.
+// BENCH_BYTES: answer tools/list with exactly these bytes, made beforehand, or with BENCH_SERIALIZE serialised for each request.
 // MONGODB_URI: answer query_class, count_objects and aggregate with the same operations.
 import { readFileSync } from 'node:fs';
 import http from 'node:http';

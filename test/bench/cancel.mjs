@@ -1,4 +1,4 @@
-// `npm run bench -- cancel [rounds]`: from cancelling a call to the end of its operation in the database, as the database tells
+// `npm run bench -- cancel [rounds]`: from cancelling a call to the end of its operation in the database, as the database reports
 // it: when the client leaves, with a notification at the same replica, and with one at another replica (over Redis).
 import http from 'node:http';
 import { join } from 'node:path';

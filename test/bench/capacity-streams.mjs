@@ -1,4 +1,4 @@
-// What open listening streams cost, what a subscription costs, and what it costs to tell each of them of one change.
+// What open listening streams cost, what a subscription costs, and what it costs to notify each of them of one change.
 import { setTimeout as pause } from 'node:timers/promises';
 import { MongoClient } from 'mongodb';
 import { Client, insertRow } from './capacity-kinds.mjs';

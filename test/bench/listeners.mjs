@@ -1,5 +1,5 @@
-// Many listening streams from one process of their own: `listeners.mjs URL COUNT`. Told `await` on stdin, it says when
-// each stream has heard of a changed list; told `close`, it leaves.
+// Many listening streams from one process of their own: `listeners.mjs URL COUNT`. Upon `await` on stdin, it says when
+// each stream has heard of a changed list; upon `close`, it ends.
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 

@@ -1,4 +1,4 @@
-// `npm run bench -- soak [minutes]`: memory of the service under a mixed load, told twelve times. Flat is what it should be.
+// `npm run bench -- soak [minutes]`: memory of the service under a mixed load, read twelve times. It should stay flat.
 import { soak } from './soak-load.mjs';
 
 const { lowest, highest, asked, milliseconds, minutes } = await soak({

@@ -1,4 +1,4 @@
-// Three replicas behind the nginx that operators are told to use, under mixed load, while replicas are killed, Redis fails over, the
+// Three replicas behind the nginx that operators are advised to use, under mixed load, while replicas are killed, Redis fails over, the
 // database steps down, keys of tokens change and policies are reloaded. What was accepted must have happened once, and what was open
 // must go on.
 import { setTimeout as pause } from 'node:timers/promises';
@@ -67,12 +67,12 @@ async function checkAudit(stage, seen) {
 
 /** A subscriber whose stream ends again and again learns of everything: most of it must reach open streams all the same. */
 function toldShare(counts, name) {
-  const open = counts[`changes told on an open stream, subscriber ${name}`] ?? 0;
+  const open = counts[`changes notified on an open stream, subscriber ${name}`] ?? 0;
   const back = counts[`changes learned by coming back, subscriber ${name}`] ?? 0;
   const value = open + back === 0 ? 0 : Math.round((open / (open + back)) * 100);
   // A few changes, most of them amid faults, say nothing.
   const bound = open + back < ENOUGH_CHANGES ? {} : { atLeast: 50 };
-  return { name: `changes told on an open stream, subscriber ${name}`, value, unit: '%', ...bound };
+  return { name: `changes notified on an open stream, subscriber ${name}`, value, unit: '%', ...bound };
 }
 
 /** What every run has, however short. */
@@ -127,8 +127,8 @@ export async function chaos({ minutes, log, signal }, setting) {
   );
   await Promise.all([...faults(stage, seen, log, going, seconds), ...work]);
   clearInterval(telling);
-  log('the load is over; what was promised is compared with what is there');
-  // The last changes have their time to be told as well.
+  log('the load is over; answers are compared with the stored rows');
+  // The last changes have their time to be notified as well.
   await pause(3_000);
   const until = performance.now();
   working = false;

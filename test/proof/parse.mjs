@@ -1,4 +1,4 @@
-// Parse Server is killed and started again under calls and LiveQuery subscriptions: what was written, and what was told of it?
+// Parse Server is killed and started again under calls and LiveQuery subscriptions: what was written, and what was notified of it?
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -105,7 +105,7 @@ class Stage {
   created = { ok: [], refused: [], unknown: [] };
   /** By writer: increments that were done, and those that may have been. */
   increments = Array.from({ length: WRITERS }, () => ({ ok: 0, unknown: 0 }));
-  /** By subscriber: when it was told. */
+  /** By subscriber: when it was notified. */
   told = Array.from({ length: SUBSCRIBERS }, () => []);
   /** When Parse Server was up. */
   up = [];
@@ -158,10 +158,10 @@ class Stage {
     this.service = service.child;
     this.url = service.found;
     for (let at = 0; at < SUBSCRIBERS; at += 1) await this.subscribe(at);
-    // The streams are known to carry notifications once each was told of a change.
+    // The streams are known to carry notifications once each has sent one.
     const until = performance.now() + 30_000;
     while (this.told.some((times) => times.length === 0)) {
-      if (performance.now() > until) throw new Error('a subscriber was told of no change');
+      if (performance.now() > until) throw new Error('a subscriber was notified of no change');
       await this.call('writer', 'create_object', { fields: { title: 'begin' } });
       await pause(300);
     }
@@ -341,7 +341,7 @@ class Stage {
     // Each notification stands for at least one change, or for a reconnection.
     const reasons = titles.size + updates + 2 * this.kills + 1;
     if (most > reasons)
-      this.losses.push(`a subscriber was told ${most} times of at most ${reasons} changes and reconnections`);
+      this.losses.push(`a subscriber was notified ${most} times of at most ${reasons} changes and reconnections`);
     const unknownThatWere = this.created.unknown.filter((title) => count(title) > 0).length;
     return {
       losses: this.losses,
@@ -386,7 +386,7 @@ class Stage {
     if (ended(this.parse.child) === null) await this.startParse(Number(new URL(this.parse.url).port));
     const until = performance.now() + 2 * LONGEST_GAP;
     const last = Date.now();
-    // A change after all others: everyone is told of it, at the latest with the reconnection.
+    // A change after all others: everyone is notified of it, at the latest with the reconnection.
     while (
       (await this.call('writer', 'create_object', { fields: { title: 'last' } })) !== 'ok' &&
       performance.now() < until
@@ -417,7 +417,7 @@ class Stage {
         const next = times.find((time) => time >= change - 5);
         if (next === undefined) {
           this.losses.push(
-            `subscriber ${at} was told nothing after the change of ${new Date(change).toISOString()}`,
+            `subscriber ${at} was not notified after the change of ${new Date(change).toISOString()}`,
           );
           return;
         }
@@ -434,7 +434,7 @@ class Stage {
     );
   }
 
-  /** With everything well, each change by itself is told once. */
+  /** Without faults, each change by itself is notified once. */
   async countedAlone() {
     for (let turn = 0; turn < 3; turn += 1) {
       const before = this.told.map((times) => times.length);
@@ -445,7 +445,7 @@ class Stage {
       await pause(1_500);
       this.told.forEach((times, at) => {
         const more = times.length - before[at];
-        if (more !== 1) this.losses.push(`subscriber ${at} was told ${more} times of one change`);
+        if (more !== 1) this.losses.push(`subscriber ${at} was notified ${more} times of one change`);
       });
     }
   }

@@ -17,7 +17,7 @@ export interface AskedService {
   close(): Promise<void>;
 }
 
-/** Writes are open to whoever may make them. */
+/** Writes are open to agents that may make them. */
 export const GATES = {
   PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
   PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true',

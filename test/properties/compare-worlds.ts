@@ -3,7 +3,7 @@ import type { Answer, AskedService, Request } from './asked-service.js';
 import type { World } from './world.js';
 import { worldsApart } from './worlds-apart.js';
 
-/** An answer that told its agent something. */
+/** An answer that showed its agent something. */
 export interface Violation {
   readonly request: Request;
   /** Marks and names that stand in the answer though the request did not say them. */
@@ -50,7 +50,7 @@ export async function violationIn(
 
 const PSEUDONYM = /h_[A-Za-z0-9_-]{22}/g;
 
-/** Which values are equal is what pseudonyms tell, by design; not which value any of them stands for. */
+/** Pseudonyms show which values are equal, by design; not which value any of them stands for. */
 async function withNumberedNames(asked: Promise<Answer>): Promise<Answer> {
   const { reply, audit } = await asked;
   const numbers = new Map<string, number>();

@@ -123,7 +123,7 @@ export function permittedQuestion(world: World, chosen: Choices): PermittedQuest
   }
 }
 
-/** Whether a readable column of a class is told where another class includes it. */
+/** Whether a readable column of a class is shown where another class includes it. */
 const comesAlong = ({ joinFields, largeFields }: ClassRules, name: string): boolean =>
   joinFields?.length ? joinFields.includes(name) : !largeFields.includes(name);
 

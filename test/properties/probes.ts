@@ -9,7 +9,7 @@ const call = (name: string, args: object): Request => ({
   params: { name, arguments: args },
 });
 
-/** Ways to ask about one column that would tell its values if nobody stood in between. */
+/** Ways to ask about one column that would show its values without the policy. */
 export function probes(className: ClassName, column: Column): readonly Request[] {
   const { name } = column;
   if (isHolding(column)) return holdingProbes(className, name);

@@ -55,7 +55,7 @@ export interface RowSpec {
   readonly acl: Acl;
   readonly values: Readonly<Record<string, number | null>>;
   readonly others: Readonly<Record<string, number | null>>;
-  /** Where nobody could tell, the other world does without the row. */
+  /** Where no agent could see it, the other world lacks the row. */
   readonly absent: boolean;
 }
 

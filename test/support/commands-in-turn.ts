@@ -14,7 +14,7 @@ export interface CommandsInTurn {
   stop(): Promise<void>;
 }
 
-/** What comes until the end is told, and the exit code that is told with it. */
+/** What is printed until the end is reported, and the exit code that is reported with it. */
 function untilEnd(stream: Readable): Promise<{ text: string; code: number }> {
   return new Promise((resolve) => {
     let text = '';

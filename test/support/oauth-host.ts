@@ -9,7 +9,7 @@ import {
 
 export const REDIRECT = 'http://127.0.0.1/callback';
 
-/** A browser that does what it is told: follows redirects with its cookies until it is sent back to the host. */
+/** A browser that follows redirects with its cookies until it is sent back to the host. */
 class Browser {
   private readonly cookies = new Map<string, string>();
 

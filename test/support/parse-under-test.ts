@@ -55,7 +55,7 @@ export class ParseUnderTest {
     const collections = await this.database.db.listCollections({}, { nameOnly: true }).toArray();
     for (const { name } of collections) await this.database.db.dropCollection(name);
     await loadSeed(this.database, parseSeed(seed));
-    // A change of classes is what makes Parse Server read them anew.
+    // A change of classes makes Parse Server read them again.
     const scratch = '/schemas/ReadAnew';
     for (const method of ['POST', 'DELETE']) {
       const body = method === 'POST' ? { className: 'ReadAnew' } : undefined;

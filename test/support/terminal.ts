@@ -44,7 +44,7 @@ export interface TerminalSession {
   kill(): void;
 }
 
-/** Colours, what the line editor and the line of what goes on move about, and the wish to be told of pastes. */
+/** Colours, cursor movements of the line editor and the progress line, and bracketed paste. */
 const LINE_EDITING = /\u001b\[(?:[\d;]*[mGJKCD]|\?2004[hl])/g;
 
 /** Runs a command in a pseudo-terminal, as a person would. */

@@ -87,7 +87,7 @@ export interface Wrong {
   /** Where something else is put in the valid configuration. */
   readonly at: string;
   readonly put: unknown;
-  /** The one line that is told. Default path: `at`. */
+  /** The one line that is reported. Default path: `at`. */
   readonly path?: string;
   readonly message: RegExp;
   /** Only where a file is read: applications say it otherwise, or have no such section. */

@@ -13,7 +13,7 @@ function answerIn(text) {
 }
 
 let lastId = 0;
-/** Ids never come twice: a server with sessions tells answers on their way apart by them. */
+/** Ids are never used twice: a server with sessions matches answers to requests by them. */
 const nextId = () => (lastId += 1);
 
 export class Conversation {
@@ -47,7 +47,7 @@ export class Conversation {
     return this;
   }
 
-  /** Sessions are ended by whoever opened them. */
+  /** Sessions are ended by the client that opened them. */
   async close() {
     if (this.session) await request(this.agent, this.url, '', this.headers, 'DELETE');
   }

@@ -92,7 +92,7 @@ describe('GHSA-wmwx-jr2p-4j4r: relations of owners or of columns that the caller
       }
     });
 
-    it('nor does the denial tell: not being a member of a private group is not told either', async () => {
+    it('the denial does not show membership either: not even that a user is outside a private group', async () => {
       const where = { $nor: [members('Group', 'private', 'members')] };
       const outside = await callTool(service, 'count_objects', { class_name: 'Person', where }, headers);
       expect([outside.isError, outside.data['count']]).toEqual([false, 3]);

@@ -131,7 +131,7 @@ describe('GHSA-r2m8-pxm9-9c4g: protected fields by dot notation, in filters and 
 
 // Subscriptions of Parley take no filter. What answers yes or no without a row, as an event would, are counts,
 // plans, and questions put through another class.
-describe('GHSA-j7mm-f4rv-6q6q: protected fields told by an answer without a row', () => {
+describe('GHSA-j7mm-f4rv-6q6q: protected fields shown by an answer without a row', () => {
   refusesEverywhere([
     ['by a pattern', (guess) => ({ 'secret.code': { $regex: `^${guess.slice(0, 1)}` } })],
     ['by a pattern in $or', (guess) => ({ $or: [{ 'secret.code': { $regex: guess } }] })],

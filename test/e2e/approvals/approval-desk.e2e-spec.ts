@@ -240,7 +240,7 @@ describe('a call that waits for another person', () => {
     expect(await titleOf('p07')).toBe('Survived');
   }, 60_000);
 
-  it('is told to ask again in the stateless era, needs no capability for it, and runs at any replica', async () => {
+  it('is asked to repeat itself in the stateless era, needs no capability for it, and runs at any replica', async () => {
     const args = change('p08', 'Polled');
     const options = { headers: as('writer'), capabilities: {} };
     const waiting = callModern(one, 'update_object', args, options);

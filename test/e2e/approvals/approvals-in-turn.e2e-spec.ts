@@ -86,7 +86,7 @@ const titleOf = async (objectId: string) =>
 const yes = { action: 'accept', content: { approve: true } };
 
 describe('approval of what a call runs in turn', () => {
-  it('is asked for a sub-agent as for whoever made it, under a key of its own, and serves once', async () => {
+  it('is requested for a sub-agent as for its parent, under a key of its own, and serves once', async () => {
     const args = { title: 'renamed' };
     const { result, requestState } = await callModern(service, 'rename_by_sub_agent', args);
     const keys = Object.keys((result?.['inputRequests'] ?? {}) as object);

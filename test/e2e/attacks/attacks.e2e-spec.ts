@@ -184,7 +184,7 @@ describe.each(['Parse', 'plain'] as const)('with classes stored as %s ones,', (f
         'in a union',
         [{ $unionWith: { coll: 'Desk', pipeline: [{ $project: { x: { $concat: ['-', '$contract'] } } }] } }],
       ],
-    ])('is not told by a pipeline that takes it apart: %s', async (_, pipeline) => {
+    ])('is not shown by a pipeline that takes it apart: %s', async (_, pipeline) => {
       for (const className of ['Post', 'Desk']) {
         const answer = await aggregate(className, ...pipeline);
         expect(answer.wire).not.toContain(CONTRACT_ID);
@@ -194,7 +194,7 @@ describe.each(['Parse', 'plain'] as const)('with classes stored as %s ones,', (f
     it.each<[string, object[]]>([
       ['by its storage column', [{ $project: { x: { $concat: ['-', '$_p_contract'] } } }]],
       ['out of a list declared to hold such pointers', [{ $project: { x: '$deals.objectId' } }]],
-    ])('is not told by a class without allowlist either: %s', async (_, pipeline) => {
+    ])('is not shown by a class without allowlist either: %s', async (_, pipeline) => {
       expect((await aggregate('Desk', ...pipeline)).wire).not.toContain(CONTRACT_ID);
     });
 
@@ -247,7 +247,7 @@ describe.each(['Parse', 'plain'] as const)('with classes stored as %s ones,', (f
       expect(sorted.details).toMatchObject({ kind });
     });
 
-    it('is not told by keys that name a member of the column it stands in', async () => {
+    it('is not shown by keys that name a member of its column', async () => {
       for (const keys of [['deals.objectId'], ['terms.ref.objectId'], ['contract.objectId']]) {
         const answer = await callTool(service, 'query_class', { class_name: 'Desk', keys });
         expect(answer.isError).toBe(false);
@@ -394,7 +394,7 @@ describe('a pointer into a hidden class, inside an object or a list of which the
       'rows of a union',
       [{ $unionWith: { coll: 'Desk', pipeline: [{ $project: { x: '$terms.ref.objectId' } }] } }],
     ],
-  ])('is not told by a pipeline that takes it apart: %s', async (_, pipeline) => {
+  ])('is not shown by a pipeline that takes it apart: %s', async (_, pipeline) => {
     const answer = await aggregate('Desk', ...pipeline);
     expect(answer.wire).not.toContain(CONTRACT_ID);
     expect(answer.isError).toBe(false);

@@ -89,7 +89,7 @@ describe('an approver', () => {
     expect(JSON.stringify(stranger)).toContain('"__redacted":true');
   });
 
-  it('is not told what a method told a caller who may read more than itself', async () => {
+  it('does not receive what a method returned to a caller who may read more than itself', async () => {
     const { chief, stranger, narrow } = await shownOf('call_method', {
       class_name: 'Post',
       method_name: 'publish',
@@ -119,7 +119,7 @@ describe('guessing keys beside MCP', () => {
         const refused = await ask(path, 'nobody');
         expect(refused.status).toBe(429);
         expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
-        // Whether a guess was right is not told either.
+        // Whether a guess was right is not shown either.
         expect((await ask(path, 'chief')).status).toBe(429);
       }
       expect((await rpc(service, 'ping', {}, as('chief'))).status).toBe(429);
@@ -172,7 +172,7 @@ describe('a crowd beside MCP', () => {
             const socket = connect(Number(port), '127.0.0.1', () => {
               socket.write(`${head.join('\r\n')}\r\nExpect: 100-continue\r\n\r\n{`);
             });
-            // Once it is told to go on, its request is being worked on.
+            // Once it receives `100 Continue`, its request is being worked on.
             socket.once('data', () => socket.destroy());
             socket.once('close', () => resolve());
           }),

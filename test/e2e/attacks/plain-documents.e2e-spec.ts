@@ -17,7 +17,7 @@ const SECRET = 'S3CRET-of-another-tenant';
 const HIDDEN = 'HIDDEN-from-every-agent';
 const HEX = '64b5f0a1c2d3e4f5a6b7c8d9';
 
-/** Documents that another program, or whoever writes through it, may have left in a collection. */
+/** Documents that another program, or a user of it, may have left in a collection. */
 const HOSTILE: readonly Record<string, unknown>[] = [
   { pattern: new BSONRegExp('(?i)a(', 'x') },
   { code: new Code('x', { a: 1 }), least: new MinKey(), greatest: new MaxKey() },

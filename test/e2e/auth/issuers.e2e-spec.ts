@@ -11,7 +11,7 @@ const WAIT = { timeout: 60_000, interval: 100 };
 const OWN_KEY = 'a key of my own would have spaces'.replaceAll(' ', '-');
 const CLI = fileURLToPath(new URL('../../../dist/bundle/cli.js', import.meta.url));
 
-/** What tells the agents apart. */
+/** By agent: the tool that it alone lacks, by which tests recognise it. */
 const LACKS = {
   ofAsked: 'get_object',
   ofListed: 'query_class',
@@ -98,7 +98,7 @@ afterAll(async () => {
 const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
 const statusFor = async (headers: Record<string, string>) =>
   (await rpc(service, 'tools/list', {}, headers)).status;
-/** The agent that credentials lead to, told by the tool that it lacks. */
+/** The agent that credentials lead to, known by the tool that it lacks. */
 async function whoIs(headers: Record<string, string>): Promise<string[]> {
   const { body } = await rpc(service, 'tools/list', {}, headers);
   const names = (body['result'] as { tools: { name: string }[] }).tools.map(({ name }) => name);
@@ -149,7 +149,7 @@ describe('an issuer that is asked on every call', () => {
     expect(await statusFor(bearer(await asked.token({ sub: 'grace' })))).toBe(200);
   });
 
-  it('admits nobody while it is away, and is told apart from a no', async () => {
+  it('admits nobody while it is away, with another answer than a refusal', async () => {
     const token = await asked.token();
     outage(asked);
     try {

@@ -121,7 +121,7 @@ const credentials = () =>
 const textOf = (result: unknown) => (result as { content: { text: string }[] }).content[0]?.text ?? '';
 
 describe('a host without a token', () => {
-  it('is told where to look, on every route that asks who is calling', async () => {
+  it('is pointed to the metadata, on every route that authenticates', async () => {
     const challenge = `Bearer scope="parley:read", resource_metadata="${metadataUrl()}"`;
     const mcp = await rpc(service, 'tools/list');
     expect([mcp.status, mcp.body.error]).toEqual([401, { code: -32001, message: 'Unauthorized' }]);
@@ -227,7 +227,7 @@ describe('a token', () => {
     expect(other.isError).toBe(true);
   });
 
-  it('that lacks the least scope is told all that are needed', async () => {
+  it('that lacks the least scope is answered with all that are needed', async () => {
     const answer = await rpc(service, 'tools/list', {}, await bearer('parley:write'));
     expect(answer.status).toBe(403);
     expect(answer.headers.get('www-authenticate')).toBe(
@@ -240,7 +240,7 @@ describe('a token', () => {
     ]);
   });
 
-  it('is told of scopes for tools that they would show, and for no others', async () => {
+  it('is answered with the scopes of tools that they would show, and of no others', async () => {
     const headers = await bearer('parley:read');
     const call = (name: string) => rpc(service, 'tools/call', { name, arguments: {} }, headers);
     const shown = await call('get_object');
@@ -256,7 +256,7 @@ describe('a token', () => {
     }
   });
 
-  it('in a batch is told once what all of it needs; nothing of it ran, and it may be sent again', async () => {
+  it('in a batch is answered once with the scopes of all of it; nothing of it ran, and it may be sent again', async () => {
     const headers = await bearer('parley:read');
     const opened = await rpc(service, 'initialize', { protocolVersion: '2025-03-26' }, headers);
     const session = { 'Mcp-Session-Id': opened.headers.get('mcp-session-id') ?? '' };
@@ -311,7 +311,7 @@ describe('a token', () => {
     expect(unknown.body).toMatchObject([{ result: { isError: false } }, { result: { isError: true } }]);
   });
 
-  it('is told which scopes lead to an agent that decides approvals', async () => {
+  it('is answered with the scopes that lead to an agent that decides approvals', async () => {
     for (const path of ['/approvals', '/approvals/none']) {
       const refused = await get(path, await bearer('parley:read'));
       expect([path, refused.status, await refused.json()]).toEqual([
@@ -463,7 +463,7 @@ describe('a token that names a user', () => {
 });
 
 describe('an authorization server that is away', () => {
-  it('is told apart from a bad token, and admits nobody', async () => {
+  it('has another answer than a bad token, and admits nobody', async () => {
     const away = createHttpServer((_, response) => void response.destroy());
     await new Promise<void>((resolve) => away.listen(0, '127.0.0.1', resolve));
     const issuer = `http://127.0.0.1:${(away.address() as { port: number }).port}`;

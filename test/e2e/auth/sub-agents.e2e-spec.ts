@@ -260,7 +260,7 @@ describe('a sub-agent', () => {
     await expect(self.subAgents.create(bob, { identity: ADA })).rejects.toThrow(SubAgentError);
   });
 
-  it('never reads a row, lists a tool or meets a class that its parent does not, whatever both are told', async () => {
+  it('never reads a row, lists a tool or meets a class that its parent does not, with any options of both', async () => {
     const names = ['Post', 'Note', 'Vault'];
     const list = (from: string[]) => fc.option(fc.subarray(from), { nil: undefined });
     const options = fc.record(
@@ -382,7 +382,7 @@ describe('introspection', () => {
     expect(JSON.stringify(described)).not.toContain('"live"');
   });
 
-  it('tells why a class is out of reach', async () => {
+  it('says why a class is out of reach', async () => {
     const agent = await agentOf('live');
     const { introspection } = self;
     expect(await introspection.describeFor(agent, 'Vault')).toMatchObject({ accessible: 'hidden' });
@@ -433,7 +433,7 @@ describe('introspection', () => {
     }
   });
 
-  it('audits what agents are told of classes, without hidden and system ones', async () => {
+  it('audits the classes that agents see, without hidden and system ones', async () => {
     const lines: string[] = [];
     const found = await self.metadata.summarize((line) => lines.push(line));
     expect(found).toEqual({
@@ -470,7 +470,7 @@ describe('what is written down of a call', () => {
     ]);
   });
 
-  it('tells nobody of a call that a gate refused as one that began', async () => {
+  it('emits no event of a beginning for a call that a gate refused', async () => {
     await call('shy', 'aggregate', { class_name: 'Post', pipeline: [] });
     expect(self.heard).toEqual(['error aggregate tool_filtered']);
   });

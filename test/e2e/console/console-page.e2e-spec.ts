@@ -257,7 +257,7 @@ describe('what strangers wrote', () => {
     expect(await change.textContent()).toContain('\\u202egnp.x');
     await expect.poll(() => page.title()).toMatch(/^\(1\) Approvals/);
     expect(await page.getByRole('navigation').getByText('1 waiting').count()).toBe(1);
-    // Whoever approves can read all that is known of it, to its end.
+    // An approver can read all that is known of it, to its end.
     await card.getByText('As JSON').click();
     const json = page.getByLabel('What update_object would do, as JSON');
     expect(JSON.parse((await json.textContent()) ?? '')).toHaveProperty('change');

@@ -389,7 +389,7 @@ describe('what operators see', () => {
   it('are calls and refusals with their gate, of every replica, without a value', async () => {
     const stream = await watch(one, 'watcher');
     await stream.shows('event: watching');
-    // The other replica tells from the moment it hears that somebody watches.
+    // The other replica publishes from the moment it learns that somebody watches.
     let calling = true;
     const calls = (async () => {
       while (calling) {

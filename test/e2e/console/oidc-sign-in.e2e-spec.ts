@@ -26,7 +26,7 @@ const PEOPLE: Readonly<Record<string, object>> = {
 let person = 'ada';
 let refuses = false;
 
-/** A real issuer. Whoever comes is `person`, and agrees to everything unless `refuses`. */
+/** A real issuer. Every visitor is `person`, and consents to everything unless `refuses`. */
 async function startIssuer() {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -208,7 +208,7 @@ const sessionOf = async (browser: Browser) => {
 };
 
 describe('the sign-in of operators with an issuer', () => {
-  it('tells the page that there is one, and nothing of operators', async () => {
+  it('is announced to the page, without anything about operators', async () => {
     const { text } = await new Browser().get(one, '/console/session/methods');
     expect(JSON.parse(text)).toEqual({
       key: true,

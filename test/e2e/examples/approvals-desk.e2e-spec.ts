@@ -39,7 +39,7 @@ describe('the example custom-tools with the desk for approvals', () => {
     expect(JSON.parse((await waiting).text)).toEqual({ item: 'glass', stock: 6 });
   });
 
-  it('changes nothing when the chief says no, and tells why', async () => {
+  it('changes nothing when the chief denies, and returns the reason', async () => {
     const waiting = writeOff('nut');
     const id = await theCase();
     await desk('chief', id, { decision: 'deny', reason: 'count first' });

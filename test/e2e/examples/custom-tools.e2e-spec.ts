@@ -91,7 +91,7 @@ describe('the example custom-tools', () => {
     });
   });
 
-  it('brings a tool and takes it away while clients are connected, who are told', async () => {
+  it('adds and removes a tool while clients are connected, and notifies them', async () => {
     await person('keeper', { approve: true }, async (client) => {
       const names = async () => (await client.listTools()).tools.map(({ name }) => name);
       const set = (open: boolean) => client.callTool({ name: 'set_season', arguments: { open } });

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const LISTENING = /listening on (\S+)/;
 
-/** One of examples/, started by the command that its README tells. */
+/** One of examples/, started by the command in its README. */
 export interface Example {
   /** Where it says that it listens. */
   readonly origin: string;

@@ -101,7 +101,7 @@ describe.each(WHERE)('decided approvals of one principal, %s', (_, open) => {
     expect((await change('modest', 'of another one')).text).toContain('operation rejected by approver');
     expect(await pending()).toEqual([]);
 
-    // What was forgotten is asked anew, and others are served.
+    // What was forgotten is asked again, and others are served.
     const again = change('greedy', titles[0] ?? '');
     await decide((await waiting(1))[0] ?? '', 'deny');
     await again;

@@ -182,7 +182,7 @@ function errorsOf(make: () => unknown): readonly { path: string; message: string
 }
 
 describe('an agent that code makes within limits of its own', () => {
-  it.each([...LIMITS, ...BUDGETS])('is not made of %s, which is told once', (_, limits, path, message) => {
+  it.each([...LIMITS, ...BUDGETS])('is not made of %s, which is reported once', (_, limits, path, message) => {
     const errors = errorsOf(() => parley.agentFor({ agent: limits as never, principal: 'nightly' }));
     expect(errors).toEqual([
       expect.objectContaining({

@@ -325,7 +325,7 @@ describe('a message without HTTP', () => {
 });
 
 describe('a notification from the application', () => {
-  it('reaches the listening stream of the session, and tells when nobody listens', async () => {
+  it('reaches the listening stream of the session, and reports when nobody listens', async () => {
     const opened = await rpc(service(), 'initialize', {
       protocolVersion: '2025-06-18',
       capabilities: {},

@@ -40,7 +40,7 @@ interface Setting {
 
 const open: INestApplication[] = [];
 
-/** An application that is told where to be, before it listens. */
+/** An application that is given its address before it listens. */
 async function applicationOf(
   instances: readonly Instance[],
   { adapter = adapters[0][1], configure = () => undefined, below }: Setting = {},
@@ -144,7 +144,7 @@ describe.each(adapters)('beside MCP, an application on %s', (_, adapter) => {
   it.each([
     ['mcp', 'desk'],
     ['billing', 'biller'],
-  ])('serves the files of exports of %s at the link that its tool tells', async (instance, key) => {
+  ])('serves the files of exports of %s at the link that its tool returns', async (instance, key) => {
     const at = { url: `${origin}/api/v1/agents/${instance}` };
     const order = { class_name: 'Post', delivery: 'resource', columns: ['title'] };
     const { text } = await callTool(at, 'export_data', order, as(key));
@@ -161,7 +161,7 @@ describe.each(adapters)('beside MCP, an application on %s', (_, adapter) => {
     expect((await get(path, as(key))).status).toBe(404);
   });
 
-  it('tells health where it was asked for, and nowhere else', async () => {
+  it('serves health at the configured path, and nowhere else', async () => {
     expect(await (await get('/api/v1/agents/billing/health')).json()).toMatchObject({ status: 'ok' });
     expect(await (await get('/api/v1/agents/billing/ready')).json()).toMatchObject({ status: 'ready' });
     expect(
@@ -174,7 +174,7 @@ describe.each(adapters)('beside MCP, an application on %s', (_, adapter) => {
     ]);
   });
 
-  it('points whoever has no token at metadata at the root of the host, whatever its own prefix', async () => {
+  it('points callers without a token to metadata at the root of the host, whatever its own prefix', async () => {
     for (const path of ['/api/v1/agents/mcp', '/api/v1/agents/mcp/tools']) {
       const refused = await fetch(`${origin}${path}`, {
         method: path.endsWith('mcp') ? 'POST' : 'GET',

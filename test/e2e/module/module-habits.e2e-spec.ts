@@ -79,7 +79,7 @@ class DeskTools {
     return { length: text.length, text };
   }
 
-  @Tool({ name: 'slow', description: 'Tells, and waits to be told.' })
+  @Tool({ name: 'slow', description: 'Reports progress, and waits for the test.' })
   async slow(_: object, call: ToolCall) {
     call.progress({ progress: 1, message: 'begun' });
     await new Promise<void>((resolve) => (goOn = resolve));

@@ -219,7 +219,7 @@ describe('the start says what cannot have been meant', () => {
 });
 
 describe('what a tool forgets', () => {
-  it('never ends the process, and is told as an internal error', async () => {
+  it('never ends the process, and is answered as an internal error', async () => {
     await using app = await open([ParleyModule.forRoot(OPTIONS), ParleyModule.forFeature([Forgetful])]);
     for (const tool of ['not_waited_for', 'large']) {
       const answer = await callTool(app, tool, {}, { 'X-MCP-API-Key': 'key-of-the-desk' });

@@ -239,7 +239,7 @@ describe.each(['providers', 'overrideProvider'] as const)(
       expect(text).not.toContain('Contract');
     });
 
-    it('an authenticator that names an unknown agent, or none, admits nobody and tells no reason', async () => {
+    it('an authenticator that names an unknown agent, or none, admits nobody and gives no reason', async () => {
       const unknown = await rpc(at, 'tools/list', {}, as('stranger'));
       expect([unknown.status, unknown.text.includes('stranger')]).toEqual([500, false]);
       const nobody = await rpc(at, 'tools/list');
@@ -295,7 +295,7 @@ describe('a binding of a wrong type', () => {
     },
   );
 
-  it('is told with every other one, and with what is missing', async () => {
+  it('is reported with every other one, and with what is missing', async () => {
     const half = { provide: RecordReader, useValue: { find: () => Promise.resolve([]) } };
     expect(await starting(half, { provide: AuditSink, useValue: 1 })).toEqual([
       { path: 'AuditSink', message: 'is bound to something that is no object' },

@@ -90,7 +90,7 @@ class PostTools {
     return { open: true };
   }
 
-  @Tool({ name: 'waits', description: 'Until it is told to end.' })
+  @Tool({ name: 'waits', description: 'Waits until the test ends it.' })
   waits(_: object, call: ToolCall) {
     return new Promise((resolve) => {
       waiting.begun();
@@ -104,7 +104,7 @@ class PostTools {
   }
 }
 
-/** One call that waits, and whoever waits for it to have begun. */
+/** One call that waits, and the test that waits for its beginning. */
 const waiting = { begun: () => {}, end: Promise.resolve() };
 
 @ParseClass('Author')
@@ -291,13 +291,13 @@ describe.each(adapters)('an application on %s with Parley in it', (_, adapter) =
     ['empty', 500],
     // An agent in client mode reads with a session alone, whatever code chooses.
     ['direct', 500],
-  ])('admits nobody when the factory chooses %s, and tells no reason', async (user, status) => {
+  ])('admits nobody when the factory chooses %s, and gives no reason', async (user, status) => {
     const { status: told, text } = await rpc(billing(), 'tools/list', {}, { 'X-User': user });
     expect(told).toBe(status);
     expect(text).not.toMatch(/agent|identity|principal|client mode/i);
   });
 
-  it('admits nobody at an instance that was told of nobody, not even from this machine', async () => {
+  it('admits nobody at an instance without authentication rules, not even from this machine', async () => {
     const closed = { url: `${origin}/api/v1/agents/closed` };
     for (const headers of [{}, KEY, { 'X-User': 'ada' }] as Record<string, string>[])
       expect((await rpc(closed, 'tools/list', {}, headers)).status).toBe(401);

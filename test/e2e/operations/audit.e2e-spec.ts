@@ -174,7 +174,7 @@ describe('the record of a call', () => {
     expect(latest()['args_digest']).not.toBe(entry['args_digest']);
   });
 
-  it('tells a refusal with its gate, and who was not let in', async () => {
+  it('names the gate of a refusal, and who was not admitted', async () => {
     await call('reader', 'query_class', { class_name: 'Contract' });
     expect(latest()).toMatchObject({
       success: false,
@@ -217,7 +217,7 @@ describe('the record of a call', () => {
     expect(calls().at(-1)?.tool).toBe(forged);
   });
 
-  it('is found by the operator in the database, and told to the webhook', async () => {
+  it('is found by the operator in the database, and sent to the webhook', async () => {
     expect((await found({ correlationId: 'corr-1' }))[0]).toMatchObject({ tool: 'query_class' });
     expect(await found({ code: 'access_denied', gate: 'class' })).toHaveLength(1);
     expect(Operator.trail.reach).toBe('kept');
@@ -264,11 +264,11 @@ describe('while records cannot be kept', () => {
       async () => expect((await fetch(new URL('/ready', service.url))).status).toBe(200),
       WAIT,
     );
-    // The first record after an outage tells of it.
+    // The first record after an outage reports it.
     await call('reader', 'count_objects', { class_name: 'Post' });
   };
 
-  it('the result of a read is withheld, no call runs, and nothing internal is told', async () => {
+  it('the result of a read is withheld, no call runs, and nothing internal is shown', async () => {
     breakLog();
     const withheld = await call('reader', 'query_class', { class_name: 'Post', limit: 1 });
     expect([withheld.isError, withheld.code]).toEqual([true, 'audit_unavailable']);
@@ -290,7 +290,7 @@ describe('while records cannot be kept', () => {
     expect((await fetch(new URL('/ready', service.url))).status).toBe(200);
   });
 
-  it('a write that ran is never told as one that did not, and its record comes later', async () => {
+  it('a write that ran is never reported as one that did not, and its record comes later', async () => {
     breakLog();
     const written = await call('writer', 'create_object', {
       class_name: 'Post',
@@ -304,7 +304,7 @@ describe('while records cannot be kept', () => {
     expect(await found({ tool: 'create_object', outcome: 'success' })).toHaveLength(1);
   });
 
-  it('calls go on where the place is one that buffers, and it is told everything later, in order', async () => {
+  it('calls go on where the place is one that buffers, and it receives everything later, in order', async () => {
     hook.isUp = false;
     hook.bodies.length = 0;
     for (let index = 0; index < 5; index += 1)

@@ -140,7 +140,7 @@ describe('the capacity model', () => {
     });
   });
 
-  it('does not judge what it was not told', () => {
+  it('does not judge what was not given', () => {
     const one = planned().resources.find(({ name }) => name === 'database commands of a shard');
     expect(one).toMatchObject({ has: null, use: null, lastsUntil: null });
   });

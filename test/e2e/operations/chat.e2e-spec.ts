@@ -354,7 +354,7 @@ describe('the console', () => {
     expect(stdout).not.toMatch(/[\u001b\u202e]|SALARY|MARGIN|sk-SECRET/);
   });
 
-  it('asks whoever sits there before it writes, and takes neither code nor Ctrl-C for a yes', async () => {
+  it('asks the person at the terminal before it writes, and takes neither code nor Ctrl-C for a yes', async () => {
     const log = join(folder, 'approvals.jsonl');
     const config = { ...CONFIG, audit: { sinks: [{ kind: 'file', path: log }] } };
     writeFileSync(join(folder, 'asked.yaml'), stringify(config));
@@ -381,12 +381,12 @@ describe('the console', () => {
       await prompt.type('n\r', /operation rejected by approver'/);
       await ask();
       await prompt.type('y\r', "'written'");
-      server.script(create, openAi.says('The model was told no.'));
+      server.script(create, openAi.says('The model received the refusal.'));
       await prompt.type(
         'mcp.ask("write one")\r',
         /May create_object \(write\) run as shown\?\s+(?:\S+> )?approve\? \[y\/N\] $/,
       );
-      await prompt.type('n\r', 'The model was told no.');
+      await prompt.type('n\r', 'The model received the refusal.');
       await prompt.type('count("Note").then(r => r.data.count + 6000)\r', '6003');
       await prompt.type('.exit\r', '');
       expect(await prompt.ended).toBe(0);

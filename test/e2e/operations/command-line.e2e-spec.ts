@@ -97,7 +97,7 @@ describe('exit codes', () => {
     ['lines that are no records', ['policy', 'suggest', '--file', 'text.jsonl'], 1, {}],
     ['records that are not there', ['policy', 'suggest', '--file', 'nowhere.jsonl'], 1, {}],
     ['a suggestion without records', ['policy', 'suggest'], 2, {}],
-    ['a history that is told to be partial', ['audit', 'verify', 'none.jsonl', '--partial'], 0, {}],
+    ['a history that is declared partial', ['audit', 'verify', 'none.jsonl', '--partial'], 0, {}],
     ['a history without a record', ['audit', 'verify', 'none.jsonl'], 1, {}],
     ['a search that finds nothing', ['audit', 'search', 'none.jsonl'], 0, {}],
     ['a search in no file', ['audit', 'search', 'nowhere.jsonl'], 1, {}],
@@ -140,7 +140,7 @@ describe('exit codes', () => {
     ['a configuration that is not there, used', ['tool', 'list_tools'], 1, NOTHING],
   ];
 
-  it.each(CASES)('tell of %s', async (_, args, code, given) => {
+  it.each(CASES)('report %s', async (_, args, code, given) => {
     const env = Object.fromEntries(
       Object.entries(given).map(([name, value]) => [
         name,
@@ -159,7 +159,7 @@ describe('exit codes', () => {
 
   const RUNNING = ['serve', 'embedded'];
 
-  it.each(RUNNING)('tell of %s that ended because it was told to', async (command) => {
+  it.each(RUNNING)('report %s that ended because it was asked to', async (command) => {
     const child = spawn(process.execPath, [COMMANDS, command, '--port', '0'], {
       cwd: folder,
       env: { PATH: process.env['PATH'] ?? '' },
@@ -210,7 +210,7 @@ describe('exit codes', () => {
       }
   });
 
-  it('tell of a history without a single record', async () => {
+  it('report a history without a single record', async () => {
     writeFileSync(join(folder, 'empty.jsonl'), '');
     const audit = 'audit: { chainKey: 0123456789abcdef0123456789abcdef }';
     writeFileSync(join(folder, 'keyed.yaml'), audit);
@@ -227,7 +227,7 @@ describe('exit codes', () => {
 });
 
 describe('what is in force', () => {
-  it('is told by doctor after what it found, and defaults only when asked', async () => {
+  it('is listed by doctor after its findings, with defaults only when asked', async () => {
     const short = await parley(['doctor', '--config', 'parley.yaml']);
     const lines = short.stdout.split('\n');
     const counted = lines.findIndex((line) => /^\d+ ok, \d+ warnings, \d+ failures$/.test(line));

@@ -39,7 +39,7 @@ async function checked(): Promise<{ code: number | null; faults: ReportedIssue[]
   return { code, faults: (JSON.parse(stdout) as { faults: ReportedIssue[] }).faults };
 }
 
-/** The one line that a mistake is told in. */
+/** The one line that reports a mistake. */
 const lineOf = ({ path, message }: ReportedIssue) => `${path}: ${message}`;
 
 describe('a configuration without a mistake', () => {
@@ -53,7 +53,7 @@ describe.each(WRONG)('of $what', (wrong: Wrong) => {
   const { at, message } = wrong;
   const path = wrong.path ?? at;
 
-  it('one line is told, the same by check, doctor, start and reload', async () => {
+  it('one line is reported, the same by check, doctor, start and reload', async () => {
     const config = wrongConfig(wrong);
     put(config);
     const { code, faults } = await checked();
@@ -120,11 +120,11 @@ describe.each(WRONG)('of $what', (wrong: Wrong) => {
   });
 });
 
-/** An application has fewer sections, and their list is told of an unknown one alone. */
+/** An application has fewer sections, and only an unknown one is answered with their list. */
 const withoutSections = (line: string) => line.replace(/^(\w+: unknown key.*?) ?accepted: .*$/, '$1');
 
 describe('mistakes in all stages', () => {
-  it('are told at once: in the form, in the meaning, in references, plugins, names and at the start', async () => {
+  it('are reported at once: in the form, in the meaning, in references, plugins, names and at the start', async () => {
     put({
       server: { host: '0.0.0.0', prot: 1 },
       agents: { a: { tools: ['nope'], strictToolFilter: true, budget: {} } },
@@ -165,7 +165,7 @@ describe('mistakes in all stages', () => {
       'agents:\n  __proto__: { permissions: admin }\n',
       /agents\.__proto__: the name '__proto__' is refused/,
     ],
-  ])('in a file with %s are told and nothing starts', async (_, text, message) => {
+  ])('in a file with %s are reported and nothing starts', async (_, text, message) => {
     writeFileSync(join(folder, 'parley.yaml'), text);
     const { code, stderr } = await commands.run(['serve', '--config', 'parley.yaml', '--port', '0'], {
       cwd: folder,

@@ -127,7 +127,7 @@ describe('parley doctor', () => {
     expect(text).not.toContain('wrong-master-key');
   });
 
-  it('tells every fault of a configuration that would not start, and no more', async () => {
+  it('reports every error of a configuration that would not start, and no more', async () => {
     const config = {
       server: { host: '0.0.0.0', prot: 1 },
       auth: [{ apiKey: '${file:nowhere}', agent: 'x' }],

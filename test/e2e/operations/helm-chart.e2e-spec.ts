@@ -171,7 +171,7 @@ describe('the Helm chart', () => {
     }
   });
 
-  it.each(VALUES)('refers only to what it renders or is told, with %s', (_, values) => {
+  it.each(VALUES)('refers only to what it renders or is given, with %s', (_, values) => {
     const objects = rendered(values, 'rel');
     const [pod, container] = [podOf(objects), containerOf(objects)];
     const deployment = objectOf(objects, 'Deployment');

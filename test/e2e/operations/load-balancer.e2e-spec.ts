@@ -67,7 +67,7 @@ describe('two replicas behind nginx, with the configuration that is shipped', ()
     await expect.poll(() => Math.min(...served()), PATIENT).toBeGreaterThan(0);
   });
 
-  it('tell events when they happen, and are told when the client goes away', async () => {
+  it('send events when they happen, and notice when the client goes away', async () => {
     const session = await open('2025-06-18');
     const leave = new AbortController();
     const params = { name: 'until_cancelled', arguments: {}, _meta: { progressToken: 'p' } };

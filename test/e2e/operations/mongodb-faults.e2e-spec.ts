@@ -94,7 +94,7 @@ describe('a user of MongoDB', () => {
     }
   });
 
-  it('with a wrong password, or without a right, is told so in one line by every command', async () => {
+  it('with a wrong password, or without a right, gets one line that says so from every command', async () => {
     const wrong = uriOf('reader', `${SECRET}-wrong`);
     const doctor = await command(wrong, 'doctor');
     expect(doctor.code).toBe(1);

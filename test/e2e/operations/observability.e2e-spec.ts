@@ -126,7 +126,7 @@ describe('traces of the running service', () => {
     ]);
   });
 
-  it('tell who refused, and of strangers no more than that', async () => {
+  it('name the gate that refused, and no more for callers who are not admitted', async () => {
     await callTool(
       service,
       'get_object',

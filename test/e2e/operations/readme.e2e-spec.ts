@@ -79,7 +79,7 @@ describe('the five minutes', () => {
 });
 
 describe('the page on architecture', () => {
-  it('tells the imports that are checked, of every lib', async () => {
+  it('lists the imports that are checked, of every lib', async () => {
     const rules = (await import(pathToFileURL(join(root, '.dependency-cruiser.mjs')).href)) as {
       mayImport: Record<string, string[]>;
     };

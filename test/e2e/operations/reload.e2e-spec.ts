@@ -112,7 +112,7 @@ describe('a configuration that changes while it is served', () => {
     expect(await fieldsSeen()).toContain('draft');
   });
 
-  it('changes the list of tools, which clients of both eras are told', async () => {
+  it('changes the list of tools, and notifies clients of both eras', async () => {
     const classic = new ClassicClient({ name: 'classic', version: '1' });
     const modern = new ModernClient(
       { name: 'modern', version: '1' },
@@ -157,7 +157,7 @@ describe('a configuration that changes while it is served', () => {
     service.reconfigure(configOf());
   });
 
-  it('takes over nothing of a file in which something needs a restart, and does not tell the values', async () => {
+  it('takes over nothing of a file in which something needs a restart, and does not show the values', async () => {
     await refused(
       () =>
         service.reconfigure(
@@ -208,7 +208,7 @@ describe('a configuration that changes while it is served', () => {
     expect((await rpc(service, 'tools/list', {}, { ...guest, ...session })).status).toBe(200);
   });
 
-  it('tells a subscription nothing of what the new policy hides', async () => {
+  it('sends a subscription nothing of what the new policy hides', async () => {
     const client = new ClassicClient({ name: 'watching', version: '1' });
     const told: string[] = [];
     client.setNotificationHandler(

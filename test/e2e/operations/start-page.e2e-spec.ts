@@ -16,7 +16,7 @@ describe('the page at the root of the service', () => {
   const get = (accept: string, headers: Record<string, string> = {}) =>
     fetch(`${service.origin}/`, { headers: { Accept: accept, ...headers } });
 
-  it('tells browsers what this is, where to connect and whether it is ready, and loads nothing', async () => {
+  it('shows browsers what this is, where to connect and whether it is ready, and loads nothing', async () => {
     const response = await get('text/html');
     const text = await response.text();
     expect([response.status, response.headers.get('content-type')]).toEqual([
@@ -38,7 +38,7 @@ describe('the page at the root of the service', () => {
     );
   });
 
-  it('tells programs the same, and nothing else', async () => {
+  it('returns the same to programs, and nothing else', async () => {
     expect(await (await get('application/json')).json()).toEqual({
       name: 'Parley',
       protocol: 'MCP',

@@ -100,7 +100,7 @@ describe('what is packed', () => {
   });
 });
 
-/** A registry that answers the audit as it is told. */
+/** A registry that answers the audit as the test says. */
 describe('the audit of dependencies', () => {
   const ADVISORY = {
     id: 1,

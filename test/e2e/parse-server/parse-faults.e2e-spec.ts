@@ -294,7 +294,7 @@ describe('a subscription over LiveQuery', { timeout: 120_000 }, () => {
   }
   const quiet = () => new Promise((resolve) => setTimeout(resolve, 700));
 
-  it('whose socket is cut under change tells each change once, and the gap once', async () => {
+  it('whose socket is cut under change reports each change once, and the gap once', async () => {
     const { client, told } = await listening();
     await write('Note', { title: 'before' });
     await vi.waitFor(() => expect(told()).toBe(1), SOON);

@@ -173,7 +173,7 @@ describe('reading with a Parse Server', { timeout: 60_000 }, () => {
 describe('writing with a Parse Server', { timeout: 60_000 }, () => {
   beforeEach(() => parse.fill(TENANT_NOTES_SEED));
 
-  it('runs its triggers on creation, change and deletion, as whoever writes', async () => {
+  it('runs its triggers on creation, change and deletion, as the user who writes', async () => {
     for (const [headers, by] of [
       [AS.operator, 'master'],
       [AS.ada, 'ada'],

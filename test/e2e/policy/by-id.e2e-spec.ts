@@ -49,7 +49,7 @@ interface Outcome {
   readonly ok: boolean;
   readonly refusal?: { readonly code: string; readonly message: string };
 }
-/** What a caller is told, and the whole answer. */
+/** What a caller sees, and the whole answer. */
 interface ShownAnswer {
   readonly code: unknown;
   readonly text: string;

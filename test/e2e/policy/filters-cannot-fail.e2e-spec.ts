@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all(worlds.map((world) => world.stop())));
 
-/** What a caller can tell of an answer. */
+/** What a caller can observe of an answer. */
 const shownOf = ({ isError, code, rpcError, text, data }: ToolAnswer) => ({
   isError,
   code,

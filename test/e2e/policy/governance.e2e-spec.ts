@@ -92,7 +92,7 @@ describe('a class outside the policy', () => {
     expect(answer.wire).not.toContain('"c1"');
   });
 
-  it('is told apart from a missing one only by its code, and a missing one gets suggestions', async () => {
+  it('differs from a missing one only by its code, and a missing one gets suggestions', async () => {
     const missing = await callTool(service, 'get_schema', { class_name: 'Pots' });
     expect(missing).toMatchObject({ code: 'invalid_argument' });
     expect(missing.text).toContain('Did you mean: Post');
@@ -227,7 +227,7 @@ describe('tenants', () => {
     expect(foreign?.text).not.toContain('p01');
   });
 
-  it('are told by the audit alone which of both an id was', async () => {
+  it('learn only from the audit which of both an id was', async () => {
     for (const [ids, cause] of [
       [['foreign'], 'foreign'],
       [['missing'], 'missing'],
@@ -365,7 +365,7 @@ describe('security refusals', () => {
       'a foreign database',
       () => aggregate([{ $lookup: { from: { db: 'admin', coll: 'system.users' }, pipeline: [], as: 'x' } }]),
     ],
-  ])('tell nothing: %s', async (_, probe) => {
+  ])('show nothing: %s', async (_, probe) => {
     const answer = await probe();
     expect(answer.rpcError).toEqual({ code: -32602, message: 'Invalid params' });
   });

@@ -109,7 +109,7 @@ describe('an export that is fetched later', () => {
 });
 
 describe('a subscription', () => {
-  it('tells that a row changed and no more, whatever column it was; reading then is masked', async () => {
+  it('reports that a row changed and no more, whatever column it was; reading then is masked', async () => {
     const client = new Client({ name: 'scenario', version: '1.0.0' });
     const received: string[] = [];
     client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => {
@@ -147,7 +147,7 @@ describe('a write to a class with masks', () => {
   const update = (class_name: string, object_id: string, fields: object) =>
     callTool(service, 'update_object', { class_name, object_id, fields }, key('writer'));
 
-  it('is refused while the database does not tell which indexes are unique, and no other write is', async () => {
+  it('is refused while the database does not list which indexes are unique, and no other write is', async () => {
     await failing('alwaysOn');
     const refused = await update('Customer', 'c2', { city: 'Chur' });
     expect([refused.isError, refused.code]).toEqual([true, 'parse_error']);

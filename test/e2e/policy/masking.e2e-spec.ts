@@ -329,14 +329,14 @@ describe('pseudonyms', () => {
       (row) => row[field],
     );
 
-  it('tell which rows hold the same, for as long as the key lives, and nothing more', async () => {
+  it('show which rows hold the same, for as long as the key lives, and nothing more', async () => {
     const [one, two, three, none] = await emails('reader');
     expect(three).toBe(one);
     expect(new Set([one, two, none]).size).toBe(3);
     expect(await emails('reader')).toEqual([one, two, three, none]);
   });
 
-  it('do not join across tenants or fields, unless they are told to', async () => {
+  it('do not join across tenants or fields, unless they are configured to', async () => {
     const [north, south] = [await emails('writer'), await emails('south')];
     expect(north.filter((name) => south.includes(name))).toEqual([]);
     const [phone] = await emails('reader', 'phone');
@@ -381,7 +381,7 @@ describe('tiers', () => {
   });
 });
 
-describe('what is told', () => {
+describe('what agents learn of masks', () => {
   it('of a class names masked fields apart, and a dropped one nowhere', async () => {
     const { data, wire } = await call('reader', 'get_schema', about);
     expect(data['masked_fields']).toEqual({
@@ -456,7 +456,7 @@ describe('writes', () => {
     expect((answer.data['object'] as Row)['email']).toMatch(PSEUDONYM);
   });
 
-  it('never meet a unique index over a masked field: whether it takes a value would tell what it holds', async () => {
+  it('never meet a unique index over a masked field: whether it takes a value would show what it holds', async () => {
     // c3 has the address of c1, so this would collide if the address were known to be the same.
     for (const shop of ['s1', 's2', 'elsewhere']) {
       const moved = await call('writer', 'update_object', { ...about, object_id: 'c3', fields: { shop } });

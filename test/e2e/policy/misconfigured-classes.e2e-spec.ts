@@ -125,7 +125,7 @@ describe('a service that runs', { timeout: 120_000 }, () => {
   });
   const schema = () => client.db('parley').collection<{ _id: string }>('_SCHEMA');
 
-  /** The schema is read anew after a class was made. */
+  /** The schema is read again after a class was made. */
   let made = 0;
   const readAnew = async () => {
     const class_name = `Scratch${(made += 1)}`;

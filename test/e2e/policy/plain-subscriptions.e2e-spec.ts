@@ -126,7 +126,7 @@ async function modern(name: string): Promise<Listener> {
   });
 }
 
-/** Writes until the listener is told: its stream may not be open before. */
+/** Writes until the listener is notified: its stream may not be open before. */
 async function opened(one: Listener, tenant: string): Promise<void> {
   await vi.waitFor(
     async () => {
@@ -144,7 +144,7 @@ describe.each([
   ['sessions', classic],
   ['2026-07-28', modern],
 ] as const)('subscribers of a plain class (%s)', (_, open) => {
-  it('are told of the rows of their tenant that the filter leaves, by the address alone', async () => {
+  it('are notified of the rows of their tenant that the filter leaves, by the address alone', async () => {
     const [acme, globex] = [await open('acme'), await open('globex')];
     await opened(acme, 'acme');
     await opened(globex, 'globex');

@@ -48,7 +48,7 @@ const withClass = (className: string, more: object) => ({
 });
 
 describe('parley explain', () => {
-  it('tells gates, injected predicates and the query of a call, and sends no data command', async () => {
+  it('shows gates, injected predicates and the query of a call, and sends no data command', async () => {
     file('parley.yaml', CONFIG);
     const admin = new MongoClient(database.uri);
     const failing = (mode: string) =>
@@ -58,7 +58,7 @@ describe('parley explain', () => {
         data: { failCommands: ['aggregate', 'count', 'insert', 'update', 'delete'], errorCode: 2 },
       });
     try {
-      // Whoever counts a row or writes one now fails; the schema is read by other commands.
+      // Commands that count or write rows now fail; the schema is read by others.
       await failing('alwaysOn');
       const call = ['count_objects', '{"class_name":"Post"}', '--as', AGENT];
       const explained = await parley(['explain', ...call, '--json']);
@@ -262,11 +262,11 @@ describe('parley policy diff', () => {
     return { code: ended.code, ...(JSON.parse(ended.stdout) as { widens: boolean; changes: object[] }) };
   };
 
-  it('tells nothing of a configuration and itself', async () => {
+  it('shows no difference between a configuration and itself', async () => {
     expect(await diff(CONFIG)).toEqual({ code: 0, widens: false, changes: [] });
   });
 
-  it('tells a field that opens, and fails when asked to', async () => {
+  it('names a field that opens, and fails when asked to', async () => {
     const fields = [...(CONFIG.policy.classes['Post'] as { fields: string[] }).fields, 'internalNote'];
     const { code, changes } = await diff(withClass('Post', { fields }));
     expect(code).toBe(1);
@@ -279,7 +279,7 @@ describe('parley policy diff', () => {
     });
   });
 
-  it('tells a mask that comes for a loss and one that weakens for a gain, and passes the first alone', async () => {
+  it('counts a mask that comes as a loss and one that weakens as a gain, and passes the first alone', async () => {
     const masked = (mask: string) => withClass('Post', { masks: { title: mask } });
     const narrowed = await diff(masked('mask'));
     const change = { agent: AGENT, className: 'Post', what: 'mask', name: 'title' };
@@ -332,7 +332,7 @@ describe('parley policy diff', () => {
     );
   });
 
-  it('tells what an agent loses that reads with a user’s rights instead of the master key', async () => {
+  it('lists what an agent loses that reads with a user’s rights instead of the master key', async () => {
     const agents = { analyst: { ...CONFIG.agents['analyst'], identity: { user: 'u1' } } };
     const { code, widens } = await diff({ ...CONFIG, agents });
     expect([code, widens]).toEqual([0, false]);

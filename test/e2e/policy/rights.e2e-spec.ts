@@ -195,7 +195,7 @@ describe('a protected field', () => {
     expect(rows.some((row) => 'patient' in row)).toBe(false);
   });
 
-  it('is not told by the schema', async () => {
+  it('is not shown by the schema', async () => {
     expect((await call('get_schema', { class_name: 'Chart' }, patient)).wire).not.toContain('diagnosis');
     expect((await call('get_schema', { class_name: 'Chart' }, withKey('doctors'))).wire).toContain(
       'diagnosis',
@@ -226,7 +226,7 @@ describe('class-level permissions', () => {
     ['get_sample_objects', {}],
     ['get_schema', {}],
     ['aggregate', { pipeline: [{ $limit: 1 }] }],
-  ])('refuse %s on a closed class, whoever asks but the master key', async (tool, args) => {
+  ])('refuse %s on a closed class to all but the master key', async (tool, args) => {
     for (const headers of [withSession('ada'), withKey('actsAsAda'), withKey('doctors')])
       expect(await call(tool, { class_name: 'Payroll', ...args }, headers)).toMatchObject(denied);
     expect((await call(tool, { class_name: 'Payroll', ...args }, withKey('operator'))).isError).toBe(false);

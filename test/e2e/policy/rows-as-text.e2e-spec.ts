@@ -36,7 +36,7 @@ const UNREADABLE = 'Parse error: the database could not complete the operation';
 const VERSIONS = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28'] as const;
 const SESSION = 'r:session-of-the-caller';
 const SESSION_OF_READER = 'r:session-of-a-reader';
-/** Callers, and the agent definition of each: two callers share one, and class-level permissions tell them apart. */
+/** Callers, and the agent definition of each: two callers share one, and differ by class-level permissions. */
 const CALLERS: Readonly<Record<string, { readonly shape: string; readonly identity: Identity }>> = {
   master: { shape: 'master', identity: MASTER },
   user: { shape: 'user', identity: { kind: 'aclUser', userId: CALLER } },

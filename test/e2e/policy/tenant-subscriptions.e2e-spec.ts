@@ -91,7 +91,7 @@ async function modern(agent: string): Promise<Listener> {
   };
 }
 
-/** Writes rows of a tenant until its own listener is told; the listening stream may not be open before. */
+/** Writes rows of a tenant until its own listener is notified; the listening stream may not be open before. */
 async function heardBy(listener: Listener, org: string): Promise<void> {
   listener.received.splice(0);
   await vi.waitFor(
@@ -110,7 +110,7 @@ describe.each([
   ['sessions', classic],
   ['2026-07-28', modern],
 ] as const)('two tenants that subscribe to the same addresses (%s)', (_, open) => {
-  it('are each told of their own rows, and of no other, whatever happens to them', async () => {
+  it('are each notified of their own rows, and of no other, whatever happens to them', async () => {
     const [acme, globex] = [await open('acme'), await open('globex')];
     await heardBy(acme, 'acme');
     await heardBy(globex, 'globex');
@@ -126,7 +126,7 @@ describe.each([
     expect(acme.received).toEqual([]);
 
     globex.received.splice(0);
-    // It goes from one to the other: both are told, once it is there.
+    // It goes from one to the other: both are notified, once it is there.
     await write('update_object', { object_id: id, fields: { org: 'acme' } });
     await vi.waitFor(() => {
       expect(new Set(globex.received)).toEqual(new Set(POSTS));
@@ -146,7 +146,7 @@ describe.each([
 });
 
 describe('a reload that gives an agent another tenant', () => {
-  it('tells its subscriber nothing more of the tenant that it was of', async () => {
+  it('sends its subscriber nothing more of its former tenant', async () => {
     const subscriber = await classic('acme');
     await heardBy(subscriber, 'acme');
     service.reconfigure(configOf(database.uri, 'globex'));

@@ -70,7 +70,7 @@ describe('two worlds whose rows hold other objects of withheld classes', { timeo
       if (share === 1) expect([way, answered > 0]).toEqual([way, true]);
     });
 
-    it('change no list that would tell what was in it', async () => {
+    it('change no list that would show what was in it', async () => {
       for (const question of LIST_WRITES) {
         const { one, other } = await asked(question, who);
         // A row inside a row is no value that can be written at all.

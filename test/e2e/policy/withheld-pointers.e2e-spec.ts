@@ -152,7 +152,7 @@ describe.each(CASES)('pointers of %s into a hidden class, in a pipeline by %s', 
     expect(groups.map((group) => [group['_id'] ?? null, group['count']])).toEqual(GROUPS);
   });
 
-  it('are one group and one value, told apart from no value', async () => {
+  it('are one group and one value, distinct from no value', async () => {
     const named = { class_name: className, field: 'author' };
     const answered = async (tool: string, args: object) => {
       const answer = await callTool(service, tool, { ...named, ...args });

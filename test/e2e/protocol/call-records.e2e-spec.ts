@@ -73,7 +73,7 @@ class Listening {
     return { waited: true };
   }
 
-  @Tool({ name: 'reports', description: 'Tells how far it is', input: { type: 'object' } })
+  @Tool({ name: 'reports', description: 'Reports its progress', input: { type: 'object' } })
   reports({ progress }: Record<string, unknown>, call: ToolCall) {
     this.agent = call.agent;
     call.progress({ progress: progress as number });
@@ -171,7 +171,7 @@ const statusOf = async (taskId: string, agent?: keyof typeof AGENTS) =>
 const cancel = (taskId: string) => modern('tasks/cancel', { taskId }, TASKS);
 
 describe('the event of a tool call', () => {
-  it('tells of calls that reached their tool, refusals of the tool included', async () => {
+  it('is emitted for calls that reached their tool, refusals of the tool included', async () => {
     await callTool(service, 'count_objects', { class_name: 'Post' }, key('reader'));
     await callTool(service, 'count_objects', { class_name: 'Contract' }, key('reader'));
     expect(self.executed).toMatchObject([
@@ -282,7 +282,7 @@ describe('a call that goes on as a task', () => {
     expect(second).toMatchObject({ code: 'rate_limited', details: { kind: 'budget' } });
   });
 
-  it('names whoever approved it on the record of its run', async () => {
+  it('names its approver on the record of its run', async () => {
     self.hold();
     const beginning = begin('guarded', TASKS, 'keeper');
     const desk = new URL('/approvals', service.url);
@@ -325,7 +325,7 @@ describe('callbacks before a call', () => {
 });
 
 describe('the progress of a tool', () => {
-  it('fails no call, whatever the tool reports and whoever listens', async () => {
+  it('fails no call, whatever the tool reports and the listeners do', async () => {
     for (const progress of [0.5, 'half', null, undefined]) {
       const { isError, text } = await callTool(service, 'reports', { progress }, key('reader'));
       expect([isError, JSON.parse(text)]).toEqual([false, { told: true }]);

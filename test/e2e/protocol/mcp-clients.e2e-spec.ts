@@ -101,7 +101,7 @@ describe.each<[client: string, connect: () => Promise<Host>]>([
     expect(JSON.stringify(result)).not.toContain(SECRET);
   });
 
-  it('is told in words and codes why a call is refused', async () => {
+  it('receives words and codes of why a call is refused', async () => {
     const result = await host.callTool({ name: 'query_class', arguments: { class_name: 'Contract' } });
     expect(result).toMatchObject({
       isError: true,

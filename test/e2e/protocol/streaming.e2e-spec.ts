@@ -231,7 +231,7 @@ describe('an operation in the database', () => {
   );
 });
 
-describe('a service that is told to stop', () => {
+describe('a service that receives SIGTERM', () => {
   it('ends open streams with a last word, and then itself', async () => {
     const service = await startService({ config, env: { MONGODB_URI: database.uri } });
     const listening = await fetch(service.url, {

@@ -116,7 +116,7 @@ async function classic(
 }
 
 describe('the official client v1', () => {
-  it('is told that a resource changed, and reads the new value itself', async () => {
+  it('is notified that a resource changed, and reads the new value itself', async () => {
     const { client, received } = await classic(key('writer'));
     expect(client.getServerCapabilities()?.resources).toMatchObject({ subscribe: true });
     await client.subscribeResource({ uri: POSTS });
@@ -170,7 +170,7 @@ describe('the official client v1', () => {
     await client.close();
   });
 
-  it('is told of ten thousand changes in few updates', async () => {
+  it('is notified of ten thousand changes in few updates', async () => {
     const { client, received } = await classic(key('writer'));
     await client.subscribeResource({ uri: NOTES });
     const { notes, close } = openNotes();
@@ -212,7 +212,7 @@ describe('a request without the power', () => {
 });
 
 describe('the official client v2, in the stateless era', () => {
-  it('listens to what it may, and is told of that', async () => {
+  it('listens to what it may, and is notified of that', async () => {
     const client = new ModernClient({ name: 'scenario', version: '1.0.0' }, {
       versionNegotiation: { mode: { pin: '2026-07-28' } },
     } as never);
@@ -268,7 +268,7 @@ describe('over LiveQuery of a real Parse Server', () => {
   const write = (method: string, path: string, body: object) =>
     parse.call(method, path, { body, master: true });
 
-  /** Connected and listening: Parse Server tells of what is written through it. */
+  /** Connected and listening: Parse Server reports what is written through it. */
   async function listening(headers: Record<string, string>, uri: string) {
     const client = new ClassicClient({ name: 'scenario', version: '1.0.0' });
     const received: string[] = [];
@@ -289,7 +289,7 @@ describe('over LiveQuery of a real Parse Server', () => {
     return { client, heard: () => received.filter((one) => one === uri) };
   }
 
-  it('tells a user of the rows that user may read, and of no other', async () => {
+  it('notifies a user of the rows that user may read, and of no other', async () => {
     const user = await listening(bob, NOTES);
     const witness = await listening(key('writer'), NOTES);
     const { body } = await write('POST', '/classes/Note', { text: 'x', ACL: { ada: { read: true } } });
@@ -303,7 +303,7 @@ describe('over LiveQuery of a real Parse Server', () => {
     await witness.client.close();
   });
 
-  it('tells a tenant nothing of another one', async () => {
+  it('sends a tenant nothing of another one', async () => {
     const acme = await listening(key('acme'), POSTS);
     const globex = await listening(key('globex'), POSTS);
     await write('POST', '/classes/Post', { org: 'globex' });

@@ -230,7 +230,7 @@ describe('when the worker of a task dies', { timeout: 120_000 }, () => {
     const { state, second } = await crashDuring('slow_write', key('editor'));
     expect(state).toMatchObject({ status: 'failed', error: { code: -32603 } });
     expect(state.error?.message).toContain('interrupted');
-    // Told to the client before it is on the log.
+    // Sent to the client before it is on the log.
     await vi.waitFor(() => expect(recordsOf('slow_write', second)).not.toEqual([]), WAIT);
     expect(recordsOf('slow_write', second)).toEqual([
       expect.stringContaining('the worker of this task ended before its run did'),

@@ -209,7 +209,7 @@ describe('arguments of a custom tool', () => {
     expect(refusal.text).toContain(message);
   });
 
-  it('are told as JSON Schema, whatever they were declared with', async () => {
+  it('are listed as JSON Schema, whatever they were declared with', async () => {
     const tools = await app.as('reader').listTools();
     const schemaOf = (name: string) => tools.find((tool) => tool.name === name)?.inputSchema;
     expect(schemaOf('overdue')).toEqual({
@@ -229,7 +229,7 @@ describe('arguments of a custom tool', () => {
 });
 
 describe('a result', () => {
-  it('that its own schema does not allow is a fault of the tool, told without the value', async () => {
+  it('that its own schema does not allow is an error of the tool, reported without the value', async () => {
     const reader = app.as('reader');
     const refusal = await reader.expectRefused('internal_error', 'handler', 'find_word', { word: 'liar' });
     expect(refusal.text).not.toContain(SECRET);
@@ -278,7 +278,7 @@ describe('Nest enhancers of a tool', () => {
 });
 
 describe('a tool', () => {
-  it('tells its progress by what it emits, and answers with the last', async () => {
+  it('reports as progress what it emits, and answers with the last', async () => {
     const result = await app.as('reader').call('steps');
     expect(result.data).toEqual({ done: true });
     expect(result.progress).toMatchObject([
@@ -306,7 +306,7 @@ describe('a tool', () => {
 });
 
 describe('@Prompt', () => {
-  it('reads with the rights of whoever asks', async () => {
+  it('reads with the rights of the caller', async () => {
     const weekly = { name: 'weekly', arguments: { week: '7' } };
     const reply = await app.as('reader').request('prompts/get', weekly);
     expect(JSON.stringify(reply)).toMatch(/Week 7: \d+ posts/);

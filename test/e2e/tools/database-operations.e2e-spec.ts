@@ -94,7 +94,7 @@ describe('a call', () => {
     });
   });
 
-  it('whose database fails in any other way tells nothing of it', async () => {
+  it('whose database fails in any other way shows nothing of it', async () => {
     await failFinds({ errorCode: 8000 });
     const answer = await callTool(service, 'query_class', { class_name: 'Post' });
     expect(answer).toMatchObject({ isError: true, code: 'parse_error' });

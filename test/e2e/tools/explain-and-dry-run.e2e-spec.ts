@@ -19,7 +19,7 @@ const call = (tool: string, args: object, headers = {}) =>
   callTool(service, tool, { class_name: 'Post', ...args }, headers);
 
 describe('an explanation', () => {
-  it('tells the stages, and the index that the constraint asked for', async () => {
+  it('shows the stages, and the index that the constraint asked for', async () => {
     const answer = await callTool(service, 'explain_query', {
       class_name: 'Note',
       where: { words: { $gt: 5 } },

@@ -348,7 +348,7 @@ describe('an export', () => {
     expect(text.split('\r\n').length).toBeLessThan(ROWS);
   });
 
-  it('breaks off when the database fails in the middle, and tells nothing of it', async () => {
+  it('breaks off when the database fails in the middle, and shows nothing of it', async () => {
     const { path } = await order(one);
     const response = await slowly(one, path);
     await admin.db('admin').command({

@@ -160,7 +160,7 @@ describe('periods of time', () => {
 });
 
 describe('an export', () => {
-  it('writes rows under chosen headers, and tells what it left out', async () => {
+  it('writes rows under chosen headers, and names what it left out', async () => {
     const answer = await call('export_data', {
       where: { status: 'live' },
       include: ['author'],

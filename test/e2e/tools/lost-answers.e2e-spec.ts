@@ -68,7 +68,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /**
  * What holds on every route.
- * @param takesIds a derived id makes a second creation impossible, and a time stamp tells whether an update was applied
+ * @param takesIds a derived id makes a second creation impossible, and a time stamp shows whether an update was applied
  */
 function writesOnce(title: string, takesIds: boolean, route: () => Route): void {
   describe(`${title}: a write whose answer was lost`, { timeout: 120_000 }, () => {
@@ -399,7 +399,7 @@ describe('over MongoDB', () => {
     const stored = new Set((await notes.find({}).toArray()).map(({ title }) => title as string));
     answers.forEach((answer, n) => {
       const there = stored.has(`${prefix}/${n}`);
-      // What was answered is there; what is there and was not answered was called unknown.
+      // Every answered write exists; a write that exists without an answer was reported as unknown.
       if (!answer.isError) expect(there, `answered ${n}`).toBe(true);
       else if (there) expect(answer.details).toMatchObject({ outcome: 'unknown' });
     });

@@ -133,7 +133,7 @@ afterAll(async () => {
   await closed.close();
 });
 
-/** What the agent is told of a call, whatever comes of it. */
+/** What the agent receives of a call, an error included. */
 async function tool(agent: Agent, name: string, args: Args = {}, app = open) {
   const attempt = await app.as(agent).attempt(name, args);
   if (!attempt.allowed) {
@@ -166,7 +166,7 @@ describe('call_method', () => {
     });
   });
 
-  it('tells of the methods of the agent’s tier in schemas, and what code narrows', async () => {
+  it('lists the methods of the agent’s tier in schemas, and what code narrows', async () => {
     const methods = async (agent: Agent) => {
       const answer = await tool(agent, 'get_schema', { class_name: 'Post' });
       expect(answer.data['agent_fields']).toEqual(['title', 'author', 'status', 'likes', 'tags', 'contract']);

@@ -50,7 +50,7 @@ describe('a plugin', () => {
     expect(Object.keys(row).sort()).toEqual(['createdAt', 'objectId', 'title', 'updatedAt']);
   });
 
-  it('is known to `parley explain`, which tells the gates and does not run its code', () => {
+  it('is known to `parley explain`, which shows the gates and does not run its code', () => {
     const folder = mkdtempSync(join(tmpdir(), 'parley-plugins-'));
     writeFileSync(join(folder, 'seed.json'), JSON.stringify(POSTS_SEED));
     writeFileSync(

@@ -620,7 +620,7 @@ describe('a database without search', () => {
     callTool(plain, 'atlas_text_search', { class_name: 'Book', query: 'river' }, as('reader'));
 
   it.each([31082, 40324, 6047401])(
-    'is known by its answer %i, and the agent told what to do instead',
+    'is known by its answer %i, and the agent learns what to do instead',
     async (code) => {
       const answer = await answering(code, search);
       expect(answer.code).toBe('not_implemented');

@@ -152,7 +152,7 @@ describe('a tool or class that does not exist', () => {
     expect(far.text).toContain('get_all_schemas');
   });
 
-  it.each(['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'])('is told as %s says', async (version) => {
+  it.each(['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'])('is answered as %s says', async (version) => {
     const headers = { 'MCP-Protocol-Version': version };
     const { body } = await rpc(service, 'tools/call', { name: 'nope', arguments: {} }, headers);
     if (version === '2025-11-25')
@@ -188,7 +188,7 @@ describe('a slip in a pipeline', () => {
     { $search: {} },
     { $currentOp: {} },
     { $match: { _rperm: 1 } },
-  ])('is not told of beside %j', async (stage) => {
+  ])('is not reported beside %j', async (stage) => {
     for (const pipeline of [[stage], [stage, 'x'], [{ $nope: 1 }, stage], [{ $limit: 'x' }, stage]])
       expect((await call('aggregate', { class_name: 'Item', pipeline })).rpcError).toEqual({
         code: -32602,
@@ -250,7 +250,7 @@ describe('after documents were replaced', () => {
 });
 
 describe('what is too large', () => {
-  /** With the bytes that are told; null where a result may be too large to be printed at all, and is not. */
+  /** With the bytes that are sent; null where a result may be too large to be printed at all, and is not. */
   const CALLS: [string, Record<string, unknown>, number | null][] = [
     ['get_object', { class_name: 'Heavy', object_id: 'g1' }, 10_486_023],
     ['get_objects', { class_name: 'Heavy', ids: ['g1'] }, 10_485_971],
@@ -398,8 +398,8 @@ describe.each(ROUTES)('keys by %s', (route) => {
   });
 });
 
-describe('what else tools tell', () => {
-  it('get_schema tells a default filter over a column outside fields', async () => {
+describe('what else tools show', () => {
+  it('get_schema shows a default filter over a column outside fields', async () => {
     const { data } = await call('get_schema', { class_name: 'Narrow' });
     expect(data['canonical_filter']).toEqual({ archived: { $ne: true } });
     expect(data).not.toHaveProperty('agent_join_fields');

@@ -355,7 +355,7 @@ describe('in a sandboxed frame', () => {
     await closed.page.close();
   });
 
-  it('tells the host its size, and fits a narrow one', async () => {
+  it('reports its size to the host, and fits a narrow one', async () => {
     const { page, frame } = await show(await resultOf('query_class', { class_name: 'Post', limit: 5 }), {
       width: 320,
     });

@@ -394,7 +394,7 @@ describe('fields that may not be written', () => {
     }
   });
 
-  it('tell what the database would not do to the stored value, and change nothing', async () => {
+  it('say what the database would not do to the stored value, and change nothing', async () => {
     await update('p06', { likes: null });
     const answer = await unchanged(() =>
       update('p06', { title: 'x', likes: { __op: 'Increment', amount: 1 } }),

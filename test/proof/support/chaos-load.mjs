@@ -7,7 +7,7 @@ import { ModernClient, SessionClient, TASKS } from './modern-client.mjs';
 const NO_ANSWER = 40_000;
 /** Milliseconds that a caller tries again before its work counts as lost: longer than every fault together. */
 const PATIENCE = 90_000;
-/** Milliseconds within which a subscriber is to be told of a change. */
+/** Milliseconds within which a subscriber is to be notified of a change. */
 const TOLD_WITHIN = 20_000;
 
 /** What an answer was, in a few words, and whether a caller can go on from it. */
@@ -329,7 +329,7 @@ export async function change({ rows }, changes, going) {
 const NEWS = 'parse://News/count';
 const isTold = ({ method, params }) => method === 'notifications/resources/updated' && params?.uri === NEWS;
 
-/** Keeps a stream open. @returns when it was opened, when it ended, and when it told of a change */
+/** Keeps a stream open. @returns when it was opened, when it ended, and when it sent a notification */
 function watcher(going, seen, open) {
   const events = [];
   const mark = (kind) => events.push({ kind, at: performance.now() });
@@ -355,7 +355,7 @@ function watcher(going, seen, open) {
   return { events, over };
 }
 
-/** A subscriber without a session reads what it watches whenever its stream opens; one with a session is told when it is back. */
+/** A subscriber without a session reads what it watches whenever its stream opens; one with a session is notified when it is back. */
 export function watchChanges({ url }, seen, going) {
   const modern = new ModernClient(url, as('watcher'));
   return {
@@ -380,7 +380,7 @@ export async function watchInSession({ url }, seen, going) {
 
 /**
  * Writes down each change of which a subscriber neither heard nor learned that it missed something, and counts how it learned: on the open
- * stream, or because that stream ended. Whoever was away is told after it is back; without a session, being back is enough.
+ * stream, or because that stream ended. A subscriber that was away is notified after it is back; without a session, being back is enough.
  */
 export function checkTold(changes, { name, events, readsWhenOpened }, seen, until) {
   const first = (from, ...kinds) =>
@@ -392,15 +392,15 @@ export function checkTold(changes, { name, events, readsWhenOpened }, seen, unti
     const ended = wasOpen ? first(at, 'ended') : at;
     const late = Math.min(made + TOLD_WITHIN, ended);
     const back = first(ended, 'opened');
-    if (wasOpen && told <= late) seen.count(`changes told on an open stream, subscriber ${name}`);
+    if (wasOpen && told <= late) seen.count(`changes notified on an open stream, subscriber ${name}`);
     else if (ended > made + TOLD_WITHIN) {
       if (made + TOLD_WITHIN < until)
         seen.lose(
-          `a subscriber ${name} was not told within ${TOLD_WITHIN / 1000} s of the change at ${seen.at(at)} s`,
+          `a subscriber ${name} was not notified within ${TOLD_WITHIN / 1000} s of the change at ${seen.at(at)} s`,
         );
     } else if (back === Infinity || (!readsWhenOpened && first(back, 'told') > back + TOLD_WITHIN)) {
       if (back !== Infinity && back + TOLD_WITHIN < until)
-        seen.lose(`a subscriber ${name} came back after the change at ${seen.at(at)} s and was not told`);
+        seen.lose(`a subscriber ${name} came back after the change at ${seen.at(at)} s and was not notified`);
     } else seen.count(`changes learned by coming back, subscriber ${name}`);
   }
 }

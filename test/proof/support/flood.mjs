@@ -124,7 +124,7 @@ async function caller(name, act) {
     const kind = await act().then(kindOf, () => 'connection cut');
     const key = `${name}: ${kind}`;
     answers[key] = (answers[key] ?? 0) + 1;
-    // A client that does not wait when it is told to, and yet no busy loop of its own machine.
+    // A client that ignores the wait that a refusal states, yet does not spin on its own machine.
     await pause(5);
   }
 }

@@ -1,4 +1,4 @@
-// A client of both eras on plain requests: what it was answered and what it never heard of must be told apart, which a library hides.
+// A client of both eras on plain requests: what was answered and what never arrived must be kept apart, which a library hides.
 export const TASKS = 'io.modelcontextprotocol/tasks';
 const MODERN = '2026-07-28';
 const SESSIONS = '2025-11-25';

@@ -1,4 +1,4 @@
-// Loaded into a service whose state over time is sampled: tells memory, what keeps its event loop busy, and how late that loop runs.
+// Loaded into a service whose state over time is sampled: reports memory, what keeps its event loop busy, and how late that loop runs.
 'use strict';
 const { monitorEventLoopDelay } = require('node:perf_hooks');
 
