@@ -58,7 +58,7 @@ describe('the image', () => {
   const dockerfile = read('Dockerfile');
   const last = dockerfile.slice(dockerfile.lastIndexOf('\nFROM '));
 
-  it('copies what is there, and nothing that the context leaves out', () => {
+  it('copies what exists, and nothing that the context leaves out', () => {
     const context = read('.dockerignore').split('\n');
     const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+)$/gm)].flatMap(([, words = '']) =>
       words.split(' ').slice(0, -1),
@@ -103,7 +103,7 @@ describe('docker-compose.yml', () => {
   const compose = yaml('docker-compose.yml');
   const services = compose['services'] as Node;
 
-  it('names only what is there', () => {
+  it('names only what exists', () => {
     for (const [name, service] of Object.entries(services)) {
       const needed = service['depends_on'] ?? ({} as Node);
       const names = Array.isArray(needed) ? (needed as string[]) : Object.keys(needed);

@@ -35,7 +35,7 @@ const HEADERS = {
   Vary: 'Accept',
 };
 
-/** What anybody may know: no more than the routes without credentials tell. */
+/** What anybody may know: no more than the routes without credentials return. */
 interface StartPage {
   readonly name: 'Parley';
   readonly protocol: 'MCP';

@@ -1,5 +1,5 @@
-// The public surface of each package, from the declarations that the build made: `etc/NAME.api.md` tells it, and
-// `npm run api` writes that anew. Without `--renew` a surface that is not the written one is a failure: nobody changes it unnoticed.
+// The public surface of each package, from the declarations that the build made: `etc/NAME.api.md` contains it, and
+// `npm run api` rewrites that file. Without `--renew` a surface that is not the written one is a failure: nobody changes it unnoticed.
 // A member that nothing is said of is one with and without.
 import { Extractor, ExtractorConfig, ExtractorLogLevel } from '@microsoft/api-extractor';
 import { mkdirSync } from 'node:fs';

@@ -80,7 +80,7 @@ const OUTSIDE = [
   'node:repl',
 ];
 
-/** Each is a module of its own in the bundle: a bundler loads what is external at the start, whoever imports it. */
+/** Each is a module of its own in the bundle: a bundler loads external modules at the start, whichever part imports them. */
 const outside = {
   name: 'outside',
   resolveId(source, importer) {

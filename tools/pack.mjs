@@ -1,4 +1,4 @@
-// `npm run pack`: builds anew and makes dist/packages/NAME-VERSION.tgz of every package that is published. What goes in is put
+// `npm run pack`: builds and makes dist/packages/NAME-VERSION.tgz of every package that is published. What goes in is put
 // together beside the archives first, in dist/packages/node_modules, where one package also finds the other.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -31,7 +31,7 @@ async function packed(one) {
       filter: (path) => basename(path) !== '.code-cache',
     });
   cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
-  // A build begins with an empty dist: what is there was made of this one.
+  // A build begins with an empty dist: everything in it is of this build.
   for (const surface of surfacesOf(one)) {
     const declarations = declarationsOf(surface);
     if (!existsSync(declarations)) extractApi(surface);

@@ -1,4 +1,4 @@
-// The packages that are published, and what each of them tells a package manager. Versions come from the repository's own
+// The packages that are published, and what each of them declares to a package manager. Versions come from the repository's own
 // package.json, so that what is tried here is what is asked for there.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

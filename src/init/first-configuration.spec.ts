@@ -181,7 +181,7 @@ describe('a first configuration', () => {
     expect(classes['Order']).not.toHaveProperty('tenantScope');
   });
 
-  it('tells the time stamps', async () => {
+  it('names the time stamps', async () => {
     const time = new Date();
     await fill('usual', { a: 1, createdAt: time, updatedAt: time });
     await fill('other', { a: 1, created_at: time, modified_at: time });

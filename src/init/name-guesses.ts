@@ -42,7 +42,7 @@ const IRREGULAR: Readonly<Record<string, string>> = {
   knives: 'knife',
 };
 
-/** The singular of an English word, as far as its form tells. */
+/** The singular of an English word, as far as its form shows it. */
 export function singularOf(word: string): string {
   const irregular = Object.hasOwn(IRREGULAR, word) ? IRREGULAR[word] : undefined;
   if (irregular !== undefined) return irregular;

@@ -37,7 +37,7 @@ describe('a line of the log', () => {
     });
   });
 
-  it('never holds a credential of the configuration, whatever stands around it', () => {
+  it('never holds a credential of the configuration, whatever is around it', () => {
     const config = {
       auth: [{ apiKey: 'correct horse battery', agent: 'a' }],
       parse: { masterKey: 'mk-staple-8' },

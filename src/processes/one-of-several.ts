@@ -53,7 +53,7 @@ export function obeyFirstProcess(service: RunningService): void {
   report({ parley: 'listening', url: service.url });
 }
 
-/** Tells the first process why this one cannot start, and ends it. */
+/** Reports to the first process why this one cannot start, and ends it. */
 export async function endWithFailure(error: unknown): Promise<never> {
   const text = error instanceof ConfigError ? error.message : String((error as Error).stack);
   const message: Report = { parley: 'failed', text };

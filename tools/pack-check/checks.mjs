@@ -94,7 +94,7 @@ export default class Nothing {}
 Module({ providers: [] })(Nothing);
 `;
 
-/** Nobody asked for Redis, so nobody had to install it; who asks is told what to install. */
+/** Nobody asked for Redis, so nobody had to install it; asking for it reports what to install. */
 export async function checkMissingPackages(app, told) {
   const { resolve } = createRequire(join(app.folder, 'package.json'));
   for (const name of ['ioredis', 'bullmq', 'prom-client', '@opentelemetry/sdk-trace'])

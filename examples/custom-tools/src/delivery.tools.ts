@@ -22,7 +22,7 @@ export class DeliveryTools {
     }
   }
 
-  @Tool({ name: 'announce_delivery', description: 'Tells whoever waits at the gate.', input: Delivery })
+  @Tool({ name: 'announce_delivery', description: 'Notifies those who wait at the gate.', input: Delivery })
   announce({ from }: z.output<typeof Delivery>) {
     return { heard: this.gate.emit('arrived', from) };
   }

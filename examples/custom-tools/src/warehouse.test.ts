@@ -23,7 +23,7 @@ const broken = { item: 'glass', pieces: 2, reason: 'fell down' };
 const stockOf = async (item: string) => (await parley.ungoverned.get('Item', item))?.['stock'];
 
 describe('the warehouse', () => {
-  it('tells of every shelf while it counts', async () => {
+  it('reports every shelf while it counts', async () => {
     const { data, progress } = await parley.as('visitor').call('recount');
     expect(data).toEqual({ pieces: 219 });
     expect(progress.map(({ message }) => message)).toEqual(['shelf A', 'shelf B', 'shelf C', 'shelf D']);
@@ -61,7 +61,7 @@ describe('the warehouse', () => {
     expect(visitor.questions).toHaveLength(2);
   });
 
-  it('tells nobody what an item cost', () =>
+  it('shows nobody what an item cost', () =>
     parley
       .as('keeper')
       .expectRefused('field_denied', 'fields', 'query_class', { class_name: 'Item', where: { cost: 18.5 } }));
