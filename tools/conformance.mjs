@@ -36,13 +36,13 @@ async function startReplica(redisUrl) {
   });
   process.once('exit', () => child.kill('SIGKILL'));
   const port = await new Promise((resolve, reject) => {
-    let told = '';
+    let output = '';
     child.stderr.on('data', (chunk) => {
-      told += chunk;
-      const found = /Parley listening on \S+:(\d+)\//.exec(told)?.[1];
+      output += chunk;
+      const found = /Parley listening on \S+:(\d+)\//.exec(output)?.[1];
       if (found) resolve(Number(found));
     });
-    child.once('exit', (code) => reject(new Error(`a replica ended with ${code}:\n${told}`)));
+    child.once('exit', (code) => reject(new Error(`a replica ended with ${code}:\n${output}`)));
   });
   return { hostname: '127.0.0.1', port, stop: () => child.kill('SIGTERM') };
 }

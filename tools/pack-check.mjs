@@ -114,33 +114,33 @@ async function tryCell({ name, module, nest, nodes = [], compiler, redis, comman
   );
   const dependencies = { ...TOOLS, ...THROTTLER, ...nest, ...packages, ...binaries };
   const app = new FreshApplication({ module, dependencies, compiler });
-  const told = (what, holds, output) => check(`${name}: ${what}`, holds, output);
+  const checked = (what, holds, output) => check(`${name}: ${what}`, holds, output);
   try {
     const install = app.install();
-    if (!told('installs beside it', install.status === 0, install.output)) return;
+    if (!checked('installs beside it', install.status === 0, install.output)) return;
     const compiled = app.compile();
-    if (!told('compiles against the shipped types', compiled.status === 0, compiled.output)) return;
+    if (!checked('compiles against the shipped types', compiled.status === 0, compiled.output)) return;
     const runtimes = [
       process.execPath,
       ...nodes.map((version) => join(app.folder, 'node_modules', `node-${version}`, 'bin', 'node')),
     ];
     for (const node of runtimes) {
-      await checkApplication(app, node, told);
-      if (app.hasKit) checkKit(app, node, told);
-      if (app.hasMongoose) checkMongoose(app, node, told);
+      await checkApplication(app, node, checked);
+      if (app.hasKit) checkKit(app, node, checked);
+      if (app.hasMongoose) checkMongoose(app, node, checked);
     }
-    if (redis) await withRedis((url) => checkRedis(app, url, told));
-    else await checkMissingPackages(app, told);
+    if (redis) await withRedis((url) => checkRedis(app, url, checked));
+    else await checkMissingPackages(app, checked);
     const empty = join(app.folder, 'empty');
     mkdirSync(empty);
-    if (commandLine) for (const node of runtimes) await checkCommandLine(app, node, empty, told);
+    if (commandLine) for (const node of runtimes) await checkCommandLine(app, node, empty, checked);
   } finally {
     app.remove();
   }
 }
 
 async function tryTemplate({ name, range, template, without, further }, packages) {
-  const told = (what, holds, output) => check(`${name}: ${what}`, holds, output);
+  const checked = (what, holds, output) => check(`${name}: ${what}`, holds, output);
   const app = new TemplateApplication({
     range,
     template,
@@ -149,9 +149,9 @@ async function tryTemplate({ name, range, template, without, further }, packages
   });
   try {
     const install = app.install();
-    if (!told('installs beside it', install.status === 0, install.output)) return;
-    checkTemplate(app, process.execPath, told);
-    if (without) await checkWithoutExpress(app, told);
+    if (!checked('installs beside it', install.status === 0, install.output)) return;
+    checkTemplate(app, process.execPath, checked);
+    if (without) await checkWithoutExpress(app, checked);
   } finally {
     app.remove();
   }

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 export const runs = (command, args) => spawnSync(command, args, { stdio: 'ignore' }).status === 0;
 
 /**
- * @param isThere tells whether what the package brings can be used
+ * @param isThere returns whether what the package brings can be used
  * @param otherwise a sentence that says what is missing and where it comes from
  * @returns that sentence, or null when nothing is missing
  */

@@ -106,7 +106,7 @@ class Stage {
   /** By writer: increments that were done, and those that may have been. */
   increments = Array.from({ length: WRITERS }, () => ({ ok: 0, unknown: 0 }));
   /** By subscriber: when it was notified. */
-  told = Array.from({ length: SUBSCRIBERS }, () => []);
+  notified = Array.from({ length: SUBSCRIBERS }, () => []);
   /** When Parse Server was up. */
   up = [];
   began = performance.now();
@@ -160,13 +160,13 @@ class Stage {
     for (let at = 0; at < SUBSCRIBERS; at += 1) await this.subscribe(at);
     // The streams are known to carry notifications once each has sent one.
     const until = performance.now() + 30_000;
-    while (this.told.some((times) => times.length === 0)) {
+    while (this.notified.some((times) => times.length === 0)) {
       if (performance.now() > until) throw new Error('a subscriber was notified of no change');
       await this.call('writer', 'create_object', { fields: { title: 'begin' } });
       await pause(300);
     }
     await pause(1_000);
-    for (const times of this.told) times.length = 0;
+    for (const times of this.notified) times.length = 0;
   }
 
   async startParse(port) {
@@ -235,7 +235,7 @@ class Stage {
         const parts = (text + Buffer.from(chunk).toString('utf8')).split('\n\n');
         text = parts.pop();
         for (const event of parts)
-          if (event.includes('notifications/resources/updated')) this.told[at].push(Date.now());
+          if (event.includes('notifications/resources/updated')) this.notified[at].push(Date.now());
       }
     } catch (error) {
       if (!this.#streams.signal.aborted)
@@ -337,11 +337,13 @@ class Stage {
     const longest = this.longestSilence(rows);
     await this.countedAlone();
     const updates = this.increments.reduce((sum, { ok, unknown }) => sum + ok + unknown, 0);
-    const most = Math.max(...this.toldDuring);
+    const most = Math.max(...this.notifiedDuring);
     // Each notification stands for at least one change, or for a reconnection.
     const reasons = titles.size + updates + 2 * this.kills + 1;
     if (most > reasons)
-      this.losses.push(`a subscriber was notified ${most} times of at most ${reasons} changes and reconnections`);
+      this.losses.push(
+        `a subscriber was notified ${most} times of at most ${reasons} changes and reconnections`,
+      );
     const unknownThatWere = this.created.unknown.filter((title) => count(title) > 0).length;
     return {
       losses: this.losses,
@@ -392,10 +394,10 @@ class Stage {
       performance.now() < until
     )
       await pause(500);
-    while (this.told.some((times) => (times.at(-1) ?? 0) < last) && performance.now() < until)
+    while (this.notified.some((times) => (times.at(-1) ?? 0) < last) && performance.now() < until)
       await pause(200);
     await pause(3_000);
-    this.toldDuring = this.told.map((times) => times.length);
+    this.notifiedDuring = this.notified.map((times) => times.length);
     const { MongoClient } = await import('mongodb');
     const client = new MongoClient(this.databaseUri);
     try {
@@ -411,7 +413,7 @@ class Stage {
       .flatMap(({ title, _created_at }) => (title.startsWith('made-') ? [Number(_created_at)] : []))
       .sort((a, b) => a - b);
     let longest = 0;
-    this.told.forEach((times, at) => {
+    this.notified.forEach((times, at) => {
       for (const change of changes) {
         // The clock of the database and ours are the same; a notification is never before its change.
         const next = times.find((time) => time >= change - 5);
@@ -437,13 +439,13 @@ class Stage {
   /** Without faults, each change by itself is notified once. */
   async countedAlone() {
     for (let turn = 0; turn < 3; turn += 1) {
-      const before = this.told.map((times) => times.length);
+      const before = this.notified.map((times) => times.length);
       if ((await this.call('writer', 'create_object', { fields: { title: `alone-${turn}` } })) !== 'ok') {
         this.losses.push('a creation failed although Parse Server is back');
         return;
       }
       await pause(1_500);
-      this.told.forEach((times, at) => {
+      this.notified.forEach((times, at) => {
         const more = times.length - before[at];
         if (more !== 1) this.losses.push(`subscriber ${at} was notified ${more} times of one change`);
       });

@@ -85,9 +85,9 @@ export function costs(measured, demand) {
   const sum = (figure) =>
     rates(demand).reduce((total, [name, rate]) => total + rate * figure(kinds.get(name), name), 0);
   const { minute, update } = measured.streams;
-  const told = demand.subscriptions * demand.changesPerSecond;
+  const notifications = demand.subscriptions * demand.changesPerSecond;
   return {
-    cpu: sum(({ cpu }) => cpu) + (demand.streams * minute.cpu) / 60 + told * update.cpu,
+    cpu: sum(({ cpu }) => cpu) + (demand.streams * minute.cpu) / 60 + notifications * update.cpu,
     redisCpu: sum(({ redisCpu }) => redisCpu),
     /** The queue of tasks is one slot of a cluster, and so are all approvals: one primary does all of the larger of them. */
     redisCpuOfOneSlot: Math.max(
@@ -96,7 +96,7 @@ export function costs(measured, demand) {
     redisCommands:
       sum(({ redisCommands }) => redisCommands) +
       (demand.streams * minute.redisCommands) / 60 +
-      told * update.redisCommands,
+      notifications * update.redisCommands,
     redisKept: sum(({ redisKept }, name) => redisKept * (KEPT_SECONDS[name] ?? 0)),
     databaseCommands:
       sum(({ databaseCommands }) => databaseCommands) + demand.changesPerSecond * update.databaseCommands,

@@ -30,7 +30,7 @@ export async function checkExamples(archives, check) {
   }
 }
 
-async function checkExample(name, copy, archives, told) {
+async function checkExample(name, copy, archives, checked) {
   const own = (path) => !/[\\/](node_modules|dist)$/.test(path);
   cpSync(join(EXAMPLES, name), copy.folder, { recursive: true, filter: own });
   const manifest = JSON.parse(readFileSync(join(copy.folder, 'package.json'), 'utf8'));
@@ -39,12 +39,12 @@ async function checkExample(name, copy, archives, told) {
   copy.write('package.json', manifest);
 
   const install = copy.install();
-  if (!told('installs outside the repository', install.status === 0, install.output)) return;
+  if (!checked('installs outside the repository', install.status === 0, install.output)) return;
   const compiled = copy.run('npm', ['run', 'build']);
-  if (!told('compiles', compiled.status === 0, compiled.output)) return;
+  if (!checked('compiles', compiled.status === 0, compiled.output)) return;
   if (manifest.scripts.test) {
     const tests = copy.run('npm', ['test']);
-    told('passes its tests', tests.status === 0, tests.output);
+    checked('passes its tests', tests.status === 0, tests.output);
   }
   const missing = (PROGRAMS[name] ?? []).filter((program) => !isThere(program));
   if (missing.length > 0) {
@@ -52,7 +52,7 @@ async function checkExample(name, copy, archives, told) {
     return;
   }
   const running = await copy.start(process.execPath, ['dist/main.js'], { env: { PORT: '0' } });
-  if (!told('starts', running.url !== null, running.output())) return;
+  if (!checked('starts', running.url !== null, running.output())) return;
   const code = await running.stop();
-  told('ends upon SIGTERM', code === 0 || code === null, running.output());
+  checked('ends upon SIGTERM', code === 0 || code === null, running.output());
 }

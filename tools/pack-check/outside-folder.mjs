@@ -39,15 +39,15 @@ export class OutsideFolder {
   /** Runs what ends by itself, or begins to listen. @returns {Promise<{ url: string | null, output: () => string, stop: () => Promise<number | null> }>} */
   async start(node, args, { cwd = this.folder, env = {} } = {}) {
     const child = spawn(node, args, { cwd, env: environment(env), stdio: ['ignore', 'pipe', 'pipe'] });
-    let told = '';
+    let output = '';
     const ended = new Promise((resolve) => child.once('close', (code) => resolve(code)));
     const url = await new Promise((resolve, reject) => {
-      const late = setTimeout(() => reject(new Error(`neither listens nor ends:\n${told}`)), BOUND);
+      const late = setTimeout(() => reject(new Error(`neither listens nor ends:\n${output}`)), BOUND);
       const settle = (found) => (clearTimeout(late), resolve(found));
       for (const stream of [child.stdout, child.stderr])
         stream.on('data', (chunk) => {
-          told += chunk;
-          const found = /listening on (https?:\S+)/.exec(told)?.[1];
+          output += chunk;
+          const found = /listening on (https?:\S+)/.exec(output)?.[1];
           if (found) settle(found);
         });
       child.once('error', reject);
@@ -57,7 +57,7 @@ export class OutsideFolder {
       child.kill('SIGTERM');
       return ended;
     };
-    return { url, output: () => told, stop };
+    return { url, output: () => output, stop };
   }
 
   remove() {

@@ -106,7 +106,7 @@ describe('a watcher whose source is lost', () => {
 
   async function watching() {
     const source = new UnsteadySource();
-    const told: string[] = [];
+    const notified: string[] = [];
     const agent = new Agent({ definition: compileAgentDefinition('a', {}), principal: 'a' });
     const context: RequestContext = {
       agent,
@@ -119,30 +119,30 @@ describe('a watcher whose source is lost', () => {
       { uri: 'parse://Post/count', className: 'Post', operation: 'count' },
       () => context,
       { views: { open: async () => view }, channels: new Channels([source]), debouncer, perChange: true },
-      { updated: () => told.push('updated'), ended: () => told.push('ended') },
+      { updated: () => notified.push('updated'), ended: () => notified.push('ended') },
     );
-    return { source, told, watcher };
+    return { source, notified, watcher };
   }
 
   it('looks for one as long as there is none, reports once that changes may be missing, and goes on', async () => {
-    const { source, told, watcher } = await watching();
+    const { source, notified, watcher } = await watching();
     source.refuses = true;
     source.lose();
     await vi.advanceTimersByTimeAsync(120_000);
-    expect(told).toEqual([]);
+    expect(notified).toEqual([]);
     expect(source.asked).toBeGreaterThan(8);
     expect(source.asked).toBeLessThan(30);
     source.refuses = false;
     await vi.advanceTimersByTimeAsync(10_000);
-    expect(told).toEqual(['updated']);
+    expect(notified).toEqual(['updated']);
     source.change();
     await vi.advanceTimersByTimeAsync(0);
-    expect(told).toEqual(['updated', 'updated']);
+    expect(notified).toEqual(['updated', 'updated']);
     watcher.close();
   });
 
   it('looks for none once it is closed', async () => {
-    const { source, told, watcher } = await watching();
+    const { source, notified, watcher } = await watching();
     source.refuses = true;
     source.lose();
     await vi.advanceTimersByTimeAsync(1_000);
@@ -150,7 +150,7 @@ describe('a watcher whose source is lost', () => {
     const { asked } = source;
     await vi.advanceTimersByTimeAsync(60_000);
     expect(source.asked).toBe(asked);
-    expect(told).toEqual([]);
+    expect(notified).toEqual([]);
     expect(vi.getTimerCount()).toBe(0);
   });
 });

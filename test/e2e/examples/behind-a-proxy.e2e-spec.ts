@@ -70,7 +70,7 @@ describe('the example behind-a-proxy', () => {
       '/tmp/behind-a-proxy/certificate.pem': certificate,
     });
     expect(shown.length).toBeGreaterThan(5);
-    expect(shown.map(({ came }) => came)).toEqual(shown.map(({ told }) => told));
+    expect(shown.map(({ actual }) => actual)).toEqual(shown.map(({ documented }) => documented));
   });
 
   it('lets either replica serve, and passes on what a stream says at once', async () => {

@@ -42,7 +42,7 @@ describe('the example custom-tools', () => {
       { PARLEY_URL: mcp().url },
     );
     expect(shown.length).toBeGreaterThan(6);
-    expect(shown.map(({ came }) => came)).toEqual(shown.map(({ told }) => told));
+    expect(shown.map(({ actual }) => actual)).toEqual(shown.map(({ documented }) => documented));
     await expect.poll(() => example.output(), PATIENT).toContain('nobody waits any more');
   });
 

@@ -59,7 +59,7 @@ export async function startExample(name: string, env: Record<string, string> = {
 interface Shown {
   readonly command: string;
   /** What the README says comes out; `…` stands for anything. */
-  readonly told: string;
+  readonly documented: string;
 }
 
 /** Whether a shell would wait for more: a quotation, or a line that says that it goes on. */
@@ -74,7 +74,7 @@ function commandsOf(readme: string): Shown[] {
     const lines = part.split('\n');
     let end = 1;
     while (end < lines.length && goesOn(lines.slice(0, end).join('\n'))) end += 1;
-    return { command: lines.slice(0, end).join('\n'), told: lines.slice(end).join('\n').trim() };
+    return { command: lines.slice(0, end).join('\n'), documented: lines.slice(end).join('\n').trim() };
   });
 }
 
@@ -91,14 +91,14 @@ export const followReadme = (
  * Types every command of a page into one shell, in a folder of its own.
  * @param replaced what the page says, and what it is here: addresses above all.
  * @param part of the page that is followed. Default: the whole
- * @returns what was told and what came, side by side; in the latter what `…` stood for is `…` again
+ * @returns the documented and the actual output, side by side; in the latter, what `…` stood for is `…` again
  */
 export async function followPage(
   path: string,
   replaced: Readonly<Record<string, string>>,
   env: Readonly<Record<string, string>> = {},
   part: (page: string) => string = (page) => page,
-): Promise<{ readonly command: string; readonly told: string; readonly came: string }[]> {
+): Promise<{ readonly command: string; readonly documented: string; readonly actual: string }[]> {
   let page = part(readFileSync(join(root, path), 'utf8'));
   for (const [from, to] of Object.entries(replaced)) {
     if (!page.includes(from)) throw new Error(`${path} does not say '${from}'`);
@@ -113,16 +113,16 @@ export async function followPage(
       env: { ...process.env, ...env },
     });
     const answers = stdout.split(`${MARK}\n`);
-    return commands.map(({ command, told }, at) => {
+    return commands.map(({ command, documented }, at) => {
       const answer = (answers[at] ?? '').trim();
-      return { command, told, came: matches(told, answer) ? told : answer };
+      return { command, documented, actual: matches(documented, answer) ? documented : answer };
     });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function matches(told: string, answer: string): boolean {
-  const parts = told.split('…').map((part) => part.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
+function matches(documented: string, answer: string): boolean {
+  const parts = documented.split('…').map((part) => part.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
   return new RegExp(`^${parts.join('[^]*')}$`).test(answer);
 }

@@ -25,7 +25,7 @@ describe.each(['express', 'fastify'])('the example existing-application on %s', 
   it('does what its README says', async () => {
     const shown = await followReadme('existing-application', { 'http://127.0.0.1:3000': example.origin });
     expect(shown.length).toBeGreaterThan(10);
-    expect(shown.map(({ came }) => came)).toEqual(shown.map(({ told }) => told));
+    expect(shown.map(({ actual }) => actual)).toEqual(shown.map(({ documented }) => documented));
   });
 
   it('keeps guard, validation and headers of its own routes', async () => {

@@ -43,7 +43,7 @@ describe('the example multi-tenant', () => {
       'http://127.0.0.1:3010': issuer,
     });
     expect(shown.length).toBeGreaterThan(10);
-    expect(shown.map(({ came }) => came)).toEqual(shown.map(({ told }) => told));
+    expect(shown.map(({ actual }) => actual)).toEqual(shown.map(({ documented }) => documented));
   });
 
   it('shows a tenant no row of another, by filter, pipeline, pointer or join', async () => {

@@ -25,7 +25,7 @@ describe('the example sub-agents', () => {
   it('does what its README says', async () => {
     const shown = await followReadme('sub-agents', { 'http://127.0.0.1:3000': example.origin });
     expect(shown.length).toBeGreaterThan(4);
-    expect(shown.map(({ came }) => came)).toEqual(shown.map(({ told }) => told));
+    expect(shown.map(({ actual }) => actual)).toEqual(shown.map(({ documented }) => documented));
   });
 
   it('lets a researcher see no draft and no source, though its editor does', async () => {

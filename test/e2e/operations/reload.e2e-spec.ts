@@ -210,10 +210,10 @@ describe('a configuration that changes while it is served', () => {
 
   it('sends a subscription nothing of what the new policy hides', async () => {
     const client = new ClassicClient({ name: 'watching', version: '1' });
-    const told: string[] = [];
+    const notified: string[] = [];
     client.setNotificationHandler(
       ResourceUpdatedNotificationSchema,
-      ({ params }) => void told.push(params.uri),
+      ({ params }) => void notified.push(params.uri),
     );
     await client.connect(
       new ClassicTransport(new URL(service.url), { requestInit: { headers: reader } }) as never,
@@ -226,16 +226,16 @@ describe('a configuration that changes while it is served', () => {
     await client.subscribeResource({ uri: 'parse://Note/count' });
     await vi.waitFor(async () => {
       await write('Post');
-      expect(told).toContain(POSTS);
+      expect(notified).toContain(POSTS);
     }, SOON);
     await served({ hidden: true });
-    told.length = 0;
+    notified.length = 0;
     await vi.waitFor(async () => {
       await write('Post');
       await write('Note');
-      expect(told.filter((uri) => uri !== POSTS).length).toBeGreaterThan(2);
+      expect(notified.filter((uri) => uri !== POSTS).length).toBeGreaterThan(2);
     }, SOON);
-    expect(told).not.toContain(POSTS);
+    expect(notified).not.toContain(POSTS);
     await served();
     await client.close();
   });

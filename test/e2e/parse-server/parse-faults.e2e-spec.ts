@@ -290,42 +290,42 @@ describe('a subscription over LiveQuery', { timeout: 120_000 }, () => {
     }, SOON);
     await client.unsubscribeResource({ uri: PROBES });
     await client.subscribeResource({ uri: NOTES });
-    return { client, told: () => received.filter((uri) => uri === NOTES).length };
+    return { client, notified: () => received.filter((uri) => uri === NOTES).length };
   }
   const quiet = () => new Promise((resolve) => setTimeout(resolve, 700));
 
   it('whose socket is cut under change reports each change once, and the gap once', async () => {
-    const { client, told } = await listening();
+    const { client, notified } = await listening();
     await write('Note', { title: 'before' });
-    await vi.waitFor(() => expect(told()).toBe(1), SOON);
+    await vi.waitFor(() => expect(notified()).toBe(1), SOON);
     for (let turn = 0; turn < 2; turn += 1) {
-      const before = told();
+      const before = notified();
       proxy.cutSockets();
       await write('Note', { title: 'nobody listens' });
       await write('Note', { title: 'nobody listens' });
-      await vi.waitFor(() => expect(told()).toBe(before + 1), SOON);
+      await vi.waitFor(() => expect(notified()).toBe(before + 1), SOON);
       await quiet();
-      expect(told()).toBe(before + 1);
+      expect(notified()).toBe(before + 1);
       await write('Note', { title: 'after' });
-      await vi.waitFor(() => expect(told()).toBe(before + 2), SOON);
+      await vi.waitFor(() => expect(notified()).toBe(before + 2), SOON);
       await quiet();
-      expect(told()).toBe(before + 2);
+      expect(notified()).toBe(before + 2);
     }
     await client.close();
   });
 
   it('goes on when the server comes back after a while', async () => {
-    const { client, told } = await listening();
+    const { client, notified } = await listening();
     await proxy.down();
     await write('Note', { title: 'nobody listens' });
     await quiet();
-    expect(told()).toBe(0);
+    expect(notified()).toBe(0);
     await proxy.heal();
-    await vi.waitFor(() => expect(told()).toBe(1), SOON);
+    await vi.waitFor(() => expect(notified()).toBe(1), SOON);
     await write('Note', { title: 'after' });
-    await vi.waitFor(() => expect(told()).toBe(2), SOON);
+    await vi.waitFor(() => expect(notified()).toBe(2), SOON);
     await quiet();
-    expect(told()).toBe(2);
+    expect(notified()).toBe(2);
     await client.close();
   });
 });

@@ -144,7 +144,7 @@ export class ConsoleSection {
   readonly oidc: Plain<ConsoleOidcConfig> | null = null;
 }
 
-/** An approval desk without approvers, and webhooks that would show its cases to others. */
+/** Approvals by another person without approvers, and webhooks that would show its cases to others. */
 export function approvalErrors({
   approvals,
   agents,

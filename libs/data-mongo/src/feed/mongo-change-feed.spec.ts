@@ -110,8 +110,8 @@ describe('the change feed of MongoDB', PATIENT, () => {
     for (let index = 0; index < 5; index += 1)
       made.push((await store.writer.create('Label', { name: `n${index}` }, unhurried()))['objectId']);
     await vi.waitFor(() => {
-      const told = seen.map((change) => change.objectId).filter((objectId) => made.includes(objectId));
-      expect(told).toEqual(made);
+      const received = seen.map((change) => change.objectId).filter((objectId) => made.includes(objectId));
+      expect(received).toEqual(made);
     }, SOON);
     subscription.unsubscribe();
   });
@@ -124,21 +124,21 @@ describe('the change feed of MongoDB', PATIENT, () => {
     const feed = new MongoChangeFeed(connection, catalogue, { maxAttempts: 5, firstDelay: 10 });
     const failCommand = (mode: unknown, data: object) =>
       connection.db.client.db('admin').command({ configureFailPoint: 'failCommand', mode, data });
-    const told: unknown[] = [];
+    const errors: unknown[] = [];
     for (const className of ['Album', 'Label'])
       feed
         .changes(className)
-        .subscribe({ error: ({ code }: { code?: unknown }) => told.push([className, code]) });
+        .subscribe({ error: ({ code }: { code?: unknown }) => errors.push([className, code]) });
     await feed.listening();
     await failCommand({ times: 1 }, { failCommands: ['getMore'], errorCode: 286 });
-    await vi.waitFor(() => expect(told).toHaveLength(2), SOON);
+    await vi.waitFor(() => expect(errors).toHaveLength(2), SOON);
     const seen: unknown[] = [];
     const subscription = feed.changes('Label').subscribe(({ objectId }) => seen.push(objectId));
     await feed.listening();
     const writer = new MongoRecordWriter(connection, catalogue);
     const { objectId } = await writer.create('Label', { name: 'afterwards' }, unhurried());
     await vi.waitFor(() => expect(seen).toEqual([objectId]), SOON);
-    expect(told).toEqual([
+    expect(errors).toEqual([
       ['Album', 'failed'],
       ['Label', 'failed'],
     ]);

@@ -97,8 +97,8 @@ export function changeFeedContract(name: string, open: (seed: unknown) => Promis
         passing.unsubscribe();
       }
       await until(() => made.every((objectId) => seen.some((change) => change.objectId === objectId)));
-      const told = seen.map((change) => change.objectId).filter((objectId) => made.includes(objectId));
-      expect(told).toEqual(made);
+      const received = seen.map((change) => change.objectId).filter((objectId) => made.includes(objectId));
+      expect(received).toEqual(made);
     });
 
     it('rebuilds the class when its changes are replayed', async () => {
