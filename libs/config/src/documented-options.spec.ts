@@ -84,6 +84,8 @@ const TABLES: Readonly<Record<string, readonly [table: Map<string, Row>, type: O
   approvals: [rows(page('guide/approvals').split(/^## /m)[0] as string), ApprovalsSection],
 };
 
+const SWITCHES = [rows(chapter(POLICY, 'Switches')), PolicySection] as const;
+
 /** Tables that state defaults in words, or some options in the text around them. */
 const OTHER_TABLES: typeof TABLES = {
   agents: [rows(chapter(CONFIGURATION, 'agents')), AgentEntry],
@@ -91,7 +93,7 @@ const OTHER_TABLES: typeof TABLES = {
   certificates: [rows(chapter(CONFIGURATION, 'Certificates')), ClientCertificateConfig],
   'policy.classes': [rows(chapter(POLICY, 'Classes')), ClassEntry],
   searchable: [rows(chapter(POLICY, 'Searchable classes')), SearchableConfig],
-  policy: [rows(chapter(POLICY, 'Switches')), PolicySection],
+  policy: SWITCHES,
 };
 
 const documented = (value: unknown): string =>
@@ -104,7 +106,7 @@ describe('the pages on configuration', () => {
     expect([...table.keys()].sort()).toEqual([...namesOf(type)].sort());
   });
 
-  it.each(Object.entries(TABLES))('state the defaults of %s', (_, [table, type]) => {
+  it.each(Object.entries({ ...TABLES, policy: SWITCHES }))('state the defaults of %s', (_, [table, type]) => {
     for (const [name, value] of Object.entries(documentedDefaultsOf(type))) {
       expect(`${name}: ${table.get(name)?.default}`).toBe(`${name}: ${documented(value)}`);
     }

@@ -1,8 +1,8 @@
 import { Ajv } from 'ajv';
 import { describe, expect, expectTypeOf, it } from 'vitest';
 import type { AgentDefinitionOptions, BudgetOptions, IdentityOptions } from '#core';
-import type { ClassConfig, PolicyConfig } from '#policy';
-import { schemaOf } from '../schema/class-schema.js';
+import { type ClassConfig, compilePolicy, type PolicyConfig } from '#policy';
+import { documentedDefaultsOf, schemaOf } from '../schema/class-schema.js';
 import { findMisfits } from '../schema/option.js';
 import type { AgentEntry } from './agents.js';
 import { type BudgetConfig, type ClassEntry, PolicySection } from './policy.js';
@@ -38,6 +38,15 @@ describe('masks of a policy', () => {
     };
     expect(isValid(masks, KEY)).toBe(true);
     expect(isValid({}, 'too short')).toBe(false);
+  });
+});
+
+describe('switches of a policy', () => {
+  it('have the defaults that are documented', () => {
+    // Neither has one to document: the first is a variable of the environment, the second needs canaries.
+    const { strictPointerShapes, canaryAction, ...switches } = compilePolicy({}).policy.switches;
+    expect({ strictPointerShapes, canaryAction }).toEqual({ strictPointerShapes: true, canaryAction: null });
+    expect(documentedDefaultsOf(PolicySection)).toEqual(switches);
   });
 });
 
