@@ -24,13 +24,13 @@ const judged = (files: Partial<Parameters<typeof checkFiles>[0]>) =>
   );
 
 describe('the files of a deployment', () => {
-  it('fail when strangers may write what the service runs by', () => {
+  it('fail when other users may write what the service loads', () => {
     expect(judged({ config: file('open.yaml', 0o666) })).toEqual(['fail files.writable']);
     expect(judged({ plugins: [file('open.mjs', 0o602)] })).toEqual(['fail files.writable']);
     expect(judged({ secrets: [file('open', 0o642)] })).toEqual(['fail files.writable']);
   });
 
-  it('fail when strangers may put another file in their place', () => {
+  it('fail when other users may replace them', () => {
     const open = join(folder, 'open-folder');
     mkdirSync(open);
     const inside = file('open-folder/parley.yaml', 0o600);
@@ -41,7 +41,7 @@ describe('the files of a deployment', () => {
     expect(judged({ config: inside })).toEqual(['ok files']);
   });
 
-  it('are warned of when a group writes them, and when strangers read secrets', () => {
+  it('are warned of when a group writes them, and when other users read secrets', () => {
     expect(judged({ config: file('group.yaml', 0o660) })).toEqual(['warn files.writable']);
     expect(judged({ secrets: [file('readable', 0o644)] })).toEqual(['warn files.secret']);
     const config = file('literal.yaml', 0o644);

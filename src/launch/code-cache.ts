@@ -102,7 +102,7 @@ function writeCache(script: Script, folder: string, file: string): void {
     mkdirSync(folder, { recursive: true, mode: 0o755 });
     const stats = lstatSync(folder);
     if (!stats.isDirectory() || !isOurs(stats)) return;
-    // Opened first: making the data takes longer, in vain where nothing can be written.
+    // Opened first: the data takes longer to make, and is useless if nothing can be written.
     const fd = openSync(fresh, 'wx', 0o644);
     try {
       const data = script.createCachedData();

@@ -1,5 +1,5 @@
 // Many listening streams from one process of their own: `listeners.mjs URL COUNT`. Upon `await` on stdin, it says when
-// each stream has heard of a changed list; upon `close`, it ends.
+// each stream was notified of a changed list; upon `close`, it ends.
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 

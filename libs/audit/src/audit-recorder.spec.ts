@@ -146,7 +146,7 @@ describe('the recorder of everything that happens', () => {
     await recorder.close();
   });
 
-  it('keeps private text short, and none of a fault: that may quote a value', async () => {
+  it('keeps private text short, and none of an error, which may quote a value', async () => {
     const place = new SwitchableDelivery();
     const { recorder } = recorderOver(place);
     await recorder.open();

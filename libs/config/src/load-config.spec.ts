@@ -80,7 +80,7 @@ policy: { classes: { Post: { fields: [title], joinFields: [body] } } }
     expect(errors).toEqual([{ path: 'auth.1.apiKey', message: 'environment variable UNSET_KEY is not set' }]);
   });
 
-  it('lists every fault at once, each with its path', () => {
+  it('lists every error at once, each with its path', () => {
     const errors = errorsOf(`
 server: { prot: 1, port: many }
 agents: { a: { permissions: root, tools: query_class } }

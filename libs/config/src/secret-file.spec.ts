@@ -131,7 +131,7 @@ describe('${file:PATH} inside a value', () => {
     ]);
   });
 
-  it('never stands in a fault of the option it was put into', () => {
+  it('is never shown in an error of the option it was put into', () => {
     const path = secretFile(SECRET);
     const { message, issues } = errorsOf(() =>
       load(

@@ -46,7 +46,7 @@ const cases: [string, unknown, StoreErrorCode][] = [
   ['anything else', new RangeError('surprise'), 'failed'],
 ];
 
-describe('faults of the driver', () => {
+describe('errors of the driver', () => {
   it.each(cases)('%s keeps its text to the cause alone', (_title, fault, code) => {
     const error = storeErrorOf(fault);
     expect(error).toBeInstanceOf(StoreError);
@@ -55,7 +55,7 @@ describe('faults of the driver', () => {
     expect(error.cause).toBe(fault);
   });
 
-  it('any fault under an aborted signal is a cancellation', () => {
+  it('are a cancellation under an aborted signal', () => {
     expect(storeErrorOf(server(2), AbortSignal.abort()).code).toBe('cancelled');
   });
 

@@ -154,7 +154,7 @@ describe('params', () => {
   });
 });
 
-describe('faults', () => {
+describe('errors', () => {
   const throwing = (thrown: unknown) =>
     new SmallToolRunner().add(smallTool('broken'), () => {
       throw thrown;

@@ -27,7 +27,7 @@ export class InvoiceTools {
     return { total: rows.reduce((sum, row) => sum + Number(row['total']), 0) };
   }
 
-  @Tool({ name: 'breaks', description: 'Throws a fault.' })
+  @Tool({ name: 'breaks', description: 'Throws an error.' })
   breaks() {
     throw new Error(`broken: ${SECRET}`);
   }

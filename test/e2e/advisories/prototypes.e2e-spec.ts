@@ -115,7 +115,7 @@ const stored = async () => {
   return answer.data['object'] as Record<string, unknown>;
 };
 
-/** Codes that a rule of ours gives; a fault, ours or the database's, would be another. */
+/** Codes that a rule of ours gives; an error, ours or of the database, would have another. */
 const RULED = ['invalid_argument', 'invalid_query', 'access_denied', -32602];
 
 describe('GHSA-prm5-8g2m-24gg: writes and queries that reach for a prototype or a BSON type', () => {

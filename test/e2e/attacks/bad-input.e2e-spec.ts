@@ -305,7 +305,7 @@ const stage = fc.dictionary(
   { minKeys: 1, maxKeys: 1 },
 );
 
-/** Every answer is a proper one: no crash, no fault of ours, nothing that may not be read. */
+/** Every answer is a regular one: no crash, no internal error, nothing that may not be read. */
 async function expectProperAnswer(name: string, args: unknown): Promise<void> {
   const answer = await callTool(service, name, args);
   expect(answer.rpcError?.code ?? -32602).toBe(-32602);
@@ -314,7 +314,7 @@ async function expectProperAnswer(name: string, args: unknown): Promise<void> {
 }
 
 describe('fuzzing', () => {
-  it('a where never crashes anything, never is our fault, never shows what is denied', async () => {
+  it('a where never crashes anything, is never an internal error, never shows what is denied', async () => {
     await fc.assert(
       fc.asyncProperty(
         tree,

@@ -155,7 +155,7 @@ describe('a crowd beside MCP', () => {
     },
   );
 
-  it('that leaves in the middle of a decision is no fault of the service', async () => {
+  it('that leaves in the middle of a decision is no error of the service', async () => {
     const { port } = new URL(service.origin);
     const head = [
       'POST /approvals/x HTTP/1.1',

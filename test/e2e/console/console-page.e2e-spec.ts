@@ -75,7 +75,7 @@ beforeEach(async () => {
   });
 });
 afterEach(async () => {
-  // Neither a fault nor anything that the content-security policy had to stop.
+  // Neither an error nor anything that the content-security policy had to stop.
   if ((await page.evaluate('window.hit')) !== undefined) complaints.push('a script of a stranger ran');
   complaints.push(...(await page.evaluate<string[]>('window.violations')));
   await context.close();

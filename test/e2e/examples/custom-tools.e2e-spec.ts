@@ -35,7 +35,7 @@ describe('the example custom-tools', () => {
     }
   }
 
-  it('does what its README says, and hears of the client that lost patience', async () => {
+  it('does what its README says, and notices the client that gave up', async () => {
     const shown = await followReadme(
       'custom-tools',
       { 'npm run -s example custom-tools/client --': program('custom-tools/client') },

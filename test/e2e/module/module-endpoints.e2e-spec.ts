@@ -285,7 +285,7 @@ describe('where an instance is served', () => {
     ['endpoints.health', { endpoints: { health: 'yes' } }],
     ['endpoints', { endpoints: null }],
     ['server.path', { server: { path: '/exports' } }],
-  ])('is not guessed from a fault at %s', async (path, options) => {
+  ])('is not guessed from an error at %s', async (path, options) => {
     const starting = applicationOf([options as unknown as Instance]);
     await expect(starting).rejects.toMatchObject({ faults: [{ path }] });
   });

@@ -247,7 +247,7 @@ describe.each(['providers', 'overrideProvider'] as const)(
     });
 
     it.each(['throw', 'nothing', 'perhaps', 'deny'])(
-      'an approver whose answer is to %s refuses, and its fault stays inside',
+      'an approver whose answer is to %s refuses, and its error stays inside',
       async (say) => {
         const { code, wire } = await callTool(at, 'asks_first', { say }, as('editor'));
         expect(code).toBe('approval_denied');

@@ -405,7 +405,7 @@ describe('Parley in a testing module', () => {
     await expect(starting({ name: 'other' })).rejects.toThrow('path /mcp');
   });
 
-  it('does not start with options that have faults, and lists them by path', async () => {
+  it('does not start with options that have errors, and lists them by path', async () => {
     const starting = (options: object) =>
       Test.createTestingModule({ imports: [ParleyModule.forRoot(options)] })
         .compile()

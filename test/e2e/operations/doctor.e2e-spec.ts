@@ -103,7 +103,7 @@ describe('parley doctor', () => {
     });
   });
 
-  it('fails what does not answer, what refuses us and what strangers may change, each with a remedy', async () => {
+  it('fails what does not answer, what refuses us and what other users may change, each with a remedy', async () => {
     // Were it run, everything would be reported as sound.
     const plugin = put('plugin.mjs', "import 'node:fs';\nprocess.exit(0);\n", 0o666);
     const { code, text } = await doctor(

@@ -133,7 +133,7 @@ describe('two replicas behind nginx, with the configuration that is shipped', ()
     expect(large.status).toBe(413);
   });
 
-  it('show strangers whether they live, and not what they stand on', async () => {
+  it('show callers without credentials whether they are up, and not what they run on', async () => {
     expect((await fetch(`${nginx.origin}/health`)).status).toBe(200);
     expect((await fetch(`${nginx.origin}/ready`)).status).toBe(404);
     const { headers } = await fetch(`${nginx.origin}/health`);

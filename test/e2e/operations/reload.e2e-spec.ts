@@ -138,7 +138,7 @@ describe('a configuration that changes while it is served', () => {
     await Promise.all([classic.close(), modern.close()]);
   });
 
-  it('says of a faulty file what is wrong with it, all of it, and stays as it was', async () => {
+  it('reports every error of a file, and stays as it was', async () => {
     await refused(
       () =>
         service.reconfigure(

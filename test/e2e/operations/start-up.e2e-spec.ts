@@ -109,7 +109,7 @@ describe('a start that must not happen', () => {
     ],
     ['a server that is switched off', { env: { PARSE_MCP_ENABLED: 'false' } }, [/PARSE_MCP_ENABLED/]],
     [
-      'a seed with faults, all of them listed',
+      'a seed with errors, all of them listed',
       {
         seed: {
           schemas: [{ className: 'a.b' }],

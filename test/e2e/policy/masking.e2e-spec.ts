@@ -303,7 +303,7 @@ describe('rows', () => {
   });
 });
 
-describe('likeness', () => {
+describe('similarity', () => {
   it('is not compared where the vector stands for masked text, nor said to be', async () => {
     for (const [tool, args] of [
       ['semantic_search', { query: 'tea' }],

@@ -38,7 +38,7 @@ afterAll(async () => {
   await embedded?.close();
 });
 
-/** Where everything is refused nothing could show: each of these must have been answered. */
+/** A world that refuses everything would prove nothing: each of these must have been answered. */
 const ANSWERED = ['query_class ok', 'aggregate ok', 'group_by ok', 'export_data ok'];
 
 /** Some worlds permit no export: so many more are asked at most until each kind was answered. */

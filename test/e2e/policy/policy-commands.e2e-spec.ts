@@ -115,7 +115,7 @@ describe('parley explain', () => {
 });
 
 describe('parley policy check', () => {
-  it('lists every fault of a configuration and fails', async () => {
+  it('lists every error of a configuration and fails', async () => {
     file('broken.yaml', { ...withClass('Post', { feilds: [] }), serverr: {} });
     const check = ['policy', 'check', '--config', 'broken.yaml'];
     const { code, stdout } = await runCommand(check, '', { cwd: folder });
@@ -246,7 +246,7 @@ describe('parley policy test', () => {
     expect(explained.stdout).toMatch(/MASKED IN +FIELD +AS\n *Post +title +mask/);
   });
 
-  it('fails before it runs anything when a file has faults', async () => {
+  it('fails before it runs anything when a file has errors', async () => {
     file('cases.yaml', [{ agent: AGENT, tool: 'list_tools', expects: {} }]);
     const { code, stderr } = await parley(['policy', 'test', 'cases.yaml', 'missing.yaml']);
     expect(code).toBe(1);

@@ -112,7 +112,7 @@ const call = async (service: Service, name: string, until: string, headers?: Rec
   resultOf(await modern(service, 'tools/call', { name, arguments: { until } }, headers));
 const get = async (service: Service, taskId: string, headers?: Record<string, string>) =>
   resultOf(await modern(service, 'tasks/get', { taskId }, headers));
-/** What is logged of refusals and faults: audit records, one per line. */
+/** What is logged of refusals and errors: audit records, one per line. */
 const recordsOf = (tool: string, service: Service) =>
   service
     .output()

@@ -141,7 +141,7 @@ class LibraryTools {
     return throwError(() => new RangeError('too far'));
   }
 
-  @Tool({ name: 'broken', description: 'Throws a fault.' })
+  @Tool({ name: 'broken', description: 'Throws an error.' })
   broken() {
     throw new Error(`broken: ${SECRET}`);
   }
@@ -270,7 +270,7 @@ describe('Nest enhancers of a tool', () => {
     await app.as('writer').expectRefused('permission_denied', 'tier', 'for_admins');
   });
 
-  it('leave faults inside', async () => {
+  it('show no internal error', async () => {
     const refusal = await app.as('reader').expectRefused('internal_error', 'handler', 'broken');
     expect(refusal.text).not.toContain(SECRET);
     expect(JSON.stringify(refusal.record)).not.toContain(SECRET);

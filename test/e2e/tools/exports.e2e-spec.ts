@@ -315,7 +315,7 @@ describe('an export', () => {
   }, 120_000);
 
   it('ends in the database when its reader goes away, and says so in the audit', async () => {
-    // One row is found at once; the rest of a batch is looked for in vain, and slowly.
+    // One row is found at once; the rest of a batch is not found, after a slow search.
     const rare = [{ value: 0 }, ...['1', '2', '3'].map((end) => ({ note: { $regex: `xx*x*y${end}` } }))];
     const { path } = await order(one, { columns: ['objectId'], where: { $or: rare } });
     const reader = new AbortController();

@@ -75,7 +75,7 @@ describe('a plugin', () => {
 });
 
 describe('a plugin that cannot be used', () => {
-  it('stops the start, each with its place and reason, together with the faults of the file', async () => {
+  it('stops the start, each with its place and reason, together with the errors of the file', async () => {
     const { code, stderr } = await startAndFail({
       config: {
         ...POSTS_CONFIG,

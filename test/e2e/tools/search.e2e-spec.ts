@@ -628,7 +628,7 @@ describe('a database without search', () => {
     },
   );
 
-  it('leaves every other fault what it is', async () => {
+  it('passes every other error on unchanged', async () => {
     expect((await answering(50, search)).code).toBe('timeout');
     expect((await answering(13, search)).code).toBe('parse_error');
     expect((await answering(27, search)).text).toContain('Atlas Search index not found');

@@ -338,7 +338,7 @@ describe.each(['openai', 'anthropic'])('a server that misbehaves (%s)', (provide
     expect(await turn(provider, [dated, good])).toMatchObject({ retries: [0] });
   });
 
-  it('is not asked again when it wants an hour, when it keeps failing, or for a fault of ours', async () => {
+  it('is not asked again when it wants an hour, when it keeps failing, or for an error of ours', async () => {
     const hour = await fault(provider, status(429, '', { 'Retry-After': '3600' }), { retries: 5 });
     expect([hour.retryAfter, server.requests.length]).toEqual([3600, 1]);
     await fault(provider, status(500, '', { 'Retry-After': '0' }), { retries: 2 });
@@ -381,7 +381,7 @@ describe.each(['openai', 'anthropic'])('a server that misbehaves (%s)', (provide
     ['answers with a list', status(200, '[]'), {}, 'malformed'],
     ['hangs up', (response) => void response.destroy(), {}, 'unreachable'],
   ];
-  it.each(CASES)('is a typed fault when it %s', async (_, script, more, kind) => {
+  it.each(CASES)('is a typed error when it %s', async (_, script, more, kind) => {
     expect((await fault(provider, script, more)).kind).toBe(kind);
   });
 

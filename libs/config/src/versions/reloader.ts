@@ -21,7 +21,7 @@ export interface ReloaderDependencies {
 /** `unsettled`: it changed while it was read, so it is as if nobody had looked. */
 export type Reloaded = 'adopted' | 'unchanged' | 'refused' | 'unsettled';
 
-/** Takes the configuration over as a whole or not at all: what has a fault or needs a restart changes nothing. */
+/** Takes the configuration over as a whole or not at all: a change that has an error or needs a restart changes nothing. */
 export class Reloader {
   private running: Promise<unknown> = Promise.resolve();
 

@@ -12,8 +12,8 @@ const faultsOf = (json: unknown): readonly string[] => {
   }
 };
 
-describe('a faulty seed', () => {
-  it('is reported with all its errors at once, each with its path', () => {
+describe('a seed with errors', () => {
+  it('is answered with all of them at once, each with its path', () => {
     const faults = faultsOf({
       schema: [],
       schemas: [

@@ -112,7 +112,7 @@ describe('a connection to Parse Server', () => {
     ['a duplicate', answering(400, '{"code":137,"error":"no"}'), 'duplicate'],
     ['a trigger’s refusal', answering(400, '{"code":141,"error":"no"}'), 'rejected'],
     ['a code of the application', answering(400, '{"code":4711,"error":"no"}'), 'rejected'],
-    ['a fault of the server', answering(500, '{"code":1,"error":"no"}'), 'failed'],
+    ['an error of the server', answering(500, '{"code":1,"error":"no"}'), 'failed'],
     ['a connection cut short', (request) => request.socket.destroy(), 'unavailable'],
   ])('calls %s by its name', async (_title, listener, code) => {
     const fault = await faultOf(ask(await serving(listener)));

@@ -13,8 +13,8 @@ describe('the route table', () => {
   it.each([
     ['the master key', agent(MASTER), 'master'],
     ['a session', agent(sessionIdentity('r:x')), 'session'],
-    ['a user taken on word', agent({ kind: 'aclUser', userId: 'u' }), 'assumed'],
-    ['a role taken on word', agent({ kind: 'aclRole', role: 'r' }), 'assumed'],
+    ['an assumed user', agent({ kind: 'aclUser', userId: 'u' }), 'assumed'],
+    ['an assumed role', agent({ kind: 'aclRole', role: 'r' }), 'assumed'],
     ['a session without a master key', agent(sessionIdentity('r:x'), true), 'client'],
   ] as const)('knows the mode of %s', (_title, caller, mode) => {
     expect(authModeOf(caller)).toBe(mode);

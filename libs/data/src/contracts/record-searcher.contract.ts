@@ -176,7 +176,7 @@ export function recordSearcherContract(
       expect(await find({ match: begun('rvier', true) })).not.toEqual([]);
     });
 
-    it('ranks rows by likeness, filtered inside the search and on what it found', async () => {
+    it('ranks rows by similarity, filtered inside the search and on what it found', async () => {
       const hits = await nearest({});
       expect(ids(hits)).toEqual(['t1', 't2', 't3']);
       expect(hits.map(({ score }) => Math.round(score * 100))).toEqual([100, 80, 50]);
@@ -184,7 +184,7 @@ export function recordSearcherContract(
       expect(ids(await nearest({ where: { label: pointer('l1') }, candidates: 2 }))).toEqual(['t1']);
     });
 
-    it('refuses a vector of another dimension as a fault of the search', async () => {
+    it('refuses a vector of another dimension as an error of the search', async () => {
       await expect(nearest({ vector: [1, 2, 3] })).rejects.toMatchObject({ code: 'search_invalid' });
     });
 

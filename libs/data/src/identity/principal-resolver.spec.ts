@@ -181,7 +181,7 @@ describe('the cache of principals', () => {
     expect(directory.asked).toHaveLength(1);
   });
 
-  it('remembers neither faults nor what does not exist', async () => {
+  it('remembers neither errors nor what does not exist', async () => {
     const directory = new SmallDirectory();
     const cache = cached(directory);
     directory.fault = 'unavailable';

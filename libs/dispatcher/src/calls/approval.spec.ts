@@ -136,7 +136,7 @@ describe('approval', () => {
     ]);
   });
 
-  it('shows the refusal of a preview, and no fault of ours', async () => {
+  it('shows the refusal of a preview, and no internal error', async () => {
     const preview = async (error: Error) => {
       const run = callMethod('archive', {}, () => {
         throw error;

@@ -360,7 +360,7 @@ describe('a decision', () => {
     expect(await refused(more)).toMatchObject(REPLAY);
   });
 
-  it('upon what a call runs in turn is never the decision upon the call, nor upon the same thing again', async () => {
+  it('on a nested call is never the decision on the outer call, nor on the same nested call again', async () => {
     const ran: string[] = [];
     const nested = async (context: RequestContext, holdsFor: string) => {
       await asks(context).within().ask('approve', form('May I?'), { once: { holdsFor } });

@@ -147,7 +147,7 @@ describe('a file', () => {
     ],
     ['an ended session', new Unauthorized('gone'), 401, 'Unauthorized'],
     ['a shared state that is away', new SharedStateUnavailable('redis.internal'), 503, 'server busy'],
-    ['a fault', new Error('secret of db.internal'), 500, 'Internal error'],
+    ['an error', new Error('secret of db.internal'), 500, 'Internal error'],
   ])('answers %s before the first piece, and no cause', async (_, error, status, word) => {
     const { edge, asked } = await setUp(failing(error));
     const answer = await edge.ask(asked());
