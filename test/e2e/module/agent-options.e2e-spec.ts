@@ -182,15 +182,18 @@ function errorsOf(make: () => unknown): readonly { path: string; message: string
 }
 
 describe('an agent that code makes within limits of its own', () => {
-  it.each([...LIMITS, ...BUDGETS])('is not made of %s, which is reported once', (_, limits, path, message) => {
-    const errors = errorsOf(() => parley.agentFor({ agent: limits as never, principal: 'nightly' }));
-    expect(errors).toEqual([
-      expect.objectContaining({
-        path: path === '' ? 'agent' : `agent.${path}`,
-        message: expect.stringMatching(message),
-      }),
-    ]);
-  });
+  it.each([...LIMITS, ...BUDGETS])(
+    'is not made of %s, which is reported once',
+    (_, limits, path, message) => {
+      const errors = errorsOf(() => parley.agentFor({ agent: limits as never, principal: 'nightly' }));
+      expect(errors).toEqual([
+        expect.objectContaining({
+          path: path === '' ? 'agent' : `agent.${path}`,
+          message: expect.stringMatching(message),
+        }),
+      ]);
+    },
+  );
 
   it.each<[string, object, string, RegExp]>([
     ['a misspelt identity', { agent: {}, identiy: { user: 'ada' } }, 'identiy', /did you mean 'identity'/],

@@ -152,16 +152,19 @@ describe('a tool or class that does not exist', () => {
     expect(far.text).toContain('get_all_schemas');
   });
 
-  it.each(['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'])('is answered as %s says', async (version) => {
-    const headers = { 'MCP-Protocol-Version': version };
-    const { body } = await rpc(service, 'tools/call', { name: 'nope', arguments: {} }, headers);
-    if (version === '2025-11-25')
-      expect(body).toMatchObject({ error: { code: -32602, message: 'Unknown tool: nope' } });
-    else
-      expect(body).toMatchObject({
-        result: { isError: true, _meta: { 'parse.error_code': 'permission_denied' } },
-      });
-  });
+  it.each(['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'])(
+    'is answered as %s says',
+    async (version) => {
+      const headers = { 'MCP-Protocol-Version': version };
+      const { body } = await rpc(service, 'tools/call', { name: 'nope', arguments: {} }, headers);
+      if (version === '2025-11-25')
+        expect(body).toMatchObject({ error: { code: -32602, message: 'Unknown tool: nope' } });
+      else
+        expect(body).toMatchObject({
+          result: { isError: true, _meta: { 'parse.error_code': 'permission_denied' } },
+        });
+    },
+  );
 });
 
 describe('a slip in a pipeline', () => {
