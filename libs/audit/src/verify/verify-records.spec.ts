@@ -92,6 +92,26 @@ describe('a file that somebody filled', () => {
   });
 });
 
+describe('a history of many chains', () => {
+  it('never hides behind beginnings that are not given that its end was cut off', async () => {
+    const begun = Array.from({ length: 1_200 }, () => written(1).lines.slice(1)).flat();
+    const one = written(3);
+    const part = [source('a', [...begun, ...one.lines.slice(0, -1)])];
+    const { faults, notes } = await verify(part, { partial: true, heads: [one.head()] });
+    expect(faults).toMatchObject([{ kind: 'missing', chain: one.id, seq: 3 }]);
+    expect(notes.every(({ kind }) => kind === 'incomplete')).toBe(true);
+    expect(notes.length).toBeGreaterThan(0);
+  });
+
+  it('is read to its end, however often a chain is named by others', async () => {
+    const one = written(3);
+    const often = Array.from({ length: 200_000 }, () => one.head());
+    const { faults, chains } = await verify([source('a', [...one.lines, ...written(0, often).lines])]);
+    expect(faults).toEqual([]);
+    expect(chains[0]).toMatchObject({ chain: one.id, seq: 3, witnessed: 3 });
+  });
+});
+
 describe('verifying names the first record', () => {
   const { lines, id, head } = written(10);
   const replaced = (index: number, line: string) => lines.with(index, line);

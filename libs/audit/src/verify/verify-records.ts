@@ -48,6 +48,8 @@ interface Run {
 class ChainRuns {
   private readonly runs: Run[] = [];
   private latest: Run | null = null;
+  /** The first one that reaches the highest sequence number. */
+  private top: Run | null = null;
 
   constructor(private readonly chain: string) {}
 
@@ -57,8 +59,16 @@ class ChainRuns {
       latest.lastSeq = seq;
       latest.lastHash = hash;
       latest.lastLine = line;
-      return;
-    }
+    } else this.begin({ seq, prev, hash }, source, order, line);
+    if (this.latest && (!this.top || this.latest.lastSeq > this.top.lastSeq)) this.top = this.latest;
+  }
+
+  private begin(
+    { seq, prev, hash }: Pick<SealedRecord, 'seq' | 'prev' | 'hash'>,
+    source: string,
+    order: number,
+    line: number,
+  ): void {
     this.latest = {
       source,
       order,
@@ -74,7 +84,7 @@ class ChainRuns {
 
   /** The record with the highest sequence number. */
   get last(): { seq: number; hash: string; source: string } {
-    const top = this.runs.reduce((a, b) => (b.lastSeq > a.lastSeq ? b : a));
+    const top = this.top as Run;
     return { seq: top.lastSeq, hash: top.lastHash, source: top.source };
   }
 
@@ -170,7 +180,7 @@ interface VerifiedChain {
   readonly witnessed: number | null;
 }
 
-/** Maximum number of issues: a tampered file has one per line. */
+/** Maximum number of issues, and of notes: a tampered file has one per line. */
 const MAX_FAULTS = 1_000;
 
 interface KnownHead extends ChainHead {
@@ -192,7 +202,12 @@ export async function verifyRecords(
     wanted.set(chain, places.set(seq, null));
   }
   const faults: ChainIssue[] = [];
-  const add = (issue: ChainIssue) => faults.length < MAX_FAULTS && faults.push(issue);
+  const notes: ChainIssue[] = [];
+  const add = (issue: ChainIssue) => {
+    // Notes are limited by themselves: they must not take the place of an issue.
+    const kept = partial && issue.kind === 'incomplete' ? notes : faults;
+    if (kept.length < MAX_FAULTS) kept.push(issue);
+  };
   const groups = new Map<string, Map<string, ChainRuns>>();
   const found = new Map<string, Map<string, Map<number, string | null>>>();
   const ended = new Set<string>();
@@ -235,16 +250,13 @@ export async function verifyRecords(
   }
   // A history without any record was removed, or never kept.
   const [first] = sources;
-  if (first && records === 0 && faults.length === 0)
+  if (first && records === 0 && faults.length + notes.length === 0)
     add({ kind: 'incomplete', told: 'there is no record at all', source: first.name, line: null });
-  const isNote = ({ kind }: ChainIssue) => partial && kind === 'incomplete';
-  const ordered = inReadingOrder(
-    onceEach(faults),
-    sources.map(({ name }) => name),
-  );
+  const names = sources.map(({ name }) => name);
+  const headsOf = byChain(knownHeads);
   return {
-    faults: ordered.filter((issue) => !isNote(issue)),
-    notes: ordered.filter(isNote),
+    faults: inReadingOrder(onceEach(faults), names),
+    notes: inReadingOrder(onceEach(notes), names),
     records,
     chains: [...groups].flatMap(([group, chains]) =>
       [...chains].map(([chain, runs]) => {
@@ -255,7 +267,7 @@ export async function verifyRecords(
           seq,
           hash,
           ended: ended.has(`${group} ${chain} ${seq}`),
-          witnessed: anchoredUpTo(knownHeads, chain, group),
+          witnessed: anchoredUpTo(headsOf.get(chain) ?? [], group),
         };
       }),
     ),
@@ -320,9 +332,21 @@ function copyOf(wanted: ReadonlyMap<string, ReadonlyMap<number, string | null>>)
   return new Map([...wanted].map(([chain, places]) => [chain, new Map(places)]));
 }
 
-function anchoredUpTo(knownHeads: readonly KnownHead[], chain: string, group: string): number | null {
-  const seen = knownHeads.filter((anchor) => anchor.chain === chain && anchor.by !== group);
-  return seen.length === 0 ? null : Math.max(...seen.map(({ seq }) => seq));
+function byChain(knownHeads: readonly KnownHead[]): ReadonlyMap<string, readonly KnownHead[]> {
+  const heads = new Map<string, KnownHead[]>();
+  for (const head of knownHeads) {
+    const known = heads.get(head.chain);
+    if (known) known.push(head);
+    else heads.set(head.chain, [head]);
+  }
+  return heads;
+}
+
+/** @param heads of one chain: any number */
+function anchoredUpTo(heads: readonly KnownHead[], group: string): number | null {
+  let highest: number | null = null;
+  for (const { seq, by } of heads) if (by !== group && (highest === null || seq > highest)) highest = seq;
+  return highest;
 }
 
 /** Several heads that reveal the same cut are one issue: the one with the highest sequence number. */
