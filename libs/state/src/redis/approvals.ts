@@ -51,28 +51,22 @@ redis.call('HSET', KEYS[2], 'status', 'used')
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1`);
 
-/** A script, so that the node of a cluster that keeps the cases is asked. */
-const CLOCK = new RedisScript(`return redis.call('TIME')`);
-
-/** Milliseconds after which the difference to the clock of Redis is measured again. */
-const MEASURED = 60_000;
-
 /** The cases that have not expired, the next to expire first. */
 const LIST = new RedisScript(`${NOW}
 return redis.call('ZRANGEBYSCORE', KEYS[1], now, '+inf', 'LIMIT', 0, ARGV[1])`);
 
 /** Cases for all replicas. They outlive every process until they expire. */
 export class RedisApprovalStore extends ApprovalStore {
-  private measured: { readonly at: number; readonly behind: number } | null = null;
-
   private readonly decided: RedisShares;
 
   /**
-   * @param now milliseconds since 1970, in which the times of a case are returned
+   * @param shared milliseconds since 1970 on the clock of Redis, as this process knows it
+   * @param now the same on the clock of this process, in which the times of a case are returned
    * @param share of decided cases of each requester
    */
   constructor(
     private readonly redis: RedisConnection,
+    private readonly shared: () => number = steadyClock,
     private readonly now: () => number = steadyClock,
     share = DECIDED_SHARE,
   ) {
@@ -86,7 +80,6 @@ export class RedisApprovalStore extends ApprovalStore {
       const seen = await this.redis.send((redis) => redis.get(this.part('subject', draft.subject)));
       const open = seen === null ? undefined : await this.find(seen);
       if (open && open.status !== 'used') return { opened: open, isNew: false };
-      const behind = await this.behind();
       const [stored, openedAt] = (await this.run(OPEN, id, draft, [
         seen ?? '',
         JSON.stringify(draft),
@@ -96,7 +89,7 @@ export class RedisApprovalStore extends ApprovalStore {
       if (stored === '') throw new ApprovalStoreFull();
       // Otherwise another call was faster, and its case is returned.
       if (stored === id) {
-        const requestedAt = openedAt - behind;
+        const requestedAt = openedAt - this.behind;
         const opened = {
           ...draft,
           id,
@@ -110,7 +103,7 @@ export class RedisApprovalStore extends ApprovalStore {
   }
 
   async find(id: string): Promise<ApprovalCase | undefined> {
-    return readCase(id, await this.stored(id), await this.behind());
+    return readCase(id, await this.stored(id), this.behind);
   }
 
   async pending(tenant: string | number | null): Promise<readonly ApprovalCase[]> {
@@ -122,7 +115,7 @@ export class RedisApprovalStore extends ApprovalStore {
 
   async decide(id: string, decision: CaseDecision): Promise<'decided' | 'decided_before' | 'unknown'> {
     const fields = await this.stored(id);
-    const known = readCase(id, fields, await this.behind());
+    const known = readCase(id, fields, this.behind);
     if (!known) return 'unknown';
     const status = decision.approved ? 'approved' : 'denied';
     const ttl = Number(fields['ttl']);
@@ -142,15 +135,8 @@ export class RedisApprovalStore extends ApprovalStore {
   }
 
   /** Milliseconds that the clock of this process is behind that of Redis. */
-  private async behind(): Promise<number> {
-    const now = this.now();
-    if (this.measured && now - this.measured.at < MEASURED) return this.measured.behind;
-    const [seconds, micros] = (await this.redis.send((redis) =>
-      CLOCK.run(redis, [this.part('case', '')]),
-    )) as [string, string];
-    const behind = Math.round(Number(seconds) * 1000 + Number(micros) / 1000 - this.now());
-    this.measured = { at: now, behind };
-    return behind;
+  private get behind(): number {
+    return Math.round(this.shared() - this.now());
   }
 
   private run(

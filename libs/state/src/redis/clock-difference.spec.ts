@@ -32,7 +32,10 @@ describe('approvals of replicas whose clocks differ', () => {
   const replica = async (ahead: number) => {
     const connection = await connect();
     const now = () => steadyClock() + ahead;
-    return { now, store: new RedisApprovalStore(connection, now) };
+    const clock = new RedisClock(connection, { warn: () => undefined }, { steady: now, wall: now });
+    await clock.measure();
+    clock.close();
+    return { now, store: new RedisApprovalStore(connection, () => clock.now(), now) };
   };
 
   it.each([

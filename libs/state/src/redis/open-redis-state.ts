@@ -133,9 +133,10 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
   await Promise.all([commands.open(FIRST_CONNECTION), subscriptions.open(FIRST_CONNECTION)]);
   const clock = new RedisClock(commands, log);
   await clock.measure();
+  const now = () => clock.now();
   return {
     reach: 'replicas',
-    clock: () => clock.now(),
+    clock: now,
     sessions: new RedisSessionStore(commands),
     bus,
     oneTime: new RedisOneTimeStore(commands),
@@ -149,7 +150,7 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
     writeKeys: new RedisVersionedStore(commands, 'write'),
     limiters: new RedisRateLimiters(commands),
     budgets: new RedisBudgetStore(commands),
-    approvals: new RedisApprovalStore(commands),
+    approvals: new RedisApprovalStore(commands, now),
     secrets: new RedisSecrets(commands),
     isUp: async () => {
       if (!subscriptions.isUsable || !commands.isUsable) return false;

@@ -74,7 +74,7 @@ describe.each([
     }
     approvalStoreContract(
       'RedisApprovalStore',
-      tight((connection) => new RedisApprovalStore(connection, undefined, TIGHT_DECIDED)),
+      tight((connection) => new RedisApprovalStore(connection, undefined, undefined, TIGHT_DECIDED)),
     );
     streamLogContract(
       'RedisStreamLog',
