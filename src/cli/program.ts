@@ -28,8 +28,8 @@ const SHOWS_THE_DEMO = ['serve', 'stdio', 'explain', 'chat', 'console', 'tool'];
 
 const program = new Command('parley')
   .description('Serve Parse / MongoDB data to AI agents under a policy.')
-  .version(productVersion(), '-v, --version', 'tell the version')
-  .showHelpAfterError('(parley COMMAND --help tells what it takes)')
+  .version(productVersion(), '-v, --version', 'print the version')
+  .showHelpAfterError('(parley COMMAND --help lists what it takes)')
   .exitOverride()
   .hook('preAction', (_program, command) => {
     Object.assign(process.env, dotEnv(process.env, process.cwd()));
@@ -47,7 +47,7 @@ const JSON_OUTPUT = ['--json', 'write JSON instead of text'] as const;
 program
   .command('serve')
   .option(...CONFIG)
-  .option('--port <number>', 'in the place of server.port; 0: a free one')
+  .option('--port <number>', 'instead of server.port; 0: a free one')
   .description(
     'serve MCP over HTTP (configuration: PARLEY_CONFIG, else parley.yaml, else the demo); without a command, this one runs',
   )
@@ -70,7 +70,7 @@ program
 
 program
   .command('embedded')
-  .description('run the development database alone, seeded if told')
+  .description('run the development database alone, empty or with a seed')
   .option('--port <number>', 'port on 127.0.0.1 (0: a free one)', '27017')
   .option('--seed <file>', 'seed file to load at start')
   .option('--database <name>', 'database that the seed goes into', 'parley')
@@ -130,9 +130,7 @@ program
   .option('--claims <json>', 'claims of the caller, a JSON object (default: none)')
   .option(...CONFIG)
   .option(...JSON_OUTPUT)
-  .description(
-    'tell what would come of a call, gate by gate, and touch nothing; exit code 1 when it would be refused',
-  )
+  .description('simulate a call, gate by gate, and send nothing; exit code 1 when it would be refused')
   .action(async (tool: string, text: string, options: ExplainOptions) => {
     const { runExplain } = await import('./explain.js');
     await runExplain(tool, text, options);
@@ -188,12 +186,12 @@ program
 program
   .command('revoke')
   .requiredOption('--issuer <url>', 'issuer of the tokens, as configured')
-  .option('--subject <sub>', 'take back every token of this subject that was issued until now')
-  .option('--client <id>', 'those that this client got')
-  .option('--token <jti>', 'one token, by its id')
-  .option('--for <seconds>', 'how long it is remembered: at least as long as a token lives', '86400')
+  .option('--subject <sub>', 'revoke every token issued to this subject until now')
+  .option('--client <id>', 'revoke every token issued to this client until now')
+  .option('--token <jti>', 'revoke one token, by its id')
+  .option('--for <seconds>', 'how long the revocation is stored: at least the lifetime of a token', '86400')
   .option(...CONFIG)
-  .description('take access tokens back on all replicas (revocationList)')
+  .description('revoke access tokens (revocationList) and console sessions on all replicas')
   .action(async (options: RevokeOptions) => {
     const { runRevoke } = await import('./revoke.js');
     await runRevoke(options);
@@ -205,7 +203,7 @@ policy
   .command('check')
   .option(...CONFIG)
   .option(...JSON_OUTPUT)
-  .description('list every fault (exit code 1) and every warning of a configuration')
+  .description('list every error (exit code 1) and every warning of a configuration')
   .action(async (options: CheckOptions) => {
     const { runPolicyCheck } = await import('./policy-check.js');
     await runPolicyCheck(options);
@@ -228,7 +226,7 @@ policy
   .argument('<new>', 'configuration file')
   .option(...JSON_OUTPUT)
   .option('--fail-on-widening', 'exit code 1 when an agent gains anything')
-  .description('tell which agent gains or loses which tool, class, operation, field and row limit')
+  .description('show which agent gains or loses which tool, class, operation, field and row limit')
   .action(async (before: string, after: string, options: DiffOptions) => {
     const { runPolicyDiff } = await import('./policy-diff.js');
     await runPolicyDiff(before, after, options);
@@ -261,7 +259,7 @@ audit
   .option(...CONFIG)
   .option('--mongo', 'the mongodb sinks of the configuration as well')
   .option('--head <head...>', 'a head that was kept elsewhere: chain:sequence:hash')
-  .option('--partial', 'what is not there at all is told and is no fault')
+  .option('--partial', 'beginnings and chains that are not given are notes, not errors')
   .option(...JSON_OUTPUT)
   .description('name the first record that was altered, removed or moved; exit code 1 when there is one')
   .action(async (files: string[], options: VerifyOptions) => {

@@ -273,7 +273,7 @@ export class LiveQueryClient {
     if (frame.op === 'connected') this.connected();
     else if (frame.op === 'error') this.refused(frame);
     else if (frame.op === 'subscribed') this.taken(frame.requestId);
-    else if (frame.op === 'unsubscribed') this.ousted(frame.requestId);
+    else if (frame.op === 'unsubscribed') this.endedByServer(frame.requestId);
     else if ('objectId' in frame) this.queue.add(frame);
     else this.registered.get(frame.requestId)?.subscriber.next({ op: 'lost' });
   }
@@ -288,7 +288,7 @@ export class LiveQueryClient {
   }
 
   /** The server ended a subscription by itself: it is renewed after a while, which reports the time in between as a gap. */
-  private ousted(requestId: number): void {
+  private endedByServer(requestId: number): void {
     const registered = this.registered.get(requestId);
     if (!registered) return;
     this.log.warn('[LiveQuery] the server ended a subscription; trying again');
