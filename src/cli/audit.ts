@@ -182,6 +182,8 @@ export interface VerifyOptions {
 export async function runAuditVerify(files: readonly string[], options: VerifyOptions): Promise<void> {
   const { config } = loadConfig(withConfig(options.config));
   const collections = files.length === 0 || options.mongo ? auditCollections(config) : [];
+  if (options.mongo && collections.length === 0)
+    throw new UsageError('--mongo: audit.sinks has no mongodb sink that outlives the service');
   try {
     const sources = [...(await auditFiles(files, config.audit)), ...collections.map(collectionSource)];
     if (sources.length === 0)

@@ -99,6 +99,7 @@ describe('exit codes', () => {
     ['a suggestion without records', ['policy', 'suggest'], 2, {}],
     ['a history that is declared partial', ['audit', 'verify', 'none.jsonl', '--partial'], 0, {}],
     ['a history without a record', ['audit', 'verify', 'none.jsonl'], 1, {}],
+    ['a collection that is not configured', ['audit', 'verify', 'none.jsonl', '--partial', '--mongo'], 2, {}],
     ['a search that finds nothing', ['audit', 'search', 'none.jsonl'], 0, {}],
     ['a search in no file', ['audit', 'search', 'nowhere.jsonl'], 1, {}],
     ['a search without records', ['audit', 'search'], 2, {}],
