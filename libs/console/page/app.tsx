@@ -144,10 +144,10 @@ function Console({ operator, leave, expired }: ConsoleProps) {
     main.current?.querySelector('h1')?.focus();
     scrollTo(0, 0);
   }, [place]);
-  const [heard, setHeard] = useState(0);
+  const [announced, setAnnounced] = useState(0);
   useEffect(() => {
-    if (waiting > heard) announce(`${counted(waiting, 'approval')} waiting`);
-    setHeard(waiting);
+    if (waiting > announced) announce(`${counted(waiting, 'approval')} waiting`);
+    setAnnounced(waiting);
   }, [waiting]);
   useEffect(() => {
     document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${place.title} · Parley console`;

@@ -173,7 +173,7 @@ describe('signing in', () => {
 });
 
 describe('the pages of one browser', () => {
-  it('are those of whoever signed in last, and of nobody once one of them signed out', async () => {
+  it('show the operator who signed in last, and the sign-in once one of them signed out', async () => {
     await signIn('overview');
     const other = await context.newPage();
     await other.goto(at('approvals'));

@@ -49,7 +49,7 @@ export class SessionController {
     @Inject(OidcSignIn) private readonly oidc: OidcSignIn,
   ) {}
 
-  /** Names the ways to sign in, and nothing about operators. */
+  /** Needs no credential: it names the ways to sign in, and no operator. */
   @Get('methods')
   methods(@Req() request: IncomingMessage): SignInMethods {
     return this.oidc.methods(request);
