@@ -9,7 +9,15 @@ import {
   VersioningType,
 } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
-import { type IncomingHttpHeaders, request } from 'node:http';
+import { once } from 'node:events';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request,
+  type Server,
+} from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
@@ -725,5 +733,86 @@ describe('the page of the console of an instance', () => {
     for (const one of [page, other]) complaints.push(...(await one.evaluate<string[]>('window.violations')));
     expect(complaints).toEqual([]);
     await context.close();
+  });
+
+  it('is closed to a page of another port, to which a browser gives its cookies', async () => {
+    const other = createServer((_, response) =>
+      response.setHeader('Content-Type', 'text/html').end('<p>other'),
+    );
+    await once(other.listen(0, '127.0.0.1'), 'listening');
+    const context = await browser.newContext();
+    const [own, page] = [await context.newPage(), await context.newPage()];
+    await signedIn(own, '/api/v1/mcp/console', KEYS.chief);
+    const answers: string[] = [];
+    const cookies: string[] = [];
+    (open.at(-1)?.getHttpServer() as Server).on('request', ({ url = '', headers }: IncomingMessage) => {
+      if (url.endsWith('/api/status') && headers.origin !== undefined) cookies.push(headers.cookie ?? '');
+    });
+    page.on('response', (response) => {
+      const { pathname } = new URL(response.url());
+      if (pathname.startsWith('/api/')) answers.push(`${response.request().method()} ${response.status()}`);
+    });
+    await page.goto(`http://127.0.0.1:${(other.address() as AddressInfo).port}/`);
+    const script = await own.locator('script').first().getAttribute('src');
+    const tried = await page.evaluate<Record<string, string>>(`(async (at, script) => {
+      const outcome = (asked) => asked.then(({ type, status }) => type + ' ' + status, (error) => error.name);
+      const event = (one) => new Promise((resolve) => {
+        one.onload = one.onmessage = () => resolve('loaded');
+        one.onerror = () => resolve('refused');
+      });
+      const added = (name, source) => {
+        const one = document.createElement(name);
+        const done = event(one);
+        one.src = source;
+        document.body.append(one);
+        return done;
+      };
+      const included = { credentials: 'include' };
+      const header = { 'X-Parley-Console': '1' };
+      const frame = added('iframe', at);
+      return {
+        read: await outcome(fetch(at + '/api/status', included)),
+        'read without seeing': await outcome(fetch(at + '/api/status', { ...included, mode: 'no-cors' })),
+        change: await outcome(fetch(at + '/session', { ...included, method: 'DELETE', headers: header })),
+        'simple change': await outcome(fetch(at + '/session', { ...included, method: 'POST', mode: 'no-cors', body: '{}' })),
+        watch: await event(new EventSource(at + '/api/live', { withCredentials: true })),
+        script: await added('script', script),
+        frame: await frame.then(() => {
+          try {
+            return document.querySelector('iframe').contentDocument ? 'readable' : 'closed';
+          } catch {
+            return 'closed';
+          }
+        }),
+      };
+    })(${JSON.stringify(`${origin}/api/v1/mcp/console`)}, ${JSON.stringify(`${origin}${script}`)})`);
+    expect(tried).toEqual({
+      read: 'TypeError',
+      'read without seeing': 'TypeError',
+      change: 'TypeError',
+      'simple change': 'TypeError',
+      watch: 'refused',
+      script: 'refused',
+      frame: 'closed',
+    });
+    // Page and scripts are public; all else was refused, whatever came with it.
+    expect(answers.filter((answer) => !/^GET 200$| 403$/.test(answer))).toEqual([]);
+    expect(cookies.join()).toContain('parley-console-');
+    expect(
+      await page
+        .frames()[1]
+        ?.locator('body')
+        .textContent()
+        .catch(() => ''),
+    ).not.toContain('Parley');
+    // A form leads there, and changes nothing.
+    await page.evaluate(
+      `document.body.innerHTML = '<form method="post" enctype="text/plain" action="${origin}/api/v1/mcp/console/session"><input name=a></form>'; document.forms[0].submit()`,
+    );
+    await page.getByText('only the console itself may ask this').waitFor();
+    await own.reload();
+    await own.getByRole('navigation').waitFor();
+    await context.close();
+    other.close();
   });
 });
