@@ -41,15 +41,43 @@ async function longestSilence(seen, going) {
   return longest;
 }
 
+/** What was changed by another program, and the subscribers. */
+class Changes {
+  made = [];
+  quiet = false;
+  watchers = [];
+  #alone = 0;
+
+  /** One change and no other amid a fault: a subscriber that is not told of it cannot learn of it from the next. */
+  async alone(stage, fault, delay) {
+    this.quiet = true;
+    // What was changed before is told by then.
+    await pause(2_000);
+    const change = pause(delay).then(() => load.changeOnce(stage, this.made, `alone${(this.#alone += 1)}`));
+    await Promise.all([fault(), change]);
+  }
+
+  /** Ends the quiet time, once every subscriber was told of the last change or should have been. */
+  async told() {
+    const { at, made } = this.made.at(-1);
+    const isTold = ({ events }) => events.some((event) => event.kind === 'told' && event.at >= at);
+    while (performance.now() < made + load.TOLD_WITHIN + 1_000 && !this.watchers.every(isTold))
+      await pause(50);
+    this.quiet = false;
+  }
+}
+
 /** One fault after another in an order of the seed, each kind once in a round. @returns the longest recovery of each kind of work */
-async function strike({ faults }, seen, going, random, log) {
+async function strike(stage, seen, changes, going, random, log) {
+  const { faults } = stage;
   const longest = Object.fromEntries(WORK.map((work) => [work, 0]));
   let left = [];
   await pause(1_000);
   while (going()) {
     if (left.length === 0) left = Object.keys(faults);
     const [name] = left.splice(random.below(left.length), 1);
-    await faults[name]();
+    if (random.chance(0.5)) await changes.alone(stage, faults[name], random.below(2_500));
+    else await faults[name]();
     seen.count(name);
     const ended = performance.now();
     const before = Object.fromEntries(WORK.map((work) => [work, done(seen, work)]));
@@ -66,6 +94,7 @@ async function strike({ faults }, seen, going, random, log) {
       await pause(50);
     }
     log(`${Math.round(seen.second)} s: ${name}, recovered in ${Math.round(performance.now() - ended)} ms`);
+    if (changes.quiet) await changes.told();
     await pause(500 + random.below(2_000));
   }
   return longest;
@@ -99,14 +128,14 @@ export async function run({ minutes, seed, log, signal }) {
   const seconds = minutes * 60;
   const going = () => !signal.aborted && seen.second < seconds;
   let working = true;
-  const changes = [];
-  const watchers = [
+  const changes = new Changes();
+  changes.watchers = [
     load.watchChanges(stage, seen, () => working),
     await load.watchInSession(stage, seen, () => working),
   ];
   const approving = load.approve(stage, seen, () => working);
   const [longest, silence] = await Promise.all([
-    strike(stage, seen, going, random, log),
+    strike(stage, seen, changes, going, random, log),
     longestSilence(seen, going),
     load.converse(stage, seen, going),
     load.askWithTokens(stage, seen, going, 'ada'),
@@ -117,15 +146,15 @@ export async function run({ minutes, seed, log, signal }) {
     load.runTasks(stage, seen, going),
     load.fetchExports(stage, seen, going),
     load.fetchExports(stage, seen, going),
-    load.change(stage, changes, going),
+    load.change(stage, changes.made, going, () => changes.quiet),
     readOnly(stage, seen, going),
   ]);
   // The last changes have their time to be told as well.
   await pause(3_000);
   const until = performance.now();
   working = false;
-  await Promise.all([approving, ...watchers.map(({ over }) => over)]);
-  for (const one of watchers) load.checkTold(changes, one, seen, until);
+  await Promise.all([approving, ...changes.watchers.map(({ over }) => over)]);
+  for (const one of changes.watchers) load.checkTold(changes.made, one, seen, until);
   await load.checkWrites(stage.rows, seen);
   const codes = await Promise.all(stage.services.map((service) => service.stop()));
   if (codes.some((code) => code !== 0))

@@ -8,7 +8,7 @@ const NO_ANSWER = 40_000;
 /** Milliseconds that a caller tries again before its work counts as lost: longer than every fault together. */
 const PATIENCE = 90_000;
 /** Milliseconds within which a subscriber is to be notified of a change. */
-const TOLD_WITHIN = 20_000;
+export const TOLD_WITHIN = 20_000;
 
 /** What an answer was, in a few words, and whether a caller can go on from it. */
 function verdict({ status, result, error, text }) {
@@ -309,19 +309,24 @@ export async function fetchExports({ url, origin }, seen, going) {
   }
 }
 
-/** Changes of a class by another program, each with the time from which on it can be seen, and the time when it was there. */
-export async function change({ rows }, changes, going) {
+/** A change of a class by another program, with the time from which on it can be seen, and the time when it was there. */
+export async function changeOnce({ rows }, changes, id) {
+  const began = performance.now();
+  const inserted = await rows
+    .collection('News')
+    .insertOne({ _id: id, title: `news ${id}`, _created_at: new Date(), _updated_at: new Date() })
+    .then(
+      () => true,
+      () => false,
+    );
+  // An insertion without an answer may have happened: only those that certainly did are waited for.
+  if (inserted) changes.push({ at: began, made: performance.now() });
+}
+
+/** @param isQuiet whether there are no changes for the moment */
+export async function change(stage, changes, going, isQuiet = () => false) {
   for (let n = 0; going(); n += 1) {
-    const began = performance.now();
-    const inserted = await rows
-      .collection('News')
-      .insertOne({ _id: `n${n}`, title: `news ${n}`, _created_at: new Date(), _updated_at: new Date() })
-      .then(
-        () => true,
-        () => false,
-      );
-    // An insertion without an answer may have happened: only those that certainly did are waited for.
-    if (inserted) changes.push({ at: began, made: performance.now() });
+    if (!isQuiet()) await changeOnce(stage, changes, `n${n}`);
     await pause(700);
   }
 }

@@ -48,6 +48,11 @@ export function mongoFaults(server, admins, random) {
     await onAll(name, 'off');
   };
   const between = (least, most) => least + random.below(most - least + 1);
+  const ofStream = (errorCode) => ({
+    failCommands: ['getMore'],
+    namespace: `${DATABASE}.$cmd.aggregate`,
+    errorCode,
+  });
   const often = (part) => ({ activationProbability: part });
   const stepDown = async (closeConnections) => {
     await server.stepDown({ seconds: 1, closeConnections });
@@ -92,26 +97,8 @@ export function mongoFaults(server, admins, random) {
         namespace: `${DATABASE}.Fixed`,
         errorCode: 43,
       }),
-    'change streams whose cursor died': () =>
-      failing(
-        1_000,
-        { times: 2 },
-        {
-          failCommands: ['getMore'],
-          namespace: `${DATABASE}.$cmd.aggregate`,
-          errorCode: 43,
-        },
-      ),
-    'change streams whose place was lost': () =>
-      failing(
-        1_000,
-        { times: 1 },
-        {
-          failCommands: ['getMore'],
-          namespace: `${DATABASE}.$cmd.aggregate`,
-          errorCode: 286,
-        },
-      ),
+    'change streams whose cursor died': () => failing(between(500, 3_000), 'alwaysOn', ofStream(43)),
+    'change streams whose place was lost': () => failing(between(500, 3_000), 'alwaysOn', ofStream(286)),
   };
 }
 
