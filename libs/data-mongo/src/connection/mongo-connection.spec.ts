@@ -36,6 +36,31 @@ describe('a connection', PATIENT, () => {
     await patient.close();
   });
 
+  it('finds a database that was away when it was first used, or hung', async () => {
+    const before = await EmbeddedMongo.start();
+    const { port } = before;
+    await before.close();
+    const early = new MongoConnection({
+      uri: `mongodb://127.0.0.1:${port}/?directConnection=true`,
+      database: 'x',
+      timeout: 200,
+    });
+    const answers = () =>
+      early.ping(1_000).then(
+        () => true,
+        () => false,
+      );
+    for (const operation of [1, 2, 3])
+      expect([operation, await storeErrorCode(early.ping(1_000))]).toEqual([operation, 'unavailable']);
+    const database = await EmbeddedMongo.start({ port });
+    await database.pause();
+    expect(await Promise.all([answers(), answers(), answers()])).toEqual([false, false, false]);
+    await database.resume();
+    await expect.poll(answers, { timeout: 20_000 }).toBe(true);
+    await early.close();
+    await database.close();
+  });
+
   it('finds a database again that closed every connection while it was checked', async () => {
     const database = await EmbeddedMongo.start();
     const sockets = new Set<Socket>();

@@ -63,8 +63,9 @@ const RETIREMENT_MS = 60_000;
 /**
  * One driver client and its pool, shared by all code that uses this database. It connects at first use. A client whose check
  * of a server never ends is replaced: the driver (7.9) waits forever when the server closed the connection of the check at
- * the moment the check was sent, and would treat the server as unreachable until the process ends. The client of an application
- * is neither replaced nor closed.
+ * the moment the check was sent, and would treat the server as unreachable until the process ends. So is a client that found no
+ * server at its first use: the driver closes what it began to open, and refuses every later operation at once. The client of an
+ * application is neither replaced nor closed.
  * @throws TypeError when the URI cannot be parsed
  */
 export class MongoConnection {
@@ -227,6 +228,9 @@ export class MongoConnection {
     client.on('serverHeartbeatSucceeded', ({ connectionId }) => ended(connectionId));
     client.on('serverHeartbeatFailed', ({ connectionId }) => ended(connectionId));
     client.on('serverClosed', ({ address }) => ended(address));
+    client.on('topologyClosed', () => {
+      if (client === this.client && !this.ended) this.replaceClient(options);
+    });
     return client;
   }
 
