@@ -21,6 +21,7 @@ const WORKS = {
   reads: ['calls of sessions'],
   writes: ['writes with a key', 'writes without a key'],
   exports: ['files fetched'],
+  'reads of another service': ['reads of a user who may only read'],
 };
 
 const WORK = Object.keys(WORKS);

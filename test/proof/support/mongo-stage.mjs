@@ -36,8 +36,9 @@ const UNCONFIRMED = [
  * Every fault by its name. Each resolves when the database serves again.
  * @param server the replica set
  * @param admins a connection of an administrator to each of its members
+ * @param restart kills a service and starts it again
  */
-export function mongoFaults(server, admins, random) {
+function mongoFaults(server, admins, restart, random) {
   const onAll = (name, mode, data) =>
     Promise.all(
       admins.map((admin) => admin.command({ configureFailPoint: name, mode, ...(data && { data }) })),
@@ -83,6 +84,12 @@ export function mongoFaults(server, admins, random) {
       await server.pause(member);
       await pause(between(1_000, 6_000));
       await server.resume(member);
+    },
+    'starts of a service while the set hangs': async () => {
+      await server.pause();
+      await restart();
+      await pause(between(1_000, 6_000));
+      await server.resume();
     },
     'write concern errors': () =>
       failing(between(1_000, 3_000), often(0.6), {
@@ -144,6 +151,10 @@ export async function startMongoStage(log, random) {
     faults: mongoFaults(
       server,
       admins.map((admin) => admin.db('admin')),
+      async () => {
+        await reading.kill();
+        await reading.start();
+      },
       random,
     ),
     /** What no answer may contain: texts of the driver and of the server, addresses, users and names of files. */
