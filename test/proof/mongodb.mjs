@@ -69,12 +69,13 @@ class Changes {
 }
 
 /** One fault after another in an order of the seed, each kind once in a round. @returns the longest recovery of each kind of work */
-async function strike(stage, seen, changes, going, random, log) {
+async function strike(stage, seen, changes, { going, seconds }, random, log) {
   const { faults } = stage;
   const longest = Object.fromEntries(WORK.map((work) => [work, 0]));
   let left = [];
   await pause(1_000);
-  while (going()) {
+  // The last fault has its time to recover as well.
+  while (going() && seen.second < seconds - RECOVERED_WITHIN / 1000) {
     if (left.length === 0) left = Object.keys(faults);
     const [name] = left.splice(random.below(left.length), 1);
     if (random.chance(0.5)) await changes.alone(stage, faults[name], random.below(2_500));
@@ -136,7 +137,7 @@ export async function run({ minutes, seed, log, signal }) {
   ];
   const approving = load.approve(stage, seen, () => working);
   const [longest, silence] = await Promise.all([
-    strike(stage, seen, changes, going, random, log),
+    strike(stage, seen, changes, { going, seconds }, random, log),
     longestSilence(seen, going),
     load.converse(stage, seen, going),
     load.askWithTokens(stage, seen, going, 'ada'),
