@@ -27,11 +27,14 @@ COPY libs/embedded-mongo/package.json libs/embedded-mongo/
 RUN npm ci --omit=dev --omit=optional --no-audit --no-fund && rm -rf node_modules/@parley
 
 FROM ${NODE_IMAGE}
+# Again, as each stage has arguments of its own: the label names what the image was built on.
+ARG NODE_IMAGE
 ARG VERSION=0.1.0
 LABEL org.opencontainers.image.title="Parley" \
       org.opencontainers.image.description="An MCP server that serves Parse and MongoDB data to AI agents under rules" \
       org.opencontainers.image.licenses="MIT" \
       org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.base.name="${NODE_IMAGE}" \
       org.opencontainers.image.documentation="docs/operations/deployment.md"
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=3001
 WORKDIR /app

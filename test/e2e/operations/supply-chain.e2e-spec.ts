@@ -209,9 +209,18 @@ describe('the image', () => {
 
   it('takes its base by a name that a build can pin, and installs from the lockfile alone', () => {
     expect(lines).toMatch(/^ARG NODE_IMAGE=node:\d+-\w+-slim(@sha256:[0-9a-f]{64})?$/m);
-    expect(lines.match(/^FROM (.*)$/gm)).toEqual(
-      expect.arrayContaining([expect.stringContaining('${NODE_IMAGE}')]),
-    );
+    const bases = [...lines.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base);
+    expect(bases.length).toBeGreaterThan(1);
+    expect(new Set(bases)).toEqual(new Set(['${NODE_IMAGE}']));
+    // An argument before the first stage is unknown in a label of another one, unless that repeats it.
+    const last = lines.slice(lines.lastIndexOf('\nFROM '));
+    expect(last).toMatch(/^ARG NODE_IMAGE$[^]*^ +org\.opencontainers\.image\.base\.name="\$\{NODE_IMAGE\}"/m);
+    // No stage comes from elsewhere.
+    const stages = [...lines.matchAll(/^FROM \S+ AS (\S+)/gm)].map(([, name]) => name);
+    for (const [, from] of lines.matchAll(/--from=(\S+)/g)) expect(stages).toContain(from);
+    const [, base] = /^ARG NODE_IMAGE=(\S+)$/m.exec(lines) ?? [];
+    const compose = readFileSync(join(root, 'docker-compose.yml'), 'utf8');
+    expect(compose).toContain(`NODE_IMAGE: '\${NODE_IMAGE:-${base}}'`);
     expect(lines).not.toMatch(/npm (install|i) |latest|curl|wget/);
     expect(lines).toContain('npm ci --omit=dev --omit=optional');
   });
