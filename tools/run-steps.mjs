@@ -4,8 +4,13 @@ import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 
 /**
- * @param {{ name: string, command: string, args: string[], after?: string[], waits?: boolean }[]} steps `waits`: mostly for
- * time to pass, so it takes no lane; `after`: does not run when one of these failed
+ * @typedef {{ name: string, command: string, args: string[], after?: string[], behind?: string[], waits?: boolean, live?: boolean }} Step
+ * `after`: does not run when one of these failed; `behind`: runs once these have ended, however they did; `waits`: mostly for time to
+ * pass, so it takes no lane; `live`: what it says is printed while it runs
+ */
+
+/**
+ * @param {Step[]} steps those that come first take the free lanes
  * @param {{ cwd: string, env?: NodeJS.ProcessEnv }} options
  * @returns {Promise<string[]>} names of those that failed or could not run
  */
@@ -16,19 +21,21 @@ export async function runSteps(steps, { cwd, env = process.env }) {
   const left = new Set(steps);
   while (left.size > 0 || running.size > 0) {
     for (const step of left) {
-      const { name, after = [], waits = false } = step;
+      const { name, after = [], behind = [], waits = false } = step;
       if (after.some((earlier) => ended.get(earlier) === false)) {
         console.log(`FAIL ${name} (not run)`);
         ended.set(name, false);
         left.delete(step);
-      } else if (after.every((earlier) => ended.get(earlier)) && (waits || free() > 0)) {
+      } else if ([...after, ...behind].every((earlier) => ended.has(earlier)) && (waits || free() > 0)) {
         left.delete(step);
         running.set(step, runStep(step, cwd, env));
       }
     }
     if (running.size === 0) {
       const known = new Set(steps.map(({ name }) => name));
-      const lost = [...left].find(({ after = [] }) => after.some((earlier) => !known.has(earlier)));
+      const lost = [...left].find(({ after = [], behind = [] }) =>
+        [...after, ...behind].some((earlier) => !known.has(earlier)),
+      );
       if (lost) throw new Error(`step '${lost.name}' waits for one that is not there`);
       continue;
     }
@@ -41,9 +48,10 @@ export async function runSteps(steps, { cwd, env = process.env }) {
 
 function runStep(step, cwd, env) {
   const started = Date.now();
-  const child = spawn(step.command, step.args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const stdio = step.live ? 'inherit' : ['ignore', 'pipe', 'pipe'];
+  const child = spawn(step.command, step.args, { cwd, env, stdio });
   const said = [];
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => said.push(chunk));
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk) => said.push(chunk));
   return new Promise((resolve) => {
     const end = (ok) => {
       process.stdout.write(Buffer.concat(said));

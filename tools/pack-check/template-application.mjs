@@ -68,6 +68,7 @@ export class TemplateApplication extends OutsideFolder {
 
   test(node) {
     const npm = spawnSync('which', ['npm'], { encoding: 'utf8' }).stdout.trim();
-    return this.run(node, [npm, 'test']);
+    // A bound for what hangs: the usual one of Jest is five seconds, which a busy machine needs to start the service.
+    return this.run(node, [npm, 'test', '--', '--testTimeout=60000']);
   }
 }
