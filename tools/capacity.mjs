@@ -2,7 +2,7 @@
 // measured here (tools/capacity/measured.json), and what it lacks first. docs/operations/scale.md explains it; `--help` lists the options.
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { DEFAULTS, plan } from './capacity/model.mjs';
+import { DEFAULTS, MOST_REPLICAS, plan } from './capacity/model.mjs';
 
 const measured = JSON.parse(readFileSync(new URL('capacity/measured.json', import.meta.url), 'utf8'));
 const KINDS = measured.kinds.map(({ name }) => name);
@@ -40,6 +40,9 @@ const OPTIONS = {
   'tasks-at-once': ['supply', 'tasksAtOnce', 1, true, 'tasks.concurrency'],
 };
 
+/** Products of larger numbers are none any more, and a resource with such a need would not be short. */
+const MOST = 1e12;
+
 function wrong(sentence) {
   console.error(`capacity: ${sentence} (npm run capacity -- --help)`);
   process.exit(2);
@@ -66,6 +69,7 @@ function numberOf(name, text) {
     (whole && !Number.isInteger(number))
   )
     wrong(`--${name} must be ${kind} of at least ${least}, not '${text.slice(0, 40)}'`);
+  if (number > MOST) wrong(`--${name} must be at most ${MOST}, not '${text.slice(0, 40)}'`);
   return number;
 }
 
@@ -77,8 +81,8 @@ function mixOf(text) {
     if (!KINDS.includes(name))
       wrong(`--mix: there is no kind '${name.slice(0, 40)}'; there are ${KINDS.join(', ')}`);
     const number = Number(weight);
-    if (weight.trim() === '' || !Number.isFinite(number) || number < 0)
-      wrong(`--mix: write ${name}=<weight>, with a weight of at least 0`);
+    if (weight.trim() === '' || !(number >= 0 && number <= MOST))
+      wrong(`--mix: write ${name}=<weight>, with a weight of at least 0 and at most ${MOST}`);
     if (Object.hasOwn(mix, name)) wrong(`--mix names ${name} twice`);
     mix[name] = number;
   }
@@ -109,7 +113,8 @@ const shown = (number) =>
       ? Math.round(number).toLocaleString('en-US')
       : String(Number(number.toPrecision(3)));
 
-function print({ replicas, total, resources, short, first, firstBeside }) {
+function print({ replicas, fewestReplicas, total, resources, short, first, firstBeside }) {
+  if (fewestReplicas === null) console.log(`No number of replicas up to ${shown(MOST_REPLICAS)} suffices.`);
   console.log(
     `${replicas} ${replicas === 1 ? 'replica or process' : 'replicas or processes'}, ${shown(total.cores)} cores; ` +
       `Redis ${shown(total.redisCommands)} commands/s, ${shown(total.redisCores)} cores; database ${shown(total.databaseCommands)} commands/s; ` +

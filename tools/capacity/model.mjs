@@ -56,7 +56,7 @@ export const DEFAULTS = {
 const DATABASE_AT_ONCE = 90;
 const SESSIONS_OF_PRINCIPAL = 1000;
 /** More replicas than anybody starts: what needs more cannot be had by adding them. */
-const MOST_REPLICAS = 10_000;
+export const MOST_REPLICAS = 10_000;
 
 /** How long Redis keeps what a request leaves there, with the defaults of the configuration. */
 const KEPT_SECONDS = {

@@ -177,6 +177,20 @@ describe('npm run capacity', () => {
     expect(stdout).toContain('Measured on ');
   });
 
+  it('says when no number of replicas suffices', () => {
+    const { stdout } = run('--agents', '1000000000', '--calls-per-second', '1e9');
+    expect(stdout).toMatch(/^No number of replicas up to 10,000 suffices\.\n1 replica /);
+  });
+
+  it('computes numbers with the largest that it accepts', () => {
+    const most = Object.keys({ ...DEFAULTS.demand, ...DEFAULTS.supply })
+      .filter((key) => !['mix', 'busy', 'replicas'].includes(key))
+      .flatMap((key) => [`--${key.replaceAll(/[A-Z]/g, (sign) => `-${sign.toLowerCase()}`)}`, '1e12']);
+    const { status, stdout } = run(...most);
+    expect(status).toBe(0);
+    expect(stdout).not.toMatch(/NaN|Infinity|∞/);
+  });
+
   it('prints the plan as JSON', () => {
     const { status, stdout } = run('--json', '--calls-per-second', '20', '--mix', 'query_class=1');
     expect(status).toBe(0);
@@ -192,7 +206,9 @@ describe('npm run capacity', () => {
     [['--agents'], '--agents'],
     [['--calls-per-second', 'many'], "must be a number of at least 0, not 'many'"],
     [['--calls-per-second', 'Infinity'], 'must be a number of at least 0'],
+    [['--calls-per-second', '1e308'], '--calls-per-second must be at most 1000000000000'],
     [['--busy', '2'], '--busy must be at most 1'],
+    [['--mix', 'query_class=1e308,count_objects=1e308'], 'at least 0 and at most 1000000000000'],
     [['--mix', 'query=1'], "there is no kind 'query'; there are initialize"],
     [['--mix', 'query_class'], 'write query_class=<weight>'],
     [['--mix', 'query_class=0'], 'needs a weight above 0'],
