@@ -2,11 +2,11 @@
 // format, revision and route of the demo; `compare FILE` asks again and prints what differs. For changes that must change no answer.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse, stringify } from 'yaml';
+import { freePort } from './free-port.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const [mode, file] = process.argv.slice(2);
@@ -329,15 +329,6 @@ async function answers() {
     service.kill();
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-function freePort() {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address();
-      server.close(() => resolve(port));
-    });
-  });
 }
 
 const now = await answers();

@@ -2,11 +2,11 @@
 // write, with its own command and health check. Needs the npm registry and a minute or two; not part of `npm test`.
 import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { runDockerfile } from './dockerfile-steps.mjs';
+import { freePort } from './free-port.mjs';
 import { installedForService } from './licences.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -124,12 +124,4 @@ function marks(folder) {
     .map((path) => `${path} ${statSync(path).mtimeMs}`)
     .sort()
     .join('\n');
-}
-
-async function freePort() {
-  const server = createServer();
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

@@ -1,6 +1,6 @@
 // Makes sure that `redis-server` can be started: from the machine, else from the system's packages where that is allowed.
 import { spawn } from 'node:child_process';
-import { createServer } from 'node:net';
+import { freePort } from './free-port.mjs';
 import { ensurePackage, runs } from './system-package.mjs';
 
 const isThere = () => runs('redis-server', ['--version']);
@@ -37,12 +37,4 @@ export async function startRedisServer() {
       await ended;
     },
   };
-}
-
-async function freePort() {
-  const server = createServer();
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

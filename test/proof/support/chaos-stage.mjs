@@ -11,13 +11,13 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { MongoClient } from 'mongodb';
 import { stringify } from 'yaml';
+import { freePort } from '../../../tools/free-port.mjs';
 import { ensureNginx } from '../../../tools/nginx.mjs';
 import { ensureRedisServer } from '../../../tools/redis-server.mjs';
 import { SERVICE, start } from '../../bench/processes.mjs';
@@ -94,14 +94,6 @@ function configuration({ port, folder, name, redis, mongodb, issuer, processes, 
       ],
     },
   });
-}
-
-export async function freePort() {
-  const probe = createServer();
-  await new Promise((resolve) => probe.listen(0, '127.0.0.1', resolve));
-  const { port } = probe.address();
-  await new Promise((resolve) => probe.close(resolve));
-  return port;
 }
 
 /** One replica at a fixed address, which is killed and started again with the same file. */

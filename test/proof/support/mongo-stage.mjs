@@ -8,8 +8,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { MongoClient } from 'mongodb';
+import { freePort } from '../../../tools/free-port.mjs';
 import { startIssuer } from '../../bench/small-issuer.mjs';
-import { freePort, Replica, SEED } from './chaos-stage.mjs';
+import { Replica, SEED } from './chaos-stage.mjs';
 import { root, source } from './sources.mjs';
 
 const DATABASE = 'parley';
