@@ -194,6 +194,13 @@ export function isRolePrincipal(principal: string): boolean {
   return principal.startsWith(ROLE_PREFIX);
 }
 
+/** The agent of the request, whose policy, budgets and turns its sub-agents share, whatever their names. */
+export function rootAgentOf(agent: Agent): Agent {
+  let root = agent;
+  while (root.parent) root = root.parent;
+  return root;
+}
+
 /** The database rights that a sub-agent would have beyond those of its parent. */
 export interface Widening {
   readonly reason: 'child_master_key' | 'child_extra_principals';

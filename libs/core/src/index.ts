@@ -6,7 +6,6 @@ export * from './data-budget.js';
 export * from './limits.js';
 export * from './filters.js';
 export * from './outgoing/pinned-request.js';
-export * from './limits.js';
 export * from './redis-settings.js';
 export * from './refusal.js';
 export * as refusals from './refusals/index.js';

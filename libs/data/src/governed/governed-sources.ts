@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { type Agent, type Principals, Refused, type RequestContext } from '#core';
+import { type Agent, type Principals, Refused, type RequestContext, rootAgentOf } from '#core';
 import { type AgentScope, AgentScopes, allOf, isRefusal, type SchemaSnapshot, type Where } from '#policy';
 import { type RowView, RowViews, type WatchedOperation } from '../change-feed.js';
 import type {
@@ -141,7 +141,7 @@ export class GovernedRecordsSource {
     { operation, principals, schemas }: OpenedParts,
   ): GovernedCall {
     const scope = this.scopes.of(schemas, agent, principals);
-    const turn: Turn = (work, signal) => this.turns.run(rootOf(agent).principal, work, signal);
+    const turn: Turn = (work, signal) => this.turns.run(rootAgentOf(agent).principal, work, signal);
     const metering = { meter, turn };
     const measured = (reader: RecordReader) => new MeteredReader(reader, metering);
     const call = { agent, scope, tool: budget.tool };
@@ -160,11 +160,6 @@ export class GovernedRecordsSource {
 /** The members of the call that a store may see, without a reader. */
 function storeCallOf({ agent, scope, tool }: StoreCall): StoreCall {
   return { agent, scope, tool };
-}
-
-/** A sub-agent uses the turns of its root agent, whatever its name. */
-function rootOf(agent: Agent): Agent {
-  return agent.parent ? rootOf(agent.parent) : agent;
 }
 
 /** Creates the governed search of a call. */

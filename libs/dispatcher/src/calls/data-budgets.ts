@@ -8,6 +8,7 @@ import {
   type DataUse,
   refusals,
   Refused,
+  rootAgentOf,
 } from '#core';
 import { Policies } from '#policy';
 import { SharedState } from '#state';
@@ -137,7 +138,7 @@ export class DataBudgets {
   }
 
   private accountsOf(agent: Agent): BudgetAccount[] {
-    const { definition, principal } = rootOf(agent);
+    const { definition, principal } = rootAgentOf(agent);
     const { tenantId } = agent;
     const tenantBudget = tenantId === null ? null : this.policies.of(agent).tenantBudget;
     const accounts: BudgetAccount[] = [];
@@ -173,11 +174,6 @@ export class DataBudgets {
       databaseTime: before.databaseTime + use.databaseTime,
     });
   }
-}
-
-/** A sub-agent is charged to its root agent, whatever its name is. */
-function rootOf(agent: Agent): Agent {
-  return agent.parent ? rootOf(agent.parent) : agent;
 }
 
 /** One meter that reports to both; undefined when neither exists. */

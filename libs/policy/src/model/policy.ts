@@ -1,4 +1,11 @@
-import type { Agent, AgentDefinition, DataBudget, FilterSubject, Tier } from '#core';
+import {
+  type Agent,
+  type AgentDefinition,
+  type DataBudget,
+  type FilterSubject,
+  rootAgentOf,
+  type Tier,
+} from '#core';
 import type { Pseudonyms, TierMasks } from '../masking/column-masks.js';
 import type { FieldSchema, FieldType } from './class-schema.js';
 import type { FieldNames } from './field-names.js';
@@ -210,12 +217,6 @@ export class Policies {
     this.ofAgents.set(root, this.latest);
     return this.latest;
   }
-}
-
-function rootAgentOf(agent: Agent): Agent {
-  let root = agent;
-  while (root.parent) root = root.parent;
-  return root;
 }
 
 /** A value compiled from a policy, cached while that policy is in use. */
