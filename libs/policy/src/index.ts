@@ -41,6 +41,7 @@ export * from './model/field-names.js';
 export * from './model/policy.js';
 export {
   allOf,
+  constrainedFields,
   type CrossClassQuery,
   type GovernedPipeline,
   hasCrossClassQuery,

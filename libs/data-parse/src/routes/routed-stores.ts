@@ -20,7 +20,7 @@ import {
   type TextSearchQuery,
   type VectorSearchQuery,
 } from '#data';
-import { type AgentScope, rootOf, type Where } from '#policy';
+import { type AgentScope, constrainedFields, type Where } from '#policy';
 import { credentialsOf, type ParseCredentials } from '../connection/parse-connection.js';
 import { isPlainObject } from '../query/plain-value.js';
 import { isExpressible } from '../query/where-to-rest.js';
@@ -59,7 +59,7 @@ function serverAgrees(query: FindQuery, scope: AgentScope): boolean {
 
 function countAgrees({ className, where }: CountQuery, scope: AgentScope): boolean {
   const hidden = scope.rights.protectedColumns(className)?.hidden;
-  return hidden === undefined || ![...fieldsOf(where)].some((field) => hidden.has(field));
+  return hidden === undefined || ![...constrainedFields(where)].some((field) => hidden.has(field));
 }
 
 function includeAgrees({ targetClass: className, where, include }: IncludePlan, scope: AgentScope): boolean {
@@ -81,18 +81,6 @@ function namesIds(where: Where): boolean {
     if (key === '$and' && Array.isArray(value)) return value.filter(isPlainObject).some(namesIds);
     return key === 'objectId';
   });
-}
-
-/** Roots of every field that a constraint names, at any depth of its branches. */
-function fieldsOf(where: Where): Set<string> {
-  const fields = new Set<string>();
-  for (const [key, value] of Object.entries(where)) {
-    if (!key.startsWith('$')) fields.add(rootOf(key));
-    else if (Array.isArray(value))
-      for (const branch of value.filter(isPlainObject))
-        for (const field of fieldsOf(branch)) fields.add(field);
-  }
-  return fields;
 }
 
 /**

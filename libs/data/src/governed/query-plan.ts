@@ -1,5 +1,13 @@
 import { type Agent, type Refusal, refusals, Refused } from '#core';
-import { type AgentScope, type ClassAccess, type IndexSchema, redact, rootOf, type Where } from '#policy';
+import {
+  type AgentScope,
+  type ClassAccess,
+  constrainedFields,
+  type IndexSchema,
+  redact,
+  rootOf,
+  type Where,
+} from '#policy';
 import { type QueryPlan, StoreError } from '../record-store.js';
 import type { CallerConstraints, GovernedCall } from './row-rules.js';
 import { atStore } from './store-refusals.js';
@@ -65,7 +73,7 @@ export function planRefusal({ identity }: Agent): Refusal | null {
  * @param asked the caller's constraint in wire names
  */
 export function explanation(plan: QueryPlan, readable: readonly IndexSchema[], asked: Where): QueryPlan {
-  const constrained = fieldsOf(asked);
+  const constrained = constrainedFields(asked);
   const explained = readable.filter(({ fields }) => constrained.has(rootOf(fields[0] ?? '')));
   return outline(plan, new Set(explained.map(({ name }) => name)));
 }
@@ -91,15 +99,6 @@ function branches(stage: QueryPlan): readonly QueryPlan[] {
 function behind(stage: QueryPlan): readonly QueryPlan[] {
   const { inputStage } = stage;
   return isObject(inputStage) ? [inputStage, ...branches(stage)] : branches(stage);
-}
-
-function fieldsOf(where: Where): Set<string> {
-  const fields = new Set<string>();
-  for (const [key, value] of Object.entries(where)) {
-    if (!key.startsWith('$')) fields.add(rootOf(key));
-    else for (const branch of listOf(value)) for (const field of fieldsOf(branch)) fields.add(field);
-  }
-  return fields;
 }
 
 /** The plan of one shard of a sharded cluster. */

@@ -1,4 +1,5 @@
 import { canonicalClassName, isClassName, refusals, Refused } from '#core';
+import { rootOf } from './field-names.js';
 
 /**
  * A constraint in Parse form with wire names, after translation: pointers, dates and other typed values are
@@ -206,6 +207,18 @@ export async function mapCrossClass(where: Where, resolve: ResolveCrossClass): P
     }
   }
   return allOf(kept, ...parts);
+}
+
+/** The roots of the fields that a constraint names, in all its branches. */
+export function constrainedFields(where: Where): Set<string> {
+  const fields = new Set<string>();
+  for (const [key, value] of Object.entries(where)) {
+    if (!key.startsWith('$')) fields.add(rootOf(key));
+    else if (Array.isArray(value))
+      for (const branch of value.filter(isPlainObject))
+        for (const field of constrainedFields(branch)) fields.add(field);
+  }
+  return fields;
 }
 
 /** Whether a constraint contains a cross-class query. */
