@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { EventEmitter2 } from '@nestjs/event-emitter';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { Agent, type AgentDefinition, compileAgentDefinition } from '#core';
 import { type AuditEvent, type AuditRecord, AuditSink, OperationLog } from '#audit';
 import { processState } from '#state';
@@ -43,44 +43,44 @@ class NothingRuns extends ToolRunner {
   }
 }
 
+let configured: Map<string, AgentDefinition>;
+let audit: Recorded;
+let runner: NothingRuns;
+let tasks: StoredTaskService;
+let queue: ProcessTaskQueue;
+let worker: TaskWorker;
+/** Milliseconds by which the clock of the replicas was set. */
+let shift = 0;
+beforeEach(() => {
+  shift = 0;
+  configured = new Map([['analyst', definition]]);
+  audit = new Recorded();
+  runner = new NothingRuns();
+  queue = new ProcessTaskQueue();
+  const state = processState();
+  const records = new TaskRecords({ ...state, clock: () => state.clock() + shift }, SETTINGS);
+  const key = randomBytes(32);
+  const agents = new AgentReferences(
+    { definitionOf: (name) => configured.get(name), knows: (known) => known === definition },
+    { secrets: () => Promise.resolve([key]) },
+  );
+  const journal = new CallJournal(
+    { of: () => compilePolicy({}).policy },
+    audit,
+    null,
+    new OperationLog(10),
+    new ToolCallbacks(),
+    new EventEmitter2(),
+  );
+  const calls = new BackgroundCalls(runner, { warn: () => undefined }, journal);
+  tasks = new StoredTaskService(records, queue, agents, calls, SETTINGS, state);
+  worker = new TaskWorker(records, agents, calls, { get: () => undefined }, SETTINGS, state);
+});
+
+const begin = () =>
+  tasks.start({ agent, tool: 'slow', args: { secret: 'value' }, version: '2026-07-28', capabilities: {} }, 0);
+
 describe('a task whose agent is no longer configured', () => {
-  let configured: Map<string, AgentDefinition>;
-  let audit: Recorded;
-  let runner: NothingRuns;
-  let tasks: StoredTaskService;
-  let queue: ProcessTaskQueue;
-  let worker: TaskWorker;
-  beforeEach(() => {
-    configured = new Map([['analyst', definition]]);
-    audit = new Recorded();
-    runner = new NothingRuns();
-    queue = new ProcessTaskQueue();
-    const state = processState();
-    const records = new TaskRecords(state, SETTINGS);
-    const key = randomBytes(32);
-    const agents = new AgentReferences(
-      { definitionOf: (name) => configured.get(name), knows: (known) => known === definition },
-      { secrets: () => Promise.resolve([key]) },
-    );
-    const journal = new CallJournal(
-      { of: () => compilePolicy({}).policy },
-      audit,
-      null,
-      new OperationLog(10),
-      new ToolCallbacks(),
-      new EventEmitter2(),
-    );
-    const calls = new BackgroundCalls(runner, { warn: () => undefined }, journal);
-    tasks = new StoredTaskService(records, queue, agents, calls, SETTINGS, state);
-    worker = new TaskWorker(records, agents, calls, { get: () => undefined }, SETTINGS, state);
-  });
-
-  const begin = () =>
-    tasks.start(
-      { agent, tool: 'slow', args: { secret: 'value' }, version: '2026-07-28', capabilities: {} },
-      0,
-    );
-
   it('fails without running, and leaves one record that names its owner and no value', async () => {
     const { taskId } = await begin();
     configured.clear();
@@ -123,5 +123,20 @@ describe('a task whose agent is no longer configured', () => {
     worker.close();
     await expect(worker.handle({ taskId, run: 1 })).rejects.toMatchObject({ name: 'TaskHandedOver' });
     expect(await tasks.find(taskId, OWNER)).toMatchObject({ status: 'working' });
+  });
+});
+
+describe('a task whose job was lost', () => {
+  it.each([
+    ['after it was silent for five heartbeats', 5 * SETTINGS.heartbeat + 1_000],
+    ['when the clock of Redis was set back since', -6 * SETTINGS.heartbeat],
+  ])('is queued again at the next poll, %s', async (_, by) => {
+    const { taskId } = await begin();
+    const pushed = vi.spyOn(queue, 'push');
+    await tasks.find(taskId, OWNER);
+    expect(pushed).not.toHaveBeenCalled();
+    shift = by;
+    await tasks.find(taskId, OWNER);
+    expect(pushed).toHaveBeenCalledExactlyOnceWith({ taskId, run: 1 });
   });
 });

@@ -127,7 +127,8 @@ export class StoredTaskService extends TaskStore {
 
   /** A run whose job was lost, between a record and its job or with a worker, is queued again at the next poll. */
   private async revive(taskId: string, { status, lastUpdatedAt, run }: TaskRecord): Promise<void> {
-    const silence = this.records.now() - lastUpdatedAt;
+    // A record from the future is as old as it can be: the clock was set back, and a run that is alive writes a new time.
+    const silence = Math.abs(this.records.now() - lastUpdatedAt);
     if (status !== 'working' || silence < this.settings.heartbeat * LOST) return;
     await this.queue.push({ taskId, run });
   }
