@@ -58,7 +58,7 @@ beforeEach(() => {
   runner = new NothingRuns();
   queue = new ProcessTaskQueue();
   const state = processState();
-  const records = new TaskRecords({ ...state, clock: () => state.clock() + shift }, SETTINGS);
+  const records = new TaskRecords({ tasks: state.tasks, clock: () => state.clock() + shift }, SETTINGS);
   const key = randomBytes(32);
   const agents = new AgentReferences(
     { definitionOf: (name) => configured.get(name), knows: (known) => known === definition },
