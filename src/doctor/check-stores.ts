@@ -1,7 +1,7 @@
 import { type AgentDefinition, hasRedis } from '#core';
 import { inspectRedis, type RedisFacts } from '#state';
 import { StoreError } from '#data';
-import { connectionProblem, inspectMongo, type MongoConnection, type MongoFacts } from '#data-mongo';
+import { connectionProblem, inspectMongo, MongoConnection, type MongoFacts } from '#data-mongo';
 import { inspectParseServer } from '#data-parse';
 import { type ParleyConfig, isLoopbackHost } from '#config';
 import { type Finding, fail, ok, warn } from './finding.js';
@@ -100,6 +100,31 @@ function judgeMongo({ version, topology, search, clockAhead }: MongoFacts, liveQ
     ),
     ...checkClock('mongodb.clock', 'MongoDB', clockAhead),
   ];
+}
+
+/** The collections that audit records are written to. One that cannot be used stops every call, or fills the buffer. */
+export async function checkAuditSinks({ audit, database }: ParleyConfig): Promise<Finding[]> {
+  const found = await Promise.all(
+    audit.sinks.map(async (sink): Promise<Finding[]> => {
+      if (sink.kind !== 'mongodb') return [];
+      const uri = sink.uri ?? database.uri;
+      // The configuration is checked before: only a database of this process is left.
+      if (uri === null || uri === 'embedded') return [];
+      const connection = new MongoConnection({ uri, database: sink.database });
+      try {
+        await inspectMongo(connection, TIMEOUT);
+        return [ok('audit.mongodb', `records can reach ${sink.database}.${sink.collection}`)];
+      } catch (error) {
+        const why = connectionProblem(error)?.found ?? REFUSED.found;
+        return [
+          fail('audit.mongodb', `${sink.database}: ${why}`, 'check the uri of the sink in audit.sinks'),
+        ];
+      } finally {
+        await connection.close();
+      }
+    }),
+  );
+  return found.flat();
 }
 
 /** The shared state of replicas. */

@@ -185,6 +185,9 @@ describe('a user of MongoDB', () => {
       await service.stop();
     }
     writeFileSync(join(folder, 'audited.yaml'), stringify({ ...settings, audit }));
+    const doctor = await command(uriOf('reader'), 'doctor', '--config', 'audited.yaml');
+    expect(doctor.code).toBe(1);
+    expect(doctor.text).toMatch(/^fail {2}audit\.mongodb +audit: it refuses the user or the password$/m);
     for (const args of [
       ['audit', 'verify'],
       ['audit', 'search'],
