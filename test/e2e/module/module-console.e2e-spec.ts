@@ -745,7 +745,8 @@ describe('the page of the console of an instance', () => {
     await signedIn(own, '/api/v1/mcp/console', KEYS.chief);
     const answers: string[] = [];
     const cookies: string[] = [];
-    (open.at(-1)?.getHttpServer() as Server).on('request', ({ url = '', headers }: IncomingMessage) => {
+    const server = (open[0] as INestApplication).getHttpServer() as Server;
+    server.on('request', ({ url = '', headers }: IncomingMessage) => {
       if (url.endsWith('/api/status') && headers.origin !== undefined) cookies.push(headers.cookie ?? '');
     });
     page.on('response', (response) => {
