@@ -332,9 +332,11 @@ describe('a session of the console', () => {
   });
 
   it('is renewed by asking for it, and changes nothing without the header', async () => {
-    const cookie = cookieOf(await signIn(one, { key: KEYS.watcher }));
+    const opened = await signIn(one, { key: KEYS.watcher });
+    expect([opened.status, opened.body]).toEqual([200, expect.objectContaining({ agent: 'watcher' })]);
+    const cookie = cookieOf(opened);
     const renewed = await ask(one, 'GET', 'session', { Cookie: cookie });
-    expect(renewed.status).toBe(200);
+    expect([renewed.status, renewed.body]).toEqual([200, opened.body]);
     expect(cookieOf(renewed)).not.toBe(cookie);
     expect(
       (await ask(one, 'POST', 'api/explain', { Cookie: cookie, 'Content-Type': 'application/json' }, {}))
