@@ -433,7 +433,7 @@ describe('the page', () => {
     for (const place of PLACES) {
       await page.goto(at(place));
       await page.locator(`main.place-${place} h1`).waitFor();
-      await expect.poll(() => page.getByText('Loading…').count()).toBe(0);
+      await expect.poll(() => page.getByText('Loading…').count(), { timeout: 15_000 }).toBe(0);
       expect([place, await page.getByRole('heading', { level: 1 }).count()]).toEqual([place, 1]);
       expect(await page.evaluate<string[]>(UNNAMED)).toEqual([]);
       expect([place, await page.evaluate<number>(BEYOND)]).toEqual([place, 0]);
