@@ -95,10 +95,14 @@ export class MongoAuditCollection extends AuditCollection {
 
   async *all(type?: string): AsyncIterable<unknown> {
     const found = this.collection.find(type === undefined ? {} : { type }, { sort: { _id: 1 } });
-    for (;;) {
-      const document = await this.explaining(() => found.next());
-      if (document === null) return;
-      yield recordOf(document);
+    try {
+      for (;;) {
+        const document = await this.explaining(() => found.next());
+        if (document === null) return;
+        yield recordOf(document);
+      }
+    } finally {
+      await found.close();
     }
   }
 
