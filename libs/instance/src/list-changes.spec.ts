@@ -33,6 +33,11 @@ const snapshot = (
     })) as never,
   );
 
+/** More turns of the event loop than comparisons of a few agents take. */
+async function compared(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
+}
+
 describe('classes that are read again', () => {
   it('are a change of lists where the classes, permissions or a list differ, and at no other time', async () => {
     const renewals = new Subject<SchemaSnapshot>();
@@ -43,7 +48,7 @@ describe('classes that are read again', () => {
       names = listed;
       const before = changes;
       renewals.next(read);
-      await new Promise((resolve) => setTimeout(resolve));
+      await compared();
       return changes - before;
     };
     expect(await after(snapshot(['A']), ['A'])).toBe(0);
@@ -68,8 +73,25 @@ describe('classes that are read again', () => {
         () => (changes += 1),
       );
       renewals.next(snapshot(read));
-      await new Promise((resolve) => setTimeout(resolve));
+      await compared();
       expect(changes).toBe(expected);
     }
+  });
+
+  it('are compared for one agent at a time, with calls in between', async () => {
+    let turns = 0;
+    const compares: number[] = [];
+    class Counted extends Lists {
+      override listed() {
+        compares.push(turns);
+        return super.listed();
+      }
+    }
+    const agents = ['one', 'two', 'three'].map((name) => compileAgentDefinition(name, {}));
+    const renewals = new Subject<SchemaSnapshot>();
+    changesOfClasses({ first: snapshot(['A']), renewals }, () => agents, new Counted()).subscribe();
+    for (; turns < 20; turns += 1) await new Promise(setImmediate);
+    expect(compares).toHaveLength(3);
+    expect(new Set(compares).size).toBe(3);
   });
 });
