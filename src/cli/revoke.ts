@@ -31,16 +31,24 @@ function asksForRevocations(config: ParleyConfig, issuer: string): boolean {
   return hasRule || (consoleIssuer(config) === issuer && hasRedis(config.redis));
 }
 
-/** Adds the new entry before it removes an earlier one. */
-async function keep(
-  store: VersionedStore,
-  id: string,
-  record: { readonly before: number },
-  ttl: number,
-): Promise<boolean> {
-  if (await store.create(id, record, ttl)) return true;
+/** What a revocation covers, in milliseconds and seconds since 1970. */
+interface Revocation {
+  /** Tokens issued up to this second are revoked. */
+  readonly before: number;
+  /** How long it is stored. Absent in those of earlier versions. */
+  readonly until: number;
+}
+
+const laterOf = (value: unknown, one: number) => (typeof value === 'number' ? Math.max(value, one) : one);
+
+/** Adds to an earlier revocation of the same: a shorter one must not end a longer one. */
+async function keep(store: VersionedStore, id: string, asked: Revocation, now: number): Promise<boolean> {
+  if (await store.create(id, { ...asked }, asked.until - now)) return true;
   const earlier = await store.find(id);
-  return earlier !== undefined && store.replace(id, earlier.revision, record, ttl);
+  if (!earlier) return false;
+  const before = laterOf(earlier.value['before'], asked.before);
+  const until = laterOf(earlier.value['until'], asked.until);
+  return store.replace(id, earlier.revision, { before, until }, until - now);
 }
 
 /** Revokes tokens issued and sessions of the console begun until now; later ones are valid. */
@@ -57,8 +65,9 @@ export async function runRevoke(options: RevokeOptions): Promise<void> {
   try {
     const id = revocationName(options.issuer, by, value);
     // The later of the clocks here and of Redis: one that is behind must not spare the latest tokens.
-    const record = { before: Math.floor(Math.max(Date.now(), shared.clock()) / 1000) };
-    if (!(await keep(shared.revocations, id, record, seconds * 1000)))
+    const now = Math.max(Date.now(), shared.clock());
+    const asked = { before: Math.floor(now / 1000), until: now + seconds * 1000 };
+    if (!(await keep(shared.revocations, id, asked, now)))
       throw new Error('somebody else revoked the same at this moment: try again');
     process.stdout.write(`revoked: tokens of ${options.issuer} issued until now\n`);
   } catch (error) {

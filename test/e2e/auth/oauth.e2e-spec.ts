@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { createServer as createHttpServer } from 'node:http';
 import { ClientCredentialsProvider } from '@modelcontextprotocol/client';
+import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { newKey } from '#auth';
 import { type AuthorizationServer, startAuthorizationServer } from '../../support/authorization-server.js';
@@ -459,6 +460,21 @@ describe('a token that names a user', () => {
     expect(await asked(before)).toBe(401);
     await expect.poll(async () => asked(await bearer('parley:read')), { timeout: 20_000 }).toBe(200);
     expect(await asked(before)).toBe(401);
+  });
+
+  it('stays revoked for the longest time that an operator named', async () => {
+    const client = new Redis(redis.url);
+    const left = async () => {
+      const times = await Promise.all((await client.keys('*revoked*')).map((key) => client.pttl(key)));
+      return Math.max(...times);
+    };
+    await revoke(redis.url, rules(), ['--subject', 'ada', '--for', '3600000']);
+    expect(await left()).toBeGreaterThan(3_000_000_000);
+    await revoke(redis.url, rules(), ['--subject', 'ada', '--for', '60']);
+    expect(await left()).toBeGreaterThan(3_000_000_000);
+    await revoke(redis.url, rules(), ['--subject', 'ada', '--for', '7200000']);
+    expect(await left()).toBeGreaterThan(6_000_000_000);
+    await client.quit();
   });
 });
 
