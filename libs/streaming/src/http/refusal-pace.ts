@@ -1,7 +1,8 @@
 /**
  * A caller that is over a limit is told when to come back. One that comes back at once makes the process refuse as fast as it can,
  * and every other caller waits behind these refusals. So the answers to such calls leave at a pace
- * (docs/reference/limits.md#callers-that-do-not-wait).
+ * (docs/reference/limits.md#callers-that-do-not-wait,
+ * docs/contributing/decisions/0030-pace-of-refusals.md).
  */
 
 /** Milliseconds between two refusals of one principal. */
