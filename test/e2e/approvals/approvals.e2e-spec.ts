@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import {
   Client as ModernClient,
   StreamableHTTPClientTransport as ModernTransport,
@@ -28,6 +29,7 @@ const CONFIG = {
   agents: AGENTS,
   auth: Object.keys(AGENTS).map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
   policy: { ...POSTS_POLICY, requireApprovalFor: ['write', 'admin'] },
+  plugins: [fileURLToPath(new URL('../../fixtures/plugins/tagging.mjs', import.meta.url))],
 };
 const ENV = {
   PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
@@ -189,6 +191,22 @@ describe('an approval in the stateless era', () => {
     expect(refusedWith(answer)).toMatchObject({
       code: -32021,
       data: { requiredCapabilities: { elicitation: { form: {} } } },
+    });
+  });
+
+  it('is of the arguments that were sent, also where a preview changes those that it gets', async () => {
+    const args = { class_name: 'Post', method_name: 'tag', arguments: { tags: ['tea', 'art'] } };
+    const tag = (more: object = {}) => callModern(service, 'call_method', args, { headers: WRITER, ...more });
+    const { requestState, result } = await tag();
+    expect(result).toMatchObject({
+      inputRequests: {
+        approve: { params: { _meta: { 'parse.preview': { result: { tags: ['art', 'tea'] } } } } },
+      },
+    });
+    const done = await tag({ requestState, inputResponses: yes });
+    expect(done.result).toMatchObject({
+      isError: false,
+      structuredContent: { result: { tags: ['art', 'tea'] } },
     });
   });
 

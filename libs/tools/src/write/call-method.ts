@@ -111,7 +111,8 @@ export class CallMethod {
     if (!method) return this.refuseUnknown(className, name, call);
     orThrow(methodGate(call.agent, { className, name, permission: method.permission }, this.environment));
     await call.methods.permit(className, method.permission, method.type);
-    const given = methodArguments(args.arguments);
+    // A copy: what a preview changes in it is neither what was approved nor what the call is made with.
+    const given = methodArguments(structuredClone(args.arguments));
     assertArgumentKeys(given, method);
     const { dry_run: asked, agent: _caller, ...rest } = given;
     const dryRun = asksForPreview(args);
