@@ -252,6 +252,9 @@ export function exceedsResponseLimit(text: string): boolean {
   return text.length * 3 > MAX_RESPONSE_BYTES && Buffer.byteLength(text, 'utf8') > MAX_RESPONSE_BYTES;
 }
 
+/** The member of `_meta` with the seconds after which a refused call may be made again. */
+export const RETRY_AFTER_KEY = 'parse.retry_after';
+
 /** Names that the stateless revisions reserve inside `_meta`. */
 export const PROTOCOL_VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
 export const CLIENT_CAPABILITIES_KEY = 'io.modelcontextprotocol/clientCapabilities';

@@ -16,7 +16,15 @@ import {
   readProgress,
   type RequestContext,
 } from '#core';
-import { type JsonObject, type KernelReply, LOG_LEVEL_KEY, member, RPC, StreamedResult } from '#dispatcher';
+import {
+  type JsonObject,
+  type KernelReply,
+  LOG_LEVEL_KEY,
+  member,
+  RETRY_AFTER_KEY,
+  RPC,
+  StreamedResult,
+} from '#dispatcher';
 import type { MessageEnding, ReceivedMessage } from '#telemetry';
 import type { CheckedMessage, Message, ProtocolSession } from './message.js';
 import type { PendingClientRequests } from './sessions/client-requests.js';
@@ -273,12 +281,10 @@ export function endingOf(reply: KernelReply): MessageEnding {
   return { outcome: reply.result['isError'] === true ? 'tool_error' : 'ok' };
 }
 
-/** Whether a reply refuses the caller and says when it may come back. */
+/** Whether a call was refused with a time to come back. */
 export function refusesUntilLater(reply: KernelReply): boolean {
-  if (reply instanceof StreamedResult || 'accepted' in reply || 'envelopeTail' in reply) return false;
-  const about =
-    'error' in reply ? reply.error.data : reply.result['isError'] === true && reply.result['_meta'];
-  return member(about, 'parse.retry_after') !== undefined;
+  if (!('result' in reply) || 'envelopeTail' in reply || reply.result['isError'] !== true) return false;
+  return member(reply.result['_meta'], RETRY_AFTER_KEY) !== undefined;
 }
 
 /** A request in progress that can be aborted from outside. */

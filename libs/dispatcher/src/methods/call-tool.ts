@@ -20,6 +20,7 @@ import {
   type JsonObject,
   member,
   RequestFailure,
+  RETRY_AFTER_KEY,
   RPC,
   WrittenResult,
 } from '../protocol.js';
@@ -134,7 +135,7 @@ const text = (value: string) => [{ type: 'text', text: value }];
 function errorMeta(refusal: Refusal): JsonObject {
   return {
     'parse.error_code': refusal.code,
-    ...(refusal.retryAfter !== undefined && { 'parse.retry_after': refusal.retryAfter }),
+    ...(refusal.retryAfter !== undefined && { [RETRY_AFTER_KEY]: refusal.retryAfter }),
     ...(refusal.details !== undefined && { 'parse.details': refusal.details }),
   };
 }

@@ -102,7 +102,7 @@ export class HttpExchange {
   /** The caller's own live session. */
   session: Session | null = null;
 
-  /** The refusals in its answer that say when to come back. */
+  /** The refusals in its answer that say when to come back. One that has some waits (`keepRefusalPace`). */
   refusalsUntilLater = 0;
   /** Ends the count of the body among those that are not answered yet. */
   releaseBody: () => void = () => undefined;
@@ -137,7 +137,7 @@ export class HttpExchange {
    */
   async keepRefusalPace(): Promise<void> {
     const { agent, edge, refusalsUntilLater: refusals } = this;
-    if (refusals === 0 || !agent) return;
+    if (!agent) return;
     this.refusalsUntilLater = 0;
     this.parsed = undefined;
     for (const message of this.batch ?? [this.message]) forgetParams(message);

@@ -1,7 +1,6 @@
 /**
- * A caller that is over a limit is told when to come back. One that comes back at once makes the process refuse as fast as it can,
- * and every other caller waits behind these refusals. So the answers to such calls leave at a pace
- * (docs/reference/limits.md#callers-that-do-not-wait,
+ * A refusal of a caller over its limit says when to call again. A caller that does not wait makes the process refuse as fast as it
+ * calls, and delays every other caller. So these refusals leave at a pace (docs/reference/limits.md#callers-that-do-not-wait,
  * docs/contributing/decisions/0030-pace-of-refusals.md).
  */
 

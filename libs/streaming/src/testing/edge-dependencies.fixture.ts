@@ -79,8 +79,10 @@ export class EdgeTools extends ToolRunner {
   async run(name: string, args: unknown, context: RequestContext): Promise<ToolOutcome> {
     this.contexts.push(context);
     if (!this.has(name)) return { ok: false, refusal: refusals.unknownTool(name, 'readonly', []) };
-    if (name === 'limited') await this.work(context as RequestContext, args);
-    if (name === 'limited') return { ok: false, refusal: refusals.rateLimited(60, 60, 12) };
+    if (name === 'limited') {
+      await this.work(context as RequestContext, args);
+      return { ok: false, refusal: refusals.rateLimited(60, 60, 12) };
+    }
     if (name === 'wait') await this.untilReleased(context.signal);
     const { agent, correlationId } = context;
     const whoami = { principal: agent.principal, correlationId };
