@@ -15,7 +15,13 @@ export {
   VARIABLES_FROM_FILES,
   withEnvironmentFiles,
 } from './environment.js';
-export { type ConsoleOidcConfig, consoleIssuer, fourEyesDoubt, isFixed } from './sections/operators.js';
+export {
+  consoleBase,
+  type ConsoleOidcConfig,
+  consoleIssuer,
+  fourEyesDoubt,
+  isFixed,
+} from './sections/operators.js';
 export { checkedConfig, configOf, configPath, loadConfig, type LoadedConfig } from './load-config.js';
 export {
   configFile,

@@ -44,7 +44,7 @@ export {
 } from './plugins.js';
 export { type Mounted, mountEdges, RoutesApplication } from './routes/routes-application.js';
 export { Readiness, type ReadyState } from './routes/readiness.js';
-export { CONSOLE_PATH, consoleBase, ROUTE_PATHS } from './routes/route-paths.js';
+export { CONSOLE_PATH, ROUTE_PATHS } from './routes/route-paths.js';
 export { InstanceProvidersModule } from './routes/routes.module.js';
 export {
   openSimulation,

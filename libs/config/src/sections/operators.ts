@@ -242,6 +242,9 @@ export function fourEyesDoubt(
 
 const CALLBACK = '/console/session/oidc/callback';
 
+/** The path below which an application has the console, by that of MCP. The root adds nothing: `//` begins the name of a host. */
+export const consoleBase = (mcp: string): string => mcp.replace(/\/$/, '');
+
 /** The address that an issuer leads back to. The prefix of an application is not known yet. */
 function addressErrors(
   { redirectUri }: Plain<ConsoleOidcConfig>,
@@ -252,7 +255,7 @@ function addressErrors(
   if (!isTrustworthyUrl(redirectUri) || /[?"\\\s]/.test(redirectUri))
     return [{ path, message: 'must be an https URL (http only on this machine)' }];
   const { pathname } = new URL(redirectUri);
-  const expected = inApplication ? `${mcp.replace(/\/$/, '')}${CALLBACK}` : CALLBACK;
+  const expected = inApplication ? `${consoleBase(mcp)}${CALLBACK}` : CALLBACK;
   if (pathname === expected || (inApplication && pathname.endsWith(expected))) return [];
   return [{ path, message: `must ${inApplication ? 'end with' : 'have'} the path ${expected}` }];
 }

@@ -11,6 +11,3 @@ export const ROUTE_PATHS = {
 
 /** The operator console among the routes of an instance, where it is served. */
 export const CONSOLE_PATH = '/console';
-
-/** The path at which the console of an application is mounted, by that of MCP. That of the root adds nothing. */
-export const consoleBase = (mcp: string): string => mcp.replace(/\/$/, '');

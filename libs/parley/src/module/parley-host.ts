@@ -15,14 +15,13 @@ import {
 } from '@nestjs/core';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import type { Server } from 'node:http';
-import { type ConfigIssue, configOf, ConfigVersions } from '#config';
+import { type ConfigIssue, configOf, ConfigVersions, consoleBase } from '#config';
 import { promptsOf, toolsOf } from '#dispatcher';
 import {
   ApplicationConnectionError,
   type ApplicationDatabase,
   applicationDatabase,
   CONSOLE_PATH,
-  consoleBase,
   openConsole,
   ParleyInstance,
 } from '#instance';

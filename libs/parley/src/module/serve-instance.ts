@@ -2,14 +2,13 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
 import {
   CONSOLE_PATH,
-  consoleBase,
   type Mounted,
   type ParleyInstance,
   resourceUrlOf,
   ROUTE_PATHS,
   type RoutesApplication,
 } from '#instance';
-import type { ParleyConfig } from '#config';
+import { consoleBase, type ParleyConfig } from '#config';
 import { McpEdge, mountAt, ServedAt } from '#streaming';
 import { DEFAULT_ENDPOINTS, type ParleyEndpoints } from './parley-options.js';
 import { startInside } from './inner-start.js';
