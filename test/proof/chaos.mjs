@@ -101,13 +101,8 @@ export async function chaos({ minutes, log, signal }, setting) {
   const seen = new load.Seen(stage);
   const seconds = minutes * 60;
   const going = () => !signal.aborted && seen.second < seconds;
-  let working = true;
   const changes = [];
-  const watchers = [
-    load.watchChanges(stage, seen, () => working),
-    await load.watchInSession(stage, seen, () => working),
-  ];
-  const approving = load.approve(stage, seen, () => working);
+  const companions = await load.accompany(stage, seen, changes);
   const work = [
     load.converse(stage, seen, going),
     load.converse(stage, seen, going),
@@ -128,22 +123,14 @@ export async function chaos({ minutes, log, signal }, setting) {
   await Promise.all([...faults(stage, seen, log, going, seconds), ...work]);
   clearInterval(telling);
   log('the load is over; answers are compared with the stored rows');
-  // The last changes have their time to be notified as well.
-  await pause(3_000);
-  const until = performance.now();
-  working = false;
-  await Promise.all([approving, ...watchers.map(({ over }) => over)]);
-  for (const one of watchers) load.checkTold(changes, one, seen, until);
-  await load.checkWrites(stage.rows, seen);
-  const codes = await Promise.all(stage.replicas.map((replica) => replica.stop()));
-  if (codes.some((code) => code !== 0))
-    seen.lose(`replicas that were asked to end ended with ${codes.join(', ')}`);
+  await companions.end();
+  await load.stopAll(stage.replicas, seen);
   const audit = await checkAudit(stage, seen);
   const kept = await stage.end({ keep: seen.losses.length > 0 });
   return {
     losses: seen.losses,
     figures: [
-      ...watchers.map(({ name }) => toldShare(seen.counts, name)),
+      ...companions.watchers.map(({ name }) => toldShare(seen.counts, name)),
       ...TRIED.map((name) => ({
         name,
         value: seen.counts[name] ?? 0,

@@ -129,13 +129,9 @@ export async function run({ minutes, seed, log, signal }) {
   const seen = new load.Seen(stage);
   const seconds = minutes * 60;
   const going = () => !signal.aborted && seen.second < seconds;
-  let working = true;
   const changes = new Changes();
-  changes.watchers = [
-    load.watchChanges(stage, seen, () => working),
-    await load.watchInSession(stage, seen, () => working),
-  ];
-  const approving = load.approve(stage, seen, () => working);
+  const companions = await load.accompany(stage, seen, changes.made);
+  changes.watchers = companions.watchers;
   const [longest, silence] = await Promise.all([
     strike(stage, seen, changes, { going, seconds }, random, log),
     longestSilence(seen, going),
@@ -151,16 +147,8 @@ export async function run({ minutes, seed, log, signal }) {
     load.change(stage, changes.made, going, () => changes.quiet),
     readOnly(stage, seen, going),
   ]);
-  // The last changes have their time to be told as well.
-  await pause(3_000);
-  const until = performance.now();
-  working = false;
-  await Promise.all([approving, ...changes.watchers.map(({ over }) => over)]);
-  for (const one of changes.watchers) load.checkTold(changes.made, one, seen, until);
-  await load.checkWrites(stage.rows, seen);
-  const codes = await Promise.all(stage.services.map((service) => service.stop()));
-  if (codes.some((code) => code !== 0))
-    seen.lose(`services that were asked to end ended with ${codes.join(', ')}`);
+  await companions.end();
+  await load.stopAll(stage.services, seen);
   const kept = await stage.end({ keep: seen.losses.length > 0 });
   const inSeconds = (milliseconds) => Math.round(milliseconds / 100) / 10;
   return {

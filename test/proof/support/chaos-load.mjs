@@ -216,7 +216,7 @@ export async function write({ url }, seen, going, { name, keyed }) {
 }
 
 /** Every row against what its writer was told. */
-export async function checkWrites(rows, seen) {
+async function checkWrites(rows, seen) {
   const counted = new Map();
   for await (const { title } of rows.collection('Item').find({}, { projection: { title: 1 } }))
     counted.set(title, (counted.get(title) ?? 0) + 1);
@@ -233,7 +233,7 @@ export async function checkWrites(rows, seen) {
 }
 
 /** The other person: approves every case that it finds. */
-export async function approve({ origin }, seen, going) {
+async function approve({ origin }, seen, going) {
   const headers = { ...as('chief'), 'Content-Type': 'application/json' };
   const body = JSON.stringify({ decision: 'approve' });
   while (going()) {
@@ -361,7 +361,7 @@ function watcher(going, seen, open) {
 }
 
 /** A subscriber without a session reads what it watches whenever its stream opens; one with a session is notified when it is back. */
-export function watchChanges({ url }, seen, going) {
+function watchChanges({ url }, seen, going) {
   const modern = new ModernClient(url, as('watcher'));
   return {
     name: 'of 2026-07-28',
@@ -370,7 +370,7 @@ export function watchChanges({ url }, seen, going) {
   };
 }
 
-export async function watchInSession({ url }, seen, going) {
+async function watchInSession({ url }, seen, going) {
   const client = new SessionClient(url, as('watcher'));
   await seen.insist('initialize', () => client.initialize());
   await seen.insist('a subscription', (signal) =>
@@ -387,7 +387,7 @@ export async function watchInSession({ url }, seen, going) {
  * Writes down each change of which a subscriber neither heard nor learned that it missed something, and counts how it learned: on the open
  * stream, or because that stream ended. A subscriber that was away is notified after it is back; without a session, being back is enough.
  */
-export function checkTold(changes, { name, events, readsWhenOpened }, seen, until) {
+function checkTold(changes, { name, events, readsWhenOpened }, seen, until) {
   const first = (from, ...kinds) =>
     events.find(({ at, kind }) => at >= from && kinds.includes(kind))?.at ?? Infinity;
   for (const { at, made } of changes) {
@@ -408,4 +408,36 @@ export function checkTold(changes, { name, events, readsWhenOpened }, seen, unti
         seen.lose(`a subscriber ${name} came back after the change at ${seen.at(at)} s and was not notified`);
     } else seen.count(`changes learned by coming back, subscriber ${name}`);
   }
+}
+
+/** Milliseconds that the last changes have to be notified as well. */
+const LAST_CHANGES = 3_000;
+
+/**
+ * Work that goes on until all other work has ended: two subscribers, and who decides approvals.
+ * @returns the subscribers, and what ends them and compares what they and the writers received with `changes` and the stored rows
+ */
+export async function accompany(stage, seen, changes) {
+  let working = true;
+  const going = () => working;
+  const watchers = [watchChanges(stage, seen, going), await watchInSession(stage, seen, going)];
+  const approving = approve(stage, seen, going);
+  return {
+    watchers,
+    async end() {
+      await pause(LAST_CHANGES);
+      const until = performance.now();
+      working = false;
+      await Promise.all([approving, ...watchers.map(({ over }) => over)]);
+      for (const one of watchers) checkTold(changes, one, seen, until);
+      await checkWrites(stage.rows, seen);
+    },
+  };
+}
+
+/** Asks services to end. */
+export async function stopAll(services, seen) {
+  const codes = await Promise.all(services.map((service) => service.stop()));
+  if (codes.some((code) => code !== 0))
+    seen.lose(`services that were asked to end ended with ${codes.join(', ')}`);
 }
