@@ -26,7 +26,7 @@ import {
   type Plain,
 } from '../schema/option.js';
 import { isSafeAddress } from './server.js';
-import { DATABASE_NAME } from './stores.js';
+import { DATABASE_NAME, serversOf } from './stores.js';
 
 /** What sinks of every kind have. */
 class Sink {
@@ -209,10 +209,10 @@ export function auditErrors({ audit, database }: Pick<ParleyConfig, 'audit' | 'd
     if (sink.kind === 'webhook' && sink.url !== undefined && !isSafeAddress(sink.url))
       errors.push({ path: at('url'), message: 'must be an https address, or one of this machine' });
     if (sink.kind === 'mongodb') errors.push(...mongoSinkErrors(sink, database, at));
-    const place = placeOf(sink);
-    if (taken.has(place))
+    const places = placesOf(sink, database.uri);
+    if (places.some((place) => taken.has(place)))
       errors.push({ path: `audit.sinks.${index}`, message: 'the same place as another sink' });
-    taken.add(place);
+    for (const place of places) taken.add(place);
   }
   return errors;
 }
@@ -230,7 +230,9 @@ function mongoSinkErrors(
         related: ['database.uri'],
       },
     ];
-  if ((sink.uri === null || sink.uri === database.uri) && sink.database === database.name)
+  const servers = new Set(serversOf(database.uri ?? ''));
+  const isShared = sink.uri === null || serversOf(sink.uri).some((server) => servers.has(server));
+  if (isShared && sink.database === database.name)
     return [
       {
         path: at('database'),
@@ -241,13 +243,16 @@ function mongoSinkErrors(
   return [];
 }
 
-function placeOf(sink: AuditSinkConfig): string {
+/** Where a sink keeps records: a key for each way to name it. Sinks that have one in common share them. */
+export function placesOf(sink: AuditSinkConfig, databaseUri: string | null): readonly string[] {
   switch (sink.kind) {
     case 'file':
-      return `file ${sink.path}`;
+      return [`file ${sink.path}`];
     case 'mongodb':
-      return `mongodb ${sink.uri} ${sink.database} ${sink.collection}`;
+      return serversOf(sink.uri ?? databaseUri ?? '').map(
+        (server) => `mongodb ${server} ${sink.database} ${sink.collection}`,
+      );
     case 'webhook':
-      return `webhook ${sink.url}`;
+      return [`webhook ${sink.url}`];
   }
 }

@@ -47,6 +47,22 @@ const DEFAULT_NAME = 'parley';
 /** The address of servers, with or without a user, then the database. */
 const NAMED_DATABASE = /^mongodb(?:\+srv)?:\/\/[^/?#]+\/([^?#]+)/;
 
+const SERVERS = /^mongodb(\+srv)?:\/\/(?:[^/?#]*@)?([^/?#]+)/;
+
+/**
+ * The servers that a connection string names, each as one text, whatever its user and options. Two strings that have one in common lead
+ * to the same data. What is no connection string is returned as it is.
+ */
+export function serversOf(uri: string): readonly string[] {
+  const [, srv, written] = SERVERS.exec(uri) ?? [];
+  if (written === undefined) return [uri];
+  if (srv !== undefined) return [`${written.toLowerCase()}${srv}`];
+  return written
+    .toLowerCase()
+    .split(',')
+    .map((host) => (/:\d+$/.test(host) ? host : `${host}:27017`));
+}
+
 /** Databases of the server's own; a URI names `admin` to say where its user is known. */
 const SERVER_DATABASES: ReadonlySet<string> = new Set(['admin', 'local', 'config']);
 

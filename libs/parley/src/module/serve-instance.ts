@@ -8,7 +8,7 @@ import {
   ROUTE_PATHS,
   type RoutesApplication,
 } from '#instance';
-import { consoleBase, type ParleyConfig } from '#config';
+import { consoleBase, type ParleyConfig, placesOf } from '#config';
 import { McpEdge, mountAt, ServedAt } from '#streaming';
 import { DEFAULT_ENDPOINTS, type ParleyEndpoints } from './parley-options.js';
 import { startInside } from './inner-start.js';
@@ -81,20 +81,25 @@ export async function serveInstance(
   return mountings;
 }
 
-/** Where an instance keeps what a console shows. A URI may hold a password: it is part of the key alone. */
+/** Where an instance keeps what a console shows, by keys that two spellings of one place have in common. */
 function storesOf({ audit, database, redis }: ParleyConfig): ReadonlyMap<string, string> {
   const stores = new Map<string, string>();
   for (const sink of audit.sinks) {
-    if (sink.kind === 'file') stores.set(`file ${sink.path}`, `audit.sinks: ${sink.path}`);
-    if (sink.kind !== 'mongodb') continue;
-    const place = `${sink.database}.${sink.collection}`;
-    stores.set(`mongodb ${sink.uri ?? database.uri} ${place}`, `audit.sinks: ${place}`);
+    if (sink.kind === 'webhook') continue;
+    const label = sink.kind === 'file' ? sink.path : `${sink.database}.${sink.collection}`;
+    for (const place of placesOf(sink, database.uri)) stores.set(place, `audit.sinks: ${label}`);
   }
   const { url, sentinels, name, cluster, prefix } = redis;
-  if (url !== null || sentinels !== null || cluster !== null)
-    stores.set(`redis ${JSON.stringify([url, sentinels, name, cluster, prefix])}`, `redis.prefix: ${prefix}`);
+  if (url !== null || sentinels !== null || cluster !== null) {
+    const key = JSON.stringify([url && redisDatabase(new URL(url)), sentinels, name, cluster, prefix]);
+    stores.set(`redis ${key}`, `redis.prefix: ${prefix}`);
+  }
   return stores;
 }
+
+/** The server and the database of it, without a user. */
+const redisDatabase = ({ hostname, port, pathname }: URL): string =>
+  `${hostname.toLowerCase()}:${port || '6379'}/${pathname.slice(1) || '0'}`;
 
 /** The issuer leads operators back to one address: the console must be there. */
 function warnOfAddress({ console: { oidc } }: ParleyConfig, mcpAt: readonly string[]): void {
