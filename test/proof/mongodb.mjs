@@ -25,6 +25,15 @@ const WORKS = {
 };
 
 const WORK = Object.keys(WORKS);
+/** Minutes in which each fault has its turn. */
+const ONE_ROUND = 2;
+/** What is counted besides faults, and happens in every run. */
+const TRIED = [
+  ...Object.values(WORKS).flat(),
+  'requests with tokens',
+  'tasks completed',
+  'writes refused for a missing right',
+];
 const done = (seen, work) => WORKS[work].reduce((sum, name) => sum + (seen.counts[name] ?? 0), 0);
 
 /** @returns the longest time in milliseconds in which the database did nothing well; lists of tools need none */
@@ -151,11 +160,18 @@ export async function run({ minutes, seed, log, signal }) {
   await load.stopAll(stage.services, seen);
   const kept = await stage.end({ keep: seen.losses.length > 0 });
   const inSeconds = (milliseconds) => Math.round(milliseconds / 100) / 10;
+  const tried = new Set(minutes >= ONE_ROUND ? [...Object.keys(stage.faults), ...TRIED] : TRIED);
+  const counts = { ...Object.fromEntries([...tried].map((name) => [name, 0])), ...seen.counts };
   return {
     losses: seen.losses,
     figures: [
       { name: 'requests', value: seen.requests, unit: '' },
-      ...Object.entries(seen.counts).map(([name, value]) => ({ name, value, unit: '' })),
+      ...Object.entries(counts).map(([name, value]) => ({
+        name,
+        value,
+        unit: '',
+        ...(tried.has(name) && { atLeast: 1 }),
+      })),
       { name: 'longest time without a good answer of the database', value: inSeconds(silence), unit: 's' },
       ...Object.entries(longest).map(([work, value]) => ({
         name: `longest time until ${work} succeeded after a fault`,
