@@ -16,6 +16,7 @@ const SOURCES = [
   'tools/build.mjs',
   'tools/bundle.mjs',
   'tools/bundle-lines.mjs',
+  'tools/object-spread.mjs',
   'tools/demo-data.mjs',
   'demo/seed.json',
   'tools/pages.mjs',
