@@ -266,7 +266,7 @@ export class ParleyWrites implements GovernedWrites {
       schemaOf: (className) => scope.schemas.get(className),
       judgeClass: (className) => {
         const judged = reach.reach(className, 'pointer');
-        if (isRefusal(judged)) throw new Refused(judged);
+        return isRefusal(judged) ? judged : null;
       },
     });
     if (plan.added.size > 0) assertClassPermits(this.call, access.className, 'addField');

@@ -9,7 +9,11 @@ export interface FieldRules {
   readonly column: FieldSchema | undefined;
   /** The declaration of the operator. */
   readonly declared: PropertyPolicy | undefined;
+  readonly mayName: MayName;
 }
+
+/** Whether an error may name a class: one that is withheld from the agent is not known to it. */
+export type MayName = (className: string) => boolean;
 
 /** How a value of a type is written in JSON. */
 export const FORMS: Readonly<Record<string, string>> = {
@@ -29,7 +33,7 @@ export const FORMS: Readonly<Record<string, string>> = {
 export function assertFits(
   name: string,
   value: unknown,
-  { column, declared }: FieldRules,
+  { column, declared, mayName }: FieldRules,
 ): FieldSchema | null {
   const asked = fieldTypeOf(value);
   if (column?.type === 'Relation') refuseFields(`${name}: relations are not changed by raw writes`);
@@ -41,7 +45,7 @@ export function assertFits(
   if (expected && !isSameType(expected, asked)) {
     const form = FORMS[expected.type];
     refuseFields(
-      `${name} takes a ${typeName(expected)}, not a ${typeName(asked)}${form ? `; write it as ${form}` : ''}`,
+      `${name} takes a ${typeName(expected, mayName)}, not a ${typeName(asked)}${form ? `; write it as ${form}` : ''}`,
     );
   }
   assertDeclaredValue(name, value, declared?.enum);
@@ -121,8 +125,8 @@ export function isSameType(column: FieldSchema, asked: FieldSchema): boolean {
   return column.targetClass === undefined || column.targetClass === asked.targetClass;
 }
 
-export function typeName({ type, targetClass }: FieldSchema): string {
-  return targetClass === undefined ? type : `${type}<${targetClass}>`;
+export function typeName({ type, targetClass }: FieldSchema, mayName: MayName = () => true): string {
+  return targetClass === undefined || !mayName(targetClass) ? type : `${type}<${targetClass}>`;
 }
 
 const FIELD_NAME = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;

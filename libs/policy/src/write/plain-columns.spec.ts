@@ -34,6 +34,14 @@ const FIELDS: Readonly<Record<string, FieldSchema>> = {
       ['guessed', { type: 'String', origin: 'sample' }],
     ]),
   },
+  made: {
+    type: 'Object',
+    origin: 'declared',
+    members: new Map<string, FieldSchema>([
+      ['by', { type: 'Pointer', targetClass: 'Customer', origin: 'declared' }],
+      ['for', { type: 'Array', targetClass: 'Customer', origin: 'declared' }],
+    ]),
+  },
   guess: { type: 'String', origin: 'sample', seen: { String: 9, Null: 1 } },
   tenant: { type: 'Pointer', targetClass: 'Tenant', origin: 'declared' },
 };
@@ -50,13 +58,14 @@ function planned(
   operation: 'create' | 'update' = 'update',
   config: ClassConfig = {},
   tenantId: string | number | null = null,
+  withheld: readonly string[] = [],
 ) {
   const classes = { Order: config, Customer: {}, Tag: {}, Tenant: {} };
   const { policy, issues } = compilePolicy({ classes }, { storage: 'plain' });
   expect(issues).toEqual([]);
   const others = ['Customer', 'Tag', 'Tenant'].map((className) => ({ ...ORDER, className }));
   const agent = new Agent({
-    definition: compileAgentDefinition('w', { permissions: 'write' }),
+    definition: compileAgentDefinition('w', { permissions: 'write', classes: { except: withheld } }),
     principal: 'p',
     tenantId,
   });
@@ -78,7 +87,7 @@ function planned(
     schemaOf: (className) => scope.schemas.get(className),
     judgeClass: (className) => {
       const judged = reach.reach(className, 'pointer');
-      if (isRefusal(judged)) throw new Refused(judged);
+      return isRefusal(judged) ? judged : null;
     },
   });
 }
@@ -188,6 +197,24 @@ describe('a write to a plain class', () => {
           expect(FIELDS[written]?.origin).toMatch(/^(declared|validator)$/);
           expect(['objectId', 'createdAt', 'updatedAt']).not.toContain(written);
         }
+      }),
+    );
+  });
+
+  it('never names a withheld class in a refusal, whatever is written', () => {
+    const refused = (fields: unknown) =>
+      messageOf(() => planned(fields, 'update', {}, null, ['Customer', 'Tag']));
+    expect(refused({ customer: 'a' })).toMatch(/'customer' .* outside agent_fields allowlist/);
+    const value = fc.oneof(
+      fc.jsonValue(),
+      fc.constant(pointer('Tenant', 'a')),
+      fc.constant({ __op: 'Increment', amount: 1 }),
+      fc.array(fc.jsonValue(), { maxLength: 2 }).map((objects) => ({ __op: 'Add', objects })),
+    );
+    fc.assert(
+      fc.property(fc.constantFrom('by', 'for'), value, (name, given) => {
+        for (const fields of [{ made: { [name]: given } }, { customer: given }, { tags: given }])
+          expect(refused(fields)).not.toMatch(/Customer|Tag/);
       }),
     );
   });

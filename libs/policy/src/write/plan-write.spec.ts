@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Agent, type AgentDefinitionOptions, compileAgentDefinition, Refused } from '#core';
+import { Agent, type AgentDefinitionOptions, compileAgentDefinition, refusals } from '#core';
 import { boundClass } from '../compile/bound-class.fixture.js';
 import type { ClassConfig } from '../compile/policy-config.js';
 import { maskedColumns } from '../masking/column-masks.js';
@@ -35,7 +35,7 @@ function plan(
     schemaOf: () => undefined,
     judgeClass: (target) => {
       const judged = shopReach.reach(target, 'pointer');
-      if ('gate' in judged) throw new Refused(judged);
+      return 'gate' in judged ? judged : null;
     },
   });
 }
@@ -156,7 +156,7 @@ describe('the plan of a write', () => {
       tenant: null,
       indexes: [],
       schemaOf: () => undefined,
-      judgeClass: () => undefined,
+      judgeClass: () => null,
     };
     for (const given of [{ dueOn: null }, { body: null }, { body: { __op: 'Delete' } }])
       expect(refusalOf(() => planWrite(given, context))?.message).toContain('body is required');
@@ -165,6 +165,33 @@ describe('the plan of a write', () => {
     expect(refusalOf(() => planWrite({ dueOn: null }, update))).toBeNull();
     const hidden = { ...context, access: { ...context.access, readable: new Set(['dueOn']) } };
     expect(refusalOf(() => planWrite({ dueOn: null }, hidden))?.message).not.toContain('body');
+  });
+
+  it('never names a withheld class in a refusal, whatever is written', () => {
+    const context: WriteContext = {
+      agent: new Agent({ definition: compileAgentDefinition('x'), principal: 'p' }),
+      access: music('Song'),
+      policy: boundClass('Song', {}),
+      operation: 'update',
+      tenant: null,
+      indexes: [],
+      schemaOf: () => undefined,
+      judgeClass: (target) => (target === 'Artist' ? refusals.hiddenClass(target) : null),
+    };
+    const refused = (value: unknown) => refusalOf(() => planWrite({ artist: value }, context))?.message ?? '';
+    expect(refused({ __op: 'Increment', amount: 1 })).toContain(
+      'artist takes a Pointer, not a Number; write it as',
+    );
+    const value = fc.oneof(
+      json,
+      fc.constant(pointer('Song')),
+      fc.array(json, { maxLength: 2 }).map((objects) => ({ __op: 'Add', objects })),
+    );
+    fc.assert(
+      fc.property(value, (given) => {
+        expect(refused(given)).not.toContain('Artist');
+      }),
+    );
   });
 
   it('bounds nesting before it looks at anything else', () => {

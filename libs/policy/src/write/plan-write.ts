@@ -1,4 +1,4 @@
-import { type Agent, Refused, refusals } from '#core';
+import { type Agent, type Refusal, Refused, refusals } from '#core';
 import { type ClassAccess, columnRefusal, isMasked } from '../model/class-access.js';
 import type { ClassPolicy } from '../model/policy.js';
 import { type ClassSchema, type FieldSchema, type IndexSchema, isIdOf } from '../model/class-schema.js';
@@ -29,8 +29,8 @@ export interface WriteContext {
   readonly tenant: TenantBinding | null;
   /** All indexes of the class. Used when some field is masked for the agent. */
   readonly indexes: readonly IndexSchema[];
-  /** The class gate for classes that pointers name. @throws Refused */
-  readonly judgeClass: CheckClass;
+  /** The class gate for classes that pointers name. */
+  readonly judgeClass: (className: string) => Refusal | null;
   /** Classes by their names: a class says which texts are ids of its rows. */
   readonly schemaOf: (className: string) => ClassSchema | undefined;
 }
@@ -48,7 +48,7 @@ export interface WritePlan {
  * @throws Refused
  */
 export function planWrite(given: unknown, context: WriteContext): WritePlan {
-  const { access, policy, operation, tenant } = context;
+  const { access, policy, operation, tenant, judgeClass } = context;
   const isPlain = access.schema?.storage === 'plain';
   if (!isPlainObject(given) || Object.keys(given).length === 0)
     return refuseFields('fields must be an object with at least one field');
@@ -70,6 +70,7 @@ export function planWrite(given: unknown, context: WriteContext): WritePlan {
     const rules: FieldRules = {
       column: access.schema?.fields.get(name),
       declared: policy.properties.get(name),
+      mayName: (className) => judgeClass(className) === null,
     };
     const asked = isPlain ? plainType(name, value, rules) : assertFits(name, value, rules);
     if (asked && !rules.column) added.set(name, asked);
@@ -106,7 +107,10 @@ function readValues(given: PlainObject, { access, judgeClass, schemaOf }: WriteC
     if (guessed !== null) deferred.push(guessed);
   }
   // Checked last, so that a malformed write is refused as such whatever classes it names.
-  for (const className of deferred) judgeClass(className);
+  for (const className of deferred) {
+    const refusal = judgeClass(className);
+    if (refusal) throw new Refused(refusal);
+  }
   return values;
 }
 
@@ -129,7 +133,7 @@ function wireName(written: string, { access, agent }: WriteContext): string {
   return name;
 }
 
-/** A plain class gets no new columns. */
+/** A plain class gets no new columns, and a column that leads to a withheld class is not known to the agent. */
 function plainType(name: string, value: unknown, { column, declared }: FieldRules): null {
   assertFitsPlain(name, value, column);
   if (fieldTypeOf(value)) assertDeclaredValue(name, value, declared?.enum);
