@@ -245,9 +245,12 @@ export const worlds: fc.Arbitrary<World> = fc.record({
   agent,
 });
 
-/** The same over plain collections, where nobody has the rights of a Parse user or role. */
+/** The same over plain collections, where nobody has the rights of a Parse user or role and no column is protected from these. */
 export const plainWorlds: fc.Arbitrary<World> = worlds.map((world) => ({
   ...world,
   storage: 'plain',
+  classes: Object.fromEntries(
+    Object.entries(world.classes).map(([name, rules]) => [name, { ...rules, hiddenFrom: null }]),
+  ) as World['classes'],
   agent: { ...world.agent, posture: 'master' },
 }));
