@@ -3,10 +3,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
-import { costs, DEFAULTS } from '../../tools/capacity/model.mjs';
+import { awakeAt, costs, DEFAULTS } from '../../tools/capacity/model.mjs';
 import { startRedisServer } from '../../tools/redis-server.mjs';
 import { addRows, Client, KINDS, startMeasured } from './capacity-kinds.mjs';
-import { median } from './load.mjs';
 import { countingDatabase, countingRedis, sumOf } from './wire-counts.mjs';
 import { startDatabase } from './works.mjs';
 
@@ -111,18 +110,34 @@ async function compared({ services, clients, rate, next }, { measured, database,
   };
 }
 
+/** The curve of `awakeAt` through what one replica took at its loads: a line through the inverses (least squares). */
+function awakeOf(points) {
+  const inverses = points.map(({ rate, beyond }) => ({ x: 1 / rate, y: 1 / beyond }));
+  const mean = (of) => inverses.reduce((sum, one) => sum + of(one), 0) / inverses.length;
+  const [x, y] = [mean((one) => one.x), mean((one) => one.y)];
+  const slope = mean((one) => (one.x - x) * (one.y - y)) / mean((one) => (one.x - x) ** 2);
+  const [most, half] = [1 / (y - slope * x), slope / (y - slope * x)];
+  if (!(most > 0 && half >= 0))
+    throw new Error('what one replica took beyond its requests does not grow with their rate');
+  return { most: Math.round(most), half: Number(half.toFixed(1)) };
+}
+
 /**
- * A replica with traffic takes CPU that does not depend on how much of it there is: what one replica took beyond its requests, in
- * the median of its loads. The loads of several replicas are predicted with it.
- * @returns it in microseconds of a second, and each row with the deviation of what was observed
+ * A replica with traffic takes CPU beyond that of its requests. It is taken from one replica, and the loads of several are predicted
+ * with it.
+ * @returns it, and each row with the deviation of what was observed
  */
 function judged(rows) {
-  const beyond = ({ cpu, cpuOfRequests, reached, replicas }) => ((cpu - cpuOfRequests) * reached) / replicas;
-  const awake = Math.max(0, Math.round(median(rows.filter(({ replicas }) => replicas === 1).map(beyond))));
+  const points = rows
+    .filter(({ replicas }) => replicas === 1)
+    .map(({ cpu, cpuOfRequests, reached }) => ({ rate: reached, beyond: (cpu - cpuOfRequests) * reached }));
+  const awake = awakeOf(points);
   return {
     awake,
     rows: rows.map((row) => {
-      const cpuPredicted = Math.round(row.cpuOfRequests + (awake * row.replicas) / row.reached);
+      const { replicas, reached } = row;
+      const beyond = awakeAt(awake, reached / replicas) * replicas;
+      const cpuPredicted = Math.round(row.cpuOfRequests + beyond / reached);
       return {
         ...row,
         cpuPredicted,

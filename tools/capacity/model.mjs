@@ -105,16 +105,20 @@ export function costs(measured, demand) {
   };
 }
 
+/**
+ * Microseconds of a second that a replica takes beyond its requests because it has some: `half` is the rate at which it takes half of `most`.
+ * @param rate requests of the replica in a second
+ */
+export const awakeAt = ({ most, half }, rate) => (rate > 0 ? (most * rate) / (rate + half) : 0);
+
 /** Microseconds of a second that a replica takes for itself: without requests, and more as soon as it has some. */
-function cpuOfReplica({ idle, checked }, { callsPerSecond }) {
-  return idle.cpu + (callsPerSecond > 0 ? (checked?.awake ?? 0) : 0);
-}
+const cpuOfReplica = ({ idle, checked }, rate) => idle.cpu + (checked ? awakeAt(checked.awake, rate) : 0);
 
 /** Every resource with what is needed of it and what there is, with so many replicas. */
 export function resources(measured, demand, supply, replicas) {
   const cost = costs(measured, demand);
   const { memory } = measured;
-  const ofReplica = cpuOfReplica(measured, demand);
+  const ofReplica = cpuOfReplica(measured, demand.callsPerSecond / replicas);
   const each = (total) => total / replicas;
   const callers = Math.min(demand.agents, Math.ceil(demand.callsPerSecond * SECONDS_OF.minute));
   const perPrimary = (total, alone = 0) => (total - alone) / supply.redisPrimaries + alone;
@@ -289,7 +293,7 @@ export function plan(measured, demand, supply) {
     replicas,
     fewestReplicas: fewest,
     total: {
-      cores: (cost.cpu + replicas * cpuOfReplica(measured, demand)) / MICROSECONDS,
+      cores: (cost.cpu + replicas * cpuOfReplica(measured, demand.callsPerSecond / replicas)) / MICROSECONDS,
       redisCommands: cost.redisCommands + replicas * measured.idle.redisCommands,
       redisCores: cost.redisCpu / MICROSECONDS,
       databaseCommands: cost.databaseCommands + replicas * measured.idle.databaseCommands,
