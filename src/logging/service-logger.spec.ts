@@ -22,13 +22,15 @@ const line = (level: LogLine['level'], context: string, message: string): LogLin
 describe('lines of the log that every call leaves', () => {
   it('are written together, a moment later', async () => {
     const { write, written } = writing();
-    for (const message of ['one', 'two', 'three']) write(line('log', 'Audit', message));
+    write(line('log', 'Audit', 'one'));
+    write(line('warn', 'Audit', 'refused'));
+    write(line('log', 'Audit', 'three'));
     expect(written).toEqual([]);
-    await expect.poll(() => written).toEqual(['log one\nlog two\nlog three\n']);
+    await expect.poll(() => written).toEqual(['log one\nwarn refused\nlog three\n']);
   });
 
   it.each([
-    ['a warning about a call', line('warn', 'Audit', 'refused')],
+    ['a warning about anything else', line('warn', 'Parley', 'slow')],
     ['a line about anything else', line('log', 'Parley', 'ready')],
     ['an error', line('error', 'Audit', 'broken')],
     ['a whole record', line('debug', 'Audit', '{}')],

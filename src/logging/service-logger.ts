@@ -11,12 +11,15 @@ const HIDDEN = '[redacted]';
 const SECRET_NAME =
   /^(?:authorization|proxy-authorization|cookie|set-cookie|x-mcp-api-key|x-parse-(?:session-token|master-key|rest-api-key|javascript-key)|api_?key|master_?key|rest_?api_?key|state_?key|session_?token|access_?token|refresh_?token|id_?token|client_?secret|password|passwd|secret|token)$/i;
 
-/** Credentials in running text, each pattern with a bounded length. */
-const PATTERNS: readonly (readonly [pattern: RegExp, replacement: string])[] = [
+/**
+ * Credentials in running text, each pattern with a bounded length. `part`: what every match contains; most lines do not, and looking for it
+ * costs a fraction of the pattern.
+ */
+const PATTERNS: readonly (readonly [pattern: RegExp, replacement: string, part?: string])[] = [
   // A URI with a user name or password in it.
-  [/\b([a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@"'<>]{1,512}@/gi, `$1${HIDDEN}@`],
+  [/\b([a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@"'<>]{1,512}@/gi, `$1${HIDDEN}@`, '://'],
   [/\b(Bearer|Basic)\s{1,4}[A-Za-z0-9._~+/=-]{4,8192}/gi, `$1 ${HIDDEN}`],
-  [/\beyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{1,8192}\.[A-Za-z0-9_-]{0,8192}/g, HIDDEN],
+  [/\beyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{1,8192}\.[A-Za-z0-9_-]{0,8192}/g, HIDDEN, 'eyJ'],
   [/\br:[A-Za-z0-9]{16,64}\b/g, `r:${HIDDEN}`],
   [
     /\b((?:proxy-)?authorization|(?:set-)?cookie|x-mcp-api-key|x-parse-(?:session-token|master-key|rest-api-key|javascript-key))(["']?\s{0,4}[:=]\s{0,4}["']?)[^\s"',;]{1,8192}/gi,
@@ -29,6 +32,7 @@ const PATTERNS: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   [
     /\b(api_?key|master_?key|session_?token|access_?token|refresh_?token|client_?secret|password|passwd|secret|token)=[^\s&"',;]{1,8192}/gi,
     `$1=${HIDDEN}`,
+    '=',
   ],
 ];
 
@@ -58,7 +62,8 @@ export class Redaction {
     if (this.clean.has(line)) return line;
     let safe = line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line;
     for (const secret of this.secrets) if (safe.includes(secret)) safe = safe.replaceAll(secret, HIDDEN);
-    for (const [pattern, replacement] of PATTERNS) safe = safe.replace(pattern, replacement);
+    for (const [pattern, replacement, part = ''] of PATTERNS)
+      if (safe.includes(part)) safe = safe.replace(pattern, replacement);
     if (safe === line && line.length <= LONGEST_CLEAN) {
       if (this.clean.size >= MOST_CLEAN) this.clean.clear();
       this.clean.add(line);
@@ -134,7 +139,7 @@ const GATHERING = 10;
 const MOST = 65_536;
 
 /**
- * Batches the lines of calls, because a write costs a considerable part of a call. Other lines and warnings are written
+ * Batches the lines of calls, those of refused ones too, because a write costs a considerable part of a call. Other lines are written
  * at once, after the waiting lines. The end of the process writes the waiting lines too.
  */
 export function gatheredLines(
@@ -154,7 +159,8 @@ export function gatheredLines(
   process.once('exit', flush);
   return (line) => {
     write(line);
-    const waits = line.context === 'Audit' && line.level === 'log' && held.length < MOST;
+    const isOfCall = line.context === 'Audit' && (line.level === 'log' || line.level === 'warn');
+    const waits = isOfCall && held.length < MOST;
     if (waits) timer ??= setTimeout(flush, GATHERING).unref();
     else flush();
   };
