@@ -39,7 +39,7 @@ function externalBut(inside) {
 }
 
 /** Modules that other code imports. Most packages stay outside: plugins and applications must meet the same NestJS. */
-async function bundleModules(input, dir, { format = 'esm' } = {}) {
+export async function bundleModules(input, dir, { format = 'esm' } = {}) {
   const isCommonJs = format === 'cjs';
   const extension = isCommonJs ? 'cjs' : 'js';
   const inside = isCommonJs ? [...INSIDE, ...WITHOUT_COMMONJS] : INSIDE;

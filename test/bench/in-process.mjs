@@ -1,10 +1,12 @@
 // `node test/bench/in-process.mjs [CALLS]`: CPU of one call of the dispatcher alone, without HTTP and with the store stubbed.
 // A handler written by hand runs beside it in the same rounds: it finds the same rows and prints the same answer.
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { stringify } from 'yaml';
+import { bundleModules } from '../../tools/bundle.mjs';
 import { folderWith, root, start } from './processes.mjs';
 
 const key = 'bench-key';
@@ -29,7 +31,22 @@ const configuration = (uri) =>
     },
   });
 
-const built = (path) => import(pathToFileURL(join(root, 'dist', path)).href);
+/** What is measured as the service runs it, out of a bundle: the build changes modules while it joins them. */
+async function bundled() {
+  const entry = join(root, 'dist/measured.js');
+  const parts = {
+    Kernel: 'libs/dispatcher/src/kernel.js',
+    MongoRecordReader: 'libs/data-mongo/src/read/mongo-record-reader.js',
+    serve: 'src/serve.js',
+  };
+  const lines = Object.entries(parts).map(([name, path]) => `export { ${name} } from './${path}';\n`);
+  writeFileSync(entry, lines.join(''));
+  // As deep as dist/bundle, where modules look for what lies beside them.
+  const folder = join(root, 'dist/measured');
+  await bundleModules({ measured: entry }, folder);
+  return import(pathToFileURL(join(folder, 'measured.js')).href);
+}
+
 const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 
 async function post(url, method, params) {
@@ -60,9 +77,7 @@ async function measured(works, calls) {
 
 /** @returns rows of `{ work, microseconds, ratio, target }`; `ratio` is of the handler written by hand to the work */
 export async function inProcess(calls = 5_000) {
-  const { Kernel } = await built('libs/dispatcher/src/kernel.js');
-  const { MongoRecordReader } = await built('libs/data-mongo/src/read/mongo-record-reader.js');
-  const { serve } = await built('src/serve.js');
+  const { Kernel, MongoRecordReader, serve } = await bundled();
   const database = await start(
     [join(root, 'dist/bundle/cli.js'), 'embedded', '--port', '0', '--seed', join(root, 'demo/seed.json')],
     { ready: /listening on (mongodb\S+)/ },
