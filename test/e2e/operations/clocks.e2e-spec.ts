@@ -100,7 +100,8 @@ const configOf = (audit: string) => ({
   metrics: { port: 0 },
   audit: { sinks: [{ kind: 'file', path: audit }] },
   plugins: [fileURLToPath(new URL('../../fixtures/plugins/slow.mjs', import.meta.url))],
-  server: { sessions: 'strict' },
+  // As many requests as the time allows: their number is not what is tried here.
+  server: { sessions: 'strict', requestRateLimit: null },
 });
 
 beforeAll(async () => {
@@ -173,8 +174,9 @@ const change = async (replica: ShiftedReplica, objectId: string, title: string) 
 const openedAt = (replica: ShiftedReplica): Promise<Case> =>
   vi.waitFor(
     async () => {
-      const [found] = (await approvals(replica)).body.approvals ?? [];
-      if (!found) throw new Error('no case is open yet');
+      const { status, body } = await approvals(replica);
+      const [found] = body.approvals ?? [];
+      if (!found) throw new Error(`no case is open yet: ${status}`);
       return found;
     },
     { timeout: EXPIRY * 1000, interval: 50 },
