@@ -17,6 +17,7 @@ import { readOptOut } from './read-plan.js';
 import {
   type CallerConstraints,
   type GovernedCall,
+  pointerGate,
   reachOf,
   type RowRules,
   tracePassed,
@@ -79,13 +80,9 @@ export class GovernedAggregation {
 
   private get walkOptions(): WalkOptions {
     const { scope } = this.call;
-    const reach = reachOf(this.call);
     return {
       strictPointerShapes: scope.policy.switches.strictPointerShapes,
-      judgeClass: (className) => {
-        const judged = reach.reach(className, 'pointer');
-        return isRefusal(judged) ? judged : null;
-      },
+      judgeClass: pointerGate(this.call),
     };
   }
 

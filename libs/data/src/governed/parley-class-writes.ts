@@ -10,7 +10,7 @@ import {
 import type { GovernedClassWrites } from '../governed-access.js';
 import { StoreError } from '../record-store.js';
 import type { SchemaWriter } from '../schema-store.js';
-import { type ClassGate, type GovernedCall, reachOf } from './row-rules.js';
+import { type ClassGate, type GovernedCall, pointerGate } from './row-rules.js';
 import { atStore } from './store-refusals.js';
 
 interface GovernedClassWriteCall extends GovernedCall {
@@ -24,11 +24,7 @@ export class ParleyClassWrites implements GovernedClassWrites {
   async createClass(given: unknown, fields?: unknown): Promise<ReadonlyMap<string, FieldSchema>> {
     const className = admitChangedClass(this.call, given);
     const { scope, operation, schemaWriter } = this.call;
-    const reach = reachOf(this.call);
-    const columns = readNewClassFields(className, fields, (target) => {
-      const judged = reach.reach(target, 'pointer');
-      if (isRefusal(judged)) throw new Refused(judged);
-    });
+    const columns = readNewClassFields(className, fields, pointerGate(this.call));
     if (scope.schemas.get(className)) throw exists(className);
     await atStore(operation, async () => {
       try {

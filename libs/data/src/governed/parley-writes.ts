@@ -24,7 +24,7 @@ import {
   assertClassPermits,
   type ClassGate,
   type GovernedCall,
-  reachOf,
+  pointerGate,
   RowRules,
   tracePassed,
 } from './row-rules.js';
@@ -255,7 +255,6 @@ export class ParleyWrites implements GovernedWrites {
     operation: 'create' | 'update',
   ): Promise<WritePlan> {
     const { scope, agent } = this.call;
-    const reach = reachOf(this.call);
     const plan = planWrite(fields, {
       agent,
       access,
@@ -264,10 +263,7 @@ export class ParleyWrites implements GovernedWrites {
       tenant: this.rules.tenant(access.className),
       indexes: access.masks ? await everyIndex(access, this.call) : [],
       schemaOf: (className) => scope.schemas.get(className),
-      judgeClass: (className) => {
-        const judged = reach.reach(className, 'pointer');
-        return isRefusal(judged) ? judged : null;
-      },
+      judgeClass: pointerGate(this.call),
     });
     if (plan.added.size > 0) assertClassPermits(this.call, access.className, 'addField');
     return plan;

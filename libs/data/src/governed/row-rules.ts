@@ -60,12 +60,12 @@ export interface GovernedCall extends StoreCall {
 /** What the gates of a class need of a call. They read no row. */
 export type ClassGate = Pick<GovernedCall, 'agent' | 'scope' | 'trace'>;
 
+interface ReachingCall extends ClassGate {
+  readonly metering?: Pick<Metering, 'meter'>;
+}
+
 /** The gate of classes that a call reaches from another one. Those that it passes are reported to the meter of the call. */
-export function reachOf({
-  agent,
-  scope,
-  metering,
-}: ClassGate & { readonly metering?: Pick<Metering, 'meter'> }): ClassReach {
+export function reachOf({ agent, scope, metering }: ReachingCall): ClassReach {
   const gate = scope.reachFor(agent);
   const meter = metering?.meter;
   if (!meter?.reaches) return gate;
@@ -75,6 +75,15 @@ export function reachOf({
       if (!isRefusal(access)) meter.reaches?.(access.className);
       return access;
     },
+  };
+}
+
+/** The refusal of a class that a pointer names, by the same gate; null for one that the call reaches. */
+export function pointerGate(call: ReachingCall): (className: string) => Refusal | null {
+  const gate = reachOf(call);
+  return (className) => {
+    const judged = gate.reach(className, 'pointer');
+    return isRefusal(judged) ? judged : null;
   };
 }
 

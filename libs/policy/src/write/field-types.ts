@@ -1,8 +1,8 @@
-import { canonicalClassName, isClassName } from '#core';
+import { canonicalClassName, isClassName, type Refusal, Refused } from '#core';
 import { FIELD_TYPES, type FieldSchema, type FieldType } from '../model/class-schema.js';
 import type { PropertyPolicy } from '../model/policy.js';
 import { isPlainObject, isTyped } from '../model/where.js';
-import { isNeverGiven, isOperation, type CheckClass, refuseFields } from './written-value.js';
+import { isNeverGiven, isOperation, refuseFields } from './written-value.js';
 
 export interface FieldRules {
   /** The column in the database; undefined for a new one. */
@@ -136,13 +136,13 @@ const TYPES: ReadonlySet<string> = new Set(FIELD_TYPES.filter((type) => type !==
 
 /**
  * The columns of a new class: `{ name: 'String' }` or `{ name: { type: 'Pointer', targetClass: 'Author' } }`.
- * @param checkClass the class gate, called for every target except the new class itself
+ * @param judgeClass the class gate, called for every target except the new class itself
  * @throws Refused `invalid_argument`
  */
 export function readNewClassFields(
   className: string,
   given: unknown,
-  checkClass: CheckClass,
+  judgeClass: (className: string) => Refusal | null,
 ): ReadonlyMap<string, FieldSchema> {
   const fields = new Map<string, FieldSchema>();
   if (given === undefined || given === null) return fields;
@@ -154,8 +154,10 @@ export function readNewClassFields(
       refuseFields(`'${name.slice(0, 128)}' cannot be the name of a field`);
     fields.set(name, fieldOf(name, declared));
   }
-  for (const { targetClass } of fields.values())
-    if (targetClass !== undefined && targetClass !== className) checkClass(targetClass);
+  for (const { targetClass } of fields.values()) {
+    const refusal = targetClass === undefined || targetClass === className ? null : judgeClass(targetClass);
+    if (refusal) throw new Refused(refusal);
+  }
   return fields;
 }
 
