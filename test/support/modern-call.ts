@@ -1,4 +1,4 @@
-import type { Service } from './service.js';
+import { nextId, type Service } from './service.js';
 
 export interface ModernAnswer {
   readonly status: number;
@@ -19,8 +19,6 @@ export interface ModernOptions {
   readonly requestState?: unknown;
   readonly inputResponses?: unknown;
 }
-
-let nextId = 1;
 
 /** One `tools/call` of 2026-07-28, and what came of it taken apart. */
 export async function callModern(
@@ -49,7 +47,7 @@ export async function callModern(
       'Mcp-Name': name,
       ...headers,
     },
-    body: JSON.stringify({ jsonrpc: '2.0', id: nextId++, method: 'tools/call', params }),
+    body: JSON.stringify({ jsonrpc: '2.0', id: nextId(), method: 'tools/call', params }),
   });
   const text = await response.text();
   const body = JSON.parse(text) as ModernAnswer['body'];

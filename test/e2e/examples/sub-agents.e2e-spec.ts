@@ -74,8 +74,7 @@ describe('the example sub-agents', () => {
       ['Contract', 'Article'],
     );
     expect(steps).toEqual([{ tool: 'query_class', refused: 'access_denied' }]);
-    // The id of the request may be any number.
-    expect(JSON.stringify((JSON.parse(wire) as { result: unknown }).result)).not.toContain('1200');
+    expect(wire).not.toContain('1200');
   });
 
   it('stops a researcher whose model never ends', async () => {
