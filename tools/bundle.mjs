@@ -129,15 +129,12 @@ const noPhoneNumbers = {
   load: (id) => (WITHOUT_CODE.test(id) ? { code: 'module.exports = {};', moduleType: 'js' } : null),
 };
 
-/**
- * The driver's preparation of passwords unpacks tables of all characters when it is loaded, three megabytes that stay: only a
- * password for SCRAM-SHA-256 needs them.
- */
-const tablesWhenNeeded = {
-  name: 'tables-when-needed',
-  transform(code, id) {
-    if (!id.endsWith('/@mongodb-js/saslprep/dist/node.js')) return null;
-    const replaced = [
+/** Tables of all characters that packages unpack when they are loaded, megabytes that stay. */
+const TABLES = [
+  {
+    // Only a password for SCRAM-SHA-256 needs them.
+    file: '/@mongodb-js/saslprep/dist/node.js',
+    replaced: [
       ['const code_points_data_1 = __importDefault(require("./code-points-data"));', ''],
       [
         'const codePoints = (0, memory_code_points_1.createMemoryCodePoints)(code_points_data_1.default);',
@@ -149,11 +146,32 @@ const tablesWhenNeeded = {
         `codePoints ??= memory_code_points_1.createMemoryCodePoints(tables());
         return (0, index_1.default)(codePoints,`,
       ],
-    ].reduce((text, [from, to]) => {
+    ],
+  },
+  {
+    // Only a host name of a URL that the driver reads as one of the web needs it: those of connection strings are not.
+    file: '/tr46/index.js',
+    replaced: [
+      ['const mappingTable = require("./lib/mappingTable.json");', 'let mappingTable;'],
+      [
+        'function findStatus(val) {',
+        `function findStatus(val) {
+  mappingTable ??= require("./lib/mappingTable.json");`,
+      ],
+    ],
+  },
+];
+
+const tablesWhenNeeded = {
+  name: 'tables-when-needed',
+  transform(code, id) {
+    const { replaced } = TABLES.find(({ file }) => id.endsWith(file)) ?? {};
+    if (!replaced) return null;
+    const changed = replaced.reduce((text, [from, to]) => {
       if (!text.includes(from)) throw new Error(`tools/bundle.mjs: ${id} has no ${from}`);
       return text.replace(from, to);
     }, code);
-    return { code: replaced, map: null };
+    return { code: changed, map: null };
   },
 };
 
