@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { Agent } from './agent.js';
 import { compileAgentDefinition } from './agent-definition.js';
-import { derivedRequest, InternalRequest, isAborted, type RequestContext } from './request-context.js';
+import {
+  type Abortable,
+  derivedRequest,
+  InternalRequest,
+  isAborted,
+  LazyAbort,
+  type RequestContext,
+  whenAborted,
+} from './request-context.js';
 
 const agent = new Agent({ definition: compileAgentDefinition('a', {}), principal: 'p' });
 
@@ -56,4 +64,74 @@ describe('a derived request', () => {
     expect(isAborted(derivedRequest(request, {}))).toBe(true);
     expect(isAborted(new InternalRequest(agent))).toBe(false);
   });
+});
+
+class Signalling implements Abortable {
+  private readonly controller = new AbortController();
+  readonly signal = this.controller.signal;
+
+  abort(reason: string): void {
+    this.controller.abort(reason);
+  }
+}
+
+describe.each([
+  ['with a signal of its own', () => new Signalling()],
+  ['that makes its signal when it is read', () => new LazyAbort<string>()],
+])('work %s', (_name, made) => {
+  it('tells its listeners once that it has to end', () => {
+    const work = made();
+    let told = 0;
+    whenAborted(work, () => (told += 1));
+    whenAborted(work, () => (told += 1));
+    expect(isAborted(work)).toBe(false);
+    work.abort('gone');
+    work.abort('again');
+    expect(isAborted(work)).toBe(true);
+    expect(told).toBe(2);
+  });
+
+  it('does not tell a listener that was removed, or that came too late', () => {
+    const work = made();
+    let told = 0;
+    const remove = whenAborted(work, () => (told += 1));
+    remove();
+    remove();
+    work.abort('gone');
+    whenAborted(work, () => (told += 1));
+    expect(told).toBe(0);
+  });
+
+  it('gives the first reason, whenever its signal is read', () => {
+    const [before, after] = [made(), made()];
+    const { signal } = before;
+    before.abort('first');
+    before.abort('second');
+    after.abort('first');
+    expect([signal.reason, after.signal.reason]).toEqual(['first', 'first']);
+    expect(after.signal.aborted).toBe(true);
+  });
+
+  it('tells listeners that remove others while they are told', () => {
+    const work = made();
+    const told: string[] = [];
+    const removers: (() => void)[] = [];
+    for (const name of ['one', 'two', 'three'])
+      removers.push(
+        whenAborted(work, () => {
+          told.push(name);
+          removers[0]?.();
+        }),
+      );
+    work.abort('gone');
+    expect(told).toEqual(['one', 'two', 'three']);
+  });
+});
+
+it('a signal that was read before the end is the one that is read after it', () => {
+  const work = new LazyAbort();
+  const { signal } = work;
+  work.abort(undefined);
+  expect(work.signal).toBe(signal);
+  expect([signal.aborted, work.aborted]).toEqual([true, true]);
 });

@@ -5,23 +5,91 @@ import type { ClientRequests, ClientLink } from './client-requests.js';
 export type Era = 'legacy' | 'modern';
 
 /**
+ * Work that may have to end before it is done: a request, a call, an operation at a store. A Node `AbortSignal` and each of its
+ * listeners cost as much as some gates, and most calls end without one: what only asks or listens uses `isAborted` and
+ * `whenAborted`, which make no signal (docs/contributing/decisions/0032-signals-when-read.md).
+ */
+export interface Abortable {
+  /** Aborts when the work has to end. Its reason says why. */
+  readonly signal: AbortSignal;
+  /** Whether `signal` has aborted, for work that makes its signal when it is first read. Default: ask the signal. */
+  readonly aborted?: boolean;
+  /**
+   * Calls the listener once when the work has to end. Default: an event of the signal.
+   * @returns removes the listener
+   */
+  readonly onAbort?: (listener: () => void) => () => void;
+}
+
+/** Whether the work has to end. A signal that nobody listens to is not made for the question. */
+export function isAborted(work: Abortable): boolean {
+  return work.aborted ?? work.signal.aborted;
+}
+
+/** Calls the listener once when the work has to end. @returns removes the listener */
+export function whenAborted(work: Abortable, listener: () => void): () => void {
+  if (work.onAbort) return work.onAbort(listener);
+  const { signal } = work;
+  signal.addEventListener('abort', listener, { once: true });
+  return () => signal.removeEventListener('abort', listener);
+}
+
+/** Makes its signal when it is first read. */
+export class LazyAbort<Reason = unknown> implements Abortable {
+  private controller: AbortController | null = null;
+  private because: { readonly reason: Reason } | null = null;
+  /** An array: a set whose members come and go keeps its former tables alive. */
+  private listeners: (() => void)[] = [];
+
+  get signal(): AbortSignal {
+    if (!this.controller) {
+      this.controller = new AbortController();
+      if (this.because) this.controller.abort(this.because.reason);
+    }
+    return this.controller.signal;
+  }
+
+  get aborted(): boolean {
+    return this.because !== null;
+  }
+
+  /** The reason of the abort; undefined: it was not aborted. */
+  get reason(): Reason | undefined {
+    return this.because?.reason;
+  }
+
+  /** The first reason stays. */
+  abort(reason: Reason): void {
+    if (this.because) return;
+    this.because = { reason };
+    this.controller?.abort(reason);
+    const { listeners } = this;
+    this.listeners = [];
+    for (const listener of listeners) listener();
+  }
+
+  onAbort(listener: () => void): () => void {
+    this.listeners.push(listener);
+    return () => this.remove(listener);
+  }
+
+  private remove(listener: () => void): void {
+    const at = this.listeners.indexOf(listener);
+    if (at !== -1) this.listeners.splice(at, 1);
+  }
+}
+
+/**
  * One request of a caller, from the edge to the database: who calls, in which revision, until when, and the way back to the client.
  * It is made once per request; a request that acts for another agent, or in the background, is derived from it
  * (`derivedRequest`). Three optional observers come with it, none of which can change a decision: `CallTrace` receives
  * decisions, `DataMeter` database operations, `CallTelemetry` what traces and metrics need.
  */
-export interface RequestContext {
+export interface RequestContext extends Abortable {
   /** The caller, its rights and its limits. */
   readonly agent: Agent;
   /** Aborts when the client disconnects or cancels, or the timeout expires. */
   readonly signal: AbortSignal;
-  /** Whether `signal` has aborted, for a request that makes its signal when it is first read. Default: ask the signal. */
-  readonly aborted?: boolean;
-  /**
-   * Calls the listener once when the request ends. Default: an event of the signal.
-   * @returns removes the listener
-   */
-  readonly onAbort?: (listener: () => void) => () => void;
   /** `[A-Za-z0-9._-]{1,128}`; connects audit records and database comments. Never an identity. */
   readonly correlationId?: string | undefined;
   /** Receives the decisions of the gates. Default none. */
@@ -70,19 +138,6 @@ export interface RequestContext {
    * Closes the response stream while the call continues: the client reconnects for the rest. Absent when it could not.
    */
   readonly endStream?: (() => void) | undefined;
-}
-
-/** Whether the request has ended. A signal that nobody listens to is not made for the question. */
-export function isAborted(context: RequestContext): boolean {
-  return context.aborted ?? context.signal.aborted;
-}
-
-/** Calls the listener once when the request ends. @returns removes the listener */
-export function whenAborted(context: RequestContext, listener: () => void): () => void {
-  if (context.onAbort) return context.onAbort(listener);
-  const { signal } = context;
-  signal.addEventListener('abort', listener, { once: true });
-  return () => signal.removeEventListener('abort', listener);
 }
 
 /** What a derived request has of its own. */
@@ -166,7 +221,7 @@ class DerivedRequest implements RequestContext {
 
 /** A request without a client: of a simulation, or of work that the service does for itself. Its reports are dropped. */
 export class InternalRequest implements RequestContext {
-  private controller: AbortController | null = null;
+  private readonly never = new LazyAbort();
 
   readonly trace: CallTrace | undefined;
   readonly correlationId: string | undefined;
@@ -184,8 +239,7 @@ export class InternalRequest implements RequestContext {
   }
 
   get signal(): AbortSignal {
-    this.controller ??= new AbortController();
-    return this.controller.signal;
+    return this.never.signal;
   }
 
   progress(): void {}

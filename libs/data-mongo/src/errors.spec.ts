@@ -56,7 +56,7 @@ describe('errors of the driver', () => {
   });
 
   it('are a cancellation under an aborted signal', () => {
-    expect(storeErrorOf(server(2), AbortSignal.abort()).code).toBe('cancelled');
+    expect(storeErrorOf(server(2), { signal: AbortSignal.abort() }).code).toBe('cancelled');
   });
 
   it('passes its own errors on', () => {
@@ -78,7 +78,7 @@ describe('errors of the driver', () => {
 
   it('does not start under an aborted signal', async () => {
     let started = false;
-    const work = asStoreOperation(AbortSignal.abort(), async () => {
+    const work = asStoreOperation({ signal: AbortSignal.abort() }, async () => {
       started = true;
     });
     await expect(work).rejects.toThrow(new StoreError('cancelled'));

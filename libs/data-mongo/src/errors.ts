@@ -1,4 +1,5 @@
 import type { MongoServerError } from 'mongodb';
+import { type Abortable, isAborted } from '#core';
 import { StoreError, type StoreErrorCode } from '#data';
 
 /** A value that Parse's storage form cannot hold. `path` names the place inside the row. */
@@ -87,8 +88,8 @@ const NO_CONNECTION = new Set([
   'MongoPoolClosedError',
 ]);
 
-function isAbort(error: unknown, signal: AbortSignal | undefined): boolean {
-  if (signal?.aborted) return true;
+function isAbort(error: unknown, operation: Abortable | undefined): boolean {
+  if (operation && isAborted(operation)) return true;
   return nameOf(error) === 'AbortError';
 }
 
@@ -98,9 +99,9 @@ function isLookupError(error: unknown): boolean {
   return typeof syscall === 'string' && /^query|^getaddrinfo/.test(syscall);
 }
 
-function codeOf(error: unknown, signal: AbortSignal | undefined): StoreErrorCode {
+function codeOf(error: unknown, operation: Abortable | undefined): StoreErrorCode {
   if (error instanceof UnstorableValue) return 'invalid_query';
-  if (isAbort(error, signal)) return 'cancelled';
+  if (isAbort(error, operation)) return 'cancelled';
   if (isDriverError(error, 'MongoServerSelectionError') || isDriverError(error, 'MongoNetworkError'))
     return 'unavailable';
   if (NO_CONNECTION.has(String(nameOf(error))) || isLookupError(error)) return 'unavailable';
@@ -136,21 +137,21 @@ function adviceOf(error: unknown): { readonly advice?: string } {
 }
 
 /** Converts any error of an operation to a `StoreError`. The driver's error is its cause, for the log only. */
-export function storeErrorOf(error: unknown, signal?: AbortSignal): StoreError {
+export function storeErrorOf(error: unknown, operation?: Abortable): StoreError {
   if (error instanceof StoreError) return error;
-  return new StoreError(codeOf(error, signal), { cause: error, ...adviceOf(error) });
+  return new StoreError(codeOf(error, operation), { cause: error, ...adviceOf(error) });
 }
 
 /** Runs one operation and converts every error to a `StoreError`. */
 export async function asStoreOperation<T>(
-  signal: AbortSignal | undefined,
+  operation: Abortable | undefined,
   work: () => Promise<T>,
 ): Promise<T> {
   try {
-    signal?.throwIfAborted();
+    if (operation && isAborted(operation)) operation.signal.throwIfAborted();
     return await work();
   } catch (error) {
-    throw storeErrorOf(error, signal);
+    throw storeErrorOf(error, operation);
   }
 }
 
@@ -180,8 +181,8 @@ function searchCodeOf(error: MongoServerError): StoreErrorCode | null {
 }
 
 /** As `asStoreOperation`, with separate codes for errors of the search. */
-export function asSearchOperation<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
-  return asStoreOperation(signal, async () => {
+export function asSearchOperation<T>(operation: Abortable | undefined, work: () => Promise<T>): Promise<T> {
+  return asStoreOperation(operation, async () => {
     try {
       return await work();
     } catch (error) {

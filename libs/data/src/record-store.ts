@@ -1,11 +1,11 @@
-import type { Agent } from '#core';
+import type { Abortable, Agent } from '#core';
 import type { AgentScope, GovernedPipeline, Where } from '#policy';
 
 /** A row in Parse REST JSON: objectId, ISO createdAt/updatedAt, `{ __type }` values. */
 export type ParseRow = Record<string, unknown>;
 
 /** The options that every database operation carries. */
-export interface OperationContext {
+export interface OperationContext extends Abortable {
   /** Milliseconds after which the database itself aborts the operation. */
   readonly maxTimeMS: number;
   /** Shown in the database's operation list and profiler: tool and correlation id. */
@@ -237,7 +237,7 @@ export abstract class RecordWriter {
 export interface WrappedWrite {
   readonly name: 'create' | 'update' | 'delete';
   readonly className: string;
-  readonly signal: AbortSignal;
+  readonly operation: OperationContext;
 }
 
 /** Writes through another writer; a subclass says what happens around each write. */
@@ -261,7 +261,7 @@ export abstract class WrappedWriter extends RecordWriter {
     objectId?: string,
   ): Promise<ParseRow> {
     const write = () => this.writer.create(className, fields, operation, objectId);
-    return this.around({ name: 'create', className, signal: operation.signal }, write);
+    return this.around({ name: 'create', className, operation }, write);
   }
 
   update(
@@ -273,12 +273,12 @@ export abstract class WrappedWriter extends RecordWriter {
     updatedAt?: string,
   ): Promise<ParseRow | null> {
     const write = () => this.writer.update(className, objectId, fields, where, operation, updatedAt);
-    return this.around({ name: 'update', className, signal: operation.signal }, write);
+    return this.around({ name: 'update', className, operation }, write);
   }
 
   delete(className: string, objectId: string, where: Where, operation: OperationContext): Promise<boolean> {
     const write = () => this.writer.delete(className, objectId, where, operation);
-    return this.around({ name: 'delete', className, signal: operation.signal }, write);
+    return this.around({ name: 'delete', className, operation }, write);
   }
 
   protected abstract around<T>(written: WrappedWrite, write: () => Promise<T>): Promise<T>;

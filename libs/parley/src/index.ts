@@ -1,5 +1,6 @@
 /** Exports for tools, prompts, resources and class rules of an application or a plugin (docs/guide/plugins.md). */
 export {
+  type Abortable,
   actingAs,
   type Agent,
   type AgentDefinitionOptions,

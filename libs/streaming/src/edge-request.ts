@@ -9,6 +9,7 @@ import {
   type ClientReply,
   ClientUnreachable,
   isLogLevel,
+  LazyAbort,
   LOG_LEVELS,
   type LogEntry,
   type LogLevel,
@@ -67,10 +68,7 @@ export class EdgeRequest implements RequestContext, ClientLink {
   /** Set when the answer may be a stream; null: only the answer can be sent. */
   responseStream: ResponseStream | null = null;
 
-  /** Created when the signal is first read: most calls need none. */
-  private controller: AbortController | null = null;
-  private reason: string | null = null;
-  private listeners: Set<() => void> | null = null;
+  private readonly ending = new LazyAbort<string>();
   /** Created by the first report. */
   private updates: Subject<CallUpdate> | null = null;
   private unsent: { readonly error: unknown } | null = null;
@@ -94,36 +92,25 @@ export class EdgeRequest implements RequestContext, ClientLink {
   }
 
   get signal(): AbortSignal {
-    if (!this.controller) {
-      this.controller = new AbortController();
-      if (this.reason !== null) this.controller.abort(this.reason);
-    }
-    return this.controller.signal;
+    return this.ending.signal;
   }
 
   get aborted(): boolean {
-    return this.reason !== null;
+    return this.ending.aborted;
   }
 
   /** The reason of the abort; null: it was not aborted. */
   get abortedBecause(): string | null {
-    return this.reason;
+    return this.ending.reason ?? null;
   }
 
   /** The first reason stays. */
   abort(reason: string): void {
-    if (this.reason !== null) return;
-    this.reason = reason;
-    this.controller?.abort(reason);
-    const listeners = [...(this.listeners ?? [])];
-    this.listeners = null;
-    for (const listener of listeners) listener();
+    this.ending.abort(reason);
   }
 
   onAbort(listener: () => void): () => void {
-    this.listeners ??= new Set();
-    this.listeners.add(listener);
-    return () => this.listeners?.delete(listener);
+    return this.ending.onAbort(listener);
   }
 
   get trace() {

@@ -46,9 +46,9 @@ export async function boundedAnswer<Answer>(
   convert: (documents: Uint8Array[]) => Answer | Promise<Answer>,
   memory: AnswerMemory = ANSWER_MEMORY,
 ): Promise<Answer> {
-  const { principal, maxTimeMS, signal } = operation;
+  const { principal, maxTimeMS } = operation;
   try {
-    const answer = await memory.begin({ principal, maxTimeMS, signal, expected });
+    const answer = await memory.begin({ principal, maxTimeMS, operation, expected });
     try {
       let documents = await arrived(batches, answer, left);
       while (batches.open) {

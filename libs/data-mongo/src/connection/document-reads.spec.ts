@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { BSON, type CommandStartedEvent, type CommandSucceededEvent, MongoClient } from 'mongodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { answerLeft, StoreError } from '#data';
+import { type Abortable, isAborted, LazyAbort, whenAborted } from '#core';
+import { answerLeft, type OperationContext, StoreError } from '#data';
 import { PATIENT, storeErrorCode, unhurried } from '#data/contracts';
 import { boundedRows } from '../answers/bounded-rows.js';
 import { asStoreOperation } from '../errors.js';
@@ -26,6 +27,58 @@ async function everyId(batches: DocumentBatches): Promise<unknown[]> {
   await batches.close();
   return ids;
 }
+
+/** A call that ends before its reads do, and says why. */
+interface Caller extends Abortable {
+  abort(reason: string): void;
+}
+
+class SignallingCaller implements Caller {
+  private readonly controller = new AbortController();
+  readonly signal = this.controller.signal;
+
+  abort(reason: string): void {
+    this.controller.abort(reason);
+  }
+}
+
+const CALLERS: readonly [name: string, made: () => Caller][] = [
+  ['a signal', () => new SignallingCaller()],
+  ['a call without a signal', () => new LazyAbort()],
+];
+
+class CountedAbort extends LazyAbort {
+  added = 0;
+  listening = 0;
+  signals = 0;
+
+  override get signal(): AbortSignal {
+    this.signals += 1;
+    return super.signal;
+  }
+
+  override onAbort(listener: () => void): () => void {
+    const remove = super.onAbort(listener);
+    this.added += 1;
+    this.listening += 1;
+    return () => {
+      this.listening -= 1;
+      remove();
+    };
+  }
+}
+
+const endingWith = (caller: Caller): OperationContext => ({
+  maxTimeMS: LIMITS.maxTimeMS,
+  comment: LIMITS.comment,
+  get signal() {
+    return caller.signal;
+  },
+  get aborted() {
+    return isAborted(caller);
+  },
+  onAbort: (listener) => whenAborted(caller, listener),
+});
 
 /** How a read is sent follows from the connection. */
 const WAYS: readonly [way: string, uriOptions: string, sendsCommands: boolean][] = [
@@ -172,23 +225,28 @@ describe.each(WAYS)('documents are read %s', PATIENT, (_way, uriOptions, sendsCo
     });
   });
 
-  it('and an aborted read ends at once, and its cursor with it', async () => {
-    const caller = new AbortController();
+  it.each(CALLERS)('and a read that %s aborts ends at once, and its cursor with it', async (_name, made) => {
+    const caller = made();
     await endsItsCursor(async () => {
-      const operation = unhurried({ signal: caller.signal });
+      const operation = endingWith(caller);
       const batches = openRead(connection, IN_PARTS, operation);
       await batches.next();
-      caller.abort();
-      expect(await storeErrorCode(asStoreOperation(caller.signal, () => batches.next()))).toBe('cancelled');
+      caller.abort('gone');
+      expect(await storeErrorCode(asStoreOperation(operation, () => batches.next()))).toBe('cancelled');
       await batches.close();
     });
   });
 
+  it('and makes no signal for a call without one, and leaves it no listener', async () => {
+    const call = new CountedAbort();
+    expect(await everyId(openRead(connection, IN_PARTS, endingWith(call)))).toEqual(expected);
+    expect(call.added).toBeGreaterThan(0);
+    expect(call).toMatchObject({ listening: 0, signals: 0 });
+  });
+
   describe.skipIf(!isEmbedded)('when a server fails', () => {
-    const find = (signal?: AbortSignal) =>
-      asStoreOperation(signal, () =>
-        everyId(openRead(connection, ALL, signal ? unhurried({ signal }) : LIMITS)),
-      );
+    const find = (operation: OperationContext = LIMITS) =>
+      asStoreOperation(operation, () => everyId(openRead(connection, ALL, operation)));
 
     it.each([6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436])(
       'with the code %i, the read is repeated once',
@@ -239,12 +297,12 @@ describe.each(WAYS)('documents are read %s', PATIENT, (_way, uriOptions, sendsCo
       await once.close();
     });
 
-    it('by not answering, the reader stops waiting when its caller does', async () => {
+    it.each(CALLERS)('by not answering, the reader stops waiting when %s does', async (_name, made) => {
       await failNext(1, { failCommands: ['find'], blockConnection: true, blockTimeMS: 2000 });
-      const caller = new AbortController();
+      const caller = made();
       const began = Date.now();
-      const read = find(caller.signal);
-      setTimeout(() => caller.abort(), 20);
+      const read = find(endingWith(caller));
+      setTimeout(() => caller.abort('gone'), 20);
       expect(await storeErrorCode(read)).toBe('cancelled');
       expect(Date.now() - began).toBeLessThan(1000);
     });

@@ -1,4 +1,5 @@
 import type { AbstractCursor, ClientSession, Db, Document, Long } from 'mongodb';
+import { type Abortable, isAborted, whenAborted } from '#core';
 import type { OperationContext } from '#data';
 import { isDriverError, isServerError } from '../errors.js';
 import { documentOf } from '../storage/documents.js';
@@ -22,7 +23,7 @@ interface PipelineRead {
   readonly batchSize?: number;
 }
 
-type ReadLimits = Pick<OperationContext, 'maxTimeMS' | 'comment' | 'signal'>;
+type ReadLimits = Pick<OperationContext, 'maxTimeMS' | 'comment' | keyof Abortable>;
 
 /** Documents as BSON, in the batches in which the server sends them. Their reader closes them. */
 export interface DocumentBatches {
@@ -162,10 +163,9 @@ class CommandBatches implements DocumentBatches {
 
   private async send(command: Document, session: ClientSession): Promise<Batch> {
     const { readPreference } = this.db;
-    const { signal } = this.limits;
     const answer = await this.db.command(command, {
       ...AS_BYTES,
-      signal,
+      signal: driverSignal(this.limits),
       session,
       ...(readPreference && { readPreference }),
     });
@@ -222,12 +222,9 @@ export class CursorBatches implements DocumentBatches {
   }
 }
 
-function cursorOf(
-  db: Db,
-  read: FindRead | PipelineRead,
-  { maxTimeMS, comment, signal }: ReadLimits,
-): AbstractCursor<unknown> {
-  const options = { maxTimeMS, comment, signal, raw: true };
+function cursorOf(db: Db, read: FindRead | PipelineRead, limits: ReadLimits): AbstractCursor<unknown> {
+  const { maxTimeMS, comment } = limits;
+  const options = { maxTimeMS, comment, signal: driverSignal(limits), raw: true };
   const collection = db.collection(read.collection);
   if (!('filter' in read)) {
     const { batchSize } = read;
@@ -242,4 +239,59 @@ function cursorOf(
     limit,
     batchSize: limit,
   });
+}
+
+/**
+ * What the driver uses of an `AbortSignal`: it asks whether it has aborted and why, and adds and removes listeners, two or three for
+ * each command. The listeners of Node's own signals cost more than the rest of that
+ * (docs/contributing/decisions/0032-signals-when-read.md).
+ */
+class DriverSignal {
+  private listeners: (() => void)[] = [];
+  private removeListener: (() => void) | null = null;
+
+  constructor(private readonly operation: Abortable) {}
+
+  get aborted(): boolean {
+    return isAborted(this.operation);
+  }
+
+  get reason(): unknown {
+    return this.operation.signal.reason;
+  }
+
+  throwIfAborted(): void {
+    if (this.aborted) throw this.reason;
+  }
+
+  addEventListener(_type: 'abort', listener: () => void): void {
+    this.removeListener ??= whenAborted(this.operation, () => this.abort());
+    this.listeners.push(listener);
+  }
+
+  removeEventListener(_type: 'abort', listener: () => void): void {
+    const at = this.listeners.indexOf(listener);
+    if (at !== -1) this.listeners.splice(at, 1);
+    if (this.listeners.length === 0) this.release();
+  }
+
+  /** The driver's listeners read the reason of `this`. */
+  private abort(): void {
+    const { listeners } = this;
+    this.listeners = [];
+    this.removeListener = null;
+    for (const listener of listeners) listener.call(this);
+  }
+
+  private release(): void {
+    this.removeListener?.();
+    this.removeListener = null;
+  }
+}
+
+/**
+ * The signal of an operation for the driver. Nothing else may take it: it is no `AbortSignal` for `fetch` or `AbortSignal.any`.
+ */
+export function driverSignal(operation: Abortable): AbortSignal {
+  return new DriverSignal(operation) as unknown as AbortSignal;
 }

@@ -292,7 +292,7 @@ export interface MongoFacts {
 export async function inspectMongo(connection: MongoConnection, timeoutMs: number): Promise<MongoFacts> {
   const signal = AbortSignal.timeout(timeoutMs);
   const command = (document: Document) =>
-    asStoreOperation(signal, () => connection.db.command(document, { signal }));
+    asStoreOperation({ signal }, () => connection.db.command(document, { signal }));
   const sentAt = Date.now();
   const hello = await command({ hello: 1 });
   const answeredAt = Date.now();
@@ -342,7 +342,7 @@ function rightsIn(database: string, { authInfo }: Document): MongoFacts['rights'
 /** Whether the search stages are available; null: unknown. */
 export async function hasSearch(connection: MongoConnection, signal: AbortSignal): Promise<boolean | null> {
   try {
-    await asSearchOperation(signal, () =>
+    await asSearchOperation({ signal }, () =>
       connection
         .collection('_SCHEMA')
         .aggregate([{ $listSearchIndexes: {} }], { signal })

@@ -17,7 +17,7 @@ import {
   SchemaCatalogue,
 } from '#data';
 import { boundedAnswer, boundedRows, rowsOf } from '../answers/bounded-rows.js';
-import { type DocumentBatches, openRead, readOne } from '../connection/document-reads.js';
+import { type DocumentBatches, driverSignal, openRead, readOne } from '../connection/document-reads.js';
 import { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { aggregateRow, pipelineToStorage } from '../query/pipeline-to-storage.js';
@@ -55,9 +55,7 @@ export class MongoRecordReader extends RecordReader {
   }
 
   find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
-    return asStoreOperation(operation.signal, () =>
-      this.findWithin(query, operation, answerLeft(query.maxBytes)),
-    );
+    return asStoreOperation(operation, () => this.findWithin(query, operation, answerLeft(query.maxBytes)));
   }
 
   /** Rows whose form the class and the request permit are written as they are read. */
@@ -69,7 +67,7 @@ export class MongoRecordReader extends RecordReader {
     // Included rows are found for all rows together.
     if (!(query.limit > 0) || (query.include ?? []).length > 0)
       return super.findShown(query, { atMost, form }, operation);
-    return asStoreOperation(operation.signal, async () => {
+    return asStoreOperation(operation, async () => {
       const classes = await this.classes();
       const storage = classes.storage(query.className);
       const { bson } = classes;
@@ -138,7 +136,7 @@ export class MongoRecordReader extends RecordReader {
   }
 
   count(query: CountQuery, operation: OperationContext): Promise<number> {
-    return asStoreOperation(operation.signal, async () => {
+    return asStoreOperation(operation, async () => {
       const storage = (await this.classes()).storage(query.className);
       const filter = classWhereToQuery(query.where, storage, true);
       const pipeline = [{ $match: filter }, { $group: { _id: 1, n: { $sum: 1 } } }];
@@ -148,7 +146,7 @@ export class MongoRecordReader extends RecordReader {
   }
 
   aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
-    return asStoreOperation(operation.signal, async () => {
+    return asStoreOperation(operation, async () => {
       const schemas = await this.catalogue.snapshot();
       const { stages, scope } = pipelineToStorage(query.pipeline, query.className, schemas, {
         rewriteLookups: query.rewriteLookups ?? true,
@@ -161,7 +159,7 @@ export class MongoRecordReader extends RecordReader {
   }
 
   related({ className, objectId, key, limit }: RelatedQuery, operation: OperationContext): Promise<string[]> {
-    return asStoreOperation(operation.signal, async () => {
+    return asStoreOperation(operation, async () => {
       const collection = (await this.classes()).storage(className).relationCollection(key);
       if (collection === undefined) return [];
       const links = openRead(
@@ -180,13 +178,13 @@ export class MongoRecordReader extends RecordReader {
   }
 
   explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
-    return asStoreOperation(operation.signal, async () => {
+    return asStoreOperation(operation, async () => {
       const storage = (await this.classes()).storage(query.className);
-      const { maxTimeMS, comment, signal } = operation;
+      const { maxTimeMS, comment } = operation;
       const find = { find: storage.collection, filter: classWhereToQuery(query.where, storage), comment };
       const answer = await this.connection.db.command(
         { explain: find, verbosity: 'queryPlanner', maxTimeMS, comment },
-        { signal },
+        { signal: driverSignal(operation) },
       );
       return winningPlan(answer);
     });

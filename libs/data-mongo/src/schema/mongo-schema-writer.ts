@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Document, IndexDescription, OptionalUnlessRequiredId } from 'mongodb';
+import { isAborted } from '#core';
 import {
   type NewClass,
   NO_PERMISSIONS,
@@ -189,10 +190,10 @@ export class MongoSchemaWriter extends SchemaWriter {
 
   private async change<T>(
     className: string,
-    { signal }: OperationContext,
+    operation: OperationContext,
     work: () => Promise<T>,
   ): Promise<T> {
-    if (signal.aborted) throw new StoreError('cancelled', { cause: signal.reason });
+    if (isAborted(operation)) throw new StoreError('cancelled', { cause: operation.signal.reason });
     try {
       return await asStoreOperation(undefined, async () => {
         await this.assertOfParse(className);

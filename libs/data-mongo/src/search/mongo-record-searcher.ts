@@ -92,7 +92,7 @@ export class MongoRecordSearcher extends RecordSearcher {
   }
 
   text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
-    return asSearchOperation(operation.signal, async () => {
+    return asSearchOperation(operation, async () => {
       const storage = await this.storage(query.className);
       const { index, match, highlight, keys } = query;
       const request: FoundRequest = {
@@ -110,7 +110,7 @@ export class MongoRecordSearcher extends RecordSearcher {
   }
 
   nearest(query: VectorSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
-    return asSearchOperation(operation.signal, async () => {
+    return asSearchOperation(operation, async () => {
       const storage = await this.storage(query.className);
       const { index, field, vector, filter, candidates, keys } = query;
       const inside = classWhereToQuery(filter, storage, true);
@@ -128,7 +128,7 @@ export class MongoRecordSearcher extends RecordSearcher {
   }
 
   facets(query: FacetQuery, operation: OperationContext): Promise<FacetCounts> {
-    return asSearchOperation(operation.signal, async () => {
+    return asSearchOperation(operation, async () => {
       const storage = await this.storage(query.className);
       const { index, match, facets, where } = query;
       const operator = match.kind === 'everything' ? undefined : searchOperator(match, storage);

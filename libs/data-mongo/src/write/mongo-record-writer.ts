@@ -1,4 +1,5 @@
 import type { Document, Filter, OptionalUnlessRequiredId } from 'mongodb';
+import { isAborted } from '#core';
 import { type OperationContext, type ParseRow, RecordWriter, type SchemaCatalogue, StoreError } from '#data';
 import type { Where } from '#policy';
 import type { MongoConnection, StoredDocument } from '../connection/mongo-connection.js';
@@ -127,8 +128,9 @@ export class MongoRecordWriter extends RecordWriter {
     return StoredClasses.of(await this.catalogue.snapshot()).storage(className);
   }
 
-  private write<T>({ signal }: OperationContext, work: () => Promise<T>): Promise<T> {
-    if (signal.aborted) return Promise.reject(new StoreError('cancelled', { cause: signal.reason }));
+  private write<T>(operation: OperationContext, work: () => Promise<T>): Promise<T> {
+    if (isAborted(operation))
+      return Promise.reject(new StoreError('cancelled', { cause: operation.signal.reason }));
     return asStoreOperation(undefined, work);
   }
 }

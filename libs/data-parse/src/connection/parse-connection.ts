@@ -109,7 +109,13 @@ export class ParseConnection {
     const expected = request.expected ?? (request.method === 'GET' ? EXPECTED_BYTES : undefined);
     // A write that was sent is not aborted for lack of memory: its answer is one row.
     if (expected === undefined) return this.write(request, operation);
-    const answer = await ANSWER_MEMORY.begin({ ...operation, expected, store: 'Parse Server' });
+    const answer = await ANSWER_MEMORY.begin({
+      principal: operation.principal,
+      maxTimeMS: operation.maxTimeMS,
+      operation,
+      expected,
+      store: 'Parse Server',
+    });
     const own = { bytes: Math.min(left.bytes, this.maxAnswer) };
     try {
       return await this.exchange(request, operation, (response) => this.largeBody(response, answer, own));

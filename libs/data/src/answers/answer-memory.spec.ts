@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { LazyAbort } from '#core';
 import type { StoreError } from '../record-store.js';
 import { answerLeft, AnswerMemory, PlacedRows } from './answer-memory.js';
 
@@ -8,6 +9,7 @@ const ask = (principal: string, expected: number, more: object = {}) => ({
   principal,
   expected,
   maxTimeMS: 1000,
+  operation: new LazyAbort(),
   ...more,
 });
 const codeOf = async (work: Promise<unknown>): Promise<unknown> =>
@@ -47,9 +49,9 @@ describe('the memory for answers', () => {
   it('ends the wait of a call that ends', async () => {
     const shared = memory();
     const first = await shared.begin(ask('a', 8 * MB));
-    const call = new AbortController();
-    const waiting = codeOf(shared.begin(ask('a', 8 * MB, { signal: call.signal })));
-    call.abort();
+    const call = new LazyAbort();
+    const waiting = codeOf(shared.begin(ask('a', 8 * MB, { operation: call })));
+    call.abort('cancelled');
     expect(await waiting).toBe('cancelled');
     first.end();
     expect(shared.bytesInFlight).toBe(0);

@@ -1,3 +1,4 @@
+import { type Abortable, whenAborted } from '#core';
 import { type ParseRow, StoreError, type StoreName } from '../record-store.js';
 
 /** Maximum bytes of one answer of a database or of Parse Server. */
@@ -72,8 +73,8 @@ export interface AnswerRequest {
   readonly expected: number;
   /** Milliseconds that the read may wait until it is sent. */
   readonly maxTimeMS: number;
-  /** Aborts the wait. */
-  readonly signal?: AbortSignal | undefined;
+  /** Ends the wait when it has to end. */
+  readonly operation: Abortable;
   /** The source of the answer: named in refusals. Default `the database`. */
   readonly store?: StoreName;
 }
@@ -159,27 +160,24 @@ export class AnswerMemory {
     principal,
     expected,
     maxTimeMS,
-    signal,
+    operation,
     store,
-  }: Required<Omit<AnswerRequest, 'signal'>> & {
-    readonly principal: string;
-    readonly signal?: AbortSignal | undefined;
-  }): Promise<void> {
+  }: Required<AnswerRequest> & { readonly principal: string }): Promise<void> {
     return new Promise((resolve, reject) => {
       const ended = (finish: () => void): void => {
         clearTimeout(timer);
-        signal?.removeEventListener('abort', aborted);
+        removeListener();
         this.waiting.delete(waiter);
         finish();
       };
       const waiter: Waiter = { principal, bytes: expected, admit: () => ended(resolve) };
       const aborted = (): void =>
-        ended(() => reject(new StoreError('cancelled', { store, cause: signal?.reason })));
+        ended(() => reject(new StoreError('cancelled', { store, cause: operation.signal.reason })));
       const timer = setTimeout(
         () => ended(() => reject(new StoreError('busy', { store }))),
         Math.min(maxTimeMS, LONGEST_WAIT),
       );
-      signal?.addEventListener('abort', aborted, { once: true });
+      const removeListener = whenAborted(operation, aborted);
       this.waiting.add(waiter);
     });
   }

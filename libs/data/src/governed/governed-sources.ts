@@ -1,6 +1,14 @@
 import { createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { type Agent, type Principals, Refused, type RequestContext, rootAgentOf } from '#core';
+import {
+  type Agent,
+  isAborted,
+  type Principals,
+  Refused,
+  type RequestContext,
+  rootAgentOf,
+  whenAborted,
+} from '#core';
 import { type AgentScope, AgentScopes, allOf, isRefusal, type SchemaSnapshot, type Where } from '#policy';
 import { type RowView, RowViews, type WatchedOperation } from '../change-feed.js';
 import type {
@@ -62,12 +70,35 @@ function commentOf({ correlationId, agent, telemetry }: RequestContext, { tool }
 }
 
 export function operationContext(context: RequestContext, budget: CallBudget): OperationContext {
-  return {
-    maxTimeMS: maxTimeMs(budget.timeout),
-    comment: commentOf(context, budget),
-    signal: context.signal,
-    principal: context.agent.principal,
-  };
+  return new CallOperation(context, budget);
+}
+
+/** Ends with its call. */
+class CallOperation implements OperationContext {
+  readonly maxTimeMS: number;
+  readonly comment: string;
+  readonly principal: string;
+
+  constructor(
+    private readonly call: RequestContext,
+    budget: CallBudget,
+  ) {
+    this.maxTimeMS = maxTimeMs(budget.timeout);
+    this.comment = commentOf(call, budget);
+    this.principal = call.agent.principal;
+  }
+
+  get signal(): AbortSignal {
+    return this.call.signal;
+  }
+
+  get aborted(): boolean {
+    return isAborted(this.call);
+  }
+
+  onAbort(listener: () => void): () => void {
+    return whenAborted(this.call, listener);
+  }
 }
 
 /** What a governed access is made of. */
@@ -141,7 +172,7 @@ export class GovernedRecordsSource {
     { operation, principals, schemas }: OpenedParts,
   ): GovernedCall {
     const scope = this.scopes.of(schemas, agent, principals);
-    const turn: Turn = (work, signal) => this.turns.run(rootAgentOf(agent).principal, work, signal);
+    const turn: Turn = (work, ending) => this.turns.run(rootAgentOf(agent).principal, work, ending);
     const metering = { meter, turn };
     const measured = (reader: RecordReader) => new MeteredReader(reader, metering);
     const call = { agent, scope, tool: budget.tool };

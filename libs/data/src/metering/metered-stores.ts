@@ -1,4 +1,13 @@
-import { type DataMeter, type DataOperation, FairQueue, NoCapacityError, refusals, Refused } from '#core';
+import {
+  type Abortable,
+  type DataMeter,
+  type DataOperation,
+  FairQueue,
+  isAborted,
+  NoCapacityError,
+  refusals,
+  Refused,
+} from '#core';
 import {
   type FacetCounts,
   type FacetQuery,
@@ -55,9 +64,9 @@ export class DatabaseTurns {
    * @throws Refused when the principal's own operations leave no slot; StoreError when the operations of all principals do,
    * or when it is cancelled
    */
-  async run<T>(principal: string, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
-    const now = signal.aborted ? null : this.turns.turnNow(principal);
-    const end = now ?? (await this.waited(principal, signal));
+  async run<T>(principal: string, work: () => Promise<T>, operation: Abortable): Promise<T> {
+    const now = isAborted(operation) ? null : this.turns.turnNow(principal);
+    const end = now ?? (await this.waited(principal, operation));
     try {
       return await work();
     } finally {
@@ -65,7 +74,7 @@ export class DatabaseTurns {
     }
   }
 
-  private async waited(principal: string, signal: AbortSignal): Promise<() => void> {
+  private async waited(principal: string, { signal }: Abortable): Promise<() => void> {
     try {
       return await this.turns.turn(principal, signal);
     } catch (error) {
@@ -78,7 +87,7 @@ export class DatabaseTurns {
 }
 
 /** Waits for a slot for the principal of the call. */
-export type Turn = <T>(work: () => Promise<T>, signal: AbortSignal) => Promise<T>;
+export type Turn = <T>(work: () => Promise<T>, operation: Abortable) => Promise<T>;
 
 /** The wrapper of every operation of one call. */
 export interface Metering {
@@ -94,14 +103,13 @@ export interface Metering {
  */
 async function metered<T>(
   { meter, turn }: Metering,
-  operation: DataOperation & { readonly signal: AbortSignal },
+  { name, className, operation }: DataOperation & { readonly operation: Abortable },
   work: () => Promise<T>,
   rowsOf: (result: T) => number,
 ): Promise<T> {
-  const { name, className, signal } = operation;
   const ends = meter?.begins({ name, className });
   try {
-    const result = await (turn ? turn(work, signal) : work());
+    const result = await (turn ? turn(work, operation) : work());
     ends?.(rowsOf(result));
     return result;
   } catch (error) {
@@ -133,7 +141,7 @@ export class MeteredReader extends RecordReader {
   find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
     return metered(
       this.metering,
-      { name: 'find', className: query.className, signal: operation.signal },
+      { name: 'find', className: query.className, operation },
       () => this.reader.find(query, operation),
       rowsIn,
     );
@@ -142,7 +150,7 @@ export class MeteredReader extends RecordReader {
   override findShown(query: FindQuery, shown: ShownRequest, operation: OperationContext) {
     return metered(
       this.metering,
-      { name: 'find', className: query.className, signal: operation.signal },
+      { name: 'find', className: query.className, operation },
       () => this.reader.findShown(query, shown, operation),
       ({ count }) => count,
     );
@@ -151,7 +159,7 @@ export class MeteredReader extends RecordReader {
   count(query: CountQuery, operation: OperationContext): Promise<number> {
     return metered(
       this.metering,
-      { name: 'count', className: query.className, signal: operation.signal },
+      { name: 'count', className: query.className, operation },
       () => this.reader.count(query, operation),
       noRows,
     );
@@ -160,7 +168,7 @@ export class MeteredReader extends RecordReader {
   aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
     return metered(
       this.metering,
-      { name: 'aggregate', className: query.className, signal: operation.signal },
+      { name: 'aggregate', className: query.className, operation },
       () => this.reader.aggregate(query, operation),
       rowsIn,
     );
@@ -169,7 +177,7 @@ export class MeteredReader extends RecordReader {
   related(query: RelatedQuery, operation: OperationContext): Promise<string[]> {
     return metered(
       this.metering,
-      { name: 'related', className: query.className, signal: operation.signal },
+      { name: 'related', className: query.className, operation },
       () => this.reader.related(query, operation),
       rowsIn,
     );
@@ -178,7 +186,7 @@ export class MeteredReader extends RecordReader {
   explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
     return metered(
       this.metering,
-      { name: 'explain', className: query.className, signal: operation.signal },
+      { name: 'explain', className: query.className, operation },
       () => this.reader.explain(query, operation),
       noRows,
     );
@@ -203,7 +211,7 @@ export class MeteredSearcher extends RecordSearcher {
   text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
     return metered(
       this.metering,
-      { name: 'search', className: query.className, signal: operation.signal },
+      { name: 'search', className: query.className, operation },
       () => this.searcher.text(query, operation),
       hitsIn,
     );
@@ -212,7 +220,7 @@ export class MeteredSearcher extends RecordSearcher {
   facets(query: FacetQuery, operation: OperationContext): Promise<FacetCounts> {
     return metered(
       this.metering,
-      { name: 'facets', className: query.className, signal: operation.signal },
+      { name: 'facets', className: query.className, operation },
       () => this.searcher.facets(query, operation),
       () => 0,
     );
@@ -221,7 +229,7 @@ export class MeteredSearcher extends RecordSearcher {
   nearest(query: VectorSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
     return metered(
       this.metering,
-      { name: 'nearest', className: query.className, signal: operation.signal },
+      { name: 'nearest', className: query.className, operation },
       () => this.searcher.nearest(query, operation),
       hitsIn,
     );

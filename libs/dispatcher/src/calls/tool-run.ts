@@ -1,17 +1,20 @@
 import { isObservable, type Observable } from 'rxjs';
 import {
+  type Abortable,
   type Agent,
   askingCall,
   type AskingCall,
   type CallTrace,
   type DataUse,
   isAborted,
+  LazyAbort,
   type LogEntry,
   type ProgressUpdate,
   readProgress,
   type Refusal,
   type RequestContext,
   type ToolTelemetry,
+  whenAborted,
 } from '#core';
 import type { EmbeddingSpend } from '#audit';
 import type {
@@ -109,7 +112,7 @@ export class ToolRun implements CallNotes {
   /** The clock of the handler. Guards may wait longer. */
   readonly clock = new RunClock();
 
-  private readonly controller = new LazyAbort();
+  private readonly ending = new LazyAbort();
   private ownCall: GovernedCall | null = null;
 
   /**
@@ -139,7 +142,7 @@ export class ToolRun implements CallNotes {
 
   /** Aborts with the run. The run ends with its request, and also after its timeout. */
   get signal(): AbortSignal {
-    return this.controller.signal;
+    return this.ending.signal;
   }
 
   get joined(): ReadonlySet<string> {
@@ -152,13 +155,13 @@ export class ToolRun implements CallNotes {
 
   /** The input of the handler. */
   get call(): GovernedCall {
-    this.ownCall ??= new GovernedCall(this);
+    this.ownCall ??= new GovernedCall(this, this.ending);
     return this.ownCall;
   }
 
   /** The call with a separate data access, for a preview: a later decision checks permissions again. */
   anotherCall(): ToolCall {
-    return new GovernedCall(this);
+    return new GovernedCall(this, this.ending);
   }
 
   /** Every guard admitted the call: its handler starts now. */
@@ -168,7 +171,7 @@ export class ToolRun implements CallNotes {
   }
 
   abort(reason: unknown): void {
-    this.controller.abort(reason);
+    this.ending.abort(reason);
   }
 
   /** Whether the request of the run has ended. */
@@ -182,32 +185,9 @@ function missingHandler(): never {
   throw new Error('a tool without a handler passed the tool guard');
 }
 
-/** Makes its signal when it is first read: a call that a guard refuses needs none. */
-class LazyAbort {
-  private controller: AbortController | null = null;
-  private aborted = false;
-  private reason: unknown = undefined;
-
-  get signal(): AbortSignal {
-    if (!this.controller) {
-      this.controller = new AbortController();
-      if (this.aborted) this.controller.abort(this.reason);
-    }
-    return this.controller.signal;
-  }
-
-  abort(reason: unknown): void {
-    if (this.aborted) return;
-    this.aborted = true;
-    this.reason = reason;
-    this.controller?.abort(reason);
-  }
-}
-
 /** What a tool sees of its run: the caller, governed data, and the way to the client. */
 export class GovernedCall implements ToolCall {
   readonly agent: Agent;
-  readonly signal: AbortSignal;
   readonly correlationId: string | undefined;
   readonly trace: RequestContext['trace'];
   readonly meter: RequestContext['meter'];
@@ -226,13 +206,15 @@ export class GovernedCall implements ToolCall {
   readonly spend: (embedding: EmbeddingSpend) => void;
   readonly continueAsTask: () => void;
 
-  constructor(run: ToolRun) {
+  constructor(
+    run: ToolRun,
+    private readonly ending: Abortable,
+  ) {
     const { context, sources, observed } = run;
     const definition = run.definition as ToolDefinition;
     const budget: CallBudget = { tool: run.name, timeout: run.seconds };
     const asking = askingCall(context.clientRequests, (work) => run.clock.suspended(work));
     this.agent = context.agent;
-    this.signal = run.signal;
     this.correlationId = context.correlationId;
     this.trace = run.trace;
     this.meter = meters(run.meter, observed?.meter);
@@ -256,6 +238,18 @@ export class GovernedCall implements ToolCall {
       if (definition?.task === 'on-demand' && context.background === 'offered') throw new ContinuesAsTask();
     };
     if (definition?.needs) Object.assign(this, writeAccess(sources.writes, definition.needs, this, budget));
+  }
+
+  get signal(): AbortSignal {
+    return this.ending.signal;
+  }
+
+  get aborted(): boolean {
+    return isAborted(this.ending);
+  }
+
+  onAbort(listener: () => void): () => void {
+    return whenAborted(this.ending, listener);
   }
 }
 
