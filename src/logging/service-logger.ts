@@ -20,7 +20,7 @@ const PATTERNS: readonly (readonly [pattern: RegExp, replacement: string, part?:
   [/\b([a-z][a-z0-9+.-]{0,30}:\/\/)[^\s/@"'<>]{1,512}@/gi, `$1${HIDDEN}@`, '://'],
   [/\b(Bearer|Basic)\s{1,4}[A-Za-z0-9._~+/=-]{4,8192}/gi, `$1 ${HIDDEN}`],
   [/\beyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{1,8192}\.[A-Za-z0-9_-]{0,8192}/g, HIDDEN, 'eyJ'],
-  [/\br:[A-Za-z0-9]{16,64}\b/g, `r:${HIDDEN}`],
+  [/\br:[A-Za-z0-9]{16,64}\b/g, `r:${HIDDEN}`, 'r:'],
   [
     /\b((?:proxy-)?authorization|(?:set-)?cookie|x-mcp-api-key|x-parse-(?:session-token|master-key|rest-api-key|javascript-key))(["']?\s{0,4}[:=]\s{0,4}["']?)[^\s"',;]{1,8192}/gi,
     `$1$2${HIDDEN}`,

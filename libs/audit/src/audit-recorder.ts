@@ -145,7 +145,7 @@ export class AuditRecorder extends AuditSink {
     const { writers } = this.options;
     // Nothing is sealed or waits where no sink keeps records.
     if (writers.length === 0) {
-      this.options.recent.rememberUnsealed(type, withoutPrivateText({ ...content }));
+      this.options.recent.rememberUnsealed(type, storedForm(content));
       return undefined;
     }
     if (writers.some(({ isFull }) => isFull)) {
@@ -159,7 +159,7 @@ export class AuditRecorder extends AuditSink {
 
   private append(type: RecordType, content: RecordContent): Promise<void> | undefined {
     const { writers, recent } = this.options;
-    const sealed = this.chain.append(withoutPrivateText({ type, ...content }));
+    const sealed = this.chain.append({ type, ...storedForm(content) });
     recent.remember(sealed.record as unknown as AuditEntry);
     const waits: Promise<void>[] = [];
     for (const writer of writers) {
@@ -179,15 +179,23 @@ const MAX_TEXT = 500;
 /** Members with text of our rules or of a person. Text of an error may quote values, and is removed instead. */
 const FREE_TEXT = ['cause', 'reason', 'target', 'action'] as const;
 
-/** The stored form, made of a copy: long private text is cut, and causes of internal errors are removed. */
-function withoutPrivateText<Copy extends object>(copy: Copy): Copy {
-  const kept = copy as Record<string, unknown>;
-  if (kept['error_code'] === 'internal_error' || kept['error_code'] === 'parse_error') delete kept['cause'];
+/**
+ * Long private text is cut, and causes of internal errors are removed, of a copy. Most content has neither and is returned itself: a
+ * copy costs as much as the record.
+ */
+function storedForm<Content extends object>(content: Content): Content {
+  const members = content as Record<string, unknown>;
+  const { error_code: code } = members;
+  const isPrivate = (name: string) =>
+    name === 'cause' && (code === 'internal_error' || code === 'parse_error') && members[name] !== undefined;
+  const isLong = (text: unknown) => typeof text === 'string' && text.length > MAX_TEXT;
+  if (!FREE_TEXT.some((name) => isPrivate(name) || isLong(members[name]))) return content;
+  const stored = { ...members };
   for (const name of FREE_TEXT) {
-    const text = kept[name];
-    if (typeof text === 'string' && text.length > MAX_TEXT) kept[name] = `${text.slice(0, MAX_TEXT)}…`;
+    if (isPrivate(name)) delete stored[name];
+    else if (isLong(stored[name])) stored[name] = `${String(stored[name]).slice(0, MAX_TEXT)}…`;
   }
-  return copy;
+  return stored as unknown as Content;
 }
 
 /** A time in which records could not be kept. It is recorded once records can be kept again. */
