@@ -195,6 +195,19 @@ describe('call_method', () => {
     expect(answer.text).toContain(text);
   });
 
+  it('refuses what code hands over and cannot be copied', async () => {
+    const { parley } = open;
+    const seen = { class_name: 'Post', method_name: 'seen', arguments: { after: () => 1 } };
+    const params = { name: 'call_method', arguments: seen };
+    const agent = parley.agentFor({ agent: 'reader', principal: 'x' });
+    const { body } = await parley.handle({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }, agent);
+    expect(JSON.stringify(body)).toContain('must hold data alone');
+    expect(body?.['result']).toMatchObject({
+      isError: true,
+      _meta: { 'parse.error_code': 'invalid_argument' },
+    });
+  });
+
   it.each([
     'constructor',
     '__proto__',

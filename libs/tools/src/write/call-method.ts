@@ -112,7 +112,7 @@ export class CallMethod {
     orThrow(methodGate(call.agent, { className, name, permission: method.permission }, this.environment));
     await call.methods.permit(className, method.permission, method.type);
     // A copy: what a preview changes in it is neither what was approved nor what the call is made with.
-    const given = methodArguments(structuredClone(args.arguments));
+    const given = methodArguments(copied(args.arguments));
     assertArgumentKeys(given, method);
     const { dry_run: asked, agent: _caller, ...rest } = given;
     const dryRun = asksForPreview(args);
@@ -147,6 +147,17 @@ export class CallMethod {
     const row = rows[0];
     if (!row) throw new Refused(refusals.objectNotFound(className, objectId));
     return row;
+  }
+}
+
+/** Arguments of a client are JSON. An application that calls the tool in code may pass a function, which cannot be copied. */
+function copied(args: unknown): unknown {
+  try {
+    return structuredClone(args);
+  } catch {
+    return refuseArgument(
+      'arguments must hold data alone: they contain a function, or another value that cannot be copied',
+    );
   }
 }
 
