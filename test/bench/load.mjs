@@ -3,8 +3,8 @@ import http from 'node:http';
 /** Fewer than one caller's share of the service's database queue (10): what is measured is work, not waiting. */
 export const CONNECTIONS = 8;
 
-/** Requests after which a process that was idle, or new, costs what it costs: V8 collects code and memory of an idle process. */
-const WARM = 1500;
+/** Requests after which a process that was idle, or new, costs what it costs: V8 compiles what runs often, and collects code of an idle process. */
+const WARM = 5000;
 
 export function request(agent, url, body, headers, method = 'POST') {
   return new Promise((resolve, reject) => {

@@ -24,7 +24,7 @@ const STARTS = 3;
 const COUNT = Number(process.argv[2] ?? 100);
 const ROUNDS = 15;
 /** Of each server before each work. */
-const WARM_UP = 1000;
+const WARM_UP = 5000;
 /** Of a database that is there already; it must be empty, and keeps the rows. */
 const DATABASE = 'parley_bench';
 const cli = join(root, 'dist/bundle/cli.js');

@@ -33,7 +33,7 @@ const { values } = parseArgs({
   options: { soak: { type: 'string', default: '0.5' }, only: { type: 'string', default: '' } },
 });
 const ROUNDS = 25;
-const FIRST_WARM_UP = 4000;
+const FIRST_WARM_UP = 8000;
 const FIND = WORKS[0];
 const rows = [];
 const note = (work, value, target, met) => {
