@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,9 +12,20 @@ export const SERVICE = scripts.start
   .split(' ')
   .map((part) => (part.endsWith('.js') ? join(root, part) : part));
 const children = new Set();
+const folders = [];
 process.on('exit', () => {
   for (const child of children) child.kill('SIGKILL');
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
+
+// A signal ends Node without 'exit'; a proof that winds up by itself listens too.
+for (const [signal, code] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+])
+  process.once(signal, () => {
+    if (process.listenerCount(signal) === 0) process.exit(code);
+  });
 
 const CLOCK = fileURLToPath(new URL('cpu-clock.cjs', import.meta.url));
 
@@ -74,9 +85,10 @@ export async function start(args, { env = {}, cwd = root, ready, clock = true })
   };
 }
 
-/** Writes files into a new temporary folder. */
+/** Writes files into a new temporary folder, which is gone with this process. */
 export function folderWith(files) {
   const folder = mkdtempSync(join(tmpdir(), 'parley-bench-'));
+  folders.push(folder);
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
   return folder;
 }
