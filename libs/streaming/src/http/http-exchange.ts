@@ -197,7 +197,7 @@ export function readBody(
 ): Promise<BodyReading> {
   const { request } = exchange;
   // Assigned outside of the promise: listeners of the request that hold the exchange, which holds them, make V8 keep thousands
-  // of answered requests until its next full collection (docs/operations/performance.md, "Garbage").
+  // of answered requests until its next full collection (docs/contributing/cost-of-a-call.md, "Garbage").
   let onGone: () => void = () => undefined;
   const reading = new Promise<BodyReading>((resolve) => {
     const chunks: Buffer[] = [];
