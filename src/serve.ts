@@ -18,6 +18,7 @@ export interface RunningService {
  * @throws ConfigError when the configuration, the seed or the environment does not permit a start
  */
 export async function serve(env: Environment, cwd: string): Promise<RunningService> {
+  const reloadOnHangup = keepHangups();
   if (isOneOfSeveral(env)) {
     try {
       const service = await open(await loadWithPlugins(env, cwd, { start: 'http' }), env);
@@ -31,7 +32,7 @@ export async function serve(env: Environment, cwd: string): Promise<RunningServi
   const service = await (processCount(loaded.config.server) === 1
     ? open(loaded, env)
     : (await import('./processes/first-process.js')).serveFromSeveral(loaded, env));
-  process.on('SIGHUP', () => void service.reload());
+  reloadOnHangup(service);
   closeOnSignals(() => service.close());
   process.stderr.write(`Parley listening on ${service.url}\n`);
   return service;
@@ -56,6 +57,23 @@ async function open(loaded: LoadedService, env: Environment): Promise<RunningSer
     await database.close();
     throw error;
   }
+}
+
+/**
+ * Without a listener SIGHUP ends a process. One that comes during the start asks for what the start may have read already.
+ * @returns what reloads the service from then on, at once when a SIGHUP came before
+ */
+function keepHangups(): (service: RunningService) => void {
+  let came = false;
+  const keep = () => {
+    came = true;
+  };
+  process.on('SIGHUP', keep);
+  return (service) => {
+    process.off('SIGHUP', keep);
+    process.on('SIGHUP', () => void service.reload());
+    if (came) void service.reload();
+  };
 }
 
 /** Ends the process after running calls have ended; a second signal ends it at once. */

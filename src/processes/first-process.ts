@@ -33,6 +33,8 @@ class FirstProcess {
   private readonly places: Place[] = [];
   private readonly log = new Logger('Parley');
   private closing = false;
+  /** How often the processes were told to reload. */
+  private reloads = 0;
 
   constructor(
     private readonly count: number,
@@ -58,6 +60,7 @@ class FirstProcess {
 
   /** Every process reads the configuration again. */
   reload(): void {
+    this.reloads += 1;
     this.order({ parley: 'reload' });
   }
 
@@ -82,13 +85,15 @@ class FirstProcess {
   }
 
   private fork(number: number): Worker {
+    const { reloads } = this;
     const worker = cluster.fork({ ...this.variables, [PROCESS_VARIABLE]: String(number) });
     // One that has just ended cannot be written to; its end is dealt with elsewhere.
     worker.on('error', () => undefined);
-    // An order is lost on one that does not listen yet.
+    // An order is lost on one that does not listen yet, and it may have read the configuration before.
     worker.on('message', (message: unknown) => {
-      if (this.closing && isReport(message) && message.parley === 'listening')
-        worker.send({ parley: 'close' } satisfies Order);
+      if (!isReport(message) || message.parley !== 'listening') return;
+      if (this.closing) worker.send({ parley: 'close' } satisfies Order);
+      else if (this.reloads > reloads) worker.send({ parley: 'reload' } satisfies Order);
     });
     gatherMetrics(channelTo(worker), () => this.running().map(channelTo));
     return worker;

@@ -44,7 +44,6 @@ export function obeyFirstProcess(service: RunningService): void {
   };
   process.on('SIGTERM', close);
   process.on('SIGINT', () => undefined);
-  process.on('SIGHUP', () => undefined);
   process.on('message', (message) => {
     if (!isOrder(message)) return;
     if (message.parley === 'close') close();

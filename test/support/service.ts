@@ -13,6 +13,8 @@ export interface ServiceOptions {
   readonly config?: Record<string, unknown>;
   readonly seed?: unknown;
   readonly env?: Record<string, string>;
+  /** What is done to the service while it starts. */
+  readonly starting?: (service: Pick<Service, 'reconfigure' | 'signal'>) => Promise<void>;
 }
 
 /** The real service in a process of its own, as `npm start` runs it. */
@@ -76,7 +78,15 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   let stdout = '';
   let stderr = '';
   child.stdout?.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
-  const url = await new Promise<string>((resolve, reject) => {
+  const file = join(folder, 'parley.yaml');
+  const changing: Pick<Service, 'reconfigure' | 'signal'> = {
+    reconfigure: (config) => {
+      writeFileSync(`${file}.new`, configText({ ...options, config }));
+      renameSync(`${file}.new`, file);
+    },
+    signal: (name) => void child.kill(name),
+  };
+  const listening = new Promise<string>((resolve, reject) => {
     child.stderr?.on('data', (chunk: Buffer) => {
       stderr += chunk.toString();
       const ready = READY.exec(stderr)?.[1];
@@ -84,17 +94,13 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     });
     void exitOf(child).then((code) => reject(new Error(`the service ended with ${code}:\n${stderr}`)));
   });
-  const file = join(folder, 'parley.yaml');
+  const [url] = await Promise.all([listening, options.starting?.(changing)]);
   return {
+    ...changing,
     url,
     origin: new URL(url).origin,
     pid: child.pid as number,
     file,
-    reconfigure: (config) => {
-      writeFileSync(`${file}.new`, configText({ ...options, config }));
-      renameSync(`${file}.new`, file);
-    },
-    signal: (name) => void child.kill(name),
     ended: exitOf(child),
     output: () => ({ stdout, stderr }),
     isRunning: () => child.exitCode === null && child.signalCode === null,

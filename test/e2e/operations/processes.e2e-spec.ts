@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -137,6 +137,44 @@ describe('several processes of one service', () => {
     expect((await running).map(({ isError }) => isError)).toEqual(Array(16).fill(false));
     expect(await service.ended).toBe(0);
   });
+});
+
+it('a process that read the configuration before it changed reloads it when it listens', async () => {
+  const file = join(folder, 'starts');
+  writeFileSync(file, '');
+  const own = (fields: readonly string[]) => ({
+    ...configOf(fields),
+    metrics: {},
+    reload: { watch: false },
+    plugins: [fileURLToPath(new URL('../../fixtures/plugins/starting-slowly.mjs', import.meta.url))],
+  });
+  const first = service;
+  service = await startService({
+    config: own(['title', 'status']),
+    seed: POSTS_SEED,
+    env: { ...env, REDIS_URL: redis.url, STARTS_AFTER: file },
+  });
+  try {
+    const before = pids();
+    rmSync(file);
+    rmSync(`${file}.begun`);
+    process.kill(before.get('1') as number, 'SIGKILL');
+    await vi.waitFor(() => expect(existsSync(`${file}.begun`)).toBe(true), SOON);
+    service.reconfigure(own(['title']));
+    service.signal('SIGHUP');
+    const served = () => lines().filter(({ message }) => message.includes('is served, policy version'));
+    await vi.waitFor(() => expect(served()).toHaveLength(1), SOON);
+    writeFileSync(file, '');
+    await vi.waitFor(() => expect(new Set(served().map(({ pid }) => pid)).size).toBe(2), SOON);
+    expect(pids().get('1')).not.toBe(before.get('1'));
+    const rows = await together(() =>
+      callTool(service, 'query_class', { class_name: 'Post', limit: 1 }, headers),
+    );
+    for (const { text } of rows) expect(text).not.toContain('status');
+  } finally {
+    await service.stop();
+    service = first;
+  }
 });
 
 it('a process that still starts when the service is asked to end drains and ends as well', async () => {

@@ -8,7 +8,10 @@ import {
   ResourceUpdatedNotificationSchema,
   ToolListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js';
-import { rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
   callTool,
@@ -248,6 +251,33 @@ describe('a configuration that changes while it is served', () => {
     await served({ fields: ['title'] });
     expect(await fieldsSeen()).not.toContain('draft');
   });
+});
+
+it('a configuration that changes during the start is read again after a SIGHUP, once the service listens', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-start-'));
+  const file = join(folder, 'starts');
+  const more = {
+    reload: { watch: false },
+    plugins: [fileURLToPath(new URL('../../fixtures/plugins/starting-slowly.mjs', import.meta.url))],
+  };
+  const first = service;
+  service = await startService({
+    config: configOf({ more }),
+    env: { STARTS_AFTER: file },
+    starting: async (starting) => {
+      await vi.waitFor(() => expect(existsSync(`${file}.begun`)).toBe(true), SOON);
+      starting.reconfigure(configOf({ more, fields: ['title'] }));
+      starting.signal('SIGHUP');
+      writeFileSync(file, '');
+    },
+  });
+  try {
+    await vi.waitFor(async () => expect(await fieldsSeen()).not.toContain('draft'), SOON);
+  } finally {
+    await service.stop();
+    service = first;
+    rmSync(folder, { recursive: true, force: true });
+  }
 });
 
 const INITIALIZE = {
