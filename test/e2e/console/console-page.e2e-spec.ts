@@ -225,8 +225,8 @@ describe('what strangers wrote', () => {
     await open();
     await page.getByText('watching').waitFor();
     await callTool(service, HOSTILE, {}, as('writer'));
-    await page.locator('.record .subject', { hasText: '<img' }).first().waitFor();
-    expect(await page.locator('.record .subject b').first().textContent()).toBe(SHOWN);
+    const subject = page.locator('.record .subject', { hasText: '<img' }).first();
+    expect(await subject.locator('b').textContent()).toBe(SHOWN);
     expect(await page.locator('.records img, .records script').count()).toBe(0);
     await page.goto(at('audit'));
     await page.locator('.record .subject', { hasText: '<img' }).first().waitFor();
