@@ -24,6 +24,10 @@ const WRITTEN_AFTER = 3_000;
 /** Bytes of the checksum in front of the cached data: V8 does not check what it reads. */
 const CHECKSUM_BYTES = 4;
 
+/** Around the file: the parameters that Node gives a CommonJS file, and `importOutside`. */
+const BEFORE = Buffer.from('(function (exports, require, module, __filename, __dirname, importOutside) {');
+const AFTER = Buffer.from('\n})');
+
 /** Files of one bundle that are kept: one for each version and set of flags of Node that start it. */
 const MOST_FILES = 8;
 
@@ -41,13 +45,9 @@ export function runCached(file: string): unknown {
   const folder = join(dirname(file), '.code-cache');
   const kept = join(folder, cacheName(content));
   const cachedData = readCache(folder, kept);
-  const script = new Script(
-    `(function (exports, require, module, __filename, __dirname, importOutside) {${content.toString('latin1')}\n})`,
-    {
-      filename: file,
-      cachedData,
-    },
-  );
+  // Text made of bytes stays outside of V8's heap; joined text would be copied into it.
+  const text = Buffer.concat([BEFORE, content, AFTER]).toString('latin1');
+  const script = new Script(text, { filename: file, cachedData });
   if (cachedData === undefined || script.cachedDataRejected === true) writeLater(script, folder, kept);
   const module = { exports: {} as unknown };
   const run = script.runInThisContext() as (...args: unknown[]) => void;
