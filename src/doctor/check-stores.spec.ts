@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type AgentDefinitionOptions, compileAgentDefinition } from '#core';
-import { checkRights } from './check-stores.js';
+import { checkFastReads, checkRights } from './check-stores.js';
 
 describe('a user of the database who may only read', () => {
   const levelFor = (...agents: AgentDefinitionOptions[]) => {
@@ -19,4 +19,15 @@ describe('a user of the database who may only read', () => {
       expect(levelFor({}, options)).toBe('warn');
     },
   );
+});
+
+describe('fast reads', () => {
+  it('are possible, or warned of with the reason', () => {
+    expect(checkFastReads({ fastReadsProblem: null }).level).toBe('ok');
+    expect(checkFastReads({ fastReadsProblem: 'the connection string has compressors' })).toMatchObject({
+      level: 'warn',
+      check: 'mongodb.fast_reads',
+      found: "every read is the driver's, because the connection string has compressors",
+    });
+  });
 });

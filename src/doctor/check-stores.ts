@@ -44,12 +44,26 @@ export async function checkMongo(
   }
   try {
     const facts = await inspectMongo(connection, TIMEOUT);
-    return [...judgeMongo(facts, liveQuery.url !== null), ...checkRights(facts, connection.name, agents)];
+    return [
+      ...judgeMongo(facts, liveQuery.url !== null),
+      ...checkRights(facts, connection.name, agents),
+      ...(database.fastReads ? [checkFastReads(connection)] : []),
+    ];
   } catch (error) {
     const why = error instanceof StoreError ? error.code : 'failed';
     const { found, remedy } = connectionProblem(error) ?? REFUSED;
     return [fail('mongodb', `${found} (${why})`, remedy)];
   }
+}
+
+/** Whether reads can use connections beside the driver, where the configuration wants them to. */
+export function checkFastReads({ fastReadsProblem }: Pick<MongoConnection, 'fastReadsProblem'>): Finding {
+  if (fastReadsProblem === null) return ok('mongodb.fast_reads', 'possible with this connection string');
+  return warn(
+    'mongodb.fast_reads',
+    `every read is the driver's, because ${fastReadsProblem}`,
+    'change the connection string, or leave database.fastReads out',
+  );
 }
 
 const REFUSED = { found: 'it answers, and refuses us', remedy: 'see the log of the database' };

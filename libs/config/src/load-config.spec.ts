@@ -41,6 +41,7 @@ describe('the configuration', () => {
       name: 'parley',
       storage: 'parse',
       seed: null,
+      fastReads: false,
     });
     expect(config.auth).toEqual([{ anonymous: true, agent: 'default' }]);
     expect([...agents.keys()]).toEqual(['default']);

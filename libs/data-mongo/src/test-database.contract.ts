@@ -13,6 +13,7 @@ import { loadSeed } from './seed/load-seed.js';
 import { parseSeed } from './seed/parse-seed.js';
 import type { SeedClass } from './seed/seed.js';
 import { isPlainObject } from './storage/documents.js';
+import { connected } from './testing/wire-front.js';
 import { MongoRecordWriter } from './write/mongo-record-writer.js';
 
 /** The database of the tests: the one in `MONGODB_URI`, else an embedded one. */
@@ -45,6 +46,14 @@ export class TestDatabase {
     return storesOf(connection, PARSE_ALONE);
   }
 
+  /** The same, whose reads use connections beside the driver from the first one on. */
+  async openFast(seed: unknown) {
+    const connection = this.connect('', true);
+    await loadSeed(connection, parseSeed(seed));
+    if (connection.fastReads) await connected(connection.fastReads);
+    return storesOf(connection, PARSE_ALONE);
+  }
+
   /** A separate store with the same rows in collections that Parse did not write, under other names. */
   async openPlain(seed: unknown) {
     const connection = this.connect();
@@ -56,9 +65,9 @@ export class TestDatabase {
     return storesOf(this.connect(), declarations);
   }
 
-  private connect(uriOptions = ''): MongoConnection {
+  private connect(uriOptions = '', fastReads = false): MongoConnection {
     const database = `test_${randomBytes(6).toString('hex')}`;
-    return new MongoConnection({ uri: this.uri + uriOptions, database });
+    return new MongoConnection({ uri: this.uri + uriOptions, database, fastReads });
   }
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { StoreError } from '#data';
-import { warnOfDatabase } from './agent-names.js';
+import { warnOfDatabase, warnOfFastReads } from './agent-names.js';
 
 async function warnings(uri: string | null, empty: boolean | StoreError): Promise<string[]> {
   const lines: string[] = [];
@@ -39,5 +39,24 @@ describe('a database that cannot be used', () => {
 
   it('is not said where something else failed', async () => {
     expect(await warnings('mongodb://db/shop', new StoreError('failed'))).toEqual([]);
+  });
+});
+
+describe('fast reads', () => {
+  const warned = (connection: { readonly fastReadsProblem: string | null } | null): string[] => {
+    const lines: string[] = [];
+    warnOfFastReads(connection, { warn: (line: string) => void lines.push(line) });
+    return lines;
+  };
+
+  it('that the connection string rules out are said at the start, with the reason', () => {
+    expect(warned({ fastReadsProblem: 'the connection string has compressors' })).toEqual([
+      "database.fastReads: every read is the driver's, because the connection string has compressors",
+    ]);
+  });
+
+  it('that are possible, or not wanted, are not said', () => {
+    expect(warned({ fastReadsProblem: null })).toEqual([]);
+    expect(warned(null)).toEqual([]);
   });
 });

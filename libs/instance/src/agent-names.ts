@@ -1,6 +1,6 @@
 import { type INestApplicationContext, Logger } from '@nestjs/common';
 import type { AgentDefinition } from '#core';
-import { connectionProblem } from '#data-mongo';
+import { connectionProblem, type MongoConnection } from '#data-mongo';
 import { FilterNames } from '#dispatcher';
 import {
   AgentOptionsError,
@@ -51,6 +51,15 @@ export async function warnOfDatabase(
     const problem = connectionProblem(error);
     if (problem) logger.warn(`the database cannot be used: ${problem.found}; ${problem.remedy}`);
   }
+}
+
+/** Reads that stay the driver's although the configuration wants fast ones. */
+export function warnOfFastReads(
+  connection: Pick<MongoConnection, 'fastReadsProblem'> | null,
+  logger: Pick<Logger, 'warn'>,
+): void {
+  const problem = connection?.fastReadsProblem ?? null;
+  if (problem !== null) logger.warn(`database.fastReads: every read is the driver's, because ${problem}`);
 }
 
 /**

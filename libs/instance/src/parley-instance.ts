@@ -8,7 +8,7 @@ import { openTaskQueue, type TaskQueue, TaskService } from '#tasks';
 import { readEnvironmentGates } from '#policy';
 import { McpEdge } from '#streaming';
 import { NOTHING_OBSERVED, type Observability } from '#telemetry';
-import { checkFilterNames, warnOfDatabase } from './agent-names.js';
+import { checkFilterNames, warnOfDatabase, warnOfFastReads } from './agent-names.js';
 import { CLOSING_TIMEOUT, type ClosingStep, closeWithin } from './closing.js';
 import {
   type ConfigurationReload,
@@ -160,6 +160,7 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
     await app.init();
     await checkFilterNames(loaded, app.get(FilterNames), log);
     if (!serves) return;
+    warnOfFastReads(this.resources.connection, log);
     // The start does not wait for a database that is down.
     void warnOfDatabase(loaded.config.database, app.get(FilterNames), log);
     followLists(app);

@@ -3,7 +3,7 @@ import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import { IDENTITY_OPTIONS } from '#core';
 import type { Policy, StorageForm } from '#policy';
-import { IsIn, IsString, Matches, Nullable, Option, type Plain } from '../schema/option.js';
+import { IsBoolean, IsIn, IsString, Matches, Nullable, Option, type Plain } from '../schema/option.js';
 import { isSection, type Section } from '../schema/schema-node.js';
 import type { AgentConfig } from './agents.js';
 import { redisErrors } from './redis.js';
@@ -38,6 +38,12 @@ export class DatabaseSection {
   @IsString()
   @Nullable()
   readonly seed: string | null = null;
+
+  @Option(
+    'reads use [connections beside those of the driver](performance.md#fast-reads), where the connection string permits it',
+  )
+  @IsBoolean()
+  readonly fastReads: boolean = false;
 }
 
 export type DatabaseConfig = Plain<DatabaseSection>;

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
-import { BSON, type CommandStartedEvent, type CommandSucceededEvent, MongoClient } from 'mongodb';
+import { BSON, MongoClient } from 'mongodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Abortable, isAborted, LazyAbort, whenAborted } from '#core';
 import { answerLeft, type OperationContext, StoreError } from '#data';
@@ -8,6 +8,7 @@ import { PATIENT, storeErrorCode, unhurried } from '#data/contracts';
 import { boundedRows } from '../answers/bounded-rows.js';
 import { asStoreOperation } from '../errors.js';
 import { TestDatabase } from '../test-database.contract.js';
+import { connected, type SentCommand, WireFront } from '../testing/wire-front.js';
 import { type DocumentBatches, openRead, readOne } from './document-reads.js';
 import { MongoConnection } from './mongo-connection.js';
 
@@ -81,81 +82,96 @@ const endingWith = (caller: Caller): OperationContext => ({
 });
 
 /** How a read is sent follows from the connection. */
-const WAYS: readonly [way: string, uriOptions: string, sendsCommands: boolean][] = [
-  ['as commands', '', true],
-  ['through cursors of the driver', 'retryWrites=false', false],
+const WAYS: readonly [way: string, options: Way][] = [
+  ['as commands', { uri: '', className: 'CommandBatches', fastReads: false }],
+  [
+    'through cursors of the driver',
+    { uri: 'retryWrites=false', className: 'CursorBatches', fastReads: false },
+  ],
+  ['over connections beside the driver', { uri: '', className: 'CommandBatches', fastReads: true }],
 ];
 
-describe.each(WAYS)('documents are read %s', PATIENT, (_way, uriOptions, sendsCommands) => {
+interface Way {
+  readonly uri: string;
+  readonly className: string;
+  readonly fastReads: boolean;
+}
+
+const READ_COMMANDS = new Set(['find', 'aggregate', 'getMore', 'killCursors']);
+
+describe.each(WAYS)('documents are read %s', PATIENT, (_way, way) => {
   let database: TestDatabase;
   let connection: MongoConnection;
   let admin: MongoClient;
-  let sent: CommandStartedEvent[];
+  let front: WireFront;
+  let sent: SentCommand[];
   const name = `test_${randomBytes(6).toString('hex')}`;
   const expected = Array.from({ length: ROWS }, (_, index) => `row${String(index).padStart(2, '0')}`);
 
   const opened = async (more = ''): Promise<MongoConnection> => {
-    const options = ['monitorCommands=true', uriOptions, more].filter((option) => option !== '').join('&');
-    const uri = `${database.uri}${database.uri.includes('?') ? '&' : '/?'}${options}`;
-    const made = new MongoConnection({ uri, database: name });
+    const uri = [front.uri, way.uri, more].filter((part) => part !== '').join('&');
+    const made = new MongoConnection({ uri, database: name, fastReads: way.fastReads });
     await made.ping(3000);
-    made.db.client.on('commandStarted', (event) => sent.push(event));
+    await isFast(made);
+    sent.length = 0;
     return made;
+  };
+  /** The first reads are the driver's, until a connection is open; so are those after one was lost. */
+  const isFast = async ({ fastReads }: MongoConnection): Promise<void> => {
+    if (fastReads) await connected(fastReads);
   };
 
   beforeAll(async () => {
     database = await TestDatabase.start();
+    front = await WireFront.start(database.uri);
     admin = new MongoClient(database.uri);
-    sent = [];
+    ({ sent } = front);
     connection = await opened();
     await connection.collection(COLLECTION).insertMany(expected.map((_id, n) => ({ _id, n })));
   });
-  beforeEach(() => {
+  beforeEach(async () => {
+    await isFast(connection);
     sent.length = 0;
   });
   afterAll(async () => {
     await connection.db.dropDatabase();
     await connection.close();
     await admin.close();
+    await front.close();
     await database.stop();
   });
 
-  const names = () => sent.map(({ commandName }) => commandName);
+  const reads = () => sent.filter((one) => READ_COMMANDS.has(one.name));
+  const names = () => reads().map((one) => one.name);
   const isEmbedded = !process.env['MONGODB_URI'];
   const failNext = (times: number, data: object) =>
     admin.db('admin').command({ configureFailPoint: 'failCommand', mode: { times }, data });
   /** The server ends one cursor on request during the work, or soon after it: the driver ends its own in the background. */
   const endsItsCursor = async (work: () => Promise<unknown>): Promise<void> => {
-    let killed = 0;
-    const count = ({ commandName, reply }: CommandSucceededEvent): void => {
-      if (commandName === 'killCursors')
-        killed += (reply as { cursorsKilled: unknown[] }).cursorsKilled.length;
-    };
-    connection.db.client.on('commandSucceeded', count);
+    const before = front.cursorsKilled;
     await work();
-    await vi.waitFor(() => expect(killed).toBe(1));
-    connection.db.client.off('commandSucceeded', count);
+    await vi.waitFor(() => expect(front.cursorsKilled).toBe(before + 1));
   };
 
   it('uses the way that this connection permits', async () => {
     expect(await everyId(openRead(connection, ALL, LIMITS))).toEqual(expected);
-    const way = openRead(connection, ALL, LIMITS).constructor.name;
-    expect(way).toBe(sendsCommands ? 'CommandBatches' : 'CursorBatches');
+    expect(openRead(connection, ALL, LIMITS).constructor.name).toBe(way.className);
+    expect(reads().map(({ fast }) => fast)).toEqual([way.fastReads]);
   });
 
   it('with one command when a batch holds the limit, with its limits and its session', async () => {
     await everyId(openRead(connection, ALL, LIMITS));
     expect(names()).toEqual(['find']);
-    const command = sent[0]?.command;
+    const command = reads()[0]?.command;
     expect(command).toMatchObject({ maxTimeMS: 4321, comment: 'read c-1', limit: ROWS, batchSize: ROWS + 1 });
-    expect(command?.['lsid']).toBeDefined();
+    expect(command?.['lsid'] !== undefined).toBe(!way.fastReads);
   });
 
   it('in the batches of the server, all in one session', async () => {
     expect(await everyId(openRead(connection, IN_PARTS, LIMITS))).toEqual(expected);
     expect(names()).toEqual(['aggregate', ...Array.from({ length: 4 }, () => 'getMore')]);
-    expect(new Set(sent.map(({ command }) => JSON.stringify(command['lsid']))).size).toBe(1);
-    expect(sent.every(({ command }) => command['comment'] === 'read c-1')).toBe(true);
+    expect(new Set(reads().map(({ command }) => JSON.stringify(command['lsid']))).size).toBe(1);
+    expect(reads().every(({ command }) => command['comment'] === 'read c-1')).toBe(true);
   });
 
   it('whatever the limit, the rows to skip, the order and the size of the batches', async () => {
@@ -192,9 +208,8 @@ describe.each(WAYS)('documents are read %s', PATIENT, (_way, uriOptions, sendsCo
 
   it('with the read concern of the connection string', async () => {
     const strict = await opened('readConcernLevel=majority');
-    sent.length = 0;
     expect(await everyId(openRead(strict, ALL, LIMITS))).toEqual(expected);
-    expect(sent[0]?.command['readConcern']).toMatchObject({ level: 'majority' });
+    expect(reads()[0]?.command['readConcern']).toMatchObject({ level: 'majority' });
     await strict.close();
   });
 

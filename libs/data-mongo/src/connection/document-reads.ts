@@ -2,6 +2,7 @@ import type { AbstractCursor, ClientSession, Db, Document, Long } from 'mongodb'
 import { type Abortable, isAborted, whenAborted } from '#core';
 import type { OperationContext } from '#data';
 import { isDriverError, isServerError } from '../errors.js';
+import type { FastReads } from '../fast-reads/fast-reads.js';
 import { documentOf } from '../storage/documents.js';
 import type { MongoConnection } from './mongo-connection.js';
 
@@ -37,15 +38,16 @@ export interface DocumentBatches {
 
 /**
  * Opens a read. It is sent as a command where one server answers all commands of the read; the cursors of the driver, which
- * remember their server, take twice the CPU (`docs/contributing/decisions/0015-reads-by-command.md`).
+ * remember their server, take twice the CPU (`docs/contributing/decisions/0015-reads-by-command.md`). The commands go over a
+ * connection of `FastReads` where there are such connections and one is free.
  */
 export function openRead(
   connection: MongoConnection,
   read: FindRead | PipelineRead,
   limits: ReadLimits,
 ): DocumentBatches {
-  const { db } = connection;
-  if (sendsToOneServer(db)) return new CommandBatches(db, read, limits);
+  const { db, fastReads } = connection;
+  if (sendsToOneServer(db)) return new CommandBatches(db, fastReads, read, limits);
   return new CursorBatches(cursorOf(db, read, limits));
 }
 
@@ -88,8 +90,10 @@ function sendsToOneServer({ client, readPreference }: Db): boolean {
 /** Codes after which a read is repeated once, by the specification of retryable reads that all drivers share. */
 const REPEATABLE = new Set([6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436]);
 
+/** An overloaded server sets the label where the driver may repeat the command, after a while. */
 const isRepeatable = (error: unknown): boolean =>
-  isDriverError(error, 'MongoNetworkError') || (isServerError(error) && REPEATABLE.has(Number(error.code)));
+  isDriverError(error, 'MongoNetworkError') ||
+  (isServerError(error) && (REPEATABLE.has(Number(error.code)) || error.hasErrorLabel('RetryableError')));
 
 /** Milliseconds that a server has to end a cursor: a server that does not answer ends it by itself later. */
 const CLOSED_WITHIN = 2_000;
@@ -104,14 +108,47 @@ interface Batch {
   readonly nextBatch?: Uint8Array[];
 }
 
+/** Sends the commands of one read, all to the same server. A connection of `FastReads` is one. */
+interface CommandSender {
+  send(command: Document, limits: ReadLimits): Promise<Document>;
+  /** The session that the cursor of the read belongs to, if it belongs to one. */
+  readonly session?: ClientSession;
+  /** Nothing more is sent. */
+  release(): void;
+}
+
+/** Over the pool of the driver. */
+class DriverSender implements CommandSender {
+  readonly session: ClientSession;
+
+  constructor(private readonly db: Db) {
+    this.session = db.client.startSession({ causalConsistency: false });
+  }
+
+  send(command: Document, limits: ReadLimits): Promise<Document> {
+    const { readPreference } = this.db;
+    return this.db.command(command, {
+      ...AS_BYTES,
+      signal: driverSignal(limits),
+      session: this.session,
+      ...(readPreference && { readPreference }),
+    });
+  }
+
+  release(): void {
+    void this.session.endSession();
+  }
+}
+
 class CommandBatches implements DocumentBatches {
-  /** A cursor belongs to the session that it was opened in. Null: nothing was sent yet. */
-  private session: ClientSession | null = null;
+  /** Null: nothing was sent yet, or nothing will be sent any more. */
+  private sender: CommandSender | null = null;
   /** The cursor of the server; null when it has none, or none any more. */
   private cursor: Long | null = null;
 
   constructor(
     private readonly db: Db,
+    private readonly fastReads: FastReads | null,
     private readonly read: FindRead | PipelineRead,
     private readonly limits: ReadLimits,
   ) {}
@@ -121,55 +158,57 @@ class CommandBatches implements DocumentBatches {
   }
 
   async next(): Promise<Uint8Array[]> {
-    const { id, firstBatch, nextBatch } = await (this.session ? this.more(this.session) : this.first());
+    const answer = await (this.sender ? this.sender.send(this.getMore(), this.limits) : this.first());
+    const { id, firstBatch, nextBatch } = answer['cursor'] as Batch;
     this.cursor = id.isZero() ? null : id;
+    if (!this.cursor) this.release();
     return firstBatch ?? nextBatch ?? [];
   }
 
   async close(): Promise<void> {
-    const { cursor, session } = this;
-    if (!session) return;
+    const { cursor } = this;
     this.cursor = null;
-    if (cursor)
+    if (cursor) {
+      const { session } = this.sender ?? {};
       await this.db
         .command(
           { killCursors: this.read.collection, cursors: [cursor] },
-          { session, signal: AbortSignal.timeout(CLOSED_WITHIN) },
+          { ...(session && { session }), signal: AbortSignal.timeout(CLOSED_WITHIN) },
         )
         .catch(() => undefined);
-    void session.endSession();
+    }
+    this.release();
   }
 
-  private async first(): Promise<Batch> {
-    const { client } = this.db;
-    const session = client.startSession({ causalConsistency: false });
-    this.session = session;
+  private release(): void {
+    this.sender?.release();
+    this.sender = null;
+  }
+
+  private async first(): Promise<Document> {
     const command = commandOf(this.db, this.read, this.limits);
+    const fast = this.fastReads?.take() ?? null;
+    this.sender = fast ?? new DriverSender(this.db);
     try {
-      return await this.send(command, session);
+      return await this.sender.send(command, this.limits);
     } catch (error) {
       // The driver repeats reads of its own cursors, and never commands.
-      if (client.options.retryReads === false || !isRepeatable(error)) throw error;
-      return this.send(command, session);
+      if (this.db.client.options.retryReads === false || !isRepeatable(error)) throw error;
     }
+    if (fast) {
+      // The driver has to learn from an answer of its own that a server is lost.
+      fast.release();
+      this.sender = new DriverSender(this.db);
+    }
+    return this.sender.send(command, this.limits);
   }
 
-  private more(session: ClientSession): Promise<Batch> {
+  private getMore(): Document {
     const { collection } = this.read;
     const batchSize = batchSizeOf(this.read);
     const { comment } = this.limits;
-    return this.send({ getMore: this.cursor, collection, ...(batchSize && { batchSize }), comment }, session);
-  }
-
-  private async send(command: Document, session: ClientSession): Promise<Batch> {
-    const { readPreference } = this.db;
-    const answer = await this.db.command(command, {
-      ...AS_BYTES,
-      signal: driverSignal(this.limits),
-      session,
-      ...(readPreference && { readPreference }),
-    });
-    return answer['cursor'];
+    const $db = this.db.databaseName;
+    return { getMore: this.cursor, collection, ...(batchSize && { batchSize }), comment, $db };
   }
 }
 
@@ -180,7 +219,7 @@ const batchSizeOf = (read: FindRead | PipelineRead): number | undefined =>
 function commandOf(db: Db, read: FindRead | PipelineRead, { maxTimeMS, comment }: ReadLimits): Document {
   const batchSize = batchSizeOf(read);
   const { readConcern } = db;
-  const limits = { comment, ...(readConcern && { readConcern }), maxTimeMS };
+  const limits = { comment, ...(readConcern && { readConcern }), maxTimeMS, $db: db.databaseName };
   if (!('filter' in read)) {
     const cursor = batchSize === undefined ? {} : { batchSize };
     return { aggregate: read.collection, pipeline: read.pipeline, cursor, ...limits };

@@ -1,6 +1,7 @@
 import { type Collection, type Db, type DbOptions, type Document, MongoClient, ReadConcern } from 'mongodb';
 import { type OperationContext, StoreError, type StoreErrorCode } from '#data';
 import { asSearchOperation, asStoreOperation, isDriverError, storeErrorOf } from '../errors.js';
+import { FastReads, fastReadsProblem } from '../fast-reads/fast-reads.js';
 
 /** A client that the application opened, and closes. */
 export interface ApplicationClientOptions {
@@ -20,6 +21,11 @@ export interface MongoConnectionOptions {
   readonly maxPoolSize?: number;
   /** Milliseconds an operation waits for a reachable server, or for a free connection. Default 3000. */
   readonly timeout?: number;
+  /**
+   * Reads use connections beside the pool, at most `maxPoolSize` of them, where the connection string permits it (`fastReadsProblem`).
+   * Default false.
+   */
+  readonly fastReads?: boolean;
 }
 
 /** Parse ids are text, so documents here are typed no further than that. */
@@ -71,6 +77,7 @@ const RETIREMENT_MS = 60_000;
 export class MongoConnection {
   private client: MongoClient;
   private database: Db;
+  private reads: FastReads | null = null;
   private ended = false;
   private readonly timeout: number;
   /** Per server address, when the running check of that server must have ended. */
@@ -89,7 +96,23 @@ export class MongoConnection {
     } else {
       this.client = this.opened(options);
       this.database = this.client.db(options.database);
+      this.reads = this.fastReadsOf(options);
     }
+  }
+
+  /** Why reads are the driver's although `fastReads` was set. Null: they are not, or it was not. */
+  get fastReadsProblem(): string | null {
+    const wanted = !('client' in this.options) && this.options.fastReads === true;
+    return wanted ? fastReadsProblem(this.client) : null;
+  }
+
+  /** For the adapter only. Null: every read is the driver's. */
+  get fastReads(): FastReads | null {
+    return this.reads;
+  }
+
+  private fastReadsOf({ fastReads = false }: MongoConnectionOptions): FastReads | null {
+    return fastReads && fastReadsProblem(this.client) === null ? new FastReads(this.client) : null;
   }
 
   /** For the adapter only: no driver type crosses a port. @throws StoreError `unavailable` after `close` */
@@ -201,6 +224,7 @@ export class MongoConnection {
       return;
     }
     this.forgetChecks();
+    this.reads?.close();
     const retired = [...this.retired.keys()];
     for (const timer of this.retired.values()) clearTimeout(timer);
     this.retired.clear();
@@ -254,6 +278,8 @@ export class MongoConnection {
     this.forgetChecks();
     this.client = this.opened(options);
     this.database = this.client.db(options.database);
+    this.reads?.close();
+    this.reads = this.fastReadsOf(options);
     const retire = () => {
       this.retired.delete(client);
       void client.close().catch(() => undefined);

@@ -57,10 +57,10 @@ function seedOf(content: Buffer, path: string): Seed {
  * Starts the embedded database and seeds it, or connects to a real one. A real database that is down does not stop the
  * start: calls return an error and `/ready` reports it until the database is back.
  */
-export async function openDatabase({ uri, name, seed }: DatabaseConfig): Promise<OpenDatabase> {
+export async function openDatabase({ uri, name, seed, fastReads }: DatabaseConfig): Promise<OpenDatabase> {
   if (uri === null) return { connection: null, kind: 'none', uri: null, close: () => Promise.resolve() };
   if (uri !== 'embedded') {
-    const connection = new MongoConnection({ uri, database: name });
+    const connection = new MongoConnection({ uri, database: name, fastReads });
     return { connection, kind: 'mongodb', uri, close: () => connection.close() };
   }
   const content = seed === null ? null : contentOf(seed);
@@ -68,7 +68,7 @@ export async function openDatabase({ uri, name, seed }: DatabaseConfig): Promise
   const parsed =
     seed === null || content === null || initialData !== undefined ? null : seedOf(content, seed);
   const server = await EmbeddedMongo.start({ ...(initialData !== undefined && { initialData }) });
-  const connection = new MongoConnection({ uri: server.uri, database: name });
+  const connection = new MongoConnection({ uri: server.uri, database: name, fastReads });
   const close = async () => {
     await connection.close();
     await server.close();

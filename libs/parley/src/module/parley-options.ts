@@ -218,10 +218,11 @@ function withoutConnection(given: unknown): {
   // A connection that is undefined is a mistake: in its place, the embedded database would be empty.
   if (!isObject(given) || !Object.hasOwn(given, 'connection'))
     return { database: given, application: null, misplaced: [] };
-  const { connection, uri, seed, ...database } = given as Record<string, unknown>;
+  const { connection, uri, seed, fastReads, ...database } = given as Record<string, unknown>;
   const { name } = database;
-  const misplaced = Object.entries({ uri, seed })
-    .filter(([, value]) => value !== undefined && value !== null)
+  // Fast reads open connections of their own, which a connection of the application is there to avoid.
+  const misplaced = Object.entries({ uri, seed, fastReads })
+    .filter(([, value]) => value !== undefined && value !== null && value !== false)
     .map(([option]) => ({
       path: `database.${option}`,
       message: 'is given beside database.connection: one of them must go',
