@@ -17,6 +17,14 @@ export interface AskedService {
   close(): Promise<void>;
 }
 
+/** The database of one world. */
+export interface WorldDatabase {
+  readonly uri: string;
+  readonly name: string;
+  /** Its rows are read on connections beside the driver. Default: through the driver. */
+  readonly fastReads?: boolean;
+}
+
 /** Writes are open to agents that may make them. */
 export const GATES = {
   PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',

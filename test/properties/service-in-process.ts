@@ -18,6 +18,7 @@ import {
   type Request,
   settledAudit,
   withoutToday,
+  type WorldDatabase,
 } from './asked-service.js';
 import { store } from './plain-world.js';
 import { CALLER, ROLE, TOKEN } from './vocabulary.js';
@@ -43,10 +44,11 @@ const IDENTITIES: Readonly<Record<AgentSpec['posture'], Identity>> = {
 export async function openService(
   world: World,
   seed: unknown,
-  database: { readonly uri: string; readonly name: string },
+  database: WorldDatabase,
 ): Promise<AskedService> {
   const folder = mkdtempSync(join(tmpdir(), 'parley-properties-'));
-  const connection = new MongoConnection({ uri: database.uri, database: database.name, timeout: 60_000 });
+  const { uri, name, fastReads = false } = database;
+  const connection = new MongoConnection({ uri, database: name, timeout: 60_000, fastReads });
   let app: INestApplicationContext | undefined;
   const close = async () => {
     await app?.close();

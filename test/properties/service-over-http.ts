@@ -8,7 +8,7 @@ import { MongoConnection } from '#data-mongo';
 import { loadConfig } from '#config';
 import { startHttpService } from '../../src/http-service.js';
 import { rpc } from '../support/service.js';
-import { type AskedService, GATES, settledAudit, withoutToday } from './asked-service.js';
+import { type AskedService, GATES, settledAudit, withoutToday, type WorldDatabase } from './asked-service.js';
 import { store } from './plain-world.js';
 import { TOKEN } from './vocabulary.js';
 import type { World } from './world.js';
@@ -30,10 +30,11 @@ class Hearing {
 export async function openHttpService(
   world: World,
   seed: unknown,
-  database: { readonly uri: string; readonly name: string },
+  database: WorldDatabase,
 ): Promise<AskedService> {
   const folder = mkdtempSync(join(tmpdir(), 'parley-properties-'));
-  const connection = new MongoConnection({ uri: database.uri, database: database.name, timeout: 60_000 });
+  const { uri, name, fastReads = false } = database;
+  const connection = new MongoConnection({ uri, database: name, timeout: 60_000, fastReads });
   const dispose = async () => {
     await connection.close();
     rmSync(folder, { recursive: true, force: true });

@@ -21,6 +21,12 @@ const open = (seed: unknown) => database.open(seed);
 
 recordReaderContract('the MongoDB adapter', open);
 recordSearcherContract('the MongoDB adapter', open);
+recordReaderContract('the MongoDB adapter on connections beside the driver', (seed) =>
+  database.openFast(seed),
+);
+recordSearcherContract('the MongoDB adapter on connections beside the driver', (seed) =>
+  database.openFast(seed),
+);
 recordWriterContract('the MongoDB adapter', open);
 schemaWriterContract('the MongoDB adapter', open);
 schemaCatalogueContract('the MongoDB adapter', open);

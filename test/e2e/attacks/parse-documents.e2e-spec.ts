@@ -79,7 +79,7 @@ beforeAll(async () => {
   ]);
   service = await startService({
     config: {
-      database: { uri: database.uriOf('strange') },
+      database: { uri: database.uriOf('strange'), fastReads: true },
       agents: { all: { rateLimit: 1_000_000 } },
       auth: [{ apiKey: 'key-of-everybody', agent: 'all' }],
       policy: { classes: { Thing: {} } },

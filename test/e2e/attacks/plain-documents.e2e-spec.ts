@@ -94,7 +94,7 @@ beforeAll(async () => {
   await db.collection('sampled').insertMany(Array.from({ length: 120 }, (_, n) => ({ n })));
   service = await startService({
     config: {
-      database: { uri: database.uriOf('hostile'), storage: 'plain' },
+      database: { uri: database.uriOf('hostile'), storage: 'plain', fastReads: true },
       agents: {
         all: free,
         ...Object.fromEntries(

@@ -45,8 +45,8 @@ async function prepare(uri: string, options = {}): Promise<MongoClient> {
   return client;
 }
 
-const startOn = (uri: string): Promise<Service> =>
-  startService({ config: { ...settings, database: { uri, name: 'shop' } }, env: OPEN });
+const startOn = (uri: string, fastReads = false): Promise<Service> =>
+  startService({ config: { ...settings, database: { uri, name: 'shop', fastReads } }, env: OPEN });
 
 /** Runs a command with the database, and expects no credential and no stack in what it writes. */
 async function command(
@@ -247,7 +247,10 @@ describe('a database that does not answer', () => {
   });
 });
 
-describe('a replica set', { timeout: 120_000 }, () => {
+describe.each([
+  ['the driver', false],
+  ['connections beside the driver', true],
+])('a replica set read over %s', { timeout: 120_000 }, (_way, fastReads) => {
   let server: EmbeddedMongo;
   let client: MongoClient;
   let service: Service;
@@ -260,7 +263,7 @@ describe('a replica set', { timeout: 120_000 }, () => {
     await shop
       .collection<Row>('Many')
       .insertMany(Array.from({ length: MANY }, (_, n) => ({ _id: `m${n}`, title, n })));
-    service = await startOn(server.uri);
+    service = await startOn(server.uri, fastReads);
   });
   afterAll(async () => {
     await service.stop();
