@@ -24,8 +24,17 @@ export const PLAIN_CLASSES = {
 /**
  * Configuration of a measured service: limits that no load reaches, and so many classes in the policy.
  * @param plain the plain class as well
+ * @param fastReads reads on connections beside the driver
  */
-export function configuration({ uri, name = 'parley', classes = 0, plain = false, server = {}, ...more }) {
+export function configuration({
+  uri,
+  name = 'parley',
+  classes = 0,
+  plain = false,
+  fastReads = false,
+  server = {},
+  ...more
+}) {
   const declared = Object.fromEntries(
     Array.from({ length: classes }, (_, index) => [
       `Made${index}`,
@@ -39,7 +48,7 @@ export function configuration({ uri, name = 'parley', classes = 0, plain = false
       maxRunningCalls: null,
       ...server,
     },
-    database: { uri, name },
+    database: { uri, name, fastReads },
     agents: {
       bench: { tenantId: TENANT, rateLimit: 1_000_000_000 },
       lean: { tools: { profile: 'lean' }, rateLimit: 1_000_000_000 },
@@ -118,18 +127,21 @@ export const WORKS = [
     own: call('query_class', { class_name: 'Listing', where: vinyl, limit: 10 }),
     bare: call('query_class', { class_name: 'Listing', where: ofTenant, limit: 10 }),
     target: 1,
+    fastTarget: 2,
   },
   {
     name: 'count_objects',
     own: call('count_objects', { class_name: 'Listing', where: vinyl }),
     bare: call('count_objects', { class_name: 'Listing', where: ofTenant }),
     target: 1,
+    fastTarget: 1,
   },
   {
     name: 'aggregate, ten groups',
     own: call('aggregate', { class_name: 'Listing', pipeline: GROUPS }),
     bare: call('aggregate', { class_name: 'Listing', pipeline: [{ $match: { orgId: TENANT } }, ...GROUPS] }),
     target: 1,
+    fastTarget: 1,
   },
   { name: 'tools/list, bytes ready', own: LIST, bare: LIST, target: 0.9, count: 4 },
 ];

@@ -41,10 +41,10 @@ async function startMongoServer({ uri }) {
   return { ...service, url: `${service.url}/mcp` };
 }
 
-function startParley({ uri, database }) {
+function startParley({ uri, database, fastReads = false }) {
   const config = {
     server: { port: 0, requestRateLimit: { limit: 1_000_000_000, window: 60 }, maxRunningCalls: null },
-    database: { uri, name: database },
+    database: { uri, name: database, fastReads },
     agents: { bench: { tenantId: TENANT, rateLimit: 1_000_000_000 } },
     auth: [{ apiKey: KEY, agent: 'bench' }],
     policy: {
@@ -60,6 +60,20 @@ function startParley({ uri, database }) {
     ready: /Parley listening on (\S+)/,
   });
 }
+
+const callsOfParley = () => ({
+  find: {
+    name: 'query_class',
+    arguments: { class_name: 'Listing', where: { format: 'vinyl' }, limit: 10 },
+  },
+  group: { name: 'aggregate', arguments: { class_name: 'Listing', pipeline: groups } },
+  count: { name: 'count_objects', arguments: { class_name: 'Listing', where: { format: 'vinyl' } } },
+  plainFind: {
+    name: 'query_class',
+    arguments: { class_name: 'PlainListing', where: { format: 'vinyl' }, limit: 10 },
+  },
+  plainGroup: { name: 'aggregate', arguments: { class_name: 'PlainListing', pipeline: groups } },
+});
 
 export const SERVERS = [
   {
@@ -95,19 +109,14 @@ export const SERVERS = [
     name: 'Parley',
     start: startParley,
     headers: { 'x-mcp-api-key': KEY },
-    calls: () => ({
-      find: {
-        name: 'query_class',
-        arguments: { class_name: 'Listing', where: { format: 'vinyl' }, limit: 10 },
-      },
-      group: { name: 'aggregate', arguments: { class_name: 'Listing', pipeline: groups } },
-      count: { name: 'count_objects', arguments: { class_name: 'Listing', where: { format: 'vinyl' } } },
-      plainFind: {
-        name: 'query_class',
-        arguments: { class_name: 'PlainListing', where: { format: 'vinyl' }, limit: 10 },
-      },
-      plainGroup: { name: 'aggregate', arguments: { class_name: 'PlainListing', pipeline: groups } },
-    }),
+    calls: callsOfParley,
     notes: 'API key, tenant and field policy, rate limit, audit record and log line for each call',
+  },
+  {
+    name: 'Parley, fastReads',
+    start: (database) => startParley({ ...database, fastReads: true }),
+    headers: { 'x-mcp-api-key': KEY },
+    calls: callsOfParley,
+    notes: 'the same with `database.fastReads`: reads on connections beside the driver',
   },
 ];
