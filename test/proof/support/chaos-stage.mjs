@@ -47,14 +47,26 @@ export const as = (agent) => ({ 'X-MCP-API-Key': `key-of-${agent}` });
 
 /**
  * @param redis undefined: the service keeps its state by itself
+ * @param fastReads whether rows are read on connections beside the driver
  * @param approved whether writes are approved
  * @param version of the policy: reloads go back and forth between two
  */
-function configuration({ port, folder, name, redis, mongodb, issuer, processes, approved = true, version }) {
+function configuration({
+  port,
+  folder,
+  name,
+  redis,
+  mongodb,
+  fastReads = false,
+  issuer,
+  processes,
+  approved = true,
+  version,
+}) {
   const free = { rateLimit: 1_000_000 };
   return stringify({
     server: { port, processes, drainTimeout: 5, requestRateLimit: { limit: 1_000_000, window: 60 } },
-    database: { uri: mongodb, name: 'parley' },
+    database: { uri: mongodb, name: 'parley', fastReads },
     ...(redis && { redis: { ...redis, waitForReplicas: 1 } }),
     plugins: [PLUGIN],
     tasks: { heartbeat: 1 },
@@ -212,7 +224,9 @@ export async function startStage(log, { processes = 1 } = {}) {
     processes,
   };
   const ports = await Promise.all((processes > 1 ? [0] : REPLICAS).map(freePort));
-  const replicas = [...ports.keys()].map((at) => new Replica(at, ports[at], shared));
+  const replicas = [...ports.keys()].map(
+    (at) => new Replica(at, ports[at], { ...shared, fastReads: at === 0 }),
+  );
   for (const replica of replicas) await replica.start();
   const nginx = processes > 1 ? undefined : await startNginx(replicas);
   const [{ origin }] = nginx ? [nginx] : replicas;

@@ -137,11 +137,15 @@ export async function startMongoStage(log, random) {
   log(`a replica set of ${MEMBERS} members with a login and TLS runs`);
   const issuer = await startIssuer('ES256');
   const shared = { folder, issuer: issuer.issuer, processes: 1 };
-  const service = new Replica(0, await freePort(), { ...shared, mongodb: uriOf('service') });
+  const service = new Replica(0, await freePort(), {
+    ...shared,
+    mongodb: uriOf('service'),
+    fastReads: true,
+  });
   const reading = new Replica(1, await freePort(), { ...shared, mongodb: uriOf('reader'), approved: false });
   await service.start();
   await reading.start();
-  log('a service runs, and one whose user may only read');
+  log('a service runs, with fast reads, and one without whose user may only read');
   return {
     url: `${service.origin}/mcp`,
     origin: service.origin,
