@@ -94,14 +94,19 @@ function limited(
   ];
 }
 
+const WHOLE_DOCUMENT = /\$\$(ROOT|CURRENT)|"\$(redact|facet)"/;
+
 /**
  * The columns that the stages may read. Stages name their columns, or the whole document as `$$ROOT`; `$redact` and `$facet`
  * use whole documents without naming them.
  */
 function columnsNamedIn(stages: Pipeline): (column: string) => boolean {
-  const text = JSON.stringify(stages);
-  const wholly = /\$\$(ROOT|CURRENT)|"\$(redact|facet)"/.test(text);
-  return (column) => wholly || text.includes(column);
+  let text: string | undefined;
+  return (column) => {
+    // Written at the first question: most classes have no column to ask about.
+    text ??= JSON.stringify(stages);
+    return text.includes(column) || WHOLE_DOCUMENT.test(text);
+  };
 }
 
 /**
