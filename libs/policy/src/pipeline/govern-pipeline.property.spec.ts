@@ -6,6 +6,7 @@ import { music, refusalOf, shopReach } from '../music.fixture.js';
 import { governPipeline } from './govern-pipeline.js';
 import { HIDDEN, newNames, pipelines } from './pipelines.fixture.js';
 import { newRootOf } from './walk-pipeline.js';
+import { validatePipeline } from './validate-pipeline.js';
 
 /**
  * Behind a root that is a value of a shown column, names are members of that value and no columns. Only pipelines over another
@@ -84,7 +85,7 @@ function joinFields(part: unknown): string[] {
 }
 
 const govern = (pipeline: unknown) =>
-  governPipeline(pipeline, { access: music('Song'), where: { scope: 1 } }, (className) => {
+  governPipeline(validatePipeline(pipeline), { access: music('Song'), where: { scope: 1 } }, (className) => {
     const answer = shopReach.reach(className, 'pipeline');
     return 'gate' in answer ? answer : { access: answer, where: { scope: 1 } };
   });

@@ -18,7 +18,7 @@ function reachJoin(className: string) {
   return 'gate' in answer ? answer : scope(className);
 }
 const govern = (pipeline: unknown, where: Where = OWN, className = 'Song') =>
-  governPipeline(pipeline, { access: music(className), where }, reachJoin);
+  governPipeline(validatePipeline(pipeline), { access: music(className), where }, reachJoin);
 
 const project = (className: string) => ({
   $project: Object.fromEntries([...(music(className).readable ?? [])].map((name) => [name, 1])),
@@ -194,7 +194,10 @@ describe('governPipeline: joins', () => {
     ['a question to another class', { artist: { $inQuery: { className: 'Artist', where: {} } } }],
   ])('refuses a join whose class is limited by %s', (_, where) => {
     const refusal = refusalOf(() =>
-      governPipeline([{ $unionWith: 'Note' }], scope('Song'), () => ({ access: music('Note'), where })),
+      governPipeline(validatePipeline([{ $unionWith: 'Note' }]), scope('Song'), () => ({
+        access: music('Note'),
+        where,
+      })),
     );
     expect(refusal).toMatchObject({ code: 'access_denied', details: { kind: 'tenant_join_denied' } });
   });

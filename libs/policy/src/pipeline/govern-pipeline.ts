@@ -14,7 +14,6 @@ import { mapMembers, readsWholeDocument } from './expression.js';
 import { hasExpression, hasMemberCondition } from './match.js';
 import { seenColumns, shownFields, sourceProjection, takenColumns, withoutStored } from './source-stages.js';
 import { joinedClass, openStage, type Pipeline, type Stage, subPipelines } from './stages.js';
-import { validatePipeline } from './validate-pipeline.js';
 import { type WalkOptions, walkPipeline } from './walk-pipeline.js';
 
 /** What this call may read of a class: columns and rows. */
@@ -25,12 +24,13 @@ export interface JoinScope {
 }
 
 /**
- * The pipeline that may run: validated and checked, with the row and column limits of each class in front of every stage that
- * reads it, at any depth.
+ * The pipeline that may run: checked, with the row and column limits of each class in front of every stage that reads it, at any
+ * depth.
+ * @param pipeline as `validatePipeline` returned it
  * @throws Refused
  */
 export function governPipeline(
-  pipeline: unknown,
+  pipeline: Pipeline,
   source: JoinScope,
   reachJoin: (className: string) => JoinScope | Refusal,
   options: WalkOptions = {},
@@ -43,7 +43,7 @@ export function governPipeline(
     return scope;
   };
   const reach = { reach: (className: string) => scopeOf(className).access };
-  const stages = walkPipeline(validatePipeline(pipeline), source.access, reach, options);
+  const stages = walkPipeline(pipeline, source.access, reach, options);
   // The source may have text and distance searches: its filter is the first stage.
   if (hasCrossClassQuery(source.where)) {
     throw new Refused(

@@ -6,6 +6,7 @@ import type { GovernedPipeline } from '../model/where.js';
 import { music, refusalOf, shopReach } from '../music.fixture.js';
 import { governPipeline, type JoinScope } from './govern-pipeline.js';
 import { anyNames, pipelines } from './pipelines.fixture.js';
+import { validatePipeline } from './validate-pipeline.js';
 
 type Row = Record<string, unknown>;
 type Shop = Record<string, Row[]>;
@@ -63,7 +64,8 @@ function shop(secret: string): Shop {
 const WHERE: Record<string, Row> = { Song: { orgId: 'ours' }, Artist: { orgId: 'ours' } };
 
 function govern(pipeline: unknown): GovernedPipeline {
-  return governPipeline(pipeline, { access: music('Song'), where: WHERE['Song'] ?? {} }, (className) => {
+  const source = { access: music('Song'), where: WHERE['Song'] ?? {} };
+  return governPipeline(validatePipeline(pipeline), source, (className) => {
     const answer = shopReach.reach(className, 'pipeline');
     return 'gate' in answer ? answer : { access: answer, where: WHERE[className] ?? {} };
   });
@@ -202,7 +204,7 @@ describe('a pipeline over pointers into a withheld class', { timeout: 60_000 }, 
   };
   const over = (className: string, pipeline: unknown) =>
     governPipeline(
-      pipeline,
+      validatePipeline(pipeline),
       scopes[className] as JoinScope,
       (name) => scopes[name] ?? refusals.hiddenClass(name),
     );

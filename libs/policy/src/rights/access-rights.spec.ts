@@ -3,6 +3,7 @@ import { MASTER_PRINCIPALS, principalsOf } from '#core';
 import type { ClassSchema, FieldSchema, SchemaSnapshot } from '../model/class-schema.js';
 import { music, refusalOf, shopReach } from '../music.fixture.js';
 import { governPipeline } from '../pipeline/govern-pipeline.js';
+import { validatePipeline } from '../pipeline/validate-pipeline.js';
 import { translateWhere } from '../where/translate-where.js';
 import { AccessRights } from './class-permissions.js';
 
@@ -134,7 +135,10 @@ describe('an operator of rights', () => {
       expect(inWhere?.code).toBe('invalid_query');
       const scope = { access: music('Song'), where: {} };
       const inPipeline = refusalOf(() =>
-        governPipeline([{ $match: where }], scope, () => ({ access: music('Artist'), where: {} })),
+        governPipeline(validatePipeline([{ $match: where }]), scope, () => ({
+          access: music('Artist'),
+          where: {},
+        })),
       );
       expect(['invalid_argument', 'invalid_query']).toContain(inPipeline?.code);
     }
