@@ -3,11 +3,9 @@ import { untranslatable } from '../errors.js';
 import { isPlainObject, setOwn } from '../storage/documents.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { inQuery, isTyped } from '../storage/parse-values.js';
-import type { RowScope, ScopedColumn, ScopedRef } from './row-scope.js';
+import { columnWith, type Content, type RowScope, type ScopedRef } from './row-scope.js';
 
-type ExpressionType = Omit<ScopedColumn, 'column'>;
-
-const UNKNOWN: ExpressionType = {};
+const UNKNOWN: Content = {};
 
 /** Operators whose result is their operand or one of its elements. */
 const PASSES_THROUGH = new Set([
@@ -30,14 +28,14 @@ function typeOfExpression(
   expression: unknown,
   scope: RowScope,
   rowsOfVariable: (name: string) => RowScope | undefined,
-): ExpressionType {
-  const typeOf = (inner: unknown): ExpressionType => typeOfExpression(inner, scope, rowsOfVariable);
+): Content {
+  const typeOf = (inner: unknown): Content => typeOfExpression(inner, scope, rowsOfVariable);
   if (typeof expression === 'string') return typeOfReference(expression, scope, rowsOfVariable);
   if (!isPlainObject(expression)) return UNKNOWN;
   const entries = Object.entries(expression);
   const [operator, operand] = entries[0] ?? [];
   if (operator !== undefined && !operator.startsWith('$')) {
-    const members = entries.map(([name, member]) => [name, { column: name, ...typeOf(member) }] as const);
+    const members = entries.map(([name, member]) => [name, columnWith(name, typeOf(member))] as const);
     return { rows: scope.ofNames(members) };
   }
   if (entries.length !== 1 || operator === undefined) return UNKNOWN;
@@ -52,7 +50,7 @@ function typeOfExpression(
 }
 
 /** The rows of the first operand; field names in the following operands refer to these rows. */
-function typeOfMerged(operand: unknown, typeOf: (inner: unknown) => ExpressionType): ExpressionType {
+function typeOfMerged(operand: unknown, typeOf: (inner: unknown) => Content): Content {
   const [first, ...others] = Array.isArray(operand) ? (operand as unknown[]) : [operand];
   const type = typeOf(first);
   const written = others.filter(isPlainObject).flatMap((other) => Object.entries(other));
@@ -68,7 +66,7 @@ function typeOfMapped(
   operand: unknown,
   scope: RowScope,
   rowsOfVariable: (name: string) => RowScope | undefined,
-): ExpressionType {
+): Content {
   if (!isPlainObject(operand)) return UNKNOWN;
   const { input, as = 'this', in: body } = operand;
   const element = typeOfExpression(input, scope, rowsOfVariable).rows;
@@ -81,7 +79,7 @@ function typeOfReference(
   text: string,
   scope: RowScope,
   rowsOfVariable: (name: string) => RowScope | undefined,
-): ExpressionType {
+): Content {
   if (!text.startsWith('$')) return UNKNOWN;
   if (!text.startsWith('$$')) return typeOfRef(scope.resolve(text.slice(1)));
   const dot = text.indexOf('.');
@@ -90,8 +88,8 @@ function typeOfReference(
   return dot < 0 ? { rows: rows.fork() } : typeOfRef(rows.resolve(text.slice(dot + 1)));
 }
 
-function typeOfRef({ field, rows, list }: ExpressionType): ExpressionType {
-  return { ...(field && { field }), ...(rows && { rows }), ...(list && { list }) };
+function typeOfRef({ field, rows, list }: Content): Content {
+  return { field, rows, list };
 }
 
 /** The source of a variable that holds whole rows. */

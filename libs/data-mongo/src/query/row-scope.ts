@@ -5,14 +5,21 @@ import type { ClassStorage, ColumnRef, ValueForm } from '../storage/class-storag
 /** What a name refers to between two stages. */
 export interface ScopedColumn {
   readonly column: string;
-  readonly field?: FieldSchema;
+  readonly field?: FieldSchema | undefined;
   /** A list of such values: what `$push` and `$addToSet` make, until `$unwind`. */
-  readonly list?: boolean;
+  readonly list?: boolean | undefined;
   /** Set when the name holds whole rows (a join, a pushed `$$ROOT`): how the names of these rows are stored. */
-  readonly rows?: RowScope;
+  readonly rows?: RowScope | undefined;
 }
 
-export type ScopedRef = ColumnRef & Omit<ScopedColumn, 'column'>;
+/** What a name holds, without its column. */
+export type Content = Omit<ScopedColumn, 'column'>;
+
+export function columnWith(column: string, { field, list, rows }: Content): ScopedColumn {
+  return { column, field, list, rows };
+}
+
+export type ScopedRef = ColumnRef & Content;
 
 /**
  * The names addressable between two stages of a pipeline. While the rows still come from a class, its fields are reached
@@ -75,14 +82,17 @@ export class RowScope {
 
   private root(name: string): ScopedRef {
     const introduced = this.introduced.get(name);
-    if (introduced) return { ...introduced, nested: false, undeclared: false, form: this.form };
+    if (introduced) {
+      const { column, field, list, rows } = introduced;
+      return { column, field, list, rows, nested: false, undeclared: false, form: this.form };
+    }
     if (this.source) return this.source.resolve(name);
     return { column: name, nested: false, undeclared: false, form: this.form };
   }
 
   /** Adds an output name of a stage: later stages refer to that output. */
-  introduce(name: string, what?: Omit<ScopedColumn, 'column'>): void {
-    this.introduced.set(name, { column: name, ...what });
+  introduce(name: string, what: Content = {}): void {
+    this.introduced.set(name, columnWith(name, what));
   }
 
   /** Each row keeps only these names and is still the same row. */
@@ -112,10 +122,9 @@ export class RowScope {
   }
 
   /** What a column of the resulting documents holds, for converting results to rows. */
-  contentOf(column: string): Omit<ScopedColumn, 'column'> {
+  contentOf(column: string): Content {
     for (const content of this.introduced.values()) if (content.column === column) return content;
     const name = this.source?.fieldOf(column);
-    const field = name === undefined ? undefined : this.source?.field(name);
-    return field ? { field } : {};
+    return { field: name === undefined ? undefined : this.source?.field(name) };
   }
 }

@@ -1,4 +1,5 @@
 import type { Document } from 'mongodb';
+import { rootOf } from '#policy';
 import { untranslatable } from '../errors.js';
 import { isPlainObject, setOwn } from '../storage/documents.js';
 import {
@@ -8,7 +9,7 @@ import {
   type Variables,
 } from './expression-to-storage.js';
 import { graphLookupToStorage, lookupToStorage, unionToStorage } from './join-stages.js';
-import type { RowScope, ScopedColumn } from './row-scope.js';
+import { columnWith, type Content, type RowScope, type ScopedColumn } from './row-scope.js';
 import { whereToQuery } from './where-to-query.js';
 
 /** Maps the value of one stage and updates the scope to the state after it. Returns the stages that replace it. */
@@ -18,8 +19,6 @@ const objectOf = (value: unknown, stage: string): Record<string, unknown> => {
   if (!isPlainObject(value)) throw untranslatable(`${stage} needs an object`);
   return value;
 };
-
-const rootOf = (path: string): string => path.split('.', 1)[0] as string;
 
 function match(value: unknown, scope: RowScope, context: StageContext): Document[] {
   const mapper = new ExpressionMapper(scope, context.variables);
@@ -36,7 +35,7 @@ function addFields(value: unknown, scope: RowScope, context: StageContext): Docu
   const mapper = new ExpressionMapper(scope, context.variables);
   const fields = objectOf(value, '$addFields');
   const mapped: Document = {};
-  const outputs: [string, Omit<ScopedColumn, 'column'> | undefined][] = [];
+  const outputs: [string, Content][] = [];
   for (const [key, expression] of Object.entries(fields)) {
     const inside = key.includes('.');
     setOwn(mapped, inside ? scope.resolve(key).column : key, mapper.map(expression));
@@ -60,11 +59,11 @@ function grouped(
   mapper: ExpressionMapper,
   scope: RowScope,
 ): Document {
-  const names: [string, ScopedColumn][] = [['_id', { column: '_id', ...mapper.typeOf(key) }]];
+  const names: [string, ScopedColumn][] = [['_id', columnWith('_id', mapper.typeOf(key))]];
   const mapped: Document = {};
   for (const [name, accumulator] of Object.entries(outputs)) {
     setOwn(mapped, name, mapper.map(accumulator));
-    names.push([name, { column: name, ...mapper.typeOf(accumulator) }]);
+    names.push([name, columnWith(name, mapper.typeOf(accumulator))]);
   }
   scope.replaceBy(names);
   return mapped;
@@ -113,7 +112,7 @@ function unwind(value: unknown, scope: RowScope): Document[] {
   if (typeof path !== 'string' || !path.startsWith('$')) throw untranslatable('$unwind needs a path');
   const name = path.slice(1);
   const { column, field, rows, list } = scope.resolve(name);
-  if (list) scope.introduce(name, { ...(field && { field }), ...(rows && { rows }) });
+  if (list) scope.introduce(name, { field, rows });
   const index = (form as Record<string, unknown>)['includeArrayIndex'];
   if (typeof index === 'string') scope.introduce(rootOf(index));
   const mapped = `$${column}`;
@@ -215,7 +214,8 @@ function projectToStorage(specification: unknown, scope: RowScope, variables: Va
     else if (isNestedSpec(value) && hasFlags(value)) nest(key, value, mapper, scope, projection, outputs);
     else {
       setOwn(projection, key, mapper.map(value));
-      outputs.set(rootOf(key), { column: rootOf(key), ...(!key.includes('.') && mapper.typeOf(value)) });
+      const root = rootOf(key);
+      outputs.set(root, columnWith(root, root === key ? mapper.typeOf(value) : {}));
     }
   }
   scope.narrowTo(outputs);
@@ -241,13 +241,14 @@ function include(
   outputs: Map<string, ScopedColumn>,
 ): void {
   for (const column of scope.columnsOf(path)) setOwn(projection, column, flag);
-  outputs.set(rootOf(path), columnNow(rootOf(path), scope));
+  const root = rootOf(path);
+  outputs.set(root, columnNow(root, scope));
 }
 
 /** What a root name refers to before the stage, to be kept after it. */
 function columnNow(name: string, scope: RowScope): ScopedColumn {
-  const { column, field, rows, list } = scope.resolve(name);
-  return { column, ...(field && { field }), ...(rows && { rows }), ...(list && { list }) };
+  const held = scope.resolve(name);
+  return columnWith(held.column, held);
 }
 
 /** The id is included unless it is excluded under either of its names. */

@@ -9,7 +9,7 @@ export interface ColumnRef {
   /** Storage path. */
   readonly column: string;
   /** The type of the value, when the path is a column of known type. */
-  readonly field?: FieldSchema;
+  readonly field?: FieldSchema | undefined;
   /** Inside an array or object column: values keep their nested form. */
   readonly nested: boolean;
   /** A top-level name of the source that its schema does not contain. */

@@ -157,7 +157,7 @@ export class ParseStorage extends ClassStorage {
     const field = nested ? undefined : this.field(path);
     return {
       column: this.path(path),
-      ...(field && { field }),
+      field,
       nested,
       undeclared: !nested && !field && !path.startsWith('_'),
       form: this.form,

@@ -134,7 +134,7 @@ export class PlainStorage extends ClassStorage {
     const field = memberField(this.field(root), inside);
     return {
       column: this.path(path),
-      ...(field && { field }),
+      field,
       nested: inside.length > 0,
       undeclared: false,
       form: this.form,
