@@ -52,6 +52,28 @@ describe('governPipeline: the source', () => {
     expect(govern([{ $limit: 5 }], {}, 'Note')).toEqual([unset, { $limit: 5 }]);
   });
 
+  it('reduces the source of every pipeline by the same stage, which nothing can change', () => {
+    const source = { access: music('Song'), where: {} };
+    const firstOf = (stage: object) => governPipeline(validatePipeline([stage]), source, reachJoin)[0];
+    const first = firstOf({ $limit: 1 });
+    expect(firstOf({ $skip: 1 })).toBe(first);
+    expect(first).toEqual(project('Song'));
+    expect(() => Object.assign(first?.['$project'] as object, { royalty: 1 })).toThrow(TypeError);
+  });
+
+  it('shows placeholders in a column that a pipeline reads, whatever other pipelines read', () => {
+    const mayHold = { columns: new Set(['genre']), names: { kind: 'listed', classes: ['Vault'] } } as const;
+    const source = { access: { ...music('Song'), mayHold }, where: {} };
+    const genreFor = (stage: object) => {
+      const [first] = governPipeline(validatePipeline([stage]), source, reachJoin);
+      return (first?.['$project'] as Where | undefined)?.['genre'];
+    };
+    const read = genreFor({ $sort: { genre: 1 } });
+    expect(read).toMatchObject({ $cond: expect.any(Array) as unknown });
+    expect(genreFor({ $limit: 1 })).toBe(1);
+    expect(genreFor({ $sort: { genre: 1 } })).toEqual(read);
+  });
+
   it('takes every internal column by exactly one name', () => {
     const stored: Record<string, readonly string[]> = {
       ACL: ['_acl', '_rperm', '_wperm'],

@@ -41,6 +41,9 @@ function withheldPointers(access: ClassAccess): readonly string[] {
   return [...(access.withheld?.keys() ?? [])].filter((name) => isWithheldPointer(access, name));
 }
 
+/** Whether the stages of a caller may read a column. */
+type IsRead = (column: string) => boolean;
+
 /** The expressions of columns that a pipeline sees in another form, by wire name. */
 type Seen = Readonly<Record<string, unknown>>;
 
@@ -48,7 +51,7 @@ type Seen = Readonly<Record<string, unknown>>;
  * Columns that point to withheld classes or may hold objects of them, with placeholders for those objects.
  * @param row the prefix of the columns: `$` for the document, `$$row.` for a variable
  */
-export function seenColumns(access: ClassAccess, isRead: (column: string) => boolean, row = '$'): Seen {
+export function seenColumns(access: ClassAccess, isRead: IsRead, row = '$'): Seen {
   const { mayHold } = access;
   const read = [...(mayHold?.columns ?? [])].filter(isRead);
   return {
@@ -84,13 +87,32 @@ export function withoutStored(access: ClassAccess, row = ''): Stage[] {
   return stored.length > 0 ? [{ $unset: stored }] : [];
 }
 
-const always = () => true;
+const always: IsRead = () => true;
+const never: IsRead = () => false;
+
+/** By the access: it ends with its agent definition, policy version and schema snapshot. */
+const kept = new WeakMap<ClassAccess, readonly Stage[]>();
 
 /**
  * The stages that reduce every document to what the stages of the caller may see, also as a whole.
  * @param isRead whether those stages may read a column; default: every column
  */
-export function sourceProjection(access: ClassAccess, isRead: (column: string) => boolean = always): Stage[] {
+export function sourceProjection(access: ClassAccess, isRead: IsRead = always): readonly Stage[] {
+  const { mayHold } = access;
+  if (mayHold && [...mayHold.columns].some(isRead)) return projectionOf(access, isRead);
+  // Without such a column the stages are the same for every pipeline.
+  let stages = kept.get(access);
+  if (!stages) kept.set(access, (stages = frozen(projectionOf(access, never))));
+  return stages;
+}
+
+/** Also what is inside: calls share it. */
+function frozen<T>(value: T): T {
+  if (typeof value === 'object' && value !== null) Object.values(value).forEach(frozen);
+  return Object.freeze(value);
+}
+
+function projectionOf(access: ClassAccess, isRead: IsRead): Stage[] {
   const shown = shownFields(access);
   const seen = seenColumns(access, isRead);
   if (shown === null)
