@@ -19,6 +19,7 @@ const NAMES_A_COLUMN = [
   'connectFromField',
   'connectToField',
   'depthField',
+  'includeArrayIndex',
   'as',
 ];
 
@@ -38,7 +39,8 @@ function assertNoDeniedStages(stages: unknown, within: string): void {
   const list = Array.isArray(stages) ? stages : [stages];
   list.forEach((stage: unknown, index) => {
     if (!isPlainObject(stage)) return;
-    for (const [name, value] of Object.entries(stage)) {
+    for (const name of Object.keys(stage)) {
+      const value = stage[name];
       const at = `${within}stage ${index} ${name}`;
       assertAllowed(name, at, within === '');
       assertMembers(name, value, at);
@@ -59,10 +61,13 @@ function assertMembers(name: string, value: unknown, at: string): void {
   if (isJoin && isPlainObject(value))
     for (const target of [value['from'], value['coll']]) assertTarget(target, at);
   if (name === '$unionWith') assertTarget(isPlainObject(value) ? undefined : value, at);
-  const names: unknown[] = name === '$count' ? [value] : name === '$unset' ? [value].flat() : [];
-  if (isPlainObject(value))
-    names.push(...NAMES_A_COLUMN.map((member) => value[member]), value['includeArrayIndex']);
-  if (names.some((path) => typeof path === 'string' && hasInternalSegment(path)))
+  if (name === '$count') assertNamed(value, at);
+  if (name === '$unset') for (const path of [value].flat()) assertNamed(path, at);
+  if (isPlainObject(value)) for (const member of NAMES_A_COLUMN) assertNamed(value[member], at);
+}
+
+function assertNamed(path: unknown, at: string): void {
+  if (typeof path === 'string' && hasInternalSegment(path))
     throw pipelineBlocked('denied_internal_field', at);
 }
 
@@ -128,7 +133,8 @@ function inspect(value: unknown, place: Place): void {
   if (Array.isArray(value)) {
     value.forEach((element, index) => inspect(element, inside(place, String(index))));
   } else if (isPlainObject(value)) {
-    for (const [key, member] of Object.entries(value)) {
+    for (const key of Object.keys(value)) {
+      const member = value[key];
       inspectKey(key, member, place);
       if (key === '$regex') inspectRegex(member, constantText(value['$options'] ?? ''), `${place.at}.${key}`);
       inspect(member, inside(place, key));

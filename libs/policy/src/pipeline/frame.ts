@@ -73,7 +73,7 @@ export class Frame {
     return new Frame(
       this.access,
       this.sourceAddressable && !replacesSource,
-      replacesSource ? introduces : new Map([...this.introduced, ...introduces]),
+      replacesSource ? introduces : withNames(this.introduced, introduces),
       this.variables,
       opens || (this.open && !replacesSource),
     );
@@ -93,4 +93,9 @@ export class Frame {
     orThrow(columnRefusal(context, path, wire, this.access, this.introduced.keys()));
     return wire;
   }
+}
+
+/** Most stages add no name. */
+function withNames(known: AddedFields, added: AddedFields): AddedFields {
+  return added.size === 0 ? known : new Map([...known, ...added]);
 }

@@ -122,7 +122,7 @@ function readsTakenColumns(match: PlainObject, access: ClassAccess): boolean {
 }
 
 function withLimitedJoins(stages: Pipeline, scopeOf: ScopeOf): Stage[] {
-  return stages.flatMap((stage) => {
+  return stages.flatMap<Stage>((stage) => {
     const { name, value } = openStage(stage);
     if (name === '$facet') {
       return [
@@ -134,7 +134,7 @@ function withLimitedJoins(stages: Pipeline, scopeOf: ScopeOf): Stage[] {
       ];
     }
     const className = joinedClass(name, value);
-    if (className === null) return [stage];
+    if (className === null) return stage;
     const scope = scopeOf(className);
     if (!isCarriable(scope.where)) throw new Refused(refusals.tenantJoinDenied(className));
     const join = value as PlainObject;

@@ -35,7 +35,8 @@ interface StageRule {
   readonly opens?: (value: unknown) => boolean;
 }
 
-const nothing = (): AddedFields => new Map();
+const NO_NAMES: AddedFields = new Map();
+const nothing = (): AddedFields => NO_NAMES;
 const never = (): boolean => false;
 const always = (): boolean => true;
 const verbatim = (value: unknown): unknown => value;
@@ -44,8 +45,14 @@ const members = (value: unknown): PlainObject => value as PlainObject;
 const text = (value: unknown): string => value as string;
 
 /** The roots of output names, spelled as in the document. */
-const outputs = (...paths: readonly string[]): AddedFields =>
-  new Map(paths.map((path) => [rootOf(path), rootOf(path)] as const));
+function outputs(...paths: readonly string[]): AddedFields {
+  const roots = new Map<string, string>();
+  for (const path of paths) {
+    const root = rootOf(path);
+    roots.set(root, root);
+  }
+  return roots;
+}
 
 /** The access rules of pipelines: what each stage reads, what it introduces, whether the source documents remain. */
 const RULES: Readonly<Record<StageName, StageRule>> = {
