@@ -106,6 +106,8 @@ export function isDirectLoopback(credentials: Credentials): boolean {
 export function remoteNetwork(address: string | undefined): string {
   if (address === undefined) return '';
   const plain = address.split('%')[0] as string;
+  // Asked first: Node's test of an IPv6 address is a long pattern.
+  if (!plain.includes(':')) return plain;
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(plain)?.[1];
   if (mapped !== undefined) return mapped;
   return isIPv6(plain) ? `${firstGroups(plain).join(':')}::/64` : plain;
