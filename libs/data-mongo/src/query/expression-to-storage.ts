@@ -36,7 +36,7 @@ function typeOfExpression(
   const [operator, operand] = entries[0] ?? [];
   if (operator !== undefined && !operator.startsWith('$')) {
     const members = entries.map(([name, member]) => [name, columnWith(name, typeOf(member))] as const);
-    return { rows: scope.ofNames(members) };
+    return { rows: scope.ofNames(new Map(members)) };
   }
   if (entries.length !== 1 || operator === undefined) return UNKNOWN;
   if (operator === '$mergeObjects') return typeOfMerged(operand, typeOf);

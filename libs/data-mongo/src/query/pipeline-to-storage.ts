@@ -48,31 +48,36 @@ class PipelineTranslator {
   source(stages: GovernedPipeline, storage: ClassStorage, variables: Variables): MappedPipeline {
     const scope = RowScope.ofClass(storage);
     const source = storage.source(stages);
-    const chosen = this.stages(stages.slice(0, source.at), scope, variables);
+    const context = this.contextOf(variables);
+    const mapped = this.stages(stages.slice(0, source.at), scope, context);
+    mapped.push(...source.stages);
     if (source.storage !== storage) scope.become(RowScope.ofClass(source.storage));
-    const further = this.stages(stages.slice(source.at), scope, variables);
-    return { stages: [...chosen, ...source.stages, ...further], scope };
+    mapped.push(...this.stages(stages.slice(source.at), scope, context));
+    return { stages: mapped, scope };
   }
 
-  private stages(stages: GovernedPipeline, scope: RowScope, variables: Variables): Document[] {
-    const context = this.contextOf(variables);
-    return stages.flatMap((stage) => {
-      const [name, ...others] = Object.keys(stage);
+  private stages(stages: GovernedPipeline, scope: RowScope, context: StageContext): Document[] {
+    const mapped: Document[] = [];
+    for (const stage of stages) {
+      const names = Object.keys(stage);
+      const [name] = names;
       const translate = name !== undefined && Object.hasOwn(STAGES, name) ? STAGES[name] : undefined;
-      if (!translate || name === undefined || others.length > 0)
+      if (!translate || name === undefined || names.length > 1)
         throw untranslatable(`'${name}' is not a stage that can run here`);
-      return translate(stage[name], scope, context);
-    });
+      mapped.push(...translate(stage[name], scope, context));
+    }
+    return mapped;
   }
 
   private contextOf(variables: Variables): StageContext {
-    return {
+    const context: StageContext = {
       rewriteLookups: this.rewriteLookups,
       variables,
       storageOf: (className) => this.classes.storage(className),
       joinedPipeline: (stages, storage, bound) => this.source(stages, storage, bound),
-      branch: (stages, scope) => ({ stages: this.stages(stages, scope, variables), scope }),
+      branch: (stages, scope) => ({ stages: this.stages(stages, scope, context), scope }),
     };
+    return context;
   }
 }
 

@@ -38,8 +38,8 @@ export class RowScope {
   }
 
   /** Rows that consist of values of these rows. */
-  ofNames(names: Iterable<readonly [string, ScopedColumn]>): RowScope {
-    return new RowScope(this.origin, null, new Map(names), null);
+  ofNames(names: Map<string, ScopedColumn>): RowScope {
+    return new RowScope(this.origin, null, names, null);
   }
 
   /** The form of values whose column is not known. */
@@ -95,17 +95,17 @@ export class RowScope {
     this.introduced.set(name, columnWith(name, what));
   }
 
-  /** Each row keeps only these names and is still the same row. */
-  narrowTo(names: Iterable<readonly [string, ScopedColumn]>): void {
+  /** Each row keeps only these names, which belong to the scope from now on, and is still the same row. */
+  narrowTo(names: Map<string, ScopedColumn>): void {
     this.source = null;
-    this.introduced = new Map(names);
+    this.introduced = names;
   }
 
-  /** The stage created new rows that have only these names. */
-  replaceBy(names: Iterable<readonly [string, ScopedColumn]>): void {
+  /** The stage created new rows that have only these names, which belong to the scope from now on. */
+  replaceBy(names: Map<string, ScopedColumn>): void {
     this.source = null;
     this.identity = null;
-    this.introduced = new Map(names);
+    this.introduced = names;
   }
 
   /** The stage replaced these rows with others. */

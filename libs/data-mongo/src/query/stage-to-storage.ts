@@ -59,11 +59,11 @@ function grouped(
   mapper: ExpressionMapper,
   scope: RowScope,
 ): Document {
-  const names: [string, ScopedColumn][] = [['_id', columnWith('_id', mapper.typeOf(key))]];
+  const names = new Map([['_id', columnWith('_id', mapper.typeOf(key))]]);
   const mapped: Document = {};
   for (const [name, accumulator] of Object.entries(outputs)) {
     setOwn(mapped, name, mapper.map(accumulator));
-    names.push([name, columnWith(name, mapper.typeOf(accumulator))]);
+    names.set(name, columnWith(name, mapper.typeOf(accumulator)));
   }
   scope.replaceBy(names);
   return mapped;
@@ -98,7 +98,7 @@ function sortByCount(value: unknown, scope: RowScope, context: StageContext): Do
 
 function count(value: unknown, scope: RowScope): Document[] {
   if (typeof value !== 'string') throw untranslatable('$count needs a name');
-  scope.replaceBy([[value, { column: value }]]);
+  scope.replaceBy(new Map([[value, columnWith(value, {})]]));
   return [{ $count: value }];
 }
 
@@ -132,13 +132,13 @@ const replaceRoot =
 function facet(value: unknown, scope: RowScope, context: StageContext): Document[] {
   const branches = objectOf(value, '$facet');
   const mapped: Document = {};
-  const names: [string, ScopedColumn][] = [];
+  const names = new Map<string, ScopedColumn>();
   for (const [name, stages] of Object.entries(branches)) {
     if (!Array.isArray(stages) || !stages.every(isPlainObject))
       throw untranslatable('a facet is a list of stages');
     const branch = context.branch(stages, scope.fork());
     setOwn(mapped, name, branch.stages);
-    names.push([name, { column: name, rows: branch.scope }]);
+    names.set(name, columnWith(name, { rows: branch.scope }));
   }
   scope.replaceBy(names);
   return [{ $facet: mapped }];
@@ -194,9 +194,14 @@ function isNestedSpec(value: unknown): value is Record<string, unknown> {
 }
 
 function isExclusion(specification: Readonly<Record<string, unknown>>): boolean {
-  const decisive = Object.entries(specification).filter(([key]) => key !== '_id' && key !== 'objectId');
-  if (decisive.length === 0) return Object.values(specification).every(isOff);
-  return decisive.every(([, value]) => isOff(value) || (isNestedSpec(value) && isExclusion(value)));
+  let onlyIds = true;
+  for (const key of Object.keys(specification)) {
+    if (key === '_id' || key === 'objectId') continue;
+    const value = specification[key];
+    if (!isOff(value) && !(isNestedSpec(value) && isExclusion(value))) return false;
+    onlyIds = false;
+  }
+  return !onlyIds || Object.values(specification).every(isOff);
 }
 
 /** `$project` in storage names; after it, only the projected names exist. */
