@@ -132,6 +132,10 @@ export function isMagicName(segment: string): boolean {
   return MAGIC_NAMES.has(segment);
 }
 
+export function hasMagicSegment(path: string): boolean {
+  return path.includes('.') ? path.split('.').some(isMagicName) : isMagicName(path);
+}
+
 /** A name in the form in which it is compared. */
 interface ComparedName {
   readonly text: string;

@@ -1,6 +1,6 @@
 import { canonicalClassName, isClassName } from '#core';
 import { JOINABLE_SYSTEM_CLASSES } from '../model/class-access.js';
-import { hasInternalSegment, isMagicName, rootOf } from '../model/field-names.js';
+import { hasInternalSegment, hasMagicSegment, rootOf } from '../model/field-names.js';
 import { isPlainObject } from '../model/where.js';
 import { regexIssue } from '../where/regex-safety.js';
 import { pipelineBlocked } from './stages.js';
@@ -36,17 +36,19 @@ export function assertNothingForbidden(pipeline: unknown): void {
 }
 
 function assertNoDeniedStages(stages: unknown, within: string): void {
-  const list = Array.isArray(stages) ? stages : [stages];
-  list.forEach((stage: unknown, index) => {
-    if (!isPlainObject(stage)) return;
-    for (const name of Object.keys(stage)) {
-      const value = stage[name];
-      const at = `${within}stage ${index} ${name}`;
-      assertAllowed(name, at, within === '');
-      assertMembers(name, value, at);
-      for (const [place, inner] of innerStages(name, value)) assertNoDeniedStages(inner, `${at} ${place} `);
-    }
-  });
+  const list: readonly unknown[] = Array.isArray(stages) ? stages : [stages];
+  for (let index = 0; index < list.length; index += 1) assertNoDeniedStage(list[index], index, within);
+}
+
+function assertNoDeniedStage(stage: unknown, index: number, within: string): void {
+  if (!isPlainObject(stage)) return;
+  for (const name of Object.keys(stage)) {
+    const value = stage[name];
+    const at = `${within}stage ${index} ${name}`;
+    assertAllowed(name, at, within === '');
+    assertMembers(name, value, at);
+    for (const [place, inner] of innerStages(name, value)) assertNoDeniedStages(inner, `${at} ${place} `);
+  }
 }
 
 function assertAllowed(name: string, at: string, topLevel: boolean): void {
@@ -152,7 +154,7 @@ function inspectKey(key: string, member: unknown, place: Place): void {
   const at = `${place.at}.${key}`;
   if (!key.startsWith('$')) {
     if (hasInternalSegment(key)) throw pipelineBlocked('denied_internal_field', at);
-    if (key.split('.').some(isMagicName) || key.includes('\0')) throw pipelineBlocked('invalid_key', at);
+    if (hasMagicSegment(key) || key.includes('\0')) throw pipelineBlocked('invalid_key', at);
     return;
   }
   // `$_internal…` operators are for the database itself.

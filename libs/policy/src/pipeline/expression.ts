@@ -23,7 +23,10 @@ export function mapMembers(
   object: PlainObject,
   map: (key: string, value: unknown) => unknown,
 ): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, map(key, value)]));
+  const mapped: Record<string, unknown> = {};
+  // No key is `__proto__`: the deny rules refuse it.
+  for (const key of Object.keys(object)) mapped[key] = map(key, object[key]);
+  return mapped;
 }
 
 /** Whether an expression uses a whole document, and so columns that it does not name. */

@@ -13,7 +13,7 @@ import {
 import { mapMembers, readsWholeDocument } from './expression.js';
 import { hasExpression, hasMemberCondition } from './match.js';
 import { seenColumns, shownFields, sourceProjection, takenColumns, withoutStored } from './source-stages.js';
-import { joinedClass, openStage, type Pipeline, type Stage, subPipelines } from './stages.js';
+import { joinedClass, openStage, type Pipeline, type Stage, type StageName, subPipelines } from './stages.js';
 import { type WalkOptions, walkPipeline } from './walk-pipeline.js';
 
 /** What this call may read of a class: columns and rows. */
@@ -122,26 +122,27 @@ function readsTakenColumns(match: PlainObject, access: ClassAccess): boolean {
 }
 
 function withLimitedJoins(stages: Pipeline, scopeOf: ScopeOf): Stage[] {
-  return stages.flatMap<Stage>((stage) => {
+  const all: Stage[] = [];
+  for (const stage of stages) {
     const { name, value } = openStage(stage);
-    if (name === '$facet') {
-      return [
-        {
-          $facet: mapMembers(value as PlainObject, (_, branch) =>
-            withLimitedJoins(branch as Pipeline, scopeOf),
-          ),
-        },
-      ];
-    }
     const className = joinedClass(name, value);
-    if (className === null) return stage;
-    const scope = scopeOf(className);
-    if (!isCarriable(scope.where)) throw new Refused(refusals.tenantJoinDenied(className));
-    const join = value as PlainObject;
-    if (name === '$graphLookup') return limitedGraph(join, scope);
-    const inner = limited((join['pipeline'] ?? []) as Pipeline, joined(join, scope), scopeOf);
-    return [{ [name]: { ...join, pipeline: inner } }];
-  });
+    if (className !== null) all.push(...limitedJoin(name, value as PlainObject, className, scopeOf));
+    else if (name === '$facet') all.push({ $facet: withLimitedBranches(value as PlainObject, scopeOf) });
+    else all.push(stage);
+  }
+  return all;
+}
+
+function withLimitedBranches(branches: PlainObject, scopeOf: ScopeOf): PlainObject {
+  return mapMembers(branches, (_, branch) => withLimitedJoins(branch as Pipeline, scopeOf));
+}
+
+function limitedJoin(name: StageName, join: PlainObject, className: string, scopeOf: ScopeOf): Stage[] {
+  const scope = scopeOf(className);
+  if (!isCarriable(scope.where)) throw new Refused(refusals.tenantJoinDenied(className));
+  if (name === '$graphLookup') return limitedGraph(join, scope);
+  const inner = limited((join['pipeline'] ?? []) as Pipeline, joined(join, scope), scopeOf);
+  return [{ [name]: { ...join, pipeline: inner } }];
 }
 
 /** A join by fields compares stored values: rows with objects of withheld classes in that column are excluded. */

@@ -37,17 +37,18 @@ export function validatePipeline(pipeline: unknown): Pipeline {
 }
 
 function assertStages(stages: readonly unknown[], within: string, budget: { left: number }): void {
-  stages.forEach((stage, index) => {
+  for (let index = 0; index < stages.length; index += 1) {
     const at = `${within}stage ${index}`;
     if (--budget.left < 0)
       throw invalidArgument(
         `pipeline has more than ${MAX_ALL_STAGES} stages, those inside other stages included`,
       );
+    const stage = stages[index];
     const name = assertStage(stage, at);
     const value = (stage as Stage)[name];
     assertStageForm(name, value, at);
     for (const [place, sub] of subPipelines(name, value)) assertStages(sub, `${at} ${place} `, budget);
-  });
+  }
 }
 
 function assertStage(stage: unknown, at: string): StageName {
@@ -247,9 +248,11 @@ function filled(value: unknown, at: string): void {
 
 function grouping(value: unknown, at: string): void {
   object(value, at);
-  const { _id: key, ...accumulated } = value as PlainObject;
-  if (key === undefined) reject(at, '_id is missing; null makes one group of all');
-  for (const [name, accumulator] of Object.entries(accumulated)) {
+  const group = value as PlainObject;
+  if (group['_id'] === undefined) reject(at, '_id is missing; null makes one group of all');
+  for (const name of Object.keys(group)) {
+    if (name === '_id') continue;
+    const accumulator = group[name];
     const [operator] = isPlainObject(accumulator) ? Object.keys(accumulator) : [];
     if (!operator?.startsWith('$')) reject(at, `'${cut(name)}' is no accumulator such as {"$sum":1}`);
   }

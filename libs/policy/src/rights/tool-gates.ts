@@ -81,7 +81,8 @@ export function envGate(
     const open = missing('PARSE_AGENT_ALLOW_SCHEMA_OPS', 'PARSE_AGENT_ALLOW_RAW_SCHEMA');
     return open.length > 0 ? refusals.envGateClosed('Raw schema-mutating', name, open) : null;
   }
-  const open = (tool?.needs ?? []).flatMap((need) => missing(...(GATES_OF_NEEDS[need] ?? [])));
+  if (!tool?.needs) return null;
+  const open = tool.needs.flatMap((need) => missing(...(GATES_OF_NEEDS[need] ?? [])));
   return open.length > 0 ? refusals.writeGatesClosed(name, open) : null;
 }
 
