@@ -1,5 +1,5 @@
 import { type FactoryProvider, Inject, Injectable, type Provider } from '@nestjs/common';
-import { type Agent, type RequestContext, tierCovers, type ToolTelemetry } from '#core';
+import { type Agent, type Refusal, type RequestContext, tierCovers, type ToolTelemetry } from '#core';
 import { GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
 import { Policies } from '#policy';
 import {
@@ -60,10 +60,21 @@ export const TOOL_PIPELINE = [
 
 type Step = Guard | Interceptor<unknown>;
 
+/** A step as its kind, so that no call has to look for it. */
+type Placed =
+  | { readonly guard: Guard; readonly interceptor: null }
+  | { readonly guard: null; readonly interceptor: Interceptor<unknown> };
+
 /** Runs a call through the list. It waits only where a step does. */
 export class ToolPipeline {
+  private readonly steps: readonly Placed[];
+
   /** @param steps in their order; the last interceptor makes the outcome from the result of the handler */
-  constructor(private readonly steps: readonly Step[]) {}
+  constructor(steps: readonly Step[]) {
+    this.steps = steps.map((step) =>
+      'intercept' in step ? { guard: null, interceptor: step } : { guard: step, interceptor: null },
+    );
+  }
 
   /** @throws errors that the call must not answer (`failedRun`) */
   run(run: ToolRun): Awaitable<ToolOutcome> {
@@ -73,20 +84,21 @@ export class ToolPipeline {
   private from(first: number, run: ToolRun): Awaitable<unknown> {
     const { steps } = this;
     for (let at = first; at < steps.length; at += 1) {
-      const step = steps[at] as Step;
-      if ('intercept' in step) return step.intercept(run, () => this.from(at + 1, run));
-      const refusal = step.check(run);
-      if (refusal instanceof Promise) return refusal.then((refused) => this.behind(at, run, refused));
+      const { guard, interceptor } = steps[at] as Placed;
+      if (interceptor) return interceptor.intercept(run, () => this.from(at + 1, run));
+      const refusal = guard.check(run);
+      if (refusal instanceof Promise)
+        return refusal.then((refused) => this.behind(guard, at + 1, run, refused));
       if (refusal) return { ok: false, refusal } satisfies ToolOutcome;
-      run.trace?.passed(step.gate);
+      run.trace?.passed(guard.gate);
     }
     return handle(run);
   }
 
-  private behind(at: number, run: ToolRun, refusal: Awaited<ReturnType<Guard['check']>>): Awaitable<unknown> {
+  private behind(guard: Guard, next: number, run: ToolRun, refusal: Refusal | null): Awaitable<unknown> {
     if (refusal) return { ok: false, refusal } satisfies ToolOutcome;
-    run.trace?.passed((this.steps[at] as Guard).gate);
-    return this.from(at + 1, run);
+    run.trace?.passed(guard.gate);
+    return this.from(next, run);
   }
 }
 
