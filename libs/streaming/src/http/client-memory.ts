@@ -190,6 +190,11 @@ interface Caller {
   readonly answers: Set<ServerResponse>;
 }
 
+const PRINCIPAL = Symbol('principal');
+
+/** An answer holds its principal itself: each entry of a weak map costs more. One without is counted for the remote address. */
+type OwnedAnswer = ServerResponse & { [PRINCIPAL]?: string };
+
 /** A waiting answer as it was counted last. */
 interface CountedAnswer {
   readonly caller: Caller;
@@ -209,8 +214,6 @@ interface CountedAnswer {
 export class UnreadAnswers {
   private readonly limits: Required<UnreadLimits>;
   private readonly readers = new Map<Socket, Reader>();
-  /** The principals of answers; an answer without one is counted for the remote address. */
-  private readonly principals = new WeakMap<ServerResponse, string>();
   private readonly callers = new Map<string, Caller>();
   private readonly counted = new Map<ServerResponse, CountedAnswer>();
   /** Answers whose progress is followed. */
@@ -259,7 +262,7 @@ export class UnreadAnswers {
 
   /** From now on the answer is counted for this principal; before, for the remote address. */
   own(response: ServerResponse, principal: string): void {
-    this.principals.set(response, principal);
+    (response as OwnedAnswer)[PRINCIPAL] = principal;
     if (this.counted.has(response)) this.count(response);
   }
 
@@ -370,7 +373,7 @@ export class UnreadAnswers {
   }
 
   private callerName(response: ServerResponse, { socket }: Reader): string {
-    const principal = this.principals.get(response);
+    const principal = (response as OwnedAnswer)[PRINCIPAL];
     if (principal !== undefined) return `principal:${principal}`;
     return `address:${remoteNetwork(socket.remoteAddress)}`;
   }
