@@ -13,7 +13,7 @@ import {
   type Tier,
 } from '#core';
 import type { AuditedAgent, AuditedLimits, AuditRecord, EmbeddingSpend } from './audit-record.js';
-import type { ArgumentDigest } from './chain/audit-chain.js';
+import { type ArgumentDigest, setMember } from './chain/audit-chain.js';
 
 /** A record in the making: its members are set in the order in which sinks write them. */
 type Draft<Record> = { -readonly [Member in keyof Record]?: Record[Member] };
@@ -470,8 +470,10 @@ function entryOf({ tool: written, args, agent, refusal }: FinishedCall): Untimed
 }
 
 function shownArguments(args: unknown): Record<string, unknown> {
-  const names = auditedArgumentNames(args).slice(0, MAX_ARGUMENTS);
-  return Object.fromEntries(names.map((name) => [name, shown((args as Record<string, unknown>)[name])]));
+  const members: Record<string, unknown> = {};
+  for (const name of auditedArgumentNames(args).slice(0, MAX_ARGUMENTS))
+    setMember(members, name, shown((args as Record<string, unknown>)[name]));
+  return members;
 }
 
 function shown(value: unknown): unknown {

@@ -162,7 +162,8 @@ function sortedElements(values: readonly unknown[]): unknown {
   return copy ?? values;
 }
 
-function setMember(members: Record<string, unknown>, name: string, value: unknown): void {
+/** Sets a member of its own, whatever its name. */
+export function setMember(members: Record<string, unknown>, name: string, value: unknown): void {
   if (name !== '__proto__') members[name] = value;
   else Object.defineProperty(members, name, { value, enumerable: true, configurable: true, writable: true });
 }
