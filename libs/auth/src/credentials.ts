@@ -105,7 +105,8 @@ export function isDirectLoopback(credentials: Credentials): boolean {
  */
 export function remoteNetwork(address: string | undefined): string {
   if (address === undefined) return '';
-  const plain = address.split('%')[0] as string;
+  const zone = address.indexOf('%');
+  const plain = zone < 0 ? address : address.slice(0, zone);
   // Asked first: Node's test of an IPv6 address is a long pattern.
   if (!plain.includes(':')) return plain;
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(plain)?.[1];
