@@ -89,8 +89,9 @@ const keepNestedKey = (key: string): boolean => key === '_rperm' || keepKey(key)
 /** A result document of a pipeline: values as JSON with dates as text, keys as the pipeline named them. */
 export function aggregateRow(document: Document, scope: RowScope): ParseRow {
   const row: ParseRow = {};
-  for (const [column, value] of Object.entries(document)) {
-    if (keepKey(column)) setOwn(row, column, contentValue(value, scope.contentOf(column), scope.form));
+  for (const column of Object.keys(document)) {
+    if (keepKey(column))
+      setOwn(row, column, contentValue(document[column], scope.contentOf(column), scope.form));
   }
   return row;
 }

@@ -369,13 +369,13 @@ function redacted(value: unknown, isWithheld: (className: string) => boolean, de
   const className = (value as { className?: unknown }).className;
   if (typeof className === 'string' && isWithheld(className)) return placeholder(className);
   const kept: Record<string, unknown> = {};
-  for (const [key, member] of Object.entries(value)) {
+  for (const key of Object.keys(value)) {
     if (isInternalField(key) || key === 'ACL') continue;
     if (withheldPointer(key, isWithheld) !== null) continue;
+    const member = redacted((value as Record<string, unknown>)[key], isWithheld, depth + 1);
     // `__proto__` in data must stay a plain member.
-    if (key === '__proto__')
-      Object.defineProperty(kept, key, { value: redacted(member, isWithheld, depth + 1), enumerable: true });
-    else kept[key] = redacted(member, isWithheld, depth + 1);
+    if (key === '__proto__') Object.defineProperty(kept, key, { value: member, enumerable: true });
+    else kept[key] = member;
   }
   return kept;
 }

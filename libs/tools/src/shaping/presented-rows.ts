@@ -103,11 +103,11 @@ function compactColumns(rows: readonly ParseRow[]): Map<string, string> {
   const classes = new Map<string, string>();
   const unfit = new Set<string>();
   eachObject(rows, (object) => {
-    for (const [key, value] of Object.entries(object)) {
+    for (const key of Object.keys(object)) {
       const field = fieldOf(key);
       if (field === null) continue;
       if (Object.hasOwn(object, field)) unfit.add(field);
-      const pointer = parsePointer(value);
+      const pointer = parsePointer(object[key]);
       if (!pointer) continue;
       const seen = classes.get(field);
       if (seen !== undefined && seen !== pointer.className) unfit.add(field);
