@@ -51,8 +51,10 @@ export function classWhereToQuery(
 
 /** A Parse constraint as a MongoDB filter. @throws StoreError `invalid_query` */
 export function whereToQuery(where: Readonly<Record<string, unknown>>, form: QueryForm): Document {
-  const conditions = Object.entries(where).map(([key, value]) => conditionToQuery(key, value, form));
-  return allOf(conditions);
+  const keys = Object.keys(where);
+  const [only] = keys;
+  if (only !== undefined && keys.length === 1) return conditionToQuery(only, where[only], form);
+  return allOf(keys.map((key) => conditionToQuery(key, where[key], form)));
 }
 
 /**

@@ -1,6 +1,7 @@
 import { canonicalClassName, isClassName, type Refusal, refusals, Refused } from '#core';
 import type { ClassAccess } from '../model/class-access.js';
 import { type FieldSchema, type FieldType, memberField } from '../model/class-schema.js';
+import { rootOf } from '../model/field-names.js';
 import {
   blocked,
   isPlainObject,
@@ -171,12 +172,12 @@ export interface ValueRules {
 }
 
 export function columnAt(path: string, access: ClassAccess): Column {
-  const [root = '', ...inside] = path.split('.');
   const { schema } = access;
-  const stored = schema?.storage === 'plain' ? memberField(schema.fields.get(root), inside) : undefined;
+  const root = rootOf(path);
+  const field = schema?.fields.get(root);
+  const stored = schema?.storage === 'plain' ? memberField(field, path.split('.').slice(1)) : undefined;
   const column = { className: access.className, path, ...(stored && { stored }) };
-  if (path.includes('.')) return column;
-  const field = access.schema?.fields.get(path);
+  if (path !== root) return column;
   if (!field) return path === 'createdAt' || path === 'updatedAt' ? { ...column, type: 'Date' } : column;
   return { ...column, type: field.type, ...(field.targetClass && { targetClass: field.targetClass }) };
 }

@@ -1,4 +1,4 @@
-import { suggestNames } from '../model/field-names.js';
+import { rootOf, suggestNames } from '../model/field-names.js';
 import { canonicalClassName, isClassName, type Refusal, refusals, Refused } from '#core';
 import { besideCondition, noneWithheldOn } from '../masking/withheld-objects.js';
 import {
@@ -124,11 +124,9 @@ class Translation {
   private field(key: string, value: unknown, access: ClassAccess, level: number): Where[] {
     const path = resolveFieldPath(key, access, 'where field', this.checkFields);
     assertNotWithheld(path, value, access, (className) => this.judgeClass(className));
-    const root = columnAt(path.split('.', 1)[0] ?? path, access);
-    if (path !== root.path && root.type === 'Pointer') {
-      throw refused(
-        `'${root.path}' points to another class: compare it with a Pointer, or ask with $inQuery`,
-      );
+    const root = rootOf(path);
+    if (path !== root && columnAt(root, access).type === 'Pointer') {
+      throw refused(`'${root}' points to another class: compare it with a Pointer, or ask with $inQuery`);
     }
     const conditions = fieldConditions(value, columnAt(path, access), this.conditionRules(access, level));
     if (!this.checkFields || !access.mayHold) return conditions;
@@ -181,9 +179,13 @@ class Translation {
 function merged(clauses: readonly Where[]): Where {
   const [only] = clauses;
   if (only && clauses.length === 1) return only;
-  const keys = new Set(clauses.flatMap((clause) => Object.keys(clause)));
-  const apart = keys.size === clauses.reduce((sum, clause) => sum + Object.keys(clause).length, 0);
-  return apart ? Object.fromEntries(clauses.flatMap((clause) => Object.entries(clause))) : { $and: clauses };
+  const all: Record<string, unknown> = {};
+  for (const clause of clauses)
+    for (const key of Object.keys(clause)) {
+      if (Object.hasOwn(all, key)) return { $and: clauses };
+      all[key] = clause[key];
+    }
+  return all;
 }
 
 /** Conditions on one path share the same additional filter. */
