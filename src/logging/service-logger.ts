@@ -2,6 +2,7 @@ import { ConsoleLogger, type LogLevel } from '@nestjs/common';
 import type { DestinationStream, pino as Pino } from 'pino';
 import { oneLine } from '#audit';
 import { isSection, type LoggingConfig } from '#config';
+import { isoNow } from '#core';
 import type { Observability } from '#telemetry';
 import { sourceStack } from '../launch/source-stack.js';
 
@@ -185,7 +186,7 @@ const jsonLines =
         level: 'trace',
         base: { pid: process.pid },
         messageKey: 'message',
-        timestamp: () => `,"time":"${new Date().toISOString()}"`,
+        timestamp: () => `,"time":"${isoNow()}"`,
         formatters: { level: (level) => ({ level }) },
       },
       destination,

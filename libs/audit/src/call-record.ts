@@ -8,6 +8,7 @@ import {
   canonicalClassName,
   type ErrorCode,
   isClassName,
+  isoNow,
   type NameFilter,
   type Refusal,
   type Tier,
@@ -50,7 +51,7 @@ export interface RecordedCall {
 export function callRecord(call: RecordedCall): AuditRecord {
   const { tool, args, digest, prices, resultBytes, use, refusal } = call;
   const record: Draft<AuditRecord> = {
-    at: new Date().toISOString(),
+    at: isoNow(),
     tool: tool.slice(0, 128),
     args_keys: auditedArgumentNames(args),
   };
