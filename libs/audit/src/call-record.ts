@@ -11,10 +11,11 @@ import {
   isoNow,
   type NameFilter,
   type Refusal,
+  setOwn,
   type Tier,
 } from '#core';
 import type { AuditedAgent, AuditedLimits, AuditRecord, EmbeddingSpend } from './audit-record.js';
-import { type ArgumentDigest, setMember } from './chain/audit-chain.js';
+import type { ArgumentDigest } from './chain/audit-chain.js';
 
 /** A record in the making: its members are set in the order in which sinks write them. */
 type Draft<Record> = { -readonly [Member in keyof Record]?: Record[Member] };
@@ -473,7 +474,7 @@ function entryOf({ tool: written, args, agent, refusal }: FinishedCall): Untimed
 function shownArguments(args: unknown): Record<string, unknown> {
   const members: Record<string, unknown> = {};
   for (const name of auditedArgumentNames(args).slice(0, MAX_ARGUMENTS))
-    setMember(members, name, shown((args as Record<string, unknown>)[name]));
+    setOwn(members, name, shown((args as Record<string, unknown>)[name]));
   return members;
 }
 

@@ -1,4 +1,5 @@
 import { createHmac, createSecretKey, hash, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
+import { setOwn } from '#core';
 import type { ChainHead } from '../audit-record.js';
 
 /** The `prev` of the first record of a chain. */
@@ -147,7 +148,7 @@ function sortedMembers(value: unknown): unknown {
     const sorted = sortedMembers(held);
     if (sorted === HAS_OWN_JSON) return HAS_OWN_JSON;
     if (sorted !== held) copy ??= { ...members };
-    if (copy && (!wasSorted || sorted !== held)) setMember(copy, name, sorted);
+    if (copy && (!wasSorted || sorted !== held)) setOwn(copy, name, sorted);
   }
   return copy ?? value;
 }
@@ -160,12 +161,6 @@ function sortedElements(values: readonly unknown[]): unknown {
     if (sorted !== held) (copy ??= [...values])[index] = sorted;
   }
   return copy ?? values;
-}
-
-/** Sets a member of its own, whatever its name. */
-export function setMember(members: Record<string, unknown>, name: string, value: unknown): void {
-  if (name !== '__proto__') members[name] = value;
-  else Object.defineProperty(members, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
 function inOrder(_name: string, held: unknown): unknown {

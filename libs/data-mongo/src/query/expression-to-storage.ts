@@ -1,6 +1,7 @@
+import { setOwn } from '#core';
 import type { Document } from 'mongodb';
 import { untranslatable } from '../errors.js';
-import { isPlainObject, setOwn } from '../storage/documents.js';
+import { isPlainObject } from '../storage/documents.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { inQuery, isTyped } from '../storage/parse-values.js';
 import { columnWith, type Content, type RowScope, type ScopedRef } from './row-scope.js';

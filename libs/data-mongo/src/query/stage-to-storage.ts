@@ -1,7 +1,8 @@
+import { setOwn } from '#core';
 import type { Document } from 'mongodb';
 import { rootOf } from '#policy';
 import { untranslatable } from '../errors.js';
-import { isPlainObject, setOwn } from '../storage/documents.js';
+import { isPlainObject } from '../storage/documents.js';
 import {
   ExpressionMapper,
   sortKeysToStorage,

@@ -1,7 +1,8 @@
+import { setOwn } from '#core';
 import type { Document } from 'mongodb';
 import { untranslatable } from '../errors.js';
 import { type ClassStorage, type ColumnRef, isPointer } from '../storage/class-storage.js';
-import { isPlainObject, setOwn } from '../storage/documents.js';
+import { isPlainObject } from '../storage/documents.js';
 import { coordinatesOf, inQuery, isTyped } from '../storage/parse-values.js';
 
 type ColumnResolver = (path: string) => ColumnRef;

@@ -1,8 +1,9 @@
+import { setOwn } from '#core';
 import type { Document } from 'mongodb';
 import { type AnswerLeft, type FindQuery, type IncludePlan, type ParseRow, PlacedRows } from '#data';
 import { classWhereToQuery } from '../query/where-to-query.js';
 import { type ClassStorage, isPointer } from '../storage/class-storage.js';
-import { isPlainObject, setOwn } from '../storage/documents.js';
+import { isPlainObject } from '../storage/documents.js';
 import type { StoredClasses } from '../storage/stored-classes.js';
 
 /** The fields of an answer, by their roots; undefined: all. */

@@ -1,3 +1,4 @@
+import { setOwn } from '#core';
 import { Injectable } from '@nestjs/common';
 import type { Document } from 'mongodb';
 import {
@@ -22,7 +23,7 @@ import { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { aggregateRow, pipelineToStorage } from '../query/pipeline-to-storage.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
-import { isPlainObject, setOwn } from '../storage/documents.js';
+import { isPlainObject } from '../storage/documents.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { StoredClasses } from '../storage/stored-classes.js';
 import {

@@ -1,6 +1,7 @@
+import { setOwn } from '#core';
 import type { Document } from 'mongodb';
 import type { ClassLevelPermissions, ClassSchema, FieldSchema, FieldType, IndexSchema } from '#policy';
-import { isPlainObject, setOwn } from '../storage/documents.js';
+import { isPlainObject } from '../storage/documents.js';
 import type { ClassStorage } from '../storage/class-storage.js';
 import { ParseStorage, UNLISTED_COLUMNS } from '../storage/parse-storage.js';
 

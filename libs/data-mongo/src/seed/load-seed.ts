@@ -1,3 +1,4 @@
+import { setOwn } from '#core';
 import { createHash } from 'node:crypto';
 import { type Document, type IndexDescription, ObjectId, type OptionalUnlessRequiredId } from 'mongodb';
 import type { ParseRow } from '#data';
@@ -6,7 +7,6 @@ import { asStoreOperation } from '../errors.js';
 import { geoIndexes } from '../schema/mongo-schema-writer.js';
 import { schemaRow } from '../schema/schema-row.js';
 import { pointerTo } from '../storage/class-storage.js';
-import { setOwn } from '../storage/documents.js';
 import { ParseStorage } from '../storage/parse-storage.js';
 import type { Seed, SeedClass, SeedRole, SeedSession, SeedUser } from './seed.js';
 

@@ -1,8 +1,9 @@
+import { setOwn } from '#core';
 import type { BSONSerializeOptions, Document } from 'mongodb';
 import type { ParseRow } from '#data';
 import type { ClassSchema, FieldSchema, GovernedPipeline } from '#policy';
 import { UnstorableValue } from '../errors.js';
-import { isPlainObject, setOwn } from './documents.js';
+import { isPlainObject } from './documents.js';
 
 /** The column that a path of a query refers to in the stored documents. */
 export interface ColumnRef {

@@ -1,3 +1,4 @@
+import { setOwn } from '#core';
 import { type BSONSerializeOptions, type Document, ObjectId } from 'mongodb';
 import type { ParseRow } from '#data';
 import {
@@ -38,7 +39,6 @@ import {
   pointerColumn,
   valueFromStorage,
 } from './parse-values.js';
-import { setOwn } from './documents.js';
 
 /** The collection in which Parse stores the pairs (`owningId`, `relatedId`) of a relation. */
 export function joinCollection(className: string, field: string): string {

@@ -1,3 +1,4 @@
+import { setOwn } from '#core';
 import { randomInt } from 'node:crypto';
 import { Binary, type BSONRegExp, Decimal128, type Document, type Long, type ObjectId } from 'mongodb';
 import type { ParseRow } from '#data';
@@ -12,7 +13,7 @@ import {
   pointerTo,
   type ValueForm,
 } from './class-storage.js';
-import { isPlainObject, setOwn } from './documents.js';
+import { isPlainObject } from './documents.js';
 
 export type Typed = Readonly<Record<string, unknown>> & { readonly __type: string };
 

@@ -1,3 +1,4 @@
+import { setOwn } from '#core';
 import type { IdKind } from '#policy';
 import { type BSONSerializeOptions, type Document, ObjectId, UUID } from 'mongodb';
 import { createHash, randomUUID } from 'node:crypto';
@@ -24,7 +25,7 @@ import {
   whereText,
 } from './class-storage.js';
 import { at, dateOf, isTyped, newObjectId } from './parse-values.js';
-import { isPlainObject, setOwn } from './documents.js';
+import { isPlainObject } from './documents.js';
 import { idOf, idText, kindOf, withKind } from './plain-scalars.js';
 import { memberOf, numberToStorage, PLAIN_VALUES, plainToStorage, plainValue } from './plain-values.js';
 

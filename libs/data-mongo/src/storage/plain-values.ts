@@ -1,3 +1,4 @@
+import { setOwn } from '#core';
 import { Double, Int32, Long } from 'mongodb';
 import { type FieldSchema, type IdKind, memberField } from '#policy';
 import { UnstorableValue } from '../errors.js';
@@ -10,7 +11,7 @@ import {
   pointerTo,
   type ValueForm,
 } from './class-storage.js';
-import { isPlainObject, setOwn } from './documents.js';
+import { isPlainObject } from './documents.js';
 import {
   at,
   bytesOf,

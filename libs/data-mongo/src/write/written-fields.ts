@@ -1,9 +1,10 @@
+import { setOwn } from '#core';
 import type { Document } from 'mongodb';
 import type { ParseRow } from '#data';
 import type { ClassSchema } from '#policy';
 import { UnstorableValue } from '../errors.js';
 import type { ClassStorage } from '../storage/class-storage.js';
-import { isPlainObject, setOwn } from '../storage/documents.js';
+import { isPlainObject } from '../storage/documents.js';
 
 /** A new row with the defaults of its class. @throws UnstorableValue when a required field has no value */
 export function withDefaults(row: ParseRow, schema: ClassSchema | undefined): ParseRow {

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { type AgentDefinition, isTier, type Tier, TIERS } from '#core';
+import { type AgentDefinition, isTier, setOwn, type Tier, TIERS } from '#core';
 import { ALWAYS_KEEP, hasInternalSegment, logicalColumn, rootOf } from '../model/field-names.js';
 import type { PolicyIssue } from '../model/policy.js';
 import { isPlainObject } from '../model/where.js';
@@ -325,7 +325,7 @@ function maskInside(
     const behind = key === segments[0] ? null : pathBehind(key, segments);
     if (behind === null) continue;
     const { rest, isPart } = behind;
-    if (rest.length > 0) setMember(masked, key, maskInside(masked[key], rest, mask, pseudonym));
+    if (rest.length > 0) setOwn(masked, key, maskInside(masked[key], rest, mask, pseudonym));
     else maskMember(masked, [key], isPart ? ofPart(mask) : mask, pseudonym);
   }
   return masked;
@@ -374,14 +374,9 @@ function maskMember(
   const member = isThere ? target[name] : undefined;
   // Moved to the end, as in `maskRow`.
   delete target[name];
-  if (rest.length > 0) setMember(target, name, maskInside(member, rest, mask, pseudonym));
+  if (rest.length > 0) setOwn(target, name, maskInside(member, rest, mask, pseudonym));
   else if (mask.rule.kind !== 'drop' && mask.rule.kind !== 'deny')
-    setMember(target, name, maskedForm(member, mask, pseudonym));
-}
-
-/** `__proto__` in data is a name like any other. */
-function setMember(target: Record<string, unknown>, name: string, value: unknown): void {
-  Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true });
+    setOwn(target, name, maskedForm(member, mask, pseudonym));
 }
 
 function maskedForm(value: unknown, mask: PathMask, pseudonym: NamePseudonym): unknown {

@@ -1,4 +1,4 @@
-import { canonicalClassName, type Refusal, refusals, Refused } from '#core';
+import { canonicalClassName, type Refusal, refusals, Refused, setOwn } from '#core';
 import type { ClassAccess } from '../model/class-access.js';
 import { isInternalField, rootOf } from '../model/field-names.js';
 import { isPlainObject, isTyped, type PlainObject, type Where } from '../model/where.js';
@@ -373,9 +373,7 @@ function redacted(value: unknown, isWithheld: (className: string) => boolean, de
     if (isInternalField(key) || key === 'ACL') continue;
     if (withheldPointer(key, isWithheld) !== null) continue;
     const member = redacted((value as Record<string, unknown>)[key], isWithheld, depth + 1);
-    // `__proto__` in data must stay a plain member.
-    if (key === '__proto__') Object.defineProperty(kept, key, { value: member, enumerable: true });
-    else kept[key] = member;
+    setOwn(kept, key, member);
   }
   return kept;
 }

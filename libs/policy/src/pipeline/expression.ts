@@ -1,3 +1,4 @@
+import { setOwn } from '#core';
 import { isPlainObject, type PlainObject } from '../model/where.js';
 import { constantText } from './deny-rules.js';
 import type { Frame } from './frame.js';
@@ -24,8 +25,7 @@ export function mapMembers(
   map: (key: string, value: unknown) => unknown,
 ): Record<string, unknown> {
   const mapped: Record<string, unknown> = {};
-  // No key is `__proto__`: the deny rules refuse it.
-  for (const key of Object.keys(object)) mapped[key] = map(key, object[key]);
+  for (const key of Object.keys(object)) setOwn(mapped, key, map(key, object[key]));
   return mapped;
 }
 

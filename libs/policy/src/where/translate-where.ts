@@ -1,5 +1,5 @@
 import { rootOf, suggestNames } from '../model/field-names.js';
-import { canonicalClassName, isClassName, type Refusal, refusals, Refused } from '#core';
+import { canonicalClassName, isClassName, type Refusal, refusals, Refused, setOwn } from '#core';
 import { besideCondition, noneWithheldOn } from '../masking/withheld-objects.js';
 import {
   assertFieldPath,
@@ -183,7 +183,7 @@ function merged(clauses: readonly Where[]): Where {
   for (const clause of clauses)
     for (const key of Object.keys(clause)) {
       if (Object.hasOwn(all, key)) return { $and: clauses };
-      all[key] = clause[key];
+      setOwn(all, key, clause[key]);
     }
   return all;
 }
