@@ -1,4 +1,5 @@
 import type { MongoClient, MongoOptions } from 'mongodb';
+import type { TcpSocketConnectOpts } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import { type ConnectionOwner, ReadConnection, type ReadServer } from './read-connection.js';
 import { SCRAM_SHA_256, ScramLogin } from './scram-login.js';
@@ -26,7 +27,16 @@ interface ServerDescription {
 
 const TAKES_READS = new Set(['Standalone', 'RSPrimary', 'Mongos']);
 
-/** As the driver: the options of TLS that it hands to Node. */
+/** As the driver: the options of sockets and of TLS that it hands to Node. */
+const TCP_OPTIONS = [
+  'autoSelectFamily',
+  'autoSelectFamilyAttemptTimeout',
+  'family',
+  'hints',
+  'localAddress',
+  'lookup',
+] as const satisfies readonly (keyof TcpSocketConnectOpts)[];
+
 const TLS_OPTIONS = [
   'allowPartialTrustChain',
   'ALPNProtocols',
@@ -169,17 +179,23 @@ function serverOf(
 ): ReadServer {
   return {
     ...found,
-    tls: options.tls ? tlsOptions(options) : null,
+    tcp: given(options, TCP_OPTIONS),
+    tls: options.tls ? given(options, TLS_OPTIONS) : null,
     connectTimeout: options.connectTimeoutMS || 30_000,
     socketTimeout: options.socketTimeoutMS ?? 0,
     appName: options.appName ?? 'parley',
   };
 }
 
-function tlsOptions(options: MongoOptions): ConnectionOptions {
-  return Object.fromEntries(
-    TLS_OPTIONS.flatMap((name) => (options[name] === undefined ? [] : [[name, options[name]]])),
-  );
+/** Those of the options that are set. */
+function given<Name extends keyof MongoOptions>(
+  options: MongoOptions,
+  names: readonly Name[],
+): Partial<Pick<MongoOptions, Name>> {
+  const set: Partial<Pick<MongoOptions, Name>> = {};
+  for (const name of names)
+    if (options[name] !== undefined && options[name] !== null) set[name] = options[name];
+  return set;
 }
 
 /**

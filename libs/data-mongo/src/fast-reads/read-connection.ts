@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { connect as connectTcp, isIP, type Socket, type TcpSocketConnectOpts } from 'node:net';
 import { type as systemType } from 'node:os';
 import { connect as connectTls, type ConnectionOptions } from 'node:tls';
 import { type Document, MongoNetworkError, MongoServerError } from 'mongodb';
@@ -13,6 +13,8 @@ export interface ReadServer {
   readonly port: number;
   /** The replica set that it must be the primary of. Null: a server alone, or a router. */
   readonly setName: string | null;
+  /** How the host is looked up and reached. Default: as Node does. */
+  readonly tcp?: Partial<TcpSocketConnectOpts>;
   /** Null: without TLS. */
   readonly tls: ConnectionOptions | null;
   /** Null: without a user. */
@@ -75,9 +77,10 @@ export class ReadConnection {
    */
   static async open(server: ReadServer, owner: ConnectionOwner): Promise<ReadConnection> {
     const late = new LazyAbort<Error>();
-    const socket = server.tls
-      ? connectTls({ ...named(server), ...server.tls, host: server.host, port: server.port })
-      : connectTcp({ host: server.host, port: server.port });
+    const { host, port, tcp, tls } = server;
+    const socket = tls
+      ? connectTls({ ...tcp, ...named(server), ...tls, host, port })
+      : connectTcp({ ...tcp, host, port });
     const connection = new ReadConnection(server, socket, owner);
     const timer = setTimeout(
       () => late.abort(new Error('the server did not answer in time')),
