@@ -1,8 +1,7 @@
 import { ConsoleLogger, type LogLevel } from '@nestjs/common';
 import type { DestinationStream, pino as Pino } from 'pino';
-import { oneLine } from '#audit';
+import { isoNow, oneLine } from '#audit';
 import { isSection, type LoggingConfig } from '#config';
-import { isoNow } from '#core';
 import type { Observability } from '#telemetry';
 import { sourceStack } from '../launch/source-stack.js';
 

@@ -8,13 +8,18 @@ import {
   canonicalClassName,
   type ErrorCode,
   isClassName,
-  isoNow,
   type NameFilter,
   type Refusal,
   setOwn,
   type Tier,
 } from '#core';
-import type { AuditedAgent, AuditedLimits, AuditRecord, EmbeddingSpend } from './audit-record.js';
+import {
+  type AuditedAgent,
+  type AuditedLimits,
+  type AuditRecord,
+  type EmbeddingSpend,
+  isoNow,
+} from './audit-record.js';
 import type { ArgumentDigest } from './chain/audit-chain.js';
 
 /** A record in the making: its members are set in the order in which sinks write them. */

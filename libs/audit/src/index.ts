@@ -7,6 +7,7 @@ export {
   type ChainHead,
   type EmbeddingSpend,
   type TaskEndEvent,
+  isoNow,
 } from './audit-record.js';
 export {
   auditedAgent,

@@ -11,5 +11,4 @@ export * from './refusal.js';
 export * as refusals from './refusals/index.js';
 export type { ClassFilterSite } from './refusals/index.js';
 export * from './sub-agent.js';
-export * from './iso-time.js';
 export * from './own-members.js';

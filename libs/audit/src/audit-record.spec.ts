@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { isoNow } from './iso-time.js';
+import { isoNow } from './audit-record.js';
 
 afterEach(() => vi.useRealTimers());
 
