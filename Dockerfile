@@ -9,14 +9,13 @@ COPY package.json package-lock.json ./
 COPY libs/embedded-mongo/package.json libs/embedded-mongo/
 RUN npm ci --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
-COPY tools/build.mjs tools/bundle.mjs tools/bundle-lines.mjs tools/code-cache.mjs tools/
-COPY tools/configuration-schema.mjs tools/demo-data.mjs tools/pages.mjs tools/
+COPY tools/build tools/build
 COPY demo demo
 COPY src src
 COPY libs libs
 COPY parley.yaml ./
 # The second one starts the demo once, which leaves V8's code cache beside the bundle.
-RUN node tools/build.mjs && node tools/code-cache.mjs
+RUN node tools/build/build.mjs && node tools/build/code-cache.mjs
 
 FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /build

@@ -1,4 +1,4 @@
-// The programs in one module, for the bundle that holds all of their packages (tools/bundle.mjs).
+// The programs in one module, for the bundle that holds all of their packages (tools/build/bundle.mjs).
 import 'reflect-metadata';
 
 export { beforePlugins } from '#instance';

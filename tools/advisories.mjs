@@ -30,7 +30,7 @@ function testsOf(tree, advisory) {
 /** @returns {'green' | 'red' | 'does not build'} of the tests of an advisory, or of every one, in a tree */
 function verdict(tree, advisory, stdio) {
   const node = (...args) => spawnSync(process.execPath, args, { cwd: tree, stdio }).status;
-  if (node(join('tools', 'build.mjs'), '--if-needed') !== 0) return 'does not build';
+  if (node(join('tools', 'build', 'build.mjs'), '--if-needed') !== 0) return 'does not build';
   const vitest = join('node_modules', 'vitest', 'vitest.mjs');
   const bail = stdio === 'ignore' ? ['--bail=1'] : [];
   const tests = ['run', '--project', 'scenarios', ...testsOf(tree, advisory), '-t', advisory, ...bail];

@@ -7,7 +7,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
-import { build } from './build.mjs';
+import { build } from './build/build.mjs';
 import { makeBundle } from './mcpb.mjs';
 import { pack } from './pack.mjs';
 import { own, root } from './packages.mjs';

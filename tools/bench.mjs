@@ -8,7 +8,7 @@
 import { spawnSync } from 'node:child_process';
 import { setPriority } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { build } from './build.mjs';
+import { build } from './build/build.mjs';
 
 const status = build({ ifNeeded: true });
 if (status !== 0) process.exit(status);

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
-import { build } from './build.mjs';
+import { build } from './build/build.mjs';
 import { startRedisServer } from './redis-server.mjs';
 import { startRoundRobin } from './round-robin.mjs';
 

@@ -20,7 +20,7 @@ const SHORTEST_TEXT = 300;
 const SECTION = new RegExp(`\\n\\n-{80}\\n\\n`);
 
 /**
- * The packages whose code is part of a bundle, of the file of licences beside it (tools/bundle.mjs).
+ * The packages whose code is part of a bundle, of the file of licences beside it (tools/build/bundle.mjs).
  * @returns {{ name: string, version: string, licence: string, text: string }[]}
  */
 export function packagesIn(file) {

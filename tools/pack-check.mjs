@@ -4,7 +4,7 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { build } from './build.mjs';
+import { build } from './build/build.mjs';
 import {
   checkApplication,
   checkCommandLine,

@@ -5,8 +5,8 @@ import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFil
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { declarationsOf, extractApi, surfacesOf } from './api.mjs';
-import { build } from './build.mjs';
-import { bundlePackage } from './bundle.mjs';
+import { build } from './build/build.mjs';
+import { bundlePackage } from './build/bundle.mjs';
 import { packages, root } from './packages.mjs';
 
 const out = join(root, 'dist', 'packages');

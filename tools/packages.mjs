@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { INSIDE } from './bundle.mjs';
+import { INSIDE } from './build/bundle.mjs';
 
 export const root = fileURLToPath(new URL('..', import.meta.url));
 const manifestIn = (folder) => JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));

@@ -11,7 +11,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { reportPage } from '../test/proof/support/report-page.mjs';
 import { brokenBound, lossesOf, lost, printable, shown } from '../test/proof/support/results.mjs';
-import { build } from './build.mjs';
+import { build } from './build/build.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const RUNNER = fileURLToPath(new URL('../test/proof/support/run-part.mjs', import.meta.url));

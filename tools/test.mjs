@@ -19,7 +19,7 @@ const forTests = process.argv.slice(2).filter((arg) => arg !== '--conformance');
 // change nothing in dist.
 const steps = [
   { name: 'test partners', ...node('tools/test-partners.mjs'), waits: true },
-  { name: 'build', ...node('tools/build.mjs') },
+  { name: 'build', ...node('tools/build/build.mjs') },
   { name: 'public surface', ...node('tools/api.mjs'), after: ['build'] },
   // The declarations that it packs are those of the public surface.
   { name: 'packages', ...node('tools/pack-check.mjs'), after: ['build'], behind: ['public surface'] },

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** What tools/bundle-lines.mjs writes beside a bundle. */
+/** What tools/build/bundle-lines.mjs writes beside a bundle. */
 interface BundleLines {
   readonly sources: readonly string[];
   /** Runs of lines, three numbers each: first line in the bundle, index of the source or -1, line there. */

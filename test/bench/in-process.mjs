@@ -6,7 +6,7 @@ import http from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { stringify } from 'yaml';
-import { bundleModules } from '../../tools/bundle.mjs';
+import { bundleModules } from '../../tools/build/bundle.mjs';
 import { folderWith, root, start } from './processes.mjs';
 
 const key = 'bench-key';

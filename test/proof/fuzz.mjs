@@ -43,7 +43,7 @@ const KINDS = {
 
 export async function run({ minutes, seed, log, signal }) {
   if (!existsSync(join(root, 'dist', 'src', 'http-service.js')))
-    spawnSync(process.execPath, [join(root, 'tools', 'build.mjs')], { stdio: 'inherit' });
+    spawnSync(process.execPath, [join(root, 'tools', 'build', 'build.mjs')], { stdio: 'inherit' });
   const fuzz = new Fuzz(seed, log, signal, performance.now() + minutes * 60_000);
   const stop = fuzz.watchProcess();
   try {

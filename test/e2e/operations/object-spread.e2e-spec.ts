@@ -9,7 +9,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 let withFastSpread: (code: string) => string;
 beforeAll(async () => {
-  const path = join(root, 'tools', 'object-spread.mjs');
+  const path = join(root, 'tools/build/object-spread.mjs');
   ({ withFastSpread } = (await import(pathToFileURL(path).href)) as {
     withFastSpread: typeof withFastSpread;
   });

@@ -11,7 +11,7 @@ const collections = async (json: unknown) => {
 };
 
 describe('the seed of the demo', () => {
-  // The build turns it into a data file once (tools/demo-data.mjs).
+  // The build turns it into a data file once (tools/build/demo-data.mjs).
   it('gives the same documents whenever it is loaded', async () => {
     const seed = parseSeed(JSON.parse(readFileSync('demo/seed.json', 'utf8')));
     const later = new Date('2031-01-01T00:00:00.000Z');

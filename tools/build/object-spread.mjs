@@ -5,7 +5,7 @@ import { parseSync, Visitor } from 'rolldown/utils';
 export function withFastSpread(code) {
   const { program, errors } = parseSync('code.js', code);
   const [error] = errors;
-  if (error) throw new Error(`tools/object-spread.mjs: ${error.message}`);
+  if (error) throw new Error(`tools/build/object-spread.mjs: ${error.message}`);
   const places = [];
   new Visitor({
     ObjectExpression({ properties }) {

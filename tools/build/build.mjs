@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync 
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const root = fileURLToPath(new URL('..', import.meta.url));
+const root = fileURLToPath(new URL('../..', import.meta.url));
 const stamp = join(root, 'dist', '.built');
 const SOURCES = [
   'src',
@@ -13,14 +13,8 @@ const SOURCES = [
   'package.json',
   'tsconfig.json',
   'tsconfig.build.json',
-  'tools/build.mjs',
-  'tools/bundle.mjs',
-  'tools/bundle-lines.mjs',
-  'tools/object-spread.mjs',
-  'tools/demo-data.mjs',
+  'tools/build',
   'demo/seed.json',
-  'tools/pages.mjs',
-  'tools/configuration-schema.mjs',
 ];
 /** What builds make; it is newer than what it is made of. */
 const BUILT = new Set(['dist', 'node_modules']);
@@ -67,10 +61,10 @@ export function build({ ifNeeded = false } = {}) {
       0,
     ) ||
     run('node_modules/typescript-native/bin/tsc', '-p', 'tsconfig.build.json') ||
-    run('tools/bundle.mjs') ||
-    run('tools/pages.mjs') ||
-    run('tools/configuration-schema.mjs') ||
-    run('tools/demo-data.mjs');
+    run('tools/build/bundle.mjs') ||
+    run('tools/build/pages.mjs') ||
+    run('tools/build/configuration-schema.mjs') ||
+    run('tools/build/demo-data.mjs');
   if (status === 0) writeFileSync(stamp, String(sources().files));
   return status;
 }

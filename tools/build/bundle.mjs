@@ -8,7 +8,7 @@ import { rolldown } from 'rolldown';
 import { linesOf } from './bundle-lines.mjs';
 import { fastSpread } from './object-spread.mjs';
 
-const root = fileURLToPath(new URL('..', import.meta.url));
+const root = fileURLToPath(new URL('../..', import.meta.url));
 const dist = join(root, 'dist');
 const embeddedMongo = join(root, 'libs/embedded-mongo/dist');
 const databaseThread = join(embeddedMongo, 'worker/server-worker.js');
@@ -168,7 +168,7 @@ const tablesWhenNeeded = {
     const { replaced } = TABLES.find(({ file }) => id.endsWith(file)) ?? {};
     if (!replaced) return null;
     const changed = replaced.reduce((text, [from, to]) => {
-      if (!text.includes(from)) throw new Error(`tools/bundle.mjs: ${id} has no ${from}`);
+      if (!text.includes(from)) throw new Error(`tools/build/bundle.mjs: ${id} has no ${from}`);
       return text.replace(from, to);
     }, code);
     return { code: changed, map: null };
