@@ -8,7 +8,7 @@ export const root = fileURLToPath(new URL('../..', import.meta.url));
 const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 /** How `npm start` starts the service: what is measured is what runs. */
 export const SERVICE = scripts.start
-  .split(' && node ')[1]
+  .split(' && exec node ')[1]
   .split(' ')
   .map((part) => (part.endsWith('.js') ? join(root, part) : part));
 const children = new Set();

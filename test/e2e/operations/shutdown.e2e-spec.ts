@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -121,4 +122,38 @@ describe('a service that is asked to end', () => {
       await Promise.all([redis.stop(), database.stop()]);
     }
   });
+});
+
+/** A process manager that runs `npm start` knows npm alone. */
+describe('npm start', () => {
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'ends the service and frees its port when npm gets %s',
+    { timeout: 120_000 },
+    async (signal) => {
+      const npm = spawn('npm', ['start'], {
+        cwd: fileURLToPath(new URL('../../..', import.meta.url)),
+        env: { ...process.env, PORT: '0' },
+        stdio: ['ignore', 'ignore', 'pipe'],
+        // What is left of a failed attempt goes with the group.
+        detached: true,
+      });
+      try {
+        let log = '';
+        npm.stderr.on('data', (text: Buffer) => (log += text.toString()));
+        await vi.waitFor(() => expect(log).toContain('Parley listening on'), WAIT);
+        const [, origin = ''] = /listening on (http:\/\/[\d.:]+)/.exec(log) ?? [];
+        expect((await fetch(`${origin}/health`)).status).toBe(200);
+        const exited = new Promise((resolve) => npm.once('exit', resolve));
+        npm.kill(signal);
+        await exited;
+        await vi.waitFor(() => expect(fetch(`${origin}/health`)).rejects.toThrow('fetch failed'), WAIT);
+      } finally {
+        try {
+          process.kill(-(npm.pid ?? 0), 'SIGKILL');
+        } catch {
+          // Nothing is left of it.
+        }
+      }
+    },
+  );
 });
