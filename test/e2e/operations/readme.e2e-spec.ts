@@ -116,3 +116,71 @@ describe('the demo of the first page', () => {
     }
   });
 });
+
+describe('a command that a page names', () => {
+  /** Where CI runs it: the file names the command, or the script of its own. */
+  const RUN_BY: Record<string, string> = {
+    api: 'tools/test.mjs',
+    arch: 'tools/test.mjs',
+    archives: 'test/proof/supply.mjs',
+    audit: 'test/proof/supply.mjs',
+    bench: '.ci/run',
+    build: 'tools/test.mjs',
+    capacity: 'test/e2e/operations/capacity.e2e-spec.ts',
+    conformance: 'tools/test.mjs',
+    dead: 'tools/test.mjs',
+    docs: 'test/e2e/operations/docs-site.e2e-spec.ts',
+    example: 'test/e2e/examples/example-process.ts',
+    format: 'tools/test.mjs',
+    'image:check': '.ci/run',
+    licences: 'test/e2e/operations/supply-chain.e2e-spec.ts',
+    lint: 'tools/test.mjs',
+    mcpb: 'test/e2e/protocol/mcp-bundle.e2e-spec.ts',
+    pack: 'tools/pack-check.mjs',
+    'pack:check': 'tools/test.mjs',
+    proof: '.ci/run',
+    sbom: 'test/proof/supply.mjs',
+    'server-json': 'test/e2e/protocol/registry-and-links.e2e-spec.ts',
+    start: 'test/e2e/operations/shutdown.e2e-spec.ts',
+    test: '.ci/run',
+    'test:scenarios': 'tools/test.mjs',
+    'test:unit': 'tools/test.mjs',
+    typecheck: 'tools/test.mjs',
+  };
+  /** What no run of CI tries as it stands, and why. */
+  const NOT_RUN: Record<string, string> = {
+    'bench:streams': 'opens 10,000 streams; `bench -- --quick` opens fewer',
+    client: 'of an example, which its own scenario runs as a program',
+    oracle: 'its specs are among the scenarios; the command asks more of them',
+    parity: 'needs a MongoDB beside the embedded database',
+    properties: 'its specs are among the scenarios; the command asks more of them',
+    'start:dev': 'never ends',
+    'test:advisories': 'builds the product once for each advisory, an hour',
+  };
+  const { scripts } = JSON.parse(textOf('package.json')) as { scripts: Record<string, string> };
+  const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...pagesOf('docs'), ...pagesOf('examples')];
+  const named = new Set(
+    pages.flatMap((page) =>
+      [
+        ...textOf(page).matchAll(
+          /npm (?:run (?:-s )?)?((?:start|test)\b[\w:]*|(?<=run (?:-s )?)[a-z][\w:-]+)/g,
+        ),
+      ].map(([, name = '']) => name),
+    ),
+  );
+
+  it('is known, and so is where CI runs it, or why it does not', () => {
+    expect(named.size).toBeGreaterThan(25);
+    expect([...named].filter((name) => !(name in RUN_BY) && !(name in NOT_RUN))).toEqual([]);
+    expect(Object.keys({ ...RUN_BY, ...NOT_RUN }).filter((name) => !named.has(name))).toEqual([]);
+  });
+
+  it.each(Object.entries(RUN_BY))('%s is run by %s', (name, file) => {
+    const [program] =
+      /(?<=tools\/)[\w-]+(?=\.mjs)|depcruise|knip|oxlint|prettier|vitest|tsc/.exec(scripts[name] ?? '') ?? [];
+    const text = textOf(file);
+    expect(
+      text.includes(`npm run ${name}`) || text.includes(`npm ${name}`) || text.includes(program ?? name),
+    ).toBe(true);
+  });
+});
