@@ -29,12 +29,4 @@ export class ConfigError extends Error {
       ].join('\n'),
     );
   }
-
-  /**
-   * The former name of `issues`.
-   * @deprecated Use `issues`.
-   */
-  get faults(): readonly ConfigIssue[] {
-    return this.issues;
-  }
 }

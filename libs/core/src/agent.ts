@@ -87,14 +87,6 @@ export class Agent {
     return this.definition.permissions;
   }
 
-  /**
-   * The former name of `definition`.
-   * @deprecated Use `definition`.
-   */
-  get shape(): AgentDefinition {
-    return this.definition;
-  }
-
   /** Whether it reads with the master key: no session token, no ACL user or role, not client mode. */
   get usesMasterKey(): boolean {
     return this.identity.kind === 'master' && !this.definition.clientMode;

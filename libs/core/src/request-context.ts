@@ -101,11 +101,6 @@ export interface RequestContext extends Abortable {
   /** Requests to the client: elicitation, sampling, roots. Absent when none can be sent. */
   readonly clientRequests?: ClientRequests | undefined;
   /**
-   * The former name of `clientRequests`.
-   * @deprecated Use `clientRequests`.
-   */
-  readonly asks?: ClientRequests | undefined;
-  /**
    * `offered`: the call may become a task that continues in the background. `running`: this is such a task, whose call
    * was counted and approved. Absent: neither (docs/guide/tasks.md).
    */

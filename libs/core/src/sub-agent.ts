@@ -49,14 +49,6 @@ export class SubAgentError extends Error {
   ) {
     super(message);
   }
-
-  /**
-   * The former name of `rule`.
-   * @deprecated Use `rule`.
-   */
-  get fault(): SubAgentRule {
-    return this.rule;
-  }
 }
 
 /**

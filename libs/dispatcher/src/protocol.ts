@@ -54,7 +54,7 @@ export const RPC = {
  */
 export class ProtocolError extends IntrinsicException {
   /** The same across two copies of the package and in audit records, where it is `error_class`. */
-  override readonly name = 'ProtocolFault';
+  override readonly name = 'ProtocolError';
   constructor(
     /** JSON-RPC error code. */
     readonly code: number,

@@ -118,11 +118,6 @@ export interface SimulatedInstance {
    * @param agent one of `agents`, or any other
    */
   simulate(agent: Agent, tool: string, args: object): Promise<SimulatedCall>;
-  /**
-   * The former name of `simulate`.
-   * @deprecated Use `simulate`.
-   */
-  rehearse(agent: Agent, tool: string, args: object): Promise<SimulatedCall>;
   /** What an agent may do with these classes: one simulated call per tool and class. */
   surfaceOf(agent: Agent, classNames: readonly string[]): Promise<AgentSurface>;
   /** Closes it; later calls fail. */
@@ -227,13 +222,10 @@ export async function openSimulation(
           claims: agent.claims,
           user: agent.user,
         });
-  const simulate: SimulatedInstance['simulate'] = (agent, tool, args) =>
-    parts.simulator.simulate(simulatedAs(agent), tool, args);
   return {
     ...parts,
     agents,
-    simulate,
-    rehearse: simulate,
+    simulate: (agent, tool, args) => parts.simulator.simulate(simulatedAs(agent), tool, args),
     surfaceOf: (agent, classNames) => surfaceOf(parts, simulatedAs(agent), classNames),
     close: () => instance.close(),
   };

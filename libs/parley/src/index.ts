@@ -205,13 +205,3 @@ export type {
 export { AGENT_FACTORY } from './module/overridable-providers.js';
 export type { StandaloneListener, StandaloneOptions } from './module/standalone-listener.js';
 export { refusals } from './tool-refusals.js';
-export {
-  type AgentShapeOptions,
-  type CallContext,
-  type ConfigFault,
-  type DispatchContext,
-  ProtocolFault,
-  type Rehearsal,
-  type RehearsalRoom,
-  type SubAgentFault,
-} from './deprecated-names.js';

@@ -131,7 +131,7 @@ describe('who may subscribe', () => {
     ['parse://Post/schema', "Resource kind 'schema' is not subscribable"],
   ])('nobody to %j', async (uri, message) => {
     await expect(here.subscribe('s', uri, admin())).rejects.toMatchObject({
-      name: 'ProtocolFault',
+      name: 'ProtocolError',
       code: -32602,
       message: expect.stringContaining(message) as string,
     });

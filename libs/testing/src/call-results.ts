@@ -49,11 +49,6 @@ export interface ToolRefusal extends Beside {
   readonly cause?: string;
   /** The thrown error is no refusal: the call failed, and no rule refused it. */
   readonly failed: boolean;
-  /**
-   * The former name of `failed`.
-   * @deprecated Use `failed`.
-   */
-  readonly isFault: boolean;
   /** The thrown error. It is neither returned nor recorded. */
   readonly thrown?: unknown;
 }
@@ -63,11 +58,6 @@ export type Attempt<Data = Record<string, unknown>> =
   | {
       readonly allowed: true;
       readonly result: ToolResult<Data>;
-      /**
-       * The former name of `result`.
-       * @deprecated Use `result`.
-       */
-      readonly told: ToolResult<Data>;
     }
   | { readonly allowed: false; readonly refusal: ToolRefusal };
 
@@ -126,8 +116,7 @@ export function attemptOf<Data>(reply: KernelReply, beside: Beside, thrown: unkn
   const text = error ? error.message : content.map(textOf).join('\n');
   if (allowed) {
     const data = members['structuredContent'] ?? parsed(text);
-    const result = { ...beside, data: data as Data, text, content };
-    return { allowed, result, told: result };
+    return { allowed, result: { ...beside, data: data as Data, text, content } };
   }
   const failed = record.error_code === 'internal_error';
   const meta = isMembers(members['_meta']) ? members['_meta'] : {};
@@ -145,7 +134,6 @@ export function attemptOf<Data>(reply: KernelReply, beside: Beside, thrown: unkn
       ...(typeof retryAfter === 'number' && { retryAfter }),
       ...(record.cause !== undefined && { cause: record.cause }),
       failed,
-      isFault: failed,
       ...(thrown !== undefined && { thrown }),
     },
   };

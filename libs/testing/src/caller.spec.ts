@@ -48,13 +48,13 @@ describe('a call', () => {
       message: expect.stringMatching(
         /as clerk[^]*access_denied \(hidden_class\) by the gate 'class'/,
       ) as string,
-      refusal: { code: 'access_denied', kind: 'hidden_class', gate: 'class', isFault: false },
+      refusal: { code: 'access_denied', kind: 'hidden_class', gate: 'class', failed: false },
     });
   });
 
   it('whose tool breaks fails the test, and shows the test alone what was thrown', async () => {
     const attempt = await app.as('clerk').attempt('breaks');
-    expect(attempt).toMatchObject({ allowed: false, refusal: { code: 'internal_error', isFault: true } });
+    expect(attempt).toMatchObject({ allowed: false, refusal: { code: 'internal_error', failed: true } });
     if (attempt.allowed) throw new Error('allowed');
     expect(attempt.refusal.text).not.toContain(SECRET);
     expect(String(attempt.refusal.thrown)).toContain(SECRET);

@@ -11,4 +11,3 @@ export { TestingDatabase } from './testing-database.js';
 export type { As, TestingApplication } from './testing-application.js';
 export type { SeedSource, TestingOptions } from './testing-options.js';
 export type { UngovernedRows } from './testing-application.js';
-export type { AuditBook, Told, ToldRefusal } from './deprecated-names.js';

@@ -56,7 +56,7 @@ async function errorsOf(options: ParleyModuleOptions): Promise<unknown> {
     (app) => app.close(),
     (reason: unknown) => reason,
   );
-  return error instanceof ConfigError ? error.faults.map(({ path }) => path).sort() : error;
+  return error instanceof ConfigError ? error.issues.map(({ path }) => path).sort() : error;
 }
 
 describe('database.connection', () => {

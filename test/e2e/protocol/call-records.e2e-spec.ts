@@ -239,7 +239,7 @@ describe('every outcome of a call', () => {
     expect(silent.body.error?.code).toBe(-32021);
     expect(self.recorded).toMatchObject([
       { tool: 'expelled', success: false, error_code: 'access_denied', error_class: 'Unauthorized' },
-      { tool: 'asks', success: false, error_code: 'not_implemented', error_class: 'ProtocolFault' },
+      { tool: 'asks', success: false, error_code: 'not_implemented', error_class: 'ProtocolError' },
     ]);
     expect(lost.wire).not.toContain('session ended');
   });

@@ -112,14 +112,6 @@ export class LanguageModelError extends Error {
     this.transient = transient;
   }
 
-  /**
-   * The former name of `kind`.
-   * @deprecated Use `kind`.
-   */
-  get fault(): ModelErrorKind {
-    return this.kind;
-  }
-
   /** The same error with another message. */
   reworded(message: string): LanguageModelError {
     return message === this.message ? this : new LanguageModelError(this.kind, message, this);

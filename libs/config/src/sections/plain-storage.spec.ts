@@ -7,7 +7,7 @@ function errorsOf(options: Record<string, unknown>): readonly string[] {
   try {
     configOf(options);
   } catch (error) {
-    if (error instanceof ConfigError) return error.faults.map(({ path, message }) => `${path}: ${message}`);
+    if (error instanceof ConfigError) return error.issues.map(({ path, message }) => `${path}: ${message}`);
     throw error;
   }
   return [];

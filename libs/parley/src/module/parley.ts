@@ -232,14 +232,6 @@ export class Parley {
     return simulateInstance(this.context);
   }
 
-  /**
-   * The former name of `openSimulation`.
-   * @deprecated Use `openSimulation`.
-   */
-  openRehearsals(): Promise<SimulatedInstance> {
-    return this.openSimulation();
-  }
-
   /** Whether the instance accepts calls, and the state of its dependencies. */
   readiness(): Promise<ReadyState> {
     return this.context.get(Readiness).look();

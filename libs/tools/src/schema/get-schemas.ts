@@ -35,8 +35,8 @@ function typeOf({ className, schema }: GovernedClass): string {
 }
 
 /** Whether a row filter of the agent, or of one above it, may limit what it reads. */
-function hasFilters({ shape, parent }: Agent): boolean {
-  return shape.filters.size > 0 || (parent !== null && hasFilters(parent));
+function hasFilters({ definition, parent }: Agent): boolean {
+  return definition.filters.size > 0 || (parent !== null && hasFilters(parent));
 }
 
 /** The declared names that this agent may use, without those that every class returns anyway. */
