@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { CONFIG_SCHEMA, checkedConfig } from '#config';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -85,6 +85,20 @@ describe('the image', () => {
     const demo = read('parley.yaml');
     expect(() => start(demo, env)).toThrow('needs authentication');
     expect(start(demo, { ...env, MCP_API_KEY: 'key' }).auth).toEqual([{ apiKey: 'key', agent: 'northside' }]);
+  });
+});
+
+describe('a shipped configuration', () => {
+  it.each<[string, () => Node]>([
+    ['the demo', () => yaml('parley.yaml')],
+    ['docker-compose.yml', () => yaml('deploy/compose/parley.yaml')],
+    [
+      'the manifests',
+      () => parse(text(yaml('deploy/kubernetes/configmap.yaml')['data']?.['parley.yaml'])) as Node,
+    ],
+    ['the chart', () => parse(text(yaml('deploy/helm/parley/values.yaml')['config'])) as Node],
+  ])('of %s says itself that a class which it does not list is none', (_, config) => {
+    expect(config()['policy']).toMatchObject({ unlistedClasses: 'refuse' });
   });
 });
 

@@ -41,6 +41,7 @@ function configuration() {
   const config = parse(readFileSync(join(root, 'parley.yaml'), 'utf8'));
   config.database.seed = join(root, 'demo/seed.json');
   const tenant = { tenantId: 'northside', rateLimit: 100_000 };
+  config.policy.unlistedClasses = 'allow';
   config.server = { ...config.server, requestRateLimit: null };
   config.agents = {
     reader: { permissions: 'readonly', ...tenant },

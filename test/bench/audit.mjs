@@ -37,7 +37,7 @@ for (const sinks of Object.values(WAYS)) {
     database: { uri: database.url, name: 'parley' },
     agents: { bench: { rateLimit: 1_000_000_000 } },
     auth: [{ apiKey: 'bench-key', agent: 'bench' }],
-    policy: { suppressMasterKeyWarning: true },
+    policy: { unlistedClasses: 'allow', suppressMasterKeyWarning: true },
     audit: { sinks },
   };
   const cwd = folderWith({ 'parley.yaml': stringify(config) });

@@ -16,7 +16,7 @@ const config = stringify({
     { oauth: { issuer: issuer.issuer, audience: AUDIENCE }, agent: 'bench' },
     { anonymous: true, agent: 'bench' },
   ],
-  policy: { suppressMasterKeyWarning: true },
+  policy: { unlistedClasses: 'allow', suppressMasterKeyWarning: true },
 });
 const service = await start([join(root, 'dist', 'bundle', 'main.js')], {
   cwd: folderWith({ 'parley.yaml': config }),

@@ -25,7 +25,7 @@ const config = stringify({
   redis: { url: redis.url },
   agents: { bench: { rateLimit: 1_000_000 } },
   auth: [{ anonymous: true, agent: 'bench' }],
-  policy: { suppressMasterKeyWarning: true },
+  policy: { unlistedClasses: 'allow', suppressMasterKeyWarning: true },
 });
 const replica = () =>
   start(['--enable-source-maps', join(root, 'dist/bundle/main.js')], {

@@ -16,7 +16,7 @@ const service = await start(['--enable-source-maps', join(root, 'dist/bundle/mai
       agents: { operator: { rateLimit: 1_000_000 } },
       auth: [{ apiKey: KEY, agent: 'operator' }],
       console: { operators: ['operator'] },
-      policy: { suppressMasterKeyWarning: true },
+      policy: { unlistedClasses: 'allow', suppressMasterKeyWarning: true },
     }),
   }),
   ready: /Parley listening on (\S+)/,

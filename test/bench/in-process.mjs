@@ -26,6 +26,7 @@ const configuration = (uri) =>
     agents: { bench: { tenantId: 'northside', rateLimit: 1_000_000_000 } },
     auth: [{ apiKey: key, agent: 'bench' }],
     policy: {
+      unlistedClasses: 'allow',
       suppressMasterKeyWarning: true,
       classes: { Listing: { fields: ['sku', 'format', 'price', 'stock'], tenantScope: { field: 'orgId' } } },
     },

@@ -18,6 +18,7 @@ for (const size of SIZES) {
     },
     auth: [{ apiKey: 'bench-key', agent: 'bench' }],
     policy: {
+      unlistedClasses: 'allow',
       suppressMasterKeyWarning: true,
       classes: { Listing: { fields: ['sku', 'format'], tenantScope: { field: 'orgId' } } },
     },

@@ -17,6 +17,7 @@ const configuration = (uri, masks) =>
     agents: { reader: agent, admin: { ...agent, permissions: 'admin' } },
     auth: ['reader', 'admin'].map((name) => ({ apiKey: `${name}-key`, agent: name })),
     policy: {
+      unlistedClasses: 'allow',
       suppressMasterKeyWarning: true,
       maskingKey: 'the secret behind pseudonyms of a measurement',
       classes: {

@@ -26,6 +26,7 @@ const service = (more, main = join(root, 'dist/bundle/main.js')) =>
         agents: { bench: { rateLimit: 1_000_000_000 } },
         auth: [{ apiKey: 'bench-key', agent: 'bench' }],
         policy: {
+          unlistedClasses: 'allow',
           suppressMasterKeyWarning: true,
           classes: { Listing: { fields: ['sku', 'format', 'price'] } },
         },

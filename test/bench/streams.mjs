@@ -21,7 +21,7 @@ const service = await start(['--expose-gc', '--enable-source-maps', join(root, '
       },
       agents: { bench: { rateLimit: 1_000_000 } },
       auth: [{ anonymous: true, agent: 'bench' }],
-      policy: { suppressMasterKeyWarning: true },
+      policy: { unlistedClasses: 'allow', suppressMasterKeyWarning: true },
       plugins: [join(root, 'test/bench/changing-lists.mjs')],
     }),
   }),

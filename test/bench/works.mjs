@@ -60,6 +60,7 @@ export function configuration({
       { apiKey: 'clerk-key', agent: 'clerk' },
     ],
     policy: {
+      unlistedClasses: 'allow',
       suppressMasterKeyWarning: true,
       classes: {
         ...declared,

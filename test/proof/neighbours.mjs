@@ -57,6 +57,7 @@ const configuration = ({ redis, mongodb }) =>
     ],
     approvals: { mode: 'desk', approvers: ['neighbour'] },
     policy: {
+      unlistedClasses: 'allow',
       requireApprovalFor: ['write'],
       suppressMasterKeyWarning: true,
       classes: Object.fromEntries(['Item', 'News', 'Fixed'].map((name) => [name, { fields: ['title'] }])),

@@ -147,7 +147,7 @@ class Stage {
       audit: { log: false },
       agents: { writer, session: { ...writer, identity: { session: 'caller' } } },
       auth: ['writer', 'session'].map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
-      policy: { suppressMasterKeyWarning: true, classes: { Note: {} } },
+      policy: { unlistedClasses: 'allow', suppressMasterKeyWarning: true, classes: { Note: {} } },
     };
     writeFileSync(join(this.folder, 'parley.yaml'), stringify(configuration));
     const service = await started([join(root, 'dist', 'bundle', 'main.js')], {

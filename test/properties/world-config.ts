@@ -60,7 +60,13 @@ function policyOf(world: World): PolicyConfig {
       return [name, world.storage === 'plain' ? { ...rules, ...plainConfig(name, rules) } : rules];
     }),
   );
-  return { ...world.switches, suppressMasterKeyWarning: true, maskingKey: MASKING_KEY, classes };
+  return {
+    unlistedClasses: world.storage === 'plain' ? 'refuse' : 'allow',
+    ...world.switches,
+    suppressMasterKeyWarning: true,
+    maskingKey: MASKING_KEY,
+    classes,
+  };
 }
 
 /** The row filters of an agent or sub-agent, as its options take them. */

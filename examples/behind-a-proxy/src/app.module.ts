@@ -38,6 +38,7 @@ class StatusController {
         // Seconds that running calls have when this replica is asked to end.
         drainTimeout: 30,
       },
+      policy: { classes: { Parcel: { fields: ['to', 'grams'] } } },
       agents: { carrier: { permissions: 'readonly', rateLimit: 10_000 } },
       auth: [{ agent: 'carrier', apiKey: process.env['CARRIER_KEY'] ?? 'carrier-in-development' }],
     }),

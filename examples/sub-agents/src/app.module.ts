@@ -10,7 +10,13 @@ const keyOf = (agent: string) => process.env[`${agent.toUpperCase()}_KEY`] ?? `$
   imports: [
     ParleyModule.forRoot({
       database: { uri: process.env['MONGODB_URI'] ?? 'embedded', seed: 'seed.json' },
-      policy: { classes: { Contract: { hidden: true } } },
+      policy: {
+        classes: {
+          Article: { fields: ['title', 'status', 'year', 'source'] },
+          Source: { fields: ['name', 'phone'] },
+          Contract: { hidden: true },
+        },
+      },
       agents: {
         // Reads drafts and sources, and may write.
         editor: { permissions: 'write' },

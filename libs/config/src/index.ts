@@ -38,6 +38,6 @@ export { type LlmConfig, llmOf } from './sections/models.js';
 export type { LoggingConfig } from './sections/observability.js';
 export { isLoopbackHost, processCount, startErrors, type StartKind } from './sections/server.js';
 export type { DatabaseConfig, LiveQueryConfig, ParseConfig } from './sections/stores.js';
-export { logSecurityWarnings } from './security-warnings.js';
+export { agentsWithMasterPosture, logSecurityWarnings } from './security-warnings.js';
 export { ConfigVersions, type ConfigVersion, type VersionChange } from './versions/config-versions.js';
 export { ConfigWatch, mustReturn, NEEDS_RESTART, Reloader } from './versions/reloader.js';

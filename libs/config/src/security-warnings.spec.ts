@@ -52,10 +52,10 @@ describe('a start warns', () => {
     const plain = { storage: 'plain' } as const;
     const master = (policy: PolicyConfig) =>
       warningsOf({ a: MASTER }, policy).filter((line) => line.includes('master posture'));
-    expect(master({ unlistedClasses: 'refuse', classes: { Order: plain } })).toEqual([]);
-    expect(master({ classes: { Order: plain } })).toHaveLength(1);
-    expect(master({ unlistedClasses: 'refuse', classes: { Order: plain, Post: {} } })).toHaveLength(1);
-    expect(master({ unlistedClasses: 'refuse' })).toHaveLength(1);
+    expect(master({ classes: { Order: plain } })).toEqual([]);
+    expect(master({ unlistedClasses: 'allow', classes: { Order: plain } })).toHaveLength(1);
+    expect(master({ classes: { Order: plain, Post: {} } })).toHaveLength(1);
+    expect(master({})).toHaveLength(1);
   });
 
   it('once per process, whatever is started later', () => {

@@ -25,9 +25,7 @@ export function logSecurityWarnings(
     logged.add(kind);
     logger.warn(`[SECURITY] ${text(names.join(', '))}`);
   };
-  const masters = [...identities]
-    .filter(([, identity]) => identity !== 'callerSession' && identity.kind === 'master')
-    .map(([name]) => name);
+  const masters = agentsWithMasterPosture(identities);
   if (!policy.switches.suppressMasterKeyWarning && !hasPlainClassesAlone(policy)) {
     warn(
       'master',
@@ -64,6 +62,13 @@ export function logSecurityWarnings(
     (names) => `code of this deployment reads and changes rows past the policy, under these names: ${names}`,
   );
   warn('unhidden', unhidden, (names) => `classes that are hidden by default are shown to agents: ${names}`);
+}
+
+/** Names of the agents that read with the master key. */
+export function agentsWithMasterPosture(identities: LoadedConfig['identities']): string[] {
+  return [...identities]
+    .filter(([, identity]) => identity !== 'callerSession' && identity.kind === 'master')
+    .map(([name]) => name);
 }
 
 /** Rows of plain classes have no ACL, and their classes no permissions: there is nothing that an agent could bypass. */

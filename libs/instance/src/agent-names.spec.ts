@@ -1,12 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { StoreError } from '#data';
-import { warnOfDatabase, warnOfFastReads } from './agent-names.js';
+import { compilePolicy, type PolicyConfig } from '#policy';
+import { warnOfDatabase, warnOfFastReads, warnOfNoClasses } from './agent-names.js';
 
-async function warnings(uri: string | null, empty: boolean | StoreError): Promise<string[]> {
+async function warnings(
+  uri: string | null,
+  empty: boolean | StoreError,
+  policy: PolicyConfig = { unlistedClasses: 'allow' },
+): Promise<string[]> {
   const lines: string[] = [];
   const isEmpty = () => (typeof empty === 'boolean' ? Promise.resolve(empty) : Promise.reject(empty));
   const names = { isEmpty };
-  await warnOfDatabase({ uri, name: 'shop' }, names, { warn: (line: string) => void lines.push(line) });
+  const loaded = { config: { database: { uri, name: 'shop' } }, policy: compilePolicy(policy).policy };
+  await warnOfDatabase(loaded, names, { warn: (line: string) => void lines.push(line) });
   return lines;
 }
 
@@ -15,6 +21,21 @@ describe('a database without classes', () => {
     expect(await warnings('mongodb://db/', true)).toEqual([
       expect.stringMatching(/^database\.name: the database 'shop' has no classes; write the name/),
     ]);
+  });
+
+  it('is one that has none of those that the policy lists', async () => {
+    expect(await warnings('mongodb://db/', true, { classes: { Post: {} } })).toEqual([
+      expect.stringMatching(/^database\.name: .* has none of the classes of policy\.classes; write the name/),
+    ]);
+  });
+
+  it('is not said where the policy lists no class, which is another warning', async () => {
+    expect(await warnings('mongodb://db/', true, {})).toEqual([]);
+    const lines: string[] = [];
+    const log = { warn: (line: string) => void lines.push(line) };
+    for (const policy of [{}, { classes: { Post: {} } }, { unlistedClasses: 'allow' } as const])
+      warnOfNoClasses(compilePolicy(policy).policy, log);
+    expect(lines).toEqual([expect.stringMatching(/^policy\.classes lists no class.*parley init/)]);
   });
 
   it.each([

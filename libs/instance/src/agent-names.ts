@@ -2,6 +2,7 @@ import { type INestApplicationContext, Logger } from '@nestjs/common';
 import type { AgentDefinition } from '#core';
 import { connectionProblem, type MongoConnection } from '#data-mongo';
 import { FilterNames } from '#dispatcher';
+import { listsNoClass, NO_CLASS_LISTED, type Policy } from '#policy';
 import {
   AgentOptionsError,
   ConfigError,
@@ -37,20 +38,29 @@ export async function checkFilterNames(
  * one that was meant: its name may be missing in the URI. The embedded one starts empty. Never rejects.
  */
 export async function warnOfDatabase(
-  { uri, name }: Pick<DatabaseConfig, 'uri' | 'name'>,
+  { config, policy }: { config: { database: Pick<DatabaseConfig, 'uri' | 'name'> }; policy: Policy },
   names: Pick<FilterNames, 'isEmpty'>,
   logger: Pick<Logger, 'warn'>,
 ): Promise<void> {
+  const { uri, name } = config.database;
   if (uri === null || uri === 'embedded') return;
   try {
-    if (!(await names.isEmpty())) return;
+    // Under a policy that lists no class there is none: `warnOfNoClasses` says so.
+    if (!(await names.isEmpty()) || listsNoClass(policy)) return;
+    const none =
+      policy.switches.unlistedClasses === 'refuse' ? 'none of the classes of policy.classes' : 'no classes';
     logger.warn(
-      `database.name: the database '${name}' has no classes; write the name of the one that holds your data, and list its collections under policy.classes where Parse does not store them`,
+      `database.name: the database '${name}' has ${none}; write the name of the one that holds your data, and list its collections under policy.classes where Parse does not store them`,
     );
   } catch (error) {
     const problem = connectionProblem(error);
     if (problem) logger.warn(`the database cannot be used: ${problem.found}; ${problem.remedy}`);
   }
+}
+
+/** A policy under which agents reach no data: most likely nobody has written it yet. */
+export function warnOfNoClasses(policy: Policy, logger: Pick<Logger, 'warn'>): void {
+  if (listsNoClass(policy)) logger.warn(`policy.classes ${NO_CLASS_LISTED}`);
 }
 
 /** Reads that stay the driver's although the configuration wants fast ones. */

@@ -3,7 +3,7 @@ import { OperationLog } from '#audit';
 import { ConfigVersions, ConfigWatch, logSecurityWarnings, mustReturn, Reloader } from '#config';
 import { FilterNames } from '#dispatcher';
 import { McpEdge } from '#streaming';
-import { checkFilterNames } from './agent-names.js';
+import { checkFilterNames, warnOfNoClasses } from './agent-names.js';
 import type { LoadedService } from './plugins.js';
 
 /** A service that can reload its configuration at run time. */
@@ -28,6 +28,7 @@ export function followConfiguration(
     app.get(OperationLog).resize(now.policy.switches.maxLogSize);
     app.get(McpEdge).endStreamsOf(mustReturn(change));
     logSecurityWarnings(now, log, new Set());
+    warnOfNoClasses(now.policy, log);
   });
   if (!file || !reread) return { reload: () => Promise.resolve(), stop: () => undefined };
   const reloader = new Reloader({

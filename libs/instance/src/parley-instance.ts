@@ -8,7 +8,7 @@ import { openTaskQueue, type TaskQueue, TaskService } from '#tasks';
 import { readEnvironmentGates } from '#policy';
 import { McpEdge } from '#streaming';
 import { NOTHING_OBSERVED, type Observability } from '#telemetry';
-import { checkFilterNames, warnOfDatabase, warnOfFastReads } from './agent-names.js';
+import { checkFilterNames, warnOfDatabase, warnOfFastReads, warnOfNoClasses } from './agent-names.js';
 import { CLOSING_TIMEOUT, type ClosingStep, closeWithin } from './closing.js';
 import {
   type ConfigurationReload,
@@ -156,13 +156,16 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
   async begin(): Promise<void> {
     const { loaded, environment, serves = true, holdsTasks = false } = this.setting;
     const { app, log } = this;
-    if (serves) logSecurityWarnings(loaded, log);
+    if (serves) {
+      logSecurityWarnings(loaded, log);
+      warnOfNoClasses(loaded.policy, log);
+    }
     await app.init();
     await checkFilterNames(loaded, app.get(FilterNames), log);
     if (!serves) return;
     warnOfFastReads(this.resources.connection, log);
     // The start does not wait for a database that is down.
-    void warnOfDatabase(loaded.config.database, app.get(FilterNames), log);
+    void warnOfDatabase(loaded, app.get(FilterNames), log);
     followLists(app);
     if (holdsTasks) app.get(TaskService).begin();
     this.hideMetrics = await showMetrics(app, this.resources.observed, loaded.config, log, environment);

@@ -17,6 +17,8 @@ export {
   fieldsNamed,
   isExposedToEveryTenant,
   lintPolicy,
+  listsNoClass,
+  NO_CLASS_LISTED,
   unknownAgentNames,
   type UnknownName,
 } from './lint/lint-policy.js';

@@ -93,6 +93,7 @@ export const INVOICES: TestingOptions = {
     },
   },
   policy: {
+    unlistedClasses: 'allow',
     requireApprovalFor: ['write'],
     classes: {
       Invoice: { fields: ['number', 'total', 'org'], tenantScope: { field: 'org' } },

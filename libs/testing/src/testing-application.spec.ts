@@ -27,7 +27,11 @@ describe('a testing application', () => {
   });
 
   it('goes back to its seed: rows, roles, schema, records, and what people promised', async () => {
-    await using app = await createTestingApplication({ ...INVOICES, gates: 'open', policy: {} });
+    await using app = await createTestingApplication({
+      ...INVOICES,
+      gates: 'open',
+      policy: { unlistedClasses: 'allow' },
+    });
     const admin = app.as({ permissions: 'admin', tenantId: 'acme' });
     const fields = { x: 'String' };
     await admin.call('create_class', { class_name: 'Fresh', fields });
@@ -139,7 +143,7 @@ describe('a testing application', () => {
   it('says what is wrong with its options', async () => {
     const faulty = {
       agents: { clerk: { tools: { profile: 'no-such' } } },
-      policy: { classes: { X: { fields: 1 } } },
+      policy: { unlistedClasses: 'allow', classes: { X: { fields: 1 } } },
     };
     await expect(createTestingApplication(faulty as never)).rejects.toThrow(/policy\.classes\.X\.fields/);
     await expect(createTestingApplication({ seed: join(folder, 'missing.json') })).rejects.toThrow(
@@ -188,7 +192,13 @@ describe('over a configuration file', () => {
     const parse = { serverUrl: 'http://parse.invalid', appId: 'app' };
     const agents = { portal: { identity: { session: 'caller' } } };
     const auth = [{ parseSession: true, agent: 'portal' }];
-    const config = written('client.yaml', { ...file, parse, agents, auth });
+    const config = written('client.yaml', {
+      ...file,
+      parse,
+      agents,
+      auth,
+      policy: { unlistedClasses: 'allow' },
+    });
     await using app = await createTestingApplication({ config });
     const portal = app.as('portal', { session: 'r:of-ada' });
     await portal.expectRefused('access_denied', 'mode_ceiling', 'aggregate', { class_name: 'Invoice' });

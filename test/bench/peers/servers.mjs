@@ -48,6 +48,7 @@ function startParley({ uri, database, fastReads = false }) {
     agents: { bench: { tenantId: TENANT, rateLimit: 1_000_000_000 } },
     auth: [{ apiKey: KEY, agent: 'bench' }],
     policy: {
+      unlistedClasses: 'allow',
       suppressMasterKeyWarning: true,
       classes: {
         Listing: { fields: ['sku', 'format', 'price', 'stock'], tenantScope: { field: 'orgId' } },

@@ -64,7 +64,7 @@ beforeAll(async () => {
       database: { uri: 'embedded', seed: './seed.json' },
       agents: { admin: { permissions: 'admin', rateLimit: 1_000_000 } },
       auth: [{ apiKey: 'key-of-admin', agent: 'admin' }],
-      policy: { classes: { Sealed: { hidden: true } } },
+      policy: { unlistedClasses: 'allow', classes: { Sealed: { hidden: true } } },
     }),
   );
   const env = Object.fromEntries(

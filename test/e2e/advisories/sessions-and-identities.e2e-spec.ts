@@ -30,6 +30,7 @@ beforeAll(async () => {
       ...PROTECTED_ROWS_CONFIG,
       agents: { ...PROTECTED_ROWS_CONFIG.agents, admin: { permissions: 'admin', rateLimit: 1_000_000 } },
       auth: [{ apiKey: 'key-admin', agent: 'admin' }, ...PROTECTED_ROWS_CONFIG.auth],
+      policy: { unlistedClasses: 'allow' },
     },
     env: {
       MONGODB_URI: database.uri,
@@ -161,7 +162,11 @@ describe('GHSA-8xq9-g7ch-35hg: a user whose id reads as the name of a role', () 
 
   it('no agent can be set up to act as it', async () => {
     const { code, stderr } = await startAndFail({
-      config: { agents: { fake: { identity: { user: POISONED } } }, auth: [{ apiKey: 'k', agent: 'fake' }] },
+      config: {
+        agents: { fake: { identity: { user: POISONED } } },
+        auth: [{ apiKey: 'k', agent: 'fake' }],
+        policy: { unlistedClasses: 'allow' },
+      },
     });
     expect(code).not.toBe(0);
     expect(stderr).toContain('agents.fake.identity.user');

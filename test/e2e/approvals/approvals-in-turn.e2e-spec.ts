@@ -65,7 +65,7 @@ beforeAll(async () => {
     server: { port: 0 },
     database: { uri: 'embedded', seed: './seed.json' },
     agents: { writer: { permissions: 'write', rateLimit: 1_000_000 } },
-    policy: { classes: { Post: {} }, requireApprovalFor: ['write'] },
+    policy: { unlistedClasses: 'allow', classes: { Post: {} }, requireApprovalFor: ['write'] },
   };
   writeFileSync(join(folder, 'parley.yaml'), stringify(config));
   const env = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' };

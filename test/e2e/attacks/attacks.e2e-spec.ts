@@ -60,6 +60,7 @@ function seed() {
 const config = {
   ...POSTS_CONFIG,
   policy: {
+    unlistedClasses: 'allow',
     classes: {
       ...POSTS_POLICY.classes,
       Desk: { properties: { deals: { targetClass: 'Contract' } } },

@@ -82,7 +82,7 @@ beforeAll(async () => {
       database: { uri: database.uriOf('strange'), fastReads: true },
       agents: { all: { rateLimit: 1_000_000 } },
       auth: [{ apiKey: 'key-of-everybody', agent: 'all' }],
-      policy: { classes: { Thing: {} } },
+      policy: { unlistedClasses: 'allow', classes: { Thing: {} } },
     },
   });
 });

@@ -47,7 +47,7 @@ beforeAll(async () => {
       ],
       console: { operators: ['plain'] },
       approvals: { mode: 'desk', approvers: ['plain', 'digest', 'tokens', 'endUser', 'reports', 'chosen'] },
-      policy: { requireApprovalFor: ['admin'] },
+      policy: { unlistedClasses: 'allow', requireApprovalFor: ['admin'] },
       audit: { sinks: [{ kind: 'file', path: LOG }] },
     },
   });

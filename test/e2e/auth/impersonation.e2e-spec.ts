@@ -33,6 +33,7 @@ beforeAll(async () => {
         ...Object.keys(AGENTS).map((agent) => ({ apiKey: `key-${agent}`, agent })),
         ...PATIENTS_CONFIG.auth,
       ],
+      policy: { unlistedClasses: 'allow' },
     },
   });
 });
@@ -175,7 +176,9 @@ describe('a configuration', () => {
     ['something that is no user', { identity: { impersonate: 'role:admins' } }, /identity\.impersonate/],
     ['a pointer elsewhere', { impersonateUser: { className: 'Post', objectId: 'u' } }, /impersonateUser/],
   ])('that orders to act as %s does not start', async (_, agent, message) => {
-    const { code, stderr } = await startAndFail({ config: { agents: { a: agent }, auth } });
+    const { code, stderr } = await startAndFail({
+      config: { agents: { a: agent }, auth, policy: { unlistedClasses: 'allow' } },
+    });
     expect(code).not.toBe(0);
     expect(stderr).toMatch(message);
   });
@@ -186,7 +189,7 @@ describe('under strictRole', () => {
   beforeAll(async () => {
     strict = await startService({
       seed: PATIENTS_SEED,
-      config: { ...PATIENTS_CONFIG, policy: { strictRole: true } },
+      config: { ...PATIENTS_CONFIG, policy: { unlistedClasses: 'allow', strictRole: true } },
     });
   });
   afterAll(() => strict?.stop());

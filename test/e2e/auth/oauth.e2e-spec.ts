@@ -488,6 +488,7 @@ describe('an authorization server that is away', () => {
       config: {
         agents: { reader: {} },
         auth: [{ agent: 'reader', oauth: { issuer, audience: 'https://parley.example.com/mcp' } }],
+        policy: { unlistedClasses: 'allow' },
       },
     });
     try {

@@ -125,6 +125,7 @@ function configure(more: { agents?: object; policy?: object } = {}) {
       agents,
       auth: Object.keys(agents).map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
       policy: {
+        unlistedClasses: 'allow',
         tokenCostPerMillionInput: 1000,
         classes: {
           Vault: { hidden: true },

@@ -34,6 +34,7 @@ const config = (server: object = {}) => ({
   agents: { ada: { rateLimit: 1_000_000 }, eve: { rateLimit: 1_000_000 } },
   auth: ['ada', 'eve'].map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
   console: { operators: ['ada'] },
+  policy: { unlistedClasses: 'allow' },
 });
 
 /** Bytes of memory that a process has. */

@@ -68,7 +68,7 @@ beforeAll(async () => {
         AGENTS.map((name) => [name, { permissions: 'readonly', rateLimit: 1_000_000 }]),
       ),
       auth: AGENTS.map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
-      policy: { classes: { Big: {}, Small: {} } },
+      policy: { unlistedClasses: 'allow', classes: { Big: {}, Small: {} } },
     },
     // On a busy machine the embedded database may get no time for a while; a MongoDB would answer heartbeats and new
     // connections meanwhile.

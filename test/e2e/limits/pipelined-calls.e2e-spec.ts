@@ -28,6 +28,7 @@ const config = {
   server: { requestRateLimit: null },
   agents: { ada: { rateLimit: 1_000_000 }, eve: { rateLimit: 1_000_000 } },
   auth: ['ada', 'eve'].map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
+  policy: { unlistedClasses: 'allow' },
 };
 
 /** Bytes of memory that a process has. */

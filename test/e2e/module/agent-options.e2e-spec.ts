@@ -47,6 +47,7 @@ const OPTIONS: ParleyModuleOptions = {
     ada: { rateLimit: 1_000_000, identity: { user: 'ada' } },
   },
   auth: ['plain', 'ours', 'ada'].map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
+  policy: { unlistedClasses: 'allow' },
 };
 
 /** What the next delegation is made with, and what came of it. */

@@ -85,6 +85,7 @@ class OperatorModule {}
 const OPTIONS: ParleyModuleOptions = {
   database: { uri: posts.uri },
   policy: {
+    unlistedClasses: 'allow',
     classes: {
       ...POSTS_POLICY.classes,
       Author: {

@@ -31,7 +31,7 @@ import {
 const OPTIONS: ParleyModuleOptions = {
   agents: { desk: { permissions: 'readonly' } },
   auth: [{ apiKey: 'key-of-the-desk', agent: 'desk' }],
-  policy: { suppressMasterKeyWarning: true },
+  policy: { unlistedClasses: 'allow', suppressMasterKeyWarning: true },
 };
 
 /** What ran, in order. */

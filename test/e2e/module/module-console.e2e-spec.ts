@@ -73,6 +73,7 @@ const BILLING: Instance = {
   approvals: {},
   auth: [{ apiKey: KEYS.biller, agent: 'biller' }],
   console: { operators: ['biller'] },
+  policy: { unlistedClasses: 'allow' },
 };
 /** No operators are named. */
 const PLAIN: Instance = { ...NEWS, name: 'plain', server: { path: '/plain', drainTimeout: 1 }, console: {} };

@@ -18,7 +18,7 @@ import { callTool } from '../../support/service.js';
 const OPTIONS: ParleyModuleOptions = {
   agents: { desk: { permissions: 'readonly' } },
   auth: [{ apiKey: 'key-of-the-desk', agent: 'desk' }],
-  policy: { suppressMasterKeyWarning: true },
+  policy: { unlistedClasses: 'allow', suppressMasterKeyWarning: true },
 };
 
 @Injectable()

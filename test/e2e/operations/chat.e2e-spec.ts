@@ -34,6 +34,7 @@ const CONFIG = {
   agents: { reader: { permissions: 'readonly' }, editor: { permissions: 'write' } },
   auth: [{ apiKey: 'not-needed-here', agent: 'reader' }],
   policy: {
+    unlistedClasses: 'allow',
     requireApprovalFor: ['write'],
     classes: { Note: { fields: ['title'] }, Payroll: { hidden: true } },
   },

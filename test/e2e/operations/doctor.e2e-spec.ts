@@ -63,7 +63,10 @@ describe('parley doctor', () => {
         parse: { serverUrl: parse.url, appId: parse.appId, restApiKey: parse.restAPIKey },
         agents: { analyst: { tools: { only: ['count_object'] } } },
         auth: [{ apiKey: '${MCP_API_KEY}', agent: 'analyst' }],
-        policy: { classes: { Post: { fields: ['title'], properties: { titel: { description: 'x' } } } } },
+        policy: {
+          unlistedClasses: 'allow',
+          classes: { Post: { fields: ['title'], properties: { titel: { description: 'x' } } } },
+        },
       },
       {
         MONGODB_URI: database.uri,

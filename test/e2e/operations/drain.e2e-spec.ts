@@ -23,6 +23,7 @@ const config = {
   plugins: [fileURLToPath(new URL('../../fixtures/plugins/slow.mjs', import.meta.url))],
   subscriptions: { debounce: 0.05 },
   tasks: { heartbeat: 0.5 },
+  policy: { unlistedClasses: 'allow' },
 };
 const headers = { 'X-MCP-API-Key': 'editor' };
 const env = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' };

@@ -11,7 +11,7 @@ import { runCommand } from '../../support/terminal.js';
 
 const settings = {
   agents: { default: { permissions: 'admin', rateLimit: 1_000_000 } },
-  policy: { classes: { Note: { filters: { shown: true } } } },
+  policy: { unlistedClasses: 'allow', classes: { Note: { filters: { shown: true } } } },
 };
 const OPEN = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' };
 const NOTES = 150;

@@ -17,7 +17,7 @@ const SOON = { timeout: 20_000, interval: 50 };
 const OPEN = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' };
 const settings = {
   agents: { default: { permissions: 'admin', rateLimit: 1_000_000 } },
-  policy: { classes: { Note: {} } },
+  policy: { unlistedClasses: 'allow', classes: { Note: {} } },
 };
 const schema: Document = {
   _id: 'Note',

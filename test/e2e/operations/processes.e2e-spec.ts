@@ -19,7 +19,7 @@ const configOf = (fields: readonly string[]) => ({
   agents: { editor: { permissions: 'write', rateLimit: 1_000_000 } },
   auth: [{ apiKey: 'editor', agent: 'editor' }],
   plugins: [fileURLToPath(new URL('../../fixtures/plugins/slow.mjs', import.meta.url))],
-  policy: { requireApprovalFor: [], classes: { Post: { fields } } },
+  policy: { unlistedClasses: 'allow', requireApprovalFor: [], classes: { Post: { fields } } },
 });
 
 let folder: string;

@@ -60,7 +60,10 @@ const configOf = ({ fields, hidden, tools, guest = true, more = {} }: Changes = 
     { apiKey: 'reader', agent: 'reader' },
     ...(guest ? [{ apiKey: 'guest', agent: 'guest' }] : []),
   ],
-  policy: { classes: { Post: { ...(fields && { fields }), ...(hidden && { hidden }) } } },
+  policy: {
+    unlistedClasses: 'allow',
+    classes: { Post: { ...(fields && { fields }), ...(hidden && { hidden }) } },
+  },
   ...more,
 });
 
@@ -147,7 +150,7 @@ describe('a configuration that changes while it is served', () => {
         service.reconfigure(
           configOf({
             fields: ['title'],
-            more: { policy: { classes: { Post: { feilds: [] } }, typo: true } },
+            more: { policy: { unlistedClasses: 'allow', classes: { Post: { feilds: [] } }, typo: true } },
           }),
         ),
       'policy.classes.Post.feilds: unknown key',

@@ -62,6 +62,7 @@ async function surrounded(): Promise<Surroundings> {
           { kind: 'webhook', url: `${silence.origin}/audit`, secret: SECRET, onFailure: 'buffer' },
         ],
       },
+      policy: { unlistedClasses: 'allow' },
     },
     env: { REDIS_URL: redis.url, MONGODB_URI: database.uri, PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true' },
   });

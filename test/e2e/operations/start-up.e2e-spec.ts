@@ -99,7 +99,7 @@ describe('a start that must not happen', () => {
   it.each<[string, Parameters<typeof startAndFail>[0], RegExp[]]>([
     [
       'a typo in the configuration',
-      { config: { serverr: {}, policy: { classes: { Post: { feilds: [] } } } } },
+      { config: { serverr: {}, policy: { unlistedClasses: 'allow', classes: { Post: { feilds: [] } } } } },
       [/serverr: unknown key/, /policy\.classes\.Post\.feilds: unknown key/],
     ],
     [

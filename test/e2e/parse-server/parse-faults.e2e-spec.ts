@@ -45,7 +45,7 @@ beforeAll(async () => {
       subscriptions: { debounce: 0.05 },
       agents: { operator: writer, session: { ...writer, identity: { session: 'caller' } } },
       auth: ['operator', 'session'].map((agent) => ({ apiKey: `key-${agent}`, agent })),
-      policy: { classes: { Note: {}, Probe: {} } },
+      policy: { unlistedClasses: 'allow', classes: { Note: {}, Probe: {} } },
     },
     env: OPEN,
   });

@@ -60,6 +60,7 @@ beforeAll(async () => {
       database: { uri: database.uri, name: 'parley' },
       agents: { admin: { permissions: 'admin', rateLimit: 1_000_000 } },
       auth: [{ anonymous: true, agent: 'admin' }],
+      policy: { unlistedClasses: 'allow' },
     },
     env: {
       PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',

@@ -15,12 +15,17 @@ beforeAll(async () => {
     seed: { ...POSTS_SEED, schemas: indexed },
     agents,
     policy: {
+      unlistedClasses: 'allow',
       refuseCollscan: true,
       exposeExplain: true,
       classes: { ...classes, Author: { ...classes.Author, allowCollscan: true } },
     },
   });
-  unscoped = await createTestingApplication({ seed: POSTS_SEED, agents, policy: { refuseCollscan: true } });
+  unscoped = await createTestingApplication({
+    seed: POSTS_SEED,
+    agents,
+    policy: { unlistedClasses: 'allow', refuseCollscan: true },
+  });
   analyst = unscoped.as('analyst');
 });
 afterAll(async () => {

@@ -49,7 +49,7 @@ const configOf = (person: object, filters: object = {}) => ({
     { apiKey: 'admin', agent: 'admin' },
     { anonymous: true, agent: 'reader' },
   ],
-  policy: { classes: { Person: person } },
+  policy: { unlistedClasses: 'allow', classes: { Person: person } },
 });
 
 async function runCli(folder: string, args: readonly string[]) {
@@ -93,7 +93,10 @@ describe('a rule on a field that its class does not have', { timeout: 120_000 },
   });
 
   it('stops no start where the class does not exist', async () => {
-    const config = { ...configOf({}), policy: { classes: { Later: { masks: { any: 'drop' } } } } };
+    const config = {
+      ...configOf({}),
+      policy: { unlistedClasses: 'allow', classes: { Later: { masks: { any: 'drop' } } } },
+    };
     const service = await startService({ config, seed: SEED });
     const { isError } = await callTool(service, 'query_class', { class_name: 'Person' });
     await service.stop();

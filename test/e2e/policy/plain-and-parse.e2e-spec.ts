@@ -105,7 +105,7 @@ beforeAll(async () => {
         { parseSession: true, agent: 'caller' },
         ...['all', 'user', 'role'].map((name) => ({ apiKey: name, agent: name })),
       ],
-      policy: { classes },
+      policy: { unlistedClasses: 'allow', classes },
     },
     env: {
       PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',

@@ -98,6 +98,7 @@ const configOf = (prettyText: boolean) =>
     },
     auth: [{ apiKey: 'a key of the test', agent: 'master' }],
     policy: {
+      unlistedClasses: 'allow',
       suppressMasterKeyWarning: true,
       prettyText,
       maskingKey: 'a secret that no agent may ever learn',

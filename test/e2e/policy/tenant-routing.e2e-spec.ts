@@ -117,6 +117,7 @@ beforeAll(async () => {
       agents: { desk: agent, ada: { ...agent, identity: { user: 'ada' } } },
       embeddings: { endpoint: embeddings.endpoint, model: 'small', apiKey: 'KEY', dimensions: 3 },
       policy: {
+        unlistedClasses: 'allow',
         suppressMasterKeyWarning: true,
         refuseCollscan: true,
         classes: {

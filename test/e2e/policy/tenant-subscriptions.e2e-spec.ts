@@ -29,7 +29,10 @@ const configOf = (uri: string, tenant = 'acme') => ({
     globex: { ...free, tenantId: 'globex' },
   },
   auth: ['writer', 'acme', 'globex'].map((agent) => ({ apiKey: agent, agent })),
-  policy: { classes: { Post: { tenantScope: { field: 'org', bypass: ['admin'] } } } },
+  policy: {
+    unlistedClasses: 'allow',
+    classes: { Post: { tenantScope: { field: 'org', bypass: ['admin'] } } },
+  },
 });
 const key = (name: string) => ({ 'X-MCP-API-Key': name });
 

@@ -36,6 +36,7 @@ const CONFIG = {
   agents: { analyst: { permissions: 'readonly', rateLimit: 1_000_000 } },
   auth: [{ anonymous: true, agent: 'analyst' }],
   policy: {
+    unlistedClasses: 'allow',
     classes: {
       Author: { hidden: true },
       Book: { properties: { editors: { targetClass: 'Author' } } },

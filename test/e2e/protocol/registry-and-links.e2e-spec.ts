@@ -192,7 +192,11 @@ describe('links that editors open', () => {
       const rule = keyed ? { apiKey: KEY, agent: 'a' } : { anonymous: true, agent: 'a' };
       const service = await startService({
         seed: POSTS_SEED,
-        config: { agents: { a: { permissions: 'readonly' } }, auth: [rule] },
+        config: {
+          agents: { a: { permissions: 'readonly' } },
+          auth: [rule],
+          policy: { unlistedClasses: 'allow' },
+        },
       });
       try {
         const at = server.url.replace('http://127.0.0.1:3001', service.origin);

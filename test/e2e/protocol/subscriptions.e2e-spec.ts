@@ -59,6 +59,7 @@ const configOf = (uri: string, parse: object = {}) => ({
     { parseSession: true, agent: 'user' },
   ],
   policy: {
+    unlistedClasses: 'allow',
     classes: { Post: { tenantScope: { field: 'org', bypass: ['admin'] } }, Secret: { hidden: true } },
   },
 });

@@ -18,7 +18,7 @@ const config = (name: string, more: object = {}) => ({
   agents: Object.fromEntries(AGENTS.map((agent) => [agent, { permissions: 'admin', rateLimit: 1_000_000 }])),
   auth: AGENTS.map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
   audit: { sinks: [{ kind: 'file', path: join(folder, `${name}.jsonl`) }] },
-  policy: { classes: { Note: {} } },
+  policy: { unlistedClasses: 'allow', classes: { Note: {} } },
   ...more,
 });
 const schemas = [

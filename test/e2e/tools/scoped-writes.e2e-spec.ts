@@ -99,6 +99,7 @@ beforeAll(async () => {
         asEditor: { ...admin, identity: { role: 'editors' } },
       },
       auth: ['session', 'asBob', 'asEditor'].map((agent) => ({ apiKey: agent, agent })),
+      policy: { unlistedClasses: 'allow' },
     },
     env: {
       PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',

@@ -101,6 +101,7 @@ const SEED = {
 
 const tenantScope = { field: 'orgId' };
 const POLICY = {
+  unlistedClasses: 'allow' as const,
   embedCostPerMillionTokens: 2,
   classes: {
     Doc: {

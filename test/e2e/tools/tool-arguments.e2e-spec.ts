@@ -58,6 +58,7 @@ const CONFIG = {
   agents: { analyst: { permissions: 'readonly', rateLimit: 1_000_000 } },
   auth: [{ anonymous: true, agent: 'analyst' }],
   policy: {
+    unlistedClasses: 'allow',
     classes: {
       Narrow: { fields: ['title', 'blob', 'to'], canonicalFilter: { archived: { $ne: true } } },
       _Role: { hidden: true },

@@ -66,6 +66,7 @@ beforeAll(async () => {
       ...POSTS_CONFIG,
       agents: { reader: { tenantId: 'acme' } },
       auth: [{ apiKey: 'key-of-reader', agent: 'reader' }],
+      policy: { unlistedClasses: 'allow' },
     },
   });
   browser = await openBrowser();

@@ -36,6 +36,7 @@ const CONFIG = {
   agents: AGENTS,
   auth: Object.keys(AGENTS).map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
   policy: {
+    unlistedClasses: 'allow',
     classes: {
       ...POSTS_POLICY.classes,
       Post: {

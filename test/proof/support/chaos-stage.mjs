@@ -84,6 +84,7 @@ function configuration({
     ],
     approvals: { mode: 'both', approvers: ['chief'] },
     policy: {
+      unlistedClasses: 'allow',
       requireApprovalFor: approved ? ['write'] : [],
       suppressMasterKeyWarning: true,
       classes: {

@@ -55,6 +55,7 @@ async function configuration() {
       admin: { ...agent('admin'), allowMutations: true },
     },
     auth: Object.entries(KEYS).map(([name, apiKey]) => ({ apiKey, agent: name })),
+    policy: { unlistedClasses: 'allow' },
   };
 }
 

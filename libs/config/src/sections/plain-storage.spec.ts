@@ -190,10 +190,10 @@ describe('a plain database', () => {
 describe('a database of Parse', () => {
   const DATABASE = { uri: 'mongodb://db/shop' };
 
-  it('may hold plain classes beside those of Parse, which all exist unless the policy refuses', () => {
+  it('may hold plain classes beside those of Parse, which exist where they are listed', () => {
     const classes = { Order: { storage: 'plain', collection: 'orders' }, Post: {} };
     const { policy } = configOf({ database: DATABASE, policy: { classes } });
-    expect(policy.switches.unlistedClasses).toBe('allow');
+    expect(policy.switches.unlistedClasses).toBe('refuse');
     expect([...policy.classes.values()].map(({ plain }) => plain?.collection ?? null)).toEqual([
       'orders',
       null,

@@ -272,8 +272,8 @@ export class ClassEntry {
 /** The section `policy` (docs/guide/policy.md). Defaults are those of `#policy`, which compiles it. */
 export class PolicySection {
   @Option(
-    '`refuse`: a class without an entry in `classes` does not exist for any agent. Default: `allow`; where `database.storage` is `plain`, `refuse`, and nothing else is possible',
-    { default: 'allow' },
+    '`refuse`: a class without an entry in `classes` does not exist for any agent. `allow`: agents read all fields of every class of a Parse database that nothing hides; not possible where `database.storage` is `plain`',
+    { default: 'refuse' },
   )
   @IsIn(['allow', 'refuse'])
   readonly unlistedClasses?: 'allow' | 'refuse';

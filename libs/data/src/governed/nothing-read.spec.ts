@@ -43,6 +43,7 @@ class Strangers extends PrincipalDirectory {
 
 const ALBUMS = { artist: { $inQuery: { className: 'Artist', where: { name: 'Ivy' } } } };
 const { policy } = compilePolicy({
+  unlistedClasses: 'allow',
   classes: {
     Album: {
       fields: ['title', 'artist', 'released', 'fans'],

@@ -77,7 +77,9 @@ function listedGate({ policy }: AgentScope, className: string): Refusal | null {
   const isListedOnly = declared === undefined && policy.switches.unlistedClasses === 'refuse';
   if (!isListedOnly && !declared?.plain) return null;
   return refusals.invalidArgument(
-    `class '${className}' cannot be made or removed here: its database is another program's, and the operator lists its classes`,
+    isListedOnly
+      ? `the policy does not list class '${className}': an operator lists it under policy.classes before it is made or removed`
+      : `class '${className}' cannot be made or removed here: its database is another program's`,
     'class',
   );
 }

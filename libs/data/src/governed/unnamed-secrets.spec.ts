@@ -48,7 +48,9 @@ class Catalogue extends SchemaCatalogue {
 function album(identity: Identity = MASTER, permissions: ClassLevelPermissions = {}) {
   const store = new EmptyStore();
   const source = new GovernedRecordsSource(
-    new AgentScopes(new Policies(compilePolicy({ classes: { Artist: { hidden: true } } }).policy)),
+    new AgentScopes(
+      new Policies(compilePolicy({ unlistedClasses: 'allow', classes: { Artist: { hidden: true } } }).policy),
+    ),
     store,
     new Catalogue(permissions),
     new PrincipalResolver(new Strangers()),

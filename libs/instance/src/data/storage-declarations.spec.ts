@@ -10,8 +10,14 @@ const declarationsOf = (storage: string, policy: object) =>
   storageDeclarationsOf(loaded(storage, policy).policy);
 
 describe('the classes that a configuration declares', () => {
-  it('are all of Parse and no other by default', () => {
-    expect(declarationsOf('parse', {})).toBe(PARSE_ALONE);
+  it('are none by default, and all of Parse where the policy allows those that it does not list', () => {
+    expect(declarationsOf('parse', {})).toEqual({ parse: new Set(), plain: [] });
+    expect(declarationsOf('parse', { unlistedClasses: 'allow' })).toBe(PARSE_ALONE);
+  });
+
+  it('are those of Parse as well whose collections a plain class names, which would read past their ACLs', () => {
+    const classes = { Copy: { storage: 'plain', collection: 'Order' } };
+    expect(declarationsOf('parse', { classes }).parse).toEqual(new Set(['Order']));
   });
 
   it('are the listed ones where the policy refuses others', () => {

@@ -1,7 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
-import { Refused, type AgentDefinition, canonicalClassName, DEFAULT_FILTER } from '#core';
+import {
+  type AgentDefinition,
+  canonicalClassName,
+  DEFAULT_FILTER,
+  type Refusal,
+  refusals,
+  Refused,
+} from '#core';
 import { type TierMasks, maskIssue } from '../masking/column-masks.js';
-import type { ClassAccess } from '../model/class-access.js';
+import type { ClassAccess, ReachSite } from '../model/class-access.js';
 import { type ClassSchema, memberField, type SchemaSnapshot } from '../model/class-schema.js';
 import { ALWAYS_KEEP, FieldNames, isInternalField, rootOf, suggestNames } from '../model/field-names.js';
 import type {
@@ -107,7 +114,7 @@ class Binding {
         'storage',
         `the database has '${declared.className}' as a ${stored} class; write storage: ${stored}`,
       );
-    const other = declared.plain && site.schemas.get(declared.plain.collection);
+    const other = declared.plain && (site.stored ?? site.schemas).get(declared.plain.collection);
     if (other && other.storage !== 'plain' && other.className !== declared.className)
       this.report(
         'collection',
@@ -257,6 +264,24 @@ class ObservedNames extends FieldNames {
 interface BindingContext {
   readonly classes: ReadonlyMap<string, DeclaredClass>;
   readonly schemas: SchemaSnapshot;
+  /** With the classes that do not exist under the policy; absent: it has all. */
+  readonly stored?: SchemaSnapshot;
+  /** Classes that do not exist because the policy does not list them; absent: there are none. */
+  readonly isUnlisted?: (className: string) => boolean;
+}
+
+/**
+ * A question of the operator to a class that the policy does not list: its columns are unknown, so that the constraint could
+ * match other rows than were meant. Comparing with a pointer to the class asks it nothing.
+ */
+export function unlistedQuestion(
+  className: string,
+  site: ReachSite,
+  isUnlisted: BindingContext['isUnlisted'],
+): Refusal | null {
+  if (site === 'pointer' || !isUnlisted?.(className)) return null;
+  const cause = `it asks class '${className}', which policy.classes does not list: list it, with hidden: true if agents may not read it`;
+  return refusals.misconfiguredClass(className, cause);
 }
 
 /**
@@ -285,7 +310,7 @@ export function missingColumns(
     translateWhere(
       withSampleValues(constraint),
       unlimited(className),
-      { reach: unlimited },
+      { reach: (target, from) => unlistedQuestion(target, from, site.isUnlisted) ?? unlimited(target) },
       { strictPointerShapes: false, checkFields: false },
     );
     return { missing, issue: null };
@@ -305,18 +330,17 @@ export class BoundPolicy {
   readonly schemas: SchemaSnapshot;
 
   /**
-   * @param schemas the classes of the database
+   * @param stored the classes of the database
    * @param previous the same policy over an earlier snapshot. Its classes are taken over when no column changed: snapshots are
    * read again every few seconds, and a policy of many classes is slow to bind
    */
   constructor(
     readonly policy: Policy,
-    schemas: SchemaSnapshot,
+    private readonly stored: SchemaSnapshot,
     previous?: BoundPolicy,
   ) {
-    this.schemas = existingClasses(schemas, policy);
-    const known =
-      previous?.policy === policy && haveSameColumns(previous.schemas, this.schemas) ? previous : null;
+    this.schemas = existingClasses(stored, policy);
+    const known = previous?.policy === policy && haveSameColumns(previous.stored, stored) ? previous : null;
     this.classes =
       known?.classes ??
       new Map([...policy.classes].map(([name, declared]) => [name, bindClass(declared, this.site)]));
@@ -355,8 +379,17 @@ export class BoundPolicy {
     });
   }
 
+  /** Whether the class does not exist because the policy does not list it. */
+  readonly isUnlisted = (className: string): boolean =>
+    this.policy.switches.unlistedClasses === 'refuse' && !this.policy.classes.has(className);
+
   private get site() {
-    return { classes: this.policy.classes, schemas: this.schemas };
+    return {
+      classes: this.policy.classes,
+      schemas: this.schemas,
+      stored: this.stored,
+      isUnlisted: this.isUnlisted,
+    };
   }
 
   private boundClass(className: string): BoundClass {

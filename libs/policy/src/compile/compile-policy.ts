@@ -23,7 +23,7 @@ import type { ClassConfig, PolicyConfig, PropertyConfig, SearchableConfig } from
 
 /** The defaults of all switches (docs/guide/policy.md#switches). */
 const DEFAULT_SWITCHES: PolicySwitches = Object.freeze({
-  unlistedClasses: 'allow',
+  unlistedClasses: 'refuse',
   requireApprovalFor: [],
   refuseCollscan: false,
   exposeExplain: false,
@@ -164,10 +164,9 @@ export function compilePolicy(
   };
   const policy: Policy = Object.freeze({
     version: createHash('sha256').update(JSON.stringify(versioned, withFunctions)).digest('hex').slice(0, 16),
+    storage,
     switches: Object.freeze({
       ...DEFAULT_SWITCHES,
-      // A database that does not list its classes would show every collection.
-      ...(storage === 'plain' && { unlistedClasses: 'refuse' as const }),
       ...switches,
       strictPointerShapes,
     }),

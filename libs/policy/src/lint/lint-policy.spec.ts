@@ -22,7 +22,7 @@ function warnings(
   agent: Parameters<typeof compileAgentDefinition>[1] = { tenantId: 'acme' },
   schemas: SchemaSnapshot | null = SCHEMAS,
 ): string[] {
-  const { policy, issues } = compilePolicy({ classes });
+  const { policy, issues } = compilePolicy({ unlistedClasses: 'allow', classes });
   expect(issues).toEqual([]);
   const definitions = [compileAgentDefinition('analyst', agent)];
   return lintPolicy(policy, definitions, new Set(['query_class']), schemas).map(

@@ -33,6 +33,7 @@ export function lintPolicy(
     ]),
     ...definitions.flatMap((definition) => lenientNames(definition, policy, tools, schemas)),
     ...definitions.flatMap((definition) => (schemas ? unknownInDefinition(definition, schemas) : [])),
+    ...(listsNoClass(policy) ? [{ path: 'policy.classes', message: NO_CLASS_LISTED }] : []),
     ...(schemas ? undeclared(policy, schemas) : []),
   ];
 }
@@ -152,6 +153,17 @@ function unknownInDefinition(definition: AgentDefinition, schemas: SchemaSnapsho
   }));
 }
 
+/** Whether agents reach no class at all: the policy names none that is not hidden, and others do not exist. */
+export function listsNoClass({ classes, switches }: Policy): boolean {
+  return (
+    switches.unlistedClasses === 'refuse' && [...classes.values()].every(({ hiding }) => hiding === 'always')
+  );
+}
+
+export const NO_CLASS_LISTED =
+  'lists no class that agents may read, so they reach no data: `parley init` reads the database and writes a first policy ' +
+  'for it (policy.unlistedClasses: allow shows every class of a Parse database)';
+
 /** Classes of the database without a declaration. Those of Parse have defaults. */
 function undeclared(policy: Policy, schemas: SchemaSnapshot): PolicyIssue[] {
   if (policy.switches.unlistedClasses === 'refuse') return [];
@@ -221,7 +233,8 @@ export function unknownAgentNames(
     accepted: [...(names ?? [])].sort(),
     strict: option === 'tools' ? strictTools : strictClasses,
   });
-  const noClass = (name: string) => unknownNameText('the database has no class', name, [...(classes ?? [])]);
+  const isListed = policy.switches.unlistedClasses === 'refuse' ? 'policy.classes lists' : 'the database has';
+  const noClass = (name: string) => unknownNameText(`${isListed} no class`, name, [...(classes ?? [])]);
   return [
     ...[...written]
       .filter((name) => tools !== null && !tools.has(name))

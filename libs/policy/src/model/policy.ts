@@ -7,7 +7,7 @@ import {
   type Tier,
 } from '#core';
 import type { Pseudonyms, TierMasks } from '../masking/column-masks.js';
-import type { FieldSchema, FieldType } from './class-schema.js';
+import type { FieldSchema, FieldType, StorageForm } from './class-schema.js';
 import type { FieldNames } from './field-names.js';
 
 /** `no`: not hidden. `exceptMaster`: agents with the master key pass the class gate, and only that gate. */
@@ -163,6 +163,8 @@ export interface PolicySwitches {
 export interface Policy {
   /** Digest of the declarations; changes when the policy changes. */
   readonly version: string;
+  /** How the database stores a class that does not say so. */
+  readonly storage: StorageForm;
   readonly switches: PolicySwitches;
   /** The data budget of each tenant, over all its agents. */
   readonly tenantBudget: DataBudget | null;

@@ -16,6 +16,7 @@ import {
   type BindingIssue,
   type MissingColumn,
   missingColumns,
+  unlistedQuestion,
   type BoundPolicy,
 } from '../compile/bind-policy.js';
 import { defaultHiding, HIDDEN_BY_DEFAULT } from '../compile/compile-policy.js';
@@ -88,15 +89,10 @@ export class DeclaredScope {
     const name = canonicalClassName(className);
     return (
       this.hiding(name) !== 'no' ||
-      this.isUnlisted(name) ||
+      this.bound.isUnlisted(name) ||
       !this.definition.classes.permits(name) ||
       this.issuesOf(name).length > 0
     );
-  }
-
-  /** Whether the class does not exist because the policy does not list it. */
-  private isUnlisted(name: string): boolean {
-    return this.policy.switches.unlistedClasses === 'refuse' && !this.policy.classes.has(name);
   }
 
   access(className: string): ClassAccess {
@@ -233,7 +229,7 @@ export class DeclaredScope {
   }
 
   private withheldAs(className: string): DenialKind {
-    if (this.hiding(className) !== 'no' || this.isUnlisted(className)) return 'hidden_class';
+    if (this.hiding(className) !== 'no' || this.bound.isUnlisted(className)) return 'hidden_class';
     if (!this.definition.classes.permits(className)) return 'class_filter';
     return this.policy.switches.concealHidden ? 'hidden_class' : 'misconfigured_class';
   }
@@ -292,7 +288,12 @@ export class DeclaredScope {
     return translateWhere(
       constraint,
       this.access(className),
-      { reach: (target) => this.access(canonicalClassName(target)) },
+      {
+        reach: (target, site) => {
+          const name = canonicalClassName(target);
+          return unlistedQuestion(name, site, this.bound.isUnlisted) ?? this.access(name);
+        },
+      },
       { strictPointerShapes: false, checkFields: false, ...(literals && { literals }) },
     );
   }

@@ -26,7 +26,7 @@ const MASKED: PolicyConfig = { classes: { Card: { masks: { social_no: 'drop' } }
 
 function scopeOf(config: PolicyConfig, options: AgentDefinitionOptions = {}) {
   const reported: string[][] = [];
-  const policies = new Policies(compilePolicy(config).policy);
+  const policies = new Policies(compilePolicy({ unlistedClasses: 'allow', ...config }).policy);
   const scopes = new AgentScopes(policies, (issues) => reported.push(issues.map(({ path }) => path)));
   const agent = new Agent({ definition: compileAgentDefinition('x', options), principal: 'p' });
   const at = (schemas: SchemaSnapshot, who = agent) => scopes.of(schemas, who, MASTER_PRINCIPALS);

@@ -7,7 +7,7 @@ import { compilePolicy } from '../compile/compile-policy.js';
 import type { PolicyConfig } from '../compile/policy-config.js';
 import { lintPolicy } from '../lint/lint-policy.js';
 import { isRefusal, type ReachSite } from '../model/class-access.js';
-import type { ClassSchema, StorageForm } from '../model/class-schema.js';
+import type { ClassSchema, SchemaSnapshot, StorageForm } from '../model/class-schema.js';
 import { Policies } from '../model/policy.js';
 import { AgentScopes } from './agent-scope.js';
 
@@ -46,6 +46,12 @@ describe('a class that is not listed', () => {
   it.each<[string, PolicyConfig, StorageForm, readonly ClassSchema[]]>([
     ['in a plain database', listed, 'plain', SCHEMAS],
     [
+      'in one of Parse whose policy says nothing of it',
+      listed,
+      'parse',
+      [schemaOf('Order', 'number'), schemaOf('Secret', 'text')],
+    ],
+    [
       'in one of Parse that refuses it',
       { ...listed, unlistedClasses: 'refuse' },
       'parse',
@@ -71,20 +77,27 @@ describe('a class that is not listed', () => {
     expect(scope.suggestions('Secre')).toEqual([]);
   });
 
+  it('exists where the policy of a Parse database says allow', () => {
+    const { scope, agent } = scopeOf({ ...listed, unlistedClasses: 'allow' }, 'parse', [
+      schemaOf('Order', 'number'),
+      schemaOf('Secret', 'text'),
+    ]);
+    expect(isRefusal(scope.enter(agent, 'Secret'))).toBe(false);
+  });
+
   it('never appears, whichever classes are listed', () => {
     const names = ['Alpha', 'Beta', 'Gamma', 'Delta'];
     fc.assert(
       fc.property(fc.subarray(names), fc.subarray(names), (declared, existing) => {
         const classes = Object.fromEntries(declared.map((name) => [name, {}]));
-        const { scope, agent } = scopeOf(
-          { classes },
-          'plain',
-          existing.map((name) => plain(name, 'a')),
-        );
-        for (const name of names) {
-          const exists = declared.includes(name) && existing.includes(name);
-          expect(isRefusal(scope.enter(agent, name))).toBe(!exists);
-          expect(scope.isListed(name) && scope.schemas.get(name) !== undefined).toBe(exists);
+        for (const storage of ['plain', 'parse'] as const) {
+          const stored = (name: string) => (storage === 'plain' ? plain(name, 'a') : schemaOf(name, 'a'));
+          const { scope, agent } = scopeOf({ classes }, storage, existing.map(stored));
+          for (const name of names) {
+            const exists = declared.includes(name) && existing.includes(name);
+            expect(isRefusal(scope.enter(agent, name))).toBe(!exists);
+            expect(scope.isListed(name) && scope.schemas.get(name) !== undefined).toBe(exists);
+          }
         }
       }),
     );
@@ -108,6 +121,65 @@ describe('a class that is not listed', () => {
       expect(readable?.has('number')).toBe(true);
       expect(readable?.has(column)).toBe(false);
     }
+  });
+
+  it.each<[string, PolicyConfig]>([
+    ['that is empty', {}],
+    ['whose classes are all hidden', { classes: { Order: { hidden: true } } }],
+  ])('is what a warning tells how to list, under a policy %s', (_, config) => {
+    const { policy } = scopeOf(config, 'parse', [schemaOf('Order', 'number')]);
+    const warnings = (schemas: SchemaSnapshot | null) =>
+      lintPolicy(policy, [], new Set(), schemas).map(({ path, message }) => `${path} ${message}`);
+    for (const schemas of [schemasOf(schemaOf('Order', 'number')), null])
+      expect(warnings(schemas)).toContainEqual(
+        expect.stringMatching(/^policy\.classes lists no class that agents may read.*parley init/),
+      );
+  });
+
+  it('is asked nothing by filters of the operator, which are an error, and may be pointed to', () => {
+    const question = { $inQuery: { className: 'Secret', where: { text: 'x' } } };
+    const to = { __type: 'Pointer', className: 'Secret', objectId: 's' };
+    const schemas = [reference('Order', 'Secret', schemaOf('Order', 'number')), schemaOf('Secret', 'text')];
+    const errors = (config: PolicyConfig, filters: Record<string, Record<string, unknown>> = {}) => {
+      const { policy, issues } = compilePolicy(config);
+      expect(issues).toEqual([]);
+      const agents = [compileAgentDefinition('x', { filters })];
+      return bindPolicy(policy, schemasOf(...schemas), agents).errors.map(
+        ({ path, message }) => `${path}: ${message}`,
+      );
+    };
+    for (const option of ['filters', 'canonicalFilter'])
+      expect(errors({ classes: { Order: { [option]: { ref: question } } } })).toEqual([
+        expect.stringMatching(
+          /^policy\.classes\.Order\..*asks class 'Secret', which policy\.classes does not list/,
+        ),
+      ]);
+    expect(errors(listed, { Order: { ref: question } })).toEqual([
+      expect.stringMatching(/^agents\.x\.filters\.Order: .*'Secret'/),
+    ]);
+    const known: PolicyConfig = {
+      classes: { Order: { filters: { ref: question } }, Secret: { hidden: true } },
+    };
+    expect(errors(known)).toEqual([]);
+    expect(errors({ classes: { Order: { filters: { ref: to } } } })).toEqual([]);
+  });
+
+  it('is asked nothing by the filter that a function of the operator makes', async () => {
+    const question = { ref: { $notInQuery: { className: 'Secret', where: { text: 'x' } } } };
+    const definition = compileAgentDefinition('x', { filters: { Order: () => question } });
+    const agent = new Agent({ definition, principal: 'p' });
+    const schemas = schemasOf(
+      reference('Order', 'Secret', schemaOf('Order', 'number')),
+      schemaOf('Secret', 'text'),
+    );
+    const scope = new AgentScopes(new Policies(compilePolicy(listed).policy)).of(
+      schemas,
+      agent,
+      MASTER_PRINCIPALS,
+    );
+    await expect(scope.agentFilter(agent, 'Order')).rejects.toMatchObject({
+      refusal: { cause: expect.stringContaining("'Secret'") as string },
+    });
   });
 
   it('is no warning, and a listed one without a collection is', () => {
