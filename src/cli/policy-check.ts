@@ -26,6 +26,8 @@ import { jsonText } from './text-output.js';
 export interface CheckOptions {
   readonly config?: string;
   readonly json?: boolean;
+  /** A warning is a finding as well. */
+  readonly strict?: boolean;
 }
 
 interface CheckReport {
@@ -43,13 +45,13 @@ interface SchemaReport extends CheckReport {
 }
 
 /**
- * Lists every error (exit code 1) and every warning of a configuration. A configured database that cannot be read is an
+ * Lists every error (exit code 1) and every warning of a configuration (exit code 1 where it is strict). A configured database that cannot be read is an
  * error: the names of the policy were not checked.
  */
-export async function runPolicyCheck({ config, json }: CheckOptions): Promise<void> {
+export async function runPolicyCheck({ config, json, strict = false }: CheckOptions): Promise<void> {
   const report = await check(config);
   process.stdout.write(json ? `${jsonText(report)}\n` : describe(report));
-  if (report.faults.length > 0) process.exitCode = 1;
+  if (report.faults.length > 0 || (strict && report.warnings.length > 0)) process.exitCode = 1;
 }
 
 async function check(file: string | undefined): Promise<CheckReport> {

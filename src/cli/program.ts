@@ -203,6 +203,7 @@ policy
   .command('check')
   .option(...CONFIG)
   .option(...JSON_OUTPUT)
+  .option('--strict', 'exit code 1 for warnings as well')
   .description('list every error (exit code 1) and every warning of a configuration')
   .action(async (options: CheckOptions) => {
     const { runPolicyCheck } = await import('./policy-check.js');

@@ -1,6 +1,12 @@
-import { type AuthRuleConfig, isLoopbackHost, type LoadedConfig, logSecurityWarnings } from '#config';
+import {
+  agentsWithMasterPosture,
+  type AuthRuleConfig,
+  isLoopbackHost,
+  type LoadedConfig,
+  logSecurityWarnings,
+} from '#config';
 import { type EnvironmentGates } from '#policy';
-import { type Finding, ok, warn } from './finding.js';
+import { fail, type Finding, ok, warn } from './finding.js';
 
 /** A shorter key can be found by brute force. */
 const SHORTEST_KEY = 24;
@@ -73,7 +79,7 @@ function checkKeys(auth: readonly AuthRuleConfig[]): Finding[] {
 /** Checks the open environment gates and what agents can do with them. */
 export function checkAgents(loaded: LoadedConfig, gates: EnvironmentGates): Finding[] {
   const open = Object.entries(gates).flatMap(([name, isOpen]) => (isOpen ? [name] : []));
-  const { requireApprovalFor, suppressMasterKeyWarning } = loaded.policy.switches;
+  const { requireApprovalFor, suppressMasterKeyWarning, unlistedClasses } = loaded.policy.switches;
   const findings: Finding[] = [
     open.length === 0
       ? ok('gates', 'none is open: nothing can be written by raw tools')
@@ -99,6 +105,15 @@ export function checkAgents(loaded: LoadedConfig, gates: EnvironmentGates): Find
     },
     new Set(),
   );
+  const masters = agentsWithMasterPosture(loaded.identities);
+  if (unlistedClasses === 'allow' && masters.length > 0)
+    findings.push(
+      fail(
+        'agents.unlisted',
+        `agents with master posture (${masters.join(', ')}) read every class of the database that nothing hides: policy.unlistedClasses is allow`,
+        'list the classes under policy.classes (parley init writes a first list) and write unlistedClasses: refuse, or give the agents an identity',
+      ),
+    );
   if (suppressMasterKeyWarning)
     findings.push(ok('agents.posture', 'suppressMasterKeyWarning is on: master posture is not told of'));
   return findings;
