@@ -1,4 +1,5 @@
 import type { Environment } from '#config';
+import { readJson } from '#core';
 
 /** A required argument of a command is missing or invalid; ends with exit code 2. */
 export class UsageError extends Error {
@@ -21,4 +22,14 @@ export function withStartOptions({ config, port }: StartOptions): Environment {
 /** The environment with `--config` instead of PARLEY_CONFIG. */
 export function withConfig(file: string | undefined): Environment {
   return file === undefined ? process.env : { ...process.env, PARLEY_CONFIG: file };
+}
+
+/** An object that was given on the command line as JSON. @throws UsageError */
+export function readObject(text: string, what: string): Readonly<Record<string, unknown>> {
+  const reading = readJson(text);
+  if (!reading.ok) throw new UsageError(`${what} cannot be read: ${reading.why}`);
+  const { value } = reading;
+  if (value === null || typeof value !== 'object' || Array.isArray(value))
+    throw new UsageError(`${what} must be a JSON object`);
+  return value as Readonly<Record<string, unknown>>;
 }

@@ -1,7 +1,7 @@
 import { oneLine } from '#audit';
 import { type SimulatedCall, simulatedFor, type StoreCommand } from '#dispatcher';
 import { loadWithPlugins } from '#instance';
-import { UsageError, withConfig } from './command-options.js';
+import { readObject, withConfig } from './command-options.js';
 import { agentNamed, openConfiguredSimulation } from './simulation.js';
 import { jsonText, textTable } from './text-output.js';
 
@@ -39,18 +39,6 @@ export async function runExplain(tool: string, text: string, options: ExplainOpt
   } finally {
     await simulation.close();
   }
-}
-
-function readObject(text: string, what: string): Readonly<Record<string, unknown>> {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new UsageError(`${what} are not JSON`);
-  }
-  if (value === null || typeof value !== 'object' || Array.isArray(value))
-    throw new UsageError(`${what} must be a JSON object`);
-  return value as Readonly<Record<string, unknown>>;
 }
 
 /**

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parseDocument } from 'yaml';
 import { oneLine } from '#audit';
 import { judgeCase, type PolicyCase, readPolicyCases, simulatedFor } from '#dispatcher';
-import { ConfigError } from '#config';
+import { ConfigError, inexactNumbers } from '#config';
 import { loadWithPlugins, type SimulatedInstance } from '#instance';
 import { withConfig } from './command-options.js';
 import { openConfiguredSimulation } from './simulation.js';
@@ -45,7 +45,10 @@ function readCases(file: string): PolicyCase[] {
     throw new ConfigError(file, [{ path: '', message: 'the file cannot be read' }]);
   }
   const document = parseDocument(text);
-  const broken = document.errors.map(({ message }) => message.split('\n', 1)[0] ?? 'not YAML');
+  const broken = [
+    ...document.errors.map(({ message }) => message.split('\n', 1)[0] ?? 'not YAML'),
+    ...inexactNumbers(document).map(({ path, message }) => `${path} ${message}`),
+  ];
   const { cases, errors } =
     broken.length > 0 ? { cases: [], errors: broken } : readPolicyCases(document.toJS());
   if (errors.length === 0) return cases;

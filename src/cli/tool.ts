@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject, member } from '#dispatcher';
 import { loadWithPlugins } from '#instance';
 import type { ToolReply } from '#chat';
-import { UsageError, withConfig } from './command-options.js';
+import { readObject, UsageError, withConfig } from './command-options.js';
 import { openAgent } from './open-agent.js';
 import { PersonAtTerminal } from './terminal/person-at-terminal.js';
 import { Terminal } from './terminal/terminal.js';
@@ -25,7 +25,7 @@ export async function runTool(
   options: ToolOptions,
 ): Promise<void> {
   if (name === undefined) throw new UsageError('usage: parley tool NAME [JSON] [--agent NAME]');
-  const args = readArguments(json ?? '{}');
+  const args = readObject(json ?? '{}', 'the arguments');
   const env = withConfig(options.config);
   const loaded = await loadWithPlugins(env);
   // stdout contains only the result.
@@ -59,17 +59,6 @@ export async function runTool(
   } finally {
     terminal?.close();
   }
-}
-
-function readArguments(text: string) {
-  let args: unknown;
-  try {
-    args = JSON.parse(text);
-  } catch {
-    throw new UsageError('the arguments are not JSON');
-  }
-  if (!isJsonObject(args)) throw new UsageError('the arguments must be a JSON object');
-  return args;
 }
 
 /** The result of a tool for scripts: `success` with `data`, or `error` and `error_code`. */

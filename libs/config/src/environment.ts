@@ -1,6 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
+import { withoutMark } from '#core';
 import { ConfigError, type ConfigIssue } from './config-error.js';
 import type { Environment } from './read-config-file.js';
 import { isSection, type Section } from './schema/schema-node.js';
@@ -161,7 +162,7 @@ export function dotEnv(env: Environment, cwd: string): Record<string, string> {
 function dotEnvText(path: string): string | null {
   const unusable = (message: string) => new ConfigError(path, [{ path: '', message }]);
   try {
-    const text = readFileSync(path, 'utf8');
+    const text = withoutMark(readFileSync(path, 'utf8'));
     if (Buffer.byteLength(text) > LONGEST_DOT_ENV) throw unusable(`is longer than ${LONGEST_DOT_ENV} bytes`);
     return text;
   } catch (error) {

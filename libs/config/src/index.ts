@@ -27,6 +27,7 @@ export {
   configFile,
   type ConfigReference,
   type Environment,
+  inexactNumbers,
   PROCESS_VARIABLE,
   processNumber,
 } from './read-config-file.js';

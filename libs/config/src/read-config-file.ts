@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { isPair, isScalar, isSeq, parseDocument, visit } from 'yaml';
+import { type Document, isPair, isScalar, isSeq, parseDocument, visit } from 'yaml';
+import { isExactNumber } from '#core';
 import { ConfigError, type ConfigIssue } from './config-error.js';
 import { readSecretFile, SecretFileError } from './environment.js';
 
@@ -28,7 +29,8 @@ export interface ConfigReference {
 
 /** A plain (unquoted) value is typed after substitution as YAML would have typed it; a quoted one stays text. */
 function retype(text: string): unknown {
-  if (/^-?\d+(\.\d+)?$/.test(text)) return Number(text);
+  // Digits that a number would lose stay text.
+  if (/^-?\d+(\.\d+)?$/.test(text)) return isExactNumber(text) ? Number(text) : text;
   if (text === 'true' || text === 'false') return text === 'true';
   return text === 'null' ? null : text;
 }
@@ -91,7 +93,7 @@ function parsedFile(text: string, { path, env, onReference, unusable }: FileRead
   const document = parseDocument(text, { prettyErrors: true });
   if (document.errors.length > 0)
     return unusable(...document.errors.map((error) => error.message.split('\n', 1)[0] ?? 'not YAML'));
-  const errors: ConfigIssue[] = [];
+  const errors = inexactNumbers(document);
   visit(document, {
     Scalar: (key, node, ancestors) => {
       if (key === 'key' || typeof node.value !== 'string' || !node.value.includes('${')) return;
@@ -117,6 +119,20 @@ function parsedFile(text: string, { path, env, onReference, unusable }: FileRead
     },
   });
   return { value: (document.toJS() as unknown) ?? {}, errors };
+}
+
+/** The numbers of a YAML document that a double does not hold. */
+export function inexactNumbers(document: Document): ConfigIssue[] {
+  const found: ConfigIssue[] = [];
+  visit(document, {
+    Scalar: (key, { value, source = '' }, ancestors) => {
+      // `.inf` and `.nan` are what they say.
+      if (typeof value !== 'number' || !/\d/.test(source) || isExactNumber(source)) return;
+      const message = `is ${source.slice(0, 40)}, which no number holds exactly: write it in quotes, as text`;
+      found.push({ path: pathOf(ancestors, key), message });
+    },
+  });
+  return found;
 }
 
 function contentOf(

@@ -12,3 +12,4 @@ export * as refusals from './refusals/index.js';
 export type { ClassFilterSite } from './refusals/index.js';
 export * from './sub-agent.js';
 export * from './own-members.js';
+export * from './read-json.js';

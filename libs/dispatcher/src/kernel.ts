@@ -2,6 +2,7 @@ import { type FactoryProvider, Inject, Injectable, Logger, type Provider } from 
 import {
   type Agent,
   type Era,
+  inexactIn,
   isLogLevel,
   type Refusal,
   Refused,
@@ -152,6 +153,8 @@ export class Kernel {
   private checked(params: unknown, era: Era): JsonObject {
     if (params === undefined || params === null) return NO_MEMBERS;
     if (!isJsonObject(params)) throw invalidParams();
+    const inexact = inexactIn(params);
+    if (inexact !== undefined) throw invalidParams(`Invalid params: ${inexact}`);
     if (era === 'modern') {
       const level = member(params._meta, LOG_LEVEL_KEY);
       if (level !== undefined && !isLogLevel(level)) throw invalidParams('Invalid log level');

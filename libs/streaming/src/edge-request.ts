@@ -27,7 +27,7 @@ import {
   StreamedResult,
 } from '#dispatcher';
 import type { MessageEnding, ReceivedMessage } from '#telemetry';
-import type { CheckedMessage, Message, ProtocolSession } from './message.js';
+import { type CheckedMessage, type Message, type ProtocolSession, shownId } from './message.js';
 import type { PendingClientRequests } from './sessions/client-requests.js';
 import type { ListeningStreams } from './sessions/listening-streams.js';
 import { notification, progressTokenOf, type ResponseStream } from './sse/event-stream.js';
@@ -258,7 +258,7 @@ export function measuredMessage(
 ): ReceivedMessage {
   const { method, params, id } = message;
   const served = kernel.serves(method, era, version);
-  return { method, served, params, id, era, version, session, correlationId: label };
+  return { method, served, params, id: shownId(id), era, version, session, correlationId: label };
 }
 
 export function endingOf(reply: KernelReply): MessageEnding {

@@ -1,11 +1,21 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
-import type { LogLevel, Era } from '#core';
+import {
+  type Era,
+  type InexactNumber,
+  inexactIn,
+  inexactNumber,
+  type LogLevel,
+  markInexact,
+  readJson,
+  type RefusedJson,
+} from '#core';
 import {
   isJsonObject,
   type JsonObject,
   member,
   PROTOCOL_VERSION_KEY,
+  RPC,
   type Kernel,
   type KernelResult,
 } from '#dispatcher';
@@ -13,41 +23,60 @@ import {
 /** Maximum nesting depth of objects and arrays; the message itself is the first level. */
 const MAX_DEPTH = 20;
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-/** `[` and `{` differ in one bit only, and so do `]` and `}`. */
-const CASE_BIT = 0x20;
-const OPEN = 0x7b;
-const CLOSE = 0x7d;
+/** An id that is a number of more digits than a double holds: it is answered with all of them. */
+export class ExactId {
+  constructor(readonly literal: string) {}
 
-/** Counts brackets outside strings, so that a deeply nested body is refused before it is parsed. */
-function tooDeep(body: Buffer): boolean {
-  let depth = 0;
-  let quoted = false;
-  for (let at = 0; at < body.length; at += 1) {
-    const byte = body[at] as number;
-    if (quoted) {
-      if (byte === BACKSLASH) at += 1;
-      else if (byte === QUOTE) quoted = false;
-    } else if (byte === QUOTE) quoted = true;
-    else if ((byte | CASE_BIT) === OPEN) {
-      depth += 1;
-      if (depth > MAX_DEPTH) return true;
-    } else if ((byte | CASE_BIT) === CLOSE) depth -= 1;
+  /** No id that JSON can hold is equal to it. */
+  toJSON(): object {
+    return { number: this.literal };
   }
-  return false;
 }
 
-export type JsonReading = { readonly ok: true; readonly value: unknown } | { readonly ok: false };
+const idText = (id: unknown): string => (id instanceof ExactId ? id.literal : JSON.stringify(id ?? null));
 
-/** Parses a request body. An empty one is `{}`; bytes that are no UTF-8 are no JSON. */
-export function readJson(body: Buffer): JsonReading {
+/** An id as records show it: text where it is one of more digits than a double holds. */
+export const shownId = (id: unknown): unknown => (id instanceof ExactId ? id.literal : (id ?? null));
+
+export type BodyReading =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly fault: RefusedJson['fault'] };
+
+/**
+ * Reads a request body: one message, or several. An empty one is `{}`; bytes that are no UTF-8 are no JSON. A number that a double does not
+ * hold is an `ExactId` where it names a request; elsewhere it marks what has to be refused (`inexactIn`).
+ */
+export function parseBody(body: Buffer): BodyReading {
   if (body.length === 0) return { ok: true, value: {} };
-  if (!isUtf8(body) || tooDeep(body)) return { ok: false };
-  try {
-    return { ok: true, value: JSON.parse(body.toString('utf8')) as unknown };
-  } catch {
-    return { ok: false };
+  if (!isUtf8(body)) return { ok: false, fault: 'syntax' };
+  const reading = readJson(body.toString('utf8'), MAX_DEPTH);
+  if (reading.ok) return reading;
+  const { fault, numbers, value } = reading;
+  if (value === undefined) return { ok: false, fault };
+  for (const number of numbers) {
+    const [first] = number.path;
+    const isBatch = typeof first === 'number';
+    markMessage(isBatch ? (value as unknown[])[first] : value, isBatch ? withoutFirst(number) : number);
+  }
+  return { ok: true, value };
+}
+
+const withoutFirst = ({ path, literal }: InexactNumber): InexactNumber => ({ path: path.slice(1), literal });
+
+/** The params of a call are refused as its arguments are, for a model to read. Members of no meaning keep their text. */
+function markMessage(message: unknown, { path, literal }: InexactNumber): void {
+  if (!isJsonObject(message)) return;
+  const [of, name] = path as [string, string | undefined];
+  const { method, params } = message;
+  const whole = (message as { [name: string]: unknown })[of];
+  if (of === 'id') (message as { id: unknown }).id = new ExactId(literal);
+  else if (method === 'notifications/cancelled' && of === 'params' && name === 'requestId')
+    (params as { requestId: unknown }).requestId = new ExactId(literal);
+  else {
+    const args = method === 'tools/call' && name === 'arguments' ? member(whole, 'arguments') : undefined;
+    const marked = isJsonObject(args) ? args : whole;
+    const why = inexactNumber({ path: path.slice(1), literal });
+    if (isJsonObject(marked)) markInexact(marked, why);
   }
 }
 
@@ -56,7 +85,7 @@ export interface Message {
   /** Empty for a posted response. */
   readonly method: string;
   readonly params: unknown;
-  /** As sent: text, a number, a truth value or null; `undefined` when the message has none. */
+  /** As sent: text, a number, an `ExactId`, a truth value or null; `undefined` when the message has none. */
   readonly id: unknown;
   readonly jsonrpc: unknown;
   readonly isResponse: boolean;
@@ -83,10 +112,13 @@ export function readMessage(value: unknown): Message | null {
   if (!isJsonObject(value)) return null;
   const { method, id, params, jsonrpc } = value;
   // An object is no valid request id: neither for the client that would look its answer up, nor for a cancellation.
-  if (typeof id === 'object' && id !== null) return null;
+  if (typeof id === 'object' && id !== null && !(id instanceof ExactId)) return null;
   if (!('method' in value) && 'id' in value && ('result' in value || 'error' in value)) {
-    const { result, error } = value;
-    return { method: '', params, id, jsonrpc, isResponse: true, result, error };
+    const { result } = value;
+    const inexact = inexactIn(result);
+    const error = inexact === undefined ? value.error : { code: RPC.invalidParams, message: inexact };
+    const kept = inexact === undefined ? result : undefined;
+    return { method: '', params, id, jsonrpc, isResponse: true, result: kept, error };
   }
   if (typeof method !== 'string' || method === '') return null;
   return { method, params, id, jsonrpc, isResponse: false };
@@ -166,7 +198,7 @@ export function errorReply(
   id: unknown = null,
   headers?: Readonly<Record<string, string>>,
 ): Reply {
-  const body = JSON.stringify({ jsonrpc: '2.0', id: id ?? null, error });
+  const body = `{"jsonrpc":"2.0","id":${idText(id)},"error":${JSON.stringify(error)}}`;
   return reply(status, body, headers);
 }
 
@@ -176,7 +208,7 @@ export function resultReply(
   known: KernelResult,
   headers?: Readonly<Record<string, string>>,
 ): Reply {
-  const head = `{"jsonrpc":"2.0","id":${id === undefined ? 'null' : JSON.stringify(id)}`;
+  const head = `{"jsonrpc":"2.0","id":${idText(id)}`;
   const { envelopeTail } = known;
   if (envelopeTail) return { status: 200, body: head, tail: envelopeTail, headers };
   return reply(200, `${head},"result":${JSON.stringify(known.result)}}`, headers);

@@ -79,7 +79,8 @@ async function readSeed(path: string): Promise<object> {
   const text = await readFile(path, 'utf8');
   let content: unknown;
   try {
-    content = JSON.parse(text);
+    // A byte order mark is no part of it.
+    content = JSON.parse(text.replace(/^\u{feff}/u, ''));
   } catch {
     throw new TypeError(`seed: ${path} is not JSON`);
   }

@@ -1,4 +1,4 @@
-import { pinnedRequest, type ResolveHost } from '#core';
+import { pinnedRequest, readJson, type ResolveHost } from '#core';
 import { AuthenticationUnavailable } from '../errors.js';
 
 /** Maximum bytes of a response of an authorization server. */
@@ -42,7 +42,7 @@ export interface JsonRequest {
 
 export interface JsonResponse {
   readonly status: number;
-  /** Null when the response is not a JSON object. */
+  /** Null when the response is not a JSON object, has a member twice or a number that a double does not hold. */
   readonly value: Readonly<Record<string, unknown>> | null;
 }
 
@@ -91,12 +91,9 @@ async function boundedText({ body }: Response, host: string): Promise<string> {
 }
 
 function objectOf(text: string): JsonResponse['value'] {
-  try {
-    const value: unknown = JSON.parse(text);
-    return value !== null && typeof value === 'object' && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : null;
-  } catch {
-    return null;
-  }
+  const reading = readJson(text);
+  const value = reading.ok ? reading.value : null;
+  return value !== null && typeof value === 'object' && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : null;
 }

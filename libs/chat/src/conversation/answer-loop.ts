@@ -39,7 +39,7 @@ interface CallDependencies {
 
 /** Number of read-only calls that run concurrently. */
 const WIDTH = 4;
-const NOT_AN_OBJECT = 'The arguments are not a JSON object; nothing was called.';
+const NOT_AN_OBJECT = 'The arguments are not a JSON object, or it has a member twice; nothing was called.';
 
 interface ExecutedCall {
   readonly made: MadeCall;

@@ -1,7 +1,7 @@
 import { wellFormed } from '#audit';
+import { readJson } from '#core';
 import { isJsonObject, member } from '#dispatcher';
 import type { ModelMessage } from '../model/language-model.js';
-import { isNestedDeeperThan } from '../model/model-json.js';
 import { Usage } from './answer.js';
 
 const HISTORY_ROLES = ['user', 'assistant', 'system'] as const;
@@ -89,15 +89,12 @@ export function writeConversation(
  */
 export function readConversation(text: string): SavedConversation | null {
   if (text.length > MAX_FILE) throw new ConversationFileError('the file is too large');
-  // Checked before parsing, because deep nesting exhausts the parser's stack.
-  if (isNestedDeeperThan(MAX_NESTING, text))
-    throw new ConversationFileError(`nested deeper than ${MAX_NESTING} levels`);
-  let file: unknown;
-  try {
-    file = JSON.parse(text);
-  } catch {
-    return null;
+  const reading = readJson(text, MAX_NESTING);
+  if (!reading.ok) {
+    if (reading.fault === 'syntax') return null;
+    throw new ConversationFileError(reading.why);
   }
+  const file = reading.value;
   if (!isJsonObject(file)) throw new ConversationFileError('a conversation is a JSON object');
   const version = member(file, 'version') ?? VERSION;
   if (version !== VERSION) throw new ConversationFileError(`version: only ${VERSION} can be read`);

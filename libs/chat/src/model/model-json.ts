@@ -1,23 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { markInexact, readJson } from '#core';
 import { isJsonObject, type JsonObject } from '#dispatcher';
 import { LanguageModelError, type RequestedCall } from './language-model.js';
-
-/** Whether JSON text exceeds a nesting depth. Deeper values could not be serialised again. */
-export function isNestedDeeperThan(most: number, text: string): boolean {
-  let depth = 0;
-  let quoted = false;
-  for (let index = 0; index < text.length; index += 1) {
-    const character = text[index];
-    if (quoted) {
-      if (character === '\\') index += 1;
-      else if (character === '"') quoted = false;
-    } else if (character === '"') quoted = true;
-    else if (character === '[' || character === '{') depth += 1;
-    else if (character === ']' || character === '}') depth -= 1;
-    if (depth > most) return true;
-  }
-  return false;
-}
 
 /** Invalid payloads after which a stream is refused. */
 const MAX_INVALID = 100;
@@ -47,13 +31,9 @@ export function objectOf(text: string, label: string): JsonObject {
   return value;
 }
 
+/** Of a payload, a number that a double does not hold is its text. */
 function parsed(text: string): unknown {
-  if (isNestedDeeperThan(MAX_NESTING, text)) return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return readJson(text, MAX_NESTING).value;
 }
 
 /** Maximum plausible token count. */
@@ -68,19 +48,17 @@ export const textOf = (value: unknown): string => (typeof value === 'string' ? v
 /** Maximum depth of arguments: no tool takes more, and the next request must serialise them. */
 const MAX_ARGUMENT_NESTING = 32;
 
-/** Parses the arguments of a call: text, nothing, or an object. @returns null when they are not a JSON object */
-function readCallArguments(written: unknown): JsonObject | null {
-  if (written === undefined || written === null) return {};
-  if (isJsonObject(written)) return written;
-  if (typeof written !== 'string') return null;
+/**
+ * Parses the arguments of a call: text, or nothing. A number that a double does not hold marks them, and the call is refused.
+ * @returns null when they are not a JSON object
+ */
+function readCallArguments(written: string): JsonObject | null {
   if (written.trim() === '') return {};
-  if (isNestedDeeperThan(MAX_ARGUMENT_NESTING, written)) return null;
-  try {
-    const value: unknown = JSON.parse(written);
-    return isJsonObject(value) ? value : null;
-  } catch {
-    return null;
-  }
+  const reading = readJson(written, MAX_ARGUMENT_NESTING);
+  const { value } = reading;
+  if (!isJsonObject(value)) return null;
+  if (!reading.ok) markInexact(value, reading.why);
+  return value;
 }
 
 interface PartialCall {

@@ -1,5 +1,5 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import { type Agent, orThrow, type Refusal, refusals, Refused } from '#core';
+import { type Agent, inexactIn, orThrow, type Refusal, refusals, Refused } from '#core';
 import { AuditSink } from '#audit';
 import { envGate, type EnvironmentGates, methodGate, Policies, suggestNames, toolGate } from '#policy';
 import {
@@ -77,8 +77,8 @@ export class EnvironmentGuard implements Guard {
 }
 
 /**
- * Checks the arguments of built-in tools against their schema. A call with other arguments never requests approval. For
- * a class that is hidden from the agent only the class gate answers.
+ * Refuses arguments with a number that a double does not hold, and checks those of built-in tools against their schema. A call with other
+ * arguments never requests approval. For a class that is hidden from the agent only the class gate answers.
  */
 @Injectable()
 export class ArgumentsGuard implements Guard {
@@ -92,9 +92,10 @@ export class ArgumentsGuard implements Guard {
   check(run: ToolRun): Awaitable<Refusal | null> {
     const { name, args, context } = run;
     const { switches } = this.policies.of(context.agent);
-    if (switches.unknownArguments === 'ignore') return null;
     try {
-      this.registry.get(name)?.refuseUnknown?.(args);
+      const inexact = inexactIn(args);
+      if (inexact !== undefined) throw new Refused(refusals.invalidArgument(inexact));
+      if (switches.unknownArguments !== 'ignore') this.registry.get(name)?.refuseUnknown?.(args);
       return null;
     } catch (error) {
       return classOutOfSight(run).then((refused) => {

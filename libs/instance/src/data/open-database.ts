@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { ConfigError, type DatabaseConfig } from '#config';
+import { readJson } from '#core';
 import type { RecordReader } from '#data';
 import {
   DatabaseSnapshot,
@@ -38,11 +39,11 @@ function contentOf(path: string): Buffer {
 }
 
 function seedOf(content: Buffer, path: string): Seed {
+  const reading = readJson(content.toString('utf8'));
+  if (!reading.ok) throw new ConfigError(path, [{ path: '', message: `the seed file: ${reading.why}` }]);
   try {
-    return parseSeed(JSON.parse(content.toString('utf8')));
+    return parseSeed(reading.value);
   } catch (error) {
-    if (error instanceof SyntaxError)
-      throw new ConfigError(path, [{ path: '', message: 'the seed file is not JSON' }]);
     if (error instanceof SeedError) {
       throw new ConfigError(
         path,

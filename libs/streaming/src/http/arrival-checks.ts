@@ -19,8 +19,8 @@ import {
 import {
   claimedVersion,
   type Message,
+  parseBody,
   readBatch,
-  readJson,
   readMessage,
   type CheckedMessage,
   type Reply,
@@ -47,12 +47,12 @@ import {
   NO_ROOM,
   NOT_A_MESSAGE,
   NOT_FOUND,
-  NOT_JSON,
   ORIGIN_NOT_ALLOWED,
   payloadTooLarge,
   refusedByKernel,
   tooManyRequests,
   TWO_HOSTS,
+  unreadableBody,
   UNSUPPORTED_MEDIA_TYPE,
   unsupportedLegacyVersion,
   unsupportedVersion,
@@ -195,8 +195,8 @@ export const body: RequestCheck = {
 export const json: RequestCheck = {
   name: 'json',
   check: (exchange) => {
-    const reading = readJson(exchange.body);
-    if (!reading.ok) return NOT_JSON;
+    const reading = parseBody(exchange.body);
+    if (!reading.ok) return unreadableBody(reading.fault);
     exchange.body = NO_BODY;
     exchange.parsed = reading.value;
     return null;

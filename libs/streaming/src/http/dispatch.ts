@@ -12,7 +12,15 @@ import {
 import type { StepUp } from '#auth';
 import { BatchAnswers } from '../batch-answers.js';
 import { EdgeRequest, endingOf, FAILED, measuredMessage, refusesUntilLater } from '../edge-request.js';
-import { type Reply, isNotification, type Message, ACCEPTED, resultReply, reply } from '../message.js';
+import {
+  type Reply,
+  isNotification,
+  type Message,
+  ACCEPTED,
+  resultReply,
+  reply,
+  shownId,
+} from '../message.js';
 import { OpenAnswer } from '../sse/open-streams.js';
 import {
   type EventStream,
@@ -107,7 +115,7 @@ function onGone(
   edge.onAbandoned({
     reason: 'client_disconnect',
     dispatcher_alive: running,
-    request_id: call.message.id ?? null,
+    request_id: shownId(call.message.id),
   });
 }
 
@@ -304,10 +312,10 @@ function insufficientForBatch(
     if (!outcome || !('body' in outcome) || !isScopeRefusal(outcome, call.message, edge, call.agent))
       return null;
   }
-  const body = calls.map((call) =>
-    lacking.includes(call) ? batchScopeMissing(call.message.id) : batchNeedsScopes(call.message.id),
+  const errors = calls.map((call) =>
+    jsonOf(lacking.includes(call) ? batchScopeMissing(call.message.id) : batchNeedsScopes(call.message.id)),
   );
-  return { ...insufficientScope(edge, step.scopes), body: JSON.stringify(body) };
+  return { ...insufficientScope(edge, step.scopes), body: `[${errors.join(',')}]` };
 }
 
 /**

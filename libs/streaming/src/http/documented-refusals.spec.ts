@@ -29,6 +29,11 @@ const EXAMPLES: Record<
   { [K in keyof typeof refusals]: (typeof refusals)[K] extends Reply ? never : K }[keyof typeof refusals],
   readonly Reply[]
 > = {
+  unreadableBody: [
+    refusals.unreadableBody('syntax'),
+    refusals.unreadableBody('repeated'),
+    refusals.unreadableBody('number'),
+  ],
   payloadTooLarge: [refusals.payloadTooLarge('body', 1), refusals.payloadTooLarge('message', 1)],
   malformedMessage: [refusals.malformedMessage(1)],
   malformedEnvelope: [refusals.malformedEnvelope('KEY', 1)],
@@ -48,12 +53,12 @@ const EXAMPLES: Record<
   internalError: [refusals.internalError()],
 };
 
-const inBatches = [batchScopeMissing(1), batchNeedsScopes(1)].map(({ error }): Row => [
-  'in a batch',
-  String(error.code),
-  error.message,
-]);
-const answersOfBatches = [batchMessageNotRun(1), batchAnswerLeftOut(1)].map((reply): Row => {
+const inBatches = [
+  batchScopeMissing(1),
+  batchNeedsScopes(1),
+  batchMessageNotRun(1),
+  batchAnswerLeftOut(1),
+].map((reply): Row => {
   const [, code, words] = rowOf(reply);
   return ['in a batch', code, words];
 });
@@ -64,7 +69,6 @@ const every: readonly Row[] = [
     .map(rowOf),
   ...Object.values(EXAMPLES).flat().map(rowOf),
   ...inBatches,
-  ...answersOfBatches,
   ...Object.entries(ROUTE_WORDS).map(([status, words]): Row => [status, '', words]),
   ...Object.values(BODY_WORDS).map(([status, words]): Row => [String(status), '', words]),
 ];

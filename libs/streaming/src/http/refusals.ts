@@ -1,5 +1,6 @@
+import type { RefusedJson } from '#core';
 import { MODERN_VERSIONS, RPC } from '#dispatcher';
-import { type ErrorFrame, errorReply, reply, type Reply } from '../message.js';
+import { type ErrorFrame, errorReply, ExactId, reply, type Reply } from '../message.js';
 
 /**
  * Every refusal of the transports, over HTTP and over stdio. A test compares the table in docs/reference/refusals.md with
@@ -53,7 +54,18 @@ export const BODY_TIMED_OUT = refusal(
   null,
   { Connection: 'close' },
 );
-export const NOT_JSON = refusal(400, RPC.parseError, 'Parse error: invalid JSON');
+const NOT_JSON = refusal(400, RPC.parseError, 'Parse error: invalid JSON');
+const REPEATED_MEMBER = refusal(400, RPC.parseError, 'Parse error: an object has a member twice');
+/** More of them than are told apart; a single one is refused where it is used. */
+const INEXACT_NUMBERS = refusal(
+  400,
+  RPC.parseError,
+  'Parse error: many numbers that no JSON number holds exactly; write them as texts',
+);
+export const unreadableBody = (fault: RefusedJson['fault']): Reply => {
+  if (fault === 'repeated') return REPEATED_MEMBER;
+  return fault === 'number' ? INEXACT_NUMBERS : NOT_JSON;
+};
 /** Also several messages where the revision has no batches, or more than there may be. */
 export const NOT_A_MESSAGE = refusal(400, RPC.invalidRequest, 'Invalid Request');
 
@@ -67,7 +79,7 @@ export const malformedMessage = (id: unknown): Reply =>
     400,
     RPC.invalidRequest,
     'Invalid Request',
-    typeof id === 'string' || typeof id === 'number' ? id : null,
+    typeof id === 'string' || typeof id === 'number' || id instanceof ExactId ? id : null,
   );
 export const malformedEnvelope = (key: string, id: unknown): Reply =>
   refusal(400, RPC.invalidParams, `Invalid params: _meta["${key}"] is missing or malformed`, id);
@@ -149,21 +161,10 @@ export const batchAnswerLeftOut = (id: unknown): Reply =>
     `Done, but its answer goes beyond the 8 MiB of the answers to one batch; ${INSTEAD}`,
     id,
   );
-export const batchScopeMissing = (id: unknown): ErrorMessage =>
-  errorMessage(id, RPC.unauthorized, 'Insufficient scope');
-export const batchNeedsScopes = (id: unknown): ErrorMessage =>
-  errorMessage(id, RPC.unauthorized, 'Not run: another message needs more scopes');
-
-/** One error among the answers to a batch. */
-export interface ErrorMessage {
-  readonly jsonrpc: '2.0';
-  readonly id: unknown;
-  readonly error: ErrorFrame;
-}
-
-function errorMessage(id: unknown, code: number, message: string): ErrorMessage {
-  return { jsonrpc: '2.0', id: id ?? null, error: { code, message } };
-}
+export const batchScopeMissing = (id: unknown): Reply =>
+  refusal(403, RPC.unauthorized, 'Insufficient scope', id);
+export const batchNeedsScopes = (id: unknown): Reply =>
+  refusal(403, RPC.unauthorized, 'Not run: another message needs more scopes', id);
 
 // Internal errors
 export const internalError = (id: unknown = null, status = 500): Reply =>

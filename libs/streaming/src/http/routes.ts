@@ -14,6 +14,7 @@ import * as transformerPackage from 'class-transformer';
 import * as validatorPackage from 'class-validator';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Observable } from 'rxjs';
+import { readJson, type RefusedJson } from '#core';
 import { SharedStateUnavailable } from '#state';
 import { BODY_WORDS, ROUTE_WORDS } from './refusals.js';
 
@@ -119,8 +120,6 @@ export function validated(expectedType: Type): ValidationPipe {
 
 /** Bytes. */
 const MAX_BODY = 16_384;
-/** Levels of lists and objects: validation copies a body by recursion. */
-const MAX_DEPTH = 500;
 const JSON_TYPE = /^application\/json\s*(;|$)/i;
 
 /**
@@ -130,16 +129,17 @@ const JSON_TYPE = /^application\/json\s*(;|$)/i;
  */
 async function readSmallJson(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
   if (!JSON_TYPE.test(request.headers['content-type'] ?? '')) throw new NotServed(...BODY_WORDS.notJson);
-  const value = parsed(await readText(request));
+  const reading = readJson(await readText(request));
+  if (!reading.ok) throw new NotServed(...refusedBody(reading));
+  const { value } = reading;
   if (value === null || typeof value !== 'object' || Array.isArray(value))
     throw new NotServed(...BODY_WORDS.notObject);
-  if (isDeeperThan(MAX_DEPTH, value)) throw new NotServed(...BODY_WORDS.tooDeep);
   return value as Record<string, unknown>;
 }
 
-function isDeeperThan(levels: number, value: unknown): boolean {
-  if (value === null || typeof value !== 'object') return false;
-  return levels === 0 || Object.values(value).some((member) => isDeeperThan(levels - 1, member));
+function refusedBody({ fault, why }: RefusedJson): readonly [number, string] {
+  if (fault === 'syntax') return BODY_WORDS.notObject;
+  return fault === 'depth' ? BODY_WORDS.tooDeep : [400, `body: ${why}`];
 }
 
 /** @throws NotServed for a body that is too large, and for one whose sender left in the middle of it */
@@ -157,12 +157,4 @@ async function readText(request: IncomingMessage): Promise<string> {
     throw new NotServed(...BODY_WORDS.notObject);
   }
   return Buffer.concat(chunks).toString('utf8');
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new NotServed(...BODY_WORDS.notObject);
-  }
 }

@@ -35,6 +35,8 @@ import { jsonOf, notification, type ResponseStream } from '../sse/event-stream.j
 export type Line = { readonly bytes: Buffer } | 'too-long';
 
 const NEWLINE = 0x0a;
+/** Blanks, and the byte order mark that shells write before a text. */
+const isBlank = (line: Buffer): boolean => line.length < 1_000 && line.toString('utf8').trim() === '';
 
 /** Splits a stream of bytes into lines, and never buffers more than the limit of a line. */
 export class LineReader {
@@ -66,7 +68,7 @@ export class LineReader {
     this.skipping = false;
     if (skipping) return 'too-long';
     const bytes = Buffer.concat(parts);
-    return bytes.toString('latin1').trim() === '' ? null : { bytes };
+    return isBlank(bytes) ? null : { bytes };
   }
 
   private keep(part: Buffer): void {

@@ -2,8 +2,8 @@ import type { Readable, Writable } from 'node:stream';
 import type { Authenticator } from '#auth';
 import { faultLine, type Kernel, type WarningLog } from '#dispatcher';
 import type { Telemetry } from '#telemetry';
-import { internalError, NOT_A_MESSAGE, NOT_JSON, payloadTooLarge } from '../http/refusals.js';
-import { type Message, readBatch, readJson, readMessage, type Reply } from '../message.js';
+import { internalError, NOT_A_MESSAGE, payloadTooLarge, unreadableBody } from '../http/refusals.js';
+import { type Message, parseBody, readBatch, readMessage, type Reply } from '../message.js';
 import type { Wire } from '../sessions/wire.js';
 import { LineReader, LineWriter, type StdioClient, StdioConversation } from './stdio-conversation.js';
 
@@ -72,9 +72,9 @@ export class StdioEdge {
   }
 
   private take(line: Buffer | null): void {
-    const reading = line === null ? null : readJson(line);
+    const reading = line === null ? null : parseBody(line);
     if (reading === null) return this.refuse(payloadTooLarge('message', this.maxMessageSize));
-    if (!reading.ok) return this.refuse(NOT_JSON);
+    if (!reading.ok) return this.refuse(unreadableBody(reading.fault));
     if (Array.isArray(reading.value)) return this.takeBatch(reading.value);
     const message = readMessage(reading.value);
     if (!message) return this.refuse(NOT_A_MESSAGE);
