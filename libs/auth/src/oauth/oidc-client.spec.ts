@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type SmallIssuer, startIssuer } from '../contracts/index.js';
+import { InvalidToken } from '../errors.js';
 import { type ClaimRule, OidcClient, type ProvenPerson } from './oidc-client.js';
 import { issuerTrust } from './oauth-rule.js';
 
@@ -84,5 +85,23 @@ describe('an address in one document', () => {
       ['groups', 'people'],
     ]);
     expect(await proven({ groups: ['people'] }, verified)).toHaveLength(2);
+  });
+});
+
+describe('an ID token', () => {
+  const at = (seconds: number) => Math.floor(Date.now() / 1000) + seconds;
+
+  it('may come from a clock that is ahead within the skew', async () => {
+    expect(await signedIn({ idToken: { iat: at(3) } }, [])).toMatchObject({ issuer: issuer.issuer });
+  });
+
+  it.each<[string, () => object]>([
+    ['that was issued in the future', () => ({ iat: at(60) })],
+    ['that does not say when it was issued', () => ({ iat: undefined })],
+    ['that was issued at a time that is no number', () => ({ iat: String(at(0)) })],
+    ['that is not valid yet', () => ({ nbf: at(60) })],
+    ['without an end', () => ({ exp: undefined })],
+  ])('%s signs nobody in', async (_, claims) => {
+    await expect(signedIn({ idToken: claims() }, [])).rejects.toBeInstanceOf(InvalidToken);
   });
 });

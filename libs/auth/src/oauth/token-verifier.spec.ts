@@ -48,6 +48,8 @@ describe('a token of the issuer', () => {
     ['for several audiences', { aud: ['https://other.example.com', AUDIENCE] }],
     ['that ended within the skew of clocks', { exp: seconds() - 5 }],
     ['that begins within the skew of clocks', { nbf: seconds() + 5 }],
+    ['that was issued within the skew of clocks', { iat: seconds() + 5 }],
+    ['that does not say when it was issued', { iat: undefined }],
   ])('is accepted %s', async (_, claims) => {
     const agent = await ruleOf().recognise(bearer(await issuer.token(claims)));
     expect(agent).toMatchObject({ definition: reader, principal: `oauth:${issuer.issuer}|ada` });
@@ -88,7 +90,14 @@ const FORGERIES: Record<string, Forgery> = {
   expired: () => issuer.token({ exp: now - 60 }),
   'without an end': () => issuer.token({ exp: undefined }),
   'with an end that is no number': () => issuer.signed(claimText(`"exp":"${now + 300}"`)),
+  'that never ends': () => issuer.signed(claimText('"exp":1e400')),
   'not valid yet': () => issuer.token({ nbf: now + 120 }),
+  'that begins at a time that is no number': () => issuer.token({ nbf: null }),
+  'issued in the future': () => issuer.token({ iat: now + 120 }),
+  'issued at a time that is no number': () => issuer.token({ iat: new Date().toISOString() }),
+  'issued at no time': () => issuer.token({ iat: null }),
+  'with a number that readers round': () =>
+    issuer.signed(claimText(`"exp":${now + 300},"tenant":9007199254740993`)),
   'for another audience': () => issuer.token({ aud: 'https://other.example.com/mcp' }),
   'for an audience that merely begins alike': () => issuer.token({ aud: `${AUDIENCE}/more` }),
   'for nobody in particular': () => issuer.token({ aud: undefined }),
@@ -136,6 +145,8 @@ const FORGERIES: Record<string, Forgery> = {
   'that says its subject twice': () => issuer.signed(claimText(`"exp":${now + 300},"sub":"root"`)),
   'that says its subject twice, once in escapes': () =>
     issuer.signed(claimText(`"exp":${now + 300},"\\u0073ub":"root"`)),
+  'that says something else twice, in the depth of a claim': () =>
+    issuer.signed(claimText(`"exp":${now + 300},"realm":{"roles":["a"],"roles":["b"]}`)),
   'that is no object': () => issuer.signed('["ada"]'),
   'that is an id token': () => issuer.token({ nonce: 'n-0S6_WzA2Mj' }),
   'that is an id token with a hash of another token': () =>

@@ -92,8 +92,10 @@ export class TokenVerifier {
         clockTolerance: this.options.clockSkew,
         requiredClaims: ['exp'],
       });
+      assertIssued(payload, this.options.clockSkew);
       return { claims: payload, by };
     } catch (error) {
+      if (error instanceof InvalidToken) throw error;
       if (error instanceof errors.JOSEError) throw new InvalidToken(error.code);
       throw new InvalidToken('a key that does not fit');
     }
@@ -125,6 +127,15 @@ function assertAccessToken(header: Claims, claims: Claims): void {
   if (kind !== undefined && !(typeof kind === 'string' && kind.toLowerCase() === 'bearer'))
     throw new InvalidToken('no bearer token');
   if (cnf !== undefined) throw new InvalidToken('sender-constrained');
+}
+
+/**
+ * A token of the future would outlive what is revoked until now: revocations hold for tokens that were issued before.
+ * @param skew seconds
+ * @throws InvalidToken
+ */
+function assertIssued({ iat }: { readonly iat?: number }, skew: number): void {
+  if (iat !== undefined && iat > Date.now() / 1000 + skew) throw new InvalidToken('issued in the future');
 }
 
 interface Verified<K> {
