@@ -250,6 +250,13 @@ function rising(reports: Observable<ProgressUpdate | null>): Observable<Progress
 /** The outcome of a message that the kernel did not answer. */
 export const FAILED: MessageEnding = Object.freeze({ outcome: 'error', code: RPC.internalError });
 
+/** What clients of any revision notify a server of. The kernel takes other names too, and they are no methods. */
+const NOTIFICATIONS: ReadonlySet<string> = new Set(
+  ['initialized', 'cancelled', 'progress', 'roots/list_changed', 'tasks/status'].map(
+    (name) => `notifications/${name}`,
+  ),
+);
+
 /** A message as telemetry records it. @param session the caller's own */
 export function measuredMessage(
   { message, label }: Pick<EdgeRequest, 'message' | 'label'>,
@@ -257,7 +264,7 @@ export function measuredMessage(
   session: string | undefined,
 ): ReceivedMessage {
   const { method, params, id } = message;
-  const served = kernel.serves(method, era, version);
+  const served = kernel.serves(method, era, version) || NOTIFICATIONS.has(method);
   return { method, served, params, id: shownId(id), era, version, session, correlationId: label };
 }
 

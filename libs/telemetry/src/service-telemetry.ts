@@ -227,8 +227,6 @@ class ObservedMessage implements MessageTelemetry {
   }
 }
 
-const NOTIFICATION = /^notifications\/[a-z_/]{1,40}$/;
-
 function member(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
     ? (value as Readonly<Record<string, unknown>>)[name]
@@ -255,7 +253,7 @@ function observeMessage(
   requestSpan: Span | null,
 ): ObservedMessage {
   const { tracing } = observers;
-  const method = message.served || NOTIFICATION.test(message.method) ? message.method : OTHER_NAME;
+  const method = message.served ? message.method : OTHER_NAME;
   const labels = { method, era: message.era, transport };
   if (!tracing) return new ObservedMessage(observers, labels, null);
   const target = targetOf(message, observers);

@@ -217,6 +217,21 @@ describe('metrics of the running service', () => {
     expect([...now.keys()].filter((series) => series.startsWith('parley_policy_info'))).toHaveLength(1);
   });
 
+  it('keep the names of methods for those that are served, whatever notifications clients invent', async () => {
+    const notify = (method: string) => post(service, JSON.stringify({ jsonrpc: '2.0', method }), as);
+    for (let made = 0; made < 60; made += 1)
+      await notify(`notifications/x${'abcdefghij'.charAt(made / 10)}${'klmnopqrst'.charAt(made % 10)}`);
+    await notify('notifications/initialized');
+    await rpc(service, 'prompts/list', {}, as);
+    const served = (method: string) =>
+      `parley_requests_total{method="${method}",era="legacy",transport="http",outcome="ok"}`;
+    await expect.poll(async () => (await counted()).has(served('notifications/initialized'))).toBe(true);
+    const now = await counted();
+    expect(now.has(served('prompts/list'))).toBe(true);
+    expect(now.get(served('_OTHER'))).toBe(60);
+    expect([...now.keys()].filter((series) => series.includes('notifications/x'))).toEqual([]);
+  });
+
   it('are served nowhere else, and their listener serves nothing else', async () => {
     const origin = new URL(metricsUrl).origin;
     expect((await fetch(`${service.origin}/metrics`, { headers: as })).status).toBe(404);
