@@ -52,6 +52,7 @@ export function configurationCases(texts) {
       [5, () => lines(random, texts[at])],
       [2, () => characters(random, texts[at])],
       [0.2, () => `${texts[at]}\n${LAUGHS}`],
+      [0.2, () => `\uFEFF${texts[at]}`],
       [
         0.3,
         () =>
@@ -89,7 +90,7 @@ function lines(random, text) {
         () =>
           (all[at] = all[at].replace(
             /:.*$/,
-            `: ${random.pick([edgeText(random), edgeName(random), '[]', '{}', '-1', '~', '*a', '&a 1', '!!int x'])}`,
+            `: ${random.pick([edgeText(random), edgeName(random), '[]', '{}', '-1', '9007199254740993', '~', '*a', '&a 1', '!!int x'])}`,
           )),
       ],
       [1, () => (all[at] = mutatedText(random, all[at]))],

@@ -1,4 +1,14 @@
-import { anyValue, define, edgeName, edgeText, mutated, mutatedText, objectOf } from './seeded-random.mjs';
+import {
+  anyValue,
+  define,
+  edgeName,
+  edgeText,
+  largeLiteral,
+  mutated,
+  mutatedText,
+  objectOf,
+  placesOf,
+} from './seeded-random.mjs';
 
 /* Requests of every revision as bytes: well made, mutated, contradicting themselves, or nothing of the kind. */
 
@@ -131,6 +141,36 @@ function withMeta(random, given) {
   };
 }
 
+/** Stands for a number in a value that is about to be written. */
+const LITERAL_MARK = '@literal';
+
+/** The JSON of a value with a number in the place of one of its members that no double holds. */
+function withLargeNumber(random, given) {
+  const value = structuredClone({ given });
+  const places = placesOf(value.given);
+  if (places.length === 0) return largeLiteral(random);
+  const { container, key } = random.pick(places);
+  define(container, key, LITERAL_MARK);
+  return JSON.stringify(value.given).replace(`"${LITERAL_MARK}"`, largeLiteral(random));
+}
+
+/** The JSON of a value in which one object has a member twice, under one spelling or two. */
+function withRepeatedMember(random, given) {
+  const value = structuredClone({ given });
+  const places = placesOf(value.given).filter(({ container }) => !Array.isArray(container));
+  if (places.length === 0) return '{"a":1,"\\u0061":1}';
+  const { container, key } = random.pick(places);
+  const again = JSON.stringify(container[key] ?? null);
+  define(container, key, LITERAL_MARK);
+  const name = random.chance(0.5) || key === '' ? JSON.stringify(key) : escaped(key);
+  const other = random.pick([again, 'null', '{}', '"x"']);
+  return JSON.stringify(value.given).replace(`"${LITERAL_MARK}"`, () => `${again},${name}:${other}`);
+}
+
+/** A name as JSON, its first character in an escape. */
+const escaped = (name) =>
+  `"\\u${name.charCodeAt(0).toString(16).padStart(4, '0')}${JSON.stringify(name.slice(1)).slice(1)}`;
+
 /** Texts that no serialiser writes: repeated members, numbers without end, nesting, lone surrogates. */
 function oddText(random, text) {
   return random.weighted(
@@ -149,7 +189,6 @@ function oddText(random, text) {
     [1, () => '{"a":'.repeat(1 + random.below(200)) + '1' + '}'.repeat(random.below(200))],
     [1, () => text.replace('"2.0"', '"2.0","x":"\\ud800\\u0000"')],
     [1, () => `${text} ${text}`],
-    [1, () => `\uFEFF${text}`],
     [
       0.3,
       () => text.replace(/"params":/, `"pad":"${'y'.repeat(random.pick([100_000, 1_100_000]))}","params":`),
@@ -196,6 +235,9 @@ function bodyOf(random, inputs, number) {
   const text = JSON.stringify(value) ?? 'null';
   const bytes = random.weighted(
     [8, () => Buffer.from(text)],
+    [0.5, () => Buffer.from(withLargeNumber(random, value))],
+    [0.3, () => Buffer.from(withRepeatedMember(random, value))],
+    [0.2, () => Buffer.from(`\uFEFF${text}`)],
     [1.2, () => Buffer.from(oddText(random, text))],
     [0.6, () => brokenBytes(random, Buffer.from(text))],
   );
@@ -234,6 +276,7 @@ export function httpFrame(random, inputs, number, keys) {
     headers['MCP-Protocol-Version'] = '2025-03-26';
   }
   if (random.chance(0.15)) contradict(random, headers);
+  if (random.chance(0.01)) manyHeaders(random, headers);
   const verb =
     session || random.chance(0.96)
       ? 'POST'
@@ -272,6 +315,12 @@ const headerText = (value) =>
     .replaceAll(/[^\x20-\x7e]/g, '?')
     .slice(0, 4_000)
     .trim();
+
+/** As many short headers as fit into 16 KiB: Node drops those after the first thousand, unless it is told otherwise. */
+function manyHeaders(random, headers) {
+  const most = random.pick([990, 1_000, 1_001, 1_300]);
+  for (let at = 0; at < most; at += 1) headers[`d${at}`] = '1';
+}
 
 function contradict(random, headers) {
   const names = [

@@ -1,4 +1,12 @@
-import { anyValue, edgeName, edgeNumber, edgeText, mutated, objectOf } from './seeded-random.mjs';
+import {
+  anyValue,
+  edgeName,
+  edgeNumber,
+  edgeText,
+  extendedJson,
+  mutated,
+  objectOf,
+} from './seeded-random.mjs';
 
 /*
  * Arguments of tools, filters and pipelines. They are made from the listed schemas and from the lists of what policy allows, so that a new
@@ -80,6 +88,7 @@ export class FuzzInputs {
   /** A value that a column of this type may hold; sometimes one of a row. */
   valueOf(random, className, [name, { type, targetClass }]) {
     const rows = this.rowsOf(className);
+    if (random.chance(0.04)) return extendedJson(random);
     if (rows.length > 0 && random.chance(0.4)) {
       const row = random.pick(rows);
       if (Object.hasOwn(row, name)) return row[name];

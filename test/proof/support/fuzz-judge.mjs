@@ -52,6 +52,68 @@ export function shownIn(text, request) {
   return found === undefined ? null : `shows something internal: ${found.slice(0, 120)}`;
 }
 
+const STRING_OR_NUMBER = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+
+/** Whether a reader of JSON makes another number of a whole one than it is, or an infinity. */
+function isRounded(literal) {
+  const value = Number(literal);
+  if (!Number.isFinite(value)) return true;
+  if (!/^-?\d+$/.test(literal) || BigInt(literal) === BigInt(value)) return false;
+  // No 64-bit integer: the text that writers make of a double.
+  return Math.abs(value) < 2 ** 63 || String(value) !== literal;
+}
+
+/** The numbers of a JSON text that its readers round, in their order. */
+const roundedIn = (text) =>
+  [...text.matchAll(STRING_OR_NUMBER)]
+    .map(([token]) => token)
+    .filter((token) => !token.startsWith('"') && isRounded(token));
+
+/** Whether an object of a valid JSON text has a member twice, in whichever spelling. */
+function repeatsMember(text) {
+  const open = [];
+  for (const [token] of text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?|[[\]{}]/g)) {
+    if (token === '{' || token === '[') open.push(new Set());
+    else if (token === '}' || token === ']') open.pop();
+    else if (token.endsWith(':')) {
+      const name = JSON.parse(token.slice(0, token.lastIndexOf('"') + 1));
+      if (open.at(-1).has(name)) return true;
+      open.at(-1).add(name);
+    }
+  }
+  return false;
+}
+
+const withoutMark = (text) => text.replace(/^\uFEFF/, '');
+
+/**
+ * What an answer says of a text that readers of JSON understand differently: it may not be a result.
+ * @param answer the text of the answer to this request alone
+ * @returns a sentence about what was taken, or null
+ */
+export function takenFrom(request, answer, { outcome }) {
+  const text = withoutMark(request);
+  const value = tryJson(text);
+  if (!isMembers(value)) return null;
+  if (repeatsMember(text)) return outcome === 'ok' ? 'a member that was given twice was taken' : null;
+  const rounded = roundedIn(text);
+  const idIsRounded = typeof value.id === 'number' && !Number.isSafeInteger(value.id);
+  if (rounded.length === 0)
+    return text !== request &&
+      outcome === 'protocol -32700' &&
+      answer.includes('invalid JSON') &&
+      depthOf(value) <= 20
+      ? 'a byte order mark was taken for a part of the text'
+      : null;
+  if (outcome !== 'ok') return null;
+  const inId = idIsRounded ? rounded.find((literal) => answer.includes(`"id":${literal}`)) : undefined;
+  if (idIsRounded && inId === undefined) return 'an id was answered with other digits';
+  return rounded.length > (idIsRounded ? 1 : 0) ? 'a number that readers round was taken' : null;
+}
+
+const depthOf = (value) =>
+  value === null || typeof value !== 'object' ? 0 : 1 + Math.max(0, ...Object.values(value).map(depthOf));
+
 /** @returns `{ outcome, fault }`: how a JSON-RPC message answers, and what is wrong with that */
 function judgedMessage(message) {
   if (message === null || typeof message !== 'object')
@@ -138,7 +200,10 @@ export function judgeHttp(frame, answer) {
     return { outcome: `status ${status}`, fault: null };
   const judged = messages.map(judgedMessage);
   const outcome = messages.length > 1 ? 'several messages' : judged[0].outcome;
-  return { outcome, fault: judged.find(({ fault }) => fault)?.fault ?? null };
+  const taken = frame.framed
+    ? takenFrom(Buffer.from(frame.body, 'base64').toString('utf8'), body, { outcome })
+    : null;
+  return { outcome, fault: judged.find(({ fault }) => fault)?.fault ?? taken };
 }
 
 export function judgeLines(bytes, { lines, complete }) {
@@ -153,15 +218,20 @@ export function judgeLines(bytes, { lines, complete }) {
   if (messages.includes(null)) return { outcome: 'odd', fault: 'a line is no JSON' };
   const judged = messages.flat().map(judgedMessage);
   if (judged.length === 0) return { outcome: 'no answer', fault: null };
-  return {
-    outcome: judged.length > 1 ? 'several messages' : judged[0].outcome,
-    fault: judged.find(({ fault }) => fault)?.fault ?? null,
-  };
+  const outcome = judged.length > 1 ? 'several messages' : judged[0].outcome;
+  const taken = takenFrom(request, lines.join('\n'), { outcome });
+  return { outcome, fault: judged.find(({ fault }) => fault)?.fault ?? taken };
 }
+
+/** The one that the generator writes, as the value of a member. */
+const ROUNDED_IN_YAML = /^[^#'"|>]*: 9007199254740993$/m;
 
 /** @param text of the file: an error may repeat what it says */
 export function judgeLoad(thrown, text) {
-  if (thrown === null) return { outcome: 'ok', fault: null };
+  if (thrown === null) {
+    const rounded = ROUNDED_IN_YAML.test(text);
+    return { outcome: 'ok', fault: rounded ? 'a number that readers round was taken' : null };
+  }
   const { error, isConfigError } = thrown;
   if (!isConfigError)
     return {
@@ -182,7 +252,7 @@ export function judgeLoad(thrown, text) {
 
 /** Whether a line on a pipe must be answered: true, false, or null where either is right. */
 export function isDue(bytes) {
-  const text = bytes.toString('utf8');
+  const text = withoutMark(bytes.toString('utf8'));
   if (text.trim() === '') return null;
   const value = tryJson(text);
   if (value === undefined) return true;

@@ -175,6 +175,58 @@ export const edgeName = (random) => random.pick(NAMES);
 export const edgeText = (random) => random.pick(TEXTS);
 export const edgeNumber = (random) => random.pick(NUMBERS);
 
+/** Whole numbers that a double does not hold, as JSON writes them. */
+const LARGE_LITERALS = [
+  '9007199254740993',
+  '-9007199254740993',
+  '9223372036854775807',
+  '-9223372036854775807',
+  '1234567890123456789',
+  '18446744073709551615',
+  `1${'0'.repeat(400)}`,
+  '1e400',
+  '-1e999',
+];
+
+export const largeLiteral = (random) => random.pick(LARGE_LITERALS);
+
+/** A value as MongoDB's Extended JSON writes it. */
+export function extendedJson(random) {
+  return random.weighted(
+    [1, () => ({ $oid: random.pick(['64b5f0a1c2d3e4f5a6b7c8d9', edgeText(random)]) })],
+    [
+      1,
+      () => ({
+        $date: random.pick([
+          '2026-01-01T00:00:00Z',
+          1.7e12,
+          { $numberLong: '1700000000000' },
+          edgeText(random),
+        ]),
+      }),
+    ],
+    [1, () => ({ $numberLong: random.pick(['9007199254740993', edgeText(random)]) })],
+    [1, () => ({ $numberDecimal: random.pick(['0.1', 'Infinity', edgeText(random)]) })],
+    [1, () => ({ $numberInt: random.pick(['7', edgeText(random)]) })],
+    [1, () => ({ $numberDouble: random.pick(['1.5', 'NaN', '-Infinity', edgeText(random)]) })],
+    [1, () => ({ $uuid: random.pick(['0f8fad5b-d9cb-469f-a165-70867728950e', edgeText(random)]) })],
+    [
+      1,
+      () => ({
+        $regularExpression: { pattern: edgeText(random), options: random.pick(['', 'i', edgeText(random)]) },
+      }),
+    ],
+    [0.5, () => ({ $binary: { base64: 'AAAA', subType: '04' } })],
+    [0.5, () => ({ $timestamp: { t: 1, i: edgeNumber(random) } })],
+    [
+      0.5,
+      () =>
+        random.pick([{ $minKey: 1 }, { $maxKey: 1 }, { $undefined: true }, { $code: 'x' }, { $symbol: 'x' }]),
+    ],
+    [0.5, () => ({ $dbPointer: { $ref: 'users', $id: { $oid: '64b5f0a1c2d3e4f5a6b7c8d9' } } })],
+  );
+}
+
 /** Any JSON value; most are small. */
 export function anyValue(random, depth = 3) {
   return random.weighted(
@@ -182,6 +234,7 @@ export function anyValue(random, depth = 3) {
     [4, () => edgeNumber(random)],
     [2, () => random.chance(0.5)],
     [2, () => null],
+    [1, () => extendedJson(random)],
     [depth > 0 ? 2 : 0, () => random.list(4, () => anyValue(random, depth - 1))],
     [
       depth > 0 ? 3 : 0,
