@@ -57,6 +57,16 @@ export async function startParseServer(
   };
 }
 
+/** Makes Parse Server read its classes again after they were changed behind its back: any change of classes does. */
+export async function readClassesAnew(server: Pick<ParseServerProcess, 'call'>): Promise<void> {
+  const scratch = '/schemas/ReadAnew';
+  for (const method of ['POST', 'DELETE']) {
+    const body = method === 'POST' ? { className: 'ReadAnew' } : undefined;
+    const { status } = await server.call(method, scratch, { master: true, body });
+    if (status !== 200) throw new Error(`${method} ${scratch} answered ${status}`);
+  }
+}
+
 function firstLine(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     let complaints = '';

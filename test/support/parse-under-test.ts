@@ -1,7 +1,7 @@
 import { EmbeddedMongo } from '@parley/embedded-mongo';
 import { loadSeed, MongoConnection, parseSeed } from '#data-mongo';
 import { ParseConnection } from '#data-parse';
-import { type ParseServerProcess, startParseServer } from './parse-server-process.js';
+import { type ParseServerProcess, readClassesAnew, startParseServer } from './parse-server-process.js';
 
 /** One Parse Server on one database whose content is replaced as a whole, as often as tests ask. */
 export class ParseUnderTest {
@@ -55,13 +55,7 @@ export class ParseUnderTest {
     const collections = await this.database.db.listCollections({}, { nameOnly: true }).toArray();
     for (const { name } of collections) await this.database.db.dropCollection(name);
     await loadSeed(this.database, parseSeed(seed));
-    // A change of classes makes Parse Server read them again.
-    const scratch = '/schemas/ReadAnew';
-    for (const method of ['POST', 'DELETE']) {
-      const body = method === 'POST' ? { className: 'ReadAnew' } : undefined;
-      const { status } = await this.server.call(method, scratch, { master: true, body });
-      if (status !== 200) throw new Error(`${method} ${scratch} answered ${status}`);
-    }
+    await readClassesAnew(this.server);
   }
 
   async stop(): Promise<void> {

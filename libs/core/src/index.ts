@@ -1,3 +1,4 @@
+export * from './age-clock.js';
 export * from './agent.js';
 export * from './agent-definition.js';
 export * from './request-context.js';

@@ -1,17 +1,25 @@
 import { Injectable } from '@nestjs/common';
+import { ageClock } from '#core';
 import type { ClassLevelPermissions, ClassSchema, FieldSchema, IndexSchema, SchemaSnapshot } from '#policy';
 import { NEVER, type Observable, Subject } from 'rxjs';
 import { MessageBus } from '#state';
 import type { CachedPrincipalDirectory } from './identity/principal-directory.js';
-import type { OperationContext } from './record-store.js';
+import { type OperationContext, StoreError } from './record-store.js';
 
 /** The existing classes and the types of their fields. */
 export abstract class SchemaCatalogue {
-  /** A recent snapshot; cheap, because it is cached and refreshed in the background. @throws StoreError */
+  /** A recent snapshot; cheap, because it is cached and renewed ahead of time. @throws StoreError */
   abstract snapshot(): Promise<SchemaSnapshot>;
   /** The same where nothing has to be read first; null: `snapshot` reads. Default: null. */
   snapshotNow(): SchemaSnapshot | null {
     return null;
+  }
+  /**
+   * The classes as they are now, for a name that is not among those of `known`: before it is said that there is none. Read at
+   * most once a second for all callers; in between, and by default, `known`. @throws StoreError
+   */
+  lookAgain(known: SchemaSnapshot): Promise<SchemaSnapshot> {
+    return Promise.resolve(known);
   }
   /**
    * Every index of a class of a snapshot, and which are unique: read when needed, and cached as long as that snapshot.
@@ -48,24 +56,37 @@ export class ClassSchemas implements SchemaSnapshot {
 }
 
 export interface CatalogueOptions {
-  /** Milliseconds after which a snapshot is renewed in the background. Default 30 000. */
+  /** Milliseconds for which a snapshot is used. Default 30 000. */
   readonly maxAge?: number;
   /** Milliseconds; for tests. */
   readonly now?: () => number;
 }
 
-/** A snapshot that could not be renewed for this many ages is no longer served: permissions may have changed. */
-const STALE_AGES = 10;
+/** Part of its age after which a snapshot that is in use is renewed ahead of time: callers of a busy service do not wait. */
+const RENEWED_AT = 2 / 3;
 
-/** Decides when a snapshot is read again, for every source of classes. Concurrent requests share one read. */
+/** Milliseconds after which a read that stalls is given up, so that the next caller may try another one. */
+const LONGEST_READ = 10_000;
+
+/** Milliseconds between two reads for names that are not known, and how much longer than such a read the rest is. */
+const LOOK_INTERVAL = 1_000;
+const LOOK_REST = 10;
+
+/**
+ * Decides when a snapshot is read again, for every source of classes. Permissions decide, so a snapshot past its age is never
+ * used: the caller waits for the next one, and is refused when that cannot be read. Concurrent requests share one read.
+ */
 export abstract class RenewedCatalogue extends SchemaCatalogue {
   private current: { readonly snapshot: SchemaSnapshot; readonly readAt: number } | null = null;
   private reading: Promise<SchemaSnapshot> | null = null;
+  private looking: Promise<SchemaSnapshot> | null = null;
+  /** Until then no names are looked for: invented ones must not cause a read each. */
+  private nextLook = -Infinity;
   private readonly renewed = new Subject<SchemaSnapshot>();
   private readonly maxAge: number;
   private readonly now: () => number;
 
-  constructor({ maxAge = 30_000, now = () => performance.now() }: CatalogueOptions = {}) {
+  constructor({ maxAge = 30_000, now = ageClock }: CatalogueOptions = {}) {
     super();
     this.maxAge = maxAge;
     this.now = now;
@@ -76,11 +97,29 @@ export abstract class RenewedCatalogue extends SchemaCatalogue {
   }
 
   override snapshotNow(): SchemaSnapshot | null {
-    const age = this.current ? this.now() - this.current.readAt : Number.POSITIVE_INFINITY;
-    if (!this.current || age > this.maxAge * STALE_AGES) return null;
-    // The caller receives the old snapshot; the next caller repeats a failed renewal.
-    if (age > this.maxAge) this.read().catch(() => undefined);
-    return this.current.snapshot;
+    const { current } = this;
+    if (!current) return null;
+    const age = this.now() - current.readAt;
+    // A clock that was set back tells no age.
+    if (age < 0 || age >= this.maxAge) return null;
+    // The next caller repeats a failed renewal.
+    if (age >= this.maxAge * RENEWED_AT && !this.reading) this.read().catch(() => undefined);
+    return current.snapshot;
+  }
+
+  override lookAgain(known: SchemaSnapshot): Promise<SchemaSnapshot> {
+    if (this.looking) return this.looking;
+    const newer = this.snapshotNow();
+    if (newer !== known) return this.snapshot();
+    const began = this.now();
+    if (began < this.nextLook) return Promise.resolve(known);
+    // A read that is going on may have missed the names.
+    this.reading = null;
+    this.looking = this.read('names').finally(() => {
+      this.nextLook = this.now() + Math.max(LOOK_INTERVAL, (this.now() - began) * LOOK_REST);
+      this.looking = null;
+    });
+    return this.looking;
   }
 
   override get renewals(): Observable<SchemaSnapshot> {
@@ -92,16 +131,18 @@ export abstract class RenewedCatalogue extends SchemaCatalogue {
     this.reading = null;
   }
 
-  /** Reads the classes from their store. @throws StoreError */
-  protected abstract load(): Promise<SchemaSnapshot>;
+  /** Reads the classes from their store. @param why `names`: for a name that is not known yet. @throws StoreError */
+  protected abstract load(why: 'age' | 'names'): Promise<SchemaSnapshot>;
 
-  private read(): Promise<SchemaSnapshot> {
+  private read(why: 'age' | 'names' = 'age'): Promise<SchemaSnapshot> {
     if (this.reading) return this.reading;
-    const reading: Promise<SchemaSnapshot> = this.load()
+    // What is stored may change while it is read.
+    const readAt = this.now();
+    const reading: Promise<SchemaSnapshot> = withinTime(this.load(why))
       .then((snapshot) => {
         // A read that began before an invalidation may have missed the change.
         if (this.reading === reading) {
-          this.current = { snapshot, readAt: this.now() };
+          this.current = { snapshot, readAt };
           this.renewed.next(snapshot);
         }
         return snapshot;
@@ -111,6 +152,20 @@ export abstract class RenewedCatalogue extends SchemaCatalogue {
       });
     this.reading = reading;
     return reading;
+  }
+}
+
+/** @throws StoreError `unavailable` when it takes longer than any read may */
+async function withinTime<T>(work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const tooLong = new Promise<never>((_, reject) => {
+    const cause = new Error(`the classes could not be read within ${LONGEST_READ} ms`);
+    timer = setTimeout(() => reject(new StoreError('unavailable', { cause })), LONGEST_READ);
+  });
+  try {
+    return await Promise.race([work, tooLong]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 
@@ -222,6 +277,10 @@ class AnnouncingCatalogue extends SchemaCatalogue {
 
   override snapshotNow() {
     return this.catalogue.snapshotNow();
+  }
+
+  override lookAgain(known: SchemaSnapshot) {
+    return this.catalogue.lookAgain(known);
   }
 
   override get renewals() {

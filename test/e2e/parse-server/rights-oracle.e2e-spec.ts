@@ -19,14 +19,22 @@ import {
   sessionOf,
 } from '../../support/oracle/rights-answers.js';
 import { askSomething, type Question } from '../../support/oracle/rights-questions.js';
-import { makeWorld, type World } from '../../support/oracle/rights-world.js';
-import { type ParseServerProcess, startParseServer } from '../../support/parse-server-process.js';
+import { makeWorld, type World, type WorldClass } from '../../support/oracle/rights-world.js';
+import {
+  type ParseServerProcess,
+  readClassesAnew,
+  startParseServer,
+} from '../../support/parse-server-process.js';
 
 /** `npm run oracle` asks thousands, and names a seed to repeat. */
 const CASES = Number(process.env['ORACLE_CASES'] ?? 200);
 const SEED = Number(process.env['ORACLE_SEED'] ?? Math.floor(Math.random() * 1_000_000_000));
 
+/** Milliseconds between a change of permissions and the next call: more than the age of any snapshot. */
+const PAUSE = 75_000;
+
 const random = new SeededRandom(SEED);
+let passed = 0;
 let embedded: EmbeddedMongo;
 let connection: MongoConnection;
 let parse: ParseServerProcess;
@@ -38,7 +46,7 @@ beforeAll(async () => {
   world = makeWorld(random, 20);
   connection = new MongoConnection({ uri: embedded.uri, database: 'oracle' });
   await loadSeed(connection, parseSeed(JSON.parse(JSON.stringify(world.seed))));
-  const catalogue = new MongoSchemaCatalogue(connection);
+  const catalogue = new MongoSchemaCatalogue(connection, { now: () => performance.now() + passed });
   source = new GovernedRecordsSource(
     new AgentScopes(new Policies(compilePolicy({}).policy)),
     new MongoRecordReader(connection, catalogue),
@@ -55,6 +63,20 @@ afterAll(async () => {
   await connection?.close();
   await embedded?.close();
 });
+
+/** Other permissions at both sides, and a pause in which nobody calls. */
+async function changePermissions(one: WorldClass): Promise<void> {
+  const permissions = world.permissionsAnew(one);
+  const stored = '_metadata.class_permissions';
+  await connection
+    .collection('_SCHEMA')
+    .updateOne(
+      { _id: one.name },
+      permissions ? { $set: { [stored]: permissions } } : { $unset: { [stored]: 1 } },
+    );
+  await readClassesAnew(parse);
+  passed += PAUSE;
+}
 
 const byId = (rows: readonly Record<string, unknown>[]) =>
   [...rows].sort((left, right) => (String(left['objectId']) < String(right['objectId']) ? -1 : 1));
@@ -98,8 +120,16 @@ describe(`rights, measured against Parse Server (seed ${SEED})`, { retry: 0 }, (
       const seen = { rows: 0, count: 0, missing: 0, refused: 0 };
       for (let index = 0; index < CASES; index += 1) {
         const user = random.pick(world.users);
-        const question = askSomething(random, world);
-        const context = JSON.stringify({ seed: SEED, index, user: user.id, question });
+        const changed = random.chance(0.1) ? random.pick(world.classes) : null;
+        if (changed) await changePermissions(changed);
+        const question = askSomething(random, changed ? { ...world, classes: [changed] } : world);
+        const context = JSON.stringify({
+          seed: SEED,
+          index,
+          user: user.id,
+          changed: changed?.name,
+          question,
+        });
         const parsed = settled(await askParse(parse, user.session, question), question);
         for (const identity of [sessionOf(user.session), { kind: 'aclUser', userId: user.id } as const]) {
           const parley = settled(await askParley(source, identity, question), question);

@@ -18,6 +18,8 @@ export interface World {
   readonly seed: unknown;
   readonly users: readonly { readonly id: string; readonly session: string }[];
   readonly classes: readonly WorldClass[];
+  /** Other permissions of a class, as random as the first; undefined: none are stored. */
+  permissionsAnew(one: WorldClass): unknown;
 }
 
 const OPERATIONS = ['find', 'count', 'get'] as const;
@@ -45,6 +47,7 @@ export function makeWorld(random: SeededRandom, pairs: number): World {
   return {
     users: userIds.map((id) => ({ id, session: `r:${id}-session` })),
     classes,
+    permissionsAnew: (one) => notePermissions(one, chance),
     seed: {
       schemas: [
         {
@@ -79,7 +82,12 @@ export function makeWorld(random: SeededRandom, pairs: number): World {
   };
 }
 
-function schemasOf({ name, folderClass, mayAskKeys }: WorldClass, chance: Chance): unknown[] {
+function notePermissions({ mayAskKeys }: WorldClass, chance: Chance): unknown {
+  return chance.permissions(OWNER_FIELDS, HIDEABLE, !mayAskKeys);
+}
+
+function schemasOf(one: WorldClass, chance: Chance): unknown[] {
+  const { name, folderClass, mayAskKeys } = one;
   const user = { type: 'Pointer', targetClass: '_User' };
   return [
     {
@@ -97,7 +105,7 @@ function schemasOf({ name, folderClass, mayAskKeys }: WorldClass, chance: Chance
         folder: { type: 'Pointer', targetClass: folderClass },
         in_folder: { type: 'Pointer', targetClass: folderClass },
       },
-      classLevelPermissions: chance.permissions(OWNER_FIELDS, HIDEABLE, !mayAskKeys),
+      classLevelPermissions: notePermissions(one, chance),
     },
     {
       className: folderClass,

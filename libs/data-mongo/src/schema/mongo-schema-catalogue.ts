@@ -1,4 +1,5 @@
 import type { Document } from 'mongodb';
+import { ageClock } from '#core';
 import { answerLeft, type CatalogueOptions, RenewedCatalogue } from '#data';
 import type { ClassSchema, IndexSchema, SchemaSnapshot } from '#policy';
 import { boundedRows } from '../answers/bounded-rows.js';
@@ -43,7 +44,7 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
   ) {
     super(options);
     this.declared = options.declared ?? (() => PARSE_ALONE);
-    this.plainClasses = new PlainClassReader(connection, options.now ?? (() => performance.now()));
+    this.plainClasses = new PlainClassReader(connection, options.now ?? ageClock);
   }
 
   /** What is wrong with declared classes. @throws StoreError */
@@ -69,13 +70,16 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
     return indexes;
   }
 
-  protected load(): Promise<SchemaSnapshot> {
+  protected load(why: 'age' | 'names'): Promise<SchemaSnapshot> {
     return asStoreOperation(undefined, async () => {
       const { parse, plain } = this.declared();
       const isPlain = new Set(plain.map(({ className }) => className));
       const rows = (await this.parseClasses(parse)).filter(({ className }) => !isPlain.has(className));
       const names = new Set(rows.map(({ className }) => className));
-      const { schemas, problems } = await this.plainClasses.read(plain, names, READ_LIMITS.maxTimeMS);
+      const { schemas, problems } = await this.plainClasses.read(plain, names, {
+        maxTimeMS: READ_LIMITS.maxTimeMS,
+        forNames: why === 'names',
+      });
       this.found = problems;
       const closed = new Set([...isPlain, ...plain.map(({ collection }) => collection)]);
       const admits = (className: string) =>

@@ -48,6 +48,14 @@ const COMMENT = 'parley schema catalogue';
 /** Milliseconds that a sample may take, and for which it is kept. */
 const SAMPLE_MS = 5_000;
 const SAMPLE_AGE_MS = 10 * 60 * 1000;
+/** The same, while somebody looks for a name that is not known. */
+const SAMPLE_AGE_FOR_NAMES_MS = 30_000;
+
+export interface PlainReadOptions {
+  readonly maxTimeMS: number;
+  /** For a name that is not known yet: younger samples are read again, too. */
+  readonly forNames: boolean;
+}
 
 interface Sampled {
   readonly sample: Promise<ColumnSample | null>;
@@ -83,11 +91,12 @@ export class PlainClassReader {
   async read(
     declarations: readonly PlainClassDeclaration[],
     parseClasses: ReadonlySet<string>,
-    maxTimeMS: number,
+    { maxTimeMS, forNames }: PlainReadOptions,
   ): Promise<PlainClasses> {
     if (declarations.length === 0) return { schemas: [], problems: [] };
     const problems: CatalogueProblem[] = [];
     const stored = await this.collections(maxTimeMS);
+    if (forNames) this.forgetSamples(SAMPLE_AGE_FOR_NAMES_MS);
     await this.sampleAll(declarations.map(({ collection }) => stored.get(collection)));
     const sources = new Set([...declarations.map(({ collection }) => collection), ...parseClasses]);
     const found: DeclaredCollection[] = [];
@@ -122,6 +131,11 @@ export class PlainClassReader {
         { name, type, options: options ?? {} },
       ]),
     );
+  }
+
+  private forgetSamples(age: number): void {
+    const before = this.now() - age;
+    for (const [name, { readAt }] of this.samples) if (readAt <= before) this.samples.delete(name);
   }
 
   /** A few at a time. */

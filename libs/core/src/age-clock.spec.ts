@@ -1,0 +1,24 @@
+import { afterEach, expect, it, vi } from 'vitest';
+import { ageClock } from './age-clock.js';
+
+afterEach(() => vi.restoreAllMocks());
+
+/** Sets the clock of the machine; that of the process goes on. */
+const setClock = (ahead: number) => {
+  const now = Date.now.bind(Date);
+  vi.spyOn(Date, 'now').mockImplementation(() => now() + ahead);
+};
+
+it('makes everything older when the clock of the machine is set forward, as after a suspension', () => {
+  const before = ageClock();
+  setClock(75_000);
+  expect(ageClock() - before).toBeGreaterThanOrEqual(74_999);
+});
+
+it('makes nothing younger when the clock of the machine is set back', () => {
+  setClock(200_000);
+  const before = ageClock();
+  vi.restoreAllMocks();
+  setClock(-3_600_000);
+  expect(ageClock()).toBeGreaterThanOrEqual(before);
+});
