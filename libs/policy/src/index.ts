@@ -1,5 +1,6 @@
 export { bindPolicy, BoundPolicy } from './compile/bind-policy.js';
 export { type BindingIssue, missingColumns } from './compile/bind-policy.js';
+export { haveSameColumns } from './compile/existing-classes.js';
 export { compilePolicy, constraintIssue, HIDDEN_BY_DEFAULT } from './compile/compile-policy.js';
 export {
   type ClassDeclaration,

@@ -1,10 +1,9 @@
 import { expect, it } from 'vitest';
 import { refusals, Refused } from '#core';
-import type { GovernedRecords } from '../governed-access.js';
 import { DeferredRecords } from './deferred-access.js';
 
 const refusing = () =>
-  new DeferredRecords(() => Promise.reject<GovernedRecords>(new Refused(refusals.invalidArgument('no'))));
+  new DeferredRecords(() => Promise.reject<never>(new Refused(refusals.invalidArgument('no'))));
 
 it('never ends the process over a refusal that a tool forgot to wait for', async () => {
   const unhandled: unknown[] = [];

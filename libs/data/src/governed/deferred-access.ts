@@ -1,4 +1,4 @@
-import type { Tier } from '#core';
+import { ageClock, Refused, type Tier } from '#core';
 import type {
   AggregateOptions,
   AutocompleteRequest,
@@ -14,25 +14,76 @@ import type {
   TextSearchRequest,
   WriteOptions,
 } from '../governed-access.js';
+import type { GovernedCall } from './row-rules.js';
 
-/** Opens governed access at first use and keeps it for the call. */
+/** An access, and the call that it was opened for. */
+interface OpenedAccess<Access> {
+  readonly access: Access;
+  readonly call: Pick<GovernedCall, 'scope' | 'lookAgain'>;
+}
+
+type Opening<Access> = OpenedAccess<Access> | Promise<OpenedAccess<Access>>;
+
+/**
+ * Milliseconds for which an opened access is used. A call may go on for long (as a task, after an approval, as the changes of a
+ * resource): then its rights are those of now.
+ */
+const LONGEST_USE = 1_000;
+
+/**
+ * Opens governed access at first use and keeps it for a short time. A question that names a class or column which is not known is
+ * asked again when the database has it by now: an answer without it would be wrong without a sign.
+ */
 class DeferredAccess<Access> {
-  private opened: Access | Promise<Access> | undefined;
+  private opened: Opening<Access> | null = null;
+  private openedAt = Infinity;
+  /** Whether a question that was answered may be asked again. */
+  protected readonly repeatsAnswers: boolean = true;
 
-  constructor(private readonly open: () => Access | Promise<Access>) {}
+  constructor(private readonly open: () => Opening<Access>) {}
 
   /** Calls a method of the opened access. A rejection that a tool does not await does not end the process. */
   protected through<Result>(use: (access: Access) => Promise<Result>): Promise<Result> {
-    const access = (this.opened ??= opened(this.open));
-    const result = access instanceof Promise ? access.then(use) : use(access);
+    const opened = this.current();
+    const result =
+      opened instanceof Promise ? opened.then((now) => this.used(now, use)) : this.used(opened, use);
     // Node ends the process at an unhandled rejection, so any agent that may call such a tool could end it.
     result.catch(nothing);
     return result;
   }
+
+  private current(): Opening<Access> {
+    if (this.opened && ageClock() - this.openedAt < LONGEST_USE) return this.opened;
+    // While it is being opened, it is not old.
+    this.openedAt = Infinity;
+    const opening = opened(this.open);
+    this.opened = opening;
+    if (opening instanceof Promise) opening.then(() => (this.openedAt = ageClock()), nothing);
+    else this.openedAt = ageClock();
+    return opening;
+  }
+
+  private async used<Result>(
+    { access, call }: OpenedAccess<Access>,
+    use: (access: Access) => Promise<Result>,
+  ): Promise<Result> {
+    const { missing } = call.scope;
+    const before = missing.count;
+    const answer = use(access);
+    try {
+      const result = await answer;
+      if (missing.count === before || !this.repeatsAnswers) return result;
+    } catch (error) {
+      if (missing.count === before || !isRefusedRequest(error)) throw error;
+    }
+    if (!(await call.lookAgain())) return answer;
+    this.opened = null;
+    return use((await this.current()).access);
+  }
 }
 
 /** An access that cannot be opened rejects where it is used. */
-function opened<Access>(open: () => Access | Promise<Access>): Access | Promise<Access> {
+function opened<Access>(open: () => Opening<Access>): Opening<Access> {
   try {
     return open();
   } catch (error) {
@@ -41,6 +92,12 @@ function opened<Access>(open: () => Access | Promise<Access>): Access | Promise<
 }
 
 const nothing = (): void => undefined;
+
+/** Refusals of what was asked, before anything was written. */
+const OF_REQUESTS: ReadonlySet<string> = new Set(['invalid_argument', 'invalid_query', 'access_denied']);
+
+const isRefusedRequest = (error: unknown): boolean =>
+  error instanceof Refused && OF_REQUESTS.has(error.refusal.code);
 
 export class DeferredRecords extends DeferredAccess<GovernedRecords> implements GovernedRecords {
   find(className: unknown, options?: FindOptions) {
@@ -97,6 +154,8 @@ export class DeferredRecords extends DeferredAccess<GovernedRecords> implements 
 }
 
 export class DeferredWrites extends DeferredAccess<GovernedWrites> implements GovernedWrites {
+  protected override readonly repeatsAnswers = false;
+
   create(className: unknown, fields: unknown, options?: WriteOptions) {
     return this.through((access) => access.create(className, fields, options));
   }
@@ -133,6 +192,8 @@ export class DeferredSearch extends DeferredAccess<GovernedSearch> implements Go
 }
 
 export class DeferredClassWrites extends DeferredAccess<GovernedClassWrites> implements GovernedClassWrites {
+  protected override readonly repeatsAnswers = false;
+
   createClass(className: unknown, fields?: unknown) {
     return this.through((access) => access.createClass(className, fields));
   }
@@ -147,7 +208,7 @@ export class DeferredMethods
   implements GovernedMethods
 {
   constructor(
-    open: () => Promise<Omit<GovernedMethods, 'writes'>>,
+    open: () => Opening<Omit<GovernedMethods, 'writes'>>,
     private readonly openWrites: () => GovernedWrites,
   ) {
     super(open);

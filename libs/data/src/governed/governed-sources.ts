@@ -9,7 +9,15 @@ import {
   rootAgentOf,
   whenAborted,
 } from '#core';
-import { type AgentScope, AgentScopes, allOf, isRefusal, type SchemaSnapshot, type Where } from '#policy';
+import {
+  type AgentScope,
+  AgentScopes,
+  allOf,
+  haveSameColumns,
+  isRefusal,
+  type SchemaSnapshot,
+  type Where,
+} from '#policy';
 import { type RowView, RowViews, type WatchedOperation } from '../change-feed.js';
 import type {
   GovernedClassWrites,
@@ -126,9 +134,7 @@ export class GovernedRecordsSource {
   for(context: RequestContext, budget: CallBudget = PROTOCOL_BUDGET): GovernedRecords {
     return new DeferredRecords(() => {
       const call = this.open(context, budget);
-      return call instanceof Promise
-        ? call.then((opened) => new ParleyRecords(opened))
-        : new ParleyRecords(call);
+      return call instanceof Promise ? call.then(recordsOf) : recordsOf(call);
     });
   }
 
@@ -182,11 +188,18 @@ export class GovernedRecordsSource {
       reader: measured(this.reader.forCall(call)),
       operatorReader: measured(this.reader),
       indexesOf: (schema) => this.catalogue.indexesOf(schema),
+      lookAgain: () =>
+        atStore(operation, async () => {
+          const now = await this.catalogue.lookAgain(schemas);
+          return now !== schemas && !haveSameColumns(now, schemas);
+        }),
       trace,
       metering,
     };
   }
 }
+
+const recordsOf = (call: GovernedCall) => ({ access: new ParleyRecords(call), call });
 
 /** The members of the call that a store may see, without a reader. */
 function storeCallOf({ agent, scope, tool }: StoreCall): StoreCall {
@@ -206,7 +219,7 @@ export class GovernedSearchSource {
     return new DeferredSearch(async () => {
       const call = await this.records.open(context, budget);
       const searcher = this.searcher.forCall(storeCallOf(call));
-      return new ParleySearch(call, new MeteredSearcher(searcher, call.metering));
+      return { access: new ParleySearch(call, new MeteredSearcher(searcher, call.metering)), call };
     });
   }
 }
@@ -225,20 +238,24 @@ export class GovernedWritesSource {
     return new DeferredWrites(async () => {
       const call = await this.records.open(context, budget);
       const writer = new MeteredWriter(this.writer.forCall(storeCallOf(call)), call.metering);
-      return new ParleyWrites({ ...call, writer, keys: this.keys });
+      return { access: new ParleyWrites({ ...call, writer, keys: this.keys }), call };
     });
   }
 
   classes(context: RequestContext, budget: CallBudget): GovernedClassWrites {
     const { schemaWriter } = this;
-    return new DeferredClassWrites(
-      async () => new ParleyClassWrites({ ...(await this.records.open(context, budget)), schemaWriter }),
-    );
+    return new DeferredClassWrites(async () => {
+      const call = await this.records.open(context, budget);
+      return { access: new ParleyClassWrites({ ...call, schemaWriter }), call };
+    });
   }
 
   methods(context: RequestContext, budget: CallBudget): GovernedMethods {
     return new DeferredMethods(
-      async () => new ParleyMethods(await this.records.open(context, budget)),
+      async () => {
+        const call = await this.records.open(context, budget);
+        return { access: new ParleyMethods(call), call };
+      },
       () => this.rows(context, budget),
     );
   }
@@ -254,8 +271,12 @@ export class GovernedViews extends RowViews {
 
   async open(context: RequestContext, className: string, operation: WatchedOperation): Promise<RowView> {
     const call = await this.records.open(context, WATCHING);
+    const before = call.scope.missing.count;
     const entered = call.scope.enter(call.agent, className, operation);
-    if (isRefusal(entered)) throw new Refused(entered);
+    if (isRefusal(entered)) {
+      if (call.scope.missing.count === before || !(await call.lookAgain())) throw new Refused(entered);
+      return this.open(context, className, operation);
+    }
     const { declared, where, asked } = await new RowRules(call).predicate(entered.className, {
       canonical: true,
       operation,

@@ -52,6 +52,8 @@ export interface GovernedCall extends StoreCall {
   readonly operatorReader: RecordReader;
   /** Every index of a class of the scope's snapshot. @throws StoreError */
   readonly indexesOf: (schema: ClassSchema) => Promise<readonly IndexSchema[]>;
+  /** Whether the database has other classes or columns than the scope's snapshot. @throws Refused when it cannot be read */
+  readonly lookAgain: () => Promise<boolean>;
   readonly trace?: CallTrace | undefined;
   /** Counts and schedules every operation of the call. */
   readonly metering: Metering;

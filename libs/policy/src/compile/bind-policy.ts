@@ -11,6 +11,7 @@ import { type TierMasks, maskIssue } from '../masking/column-masks.js';
 import type { ClassAccess, ReachSite } from '../model/class-access.js';
 import { type ClassSchema, memberField, type SchemaSnapshot } from '../model/class-schema.js';
 import { ALWAYS_KEEP, FieldNames, isInternalField, rootOf, suggestNames } from '../model/field-names.js';
+import { AskedNames, MissingNames } from '../model/missing-names.js';
 import type {
   ClassPolicy,
   DeclaredClass,
@@ -24,6 +25,7 @@ import type { Where } from '../model/where.js';
 import { withSampleValues } from '../scope/agent-values.js';
 import { translateWhere } from '../where/translate-where.js';
 import { compileClass } from './compile-policy.js';
+import { existingClasses, haveSameColumns } from './existing-classes.js';
 
 /** A declaration that does not match the schema of its class. The class is refused while it has any. */
 export interface BindingIssue extends PolicyIssue {
@@ -66,14 +68,15 @@ class Binding {
   }
 
   bound(): BoundClass {
-    const { declared, names } = this;
+    const { declared } = this;
+    const { missing } = this.site;
     this.checkStorage();
     this.checkAliases();
     const fields = this.columns('fields', declared.fields);
     const joinFields = this.columns('joinFields', declared.joinFields);
     const policy: ClassPolicy = Object.freeze({
       ...declared,
-      names,
+      names: missing ? new AskedNames(declared.aliases, this.schema?.fields ?? null, missing) : this.names,
       fields: fields?.filter((name) => !isAlwaysKept(name)) ?? null,
       joinFields,
       largeFields: this.columns('largeFields', declared.largeFields) ?? [],
@@ -249,14 +252,9 @@ class ObservedNames extends FieldNames {
   constructor(
     aliases: ReadonlyMap<string, string>,
     columns: ReadonlyMap<string, unknown> | null,
-    private readonly missing: (written: string) => void,
+    override readonly missed: (written: string) => void,
   ) {
     super(aliases, columns);
-  }
-
-  override wireName(name: string): string {
-    if (this.column(name) === null) this.missing(name);
-    return super.wireName(name);
   }
 }
 
@@ -268,6 +266,8 @@ interface BindingContext {
   readonly stored?: SchemaSnapshot;
   /** Classes that do not exist because the policy does not list them; absent: there are none. */
   readonly isUnlisted?: (className: string) => boolean;
+  /** Receives the names of callers that are no columns. Default: nobody does. */
+  readonly missing?: MissingNames;
 }
 
 /**
@@ -328,6 +328,8 @@ export class BoundPolicy {
   private readonly undeclared: Map<string, BoundClass>;
   /** The classes that exist for agents. */
   readonly schemas: SchemaSnapshot;
+  /** What callers named and these classes do not have. */
+  readonly missing: MissingNames;
 
   /**
    * @param stored the classes of the database
@@ -341,6 +343,7 @@ export class BoundPolicy {
   ) {
     this.schemas = existingClasses(stored, policy);
     const known = previous?.policy === policy && haveSameColumns(previous.stored, stored) ? previous : null;
+    this.missing = known?.missing ?? new MissingNames();
     this.classes =
       known?.classes ??
       new Map([...policy.classes].map(([name, declared]) => [name, bindClass(declared, this.site)]));
@@ -389,6 +392,7 @@ export class BoundPolicy {
       schemas: this.schemas,
       stored: this.stored,
       isUnlisted: this.isUnlisted,
+      missing: this.missing,
     };
   }
 
@@ -400,38 +404,6 @@ export class BoundPolicy {
     if (this.schemas.get(className)) this.undeclared.set(className, bound);
     return bound;
   }
-}
-
-/**
- * The classes of the database that exist under a policy. The catalogue reads those that the current configuration lists; a call
- * that was admitted under an earlier one has its own list.
- */
-function existingClasses(schemas: SchemaSnapshot, { classes, switches }: Policy): SchemaSnapshot {
-  const exists = (className: string) =>
-    classes.has(className) ||
-    (switches.unlistedClasses === 'allow' && schemas.get(className)?.storage !== 'plain');
-  const names = schemas.classNames().filter(exists);
-  if (names.length === schemas.classNames().length) return schemas;
-  return {
-    get: (className) => (exists(className) ? schemas.get(className) : undefined),
-    classNames: () => names,
-  };
-}
-
-/** Whether two snapshots have the same classes with the same columns, which is all that a binding depends on. */
-function haveSameColumns(one: SchemaSnapshot, other: SchemaSnapshot): boolean {
-  const names = one.classNames();
-  if (names.length !== other.classNames().length) return false;
-  return names.every((name) => {
-    const [fields, others] = [one.get(name)?.fields, other.get(name)?.fields];
-    if (!fields || !others || fields.size !== others.size) return false;
-    if (one.get(name)?.storage !== other.get(name)?.storage) return false;
-    for (const [field, { type, targetClass }] of fields) {
-      const counterpart = others.get(field);
-      if (counterpart?.type !== type || counterpart.targetClass !== targetClass) return false;
-    }
-    return true;
-  });
 }
 
 export interface PolicyBinding {

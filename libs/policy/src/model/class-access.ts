@@ -72,6 +72,8 @@ export function columnRefusal(
   if (!secret && isMasked(access, root))
     return refusals.maskedField(context, written, root, [...(access.readable ?? []), ...alsoAllowed]);
   if (access.readable === null || access.readable.has(root)) return null;
+  // Looked for as long as a column that does not exist.
+  access.names.missed(written);
   // The name as written: its column may be one that the agent may not know.
   return refusals.fieldDenied(context, written, rootOf(written), [...access.readable, ...alsoAllowed]);
 }

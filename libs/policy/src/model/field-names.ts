@@ -27,7 +27,10 @@ export class FieldNames {
 
   /** The column of a written name. A name without a column stays as written, or becomes its alias. */
   wireName(name: string): string {
-    return this.column(name) ?? this.aliased(name) ?? name;
+    const column = this.column(name);
+    if (column !== null) return column;
+    this.missed(name);
+    return this.aliased(name) ?? name;
   }
 
   /** The wire name of a dotted path: only its root is the name of a column. */
@@ -36,6 +39,9 @@ export class FieldNames {
     if (dot < 0) return this.wireName(path);
     return this.wireName(path.slice(0, dot)) + path.slice(dot);
   }
+
+  /** A caller wrote a name that is no column, or is refused as one that is none. Default: nobody needs to know. */
+  missed(_written: string): void {}
 
   private aliased(name: string): string | undefined {
     return this.aliases.get(name) ?? this.aliases.get(toLowerCamel(name));

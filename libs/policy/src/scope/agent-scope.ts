@@ -20,6 +20,7 @@ import {
 } from '../model/class-access.js';
 import type { SchemaSnapshot } from '../model/class-schema.js';
 import { ALWAYS_KEEP, suggestNames } from '../model/field-names.js';
+import type { MissingNames } from '../model/missing-names.js';
 import type { ClassPolicy, Policies, Policy } from '../model/policy.js';
 import type { Where } from '../model/where.js';
 import {
@@ -59,6 +60,8 @@ export class AgentScope {
   readonly policy: Policy;
   readonly schemas: SchemaSnapshot;
   readonly definition: AgentDefinition;
+  /** What callers named and the snapshot does not have. */
+  readonly missing: MissingNames;
 
   constructor(
     private readonly declared: DeclaredScope,
@@ -67,6 +70,7 @@ export class AgentScope {
     this.policy = declared.policy;
     this.schemas = declared.schemas;
     this.definition = declared.definition;
+    this.missing = declared.bound.missing;
   }
 
   classPolicy(className: string): ClassPolicy {
@@ -230,15 +234,21 @@ export class AgentScope {
   private hiddenFrom(agent: Agent, name: string, asWritten: string): Refusal | null {
     const hiding = this.declared.hiding(name);
     if (hiding === 'no' || (hiding === 'exceptMaster' && agent.usesMasterKey)) return null;
-    return refusals.hiddenClass(asWritten);
+    return this.hidden(asWritten);
   }
 
   private plainlyHidden(name: string, asWritten: string): Refusal | null {
-    return this.declared.hiding(name) === 'no' ? null : refusals.hiddenClass(asWritten);
+    return this.declared.hiding(name) === 'no' ? null : this.hidden(asWritten);
   }
 
   private filtered(name: string, asWritten: string, site: ClassFilterSite): Refusal | null {
     return this.definition.classes.permits(name) ? null : refusals.classFiltered(asWritten, site);
+  }
+
+  /** With `concealHidden` a hidden class is looked for as long as one that does not exist. */
+  private hidden(asWritten: string): Refusal {
+    if (this.policy.switches.concealHidden) this.missing.add();
+    return refusals.hiddenClass(asWritten);
   }
 
   /** The configuration does not match the class, so it is unknown what should be protected: the class is refused. */
@@ -246,14 +256,15 @@ export class AgentScope {
     const issues = this.declared.issuesOf(name);
     if (issues.length === 0) return null;
     const cause = issues.map(({ path, message }) => `${path}: ${message}`).join('; ');
-    if (this.policy.switches.concealHidden) return { ...refusals.hiddenClass(asWritten), cause };
+    if (this.policy.switches.concealHidden) return { ...this.hidden(asWritten), cause };
     return refusals.misconfiguredClass(asWritten, cause);
   }
 
   private existing(name: string, asWritten: string): ClassAccess | Refusal {
     if (this.schemas.get(name)) return this.access(name);
     // With concealHidden a missing class is refused exactly like a hidden one.
-    if (this.policy.switches.concealHidden) return refusals.hiddenClass(asWritten);
+    if (this.policy.switches.concealHidden) return this.hidden(asWritten);
+    if (!this.declared.bound.isUnlisted(name)) this.missing.add();
     return refusals.unknownClass(asWritten, this.suggestions(asWritten));
   }
 }

@@ -50,7 +50,7 @@ export class DeclaredScope {
   readonly schemas: SchemaSnapshot;
 
   constructor(
-    private readonly bound: BoundPolicy,
+    readonly bound: BoundPolicy,
     readonly definition: AgentDefinition,
     /** The scope of the parent of a sub-agent. */
     private readonly outer: DeclaredScope | null = null,

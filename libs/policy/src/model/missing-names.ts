@@ -1,0 +1,28 @@
+import { FieldNames } from './field-names.js';
+
+/**
+ * How often callers of one policy named a class or column that the schema snapshot does not have. It may exist since: who counts
+ * before and after a question knows whether the answer rests on a name that is missing.
+ */
+export class MissingNames {
+  count = 0;
+
+  add(): void {
+    this.count += 1;
+  }
+}
+
+/** The names of a class for callers, which may be those of new columns. */
+export class AskedNames extends FieldNames {
+  constructor(
+    aliases: ReadonlyMap<string, string>,
+    columns: ReadonlyMap<string, unknown> | null,
+    private readonly missing: MissingNames,
+  ) {
+    super(aliases, columns);
+  }
+
+  override missed(): void {
+    this.missing.add();
+  }
+}
