@@ -81,21 +81,43 @@ describe('the keys of an issuer', () => {
     expect(fetches()).toBe(2);
   });
 
-  it('that were taken back verify nothing, a token known by heart included', async () => {
-    const { clock, verifier } = timed();
+  it.each([600_000, 3_000_000])(
+    'that were taken back verify nothing at the first call after %i ms, a token known by heart included',
+    async (pause) => {
+      const { clock, verifier } = timed();
+      const token = await issuer.token();
+      await verifier.verify(token);
+      issuer.keys = [(await makeKey('ES256', 'second')).jwk];
+      clock.now += pause;
+      await expect(verifier.verify(token)).rejects.toBeInstanceOf(InvalidToken);
+    },
+  );
+
+  it('in use are fetched ahead of time, so that nobody waits for them', async () => {
+    const { clock, verifier, fetches } = timed();
     const token = await issuer.token();
     await verifier.verify(token);
-    issuer.keys = [(await makeKey('ES256', 'second')).jwk];
-    clock.now += 600_001;
-    // The first call after that time brings the new ones, and may itself still be answered with the old.
-    await expect
-      .poll(() =>
-        verifier.verify(token).then(
-          () => 'accepted',
-          (error: Error) => error.constructor,
-        ),
-      )
-      .toBe(InvalidToken);
+    clock.now += 400_000;
+    await verifier.verify(token);
+    await expect.poll(fetches).toBe(2);
+    clock.now += 399_999;
+    await verifier.verify(token);
+    expect(fetches()).toBe(2);
+  });
+
+  it('keep nobody waiting for an issuer that has just been away', async () => {
+    const { clock, verifier, fetches } = timed();
+    const token = await issuer.token({ exp: Math.floor(Date.now() / 1000) + 90_000 });
+    await verifier.verify(token);
+    issuer.instead.set('/keys', (_request, response) => void response.writeHead(503).end());
+    clock.now += 600_000;
+    await verifier.verify(token);
+    expect(fetches()).toBe(2);
+    // It does not answer at all any more.
+    issuer.instead.set('/keys', () => undefined);
+    clock.now += 30_000;
+    expect(await verifier.verify(token)).toMatchObject({ sub: 'ada' });
+    await expect.poll(fetches).toBe(3);
   });
 
   it('serve on in an outage, and not beyond its bound', async () => {

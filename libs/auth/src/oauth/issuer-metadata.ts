@@ -1,5 +1,5 @@
 import type { CryptoKey, JSONWebKeySet, JWSHeaderParameters } from 'jose';
-import type { ResolveHost } from '#core';
+import { ageClock, type ResolveHost } from '#core';
 import { AuthenticationUnavailable, InvalidToken } from '../errors.js';
 import { requestJson, isLoopbackUrl, isTrustworthyUrl } from './issuer-request.js';
 
@@ -154,18 +154,21 @@ async function keysOf(set: JSONWebKeySet): Promise<Keys> {
 
 /** Milliseconds. */
 interface FreshnessOptions {
-  /** Age at which the value is fetched again. */
+  /** Age from which on callers wait for the next value. One that is in use is fetched earlier, in the background. */
   readonly refreshAfter: number;
   /** Age up to which the value is used while it cannot be fetched. */
   readonly usableFor: number;
   /** Minimum time between two fetches, including failed ones, however many callers ask. */
   readonly cooldown: number;
-  /** A monotonic clock. Default: that of the process. */
+  /** Default: `ageClock`. */
   readonly now?: () => number;
 }
 
 /** Milliseconds between two attempts while no value is usable. */
 const SHORT_COOLDOWN = 1_000;
+
+/** Part of `refreshAfter` after which a value that is in use is fetched ahead of time. */
+const AHEAD = 2 / 3;
 
 /**
  * A fetched value with a bounded lifetime. During an outage of its source the last value is used up to `usableFor`,
@@ -174,6 +177,7 @@ const SHORT_COOLDOWN = 1_000;
 class RefreshedValue<T> {
   private known: { readonly value: T; readonly at: number } | null = null;
   private lastAttempt = -Infinity;
+  private lastFailure = -Infinity;
   private fetching: Promise<void> | null = null;
   private failure = 'never fetched';
   private readonly now: () => number;
@@ -182,16 +186,14 @@ class RefreshedValue<T> {
     private readonly fetchAnew: () => Promise<T>,
     private readonly options: FreshnessOptions,
   ) {
-    this.now = options.now ?? (() => performance.now());
+    this.now = options.now ?? ageClock;
   }
 
   /** @throws AuthenticationUnavailable when no value is usable */
   async current(): Promise<T> {
     const usable = this.usable();
-    if (usable && this.ageOf(usable) < this.options.refreshAfter) return usable.value;
-    if (usable) {
-      // The caller does not wait for the refresh.
-      void this.renew();
+    if (usable && (this.ageOf(usable) < this.options.refreshAfter || this.isAway())) {
+      if (this.ageOf(usable) >= this.options.refreshAfter * AHEAD) void this.renew();
       return usable.value;
     }
     await this.renew();
@@ -213,6 +215,11 @@ class RefreshedValue<T> {
     return this.known && this.ageOf(this.known) < this.options.usableFor ? this.known : null;
   }
 
+  /** The last attempt has just failed: callers do not wait for the next one. */
+  private isAway(): boolean {
+    return this.now() - this.lastFailure < 2 * this.options.cooldown;
+  }
+
   private ageOf({ at }: { readonly at: number }): number {
     return this.now() - at;
   }
@@ -222,13 +229,16 @@ class RefreshedValue<T> {
     // Without a usable value a long cooldown would prolong the outage.
     const cooldown = this.usable() ? this.options.cooldown : Math.min(this.options.cooldown, SHORT_COOLDOWN);
     if (this.now() - this.lastAttempt < cooldown) return;
-    this.lastAttempt = this.now();
+    const at = this.now();
+    this.lastAttempt = at;
     this.fetching = this.fetchAnew()
       .then(
         (value) => {
-          this.known = { value, at: this.now() };
+          this.known = { value, at };
+          this.lastFailure = -Infinity;
         },
         (error: unknown) => {
+          this.lastFailure = this.now();
           this.failure = error instanceof AuthenticationUnavailable ? error.cause : String(error);
         },
       )

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { ageClock } from '#core';
 import type { VersionedStore } from '#state';
 import { AuthenticationUnavailable, InvalidToken } from '../errors.js';
 import { type Claims, clientOf } from './claims.js';
@@ -31,7 +32,7 @@ export class Introspection implements Revocations {
 
   constructor(
     private readonly options: IntrospectionOptions,
-    private readonly now: () => number = () => performance.now(),
+    private readonly now: () => number = ageClock,
   ) {}
 
   async assertHolds(token: string, claims: Claims): Promise<void> {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { JWSHeaderParameters } from 'jose';
+import { ageClock } from '#core';
 import { ExpiringMap } from '#state';
 import { InvalidToken } from '../errors.js';
 import { type Claims, parseToken } from './claims.js';
@@ -154,7 +155,7 @@ export class VerifiedTokens<K extends object> {
   constructor(
     private readonly lifetime: number,
     maxEntries = 2_000,
-    now: () => number = () => performance.now(),
+    now: () => number = ageClock,
     private readonly wallClock: () => number = Date.now,
   ) {
     this.entries = new ExpiringMap(maxEntries, now);
