@@ -13,7 +13,7 @@ import {
   ParsePrincipalDirectory,
   ParseRecordReader,
   RoutedRecordReader,
-  SessionRecheck,
+  CachedSessionWatch,
 } from '#data-parse';
 import { AgentScopes, Policies, compilePolicy } from '#policy';
 import { SeededRandom } from '../../support/oracle/seeded-random.js';
@@ -53,9 +53,8 @@ beforeAll(async () => {
   const pipelines = new ExtendedJsonPipelines(catalogue);
   const rest = (credentials: ParseCredentials) =>
     counted(new ParseRecordReader({ connection, credentials, catalogue, pipelines }), credentials);
-  const asks = new ParsePrincipalDirectory(connection);
-  const directory = new CachedPrincipalDirectory(asks);
-  const sessions = new SessionRecheck(asks, directory);
+  const directory = new CachedPrincipalDirectory(new ParsePrincipalDirectory(connection));
+  const sessions = new CachedSessionWatch(directory);
   const scopes = new AgentScopes(new Policies(compilePolicy({}).policy));
   direct = new GovernedRecordsSource(
     scopes,

@@ -1,11 +1,5 @@
 import { refusals, Refused } from '#core';
-import {
-  CachedPrincipalDirectory,
-  type PrincipalDirectory,
-  RecordReader,
-  type StoreCall,
-  StoreError,
-} from '#data';
+import { type CachedPrincipalDirectory, RecordReader, type StoreCall, StoreError } from '#data';
 import type { ParseCredentials } from '../connection/parse-connection.js';
 import { pipelineOperation, authModeOf, type Route, type RoutedOperation, routesFor } from './route-table.js';
 
@@ -72,33 +66,18 @@ export async function withSession<T>(
   }
 }
 
-/** Seconds for which a session check is valid on routes where Parse Server does not receive the call itself. */
-const RECHECK = 30;
-
-/**
- * The user of a session is cached for an hour, because Parse Server checks each request that carries the session. Calls that
- * go to MongoDB are checked nowhere else, so for them Parse Server is queried again after thirty seconds.
- */
-export class SessionRecheck implements SessionWatch {
-  private readonly recent: CachedPrincipalDirectory;
-
-  /** @param remembered receives sessions that have ended */
+/** Looks sessions up as the cache of identities does: what Parse Server said is believed for that long, on every route. */
+export class CachedSessionWatch implements SessionWatch {
   constructor(
-    directory: PrincipalDirectory,
-    private readonly remembered: Pick<CachedPrincipalDirectory, 'forgetSession'>,
-    recheckSeconds = RECHECK,
-  ) {
-    this.recent = new CachedPrincipalDirectory(directory, { identitySeconds: recheckSeconds });
-  }
+    private readonly directory: Pick<CachedPrincipalDirectory, 'ownerOfSession' | 'forgetSession'>,
+  ) {}
 
   async assertAlive(token: string): Promise<void> {
-    if (await this.recent.ownerOfSession(token)) return;
-    this.ended(token);
-    throw new StoreError('session_ended', { store: 'Parse Server' });
+    if (!(await this.directory.ownerOfSession(token)))
+      throw new StoreError('session_ended', { store: 'Parse Server' });
   }
 
   ended(token: string): void {
-    this.recent.forgetSession(token);
-    this.remembered.forgetSession(token);
+    this.directory.forgetSession(token);
   }
 }

@@ -1,5 +1,6 @@
 import {
   Agent,
+  ageClock,
   impersonationLabel,
   type ImpersonationOrder,
   MASTER,
@@ -57,7 +58,7 @@ export class Impersonation {
 
   constructor(
     private readonly sessions: UserSessions,
-    { seconds = 30, now = () => performance.now() }: ImpersonationTimes = {},
+    { seconds = 30, now = ageClock }: ImpersonationTimes = {},
   ) {
     this.tokens = new ExpiringCache(seconds * 1000, MAX_USERS, now);
   }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { ageClock } from '#core';
 import { type RecordWriter, type StoreCall, WrappedWriter, type WrappedWrite } from '../record-store.js';
 import { ExpiringCache } from './expiring-cache.js';
 
@@ -34,10 +35,8 @@ export abstract class PrincipalDirectory {
 }
 
 export interface DirectoryCacheOptions {
-  /** Seconds for which a session is cached. Default 3600. */
-  readonly identitySeconds?: number;
-  /** Seconds for which the inherited roles of a user or role are cached. Default 30. */
-  readonly roleSeconds?: number;
+  /** Seconds for which sessions, and the inherited roles of users and roles, are cached. Default 30. */
+  readonly seconds?: number;
   /** Entries per cache; the oldest are removed first, of sessions those of the user that has most. Default 10 000. */
   readonly maxEntries?: number;
   /** Milliseconds; for tests. */
@@ -61,16 +60,15 @@ export class CachedPrincipalDirectory extends PrincipalDirectory {
     options: DirectoryCacheOptions = {},
   ) {
     super();
-    const { identitySeconds = 3600, roleSeconds = 30, maxEntries = 10_000 } = options;
-    const now = options.now ?? (() => performance.now());
+    const { seconds = 30, maxEntries = 10_000, now = ageClock } = options;
     this.wallClock = options.wallClock ?? Date.now;
     // One user may have many sessions; every other cache has one entry for each user or role.
-    this.sessions = new ExpiringCache(identitySeconds * 1000, maxEntries, now, ({ userId }) => userId);
-    this.userRoles = new ExpiringCache(roleSeconds * 1000, maxEntries, now);
-    this.roleRoles = new ExpiringCache(roleSeconds * 1000, maxEntries, now);
+    this.sessions = new ExpiringCache(seconds * 1000, maxEntries, now, ({ userId }) => userId);
+    this.userRoles = new ExpiringCache(seconds * 1000, maxEntries, now);
+    this.roleRoles = new ExpiringCache(seconds * 1000, maxEntries, now);
   }
 
-  /** Cached, never beyond its expiry. */
+  /** Cached for `seconds`, never beyond its expiry. */
   async ownerOfSession(token: string): Promise<SessionOwner | null> {
     const key = digest(token);
     const owner = await this.sessions.get(key, () => this.directory.ownerOfSession(token));
@@ -79,12 +77,12 @@ export class CachedPrincipalDirectory extends PrincipalDirectory {
     return null;
   }
 
-  /** Cached for `roleSeconds`. */
+  /** Cached for `seconds`. */
   rolesOfUser(userId: string): Promise<readonly string[]> {
     return this.userRoles.get(userId, () => this.directory.rolesOfUser(userId));
   }
 
-  /** Cached for `roleSeconds`. */
+  /** Cached for `seconds`. */
   rolesOfRole(name: string): Promise<readonly string[] | null> {
     return this.roleRoles.get(name, () => this.directory.rolesOfRole(name));
   }

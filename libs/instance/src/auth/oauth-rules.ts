@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { AgentDefinition, Identity } from '#core';
+import { ageClock, type AgentDefinition, type Identity } from '#core';
 import {
   type Admission,
   AuthenticationUnavailable,
@@ -41,7 +41,7 @@ export interface AgentOfTokens {
 
 /** Users of the service's own store, cached as long as their roles. */
 class StoredUsers extends ClaimedUsers {
-  private readonly known = new ExpiringCache<string | null>(30_000, 10_000, () => performance.now());
+  private readonly known = new ExpiringCache<string | null>(30_000, 10_000, ageClock);
 
   constructor(private readonly reader: RecordReader) {
     super();

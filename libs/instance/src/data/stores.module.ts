@@ -48,7 +48,7 @@ import {
   RoutedRecordReader,
   RoutedRecordSearcher,
   RoutedRecordWriter,
-  SessionRecheck,
+  CachedSessionWatch,
 } from '#data-parse';
 import { ConfigVersions, type DatabaseConfig, type LiveQueryConfig, type ParseConfig } from '#config';
 import type { Policy } from '#policy';
@@ -71,9 +71,6 @@ export interface Connections {
   readonly mongo: MongoConnection | null;
   readonly parse: ParseConnection | null;
 }
-
-/** Sessions end at Parse Server without notice, so they are looked up as often as roles. */
-const SESSIONS_OF_THE_DATABASE = { identitySeconds: 30 };
 
 export function parseConnectionOf({
   serverUrl,
@@ -205,10 +202,7 @@ class DatabaseWriter extends InvalidatingWriter {
 }
 
 function withDatabaseAlone(mongo: MongoConnection): Provider[] {
-  const directory = new CachedPrincipalDirectory(
-    new MongoPrincipalDirectory(mongo),
-    SESSIONS_OF_THE_DATABASE,
-  );
+  const directory = new CachedPrincipalDirectory(new MongoPrincipalDirectory(mongo));
   return [
     { provide: CachedPrincipalDirectory, useValue: directory },
     { provide: RecordReader, useClass: MongoRecordReader },
@@ -225,7 +219,7 @@ class ReaderByRoute extends RoutedRecordReader {
     @Inject(MongoConnection) mongo: MongoConnection | null,
     parse: ParseConnection,
     catalogue: SchemaCatalogue,
-    sessions: SessionRecheck,
+    sessions: CachedSessionWatch,
   ) {
     const pipelines = new ExtendedJsonPipelines(catalogue);
     const rest = (credentials: ParseCredentials) =>
@@ -241,7 +235,7 @@ class SearcherByRoute extends RoutedRecordSearcher {
   constructor(
     @Inject(MongoConnection) mongo: MongoConnection | null,
     catalogue: SchemaCatalogue,
-    sessions: SessionRecheck,
+    sessions: CachedSessionWatch,
   ) {
     super({ direct: mongo && new MongoRecordSearcher(mongo, catalogue), sessions });
   }
@@ -253,7 +247,7 @@ class ParseServerWriter extends InvalidatingWriter {
     connection: ParseConnection,
     catalogue: SchemaCatalogue,
     conditions: RecordReader,
-    sessions: SessionRecheck,
+    sessions: CachedSessionWatch,
     directory: CachedPrincipalDirectory,
     written: WrittenClasses,
   ) {
@@ -264,11 +258,10 @@ class ParseServerWriter extends InvalidatingWriter {
 }
 
 function withParseServer(connections: Connections): Provider[] {
-  const source = directoryOf(connections);
-  const directory = new CachedPrincipalDirectory(source);
+  const directory = new CachedPrincipalDirectory(directoryOf(connections));
   return [
     { provide: CachedPrincipalDirectory, useValue: directory },
-    { provide: SessionRecheck, useValue: new SessionRecheck(source, directory) },
+    { provide: CachedSessionWatch, useValue: new CachedSessionWatch(directory) },
     { provide: RecordReader, useClass: ReaderByRoute },
     { provide: RecordSearcher, useClass: SearcherByRoute },
     { provide: RecordWriter, useClass: ParseServerWriter },
