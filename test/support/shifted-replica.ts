@@ -18,6 +18,8 @@ export interface ShiftedReplica extends Service {
   ahead(): number;
   /** Sets its clock, forward or back. */
   setClock(ahead: number): Promise<void>;
+  /** Lets time pass for it, on all of its clocks, in which nothing happens. */
+  pass(milliseconds: number): Promise<void>;
 }
 
 export async function startShifted(ahead: number, options: ServiceOptions): Promise<ShiftedReplica> {
@@ -28,19 +30,27 @@ export async function startShifted(ahead: number, options: ServiceOptions): Prom
     env: { ...options.env, ...shifted(ahead), CLOCK_FILE: file },
   });
   let current = ahead;
+  let passed = 0;
   let set = 0;
+  const apply = async () => {
+    set += 1;
+    writeFileSync(file, `${current} ${passed}`);
+    service.signal('SIGUSR2');
+    const times = () => service.output().stderr.split('the clock is set to').length - 1;
+    await vi.waitFor(() => {
+      if (times() < set) throw new Error('the clock is not set yet');
+    }, 5_000);
+  };
   return {
     ...service,
     ahead: () => current,
-    setClock: async (next) => {
-      set += 1;
+    setClock: (next) => {
       current = next;
-      writeFileSync(file, String(next));
-      service.signal('SIGUSR2');
-      const times = () => service.output().stderr.split('the clock is set to').length - 1;
-      await vi.waitFor(() => {
-        if (times() < set) throw new Error('the clock is not set yet');
-      }, 5_000);
+      return apply();
+    },
+    pass: (milliseconds) => {
+      passed += milliseconds;
+      return apply();
     },
     stop: async () => {
       rmSync(folder, { recursive: true, force: true });
