@@ -1,12 +1,18 @@
-let ahead = -Infinity;
+/** Milliseconds by which two clocks may differ for other reasons than a jump. */
+const JUMP = 500;
+
+let last = { elapsed: 0, wall: Infinity };
+let jumped = 0;
 
 /**
  * Milliseconds for the age of everything that a decision rests on; only differences count. It never runs backwards. The clock of
- * the process stands still while the machine is suspended, and the clock of the machine does not: this one follows whichever is
- * further on, so that nothing is taken for younger than it is.
+ * the process stands still while the machine is suspended: whenever the clock of the machine has gone on further, this one has
+ * too, so that nothing is taken for younger than it is.
  */
 export function ageClock(): number {
-  const elapsed = performance.now();
-  ahead = Math.max(ahead, Date.now() - elapsed);
-  return elapsed + ahead;
+  const now = { elapsed: performance.now(), wall: Date.now() };
+  const jump = now.wall - last.wall - (now.elapsed - last.elapsed);
+  if (jump > JUMP) jumped += jump;
+  last = now;
+  return now.elapsed + jumped;
 }
