@@ -119,6 +119,39 @@ export function checkAgents(loaded: LoadedConfig, gates: EnvironmentGates): Find
   return findings;
 }
 
+/** Whom Cloud Code that decides what users read (`beforeFind`, `afterFind`) does not bind. */
+export function checkReadHooks({ config, policy }: Pick<LoadedConfig, 'config' | 'policy'>): Finding[] {
+  const { serverUrl, readHooks } = config.parse;
+  if (serverUrl === null) return [];
+  const said = (value: string) =>
+    [...policy.classes.values()]
+      .filter((entry) => entry.readHooks === value)
+      .map(({ className }) => className);
+  const assumed = Object.entries(config.agents)
+    .filter(([, { identity }]) => typeof identity === 'object' && ('user' in identity || 'role' in identity))
+    .map(([name]) => name);
+  const [none, possible] = [said('none'), said('possible')];
+  const except = (names: readonly string[]) => (names.length === 0 ? '' : `, except ${names.join(', ')}`);
+  return [
+    readHooks === 'none'
+      ? warn(
+          'parse.read_hooks',
+          `sessions read every class in MongoDB as well, where no beforeFind and no afterFind runs${except(possible)}`,
+          'write readHooks: possible beside each class where Cloud Code decides what users read, or leave parse.readHooks out',
+        )
+      : ok('parse.read_hooks', `sessions read through Parse Server alone${except(none)}`),
+    ...(assumed.length > 0 && readHooks !== 'none'
+      ? [
+          warn(
+            'parse.read_hooks',
+            `no beforeFind and no afterFind of Cloud Code binds ${assumed.join(', ')}: an assumed user or role reads in MongoDB`,
+            'give them sessions, or limit these agents by the policy where Cloud Code decides what users read',
+          ),
+        ]
+      : []),
+  ];
+}
+
 function modeRemedy(warning: string): string {
   if (warning.includes('master posture'))
     return 'give them an identity (session, user or role), or set policy.suppressMasterKeyWarning once that is meant';

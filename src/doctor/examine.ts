@@ -16,7 +16,7 @@ import {
 import { type LoadedWithPlugins, type LoadOptions, loadWithPlugins, openDatabase } from '#instance';
 import { readEnvironmentGates } from '#policy';
 import { judgedBySchema } from '../cli/policy-check.js';
-import { checkAgents, checkListening } from './check-access.js';
+import { checkAgents, checkListening, checkReadHooks } from './check-access.js';
 import { checkClasses } from './check-classes.js';
 import { areTrusted, checkFiles, secretFiles } from './check-files.js';
 import { checkLimits, checkPlugins, checkRuntime } from './check-runtime.js';
@@ -87,6 +87,7 @@ export async function examine(env: Environment, cwd: string): Promise<Examinatio
         }),
         ...checkListening(loaded),
         ...checkAgents(loaded, readEnvironmentGates(env)),
+        ...checkReadHooks(loaded),
         ...checkLimits(loaded),
         ...checkPlugins(loaded, plugins),
         ...(await checkStores(loaded)),

@@ -35,6 +35,7 @@ export const DENIAL_KINDS = [
   'tenant_scope',
   'missing_tenant_scope',
   'agent_value',
+  'read_hooks',
   'tenant_join_denied',
   'unenforceable_scope',
   'atlas_facet_filter_unsafe',

@@ -64,7 +64,13 @@ beforeAll(async () => {
   );
   routed = new GovernedRecordsSource(
     scopes,
-    new RoutedRecordReader({ direct: mongo, restMaster: rest(MASTER_KEY), rest, sessions }),
+    new RoutedRecordReader({
+      direct: mongo,
+      restMaster: rest(MASTER_KEY),
+      rest,
+      sessions,
+      readHooks: 'none',
+    }),
     catalogue,
     new PrincipalResolver(directory),
   );

@@ -1,5 +1,12 @@
 import type { Tier } from '#core';
-import type { ClassConfig, IdKind, MemberConfig, TenantScopeConfig } from '#policy';
+import {
+  type ClassConfig,
+  type IdKind,
+  type MemberConfig,
+  READ_HOOKS,
+  type ReadHooks,
+  type TenantScopeConfig,
+} from '#policy';
 import {
   Allow,
   AnyOf,
@@ -252,6 +259,12 @@ export class ClassEntry {
   @Option('exempt from `refuseCollscan`', { default: false })
   @IsBoolean()
   readonly allowCollscan?: boolean;
+
+  @Option(
+    '`none`: no `beforeFind` or `afterFind` of Cloud Code decides what a user reads of the class, so sessions may read it past Parse Server; `possible`: one may. Default: [`parse.readHooks`](routes.md#read-hooks)',
+  )
+  @IsIn(READ_HOOKS)
+  readonly readHooks?: ReadHooks;
 
   @Option('may be searched by vector similarity: see [searchable classes](#searchable)')
   @Nested(SearchableConfig)

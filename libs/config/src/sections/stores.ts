@@ -2,7 +2,7 @@ import { LiveQuerySource } from '#data-parse';
 import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import { IDENTITY_OPTIONS } from '#core';
-import type { Policy, StorageForm } from '#policy';
+import { type Policy, READ_HOOKS, type ReadHooks, type StorageForm } from '#policy';
 import { IsBoolean, IsIn, IsString, Matches, Nullable, Option, type Plain } from '../schema/option.js';
 import { isSection, type Section } from '../schema/schema-node.js';
 import type { AgentConfig } from './agents.js';
@@ -114,6 +114,12 @@ export class ParseSection {
   @Matches(HEADER_VALUE)
   @Nullable()
   readonly restApiKey: string | null = null;
+
+  @Option(
+    '`none`: no `beforeFind` or `afterFind` of Cloud Code decides what a user reads, so sessions may read [past Parse Server](routes.md#read-hooks); `possible`: one may. Classes say otherwise with `policy.classes.X.readHooks`',
+  )
+  @IsIn(READ_HOOKS)
+  readonly readHooks: ReadHooks = 'possible';
 
   /** Read as `liveQuery.url`. */
   @Option(

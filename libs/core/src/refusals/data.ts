@@ -139,6 +139,18 @@ export function noRoute(reason: string): Refusal {
   return accessDenied('route', reason);
 }
 
+/** Only MongoDB could answer, and it runs no Cloud Code: the operator has to say that none decides what users read. */
+export function readHooksPossible(classNames: readonly string[]): Refusal {
+  const statements = classNames.map((name) => `policy.classes.${name}.readHooks: none`);
+  return accessDenied(
+    'route',
+    `Only MongoDB can answer this, and it runs no beforeFind or afterFind of Cloud Code, which may decide what this user reads of ${classNames.join(', ')}. ` +
+      `Where none does, the operator writes ${statements.join(' and ')}, or parse.readHooks: none for every class. ` +
+      'Otherwise ask with query_class, get_object or count_objects, by conditions that Parse Server can compare',
+    'read_hooks',
+  );
+}
+
 /** The user or role that the agent acts as cannot be found. */
 export function identityUnresolved(cause: string): Refusal {
   return { ...accessDenied('identity', 'The identity of this agent cannot be resolved'), cause };

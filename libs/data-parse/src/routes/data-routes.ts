@@ -1,7 +1,8 @@
 import { refusals, Refused } from '#core';
 import { type CachedPrincipalDirectory, RecordReader, type StoreCall, StoreError } from '#data';
+import type { ReadHooks } from '#policy';
 import type { ParseCredentials } from '../connection/parse-connection.js';
-import { pipelineOperation, authModeOf, type Route, type RoutedOperation, routesFor } from './route-table.js';
+import { NEEDS_DIRECT, pipelineOperation, type RoutedOperation } from './route-table.js';
 
 /** Checks the sessions that calls are made with. */
 export interface SessionWatch {
@@ -19,24 +20,19 @@ export interface DataRoutes {
   readonly restMaster: RecordReader | null;
   rest(credentials: ParseCredentials): RecordReader;
   readonly sessions: SessionWatch;
+  /** Of classes that do not say it themselves. */
+  readonly readHooks: ReadHooks;
 }
 
-/** The reason why a route of the table is not used. */
-export const NEEDS_DIRECT =
-  'This needs direct access to MongoDB (database.uri), which is not configured: Parse Server does not answer it';
-const NOT_THIS_WAY =
-  'This cannot be asked of Parse Server on behalf of this caller, and no other way is open to it';
-
-/** The first route of a cell that is configured and supports the request. @throws Refused when there is none */
-export function chosenRoute(
-  operation: RoutedOperation,
-  call: Pick<StoreCall, 'agent'>,
-  isOpen: (route: Route) => boolean,
-): Route {
-  const routes = routesFor(operation, authModeOf(call.agent));
-  const route = routes.find(isOpen);
-  if (route) return route;
-  throw new Refused(refusals.noRoute(routes.includes('direct') ? NEEDS_DIRECT : NOT_THIS_WAY));
+/** The classes of which Cloud Code may decide what a user reads. */
+export function hookedAmong(
+  classNames: Iterable<string>,
+  { scope }: Pick<StoreCall, 'scope'>,
+  readHooks: ReadHooks,
+): string[] {
+  return [...new Set(classNames)].filter(
+    (className) => (scope.classPolicy(className).readHooks ?? readHooks) !== 'none',
+  );
 }
 
 export function pipelineRouteOf(call: StoreCall): RoutedOperation {

@@ -1,13 +1,27 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentDefinition, type Identity, MASTER, sessionIdentity } from '#core';
-import { pipelineOperation, authModeOf, ROUTE_TABLE, routesFor } from './route-table.js';
+import { Agent, compileAgentDefinition, deriveAgent, type Identity, MASTER, sessionIdentity } from '#core';
+import { authModeOf, chooseRoute, pipelineOperation, ROUTE_TABLE, routesFor } from './route-table.js';
 
 const MODES = ['master', 'session', 'assumed', 'client'] as const;
 const OPERATIONS = Object.keys(ROUTE_TABLE) as (keyof typeof ROUTE_TABLE)[];
 
 const agent = (identity: Identity, clientMode = false) =>
   new Agent({ definition: compileAgentDefinition('a', { clientMode }), identity, principal: 'p' });
+const CALLERS = {
+  master: agent(MASTER),
+  session: agent(sessionIdentity('r:x')),
+  assumed: agent({ kind: 'aclUser', userId: 'u' }),
+  client: agent(sessionIdentity('r:x'), true),
+};
+const HOOKED = 'Patient';
+const routeOf = (operation: (typeof OPERATIONS)[number], caller: Agent, hooked?: string) =>
+  chooseRoute({
+    operation,
+    agent: caller,
+    isOpen: () => true,
+    hookedClasses: () => (hooked === undefined ? [] : [hooked]),
+  });
 
 describe('the route table', () => {
   it.each([
@@ -23,22 +37,47 @@ describe('the route table', () => {
   it('never sends an assumed user or role to Parse Server on its own behalf', () => {
     for (const operation of OPERATIONS) {
       if (operation === 'operator' || operation === 'schemas') continue;
-      expect(routesFor(operation, 'assumed')).not.toContain('rest');
+      expect(routesFor(operation, CALLERS.assumed)).not.toContain('rest');
     }
   });
 
   it('never writes past Parse Server', () => {
     for (const mode of MODES) {
-      expect(routesFor('row_writes', mode)).not.toContain('direct');
-      expect(routesFor('class_writes', mode)).not.toContain('direct');
+      expect(routesFor('row_writes', CALLERS[mode])).not.toContain('direct');
+      expect(routesFor('class_writes', CALLERS[mode])).not.toContain('direct');
     }
   });
 
   it('runs no pipeline of a session where nobody would apply its rights', () => {
     for (const mode of ['session', 'assumed', 'client'] as const) {
       for (const operation of ['pipelines', 'groupings', 'searches'] as const)
-        expect(routesFor(operation, mode)).not.toContain('rest');
+        expect(routesFor(operation, CALLERS[mode])).not.toContain('rest');
     }
+  });
+
+  it.each(['rows', 'pipelines', 'groupings', 'searches', 'plans'] as const)(
+    'sends no session past Cloud Code that may decide what it reads: %s',
+    (operation) => {
+      for (const mode of ['session', 'client'] as const) {
+        expect(routesFor(operation, CALLERS[mode])).not.toContain('direct');
+        if (routesFor(operation, CALLERS[mode])[0] === 'direct without read hooks') {
+          expect(() => routeOf(operation, CALLERS[mode], HOOKED)).toThrow(
+            `classes.${HOOKED}.readHooks: none`,
+          );
+          expect(routeOf(operation, CALLERS[mode])).toBe('direct');
+        }
+      }
+    },
+  );
+
+  it('keeps a sub-agent of a session, whoever it acts as, where Cloud Code binds the session', () => {
+    const child = (parent: Agent, identity: Identity) => deriveAgent(parent, { identity });
+    const asUser = { kind: 'aclUser', userId: 'u' } as const;
+    const below = child(child(CALLERS.session, asUser), { kind: 'aclRole', role: 'r' });
+    expect(() => routeOf('rows', below, HOOKED)).toThrow(`classes.${HOOKED}.readHooks: none`);
+    expect(routeOf('rows', below)).toBe('direct');
+    expect(routeOf('rows', child(CALLERS.master, asUser), HOOKED)).toBe('direct');
+    expect(routeOf('operator', below, HOOKED)).toBe('direct');
   });
 
   it('takes a tool it does not know for one that runs pipelines of its own', () => {

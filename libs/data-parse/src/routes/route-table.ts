@@ -1,10 +1,16 @@
-import type { Agent } from '#core';
+import { type Agent, refusals, Refused } from '#core';
 
 /** The authority with which a call reads and writes. */
 export type AuthMode = 'master' | 'session' | 'assumed' | 'client';
 
 /** `rest`: through Parse Server, which applies a session's rights and runs triggers. `direct`: MongoDB, rights applied here. */
 export type Route = 'rest' | 'direct';
+
+/**
+ * A route, and for whom: MongoDB runs no `beforeFind` and no `afterFind`, so for a caller whom these bind it is a route only
+ * to classes of which the operator says that they have none.
+ */
+export type RouteRule = Route | 'direct without read hooks';
 
 export type RoutedOperation =
   | 'rows'
@@ -17,11 +23,13 @@ export type RoutedOperation =
   | 'row_writes'
   | 'class_writes';
 
+const UNHOOKED = 'direct without read hooks';
+
 interface TableRow {
   /** What the row of the table covers, as text for the documentation. */
   readonly serves: string;
   /** The routes of each authentication mode, the preferred first; none: refused. */
-  readonly routes: Readonly<Record<AuthMode, readonly Route[]>>;
+  readonly routes: Readonly<Record<AuthMode, readonly RouteRule[]>>;
 }
 
 /**
@@ -34,22 +42,22 @@ export const ROUTE_TABLE: Readonly<Record<RoutedOperation, TableRow>> = {
       '`query_class`, `get_object`, `get_objects`, `get_sample_objects`, `count_objects`, `export_data`, objects of `call_method`',
     routes: {
       master: ['rest', 'direct'],
-      session: ['rest', 'direct'],
+      session: ['rest', UNHOOKED],
       assumed: ['direct'],
       client: ['rest'],
     },
   },
   pipelines: {
     serves: '`aggregate`, pipelines of own tools',
-    routes: { master: ['direct', 'rest'], session: ['direct'], assumed: ['direct'], client: [] },
+    routes: { master: ['direct', 'rest'], session: [UNHOOKED], assumed: ['direct'], client: [] },
   },
   groupings: {
     serves: '`group_by`, `group_by_date`, `distinct`, `export_data` with `pipeline`',
-    routes: { master: ['rest', 'direct'], session: ['direct'], assumed: ['direct'], client: [] },
+    routes: { master: ['rest', 'direct'], session: [UNHOOKED], assumed: ['direct'], client: [] },
   },
   searches: {
     serves: 'text and vector search',
-    routes: { master: ['direct'], session: ['direct'], assumed: ['direct'], client: ['direct'] },
+    routes: { master: ['direct'], session: [UNHOOKED], assumed: ['direct'], client: [UNHOOKED] },
   },
   plans: {
     serves: '`explain_query`',
@@ -113,6 +121,51 @@ export function authModeOf({ identity, definition }: Pick<Agent, 'identity' | 'd
   }
 }
 
-export function routesFor(operation: RoutedOperation, mode: AuthMode): readonly Route[] {
-  return ROUTE_TABLE[operation].routes[mode];
+/** The row of the table for one caller. A sub-agent of a session that acts as a user stays bound by what binds the session. */
+export function routesFor(operation: RoutedOperation, agent: Agent): readonly RouteRule[] {
+  const rules = ROUTE_TABLE[operation].routes[authModeOf(agent)];
+  if (!READS_ROWS.has(operation) || !descendsFromSession(agent)) return rules;
+  return rules.map((rule) => (rule === 'direct' ? UNHOOKED : rule));
 }
+
+/** What the caller reads of rows. Questions of the operator's own predicates and classes show it none. */
+const READS_ROWS: ReadonlySet<RoutedOperation> = new Set([
+  'rows',
+  'pipelines',
+  'groupings',
+  'searches',
+  'plans',
+]);
+
+function descendsFromSession({ parent }: Agent): boolean {
+  return parent !== null && (parent.identity.kind === 'sessionToken' || descendsFromSession(parent));
+}
+
+interface Asked {
+  readonly operation: RoutedOperation;
+  readonly agent: Agent;
+  /** Whether the route is configured and supports the request. */
+  readonly isOpen: (route: Route) => boolean;
+  /** The classes of the request of which Cloud Code may decide what a user reads. */
+  readonly hookedClasses: () => readonly string[];
+}
+
+/** The route of a request. @throws Refused when it has none */
+export function chooseRoute({ operation, agent, isOpen, hookedClasses }: Asked): Route {
+  const rules = routesFor(operation, agent);
+  let hooked: readonly string[] = [];
+  for (const rule of rules) {
+    const route = rule === UNHOOKED ? 'direct' : rule;
+    if (!isOpen(route)) continue;
+    if (rule === UNHOOKED) hooked = hookedClasses();
+    if (rule !== UNHOOKED || hooked.length === 0) return route;
+  }
+  if (hooked.length > 0) throw new Refused(refusals.readHooksPossible(hooked));
+  throw new Refused(refusals.noRoute(rules.some((rule) => rule !== 'rest') ? NEEDS_DIRECT : NOT_THIS_WAY));
+}
+
+/** The reason why a route of the table is not used. */
+export const NEEDS_DIRECT =
+  'This needs direct access to MongoDB (database.uri), which is not configured: Parse Server does not answer it';
+const NOT_THIS_WAY =
+  'This cannot be asked of Parse Server on behalf of this caller, and no other way is open to it';

@@ -20,20 +20,33 @@ import {
   type TextSearchQuery,
   type VectorSearchQuery,
 } from '#data';
-import { type AgentScope, constrainedFields, type Where } from '#policy';
+import {
+  type AgentScope,
+  constrainedFields,
+  joinTargets,
+  type Pipeline,
+  type ReadHooks,
+  type Where,
+} from '#policy';
 import { credentialsOf, type ParseCredentials } from '../connection/parse-connection.js';
 import { isPlainObject } from '../query/plain-value.js';
 import { isExpressible } from '../query/where-to-rest.js';
 import {
-  chosenRoute,
   type DataRoutes,
-  NEEDS_DIRECT,
+  hookedAmong,
   operatorReader,
   pipelineRouteOf,
   type SessionWatch,
   withSession,
 } from './data-routes.js';
-import { authModeOf, type Route, type RoutedOperation, routesFor } from './route-table.js';
+import {
+  authModeOf,
+  chooseRoute,
+  NEEDS_DIRECT,
+  type Route,
+  type RoutedOperation,
+  routesFor,
+} from './route-table.js';
 
 /** Whether Parse Server's query language can express the request. */
 function canBeAsked({ where, include = [] }: Pick<FindQuery, 'where' | 'include'>): boolean {
@@ -127,7 +140,13 @@ class CallReader extends RecordReader {
   }
 
   override get pipelineRoute(): PipelineRoute {
-    const route = chosenRoute(pipelineRouteOf(this.call), this.call, (one) => this.isOpen(one));
+    // Asked about a pipeline that has run.
+    const route = chooseRoute({
+      operation: pipelineRouteOf(this.call),
+      agent: this.call.agent,
+      isOpen: (one) => this.isOpen(one),
+      hookedClasses: () => [],
+    });
     return route === 'direct' ? 'mongo_direct' : 'parse_server';
   }
 
@@ -141,17 +160,26 @@ class CallReader extends RecordReader {
 
   private alongRows<T>(query: FindQuery, work: (reader: RecordReader) => Promise<T>): Promise<T> {
     const suits = () => canBeAsked(query) && (!this.serverJudges || serverAgrees(query, this.call.scope));
-    return this.along('rows', suits, work);
+    return this.along('rows', () => classesOf(query), suits, work);
   }
 
   count(query: CountQuery, operation: OperationContext): Promise<number> {
     const suits = () => canBeAsked(query) && (!this.serverJudges || countAgrees(query, this.call.scope));
-    return this.along('rows', suits, (reader) => reader.count(query, operation));
+    return this.along(
+      'rows',
+      () => [query.className],
+      suits,
+      (reader) => reader.count(query, operation),
+    );
   }
 
   aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
-    const always = () => true;
-    return this.along(pipelineRouteOf(this.call), always, (reader) => reader.aggregate(query, operation));
+    return this.along(
+      pipelineRouteOf(this.call),
+      () => [query.className, ...joinTargets(query.pipeline as Pipeline)],
+      () => true,
+      (reader) => reader.aggregate(query, operation),
+    );
   }
 
   /** Relations have no rights of their own: the rights of the linked rows are checked when those are read. */
@@ -162,6 +190,7 @@ class CallReader extends RecordReader {
   explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
     return this.along(
       'plans',
+      () => [query.className],
       () => canBeAsked(query),
       (reader) => reader.explain(query, operation),
     );
@@ -174,15 +203,17 @@ class CallReader extends RecordReader {
 
   private async along<T>(
     operation: RoutedOperation,
+    classNames: () => readonly string[],
     suitsServer: () => boolean,
     work: (reader: RecordReader) => Promise<T>,
   ): Promise<T> {
-    const route = chosenRoute(
+    const { sessions, readHooks } = this.routes;
+    const route = chooseRoute({
       operation,
-      this.call,
-      (one) => this.isOpen(one) && (one === 'direct' || suitsServer()),
-    );
-    const { sessions } = this.routes;
+      agent: this.call.agent,
+      isOpen: (one) => this.isOpen(one) && (one === 'direct' || suitsServer()),
+      hookedClasses: () => hookedAmong(classNames(), this.call, readHooks),
+    });
     return withSession(this.call, sessions, async () => work(await this.reader(route)));
   }
 
@@ -202,10 +233,21 @@ class CallReader extends RecordReader {
   }
 }
 
+/** Of the rows and of what they include. */
+function classesOf({ className, include = [] }: Pick<FindQuery, 'className' | 'include'>): string[] {
+  return [
+    className,
+    ...include.flatMap(({ targetClass, include: further }) =>
+      classesOf({ className: targetClass, include: further }),
+    ),
+  ];
+}
+
 interface SearchRoutes {
   /** Null: MongoDB is not configured. */
   readonly direct: RecordSearcher | null;
   readonly sessions: SessionWatch;
+  readonly readHooks: ReadHooks;
 }
 
 /**
@@ -215,7 +257,7 @@ interface SearchRoutes {
 export class RoutedRecordSearcher extends RecordSearcher {
   constructor(
     private readonly routes: SearchRoutes,
-    private readonly call: Pick<StoreCall, 'agent'> | null = null,
+    private readonly call: StoreCall | null = null,
   ) {
     super();
   }
@@ -229,21 +271,29 @@ export class RoutedRecordSearcher extends RecordSearcher {
   }
 
   async text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
-    return (await this.searcher()).text(query, operation);
+    return (await this.searcher(query)).text(query, operation);
   }
 
   async facets(query: FacetQuery, operation: OperationContext): Promise<FacetCounts> {
-    return (await this.searcher()).facets(query, operation);
+    return (await this.searcher(query)).facets(query, operation);
   }
 
   async nearest(query: VectorSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
-    return (await this.searcher()).nearest(query, operation);
+    return (await this.searcher(query)).nearest(query, operation);
   }
 
-  private async searcher(): Promise<RecordSearcher> {
-    const { direct, sessions } = this.routes;
+  private async searcher({ className }: { readonly className: string }): Promise<RecordSearcher> {
+    const { call } = this;
+    const { direct, sessions, readHooks } = this.routes;
+    if (call)
+      chooseRoute({
+        operation: 'searches',
+        agent: call.agent,
+        isOpen: () => direct !== null,
+        hookedClasses: () => hookedAmong([className], call, readHooks),
+      });
     if (!direct) throw new Refused(refusals.noRoute(NEEDS_DIRECT));
-    const identity = this.call?.agent.identity;
+    const identity = call?.agent.identity;
     // MongoDB does not check whether the session still exists.
     if (identity?.kind === 'sessionToken') await sessions.assertAlive(identity.token);
     return direct;
@@ -295,7 +345,7 @@ export class RoutedRecordWriter extends RecordWriter {
 
   private async write<T>(work: (writer: RecordWriter) => Promise<T>): Promise<T> {
     const { call, routes } = this;
-    if (!call || !routesFor('row_writes', authModeOf(call.agent)).includes('rest'))
+    if (!call || !routesFor('row_writes', call.agent).includes('rest'))
       throw new Refused(refusals.noRoute(NOBODY_SIGNED_IN));
     return withSession(call, routes.sessions, () => work(routes.rest(credentialsOf(call.agent.identity))));
   }

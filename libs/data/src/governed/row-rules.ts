@@ -252,15 +252,15 @@ export class RowRules {
     { object: { className, objectId }, key }: Extract<CrossClassQuery, { operator: '$relatedTo' }>,
     asker: Asker,
   ): Promise<Where> {
-    // The constraint limits the owners to those that the caller may see, so the operator's reader may be used.
-    const { operatorReader: reader, operation } = this.call;
+    const { operatorReader, operation } = this.call;
     if (asker === 'caller') {
       const { where } = await this.predicate(className, { canonical: false, operation: 'get' });
-      const owner = { className, where: allOf({ objectId }, where) };
-      if ((await atStore(operation, () => reader.count(owner, operation))) === 0) return NOTHING;
+      const owner = { className, where: allOf({ objectId }, where), keys: ['objectId'], limit: 1 };
+      const seen = await atStore(operation, () => this.readerFor(asker).find(owner, operation));
+      if (seen.length === 0) return NOTHING;
     }
     const query = { className, objectId, key, limit: MAX_ANSWERS + 1 };
-    const ids = await atStore(operation, () => reader.related(query, operation));
+    const ids = await atStore(operation, () => operatorReader.related(query, operation));
     assertBounded(ids.length, '$relatedTo', className);
     return { objectId: { $in: ids } };
   }

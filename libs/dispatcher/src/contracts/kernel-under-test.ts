@@ -61,6 +61,7 @@ function governed(className: string, small: SmallClass): GovernedClass {
       filters: null,
       tenantScope: null,
       allowCollscan: false,
+      readHooks: null,
       searchable: null,
       searchIndex: 'default',
       masks: new Map(),

@@ -51,7 +51,7 @@ import {
   CachedSessionWatch,
 } from '#data-parse';
 import { ConfigVersions, type DatabaseConfig, type LiveQueryConfig, type ParseConfig } from '#config';
-import type { Policy } from '#policy';
+import type { Policy, ReadHooks } from '#policy';
 import { ChangeSources, FeedSource } from '#subscriptions';
 import { followDeclarations, storageDeclarationsOf } from './storage-declarations.js';
 
@@ -112,17 +112,26 @@ export function databaseTurnsOf({ uri }: Pick<DatabaseConfig, 'uri'>): DatabaseT
 
 const EMBEDDED_TURNS = { atOnce: 8, perPrincipal: 3 };
 
+interface StoreSettings {
+  readonly liveQuery: LiveQueryConfig;
+  readonly readHooks: ReadHooks;
+}
+
+/** Whether Cloud Code may decide what users read of classes that do not say it (`parse.readHooks`). */
+const CLASSES_READ_HOOKS = Symbol('parse.readHooks');
+
 /** Binds the data ports: MongoDB alone, or Parse Server with or without it. The only place that decides. */
 @Module({})
 export class StoresModule {
   /** @param imports provide the shared state and the versions of the configuration */
   static register(
-    { mongo, parse, liveQuery }: Connections & { readonly liveQuery: LiveQueryConfig },
+    { mongo, parse, liveQuery, readHooks }: Connections & StoreSettings,
     imports: ModuleMetadata['imports'],
   ): DynamicModule {
     const providers: Provider[] = [
       { provide: MongoConnection, useValue: mongo },
       { provide: ParseConnection, useValue: parse },
+      { provide: CLASSES_READ_HOOKS, useValue: readHooks },
       WrittenClasses,
       {
         provide: SchemaCatalogue,
@@ -220,13 +229,14 @@ class ReaderByRoute extends RoutedRecordReader {
     parse: ParseConnection,
     catalogue: SchemaCatalogue,
     sessions: CachedSessionWatch,
+    @Inject(CLASSES_READ_HOOKS) readHooks: ReadHooks,
   ) {
     const pipelines = new ExtendedJsonPipelines(catalogue);
     const rest = (credentials: ParseCredentials) =>
       new ParseRecordReader({ connection: parse, credentials, catalogue, pipelines });
     const direct = mongo && new MongoRecordReader(mongo, catalogue);
     const restMaster = parse.hasMasterKey ? rest(MASTER_KEY) : null;
-    super({ direct, restMaster, rest, sessions });
+    super({ direct, restMaster, rest, sessions, readHooks });
   }
 }
 
@@ -236,8 +246,9 @@ class SearcherByRoute extends RoutedRecordSearcher {
     @Inject(MongoConnection) mongo: MongoConnection | null,
     catalogue: SchemaCatalogue,
     sessions: CachedSessionWatch,
+    @Inject(CLASSES_READ_HOOKS) readHooks: ReadHooks,
   ) {
-    super({ direct: mongo && new MongoRecordSearcher(mongo, catalogue), sessions });
+    super({ direct: mongo && new MongoRecordSearcher(mongo, catalogue), sessions, readHooks });
   }
 }
 

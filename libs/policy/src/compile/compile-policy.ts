@@ -364,6 +364,7 @@ export function compileClass(
     filters: config.filters ?? null,
     tenantScope: tenantScopeOf(config.tenantScope, `${path}.tenantScope`, issues),
     allowCollscan: config.allowCollscan ?? false,
+    readHooks: config.readHooks ?? null,
     searchable,
     searchIndex: config.searchIndex ?? DEFAULT_SEARCH_INDEX,
     properties: new Map(

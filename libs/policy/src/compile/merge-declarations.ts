@@ -93,6 +93,7 @@ export function narrowClassConfig(
     filters: both(first.filters, second.filters),
     tenantScope: tenantScopeOf(className, first, second, issues),
     allowCollscan: every(first.allowCollscan, second.allowCollscan),
+    readHooks: first.readHooks === 'possible' ? 'possible' : (second.readHooks ?? first.readHooks),
     searchable: searchableOf(className, first, second, common, issues),
     searchIndex: first.searchIndex ?? second.searchIndex,
     properties,

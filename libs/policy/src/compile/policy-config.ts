@@ -1,6 +1,6 @@
 import type { BudgetOptions } from '#core';
 import type { StorageForm } from '../model/class-schema.js';
-import type { BypassFunction, IdKind, TenantSource } from '../model/policy.js';
+import type { BypassFunction, IdKind, ReadHooks, TenantSource } from '../model/policy.js';
 import type { MasksConfig } from '../masking/column-masks.js';
 
 export interface PropertyConfig {
@@ -58,6 +58,7 @@ export interface ClassConfig {
   readonly filters?: Readonly<Record<string, unknown>> | null;
   readonly tenantScope?: TenantScopeConfig | null;
   readonly allowCollscan?: boolean;
+  readonly readHooks?: ReadHooks;
   readonly searchable?: SearchableConfig | null;
   /** Default `default`. */
   readonly searchIndex?: string;

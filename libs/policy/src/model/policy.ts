@@ -13,6 +13,10 @@ import type { FieldNames } from './field-names.js';
 /** `no`: not hidden. `exceptMaster`: agents with the master key pass the class gate, and only that gate. */
 export type HiddenFrom = 'no' | 'always' | 'exceptMaster';
 
+/** Whether Cloud Code may decide what a user reads (`beforeFind`, `afterFind`): only the operator can know. */
+export const READ_HOOKS = ['none', 'possible'] as const;
+export type ReadHooks = (typeof READ_HOOKS)[number];
+
 export interface PropertyPolicy {
   readonly type?: string;
   readonly description?: string;
@@ -109,6 +113,8 @@ export interface DeclaredClass {
   readonly filters: Readonly<Record<string, unknown>> | null;
   readonly tenantScope: TenantScope | null;
   readonly allowCollscan: boolean;
+  /** Whether Cloud Code may decide what a user reads of it; `null`: as the Parse Server in general. */
+  readonly readHooks: ReadHooks | null;
   /** `null` when the class has no vector search. */
   readonly searchable: SearchablePolicy | null;
   /** Name of the Atlas Search index that full-text search uses. */

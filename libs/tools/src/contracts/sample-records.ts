@@ -156,6 +156,7 @@ export function sampleClass(
       filters: null,
       tenantScope: null,
       allowCollscan: false,
+      readHooks: null,
       searchable: null,
       searchIndex: 'default',
       masks: new Map(),
