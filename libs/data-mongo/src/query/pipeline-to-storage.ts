@@ -108,8 +108,28 @@ function contentValue(value: unknown, content: ReturnType<RowScope['contentOf']>
 
 /** A pipeline over stored columns in extended JSON, and the conversion of its documents to rows. */
 interface ExtendedJsonPipeline {
+  /** The collection of its input. */
+  readonly collection: string;
   readonly stages: readonly Readonly<Record<string, unknown>>[];
   rows(documents: readonly unknown[]): ParseRow[];
+}
+
+/**
+ * In extended JSON `{ $regex: TEXT }` is a pattern as a whole: a reader would lose the other conditions of the object. Where the
+ * text is a pattern already, the object stays one.
+ */
+function writePatterns(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(writePatterns);
+  if (!isPlainObject(value)) return value;
+  const { $regex: pattern, $options: options, ...others } = value;
+  if (typeof pattern !== 'string') return mapMembers(value);
+  return { $regex: new BSON.BSONRegExp(pattern, String(options ?? '')), ...mapMembers(others) };
+}
+
+function mapMembers(document: Document): Document {
+  const mapped: Document = {};
+  for (const [key, member] of Object.entries(document)) setOwn(mapped, key, writePatterns(member));
+  return mapped;
 }
 
 /** Pipelines in storage form, for callers that do not run them with the driver. */
@@ -123,7 +143,8 @@ export class ExtendedJsonPipelines {
       rewriteLookups: rewriteLookups ?? true,
     });
     return {
-      stages: BSON.EJSON.serialize(stages) as Document[],
+      collection: StoredClasses.of(schemas).storage(className).collection,
+      stages: BSON.EJSON.serialize(writePatterns(stages)) as Document[],
       rows: (documents) =>
         documents.map((document) => aggregateRow(BSON.EJSON.deserialize(document as Document), scope)),
     };

@@ -97,10 +97,11 @@ export class ParseRecordReader extends RecordReader {
     const { connection, credentials, pipelines } = this.parts;
     if (credentials.kind !== 'master') throw parseServerError('denied', 'pipelines need the master key');
     if (!pipelines) throw inexpressible('no storage form of pipelines is known');
-    const { stages, rows } = await pipelines.pipeline(query);
+    const { collection, stages, rows } = await pipelines.pipeline(query);
     const path = classPath(query.className, '/aggregate');
     const { comment } = operation;
-    const body = { _method: 'GET', pipeline: stages, rawValues: true, rawFieldNames: true, comment };
+    const pipeline = asWritten(collection, stages);
+    const body = { _method: 'GET', pipeline, rawValues: true, rawFieldNames: true, comment };
     const answer = await connection
       .send({ credentials, method: 'POST', path, body, expected: EXPECTED.pipeline }, operation)
       .catch((error: unknown) => {
@@ -205,6 +206,15 @@ function orderKey({ field, descending }: { field: string; descending: boolean })
   return descending ? `-${field}` : field;
 }
 
+/**
+ * Parse Server rebuilds `$group`, `$match`, `$project` and `$geoNear` at the top of a pipeline: nulls and dates below `$group`
+ * become `{}`, patterns and ids become objects, an output called `objectId` is refused. It leaves alone what stands inside
+ * another stage, so the pipeline is sent there, behind an input without rows.
+ */
+function asWritten(collection: string, pipeline: StoredPipeline['stages']): StoredPipeline['stages'] {
+  return [{ $match: { _id: { $in: [] } } }, { $unionWith: { coll: collection, pipeline } }];
+}
+
 /** Parse Server marks errors of a pipeline only by their text. */
 function ofTimeZone(error: unknown): boolean {
   if (!(error instanceof ParseServerError) || error.parseCode !== INVALID_QUERY) return false;
@@ -277,6 +287,8 @@ function idsIn(value: unknown, plan: IncludePlan): string[] {
 
 /** A pipeline over stored columns, in extended JSON, with the way back from its documents to rows. */
 interface StoredPipeline {
+  /** The collection of its input. */
+  readonly collection: string;
   readonly stages: readonly Readonly<Record<string, unknown>>[];
   rows(documents: readonly unknown[]): ParseRow[];
 }
