@@ -87,6 +87,8 @@ async function serveOverHttp(
   // Longer than the idle time of the usual load balancers (60 s): the sending side must close the connection.
   server.keepAliveTimeout = 75_000;
   server.maxConnections = loaded.config.server.maxConnections;
+  // Node drops headers beyond this number, and keeps 16 KiB of headers in any case.
+  server.maxHeadersCount = 0;
   // A slower sender only occupies a connection.
   server.headersTimeout = 15_000;
   server.requestTimeout = 60_000;

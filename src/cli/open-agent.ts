@@ -4,7 +4,7 @@ import { NestFactory } from '@nestjs/core';
 import { randomUUID } from 'node:crypto';
 import { userInfo } from 'node:os';
 import { Agent, type ClientLink } from '#core';
-import { Authenticator } from '#auth';
+import { askedWithin, Authenticator } from '#auth';
 import { type AuthRuleConfig, type Environment, type LlmConfig, llmOf, type ParleyConfig } from '#config';
 import { AgentIntrospection, type DescribedAgent, Kernel } from '#dispatcher';
 import { type LoadedService, ParleyInstance } from '#instance';
@@ -57,7 +57,7 @@ export async function openAgent(
     await instance.begin();
     const authenticator = app.get(Authenticator);
     const admitted = async () =>
-      atTerminal(await authenticator.authenticate({ headers, remoteAddress: '127.0.0.1', method: 'POST' }));
+      atTerminal(await authenticator.authenticate(askedWithin(headers)));
     const first = await admitted();
     return {
       name,

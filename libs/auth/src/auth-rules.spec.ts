@@ -8,6 +8,7 @@ import {
   SessionOwners,
 } from './auth-rules.js';
 import { RuleAuthenticator } from './authenticator.js';
+import { askedWithin } from './credentials.js';
 
 const analyst = compileAgentDefinition('analyst');
 const guest = compileAgentDefinition('guest');
@@ -50,23 +51,54 @@ describe('an API key', () => {
 });
 
 describe('anonymous access', () => {
+  const local = { host: 'localhost:3001' };
+
   it.each(['127.0.0.1', '127.8.9.1', '::1', '::ffff:127.0.0.1'])('is for loopback peers: %s', (address) => {
-    expect(anonymous.recognise(from({}, address))?.definition).toBe(guest);
+    expect(anonymous.recognise(from(local, address))?.definition).toBe(guest);
+  });
+
+  it.each(['localhost', 'LOCALHOST:80', '127.0.0.1:3001', '[::1]:3001'])(
+    'is for those that ask this machine: %s',
+    (host) => {
+      expect(anonymous.recognise(from({ host }))?.definition).toBe(guest);
+    },
+  );
+
+  it.each([
+    'parley.example',
+    'localhost.example',
+    '127.0.0.1.example:80',
+    'user@localhost',
+    'localhost:',
+    '',
+  ])('is refused to those that ask another name, which a proxy may have passed on: %s', (host) => {
+    expect(anonymous.recognise(from({ host }))).toBeNull();
+  });
+
+  it('is refused to those that ask no host at all', () => {
+    expect(anonymous.recognise(from({}))).toBeNull();
+  });
+
+  it('is for what asks within this process, with its credentials', () => {
+    expect(anonymous.recognise(askedWithin())?.definition).toBe(guest);
+    expect(anonymous.recognise(askedWithin({ 'x-mcp-api-key': 'wrong' }))).toBeNull();
   });
 
   it.each(['10.0.0.1', '192.168.1.2', '::ffff:10.0.0.1', '127.0.0.1.example.com', ''])(
     'is refused to %s',
     (address) => {
-      expect(anonymous.recognise(from({}, address))).toBeNull();
+      expect(anonymous.recognise(from(local, address))).toBeNull();
     },
   );
 
-  it.each(['x-forwarded-for', 'forwarded', 'x-real-ip', 'via', 'x-forwarded-proto', 'x-forwarded-host'])(
-    'is refused to a proxy that speaks for others (%s)',
-    (name) => {
-      expect(anonymous.recognise(from({ [name]: '127.0.0.1' }))).toBeNull();
-    },
-  );
+  // prettier-ignore
+  it.each([
+    'x-forwarded-for', 'forwarded', 'x-real-ip', 'via', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-server',
+    'cf-connecting-ip', 'true-client-ip', 'x-envoy-external-address', 'fly-client-ip', 'cdn-loop',
+  ])('is refused to a proxy that speaks for others (%s)', (name) => {
+    for (const value of ['127.0.0.1', '', 'unknown'])
+      expect(anonymous.recognise(from({ ...local, [name]: value }))).toBeNull();
+  });
 });
 
 describe('the rules together', () => {
@@ -75,7 +107,9 @@ describe('the rules together', () => {
     await expect(both.authenticate(from({ 'x-mcp-api-key': 's3cret-key' }))).resolves.toMatchObject({
       definition: analyst,
     });
-    await expect(both.authenticate(from({}))).resolves.toMatchObject({ definition: guest });
+    await expect(both.authenticate(from({ host: 'localhost' }))).resolves.toMatchObject({
+      definition: guest,
+    });
   });
 
   it('refuse a wrong credential instead of treating it as none', async () => {

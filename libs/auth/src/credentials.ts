@@ -35,11 +35,13 @@ export function presentedSession(credentials: Credentials): string | undefined {
 }
 
 const CREDENTIAL_HEADERS: readonly string[] = ['x-mcp-api-key', 'authorization', 'x-parse-session-token'];
-/** Any of these headers shows that the peer forwards the request of another client. */
+/** Any of these headers shows that the peer forwards the request of another client, and so does each of their families. */
 // prettier-ignore
-const FORWARDING_HEADERS = [
-  'forwarded', 'via', 'x-real-ip', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port',
-];
+const FORWARDING_HEADERS = new Set([
+  'forwarded', 'via', 'cdn-loop', 'x-real-ip', 'x-client-ip', 'x-cluster-client-ip', 'true-client-ip', 'fastly-client-ip',
+  'x-original-forwarded-for', 'x-original-host', 'x-arr-log-id',
+]);
+const FORWARDING_FAMILIES = /^(?:x-forwarded|x-envoy|x-appengine|x-azure|cf|fly)-/;
 
 /**
  * The headers of a request that hold credentials; each is checked on its own.
@@ -76,7 +78,6 @@ export function showingOnly(
 
 /** Headers of clients, browsers and proxies that are never credentials. */
 const ORDINARY = new Set([
-  ...FORWARDING_HEADERS,
   ...'accept cache-control connection content-length content-type date dnt expect host if-match if-modified-since if-none-match'.split(
     ' ',
   ),
@@ -85,18 +86,33 @@ const ORDINARY = new Set([
   ),
   ...'upgrade upgrade-insecure-requests user-agent x-correlation-id x-request-id'.split(' '),
 ]);
-const ORDINARY_FAMILIES = /^(?:accept|content|sec|mcp|access-control|x-forwarded)-/;
+const ORDINARY_FAMILIES = /^(?:accept|content|sec|mcp|access-control)-/;
 
 /** Whether a request may show a credential, where the credential headers are not configured. */
 export function mayPresentCredential({ headers }: Pick<Credentials, 'headers'>): boolean {
-  return Object.keys(headers).some((name) => !ORDINARY.has(name) && !ORDINARY_FAMILIES.test(name));
+  return Object.keys(headers).some(
+    (name) => !ORDINARY.has(name) && !ORDINARY_FAMILIES.test(name) && !isForwarding(name),
+  );
 }
 
-/** Whether the peer is a loopback address and not a proxy that forwards another client's request. */
-export function isDirectLoopback(credentials: Credentials): boolean {
-  const address = credentials.remoteAddress?.replace(/^::ffff:/i, '') ?? '';
-  const loopback = address === '::1' || /^127(\.\d{1,3}){3}$/.test(address);
-  return loopback && FORWARDING_HEADERS.every((name) => credentials.headers[name] === undefined);
+/** `Host` of a request to this machine, as a client on it writes it. */
+const OWN_HOST = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i;
+
+const isForwarding = (name: string) => FORWARDING_HEADERS.has(name) || FORWARDING_FAMILIES.test(name);
+
+/**
+ * Whether a program on this machine asked this machine for itself: the peer and the host that it asks are loopback ones. A proxy
+ * may add no header of its own, so the absence of one does not suffice; one that does forwards the request of another client.
+ */
+export function isDirectLoopback({ headers, remoteAddress }: Credentials): boolean {
+  const address = remoteAddress?.replace(/^::ffff:/i, '') ?? '';
+  const isLoopback = address === '::1' || /^127(\.\d{1,3}){3}$/.test(address);
+  return isLoopback && OWN_HOST.test(headers.host ?? '') && !Object.keys(headers).some(isForwarding);
+}
+
+/** The credentials of a program that asks Parley in its own process, without a network. */
+export function askedWithin(headers: Credentials['headers'] = {}): CredentialSource {
+  return { headers: { ...headers, host: 'localhost' }, remoteAddress: '127.0.0.1', method: 'POST' };
 }
 
 /**

@@ -22,7 +22,7 @@ export {
   VersionAuthenticator,
 } from './authenticator.js';
 export { BearerChallenge, metadataUrlOf, ResourceDocuments } from './oauth/resource-metadata.js';
-export { type CredentialSource, remoteNetwork, TrustedNetworks } from './credentials.js';
+export { askedWithin, type CredentialSource, remoteNetwork, TrustedNetworks } from './credentials.js';
 export { newKey, parseKeyHash, slowHashOf } from './key-hash.js';
 export { requestJson, isTrustworthyUrl } from './oauth/issuer-request.js';
 export { isScopeName, principalOf, subjectOf, type TenantClaim } from './oauth/claims.js';

@@ -104,7 +104,9 @@ describe('a certificate that a proxy verified', () => {
     const anonymous = new AnonymousRule(definition, MASTER, ['x-client-cert-subject']);
     const rules = new RuleAuthenticator([certificates, anonymous]);
     await expect(rules.authenticate(from(certified(SUBJECT), '127.0.0.1'))).rejects.toThrow('Unauthorized');
-    await expect(rules.authenticate(from({}, '127.0.0.1'))).resolves.toMatchObject({ definition });
+    await expect(rules.authenticate(from({ host: 'localhost' }, '127.0.0.1'))).resolves.toMatchObject({
+      definition,
+    });
   });
 
   it('never lets anybody in whose address is outside of the networks', () => {

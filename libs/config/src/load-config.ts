@@ -38,7 +38,7 @@ import {
   ConsoleSection,
   consoleErrors,
 } from './sections/operators.js';
-import { ServerSection, startErrors, type StartKind } from './sections/server.js';
+import { anonymousErrors, ServerSection, startErrors, type StartKind } from './sections/server.js';
 import { RedisSection } from './sections/redis.js';
 import {
   databaseNameOf,
@@ -272,6 +272,7 @@ function meant(
     ...auditErrors(config),
     ...packageErrors(config),
     ...nameErrors(named).errors,
+    ...(start?.kind === 'stdio' ? [] : anonymousErrors(config, inApplication === true)),
     ...(start ? startErrors(config, start.env, start.kind) : []),
   );
   return { loaded: { config, policy, agents, identities }, errors };

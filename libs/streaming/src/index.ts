@@ -1,5 +1,6 @@
 export { remoteNetwork } from '#auth';
 export { type Download, type DownloadCall, Downloads } from './http/edge-dependencies.js';
+export { mayLackHeaders } from './http/max-headers.js';
 export { mountAt, mountedAt, pathOf, trustedHeaders } from './http/http-exchange.js';
 export * from './http/arrival.guard.js';
 export * from './http/mcp-edge.js';

@@ -8,7 +8,11 @@ describe('the page at the root of the service', () => {
   beforeAll(async () => {
     service = await startService({
       seed: POSTS_SEED,
-      config: { ...POSTS_CONFIG, server: { path: '/data/mcp', publicUrl: 'https://mcp.example.com/"<i>&' } },
+      config: {
+        ...POSTS_CONFIG,
+        auth: [{ apiKey: 'key-of-the-analyst', agent: 'analyst' }],
+        server: { path: '/data/mcp', publicUrl: 'https://mcp.example.com/"<i>&' },
+      },
     });
   });
   afterAll(() => service.stop());
@@ -51,7 +55,11 @@ describe('the page at the root of the service', () => {
   it('leads to routes that exist', async () => {
     const { links } = (await (await get('*/*')).json()) as { links: Record<string, string> };
     for (const [name, path] of Object.entries(links))
-      expect([name, (await fetch(`${service.origin}${path}`)).status]).toEqual([name, 200]);
+      expect([
+        name,
+        (await fetch(`${service.origin}${path}`, { headers: { 'X-MCP-API-Key': 'key-of-the-analyst' } }))
+          .status,
+      ]).toEqual([name, 200]);
   });
 
   it('is not there when it is switched off, and leads to the console where there is one', async () => {

@@ -216,6 +216,37 @@ function processErrors({ server, redis, audit }: ParleyConfig): ConfigIssue[] {
   return errors;
 }
 
+/** The host of a URL, or of an entry of `allowedHosts`, without its port; null: it is none. */
+function hostIn(text: string): string | null {
+  const url = text.includes('://') ? text : `http://${text}`;
+  return URL.canParse(url) ? new URL(url).hostname.replace(/^\[|\]$/g, '') : null;
+}
+
+/**
+ * Anonymous callers are those of this machine. Names by which others reach the service lead through a proxy, whose requests come
+ * from this machine as well.
+ */
+export function anonymousErrors({ server, auth }: ParleyConfig, inApplication: boolean): ConfigIssue[] {
+  // What listens at other addresses itself starts with no anonymous rule at all (`startErrors`).
+  const isRefusedAnyway = !inApplication && !isLoopbackHost(server.host);
+  if (isRefusedAnyway || !auth.some((rule) => 'anonymous' in rule)) return [];
+  const names = [
+    ...(server.publicUrl === null ? [] : [['server.publicUrl', server.publicUrl] as const]),
+    ...server.allowedHosts.map((entry, index) => [`server.allowedHosts.${index}`, entry] as const),
+  ];
+  return names.flatMap(([path, text]) =>
+    isLoopbackHost(hostIn(text) ?? '')
+      ? []
+      : [
+          {
+            path,
+            message: `'${text}' is reached from other machines, whose requests a proxy sends from this one: set MCP_API_KEY or give auth rules without anonymous`,
+            related: ['auth'],
+          },
+        ],
+  );
+}
+
 /** What serves: a listener that others may reach, or a pipe of one client. */
 export type StartKind = 'http' | 'stdio';
 

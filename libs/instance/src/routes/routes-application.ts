@@ -6,7 +6,16 @@ import {
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
-import { McpEdge, NodeHttpAdapter, pathOf, RefusalFilter, type UnreadAnswers } from '#streaming';
+import {
+  McpEdge,
+  mayLackHeaders,
+  NodeHttpAdapter,
+  notServed,
+  pathOf,
+  RefusalFilter,
+  sendJson,
+  type UnreadAnswers,
+} from '#streaming';
 import { ROUTE_PATHS } from './route-paths.js';
 import { RoutesModule } from './routes.module.js';
 
@@ -99,6 +108,11 @@ export class RoutesApplication implements Mounted {
   private async serve(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
     // The edge admits files itself, once it knows the caller.
     try {
+      // Before any route: each of them decides by headers that are there, or are not.
+      if (mayLackHeaders(request)) {
+        const { status, message } = notServed(431);
+        return sendJson(response, status, { error: message });
+      }
       const isAdmitted = isFile(path) || (await this.unread.admit(request, response));
       if (!isAdmitted) return;
       await this.adapter.handle(request, response, path);

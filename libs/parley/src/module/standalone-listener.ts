@@ -52,6 +52,7 @@ export async function openListener(
     response.writeHead(404, { 'Content-Type': 'application/json' }).end('{"error":"Not Found"}');
   });
   server.keepAliveTimeout = 75_000;
+  server.maxHeadersCount = 0;
   server.headersTimeout = 15_000;
   server.requestTimeout = 60_000;
   server.maxConnections = config.server.maxConnections;

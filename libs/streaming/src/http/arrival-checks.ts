@@ -34,6 +34,7 @@ import {
   readBody,
   type RequestCheck,
 } from './http-exchange.js';
+import { mayLackHeaders } from './max-headers.js';
 import {
   BODY_TIMED_OUT,
   CLOSING,
@@ -50,6 +51,7 @@ import {
   ORIGIN_NOT_ALLOWED,
   payloadTooLarge,
   refusedByKernel,
+  TOO_MANY_HEADERS,
   tooManyRequests,
   TWO_HOSTS,
   unreadableBody,
@@ -71,6 +73,12 @@ export const path: RequestCheck = {
   name: 'path',
   check: ({ path: requested, edge: { settings } }) =>
     requested === settings.path || requested === `${settings.path}/` ? null : NOT_FOUND,
+};
+
+/** Before any other check: each of them decides by headers that are there, or are not. */
+export const wholeHeaders: RequestCheck = {
+  name: 'whole-headers',
+  check: ({ request }) => (mayLackHeaders(request) ? TOO_MANY_HEADERS : null),
 };
 
 export const host: RequestCheck = {

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { type ErrorCode, Refused, sanitizeCorrelationId, Unauthorized } from '#core';
 import { SharedStateUnavailable } from '#state';
 import { faultLine } from '#dispatcher';
-import { accepting, customHeader, host, origin, preAuthLimit } from './arrival-checks.js';
+import { accepting, customHeader, host, origin, preAuthLimit, wholeHeaders } from './arrival-checks.js';
 import { authenticate, credentialsOf, fileTurn, requestLimit, unauthorized } from './caller-checks.js';
 import type { Download } from './edge-dependencies.js';
 import { type HttpExchange, headerText, type RequestCheck, type CheckVerdict } from './http-exchange.js';
@@ -181,6 +181,7 @@ async function send(id: string, exchange: HttpExchange): Promise<CheckVerdict> {
 
 /** The checks before a file: the edge's own checks, in its order, as far as they do not concern messages. */
 export const DOWNLOAD_CHECKS: readonly RequestCheck[] = [
+  wholeHeaders,
   host,
   accepting,
   preAuthLimit,

@@ -26,6 +26,7 @@ import {
   servedMethod,
   servedVersion,
   versionHeader,
+  wholeHeaders,
 } from './arrival-checks.js';
 import {
   acknowledge,
@@ -51,6 +52,7 @@ import { deleteSession, listen } from './session-requests.js';
  * expensive ones, so that a malformed request is never authenticated; the last check always answers.
  */
 export const REQUEST_CHECKS: readonly RequestCheck[] = [
+  wholeHeaders,
   path,
   host,
   accepting,
@@ -86,7 +88,7 @@ export const REQUEST_CHECKS: readonly RequestCheck[] = [
 ];
 
 /** The checks of every route that authenticates: a limit that one route did not count would not be a limit. */
-const ROUTE_CHECKS: readonly RequestCheck[] = [host, accepting, preAuthLimit, origin];
+const ROUTE_CHECKS: readonly RequestCheck[] = [wholeHeaders, host, accepting, preAuthLimit, origin];
 
 /** Milliseconds that aborted calls have to answer their clients. */
 const ABORT_GRACE = 1_000;

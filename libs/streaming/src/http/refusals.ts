@@ -1,5 +1,6 @@
 import type { RefusedJson } from '#core';
 import { MODERN_VERSIONS, RPC } from '#dispatcher';
+import { MAX_HEADERS } from './max-headers.js';
 import { type ErrorFrame, errorReply, ExactId, reply, type Reply } from '../message.js';
 
 /**
@@ -23,6 +24,13 @@ export const CUSTOM_HEADER_MISSING = refusal(
   403,
   RPC.parseError,
   'Required custom header missing or invalid',
+);
+
+/** Node drops headers beyond a number of its own: nothing is decided by those that are left. */
+export const TOO_MANY_HEADERS = refusal(
+  431,
+  RPC.invalidRequest,
+  `Request Header Fields Too Large: send fewer than ${MAX_HEADERS} headers`,
 );
 
 // Verb
@@ -195,6 +203,7 @@ export const ROUTE_WORDS: Readonly<Record<number, string>> = {
   404: 'Not Found',
   405: 'Method Not Allowed',
   429: 'Too Many Requests',
+  431: 'Request Header Fields Too Large',
   500: 'Internal error',
   503: 'server busy',
 };

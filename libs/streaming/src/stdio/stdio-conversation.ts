@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Writable } from 'node:stream';
 import type { Subscription } from 'rxjs';
-import type { Authenticator } from '#auth';
+import { askedWithin, type Authenticator } from '#auth';
 import { type Agent, callerKey, type LogLevel, Unauthorized } from '#core';
 import {
   FALLBACK_VERSION,
@@ -195,8 +195,6 @@ export interface StdioClient {
 const MODERN_CHECKS = [modernShape, envelope, servedVersion, servedMethod];
 const NO_HEADERS: IncomingHttpHeaders = Object.freeze({});
 const NO_CAPABILITIES: JsonObject = Object.freeze({});
-/** The client process runs on the same machine. */
-const THIS_MACHINE = '127.0.0.1';
 
 /** Serves one client over one pipe; the first messages decide the revision. */
 export class StdioConversation {
@@ -287,7 +285,7 @@ export class StdioConversation {
   private authenticate(): Promise<Agent> {
     const { authenticator } = this;
     const { credentials } = this.client;
-    return authenticator.authenticate({ headers: credentials, remoteAddress: THIS_MACHINE, method: 'POST' });
+    return authenticator.authenticate(askedWithin(credentials));
   }
 
   private async takeSilently(message: Message, agent: Agent): Promise<boolean> {

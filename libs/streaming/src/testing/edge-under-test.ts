@@ -124,6 +124,8 @@ export async function edgeUnderTest(
     const isFile = request.url?.startsWith(DOWNLOADS) && !(downloads instanceof NoFiles);
     void (isFile ? edge.serveFile(request, response) : edge.handle(request, response));
   });
+  // As the service does. Otherwise Node refuses a request whose `Host` it has dropped.
+  server.maxHeadersCount = 0;
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
 

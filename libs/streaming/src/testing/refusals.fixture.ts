@@ -47,6 +47,11 @@ const mismatch = (header: string) =>
   [400, -32020, `Header mismatch: ${header} does not mirror the body`] as const;
 const unsupported = { supported: ['2026-07-28'], requested: '2099-01-01' };
 
+const TOO_MANY_HEADERS = [
+  431,
+  -32600,
+  'Request Header Fields Too Large: send fewer than 1000 headers',
+] as const;
 const NOT_FOUND = [404, -32601, 'Not Found'] as const;
 const MALFORMED_HOST = [400, -32600, 'Invalid Request: Host is not host[:port]'] as const;
 const FOREIGN_HOST = [403, -32700, 'Host not allowed'] as const;
@@ -62,6 +67,12 @@ const malformed = (key: string) =>
   [400, -32602, `Invalid params: _meta["io.modelcontextprotocol/${key}"] is missing or malformed`] as const;
 
 export const REFUSALS: readonly CheckRefusal[] = [
+  refusal(
+    'whole-headers',
+    'more headers than Node keeps',
+    { headers: { D0: Array<string>(1_000).fill('1') }, body: ping() },
+    TOO_MANY_HEADERS,
+  ),
   refusal('path', 'a sub-path', { path: '/mcp/x', body: ping() }, NOT_FOUND),
   refusal('path', 'dots', { path: '/mcp/..', body: ping() }, NOT_FOUND),
   refusal('path', 'two slashes', { path: '/mcp//', body: ping() }, NOT_FOUND),

@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest';
+import { ConfigError } from '../config-error.js';
+import { configOf } from '../load-config.js';
+
+/** The paths of the errors of a configuration, and their words. */
+function errorsOf(configuration: object): readonly string[] {
+  try {
+    configOf({ policy: { unlistedClasses: 'refuse' }, ...configuration });
+    return [];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return error.issues.map(({ path, message }) => `${path}: ${message}`);
+  }
+}
+
+describe('an anonymous rule', () => {
+  const auth = [{ anonymous: true, agent: 'analyst' }];
+  const agents = { analyst: {} };
+
+  it.each([
+    [{ publicUrl: 'https://parley.example/mcp' }, 'server.publicUrl'],
+    [{ allowedHosts: ['localhost', 'parley.example:8080'] }, 'server.allowedHosts.1'],
+    [{ allowedHosts: ['203.0.113.7'] }, 'server.allowedHosts.0'],
+  ])('is refused beside a name that leads here from other machines: %j', (server, path) => {
+    const errors = errorsOf({ agents, auth, server });
+    expect(errors.map((text) => text.split(':')[0])).toEqual([path]);
+    expect(errors[0]).toContain('set MCP_API_KEY or give auth rules without anonymous');
+  });
+
+  it.each([
+    {},
+    { publicUrl: 'http://127.0.0.1:3001/mcp', allowedHosts: ['localhost:3001', '[::1]', '127.0.0.1'] },
+  ])('is accepted beside names of this machine: %j', (server) => {
+    expect(errorsOf({ agents, auth, server })).toEqual([]);
+  });
+
+  it('is no matter where there is none', () => {
+    const server = { publicUrl: 'https://parley.example/mcp', allowedHosts: ['parley.example'] };
+    expect(errorsOf({ agents, auth: [{ apiKey: 'key-of-the-analyst', agent: 'analyst' }], server })).toEqual(
+      [],
+    );
+  });
+});
