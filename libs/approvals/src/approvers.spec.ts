@@ -127,6 +127,8 @@ describe('the approver at the client', () => {
     [{ action: 'decline' }, 'operation rejected by approver'],
     [{ action: 'cancel' }, 'operation cancelled by approver'],
     [{ action: 'accept', content: { approve: false } }, 'operation rejected by approver'],
+    [{ action: 'accept', content: {} }, 'operation cancelled by approver'],
+    [{ action: 'accept', content: { approve: 'yes' } }, 'operation cancelled by approver'],
   ])('that answers %j says no', async (answer, reason) => {
     expect(await review(new ClientInProcess(answer))).toMatchObject({ outcome: 'deny', reason });
   });

@@ -88,7 +88,6 @@ function approvalQuestion(
       textOf(shown),
     schema: SCHEMA,
     meta: { 'parse.tool': tool.name, 'parse.permission': effectivePermission, 'parse.preview': shown },
-    acceptedAsIs: true,
   };
 }
 
@@ -125,9 +124,11 @@ export class ClientApprover extends Approver {
     }
     try {
       const answer = await clientRequests.ask(QUESTION, question, { once: { holdsFor } });
-      if (answer.action === 'cancel') return this.denied(request, REASONS.cancelled);
       if (answer.action === 'decline') return this.denied(request, REASONS.rejected);
-      if (answer.content['approve'] === false) return this.denied(request, REASONS.rejected);
+      if (answer.action === 'cancel') return this.denied(request, REASONS.cancelled);
+      const { approve } = answer.content;
+      if (approve === false) return this.denied(request, REASONS.rejected);
+      if (approve !== true) return this.denied(request, REASONS.cancelled);
     } catch (error) {
       return this.undecided(error);
     }

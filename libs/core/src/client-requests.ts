@@ -12,8 +12,6 @@ export interface FormQuestion {
   readonly schema: Members;
   /** Sent as `_meta` with the message, for hosts that show more than text. */
   readonly meta?: Members;
-  /** Sessions only: an accepted but empty form is a valid answer. Default false. */
-  readonly acceptedAsIs?: boolean;
 }
 
 /** URL elicitation: the user opens a page. The answer does not say whether they finished there. */
@@ -66,7 +64,8 @@ export type ClientAnswerTo<Question extends ClientQuestion> = Question extends F
 export interface AskOptions {
   /**
    * The answer is a decision that only one run may use, on any replica. Default: any run may use it. `holdsFor` identifies what was
-   * decided upon; if it differs from what it was then, `ApprovedCallChanged` is thrown.
+   * decided upon; if it differs from what it was then, `ApprovedCallChanged` is thrown. An answer that does not fit counts as
+   * cancelled, and the question is not sent again.
    */
   readonly once?: { readonly holdsFor: string };
 }

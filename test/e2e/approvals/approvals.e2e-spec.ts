@@ -176,6 +176,10 @@ describe('an approval in the stateless era', () => {
     [{ action: 'decline' }, 'operation rejected by approver'],
     [{ action: 'cancel' }, 'operation cancelled by approver'],
     [{ action: 'accept', content: { approve: false } }, 'operation rejected by approver'],
+    [{ action: 'accept' }, 'operation cancelled by approver'],
+    [{ action: 'accept', content: {} }, 'operation cancelled by approver'],
+    [{ action: 'accept', content: { approve: 'true' } }, 'operation cancelled by approver'],
+    [{ action: 'accept', content: { approved: true } }, 'operation cancelled by approver'],
   ])('that is %j refuses the call for good', async (approve, reason) => {
     const { requestState } = await call(change('Refused', 'p05'));
     const refused = await call(change('Refused', 'p05'), { requestState, inputResponses: { approve } });
@@ -274,6 +278,10 @@ describe('an approval over a session', () => {
     [{ action: 'decline' }, 'operation rejected by approver'],
     [{ action: 'cancel' }, 'operation cancelled by approver'],
     [{ action: 'accept', content: { approve: false } }, 'operation rejected by approver'],
+    [{ action: 'accept' }, 'operation cancelled by approver'],
+    [{ action: 'accept', content: {} }, 'operation cancelled by approver'],
+    [{ action: 'accept', content: { approve: 'true' } }, 'operation cancelled by approver'],
+    [{ action: 'accept', content: { approved: true } }, 'operation cancelled by approver'],
   ])('answered with %j refuses the call', async (answer, reason) => {
     const client = await host(async () => answer);
     const result = await update(client, change('No', 'p11'));

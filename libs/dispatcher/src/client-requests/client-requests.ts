@@ -70,14 +70,6 @@ export class LegacyClientRequests implements ClientRequests {
     const reply = await link.request(method, params, this.timeout);
     const reading = readAnswer(question, 'result' in reply ? reply.result : undefined);
     if (reading.ok) return reading.answer;
-    if (
-      question.kind === 'form' &&
-      question.acceptedAsIs &&
-      'result' in reply &&
-      isBareAccept(reply.result)
-    ) {
-      return { action: 'accept', content: {} } satisfies FormAnswer as ClientAnswerTo<Question>;
-    }
     if (question.kind === 'form' || question.kind === 'url') {
       return { action: 'cancel' } satisfies FormAnswer as ClientAnswerTo<Question>;
     }
@@ -89,9 +81,6 @@ export class LegacyClientRequests implements ClientRequests {
     return this;
   }
 }
-
-const isBareAccept = (result: unknown) =>
-  member(result, 'action') === 'accept' && member(result, 'content') === undefined;
 
 /** Returns `false` when the decision was used before, on any replica. */
 export type UseOnce = (name: string) => Promise<boolean>;
@@ -185,7 +174,7 @@ export class InputRound implements EarlierApprovals {
     return next;
   }
 
-  /** @throws ProtocolError for a malformed answer; content that does not fit is requested again */
+  /** @throws ProtocolError for a malformed answer; content that does not fit is requested again, unless it was to be a decision */
   private answerTo<Question extends ClientQuestion>(
     key: string,
     question: Question,
@@ -206,7 +195,8 @@ export class InputRound implements EarlierApprovals {
     const reading = readAnswer(question, sent);
     if (reading.ok) return reading.answer;
     if (reading.fault === 'malformed') throw invalidParams(`Invalid input response: ${key}`);
-    return undefined;
+    // Whoever decides is asked once. An accepted form without the decision is none.
+    return decision ? ({ action: 'cancel' } satisfies FormAnswer as ClientAnswerTo<Question>) : undefined;
   }
 
   private raise(key: string, question: ClientQuestion, request: WireRequest, digest: string): never {

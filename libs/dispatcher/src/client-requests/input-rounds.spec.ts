@@ -100,6 +100,21 @@ describe('a question in the stateless era', () => {
     expect((await call({ requestState, inputResponses })).resultType).toBe('complete');
   });
 
+  it('that is a decision is cancelled by an answer that does not fit, and is not asked again', async () => {
+    const decider: SmallHandler = async (_, context) => {
+      const answer = await asks(context).ask('user_name', form('Name?'), { once: { holdsFor: 'row' } });
+      return succeeded({ action: answer.action });
+    };
+    for (const sent of [{ action: 'accept' }, accept({}), accept({ name: 7 })]) {
+      const { call, refused } = caller(served(decider));
+      const { requestState } = await call();
+      const given = { requestState, inputResponses: { user_name: sent } };
+      expect(await call(given)).toMatchObject({ structuredContent: { action: 'cancel' } });
+      const fits = { requestState, inputResponses: { user_name: accept({ name: 'Ada' }) } };
+      expect(await refused(fits)).toMatchObject(REPLAY);
+    }
+  });
+
   it.each([
     [{ user_name: 7 }],
     [{ user_name: { action: 'maybe' } }],

@@ -69,19 +69,10 @@ describe('a question to the client of a session', () => {
     [{ result: { action: 'sure' } }],
     [{ result: { action: 'accept', content: { name: 7 } } }],
     [{ result: { action: 'accept' } }],
+    [{ result: { action: 'accept', content: {} } }],
   ])('counts %j as cancelled', async (reply) => {
     const { asks: clientRequests } = asksOf({}, reply as ClientReply);
     expect(await clientRequests.ask('k', question)).toEqual({ action: 'cancel' });
-  });
-
-  it('may be accepted as it is where the question says so', async () => {
-    const bare = asksOf({}, { result: { action: 'accept' } }).asks;
-    expect(await bare.ask('k', { ...question, acceptedAsIs: true })).toEqual({
-      action: 'accept',
-      content: {},
-    });
-    const filled = asksOf({}, { result: { action: 'accept', content: {} } }).asks;
-    expect(await filled.ask('k', { ...question, acceptedAsIs: true })).toEqual({ action: 'cancel' });
   });
 
   it.each<[Partial<RequestContext>, ClientQuestion, boolean]>([
