@@ -173,7 +173,10 @@ export function isExactNumber(literal: string): boolean {
 /** What is wrong with a number that a double does not hold. */
 export function inexactNumber({ path, literal }: InexactNumber): string {
   const shown = literal.length > 40 ? `${literal.slice(0, 40)}…` : literal;
-  const instead = literal.length > 40 ? 'write it as text' : `write it as text: "${literal}"`;
+  const value = Number(literal);
+  // How JSON writers spell a double that is meant.
+  const double = String(value) === literal ? `, or ${value.toExponential()} for the double` : '';
+  const instead = literal.length > 40 ? 'write it as text' : `write it as text: "${literal}"${double}`;
   const place = path.map((step, at) =>
     typeof step === 'number' ? `[${step}]` : `${at > 0 ? '.' : ''}${step}`,
   );

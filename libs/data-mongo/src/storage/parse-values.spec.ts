@@ -3,10 +3,28 @@ import { describe, expect, it } from 'vitest';
 import type { ParseRow } from '#data';
 import { MUSIC } from '#data/contracts';
 import { UnstorableValue } from '../errors.js';
-import { valueFromStorage } from './parse-values.js';
+import { PARSE_VALUES, valueFromStorage } from './parse-values.js';
 import { ParseStorage } from './parse-storage.js';
 
+const REF = {
+  column: 'n',
+  field: { type: 'Number' },
+  nested: false,
+  undeclared: false,
+  form: PARSE_VALUES,
+} as const;
 const ALBUM = new ParseStorage('Album', MUSIC.get('Album'));
+
+describe('a whole number that a JSON number cannot say', () => {
+  const asked = (text: string) => PARSE_VALUES.operandToStorage(text, REF);
+
+  it('is compared with all digits of its text, or as the double that answers spell so', () => {
+    expect(asked('9007199254740993')).toEqual(Long.fromString('9007199254740993'));
+    expect(asked('1732650000123000000')).toBe(1732650000123000000);
+    expect(asked('99999999999999999999')).toBe('99999999999999999999');
+    expect(asked('7')).toBe('7');
+  });
+});
 
 describe('BSON values', () => {
   const cases: [string, unknown, unknown][] = [

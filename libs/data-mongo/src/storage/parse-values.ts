@@ -1,6 +1,6 @@
 import { setOwn } from '#core';
 import { randomInt } from 'node:crypto';
-import { Binary, type BSONRegExp, Decimal128, type Document, type Long, type ObjectId } from 'mongodb';
+import { Binary, type BSONRegExp, Decimal128, type Document, Long, type ObjectId } from 'mongodb';
 import type { ParseRow } from '#data';
 import type { FieldSchema } from '#policy';
 import { UnstorableValue, untranslatable } from '../errors.js';
@@ -14,6 +14,7 @@ import {
   type ValueForm,
 } from './class-storage.js';
 import { isPlainObject } from './documents.js';
+import { isLong, isSpelledDouble, WHOLE } from './plain-scalars.js';
 
 export type Typed = Readonly<Record<string, unknown>> & { readonly __type: string };
 
@@ -326,8 +327,16 @@ export function inQuery<T>(convert: () => T): T {
   }
 }
 
+/** A whole number that JSON cannot say and that is therefore written as text: a double as answers spell it, or all digits. */
+function largeNumberOf(text: string): number | Long | undefined {
+  if (!WHOLE.test(text) || Number.isSafeInteger(Number(text))) return undefined;
+  if (isSpelledDouble(text)) return Number(text);
+  return isLong(text) ? Long.fromString(text) : undefined;
+}
+
 function textToStorage(text: string, { field }: ColumnRef): unknown {
   if (field?.type === 'Date') return dateOfText(text);
+  if (field?.type === 'Number') return largeNumberOf(text) ?? text;
   const prefixed = field?.type === 'Pointer' && field.targetClass !== undefined && !isPointerString(text);
   return prefixed ? pointerString(field.targetClass, text) : text;
 }

@@ -73,6 +73,12 @@ export function isLong(text: string): boolean {
   return whole >= LONG_RANGE.least && whole <= LONG_RANGE.most;
 }
 
+/** Whether a whole number beyond 2^53 is spelled as answers spell a double, which need not be all of its digits. */
+export const isSpelledDouble = (text: string): boolean => {
+  const number = Number(text);
+  return Number.isInteger(number) && !Number.isSafeInteger(number) && String(number) === text;
+};
+
 export function decimalOf(text: string): Decimal128 | undefined {
   if (!DIGITS.test(text)) return undefined;
   try {

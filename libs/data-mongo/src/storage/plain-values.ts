@@ -1,4 +1,4 @@
-import { setOwn } from '#core';
+import { isExactNumber, setOwn } from '#core';
 import { Double, Int32, Long } from 'mongodb';
 import { type FieldSchema, type IdKind, memberField } from '#policy';
 import { UnstorableValue } from '../errors.js';
@@ -36,6 +36,7 @@ import {
   idText,
   isIdValue,
   isLong,
+  isSpelledDouble,
   kindOf,
   scalarFromStorage,
   type StoredKind,
@@ -203,7 +204,7 @@ export function numberToStorage(value: unknown, kind: StoredKind | null): unknow
         ? new Int32(number)
         : unfit('a 32-bit whole number');
     case 'double':
-      return isText && !isExact(text) ? unfit('a double') : new Double(number);
+      return isText && !isDouble(text) ? unfit('a double') : new Double(number);
     default:
       if (!isText || isExact(text)) return number;
       return WHOLE.test(text) && isLong(text)
@@ -213,6 +214,8 @@ export function numberToStorage(value: unknown, kind: StoredKind | null): unknow
 }
 
 const isExact = (text: string): boolean => typeof exactNumber(text) === 'number';
+const isDouble = (text: string): boolean =>
+  WHOLE.test(text) ? isExactNumber(text) || isSpelledDouble(text) : isExact(text);
 
 function unfit(form: string): never {
   throw new UnstorableValue('', `the number is not ${form}`);
@@ -268,6 +271,7 @@ function operandOfText(text: string, field: FieldSchema | undefined): unknown {
   if (field?.targetClass !== undefined) return operandOfPointer(text, field);
   if (field?.type === 'Date') return dateOfText(text);
   const kind = kindOf(field);
+  if (kind === 'double' && isSpelledDouble(text)) return Number(text);
   if (field?.type === 'Number' && field.seen?.String === undefined && DIGITS.test(text))
     return numberToStorage(text, kind === 'decimal' ? kind : null);
   return kind === 'objectId' || kind === 'uuid' || kind === 'number' ? (idOf(kind, text) ?? text) : text;
