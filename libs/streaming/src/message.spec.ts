@@ -69,6 +69,18 @@ describe('a number that a double does not hold', () => {
     }
   });
 
+  it('marks the params of a message that has it beside them, or as all of them', () => {
+    for (const members of [
+      '"jsonrpc":LARGE',
+      '"jsonrpc":LARGE,"params":{}',
+      '"x":[LARGE]',
+      '"params":[LARGE]',
+    ])
+      expect(
+        inexactIn(messageIn(`{"id":1,"method":"ping",${members.replace('LARGE', LARGE)}}`)?.params),
+      ).toContain('is 9007199254740993');
+  });
+
   it('makes an error of a reply to a request to the client', () => {
     const reply = messageIn(`{"id":"q","result":{"action":"accept","content":{"age":${LARGE}}}}`);
     expect(reply).toMatchObject({ isResponse: true, id: 'q', result: undefined, error: { code: -32602 } });

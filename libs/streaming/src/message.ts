@@ -63,20 +63,22 @@ export function parseBody(body: Buffer): BodyReading {
 
 const withoutFirst = ({ path, literal }: InexactNumber): InexactNumber => ({ path: path.slice(1), literal });
 
-/** The params of a call are refused as its arguments are, for a model to read. Members of no meaning keep their text. */
+/** The arguments of a call are refused by their gate, for a model to read; any other member makes the params refused. */
 function markMessage(message: unknown, { path, literal }: InexactNumber): void {
   if (!isJsonObject(message)) return;
   const [of, name] = path as [string, string | undefined];
   const { method, params } = message;
-  const whole = (message as { [name: string]: unknown })[of];
-  if (of === 'id') (message as { id: unknown }).id = new ExactId(literal);
-  else if (method === 'notifications/cancelled' && of === 'params' && name === 'requestId')
-    (params as { requestId: unknown }).requestId = new ExactId(literal);
+  const changed = message as { id?: unknown; params?: unknown };
+  if (of === 'id') changed.id = new ExactId(literal);
+  else if (method === 'notifications/cancelled' && name === 'requestId' && isJsonObject(params))
+    changed.params = { ...params, requestId: new ExactId(literal) };
   else {
-    const args = method === 'tools/call' && name === 'arguments' ? member(whole, 'arguments') : undefined;
-    const marked = isJsonObject(args) ? args : whole;
-    const why = inexactNumber({ path: path.slice(1), literal });
-    if (isJsonObject(marked)) markInexact(marked, why);
+    const args = method === 'tools/call' && name === 'arguments' ? member(params, 'arguments') : undefined;
+    const inPart = of === 'params' || of === 'result';
+    const part = of === 'result' ? message.result : params;
+    if (!isJsonObject(part)) changed.params = {};
+    const marked = isJsonObject(args) ? args : isJsonObject(part) ? part : (changed.params as object);
+    markInexact(marked, inexactNumber({ path: inPart ? path.slice(1) : path, literal }));
   }
 }
 

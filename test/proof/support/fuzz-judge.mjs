@@ -97,7 +97,7 @@ export function takenFrom(request, answer, { outcome }) {
   if (!isMembers(value)) return null;
   if (repeatsMember(text)) return outcome === 'ok' ? 'a member that was given twice was taken' : null;
   const rounded = roundedIn(text);
-  const idIsRounded = typeof value.id === 'number' && !Number.isSafeInteger(value.id);
+  const idIsRounded = rounded.some((literal) => Number(literal) === value.id);
   if (rounded.length === 0)
     return text !== request &&
       outcome === 'protocol -32700' &&
