@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { readJson } from '../../core/src/read-json.js';
 import { inputFor, readInput, sampleArguments, withArgument } from './schema-form.js';
 
 describe('sample arguments', () => {
@@ -51,9 +52,16 @@ describe('an argument of the form', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const text = JSON.stringify(value);
+        fc.pre(readJson(text).ok);
         expect(JSON.stringify(readInput('json', text))).toBe(text);
       }),
     );
     expect(() => readInput('json', '{')).toThrow(SyntaxError);
+  });
+
+  it('is refused when it is a number that would be rounded', () => {
+    for (const kind of ['json', 'number'] as const)
+      expect(() => readInput(kind, '9007199254740993')).toThrow(/write it as text/i);
+    expect(readInput('number', '9007199254740992')).toBe(9007199254740992);
   });
 });

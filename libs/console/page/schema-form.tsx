@@ -1,3 +1,4 @@
+import { isExactNumber, readJson } from '../../core/src/read-json.js';
 import { Field, Select } from './components.js';
 
 export type Schema = Readonly<Record<string, unknown>>;
@@ -56,8 +57,13 @@ export function withArgument(args: Arguments, name: string, value: unknown): Arg
   );
 }
 
-/** @throws SyntaxError for text that is no JSON */
-const parsed = (text: string): unknown => (text.trim() === '' ? undefined : (JSON.parse(text) as unknown));
+/** @throws SyntaxError for text that is no JSON, or whose numbers would be rounded */
+function parsed(text: string): unknown {
+  if (text.trim() === '') return undefined;
+  const reading = readJson(text);
+  if (reading.ok) return reading.value;
+  throw new SyntaxError(reading.fault === 'syntax' ? 'This is no JSON.' : reading.why);
+}
 
 /** The arguments of a tool as inputs, from the tool's JSON Schema. */
 export function SchemaForm(props: {
@@ -155,8 +161,8 @@ function ArgumentInput({ name, schema, required, value, classes, change }: Argum
     try {
       change(readInput(kind, target.value));
       target.setCustomValidity('');
-    } catch {
-      target.setCustomValidity('This is no JSON.');
+    } catch (error) {
+      target.setCustomValidity((error as SyntaxError).message);
       target.reportValidity();
     }
   };
@@ -203,10 +209,14 @@ function ArgumentInput({ name, schema, required, value, classes, change }: Argum
   );
 }
 
-/** @throws SyntaxError for text that is no JSON where JSON is written */
+/** @throws SyntaxError for text that is no JSON where JSON is written, and for numbers that would be rounded */
 export function readInput(kind: ReturnType<typeof inputFor>, text: string): unknown {
   if (kind === 'text') return text === '' ? undefined : text;
-  if (kind === 'number') return text === '' ? undefined : Number(text);
+  if (kind === 'number') {
+    if (text === '') return undefined;
+    if (isExactNumber(text)) return Number(text);
+    throw new SyntaxError('Write it as text in the JSON: a number would be rounded.');
+  }
   if (kind === 'lines') {
     const lines = text.split('\n').filter((line) => line !== '');
     return lines.length === 0 ? undefined : lines;

@@ -53,6 +53,13 @@ describe('an id of more digits than a double holds', () => {
   });
 });
 
+describe('an object in the place of an id', () => {
+  it('is no id, whichever numbers it holds', () => {
+    expect(messageIn(`{"id":{"a":${LARGE}},"method":"ping"}`)).toBeNull();
+    expect(messageIn(`{"id":[${LARGE}],"method":"ping"}`)).toBeNull();
+  });
+});
+
 describe('a number that a double does not hold', () => {
   it('marks the arguments of a call, and nothing else of it', () => {
     const { params } = messageIn(

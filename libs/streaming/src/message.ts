@@ -69,8 +69,9 @@ function markMessage(message: unknown, { path, literal }: InexactNumber): void {
   const [of, name] = path as [string, string | undefined];
   const { method, params } = message;
   const changed = message as { id?: unknown; params?: unknown };
-  if (of === 'id') changed.id = new ExactId(literal);
-  else if (method === 'notifications/cancelled' && name === 'requestId' && isJsonObject(params))
+  const at = path.join('.');
+  if (at === 'id') changed.id = new ExactId(literal);
+  else if (method === 'notifications/cancelled' && at === 'params.requestId' && isJsonObject(params))
     changed.params = { ...params, requestId: new ExactId(literal) };
   else {
     const args = method === 'tools/call' && name === 'arguments' ? member(params, 'arguments') : undefined;

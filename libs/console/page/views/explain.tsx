@@ -1,5 +1,6 @@
 import type { SimulatedCall } from '#dispatcher';
 import type { ListedClasses, SimulationCatalogue } from '../../src/controllers/explain.controller.js';
+import { readJson } from '../../../core/src/read-json.js';
 import { useRef, useState } from 'preact/hooks';
 import { addressOf, replaceAddress, useAddress } from '../address.js';
 import {
@@ -34,12 +35,16 @@ export function ExplainPage() {
 
 /** @returns null for a text that is no JSON object */
 function parsedArguments(text: string): Arguments | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Arguments) : null;
-  } catch {
-    return null;
-  }
+  const reading = readJson(text);
+  const value = reading.ok ? reading.value : null;
+  return value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Arguments) : null;
+}
+
+/** What is wrong with a text that is none. */
+function whyNot(text: string): string {
+  const reading = readJson(text);
+  const isNone = reading.ok || reading.fault === 'syntax';
+  return isNone ? 'The arguments must be a JSON object.' : `The arguments cannot be read: ${reading.why}.`;
 }
 
 const asText = (args: Arguments) => JSON.stringify(args, null, 2);
@@ -172,7 +177,7 @@ function ExplainForm({ catalogue: { agents, tools } }: { readonly catalogue: Sim
             />
           </Field>
         </div>
-        {args === null && <Notice kind="bad">The arguments must be a JSON object.</Notice>}
+        {args === null && <Notice kind="bad">{whyNot(shown)}</Notice>}
         <p class="buttons">
           <button type="submit" class="main">
             Explain

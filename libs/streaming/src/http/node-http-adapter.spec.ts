@@ -158,6 +158,22 @@ describe('the routes of controllers on plain requests', () => {
     expect(logged.splice(0)).toEqual(['/things/one: Error: a secret of the service']);
   });
 
+  it('refuse a body with a number that its readers round, or with a member twice', async () => {
+    const choose = async (body: string) => asked('/things/choice', 'POST', body);
+    expect(await choose('{"choice":"this","more":[9007199254740993]}')).toMatchObject({
+      status: 400,
+      body: {
+        error: expect.stringMatching(/^body: more\[0\] is 9007199254740993.* write it as text/) as string,
+      },
+    });
+    expect(await choose('{"choice":"that","ch\\u006fice":"this"}')).toMatchObject({
+      status: 400,
+      body: { error: 'body: an object has a member twice' },
+    });
+    expect(await choose('\u{feff}{"choice":"this"}')).toMatchObject({ status: 200 });
+    expect(logged).toEqual([]);
+  });
+
   it('refuse a body that is nested too deeply, wherever it is, without an error', async () => {
     const choose = async (more: string) => {
       const { status, body } = await asked('/things/choice', 'POST', `{"choice":"this","more":${more}}`);
