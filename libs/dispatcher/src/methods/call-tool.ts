@@ -3,6 +3,7 @@ import {
   derivedRequest,
   type ErrorCode,
   isAborted,
+  isExactNumber,
   type Refusal,
   refusals,
   Refused,
@@ -220,7 +221,8 @@ function mirroredParameters(tool: ToolDefinition): readonly MirroredParameter[] 
 }
 
 function sameValue(header: string, value: unknown): boolean {
-  if (typeof value === 'number') return DECIMAL.test(header) && Number(header) === value;
+  if (typeof value === 'number')
+    return DECIMAL.test(header) && isExactNumber(header) && Number(header) === value;
   return header === String(value);
 }
 

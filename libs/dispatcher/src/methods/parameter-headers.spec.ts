@@ -33,6 +33,7 @@ describe('parameters mirrored in headers', () => {
     [{ region: 'eu' }, { Region: '=?base64?ZXU?=' }, 'Region'],
     [{ size: 42 }, { Size: '43' }, 'Size'],
     [{ size: 42 }, { Size: '0x2a' }, 'Size'],
+    [{ size: 2 ** 53 }, { Size: '9007199254740993' }, 'Size'],
   ])('refuses %j with %j', async (args, headers, name) => {
     expect(await call(args, headers)).toEqual(mismatch(name));
   });
