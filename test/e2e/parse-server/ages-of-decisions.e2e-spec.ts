@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { AUDIENCE, makeKey, type SmallIssuer, startIssuer } from '#auth/contracts';
 import { ParseUnderTest } from '../../support/parse-under-test.js';
 import { callTool, rpc, type ToolAnswer } from '../../support/service.js';
 import { type ShiftedReplica, startShifted } from '../../support/shifted-replica.js';
@@ -28,19 +29,33 @@ const PAUSE = 75_000;
 
 let parse: ParseUnderTest;
 let service: ShiftedReplica;
+let issuer: SmallIssuer;
+let active: boolean;
 beforeAll(async () => {
-  parse = await ParseUnderTest.start();
+  [parse, issuer] = await Promise.all([ParseUnderTest.start(), startIssuer()]);
+  issuer.instead.set('/introspect', (_request, response) => response.end(JSON.stringify({ active })));
   await parse.fill(SEED);
   service = await startShifted(0, {
     config: {
       agents: {
         assumed: { identity: { user: 'ada' }, rateLimit: 1_000_000 },
         caller: { identity: { session: 'caller' }, rateLimit: 1_000_000 },
+        acting: { identity: { impersonate: 'ada' }, rateLimit: 1_000_000 },
+        person: { identity: { claim: 'sub', field: 'username' }, rateLimit: 1_000_000 },
         reader: { rateLimit: 1_000_000 },
       },
       auth: [
         { apiKey: 'key-of-assumed-0000', agent: 'assumed' },
+        { apiKey: 'key-of-acting-0000', agent: 'acting' },
         { apiKey: 'key-of-reader-0000', agent: 'reader' },
+        {
+          agent: 'person',
+          oauth: {
+            issuer: issuer.issuer,
+            audience: AUDIENCE,
+            introspection: { clientId: 'parley', clientSecret: 'its-own-secret' },
+          },
+        },
         { parseSession: true, agent: 'caller' },
       ],
       policy: { unlistedClasses: 'allow' },
@@ -51,12 +66,14 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(async () => {
   await service?.stop();
-  await parse?.stop();
+  await Promise.all([parse?.stop(), issuer?.close()]);
 });
 // Each begins with what the service read long ago.
 beforeEach(async () => {
   await parse.fill(SEED);
   await service.pass(3_600_000);
+  active = true;
+  issuer.keys = [issuer.key.jwk];
 });
 
 const ADA = { 'X-MCP-API-Key': 'key-of-assumed-0000' };
@@ -117,6 +134,50 @@ describe('the first call after a pause', { timeout: 60_000 }, () => {
     expect(await statuses()).toEqual([401, 401, 401]);
   });
 });
+
+describe(
+  'the first call after a pause, of a caller whose rights come from elsewhere',
+  { timeout: 60_000 },
+  () => {
+    const statusOf = async (headers: Record<string, string>) =>
+      (await rpc(service, 'tools/list', {}, headers)).status;
+    const bearer = async () => ({
+      Authorization: `Bearer ${await issuer.token({ exp: Math.floor(Date.now() / 1000) + 30 * 86_400 })}`,
+    });
+
+    it('admits no token whose user was renamed in the pause', async () => {
+      const person = await bearer();
+      expect(await statusOf(person)).toBe(200);
+      await parse.database.collection('_User').updateOne({}, { $set: { username: 'eve' } });
+      await service.pass(PAUSE);
+      expect(await statusOf(person)).toBe(401);
+    });
+
+    it('admits no token whose signing key the issuer took back in the pause', async () => {
+      const person = await bearer();
+      expect(await statusOf(person)).toBe(200);
+      issuer.keys = [(await makeKey('ES256', 'second')).jwk];
+      await service.pass(600_000);
+      expect(await statusOf(person)).toBe(401);
+    });
+
+    it('admits no token that the issuer calls inactive since the pause', async () => {
+      const person = await bearer();
+      expect(await statusOf(person)).toBe(200);
+      active = false;
+      await service.pass(5_000);
+      expect(await statusOf(person)).toBe(401);
+    });
+
+    it('acts with no session of a user that was revoked in the pause', async () => {
+      const acting = { 'X-MCP-API-Key': 'key-of-acting-0000' };
+      expect(await statusOf(acting)).toBe(200);
+      await parse.database.collection('_Session').deleteMany({});
+      await service.pass(PAUSE);
+      expect(await statusOf(acting)).toBe(401);
+    });
+  },
+);
 
 describe('a machine whose clock is set', { timeout: 60_000 }, () => {
   it('forward, as after a suspension, reads again what is old by that clock', async () => {
