@@ -37,6 +37,8 @@ function configuration({ resource, scopes, redirectUri }: AuthorizationServerOpt
     ],
     scopes: ['openid', 'offline_access', ...scopes],
     interactions: { url: (_, { uid }) => `/interaction/${uid}` },
+    // Pages are hosts as well: the client is public and has no secret.
+    clientBasedCORS: () => true,
     cookies: { keys: ['a key for the cookies of a test'] },
     findAccount: (_, id) => ({ accountId: id, claims: () => Promise.resolve({ sub: id }) }),
     extraTokenClaims: (_, { scope = '' }) => ({

@@ -38,7 +38,7 @@ import {
   ConsoleSection,
   consoleErrors,
 } from './sections/operators.js';
-import { anonymousErrors, ServerSection, startErrors, type StartKind } from './sections/server.js';
+import { anonymousErrors, originErrors, ServerSection, startErrors, type StartKind } from './sections/server.js';
 import { RedisSection } from './sections/redis.js';
 import {
   databaseNameOf,
@@ -273,6 +273,7 @@ function meant(
     ...packageErrors(config),
     ...nameErrors(named).errors,
     ...(start?.kind === 'stdio' ? [] : anonymousErrors(config, inApplication === true)),
+    ...originErrors(config),
     ...(start ? startErrors(config, start.env, start.kind) : []),
   );
   return { loaded: { config, policy, agents, identities }, errors };

@@ -41,3 +41,42 @@ describe('an anonymous rule', () => {
     );
   });
 });
+
+describe('an allowed origin', () => {
+  const of = (origin: string) => errorsOf({ agents: { analyst: {} }, server: { allowedOrigins: [origin] } });
+
+  it.each([
+    'https://app.example.com',
+    'HTTPS://App.Example.com',
+    'http://localhost:5173',
+    'https://app.example.com:8443',
+    'http://[::1]:5173',
+    '.example.com',
+    'chrome-extension://abcdefghijklmnop',
+    'vscode-webview://0123abcd',
+    'tauri://localhost',
+  ])('may be what a browser sends: %s', (origin) => {
+    expect(of(origin)).toEqual([]);
+  });
+
+  it.each([
+    ['app.example.com', "with its scheme, as 'https://app.example.com'"],
+    ['localhost:5173', "with its scheme, as 'https://localhost'"],
+    ['*', 'list each one'],
+    ['https://*.example.com', "as 'https://app.example.com'"],
+    ['null', 'every sandboxed page'],
+    ['https://app.example.com/', "as 'https://app.example.com': write that"],
+    ['https://app.example.com/page', "as 'https://app.example.com': write that"],
+    ['https://app.example.com:443', "as 'https://app.example.com': write that"],
+    ['https://bücher.example', "as 'https://xn--bcher-kva.example': write that"],
+    ['https://user@app.example.com', "as 'https://app.example.com': write that"],
+    ['https://a.example, https://b.example', "as 'https://app.example.com'"],
+    ['.example.com/x', "as '.example.com'"],
+    ['.', "as '.example.com'"],
+  ])('that none sends is an error that says what to write: %s', (origin, instead) => {
+    const [error = '', ...others] = of(origin);
+    expect(others).toEqual([]);
+    expect(error).toMatch(/^server\.allowedOrigins\.0: /);
+    expect(error).toContain(instead);
+  });
+});

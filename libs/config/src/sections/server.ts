@@ -108,7 +108,7 @@ export class ServerSection {
   readonly maxConnections: number = 10_000;
 
   @Option(
-    'exact origins, or `.example.com` for a domain and its subdomains; empty: only loopback origins while anonymous callers are admitted on a loopback address, otherwise any',
+    'exact origins, or `.example.com` for a domain and its subdomains, whose [pages](connect.md#web-pages) may call; empty: no page of another origin can read an answer, and requests that name an origin are refused while anonymous callers are admitted on a loopback address, unless it is a loopback one',
   )
   @IsTexts()
   readonly allowedOrigins: readonly string[] = [];
@@ -245,6 +245,35 @@ export function anonymousErrors({ server, auth }: ParleyConfig, inApplication: b
           },
         ],
   );
+}
+
+const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@*,]+$/;
+const DOMAIN = /^(?:\.[a-z0-9-]+)+$/;
+
+/** What to write in place of an entry of `allowedOrigins` that no browser sends; null: browsers send it. */
+function mistakeOfOrigin(entry: string): string | null {
+  const text = entry.toLowerCase();
+  if (text === '*') return "is no origin: list each one, as 'https://app.example.com' or '.example.com'";
+  if (text === 'null') return 'is what every sandboxed page sends: it cannot be listed';
+  if (text.startsWith('.'))
+    return DOMAIN.test(text) ? null : "must be a domain with its subdomains, as '.example.com'";
+  if (!/^https?:/.test(text))
+    return ORIGIN.test(text)
+      ? null
+      : `must be a whole origin with its scheme, as 'https://${text.split(/[/:]/)[0]}'`;
+  const sent = URL.canParse(text) ? new URL(text).origin : null;
+  if (sent === null || text.includes('*')) return "must be an origin, as 'https://app.example.com'";
+  return sent === text ? null : `is sent by browsers as '${sent}': write that`;
+}
+
+/** Entries of `allowedOrigins` that never match: the operator believes that a page may call, or that others may not. */
+export function originErrors({ server }: ParleyConfig): ConfigIssue[] {
+  return server.allowedOrigins.flatMap((entry, index) => {
+    const mistake = mistakeOfOrigin(entry);
+    return mistake === null
+      ? []
+      : [{ path: `server.allowedOrigins.${index}`, message: `'${entry}' ${mistake}` }];
+  });
 }
 
 /** What serves: a listener that others may reach, or a pipe of one client. */

@@ -18,7 +18,7 @@ import { NotServed, notServed } from '#streaming';
 import { CurrentDocuments } from '../auth/oauth-rules.js';
 import { ROUTE_PATHS } from './route-paths.js';
 
-/** Pages of any origin may read these documents, and no other route of this service. */
+/** Pages of any origin may read these documents; other routes are for listed origins alone. */
 const OPEN = { 'Access-Control-Allow-Origin': '*', 'Cross-Origin-Resource-Policy': 'cross-origin' };
 const METHODS = 'GET, HEAD, OPTIONS';
 const PREFLIGHT = {

@@ -33,6 +33,10 @@ const isBelow = (route: string, path: string) => path === route || path.startsWi
 
 const routeOf = (path: string) => Object.values(ROUTE_PATHS).find((route) => isBelow(route, path));
 
+/** What pages of listed origins may ask and read: what agents ask with a credential. Probes and the console are not. */
+const isOpenToPages = (path: string) =>
+  isBelow(ROUTE_PATHS.tools, path) || isBelow(ROUTE_PATHS.approvals, path);
+
 /** Every path below it is a file; the path itself is not. */
 const isFile = (path: string) => path.startsWith(`${ROUTE_PATHS.exports}/`);
 
@@ -46,7 +50,7 @@ export class RoutesApplication implements Mounted {
   private constructor(
     private readonly app: INestApplication,
     private readonly adapter: NodeHttpAdapter,
-    private readonly unread: Unread,
+    private readonly edge: McpEdge,
   ) {}
 
   /**
@@ -68,7 +72,7 @@ export class RoutesApplication implements Mounted {
       new RefusalFilter((error, url) => logger.error(`${routeOf(pathOf(url))} failed: ${String(error)}`)),
     );
     await app.init();
-    return new RoutesApplication(app, adapter, instance.get(McpEdge).unread);
+    return new RoutesApplication(app, adapter, instance.get(McpEdge));
   }
 
   claims(url: string): boolean {
@@ -106,17 +110,23 @@ export class RoutesApplication implements Mounted {
   }
 
   private async serve(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
-    // The edge admits files itself, once it knows the caller.
+    const { edge, adapter } = this;
+    const { unread } = edge;
     try {
+      if (isOpenToPages(path)) {
+        const route = { route: routeOf(path) ?? path, methods: adapter.methodsOf(path) };
+        if (await edge.openRoute(request, response, route)) return;
+      }
       // Before any route: each of them decides by headers that are there, or are not.
       if (mayLackHeaders(request)) {
         const { status, message } = notServed(431);
         return sendJson(response, status, { error: message });
       }
-      const isAdmitted = isFile(path) || (await this.unread.admit(request, response));
+      // The edge admits files itself, once it knows the caller.
+      const isAdmitted = isFile(path) || (await unread.admit(request, response));
       if (!isAdmitted) return;
-      await this.adapter.handle(request, response, path);
-      this.unread.wrote(response);
+      await adapter.handle(request, response, path);
+      unread.wrote(response);
     } catch (error) {
       // Nobody waits for this promise: its rejection would end the process.
       this.logger.error(`a request failed outside of its controller: ${String(error)}`);

@@ -4,6 +4,7 @@ import { SharedStateUnavailable } from '#state';
 import { faultLine } from '#dispatcher';
 import { accepting, customHeader, host, origin, preAuthLimit, wholeHeaders } from './arrival-checks.js';
 import { authenticate, credentialsOf, fileTurn, requestLimit, unauthorized } from './caller-checks.js';
+import { preflightFor } from './cross-origin.js';
 import type { Download } from './edge-dependencies.js';
 import { type HttpExchange, headerText, type RequestCheck, type CheckVerdict } from './http-exchange.js';
 import { FILE_BUSY, FILE_FAILED, FILE_METHOD_NOT_ALLOWED, FILE_NOT_FOUND, fileRefused } from './refusals.js';
@@ -185,6 +186,7 @@ export const DOWNLOAD_CHECKS: readonly RequestCheck[] = [
   host,
   accepting,
   preAuthLimit,
+  preflightFor('GET, DELETE, OPTIONS'),
   verb,
   origin,
   customHeader,

@@ -243,10 +243,20 @@ export class OriginPolicy {
     this.domains = listed.filter((entry) => entry.startsWith('.'));
   }
 
+  /** Whether origins are listed at all. */
+  get isList(): boolean {
+    return this.exact.size > 0 || this.domains.length > 0;
+  }
+
+  /** Whether this origin is listed, and not only permitted because no origin is. */
+  lists(header: string): boolean {
+    return this.isList && this.isListed(header.trim().toLowerCase());
+  }
+
   permits(header: string | undefined): boolean {
     const origin = header?.trim().toLowerCase() ?? '';
     if (origin === '') return true;
-    if (this.exact.size > 0 || this.domains.length > 0) return this.isListed(origin);
+    if (this.isList) return this.isListed(origin);
     if (!this.loopbackOnly) return true;
     return URL.canParse(origin) && LOOPBACK_NAMES.has(new URL(origin).hostname);
   }

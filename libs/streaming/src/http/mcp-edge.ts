@@ -39,10 +39,17 @@ import {
   turn,
 } from './caller-checks.js';
 import type { UnreadAnswers } from './client-memory.js';
+import { isPreflight, openToPage, preflightFor } from './cross-origin.js';
 import { dispatch } from './dispatch.js';
 import { DOWNLOAD_CHECKS, DOWNLOADS } from './downloads.js';
 import { EdgeDependencies } from './edge-dependencies.js';
-import { type CheckVerdict, HttpExchange, type RequestCheck, pathOf } from './http-exchange.js';
+import {
+  type CheckVerdict,
+  HttpExchange,
+  type RequestCheck,
+  pathOf,
+  trustedHeaders,
+} from './http-exchange.js';
 import { internalError, stateUnavailable } from './refusals.js';
 import { type NotServed, notServed } from './routes.js';
 import { deleteSession, listen } from './session-requests.js';
@@ -57,6 +64,7 @@ export const REQUEST_CHECKS: readonly RequestCheck[] = [
   host,
   accepting,
   preAuthLimit,
+  preflightFor('GET, POST, DELETE, OPTIONS'),
   deleteSession,
   listen,
   postOnly,
@@ -163,6 +171,30 @@ export class McpEdge {
   }
 
   /**
+   * Lets pages of listed origins read the answer of a route beside MCP, and answers what their browsers ask beforehand.
+   * @param methods of the route
+   * @returns whether the request was such a question
+   */
+  async openRoute(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { route, methods }: { readonly route: string; readonly methods: readonly string[] },
+  ): Promise<boolean> {
+    const { settings } = this.edge;
+    openToPage(trustedHeaders(request), response, settings);
+    if (request.method !== 'OPTIONS' || methods.length === 0) return false;
+    if (!isPreflight(new HttpExchange(request, response, this.edge))) return false;
+    const arrival = ROUTE_CHECKS.filter((requestCheck) => requestCheck !== origin);
+    await this.answer(
+      request,
+      response,
+      [...arrival, preflightFor([...methods, 'OPTIONS'].join(', '))],
+      route,
+    );
+    return true;
+  }
+
+  /**
    * Counts a request to a route beside MCP against the limit of its principal.
    * @returns seconds to wait, or null to let it pass. @throws SharedStateUnavailable
    */
@@ -196,6 +228,7 @@ export class McpEdge {
   ): Promise<void> {
     this.edge.unread.watch(request);
     const exchange = new HttpExchange(request, response, this.edge);
+    openToPage(exchange.headers, response, this.edge.settings);
     this.running += 1;
     this.observe(exchange, route);
     try {
