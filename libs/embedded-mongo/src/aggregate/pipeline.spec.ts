@@ -693,6 +693,21 @@ describe('a text search', () => {
     expect(found.every((doc) => Number(doc['s']) > 0)).toBe(true);
   });
 
+  it('begins the pipeline of a union, over the text index of its collection', () => {
+    const pipeline = [search, { $sort: { s: score } }];
+    const context = {
+      ...ctx,
+      collection: () => [
+        { _id: 1, k: 'a b' },
+        { _id: 2, k: 'c' },
+      ],
+      textIndex: (name: string) => (name === 'other' ? { ...text, language: 'none' } : undefined),
+    };
+    const union = (coll: string) => [{ $match: { _id: 0 } }, { $unionWith: { coll, pipeline } }];
+    expect(run(union('other'), orders, context).map((doc) => doc['_id'])).toEqual([1]);
+    expect(() => run(union('another'), orders, context)).toThrow(expect.objectContaining({ code: 27 }));
+  });
+
   it.each([
     [
       'once a stage has made other documents',

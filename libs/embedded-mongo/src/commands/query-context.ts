@@ -37,6 +37,10 @@ export function queryContext(
     now: ctx.now,
     ...(options.collation ? { collation: options.collation } : {}),
     collection: (name) => joined(ctx, name, base),
+    textIndex: (name) => {
+      const { collection: source, stages } = resolveSource(ctx.workspace, ctx.db, name);
+      return source && stages.length === 0 ? textIndexOf(source) : undefined;
+    },
     ...(text ? { text } : {}),
     ...(ctx.server.order ? { order: ctx.server.order } : {}),
     ...(ctx.server.search ? { search: searchIndexesOf(collection) } : {}),

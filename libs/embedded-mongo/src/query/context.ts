@@ -18,6 +18,8 @@ export interface QueryContext {
   readonly now: Date;
   /** Other collections of the database, for joins. */
   collection?(name: string): Iterable<Document>;
+  /** The text index of another collection, for the beginning of a union. */
+  textIndex?(name: string): TextIndex | undefined;
   /** The collection's text index, without which `$text` is refused. */
   readonly text?: TextIndex;
   /** The score of a document in the running `$text` search, for `{$meta: "textScore"}`. */

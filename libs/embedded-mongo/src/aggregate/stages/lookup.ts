@@ -19,6 +19,7 @@ import {
 } from '../stage.js';
 import { MAX_DOCUMENT_BYTES } from '../../wire/limits.js';
 import { bytesOf, StageMemory } from '../stage-memory.js';
+import { compileText } from '../../query/text.js';
 import { JoinTable, localValues } from './join-table.js';
 
 interface LookupSpec {
@@ -213,12 +214,24 @@ const unionWith: StageCompiler = (spec, builder) => {
   if (typeof coll !== 'string' && !startsWithDocuments(pipeline)) {
     throw failedToParse('the $unionWith stage specification must be a string or an object with a coll field');
   }
-  const run = builder.pipeline(pipeline, foreignContext(builder.ctx));
+  const run = builder.pipeline(pipeline, unitedContext(builder.ctx, coll, pipeline));
   const others = typeof coll === 'string' ? collectionOf(builder.ctx, coll) : [];
   return function* (source) {
     yield* source;
     yield* run(others);
   };
 };
+
+/** Unlike a join, the pipeline of a union may begin with a text search of its own. */
+function unitedContext(ctx: QueryContext, coll: unknown, pipeline: unknown): QueryContext {
+  const foreign = foreignContext(ctx);
+  const text = typeof coll === 'string' ? ctx.textIndex?.(coll) : undefined;
+  if (!text) return foreign;
+  const lead: unknown = Array.isArray(pipeline) ? pipeline[0] : undefined;
+  const filter = isDocument(lead) ? getField(lead, '$match') : undefined;
+  const search = isDocument(filter) ? getField(filter, '$text') : undefined;
+  const searching = { ...foreign, text };
+  return search === undefined ? searching : { ...searching, textScore: compileText(search, searching) };
+}
 
 export const joinStages: StageTable = { $lookup: lookup, $unionWith: unionWith };
