@@ -186,6 +186,16 @@ export interface NearestRequest extends VectorFilters {
   readonly except?: string;
 }
 
+/** Rows by the distance of their vectors, nearest first. */
+export interface NearestRows {
+  readonly hits: readonly SearchHit[];
+  /**
+   * Fewer rows than requested, and the index could not apply every filter before it ranked the rows: others, of which the filters
+   * removed some, took the places.
+   */
+  readonly mayLackRows: boolean;
+}
+
 /** A class that this agent may search by vector: its gates have passed. */
 export interface SimilaritySearch {
   readonly className: string;
@@ -199,7 +209,7 @@ export interface SimilaritySearch {
   check(filters: VectorFilters): void;
   /** The stored vector of a row. @throws Refused `parse_error` when there is no such row for this agent */
   vectorOf(objectId: string): Promise<readonly number[]>;
-  nearest(request: NearestRequest): Promise<SearchHit[]>;
+  nearest(request: NearestRequest): Promise<NearestRows>;
 }
 
 /**

@@ -34,6 +34,7 @@ export {
   type VectorFilters,
   type SimilaritySearch,
   type NearestRequest,
+  type NearestRows,
   type ProposedWrite,
   type RowPage,
   type TextRequest,

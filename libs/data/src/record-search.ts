@@ -31,6 +31,11 @@ export interface TextSearchQuery extends RowSearch {
   readonly match: TextMatch;
   /** Wire path whose passages are returned. */
   readonly highlight?: string;
+  /**
+   * Whether the order may depend on the other rows of the index, such as on how many contain a word. Default: it depends on
+   * each row alone, by how many words of the query it contains.
+   */
+  readonly ranksByIndex?: boolean;
 }
 
 /** Rows near a vector. */
@@ -79,8 +84,8 @@ export interface Passage {
 export interface SearchHit {
   /** The requested fields of the row. */
   readonly row: ParseRow;
-  /** Higher is nearer; comparable within one answer. */
-  readonly score: number;
+  /** Higher is nearer; comparable within one answer. Null: withheld, because it depends on rows that the caller may not read. */
+  readonly score: number | null;
   /** The passages that contain the words; empty unless requested. */
   readonly highlights: readonly Passage[];
 }

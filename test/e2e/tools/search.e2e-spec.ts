@@ -27,6 +27,18 @@ const doc = (objectId: string, orgId: string, body: string, embedding: number[],
   ...more,
 });
 
+/** Two rows of one tenant, and many of another that are nearest to every text and that repeat one of their words. */
+const pages = (prefix: string) => [
+  { objectId: `${prefix}1`, words: 'frequent', orgId: 'north', embedding: [0, 1, 0.2] },
+  { objectId: `${prefix}2`, words: 'seldom', orgId: 'north', embedding: [0, 1, 0.1] },
+  ...Array.from({ length: 150 }, (_, index) => ({
+    objectId: `${prefix}s${index}`,
+    words: 'frequent',
+    orgId: 'south',
+    embedding: [1, 0.01, 0],
+  })),
+];
+
 const SEED = {
   schemas: [
     {
@@ -61,6 +73,11 @@ const SEED = {
       classLevelPermissions: clp({ '*': ['notes'] }),
     },
     { className: 'Shut', fields: { name: text }, classLevelPermissions: {} },
+    ...['Page', 'Sheet'].map((className) => ({
+      className,
+      fields: { words: text, orgId: text, embedding: list },
+      classLevelPermissions: clp(),
+    })),
   ],
   users: [
     { objectId: 'ada', username: 'ada' },
@@ -96,6 +113,8 @@ const SEED = {
     ],
     Memo: [{ objectId: 'm1', name: 'memo', notes: SECRET, orgId: 'north', embedding: [1, 0, 0] }],
     Shut: [{ objectId: 's1', name: SECRET }],
+    Page: pages('pg'),
+    Sheet: pages('sh'),
   },
 };
 
@@ -113,6 +132,8 @@ const POLICY = {
     Vault: { hidden: true, searchable: { field: 'embedding' } },
     Loose: { searchable: { field: 'embedding' } },
     Book: { fields: ['name', 'genre', 'price', 'owner'] },
+    Page: { tenantScope, searchable: { field: 'embedding', textFields: ['words'], filterFields: ['orgId'] } },
+    Sheet: { tenantScope, searchable: { field: 'embedding', textFields: ['words'] } },
     Memo: { tenantScope, searchable: { field: 'embedding', textFields: ['notes'] } },
   },
 };
@@ -413,16 +434,13 @@ describe('semantic_search', () => {
     expect(chunks.every(({ score }) => Math.round(score * 10) === score * 10)).toBe(true);
   });
 
-  it('gives an admin whole scores, others one decimal', async () => {
-    const [mine] = (
-      await call('admin', 'semantic_search', {
-        class_name: 'Doc',
-        query: 'tea',
-        filter: { topic: 'tea' },
-        k: 2,
-      })
-    ).data['chunks'] as { score: number }[];
-    expect(mine?.score).not.toBe(Math.round((mine?.score ?? 0) * 10) / 10);
+  it('gives scores of one decimal, to an admin of a tenant too', async () => {
+    for (const name of ['reader', 'admin'] as const) {
+      const { data } = await call(name, 'semantic_search', { class_name: 'Doc', query: 'what about coffee' });
+      const scores = (data['chunks'] as { score: number }[]).map(({ score }) => score);
+      expect(scores.length).toBeGreaterThan(1);
+      expect(scores).toEqual(scores.map((score) => Math.round(score * 10) / 10));
+    }
   });
 
   it('never finds rows of another tenant, outside a filter, or of others', async () => {
@@ -648,5 +666,45 @@ describe('records', () => {
     const audited = records().filter((entry) => entry['tool'] === 'semantic_search');
     for (const entry of audited) expect(JSON.stringify(entry)).not.toContain('tea');
     expect(audited.length).toBeGreaterThan(0);
+  });
+});
+
+describe('rows of another tenant', () => {
+  it('change neither score nor order of the rows that contain words they repeat', async () => {
+    for (const name of ['reader', 'admin'] as const) {
+      const args = { class_name: 'Page', query: 'seldom frequent', highlight_field: 'words' };
+      const { data } = await call(name, 'atlas_text_search', args);
+      expect(data['results']).toMatchObject([{ objectId: 'pg1' }, { objectId: 'pg2' }]);
+      for (const row of data['results'] as object[]) expect(Object.keys(row)).not.toContain('score');
+      const begun = await call(name, 'atlas_autocomplete', {
+        class_name: 'Page',
+        field: 'words',
+        query: 'se',
+      });
+      expect(begun.wire).not.toContain('score');
+    }
+  });
+
+  it('take no place of a tenant whose column the vector index filters on', async () => {
+    const { data } = await call('reader', 'find_similar', { class_name: 'Page', text: 'tea' });
+    expect(data).toMatchObject({ count: 2, results: [{ objectId: 'pg2' }, { objectId: 'pg1' }] });
+    expect(data['note']).toBeUndefined();
+  });
+
+  it('take its places where the index cannot, and the answer says that it may lack rows', async () => {
+    for (const [tool, args] of [
+      ['find_similar', { text: 'tea' }],
+      ['semantic_search', { query: 'tea' }],
+    ] as const) {
+      const { data } = await call('reader', tool, { class_name: 'Sheet', ...args });
+      expect(data).toMatchObject({ count: 0, note: expect.stringContaining('Fewer rows than requested') });
+    }
+  });
+
+  it('are named by no filter that a caller may write', async () => {
+    const args = { class_name: 'Doc', query: 'tea', filter: { orgId: 'south' } };
+    const answer = await call('reader', 'semantic_search', args);
+    expect(answer).toMatchObject({ isError: true });
+    expect(answer.text).toContain('filter fields of this class: topic');
   });
 });

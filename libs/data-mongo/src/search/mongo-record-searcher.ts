@@ -27,17 +27,33 @@ import { valueFromStorage } from '../storage/parse-values.js';
 import { isPlainObject } from '../storage/documents.js';
 import { StoredClasses } from '../storage/stored-classes.js';
 
-/** The operator of a `$search`, in storage paths. */
-function searchOperator(match: TextMatch, storage: ClassStorage): Document {
+/** Clauses of one search that count words; the last one stands for every further word. */
+const MAX_CLAUSES = 50;
+
+const CONSTANT = { constant: { value: 1 } };
+
+/**
+ * The operator of a `$search`, in storage paths.
+ * @param ranksByIndex see `TextSearchQuery`
+ */
+function searchOperator(match: TextMatch, storage: ClassStorage, ranksByIndex = false): Document {
   switch (match.kind) {
-    case 'text':
-      return { text: { query: match.query, path: match.paths.map((path) => storage.path(path)) } };
+    case 'text': {
+      const path = match.paths.map((name) => storage.path(name));
+      if (ranksByIndex) return { text: { query: match.query, path } };
+      const words = [...new Set(match.query.split(/\s+/).filter((word) => word !== ''))];
+      const last = words.slice(MAX_CLAUSES - 1).join(' ');
+      const queries = [...words.slice(0, MAX_CLAUSES - 1), ...(last === '' ? [] : [last])];
+      const should = queries.map((query) => ({ text: { query, path, score: CONSTANT } }));
+      return { compound: { should, minimumShouldMatch: 1 } };
+    }
     case 'autocomplete':
       return {
         autocomplete: {
           query: match.query,
           path: storage.path(match.path),
           ...(match.fuzzy && { fuzzy: { maxEdits: 1 } }),
+          ...(!ranksByIndex && { score: CONSTANT }),
         },
       };
     case 'everything':
@@ -94,7 +110,7 @@ export class MongoRecordSearcher extends RecordSearcher {
   text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
     return asSearchOperation(operation, async () => {
       const storage = await this.storage(query.className);
-      const { index, match, highlight, keys } = query;
+      const { index, match, highlight, keys, ranksByIndex } = query;
       const request: FoundRequest = {
         score: 'searchScore',
         ...(keys && { keys }),
@@ -102,7 +118,7 @@ export class MongoRecordSearcher extends RecordSearcher {
       };
       const search = {
         index,
-        ...searchOperator(match, storage),
+        ...searchOperator(match, storage, ranksByIndex),
         ...(highlight !== undefined && { highlight: { path: storage.path(highlight) } }),
       };
       return this.found(query, { $search: search }, request, storage, operation);

@@ -120,16 +120,38 @@ export function recordSearcherContract(
     const ids = (hits: readonly { row: Record<string, unknown> }[]) => hits.map(({ row }) => row['objectId']);
 
     it('finds words in the fields it is given, the best row first, in Parse form', async () => {
-      const hits = await find({ match: text('slow river', 'title', 'notes') });
+      const hits = await find({ match: text('slow river', 'title', 'notes'), ranksByIndex: true });
       expect(ids(hits)).toEqual(['t1', 't2']);
       expect(hits[0]?.row).toMatchObject({
         title: 'Slow river',
         label: pointer('l1'),
         createdAt: expect.any(String),
       });
-      expect(hits[0]?.score).toBeGreaterThan(hits[1]?.score ?? Infinity);
+      expect(Number(hits[0]?.score)).toBeGreaterThan(hits[1]?.score ?? Infinity);
       expect(JSON.stringify(hits)).not.toMatch(/_rperm|_p_label|_i_/);
       expect(ids(await find({ match: text('river', 'notes') }))).toEqual(['t1']);
+    });
+
+    it('counts the words that each row contains, and no other row, unless it may rank by the whole index', async () => {
+      const scores = async (query: string, limit?: number) =>
+        (await find({ match: text(query, 'title', 'notes'), ...(limit && { limit }) })).map(
+          ({ row, score }) => [row['objectId'], score],
+        );
+      expect(await scores('river')).toEqual([
+        ['t1', 1],
+        ['t2', 1],
+      ]);
+      expect(await scores('lights city')).toEqual([
+        ['t3', 2],
+        ['t2', 1],
+      ]);
+      expect(await scores('city  lights city', 1)).toEqual([['t3', 2]]);
+      const many = Array.from({ length: 80 }, (_, index) => `word${index}`).join(' ');
+      expect(await scores(`${many} river`)).toHaveLength(2);
+      const begun = await find({
+        match: { kind: 'autocomplete', query: 'riv', path: 'title', fuzzy: false },
+      });
+      expect(new Set(begun.map(({ score }) => score))).toEqual(new Set([1]));
     });
 
     it('applies the constraint before it counts to the limit', async () => {
@@ -179,7 +201,7 @@ export function recordSearcherContract(
     it('ranks rows by similarity, filtered inside the search and on what it found', async () => {
       const hits = await nearest({});
       expect(ids(hits)).toEqual(['t1', 't2', 't3']);
-      expect(hits.map(({ score }) => Math.round(score * 100))).toEqual([100, 80, 50]);
+      expect(hits.map(({ score }) => Math.round(Number(score) * 100))).toEqual([100, 80, 50]);
       expect(ids(await nearest({ filter: { tempo: { $gt: 100 } }, limit: 1 }))).toEqual(['t2']);
       expect(ids(await nearest({ where: { label: pointer('l1') }, candidates: 2 }))).toEqual(['t1']);
     });

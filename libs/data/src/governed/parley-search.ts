@@ -50,11 +50,8 @@ export class ParleySearch implements GovernedSearch {
     const paths =
       fields.length > 0 ? fields.map((name) => searchedField(name, access, 'fields')) : allTextFields(access);
     const match: TextMatch = { kind: 'text', query, paths: [...new Set(paths)] };
-    const where = allOf(
-      await this.filtered(access, request.filter),
-      ...[...paths, ...(highlight ? [highlight] : [])].map((path) => withoutWithheldObjects(path, access)),
-    );
-    return this.hits(access, { match, where, limit: request.limit, ...(highlight && { highlight }) });
+    const rows = await this.rows(access, [...paths, ...(highlight ? [highlight] : [])], request.filter);
+    return this.hits(access, { match, ...rows, limit: request.limit, ...(highlight && { highlight }) });
   }
 
   async autocomplete(
@@ -65,8 +62,7 @@ export class ParleySearch implements GovernedSearch {
     const query = nonBlank(written);
     const path = searchedField(field, access, 'field');
     const match: TextMatch = { kind: 'autocomplete', query, path, fuzzy };
-    const where = allOf(await this.filtered(access), withoutWithheldObjects(path, access));
-    const hits = await this.hits(access, { match, where, limit });
+    const hits = await this.hits(access, { match, ...(await this.rows(access, [path])), limit });
     return { hits, suggestions: [...new Set(hits.flatMap(({ row }) => textsAt(row, path.split('.'))))] };
   }
 
@@ -89,7 +85,7 @@ export class ParleySearch implements GovernedSearch {
         operation,
       ),
     );
-    const hits = await this.hits(access, { match, where, limit });
+    const hits = await this.hits(access, { match, where, isLimited: rights !== null, limit });
     const shown = [...counted.facets].map(
       ([name, buckets]) =>
         [name, redact(buckets, (withheld) => scope.isWithheld(withheld)) as FacetBucket[]] as const,
@@ -104,11 +100,13 @@ export class ParleySearch implements GovernedSearch {
     );
   }
 
-  /** The caller's filter combined with every predicate that limits the rows of the class. */
-  private async filtered(access: ClassAccess, filter?: unknown): Promise<Where> {
+  /** The caller's filter combined with every predicate that limits the rows of the class, and those of the searched paths. */
+  private async rows(access: ClassAccess, paths: readonly string[], filter?: unknown): Promise<SearchedRows> {
     if (filter !== undefined) assertNothingDenied(filter, 'filter');
-    const { where } = await this.constraints.composed(access, filter, { canonical: true, operation: 'find' });
-    return where;
+    const options = { canonical: true, operation: 'find' } as const;
+    const { where, limits } = await this.constraints.composed(access, filter, options);
+    const ofPaths = allOf(...paths.map((path) => withoutWithheldObjects(path, access)));
+    return { where: allOf(where, ofPaths), isLimited: isActive(limits) || isActive(ofPaths) };
   }
 
   /** Refuses facets where one of these predicates could not be applied to the counts. */
@@ -121,18 +119,26 @@ export class ParleySearch implements GovernedSearch {
 
   private async hits(
     access: ClassAccess,
-    search: { match: TextMatch; where: Where; limit: number; highlight?: string },
+    { isLimited, ...search }: SearchedRows & { match: TextMatch; limit: number; highlight?: string },
   ): Promise<SearchHit[]> {
     const columns = hitColumns(access);
     const { keys } = columns;
     this.call.trace?.passed('search', access.className);
     const found = await this.atStore((operation) =>
       this.searcher.text(
-        { className: access.className, index: this.indexOf(access), ...search, ...(keys && { keys }) },
+        {
+          className: access.className,
+          index: this.indexOf(access),
+          ...search,
+          ranksByIndex: !isLimited,
+          ...(keys && { keys }),
+        },
         operation,
       ),
     );
-    return shownHits(found, this.call, columns);
+    // The score of a word counts the rows that contain it, in the whole index.
+    const scored = isLimited ? found.map((hit) => ({ ...hit, score: null })) : found;
+    return shownHits(scored, this.call, columns);
   }
 
   private indexOf({ className }: ClassAccess): string {
@@ -145,6 +151,15 @@ export class ParleySearch implements GovernedSearch {
   }
 }
 
+/** The rows that a search may find. */
+interface SearchedRows {
+  readonly where: Where;
+  /** Whether the index contains rows that the caller may not read. */
+  readonly isLimited: boolean;
+}
+
+const isActive = (where: Where | null): boolean => where !== null && Object.keys(where).length > 0;
+
 /** The filters of a class that cannot be applied to the counts of facets, in words. */
 export function filtersOfFacets(
   { scope, agent }: Pick<GovernedCall, 'scope' | 'agent'>,
@@ -152,7 +167,6 @@ export function filtersOfFacets(
   agentFilter: Where | null,
   tenant: TenantBinding | null,
 ): string[] {
-  const isActive = (where: Where | null) => where !== null && Object.keys(where).length > 0;
   return [
     ...(isActive(agentFilter) ? ['the filter of this agent'] : []),
     ...(isActive(scope.canonicalFilter(agent, className)) ? ['the default filter of the class'] : []),

@@ -352,11 +352,17 @@ export class CallerConstraints {
     const limits = await this.rules.predicate(access.className, options);
     const subqueries = this.rules.answered(judged, 'caller');
     const answered = subqueries instanceof Promise ? await subqueries : subqueries;
-    return { where: allOf(limits.where, answered), asked: allOf(limits.declared, answered) };
+    return {
+      limits: limits.where,
+      where: allOf(limits.where, answered),
+      asked: allOf(limits.declared, answered),
+    };
   }
 }
 
 interface ComposedWhere {
+  /** Every predicate of the class for this agent, without the constraint of the caller. */
+  readonly limits: Where;
   readonly where: Where;
   /** Without the rights that every caller except the master key carries: the part that is reported as narrowed. */
   readonly asked: Where;

@@ -10,11 +10,11 @@ import {
   mayShow,
   type SearchablePolicy,
   stringFields,
-  tenantWhere,
   type Where,
 } from '#policy';
-import type { VectorFilters, SimilaritySearch, NearestRequest } from '../governed-access.js';
-import type { RecordSearcher, SearchHit } from '../record-search.js';
+import type { NearestRequest, NearestRows, SimilaritySearch, VectorFilters } from '../governed-access.js';
+import type { RecordSearcher } from '../record-search.js';
+import { carriedFilter } from './carried-filter.js';
 import {
   type CallerConstraints,
   type ClassGate,
@@ -116,12 +116,12 @@ class ParleyVectorSearch implements SimilaritySearch {
     throw new Refused(refusals.invalidArgument(`object '${objectId}' has no vector to compare with`));
   }
 
-  async nearest({ vector, limit, except, filter, vectorFilter }: NearestRequest): Promise<SearchHit[]> {
+  async nearest({ vector, limit, except, filter, vectorFilter }: NearestRequest): Promise<NearestRows> {
     const { access, className, field, inner, searchable } = this;
     const { operation } = inner.call;
     const inside = this.judgedInside(vectorFilter);
     this.assertListed(filter, 'filter');
-    const { where } = await inner.constraints.composed(access, filter, {
+    const { where, limits } = await inner.constraints.composed(access, filter, {
       canonical: true,
       operation: 'find',
     });
@@ -129,8 +129,8 @@ class ParleyVectorSearch implements SimilaritySearch {
     const columns = hitColumns(access);
     const keys = columns.keys && tenant ? [...new Set([...columns.keys, tenant.field])] : columns.keys;
     const others = except === undefined ? null : { objectId: { $ne: except } };
-    // The index can only filter on the fields that it was built for; the predicate is applied to the found rows in any case.
-    const early = tenant && searchable.filterFields.includes(tenant.field) ? tenantWhere(tenant) : null;
+    // The index can only filter on the fields that it was built for; everything is applied to the found rows in any case.
+    const { early, isPartial } = carriedFilter(where, searchable.filterFields);
     const found = await atStore(operation, () =>
       inner.searcher.nearest(
         {
@@ -138,7 +138,7 @@ class ParleyVectorSearch implements SimilaritySearch {
           field,
           vector,
           index: searchable.index,
-          filter: allOf(early, inside),
+          filter: allOf(...early, inside),
           where: allOf(where, others),
           candidates: Math.max(CANDIDATES.least, limit * CANDIDATES.perRow),
           limit,
@@ -154,7 +154,10 @@ class ParleyVectorSearch implements SimilaritySearch {
         if (!mayShow(access, tenant.field)) delete row[tenant.field];
       }
     }
-    return shownHits(found, inner.call, columns);
+    const isExact = inner.call.agent.permissions === 'admin' && Object.keys(limits).length === 0;
+    const scored = isExact ? found : found.map((hit) => ({ ...hit, score: rounded(hit.score) }));
+    const hits = shownHits(scored, inner.call, columns);
+    return { hits, mayLackRows: isPartial && hits.length < limit };
   }
 
   private judgedInside(vectorFilter: unknown): Where {
@@ -174,7 +177,10 @@ class ParleyVectorSearch implements SimilaritySearch {
     if (filter === undefined || filter === null || typeof filter !== 'object') return;
     if (holdsUnderscoredKey(filter))
       throw new Refused(refusals.invalidArgument(`${argument} names must not begin with an underscore`));
-    const filterFields = this.searchable.filterFields.filter((name) => !isMasked(this.access, name));
+    const { access, searchable } = this;
+    const filterFields = searchable.filterFields.filter(
+      (name) => mayShow(access, name) && !isMasked(access, name),
+    );
     const listed = filterFields.length > 0 ? filterFields.join(', ') : 'none';
     for (const key of Object.keys(filter)) {
       if (filterFields.includes(this.wireName(key))) continue;
@@ -195,6 +201,13 @@ function holdsUnderscoredKey(value: unknown): boolean {
     ([key, member]) => (key.startsWith('_') && key !== '__type') || holdsUnderscoredKey(member),
   );
 }
+
+/**
+ * Precise enough to order by. All of its digits could reveal whether a particular row exists; where the index quantizes its
+ * vectors, they also depend on the other ones.
+ */
+const rounded = (score: number | null): number | null =>
+  score === null ? null : Math.round(score * 10) / 10;
 
 function isVector(value: unknown): value is readonly number[] {
   return (

@@ -65,6 +65,24 @@ describe('a policy is warned about', () => {
     expect(warnings({ Post, _User: { ...user, visible: true } })).toEqual([]);
   });
 
+  it('a vector index that cannot filter by tenant, with the filter fields to write', () => {
+    const searched = (filterFields: string[], more: ClassConfig = {}) =>
+      warnings({
+        Post: {
+          ...Post,
+          tenantScope: { field: 'orgId' },
+          searchable: { field: 'title', filterFields },
+          ...more,
+        },
+      });
+    expect(searched(['status'])).toEqual([
+      expect.stringMatching(/Post\.searchable\.filterFields: .*write filterFields: \[status, orgId\]$/),
+    ]);
+    expect(searched(['orgId'])).toEqual([]);
+    expect(searched([], { hidden: true })).toEqual([]);
+    expect(warnings({ Post: { ...Post, searchable: { field: 'title' } } })).toEqual([]);
+  });
+
   it('agents that lack the tenant a class asks for', () => {
     const scoped = { Post: { ...Post, tenantScope: { field: 'orgId', bypass: ['admin'] } } };
     expect(warnings(scoped, {})).toEqual([expect.stringMatching(/cannot read it: analyst/)]);

@@ -30,6 +30,7 @@ export function lintPolicy(
       ...idleMasks(declared, schemas),
       ...unscoped(declared, policy),
       ...unreadable(declared, definitions),
+      ...unfilteredVectors(declared),
     ]),
     ...definitions.flatMap((definition) => lenientNames(definition, policy, tools, schemas)),
     ...definitions.flatMap((definition) => (schemas ? unknownInDefinition(definition, schemas) : [])),
@@ -111,6 +112,18 @@ function unscoped(declared: DeclaredClass, policy: Policy): PolicyIssue[] {
       message: 'no tenantScope, though other classes have one: every tenant reads its rows',
     },
   ];
+}
+
+/** Where the index cannot filter by tenant, the nearest rows of all tenants take the places of the caller's own. */
+function unfilteredVectors(declared: DeclaredClass): PolicyIssue[] {
+  const { searchable, tenantScope, hiding } = declared;
+  if (!searchable || !tenantScope || hiding !== 'no' || searchable.filterFields.includes(tenantScope.field))
+    return [];
+  const message =
+    `does not contain '${tenantScope.field}', the field of tenantScope, so near rows of other tenants push out those of the ` +
+    `caller: build the vector index with '${tenantScope.field}' as a filter field, and write filterFields: ` +
+    `[${[...searchable.filterFields, tenantScope.field].join(', ')}]`;
+  return [{ path: `${pathOf(declared)}.searchable.filterFields`, message }];
 }
 
 function unreadable(declared: DeclaredClass, definitions: readonly AgentDefinition[]): PolicyIssue[] {

@@ -260,7 +260,10 @@ export class SampleSearch implements GovernedSearch {
       wireName: (field) => (field === 'createdAt' || field === 'objectId' ? 'vector' : field),
       check: (filters: VectorFilters) => void this.asked.push({ method: 'check', request: filters }),
       vectorOf: async () => [1, 0],
-      nearest: async (request: NearestRequest) => this.answer('nearest', request),
+      nearest: async (request: NearestRequest) => ({
+        hits: this.answer('nearest', request),
+        mayLackRows: false,
+      }),
     };
   }
 

@@ -52,7 +52,7 @@ export class AtlasTextSearch {
     const highlightField = args.highlight_field || undefined;
     const query = searchText('query', args.query);
     const hits = await call.search.text(className, { query, fields, highlightField, filter, limit });
-    const rows = foundRows(hits, ({ score }) => score, highlightField !== undefined);
+    const rows = foundRows(hits, highlightField !== undefined);
     return {
       class_name: className,
       count: rows.length,
@@ -97,7 +97,7 @@ export class AtlasAutocomplete {
     const { class_name: className, field, fuzzy, limit } = args;
     const query = searchText('query', args.query);
     const { suggestions, hits } = await call.search.autocomplete(className, { query, field, fuzzy, limit });
-    const results = foundRows(hits, ({ score }) => score);
+    const results = foundRows(hits);
     return { class_name: className, field, suggestions, count: suggestions.length, results };
   }
 }
@@ -146,7 +146,7 @@ export class AtlasFacetedSearch {
       facets: args.facets,
       limit,
     });
-    const results = foundRows(hits, ({ score }) => score);
+    const results = foundRows(hits);
     return {
       class_name: className,
       total_count: total,

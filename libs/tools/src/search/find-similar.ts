@@ -12,7 +12,7 @@ import {
 import { Tool } from '../declaration/tool.decorator.js';
 import { INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { READS_AND_EMBEDS, type ToolCall } from '../tool.js';
-import { foundRows, searchText, shownScore } from './found-rows.js';
+import { foundRows, MAY_LACK_ROWS, searchText } from './found-rows.js';
 
 class FindSimilarArguments {
   static readonly admission = admitsSearchedClass;
@@ -41,7 +41,7 @@ export class FindSimilar {
     timeout: 30,
     annotations: READS_AND_EMBEDS,
     input: FindSimilarArguments,
-    output: objectOf({ class_name: STRING, count: INTEGER, results: listOf(OBJECT) }, [
+    output: objectOf({ class_name: STRING, count: INTEGER, results: listOf(OBJECT), note: STRING }, [
       'class_name',
       'count',
       'results',
@@ -61,14 +61,20 @@ export class FindSimilar {
       objectId === undefined
         ? await this.vectorOfText(searchText('text', text ?? ''), call)
         : await similarity.vectorOf(objectId);
-    const hits = await similarity.nearest({
+    const { hits, mayLackRows } = await similarity.nearest({
       vector,
       filter,
       limit,
       ...(objectId !== undefined && { except: objectId }),
     });
-    const results = foundRows(hits, ({ score }) => shownScore(score, call.agent.permissions));
-    return { class_name: className, field: similarity.field, count: results.length, results };
+    const results = foundRows(hits);
+    return {
+      class_name: className,
+      field: similarity.field,
+      count: results.length,
+      results,
+      ...(mayLackRows && { note: MAY_LACK_ROWS }),
+    };
   }
 
   private async vectorOfText(text: string, call: ToolCall): Promise<readonly number[]> {

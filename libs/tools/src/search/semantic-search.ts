@@ -13,10 +13,10 @@ import {
   WholeNumber,
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, INTEGER, listOf, mapOf, OBJECT, objectOf } from '../json-schema.js';
+import { BOOLEAN, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { simplifyRow } from '../shaping/presented-rows.js';
 import { READS_AND_EMBEDS, type ToolCall } from '../tool.js';
-import { searchText, shownScore } from './found-rows.js';
+import { MAY_LACK_ROWS, searchText } from './found-rows.js';
 
 /** Maximum number of chunks of one document. */
 export const MAX_CHUNKS = 200;
@@ -93,7 +93,7 @@ interface SemanticOptions {
 
 interface Chunk {
   readonly id: string;
-  readonly score: number;
+  readonly score?: number;
   readonly content: string;
   readonly metadata: {
     readonly chunk_index: number;
@@ -128,6 +128,7 @@ export class SemanticSearch {
         count: INTEGER,
         budget_truncated: BOOLEAN,
         budget_dropped: INTEGER,
+        note: STRING,
       },
       ['chunks', 'documents', 'count'],
     ),
@@ -141,7 +142,7 @@ export class SemanticSearch {
     if (!this.embeddings) throw new Refused(refusals.embeddingsNotConfigured());
     const { vector, calls, tokens } = await this.embeddings.embed(query, call);
     call.spend({ calls, tokens });
-    const hits = await similarity.nearest({ vector, limit: args.k, ...options.filters });
+    const { hits, mayLackRows } = await similarity.nearest({ vector, limit: args.k, ...options.filters });
     const ranked = hits.flatMap((hit) => this.chunksOf(hit, field, similarity.className, options, call));
     const chunks = withinBudget(ranked, args.max_total_tokens);
     const shown = new Set(chunks.map(({ metadata }) => metadata.object_id));
@@ -158,6 +159,7 @@ export class SemanticSearch {
         budget_truncated: true,
         budget_dropped: ranked.length - chunks.length,
       }),
+      ...(mayLackRows && { note: MAY_LACK_ROWS }),
     };
   }
 
@@ -172,10 +174,9 @@ export class SemanticSearch {
     if (typeof text !== 'string') return [];
     const id = String(row['objectId']);
     const { chunks, truncated } = chunked(text, chunk, chunksPerDocument);
-    const shown = shownScore(score, call.agent.permissions);
     return chunks.map((content, index) => ({
       id: `${id}#${index}`,
-      score: shown,
+      ...(score !== null && { score }),
       content,
       metadata: {
         chunk_index: index,

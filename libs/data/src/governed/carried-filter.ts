@@ -1,0 +1,50 @@
+import type { Where } from '#policy';
+
+/** Comparisons that mean the same to a vector index as to the database. */
+const CARRIED = new Set(['$eq', '$in', '$gt', '$gte', '$lt', '$lte']);
+
+/** A constraint, divided by what a vector index can apply before it ranks rows. */
+interface CarriedFilter {
+  /** It can filter on all of these columns. */
+  readonly early: readonly Where[];
+  /** Whether there is anything else, which only removes rows that were ranked. */
+  readonly isPartial: boolean;
+}
+
+/** @param filterFields the columns that the index was built to filter on */
+export function carriedFilter(where: Where, filterFields: readonly string[]): CarriedFilter {
+  const conditions = conditionsOf(where);
+  const early = conditions.filter((condition) =>
+    Object.entries(condition).every(([name, operand]) => filterFields.includes(name) && isCarried(operand)),
+  );
+  return { early, isPartial: early.length < conditions.length };
+}
+
+/** Each condition that a row must meet, one column in each. */
+function conditionsOf(where: Where): Where[] {
+  return Object.entries(where).flatMap(([key, operand]) =>
+    key === '$and' && Array.isArray(operand)
+      ? (operand as Where[]).flatMap(conditionsOf)
+      : [{ [key]: operand } as Where],
+  );
+}
+
+function isCarried(operand: unknown): boolean {
+  if (!isObject(operand)) return isValue(operand);
+  const members = Object.entries(operand);
+  if (members.some(([key]) => key.startsWith('$')))
+    return members.every(
+      ([key, value]) => CARRIED.has(key) && (Array.isArray(value) ? value.every(isValue) : isValue(value)),
+    );
+  return isValue(operand);
+}
+
+/** Texts, numbers, truth values, dates and pointers: values of one kind, which an index holds. */
+function isValue(value: unknown): boolean {
+  if (isObject(value)) return value['__type'] === 'Date' || value['__type'] === 'Pointer';
+  return ['string', 'number', 'boolean'].includes(typeof value);
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
+}
