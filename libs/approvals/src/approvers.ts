@@ -10,7 +10,7 @@ import {
   switchMap,
   timer,
 } from 'rxjs';
-import { type FormQuestion, ApprovedCallChanged, ClientUnreachable, type UnreachableReason } from '#core';
+import { type FormQuestion, ApprovedCallChanged, ClientUnreachable, toOwner, type UnreachableReason } from '#core';
 import { oneLine } from '#audit';
 import {
   type ApprovalCase,
@@ -263,7 +263,7 @@ export class StoredApprover extends Approver {
 
 function draftOf({ tool, args, context, effectivePermission }: ApprovalRequest, preview: ApprovalPreview) {
   const { agent, correlationId } = context;
-  const requester = { principal: agent.principal, agent: agent.definition.name, tenant: agent.tenantId };
+  const requester = toOwner(agent);
   return {
     requester,
     tool: tool.name,

@@ -94,11 +94,30 @@ export class Agent {
 }
 
 /**
- * A key of the admitted caller: its principal, tenant and agent. Two tokens of one person with different tenants or agents
- * give two keys: one must not receive what is sent to the other, nor answer for it.
+ * Whom something belongs to that is kept for a caller: tasks, exports, approvals, keys of writes, sessions, streams. Two tokens
+ * of one person with different tenants or agents are two owners: what is kept for one does not exist for the other.
  */
-export function callerKey({ principal, tenantId, definition }: Agent): string {
-  return JSON.stringify([principal, tenantId, definition.name]);
+export interface Owner {
+  readonly principal: string;
+  readonly tenant: string | number | null;
+  /** The name of the agent's definition. */
+  readonly agent: string;
+}
+
+/** The owner of what is kept for this agent's caller. */
+export function toOwner({ principal, tenantId, definition }: Agent): Owner {
+  return { principal, tenant: tenantId, agent: definition.name };
+}
+
+/** The owner as one text. */
+export function callerKey(agent: Agent): string {
+  const { principal, tenant, agent: name } = toOwner(agent);
+  return JSON.stringify([principal, tenant, name]);
+}
+
+/** Whether both are the same owner. */
+export function isSameOwner(one: Owner, other: Owner): boolean {
+  return one.principal === other.principal && one.tenant === other.tenant && one.agent === other.agent;
 }
 
 /** The identity under which data is read. Exactly one per agent; never taken from tool arguments. */

@@ -29,10 +29,10 @@ export interface KeyedWrite {
 /** Milliseconds for which a key is stored. */
 const WRITE_KEY_LIFETIME = 24 * 3_600_000;
 
-/** Keys of writes for all replicas, each of one principal. @throws WriteKeysUnavailable, WriteKeysSpent: a write then does not begin */
+/** Keys of writes for all replicas, each of one owner (`callerKey`). @throws WriteKeysUnavailable, WriteKeysSpent: a write then does not begin */
 export abstract class WriteKeys {
   /** Stores a key that is new. @returns its stored state when it is not */
-  abstract begin(principal: string, key: string, digest: string): Promise<KeyedWrite | null>;
+  abstract begin(owner: string, key: string, digest: string): Promise<KeyedWrite | null>;
   /**
    * Records that an attempt is about to be sent.
    * @param write without a mark: the row does not show later whether the attempt was applied
@@ -40,18 +40,18 @@ export abstract class WriteKeys {
    * @returns false when another attempt has recorded its own since then: this one must not be sent
    */
   abstract sending(
-    principal: string,
+    owner: string,
     key: string,
     write: Omit<KeyedWrite, 'state'>,
     previous: WriteMark | undefined,
   ): Promise<boolean>;
   /** Records the result of the write. */
-  abstract done(principal: string, key: string, write: Omit<KeyedWrite, 'state'>): Promise<void>;
+  abstract done(owner: string, key: string, write: Omit<KeyedWrite, 'state'>): Promise<void>;
   /**
    * Deletes a key whose write is known not to have been applied: it may be tried again.
    * @param mark of the attempt that was not applied. A key that another attempt has taken over is kept
    */
-  abstract forget(principal: string, key: string, mark: WriteMark | undefined): Promise<void>;
+  abstract forget(owner: string, key: string, mark: WriteMark | undefined): Promise<void>;
 }
 
 /** Keys cannot be read or stored at the moment. */
@@ -59,7 +59,7 @@ export class WriteKeysUnavailable extends Error {
   override readonly name = 'WriteKeysUnavailable';
 }
 
-/** The principal has used its limit of keys. */
+/** The owner has used its limit of keys. */
 export class WriteKeysSpent extends Error {
   override readonly name = 'WriteKeysSpent';
   /** @param rate the limit, and the seconds until a further key is permitted */
@@ -94,18 +94,18 @@ export class StoredWriteKeys extends WriteKeys {
   private readonly records: VersionedStore;
   private readonly limiter: RateLimiter;
 
-  /** @param perDay calls with a key that one principal may make per day. Default 5,000 */
+  /** @param perDay calls with a key that one owner may make per day. Default 5,000 */
   constructor({ writeKeys, limiters }: Pick<SharedState, 'writeKeys' | 'limiters'>, perDay = 5_000) {
     super();
     this.records = writeKeys;
     this.limiter = limiters.limiter('write-keys', { limit: perDay, window: WRITE_KEY_LIFETIME / 1000 });
   }
 
-  begin(principal: string, key: string, digest: string): Promise<KeyedWrite | null> {
-    const id = idOf(principal, key);
+  begin(owner: string, key: string, digest: string): Promise<KeyedWrite | null> {
+    const id = idOf(owner, key);
     return reached(async () => {
-      // Limits the keys of one principal, so that it cannot use the space of all others.
-      const spent = await this.limiter.check(principal);
+      // Limits the keys of one owner, so that it cannot use the space of all others.
+      const spent = await this.limiter.check(owner);
       if (spent) throw new WriteKeysSpent(spent);
       if (await this.records.create(id, { digest, state: 'begun' }, WRITE_KEY_LIFETIME)) return null;
       const held = await this.records.find(id);
@@ -114,8 +114,8 @@ export class StoredWriteKeys extends WriteKeys {
     });
   }
 
-  done(principal: string, key: string, write: Omit<KeyedWrite, 'state'>): Promise<void> {
-    const id = idOf(principal, key);
+  done(owner: string, key: string, write: Omit<KeyedWrite, 'state'>): Promise<void> {
+    const id = idOf(owner, key);
     return reached(async () => {
       const held = await this.records.find(id);
       const value = { ...write, state: 'done' };
@@ -125,12 +125,12 @@ export class StoredWriteKeys extends WriteKeys {
   }
 
   sending(
-    principal: string,
+    owner: string,
     key: string,
     write: Omit<KeyedWrite, 'state'>,
     previous: WriteMark | undefined,
   ): Promise<boolean> {
-    const id = idOf(principal, key);
+    const id = idOf(owner, key);
     return reached(async () => {
       const revision = await this.revisionOf(id, previous);
       if (revision === undefined) return false;
@@ -138,8 +138,8 @@ export class StoredWriteKeys extends WriteKeys {
     });
   }
 
-  forget(principal: string, key: string, mark: WriteMark | undefined): Promise<void> {
-    const id = idOf(principal, key);
+  forget(owner: string, key: string, mark: WriteMark | undefined): Promise<void> {
+    const id = idOf(owner, key);
     return reached(async () => {
       const revision = await this.revisionOf(id, mark);
       if (revision === undefined) return;
@@ -157,10 +157,10 @@ export class StoredWriteKeys extends WriteKeys {
   }
 }
 
-/** A digest: neither the principal nor the key can be derived from it. */
-function idOf(principal: string, key: string): string {
+/** A digest: neither the owner nor the key can be derived from it. */
+function idOf(owner: string, key: string): string {
   return createHash('sha256')
-    .update(JSON.stringify([principal, key]))
+    .update(JSON.stringify([owner, key]))
     .digest('base64url');
 }
 

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { type Agent, refusals, Refused } from '#core';
+import { type Agent, refusals, Refused, toOwner } from '#core';
 import {
   type ListedResource,
   MAX_RESPONSE_BYTES,
@@ -7,7 +7,6 @@ import {
   type ResourceProvider,
   SealedText,
   StateKeys,
-  taskOwner,
 } from '#dispatcher';
 import { type Download, type DownloadCall, Downloads } from '#streaming';
 import { type EmbeddedResource, MEDIA_TYPES } from '#tools';
@@ -73,7 +72,7 @@ export class ExportResources implements ResourceProvider {
     const opened = await this.files.open(id, call);
     if (!opened) return undefined;
     const { file, ticket } = opened;
-    const bound = JSON.stringify([id, taskOwner(call.agent)]);
+    const bound = JSON.stringify([id, toOwner(call.agent)]);
     const position = sealed === undefined ? undefined : await this.positionOf(sealed, bound);
     if (sealed !== undefined && position === undefined) return undefined;
     if (position && position.columns !== file.columnsDigest)

@@ -1,9 +1,17 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
-import { type Agent, type RequestContext, refusals, Refused } from '#core';
+import {
+  type Agent,
+  callerKey,
+  isSameOwner,
+  type Owner,
+  type RequestContext,
+  refusals,
+  Refused,
+  toOwner,
+} from '#core';
 import { SharedState, SharedStateUnavailable, type VersionedStore } from '#state';
 import { ServedAt } from '#streaming';
-import { taskOwner, type TaskOwner } from '#dispatcher';
 import {
   ExportStore,
   type ExportOrder,
@@ -15,17 +23,14 @@ import {
 
 /** What an export contains and who owns it. It contains no data. */
 export interface ExportTicket {
-  readonly owner: TaskOwner;
+  readonly owner: Owner;
   readonly order: ExportOrder;
   /** Milliseconds since 1970, on the clock of the replicas. */
   readonly expires: number;
 }
 
 function ownedBy({ owner }: Pick<ExportTicket, 'owner'>, agent: Agent): boolean {
-  const { principal, tenant, agent: name } = taskOwner(agent);
-  return (
-    agent.parent === null && owner.principal === principal && owner.tenant === tenant && owner.agent === name
-  );
+  return agent.parent === null && isSameOwner(owner, toOwner(agent));
 }
 
 /** Another version of Parley may have written it: an object that lacks a required member is no ticket. */
@@ -94,7 +99,7 @@ export class ExportTicketStore extends ExportStore {
       throw new Refused(refusals.invalidArgument('a sub-agent cannot ask for delivery resource'));
     const id = randomBytes(ID_BYTES).toString('base64url');
     const expires = Math.round(this.now()) + this.settings.lifetime;
-    const ticket: ExportTicket = { owner: taskOwner(agent), order, expires };
+    const ticket: ExportTicket = { owner: toOwner(agent), order, expires };
     await this.keep(id, ticket, agent);
     return this.promised(id, ticket);
   }
@@ -187,10 +192,7 @@ export function fileNameOf({ className, format }: ExportOrder): string {
 
 /** Cannot be the id of a ticket: those contain no colon. */
 function listOf(agent: Agent): string {
-  const { principal, tenant, agent: name } = taskOwner(agent);
-  return `of:${createHash('sha256')
-    .update(JSON.stringify([principal, tenant, name]))
-    .digest('base64url')}`;
+  return `of:${createHash('sha256').update(callerKey(agent)).digest('base64url')}`;
 }
 
 function openIn({ open }: Readonly<Record<string, unknown>>): Open {
@@ -199,7 +201,7 @@ function openIn({ open }: Readonly<Record<string, unknown>>): Open {
 
 /** An export as an operator sees it: its content and owner, no data, and no way to fetch it. */
 export interface ListedExport {
-  readonly owner: TaskOwner;
+  readonly owner: Owner;
   readonly class_name: string;
   readonly format: string;
   /** Empty: whole rows. */

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { Agent, type AgentDefinition, compileAgentDefinition } from '#core';
+import { Agent, type AgentDefinition, compileAgentDefinition, type Owner } from '#core';
 import { type AuditEvent, type AuditRecord, AuditSink, OperationLog } from '#audit';
 import { processState } from '#state';
-import { BackgroundCalls, CallJournal, type TaskOwner, ToolCallbacks } from '#dispatcher';
+import { BackgroundCalls, CallJournal, ToolCallbacks } from '#dispatcher';
 import { compilePolicy } from '#policy';
 import { ToolRunner } from '#tools';
 import { ProcessTaskQueue } from './open-task-queue.js';
@@ -15,7 +15,7 @@ import { TaskWorker } from './task-worker.js';
 const SETTINGS = { lifetime: 60_000, pollInterval: 1_000, heartbeat: 60_000, maxPerPrincipal: 10 };
 const definition = compileAgentDefinition('analyst');
 const agent = new Agent({ definition, principal: 'ada', tenantId: 'acme' });
-const OWNER: TaskOwner = { principal: 'ada', tenant: 'acme', agent: 'analyst' };
+const OWNER: Owner = { principal: 'ada', tenant: 'acme', agent: 'analyst' };
 
 class Recorded extends AuditSink {
   readonly records: AuditRecord[] = [];

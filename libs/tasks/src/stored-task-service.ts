@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { filter, firstValueFrom, merge, timer } from 'rxjs';
-import { type RateLimiter, type Refusal, refusals, Refused } from '#core';
+import { isSameOwner, type Owner, type RateLimiter, type Refusal, refusals, Refused, toOwner } from '#core';
 import { type MessageBus, SharedState } from '#state';
 import {
   BackgroundCalls,
@@ -9,8 +9,6 @@ import {
   type JsonObject,
   type TaskCall,
   TaskStore,
-  taskOwner,
-  type TaskOwner,
   type TaskState,
 } from '#dispatcher';
 import { TaskQueue } from './task-queue.js';
@@ -19,7 +17,6 @@ import {
   CANCELLED,
   ENDED,
   hasEnded,
-  isOwnedBy,
   type TaskRecord,
   TaskRecords,
   TaskSettings,
@@ -79,14 +76,14 @@ export class StoredTaskService extends TaskStore {
     return this.state(taskId, settled ? ((await records.find(taskId)) ?? record) : record);
   }
 
-  async find(taskId: string, owner: TaskOwner): Promise<TaskState | undefined> {
+  async find(taskId: string, owner: Owner): Promise<TaskState | undefined> {
     const record = await this.owned(taskId, owner);
     if (!record) return undefined;
     await this.revive(taskId, record);
     return this.state(taskId, record);
   }
 
-  async answer(taskId: string, owner: TaskOwner, responses: JsonObject): Promise<boolean> {
+  async answer(taskId: string, owner: Owner, responses: JsonObject): Promise<boolean> {
     const record = await this.owned(taskId, owner);
     if (!record) return false;
     const fitting = fittingResponses(unanswered(record), responses);
@@ -95,7 +92,7 @@ export class StoredTaskService extends TaskStore {
     return true;
   }
 
-  async cancel(taskId: string, owner: TaskOwner): Promise<boolean> {
+  async cancel(taskId: string, owner: Owner): Promise<boolean> {
     const record = await this.owned(taskId, owner);
     if (!record) return false;
     let waited = false;
@@ -120,9 +117,9 @@ export class StoredTaskService extends TaskStore {
     );
   }
 
-  private async owned(taskId: string, owner: TaskOwner): Promise<TaskRecord | undefined> {
+  private async owned(taskId: string, owner: Owner): Promise<TaskRecord | undefined> {
     const record = await this.records.find(taskId);
-    return record && isOwnedBy(record, owner) ? record : undefined;
+    return record && isSameOwner(record.owner, owner) ? record : undefined;
   }
 
   /** A run whose job was lost, between a record and its job or with a worker, is queued again at the next poll. */
@@ -142,7 +139,7 @@ export class StoredTaskService extends TaskStore {
 function newRecord(call: TaskCall, agent: string, now: number): TaskRecord {
   const { tool, args, version, capabilities, correlationId, began, soFar, approver } = call;
   return {
-    owner: taskOwner(call.agent),
+    owner: toOwner(call.agent),
     agent,
     tool,
     args,

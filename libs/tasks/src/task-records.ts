@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { Agent, CurrentAgents, type Identity, MASTER, sessionIdentity } from '#core';
+import { Agent, CurrentAgents, type Identity, MASTER, type Owner, sessionIdentity } from '#core';
 import { auditedArgumentNames } from '#audit';
 import { SharedState, type VersionedStore } from '#state';
 import {
@@ -8,7 +8,6 @@ import {
   type RpcError,
   SealedText,
   StateKeys,
-  type TaskOwner,
   type TaskState,
   type TaskStatus,
   type WireRequest,
@@ -32,7 +31,7 @@ export const ENDED = 'tasks.ended';
 
 /** The stored state of a task: enough for any replica to run it. */
 export interface TaskRecord {
-  readonly owner: TaskOwner;
+  readonly owner: Owner;
   /** Sealed: it may hold a session token. */
   readonly agent: string;
   readonly tool: string;
@@ -63,9 +62,6 @@ export interface TaskRecord {
 const FINAL_STATUSES: ReadonlySet<TaskStatus> = new Set<TaskStatus>(['completed', 'failed', 'cancelled']);
 
 export const hasEnded = ({ status }: Pick<TaskRecord, 'status'>): boolean => FINAL_STATUSES.has(status);
-
-export const isOwnedBy = ({ owner }: TaskRecord, { principal, tenant, agent }: TaskOwner): boolean =>
-  owner.principal === principal && owner.tenant === tenant && owner.agent === agent;
 
 /** The client requests that are not answered yet. */
 export function unanswered({ open, responses }: TaskRecord): Record<string, WireRequest> {
@@ -156,7 +152,7 @@ export class TaskRecords {
 /** A task as an operator sees it: names, never a value of an argument or a result. */
 export interface ListedTask {
   readonly id: string;
-  readonly owner: TaskOwner;
+  readonly owner: Owner;
   readonly tool: string;
   readonly args_keys: readonly string[];
   readonly status: TaskStatus;

@@ -38,7 +38,7 @@ export interface KeyedAction<T> {
   readonly repeatable: boolean;
   /** @returns the result, and the id of the row. @throws Refused `outcome: unknown` when the outcome of `previous` cannot be decided */
   readonly write: (attempt: KeyedAttempt) => Promise<{ readonly result: T; readonly objectId: string }>;
-  /** The answer to a repetition. */
+  /** The answer to a repetition. @throws Refused when the caller could not write, or no longer reaches, the row now */
   readonly again: (objectId: string) => Promise<T>;
 }
 
@@ -46,18 +46,18 @@ export interface KeyedAction<T> {
  * The row id that a key determines: the same for every attempt at the same call, so that the database itself refuses a second
  * row, even when no attempt is stored.
  */
-function objectIdFor(principal: string, key: string, digest: string): string {
+function objectIdFor(owner: string, key: string, digest: string): string {
   const bytes = createHash('sha512')
-    .update(JSON.stringify(['object', principal, key, digest]))
+    .update(JSON.stringify(['object', owner, key, digest]))
     .digest();
   return Array.from(bytes.subarray(0, ID_LENGTH), (byte) => ALPHABET[byte % ALPHABET.length]).join('');
 }
 
-/** Writes of one principal that carry a key: a completed write returns its answer again and is never repeated. */
+/** Writes of one owner that carry a key: a completed write returns its answer again and is never repeated. */
 export class KeyedWrites {
   constructor(
     private readonly keys: WriteKeys,
-    private readonly principal: string,
+    private readonly owner: string,
   ) {}
 
   /**
@@ -67,7 +67,7 @@ export class KeyedWrites {
   async run<T>(key: unknown, action: KeyedAction<T>): Promise<T> {
     const checked = checkedKey(key);
     const digest = digestOf(action.named);
-    const known = await this.atKeys(() => this.keys.begin(this.principal, checked, digest));
+    const known = await this.atKeys(() => this.keys.begin(this.owner, checked, digest));
     if (known && known.digest !== digest) throw otherArguments();
     if (known?.state === 'done') return action.again(known.objectId ?? '');
     if (known && !known.mark && !action.repeatable) throw new Refused(refusals.keyedOutcomeUnknown());
@@ -80,15 +80,15 @@ export class KeyedWrites {
     action: KeyedAction<T>,
     known: KeyedWrite | null,
   ): Promise<T> {
-    const { principal, keys } = this;
+    const { owner, keys } = this;
     let mark = known?.mark;
     const attempt: KeyedAttempt = {
-      objectId: objectIdFor(principal, key, digest),
+      objectId: objectIdFor(owner, key, digest),
       previous: mark,
       sending: async (objectId, stamps) => {
         const next = stamps && nextMark(stamps, known?.mark);
         const write = { digest, objectId, ...(next && { mark: next }) };
-        if (!(await this.atKeys(() => keys.sending(principal, key, write, mark))))
+        if (!(await this.atKeys(() => keys.sending(owner, key, write, mark))))
           throw new Refused(refusals.keyedOutcomeUnknown());
         mark = next;
       },
@@ -96,12 +96,12 @@ export class KeyedWrites {
     try {
       const { result, objectId } = await action.write(attempt);
       // The write is done, whether or not the key can be stored: if not, a repetition is refused.
-      await keys.done(principal, key, { digest, objectId }).catch(() => undefined);
+      await keys.done(owner, key, { digest, objectId }).catch(() => undefined);
       return result;
     } catch (error) {
       // The outcome of an earlier attempt stays unknown.
       if (!known && error instanceof Refused && error.refusal.details?.outcome !== 'unknown')
-        await keys.forget(principal, key, mark).catch(() => undefined);
+        await keys.forget(owner, key, mark).catch(() => undefined);
       throw error;
     }
   }

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { refusals, Refused } from '#core';
+import { callerKey, refusals, Refused } from '#core';
 import {
   allOf,
   ALWAYS_KEEP,
@@ -59,7 +59,7 @@ export class ParleyWrites implements GovernedWrites {
 
   constructor(private readonly call: GovernedWriteCall) {
     this.rules = new RowRules(call);
-    this.keyed = new KeyedWrites(call.keys, call.agent.principal);
+    this.keyed = new KeyedWrites(call.keys, callerKey(call.agent));
   }
 
   async create(className: unknown, fields: unknown, options: WriteOptions = {}): Promise<ParseRow> {
@@ -78,7 +78,7 @@ export class ParleyWrites implements GovernedWrites {
         const row = await this.createdOnce(access, id, create);
         return { result: row, objectId: String(row['objectId']) };
       },
-      again: (id) => this.shown(access, id),
+      again: (id) => this.madeBefore(access, id),
     });
   }
 
@@ -97,7 +97,10 @@ export class ParleyWrites implements GovernedWrites {
       named: ['update', access.className, id, fields],
       repeatable: false,
       write: async (attempt) => ({ result: await this.updatedOnce(access, id, plan, attempt), objectId: id }),
-      again: () => this.shown(access, id),
+      again: async () => {
+        await this.ownRow(access, id, 'update');
+        return this.shown(access, id);
+      },
     });
   }
 
@@ -219,8 +222,22 @@ export class ParleyWrites implements GovernedWrites {
         .count({ className: access.className, where: { objectId: id } }, operation)
         .catch(() => 0);
       if (stored === 0) throw error;
-      return this.shown(access, id);
+      return this.madeBefore(access, id);
     }
+  }
+
+  /**
+   * A row that an earlier call created. Whoever creates rows may have no right to read them, but the operator's limits still
+   * have to admit the row. @throws Refused
+   */
+  private async madeBefore(access: ClassAccess, objectId: string): Promise<ParseRow> {
+    const { operatorReader: reader, operation } = this.call;
+    const { className } = access;
+    const { declared } = await this.rules.predicate(className, { canonical: false, operation: 'find' });
+    const where = allOf({ objectId }, declared);
+    if ((await atStore(operation, () => reader.count({ className, where }, operation))) === 0)
+      throw new Refused(await this.rules.noSuchRow(className, [objectId]));
+    return this.shown(access, objectId);
   }
 
   /** The row as the caller can read it now, or only its id. */

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { derivedRequest } from '#core';
+import { derivedRequest, toOwner } from '#core';
 import { OneTimeStore } from '#state';
 import { InputRound, LegacyClientRequests, ModernClientRequests, REPLAYED } from './client-requests.js';
 import {
@@ -97,9 +97,7 @@ function responsesOf({ inputResponses }: JsonObject): JsonObject {
 function subjectOf(method: string, name: unknown, { params, context }: MethodRequest): StateSubject {
   const { agent } = context;
   return {
-    principal: agent.principal,
-    agent: agent.definition.name,
-    tenant: agent.tenantId,
+    ...toOwner(agent),
     method,
     name: typeof name === 'string' ? name : '',
     args: digestOf(params['arguments'] ?? {}),

@@ -1,13 +1,11 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes, randomUUID } from 'node:crypto';
+import type { Owner } from '#core';
 import { SharedState, steadyClock } from '#state';
 import { canonicalJson, isJsonObject } from '../protocol.js';
 
 /** The call that a state belongs to. A state sealed for any other value cannot be opened. */
-export interface StateSubject {
-  readonly principal: string;
-  readonly agent: string;
-  readonly tenant: string | number | null;
+export interface StateSubject extends Owner {
   readonly method: string;
   /** The name of the tool or prompt, or the address of a resource. */
   readonly name: string;

@@ -1,6 +1,7 @@
 import {
   type Agent,
   InternalRequest,
+  type Owner,
   type RequestContext,
   type ProgressUpdate,
   type Refusal,
@@ -22,7 +23,6 @@ import {
   ProtocolError,
   RPC,
 } from '../protocol.js';
-import type { TaskOwner } from './task-store.js';
 
 /** One run of a call that continues as a task. */
 export interface BackgroundRun {
@@ -67,7 +67,7 @@ export interface UnfinishedCall extends Pick<
 
 /** A task that ends because its agent no longer exists. */
 export interface OrphanedTask extends Pick<BackgroundRun, 'taskId' | 'tool' | 'correlationId'> {
-  readonly owner: TaskOwner;
+  readonly owner: Owner;
 }
 
 /** Runs calls outside a request, through the same pipeline, under the agent's current rights. */

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { Agent } from '#core';
+import { type Agent, type Owner, toOwner } from '#core';
 import { questionOf, readAnswer, type WireRequest } from '../client-requests/question-wire.js';
 import type { RequestStateContent } from '../client-requests/request-state.js';
 import { McpMethod, type MethodRequest } from '../methods/method.js';
@@ -14,18 +14,6 @@ import {
   methodNotFound,
   type ProtocolError,
 } from '../protocol.js';
-
-/** The owner of a task: the task does not exist for any other caller. */
-export interface TaskOwner {
-  readonly principal: string;
-  readonly tenant: string | number | null;
-  /** The name of the agent's definition. */
-  readonly agent: string;
-}
-
-export function taskOwner({ principal, tenantId, definition }: Agent): TaskOwner {
-  return { principal, tenant: tenantId, agent: definition.name };
-}
 
 /** A call that continues as a task, with everything that its runs need. Its gates have admitted it. */
 export interface TaskCall {
@@ -74,14 +62,14 @@ export abstract class TaskStore {
    */
   abstract start(call: TaskCall, timeout: number): Promise<TaskState>;
   /** `undefined`: this owner has no such task. */
-  abstract find(taskId: string, owner: TaskOwner): Promise<TaskState | undefined>;
+  abstract find(taskId: string, owner: Owner): Promise<TaskState | undefined>;
   /**
    * Accepts answers to the client requests of the task; unknown keys are ignored.
    * @returns false when this owner has no such task. @throws ProtocolError for a malformed answer
    */
-  abstract answer(taskId: string, owner: TaskOwner, responses: JsonObject): Promise<boolean>;
+  abstract answer(taskId: string, owner: Owner, responses: JsonObject): Promise<boolean>;
   /** Ends the task if it has not ended. @returns false when this owner has no such task */
-  abstract cancel(taskId: string, owner: TaskOwner): Promise<boolean>;
+  abstract cancel(taskId: string, owner: Owner): Promise<boolean>;
 }
 
 /**
@@ -149,6 +137,6 @@ export class TaskMethods {
     if (!declaresTasks(capabilities, dialect)) throw tasksNotDeclared();
     const { taskId } = params;
     if (typeof taskId !== 'string') throw unknownTask();
-    return { store: this.store, taskId, owner: taskOwner(context.agent) };
+    return { store: this.store, taskId, owner: toOwner(context.agent) };
   }
 }

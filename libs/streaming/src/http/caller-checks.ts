@@ -91,7 +91,7 @@ export const authenticate: RequestCheck = {
 async function useSession(exchange: HttpExchange, id: string): Promise<CheckVerdict> {
   const { edge } = exchange;
   const session = await edge.sessions.find(id);
-  const owned = session?.owner === exchange.agent?.principal ? session : undefined;
+  const owned = exchange.agent && session?.owner === callerKey(exchange.agent) ? session : undefined;
   if (owned ? owned.terminated : edge.settings.strictSessions) {
     return sessionNotFound(exchange.message.id);
   }
@@ -187,7 +187,6 @@ export const requestLimit: RequestCheck = {
 export function takeSilently(message: Message, exchange: HttpExchange): boolean {
   const { wire, log } = exchange.edge;
   const { agent, correlationId, session } = exchange;
-  const owner = agent?.principal ?? '';
   if (message.isResponse) {
     if (agent && session && correlationId !== undefined)
       wire.clientRequests
@@ -197,8 +196,8 @@ export function takeSilently(message: Message, exchange: HttpExchange): boolean 
   }
   if (message.method !== 'notifications/cancelled') return false;
   const requestId = member(message.params, 'requestId');
-  if (correlationId !== undefined && requestId !== undefined && requestId !== null)
-    wire.cancel({ owner, session: correlationId, requestId }, 'notifications_cancelled');
+  if (agent && correlationId !== undefined && requestId !== undefined && requestId !== null)
+    wire.cancel({ owner: callerKey(agent), session: correlationId, requestId }, 'notifications_cancelled');
   return true;
 }
 

@@ -1,5 +1,5 @@
 import { filter } from 'rxjs';
-import { Agent, isLogLevel } from '#core';
+import { Agent, callerKey, isLogLevel } from '#core';
 import { SharedStateUnavailable } from '#state';
 import {
   faultLine,
@@ -250,11 +250,11 @@ async function httpReplyOf(
 /** Opens the session that a successful `initialize` announces. */
 async function openSession(
   { message, correlationId, edge: { sessions } }: HttpExchange,
-  { principal: owner }: Agent,
+  agent: Agent,
   { result }: KernelResult,
 ): Promise<string> {
   return sessions.create({
-    owner,
+    owner: callerKey(agent),
     version: String(result.protocolVersion),
     capabilities: knownCapabilities(member(message.params, 'capabilities')),
     ...(correlationId !== undefined && { proposedId: correlationId }),

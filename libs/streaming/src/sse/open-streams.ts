@@ -1,5 +1,5 @@
 import type { Subscription } from 'rxjs';
-import type { Agent } from '#core';
+import { type Agent, callerKey } from '#core';
 import type { Authenticator, CredentialSource } from '#auth';
 import { faultLine, type StreamedResult, type WarningLog } from '#dispatcher';
 import { internalError } from '../http/refusals.js';
@@ -79,8 +79,8 @@ export class OpenStreams {
 
   private async check(stream: OpenStream, { agent, credentials }: StreamOwner): Promise<void> {
     try {
-      const { principal } = await this.authenticator.authenticate(credentials);
-      if (principal === agent.principal) return;
+      const admitted = await this.authenticator.authenticate(credentials);
+      if (callerKey(admitted) === callerKey(agent)) return;
     } catch (error) {
       this.log.warn(faultLine('[McpEdge] a stream ends with its credentials:', error));
     }
