@@ -96,6 +96,11 @@ export interface RequestContext extends Abortable {
   readonly trace?: CallTrace | undefined;
   /** Absent when nothing limits or measures what the call uses. */
   readonly meter?: DataMeter | undefined;
+  /**
+   * Takes a remark for the answer, such as that a text was compared as text. Absent where an answer has no place for one.
+   * @internal
+   */
+  readonly note?: ((text: string) => void) | undefined;
   /** Absent when neither traces nor metrics are collected. */
   readonly telemetry?: CallTelemetry | undefined;
   /** Requests to the client: elicitation, sampling, roots. Absent when none can be sent. */

@@ -49,6 +49,7 @@ export {
   type GovernedPipeline,
   hasCrossClassQuery,
   mapCrossClass,
+  parseIsoDate,
   type Where,
 } from './model/where.js';
 export { assertNothingDenied } from './pipeline/deny-rules.js';

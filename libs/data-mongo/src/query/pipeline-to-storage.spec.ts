@@ -15,7 +15,7 @@ describe('names in pipelines', () => {
   const cases: [string, Document[], Document[]][] = [
     [
       'maps filters with typed values',
-      [{ $match: { artist: 'b', createdAt: { $gte: '2026-01-01T00:00:00Z' } } }],
+      [{ $match: { artist: 'b', createdAt: { $gte: { __type: 'Date', iso: '2026-01-01T00:00:00Z' } } } }],
       [{ $match: { _p_artist: 'Artist$b', _created_at: { $gte: new Date('2026-01-01') } } }],
     ],
     [
@@ -153,7 +153,7 @@ describe('names in pipelines', () => {
         },
         { $unset: ['rows._p_artist'] },
         { $unwind: '$rows' },
-        { $match: { 'rows.createdAt': { $gte: '2026-01-01T00:00:00Z' } } },
+        { $match: { 'rows.createdAt': { $gte: { __type: 'Date', iso: '2026-01-01T00:00:00Z' } } } },
         { $replaceWith: { $mergeObjects: ['$rows', { createdAt: 1 }] } },
         { $project: { artist: 1, createdAt: 1, updatedAt: 1 } },
       ],
@@ -203,7 +203,7 @@ describe('names in pipelines', () => {
     const stages = mapped(
       { $lookup: { from: 'Artist', localField: 'artist', foreignField: 'objectId', as: 'who' } },
       { $unwind: '$who' },
-      { $match: { 'who.createdAt': { $gte: '2026-01-01T00:00:00Z' } } },
+      { $match: { 'who.createdAt': { $gte: { __type: 'Date', iso: '2026-01-01T00:00:00Z' } } } },
       { $replaceRoot: { newRoot: '$who' } },
       { $sort: { label: 1, artist: 1 } },
     );

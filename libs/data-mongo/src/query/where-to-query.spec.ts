@@ -28,8 +28,8 @@ const cases: [string, Document, Document][] = [
     { released: { $gte: new Date('2026-01-01') } },
   ],
   [
-    'turns ISO text on a date column into a date',
-    { createdAt: { $lt: '2026-01-01T10:00:00Z' } },
+    'sends a date to its column',
+    { createdAt: { $lt: date('2026-01-01T10:00:00Z') } },
     { _created_at: { $lt: new Date('2026-01-01T10:00:00Z') } },
   ],
   ['leaves ISO text on a text column alone', { title: '2026-01-01' }, { title: '2026-01-01' }],

@@ -90,7 +90,11 @@ export class ColumnSample {
   field(origin: ColumnOrigin): FieldSchema | null {
     const { type, kind, counts, fields } = this;
     if (type === null) return null;
-    return withKind({ type, ...(fields && { members: fields }), origin, seen: counts }, kind);
+    const entries = type === 'Array' && !fields ? this.entries?.field(origin) : null;
+    return withKind(
+      { type, ...(fields && { members: fields }), ...(entries && { entries }), origin, seen: counts },
+      kind,
+    );
   }
 }
 

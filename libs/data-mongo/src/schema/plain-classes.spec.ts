@@ -82,7 +82,12 @@ describe('classes that Parse does not store', PATIENT, () => {
       seen: { type: 'Number', origin: 'sample', seen: { Number: 2, String: 1 } },
       when: { type: 'Date', origin: 'sample', seen: { Date: 1, Null: 1 } },
       at: { type: 'GeoPoint', origin: 'sample', seen: { GeoPoint: 1 } },
-      tags: { type: 'Array', origin: 'sample', seen: { Array: 1 } },
+      tags: {
+        type: 'Array',
+        origin: 'sample',
+        seen: { Array: 1 },
+        entries: { type: 'String', origin: 'sample', seen: { String: 1 } },
+      },
       deep: expect.objectContaining({ type: 'Object', origin: 'sample' }) as unknown,
       file: { type: 'String', origin: 'sample', seen: { String: 1 } },
     });

@@ -27,6 +27,8 @@ export interface ValidatorNode {
   readonly kind: StoredKind | null;
   readonly nullable: boolean;
   readonly members: ReadonlyMap<string, ValidatorNode>;
+  /** Of a list, unless they are documents with known members. */
+  readonly entries?: ValidatorNode;
   readonly required: ReadonlySet<string>;
 }
 
@@ -57,6 +59,7 @@ function nodeOf(schema: Readonly<Record<string, unknown>>, depth: number): Valid
     kind: inside ? inside.kind : kind,
     nullable: names.includes('null'),
     members: inside ? inside.members : membersOf(schema, depth),
+    ...(inside && inside.members.size === 0 && { entries: inside }),
     required: new Set(listOf(schema['required']).filter((name) => typeof name === 'string')),
   };
 }
@@ -79,8 +82,14 @@ function fieldOfNode(node: ValidatorNode | undefined): FieldSchema | null {
     return field ? [[name, field] as const] : [];
   });
   const { type, kind } = node;
+  const entries = fieldOfNode(node.entries);
   return withKind(
-    { type, ...(members.length > 0 && { members: new Map(members) }), origin: 'validator' },
+    {
+      type,
+      ...(members.length > 0 && { members: new Map(members) }),
+      ...(entries && { entries }),
+      origin: 'validator',
+    },
     kind,
   );
 }
@@ -117,8 +126,9 @@ function knownField(node: ValidatorNode | undefined, sample: ColumnSample | unde
     return withKind({ type: 'String', origin: 'validator' }, 'uuid');
   const isOpen = node?.kind === null && sampled.type === validated.type;
   const members = validated.members ?? (isOpen ? sampled.members : undefined);
+  const entries = validated.entries ?? (isOpen && !members ? sampled.entries : undefined);
   return withKind(
-    { ...validated, ...(members && { members }) },
+    { ...validated, ...(members && { members }), ...(entries && { entries }) },
     isOpen ? kindOf(sampled) : kindOf(validated),
   );
 }
@@ -143,6 +153,10 @@ function declaredField(
       type,
       ...(targetClass !== undefined && { targetClass }),
       ...(members ? { members } : known?.members && { members: known.members }),
+      ...(!members &&
+        type === 'Array' &&
+        target === undefined &&
+        known?.entries && { entries: known.entries }),
       origin: 'declared',
     },
     target ?? kindOf(known ?? undefined),

@@ -310,14 +310,6 @@ export function columnsToAcl(
   return acl;
 }
 
-const ISO_DATE = /^\d{4}-\d{2}-\d{2}(?:T[\d:.]+(?:Z|[+-]\d{2}:?\d{2})?)?$/;
-
-/** ISO text on a date column as a date. Text that only resembles a date is compared as text, and so matches no date. */
-export function dateOfText(text: string): Date | string {
-  const date = ISO_DATE.test(text) ? new Date(text) : null;
-  return date === null || Number.isNaN(date.getTime()) ? text : date;
-}
-
 /** Runs a conversion for a query. @throws StoreError `invalid_query` for a value that cannot be stored */
 export function inQuery<T>(convert: () => T): T {
   try {
@@ -335,7 +327,6 @@ function largeNumberOf(text: string): number | Long | undefined {
 }
 
 function textToStorage(text: string, { field }: ColumnRef): unknown {
-  if (field?.type === 'Date') return dateOfText(text);
   if (field?.type === 'Number') return largeNumberOf(text) ?? text;
   const prefixed = field?.type === 'Pointer' && field.targetClass !== undefined && !isPointerString(text);
   return prefixed ? pointerString(field.targetClass, text) : text;

@@ -17,7 +17,6 @@ import {
   bytesOf,
   coordinatesOf,
   dateOf,
-  dateOfText,
   exactNumber,
   fromGeoJson,
   identifiersOf,
@@ -269,7 +268,6 @@ function operand(value: unknown, field: FieldSchema | undefined): unknown {
 
 function operandOfText(text: string, field: FieldSchema | undefined): unknown {
   if (field?.targetClass !== undefined) return operandOfPointer(text, field);
-  if (field?.type === 'Date') return dateOfText(text);
   const kind = kindOf(field);
   if (kind === 'double' && isSpelledDouble(text)) return Number(text);
   if (field?.type === 'Number' && field.seen?.String === undefined && DIGITS.test(text))

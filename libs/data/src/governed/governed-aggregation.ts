@@ -83,6 +83,7 @@ export class GovernedAggregation {
     return {
       strictPointerShapes: scope.policy.switches.strictPointerShapes,
       judgeClass: pointerGate(this.call),
+      note: this.call.note,
     };
   }
 

@@ -173,7 +173,7 @@ export class GovernedRecordsSource {
   }
 
   private opened(
-    { agent, trace, meter }: RequestContext,
+    { agent, trace, meter, note }: RequestContext,
     budget: CallBudget,
     { operation, principals, schemas }: OpenedParts,
   ): GovernedCall {
@@ -194,6 +194,7 @@ export class GovernedRecordsSource {
           return now !== schemas && !haveSameColumns(now, schemas);
         }),
       trace,
+      note,
       metering,
     };
   }

@@ -6,6 +6,7 @@ import {
   type ClassAccess,
   countedTextFields,
   facetField,
+  parseIsoDate,
   withoutWithheldObjects,
   redact,
   searchedField,
@@ -250,7 +251,7 @@ const numberOf = (value: unknown): number =>
 /** ISO text or a Parse date. */
 function instantOf(value: unknown): number {
   const text = isObject(value) && value['__type'] === 'Date' ? value['iso'] : value;
-  return typeof text === 'string' ? Date.parse(text) : NaN;
+  return typeof text === 'string' ? (parseIsoDate(text)?.getTime() ?? NaN) : NaN;
 }
 
 function isObject(value: unknown): value is Members {

@@ -55,6 +55,8 @@ export interface GovernedCall extends StoreCall {
   /** Whether the database has other classes or columns than the scope's snapshot. @throws Refused when it cannot be read */
   readonly lookAgain: () => Promise<boolean>;
   readonly trace?: CallTrace | undefined;
+  /** Takes remarks for the answer. */
+  readonly note?: ((text: string) => void) | undefined;
   /** Counts and schedules every operation of the call. */
   readonly metering: Metering;
 }
@@ -341,6 +343,7 @@ export class CallerConstraints {
     if (conflict) throw new Refused(conflict);
     const judged = translateWhere(where, access, reachOf(this.call), {
       strictPointerShapes: scope.policy.switches.strictPointerShapes,
+      note: this.call.note,
     });
     trace?.passed('where', access.className);
     return judged;

@@ -20,6 +20,7 @@ import {
   ToolContent,
   type ToolDefinition,
   type ToolOutcome,
+  withNotes,
 } from '#tools';
 import { CallJournal, failedRun, refusalByProtocol } from './call-journal.js';
 import { DataBudgets } from './data-budgets.js';
@@ -311,8 +312,9 @@ export class ResultInterceptor implements Interceptor<unknown> {
     return data instanceof Promise ? data.then((held) => this.outcome(held, run)) : this.outcome(data, run);
   }
 
-  private outcome(data: unknown, run: ToolRun): ToolOutcome {
+  private outcome(returned: unknown, run: ToolRun): ToolOutcome {
     const { name, definition, context } = run;
+    const data = withNotes(returned, run.notes);
     const policy = this.policies.of(context.agent);
     const pretty = policy.switches.prettyText;
     // Rows of data can be left out. Content is sent whole or not at all.

@@ -102,6 +102,9 @@ export class ToolRun implements CallNotes {
   use: Omit<DataUse, 'calls'> | undefined = undefined;
   embedding: EmbeddingSpend | undefined = undefined;
 
+  /** Remarks for the answer. */
+  readonly notes = new Set<string>();
+
   /** Milliseconds of the monotonic clock. */
   readonly started = performance.now();
   /** Undefined when no tool has that name. The tool guard refuses it before anything else reads it. */
@@ -185,12 +188,16 @@ function missingHandler(): never {
   throw new Error('a tool without a handler passed the tool guard');
 }
 
+/** Further remarks would not help. */
+const MAX_NOTES = 3;
+
 /** What a tool sees of its run: the caller, governed data, and the way to the client. */
 export class GovernedCall implements ToolCall {
   readonly agent: Agent;
   readonly correlationId: string | undefined;
   readonly trace: RequestContext['trace'];
   readonly meter: RequestContext['meter'];
+  readonly note: (text: string) => void;
   readonly telemetry: RequestContext['telemetry'];
   readonly clientRequests: RequestContext['clientRequests'];
   readonly log: RequestContext['log'];
@@ -218,6 +225,7 @@ export class GovernedCall implements ToolCall {
     this.correlationId = context.correlationId;
     this.trace = run.trace;
     this.meter = meters(run.meter, observed?.meter);
+    this.note = (text) => void (run.notes.size < MAX_NOTES && run.notes.add(text));
     this.telemetry = context.telemetry;
     this.clientRequests = context.clientRequests?.within();
     this.log = context.log && ((entry: LogEntry) => context.log?.(entry));

@@ -49,7 +49,7 @@ describe('rules on columns that are there', () => {
   it('are no errors, filters and questions to other classes included', () => {
     const filter = {
       $or: [{ SSN: 'x' }, { 'full_text.a': { $exists: true } }],
-      created_on: { $inQuery: { className: 'Other', where: { is_open: true } } },
+      created_on: { $inQuery: { className: 'Other', where: { is_open: 'yes' } } },
     };
     expect(errorsOf({ canonicalFilter: filter }, { filters: { Card: filter } })).toEqual([]);
   });

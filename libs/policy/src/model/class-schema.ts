@@ -37,6 +37,8 @@ export interface FieldSchema {
   readonly defaultValue?: unknown;
   /** Plain classes only. Of an Object: its members. Of an Array: the members of its entries. Default: not known. */
   readonly members?: ReadonlyMap<string, FieldSchema>;
+  /** Plain classes only. Of an Array: its entries, where they are no documents. Default: not known. */
+  readonly entries?: FieldSchema;
   /** Plain classes only. Default `declared`. */
   readonly origin?: ColumnOrigin;
   /** Of an inferred column: in how many documents of the sample each type was seen. */

@@ -63,16 +63,30 @@ export function parsePrefixedPointer(text: string): Pointer | null {
     : null;
 }
 
-const ISO_DATE = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(Z|[+-]\d{2}:?\d{2})?)?$/;
+const ISO_DATE =
+  /^(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(\.\d{1,9})?)?(?:Z|([+-])(\d{2}):?(\d{2}))?)?$/;
 
-/** Null for other text. Text without an offset is UTC: the result must not depend on the time zone of the server. */
+/** Whether a text is written as a date, also as one that the calendar does not have. */
+export const isDateLike = (text: string): boolean => ISO_DATE.test(text);
+
+/**
+ * Null for other text, and for days and times that do not exist: `Date` takes 30 February for 2 March. Text without an offset is
+ * UTC: the result must not depend on the time zone of the server.
+ */
 export function parseIsoDate(text: string): Date | null {
   const match = ISO_DATE.exec(text);
   if (!match) return null;
-  const zone = match[3] ?? 'Z';
-  const offset = /^[+-]\d{4}$/.test(zone) ? `${zone.slice(0, 3)}:${zone.slice(3)}` : zone;
-  const date = new Date(`${match[1]}T${match[2] ?? '00:00'}${offset}`);
-  return Number.isNaN(date.getTime()) ? null : date;
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match
+    .slice(1, 7)
+    .map((part) => Number(part ?? 0));
+  const [zoneHour, zoneMinute] = [Number(match[9] ?? 0), Number(match[10] ?? 0)];
+  if (hour > 23 || minute > 59 || second > 59 || zoneHour > 23 || zoneMinute > 59) return null;
+  const date = new Date(0);
+  date.setUTCFullYear(year, month - 1, day);
+  if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return null;
+  date.setUTCHours(hour, minute, second, Number((match[7] ?? '').slice(1, 4).padEnd(3, '0')));
+  const offset = (zoneHour * 60 + zoneMinute) * (match[8] === '-' ? -1 : 1);
+  return new Date(date.getTime() - offset * 60_000);
 }
 
 export function typedDate(date: Date): TypedValue {

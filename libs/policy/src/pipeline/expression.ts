@@ -1,22 +1,28 @@
 import { setOwn } from '#core';
-import { isPlainObject, type PlainObject } from '../model/where.js';
+import { isPlainObject, isTyped, type PlainObject, reduceTyped } from '../model/where.js';
+import { asDate, comparedOperand } from './compared-operands.js';
 import { constantText } from './deny-rules.js';
-import type { Frame } from './frame.js';
+import { membersOf, reducedTypes, typeOfExpression, withElement } from './expression-types.js';
+import type { Binding, Frame } from './frame.js';
 import { pipelineBlocked, invalidPipeline } from './stages.js';
 
 /**
- * The expression with every reference checked against the frame and in wire names.
- * @throws Refused `access_denied` (field_denied), `invalid_argument` for an unbound variable
+ * The expression with every reference checked against the frame and in wire names, and with what the caller wrote in the form in
+ * which it is compared.
+ * @throws Refused `access_denied` (field_denied), `invalid_argument` for an unbound variable, `invalid_query` for a value that
+ * can never match
  */
 export function resolveExpression(expression: unknown, frame: Frame): unknown {
   if (typeof expression === 'string') return resolveText(expression, frame);
   if (Array.isArray(expression)) return expression.map((element) => resolveExpression(element, frame));
   if (!isPlainObject(expression)) return expression;
+  if (isTyped(expression) && expression.__type === 'Date') return reduceTyped(expression);
   const reference = '$getField' in expression ? asReference(expression['$getField']) : null;
   if (reference !== null) return resolveText(reference, frame);
   return mapMembers(expression, (key, value) => {
+    if (!key.startsWith('$')) return resolveExpression(value, frame);
     const operator = Object.hasOwn(SCOPED, key) ? SCOPED[key] : undefined;
-    return operator ? operator(value, frame) : resolveExpression(value, frame);
+    return operator ? operator(value, frame) : resolveExpression(comparedOperand(key, value, frame), frame);
   });
 }
 
@@ -87,6 +93,15 @@ export function documentIn(expression: unknown, frame: Frame): Frame | null {
   return null;
 }
 
+/** Variables and what they may hold, in the frame in which their values are computed. */
+export function bindingsOf(variables: PlainObject, frame: Frame): Binding[] {
+  return Object.entries(variables).map(([name, value]) => [
+    name,
+    documentIn(value, frame),
+    typeOfExpression(value, frame),
+  ]);
+}
+
 type Resolve = (argument: unknown, frame: Frame) => unknown;
 
 /** Operators that bind variables, name fields without `$`, or quote. All others are resolved member by member. */
@@ -98,9 +113,7 @@ const SCOPED: Readonly<Record<string, Resolve>> = {
   $let: (argument, frame) => {
     const { vars, in: body } = members(argument);
     const bindings = members(vars);
-    const inner = frame.bind(
-      Object.entries(bindings).map(([name, value]) => [name, documentIn(value, frame)] as const),
-    );
+    const inner = frame.bind(bindingsOf(bindings, frame));
     return { vars: resolveExpression(bindings, frame), in: resolveExpression(body, inner) };
   },
   $map: overElements('in'),
@@ -109,13 +122,17 @@ const SCOPED: Readonly<Record<string, Resolve>> = {
     const { input, initialValue, in: body } = members(argument);
     const element = documentIn(input, frame);
     const value = documentIn(initialValue, frame) ?? documentIn(body, frame) ?? element;
+    const types = reducedTypes(membersOf(argument), frame);
     const inner = frame.bind([
-      ['this', element],
-      ['value', value],
+      ['this', element, types.element],
+      ['value', value, types.value],
     ]);
     return {
       input: resolveExpression(input, frame),
-      initialValue: resolveExpression(initialValue, frame),
+      initialValue: resolveExpression(
+        types.value?.type === 'Date' ? asDate(initialValue, frame) : initialValue,
+        frame,
+      ),
       in: resolveExpression(body, inner),
     };
   },
@@ -140,7 +157,7 @@ function overElements(body: 'in' | 'cond'): Resolve {
     const { input, as = 'this', [body]: inner, ...rest } = members(argument);
     if (typeof as !== 'string')
       throw invalidPipeline(`"${body}" of an expression`, 'the name in "as" is a text');
-    const scope = frame.bind([[as, documentIn(input, frame)]]);
+    const scope = withElement({ input, as }, frame, documentIn(input, frame));
     return {
       ...(resolveExpression(rest, frame) as PlainObject),
       input: resolveExpression(input, frame),

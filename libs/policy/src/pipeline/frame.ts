@@ -1,29 +1,80 @@
 import { orThrow, Refused, refusals } from '#core';
 import { type ClassAccess, columnRefusal } from '../model/class-access.js';
 import { hasInternalSegment, rootOf } from '../model/field-names.js';
+import { type Note, objectOf, typeAt, typeOfColumn, type ValueType } from '../model/value-type.js';
 import { pipelineBlocked } from './stages.js';
 
 /** Names of a stage's output: as the caller may write them → as in the document. */
 export type AddedFields = ReadonlyMap<string, string>;
 
+/** What is known of the values of output names, as in the document. */
+export type AddedTypes = ReadonlyMap<string, ValueType | undefined>;
+
+/** A variable: the frame of the document that it may hold, and what is known of its values. */
+export type Binding = readonly [name: string, document: Frame | null, type?: ValueType | undefined];
+
+interface Variable {
+  readonly document: Frame | null;
+  readonly type: ValueType | undefined;
+}
+
+/** What a stage makes of the documents. */
+export interface Outcome {
+  readonly introduces: AddedFields;
+  readonly types: AddedTypes;
+  readonly replacesSource: boolean;
+  /** Whether the new documents have fields that the stage does not list. */
+  readonly opens: boolean;
+  /** What is known of the documents themselves; absent: as before, or nothing where they are replaced. */
+  readonly documents?: ValueType | undefined;
+}
+
+/** What the frame of a pipeline consists of. */
+interface Parts {
+  readonly access: ClassAccess;
+  readonly sourceAddressable: boolean;
+  readonly introduced: AddedFields;
+  /** Of introduced names, and of columns that a stage changed. */
+  readonly types: AddedTypes;
+  readonly documents: ValueType | undefined;
+  readonly variables: ReadonlyMap<string, Variable>;
+  /** Whether the documents have fields that cannot be listed, all with values that the caller may see. */
+  readonly open: boolean;
+  readonly note: Note | undefined;
+}
+
 /**
- * The names that a stage may use at its place in the pipeline: columns of the class while the source documents still exist, and
- * names that earlier stages introduced. Immutable; `after` creates the frame of the next stage.
+ * The names that a stage may use at its place in the pipeline, and what is known of their values: columns of the class while the
+ * source documents still exist, and names that earlier stages introduced. Immutable; `after` creates the frame of the next stage.
  */
 export class Frame {
-  private constructor(
-    readonly access: ClassAccess,
-    readonly sourceAddressable: boolean,
-    private readonly introduced: AddedFields,
-    /** Variables in scope. One that may hold a whole document has the frame of that document. */
-    private readonly variables: ReadonlyMap<string, Frame | null>,
-    /** Whether the documents have fields that cannot be listed, all with values that the caller may see. */
-    private readonly open = false,
-  ) {}
+  private constructor(private readonly parts: Parts) {}
 
   /** The frame before the first stage; a sub-pipeline sees the variables of the pipeline around it. */
-  static atSource(access: ClassAccess, outer?: Frame): Frame {
-    return new Frame(access, true, new Map(), outer?.variables ?? new Map());
+  static atSource(access: ClassAccess, outer?: Frame, note?: Note): Frame {
+    return new Frame({
+      access,
+      sourceAddressable: true,
+      introduced: new Map(),
+      types: new Map(),
+      documents: objectOf((name) => shownType(name, access)),
+      variables: outer?.parts.variables ?? new Map(),
+      open: false,
+      note: outer?.note ?? note,
+    });
+  }
+
+  get access(): ClassAccess {
+    return this.parts.access;
+  }
+
+  get sourceAddressable(): boolean {
+    return this.parts.sourceAddressable;
+  }
+
+  /** Takes remarks for the answer. */
+  get note(): Note | undefined {
+    return this.parts.note;
   }
 
   /** The path as in the document: introduced names unchanged, columns by their wire name. @throws Refused */
@@ -35,64 +86,104 @@ export class Frame {
   /** As `resolve` without checks, for exclusions, which must still match the right column. */
   resolveUnchecked(path: string): string {
     const root = rootOf(path);
-    if (this.introduced.has(root) || !this.sourceAddressable) {
-      return (this.introduced.get(root) ?? root) + path.slice(root.length);
-    }
-    return this.access.names.wirePath(path);
+    return this.nameOf(root) + path.slice(root.length);
   }
 
   isIntroduced(root: string): boolean {
-    return this.introduced.has(root);
+    return this.parts.introduced.has(root);
+  }
+
+  /** What is known of the values at a path. Nothing is known of a column that the caller may not name. */
+  typeOf(path: string, inExpression: boolean): ValueType | undefined {
+    const [root = '', ...inside] = path.split('.');
+    const name = this.nameOf(root);
+    const { types, documents } = this.parts;
+    const type = types.has(name) ? types.get(name) : documents?.member?.(name);
+    return inside.length === 0 ? type : typeAt(type, inside, inExpression);
+  }
+
+  /** Whether no document has the name. */
+  lacks(name: string): boolean {
+    const { introduced, documents, sourceAddressable, access } = this.parts;
+    if (introduced.has(name)) return false;
+    if (!sourceAddressable) return documents === undefined;
+    return (
+      access.schema !== undefined && access.schema.storage !== 'plain' && !access.schema.fields.has(name)
+    );
+  }
+
+  /** What is known of the documents as values. */
+  get documentType(): ValueType {
+    return objectOf((name) => this.typeOf(name, true));
   }
 
   /** The frame of the document in a variable; null when the variable holds a checked value. */
   variable(name: string): Frame | null {
-    const frame = this.variables.get(name);
-    if (frame === undefined) {
+    const variable = this.parts.variables.get(name);
+    if (variable === undefined) {
       throw new Refused(refusals.invalidArgument(`the pipeline uses the undefined variable '$$${name}'`));
     }
-    return frame;
+    return variable.document;
+  }
+
+  variableType(name: string): ValueType | undefined {
+    return this.parts.variables.get(name)?.type;
   }
 
   binds(name: string): boolean {
-    return /^[A-Z]/.test(name) || this.variables.has(name);
+    return /^[A-Z]/.test(name) || this.parts.variables.has(name);
   }
 
-  bind(variables: Iterable<readonly [string, Frame | null]>): Frame {
-    const bound = new Map(this.variables);
-    for (const [name, frame] of variables) {
+  bind(variables: Iterable<Binding>): Frame {
+    const bound = new Map(this.parts.variables);
+    for (const [name, document, type] of variables) {
       // Callers may bind such names only: a new `CURRENT` would change the meaning of every reference.
       if (!/^[a-z][A-Za-z0-9_]{0,63}$/.test(name)) throw pipelineBlocked('denied_system_variable', name);
-      bound.set(name, frame);
+      bound.set(name, { document, type });
     }
-    return new Frame(this.access, this.sourceAddressable, this.introduced, bound, this.open);
+    return new Frame({ ...this.parts, variables: bound });
   }
 
-  /** @param opens whether the new documents have fields that the stage does not list */
-  after(introduces: AddedFields, replacesSource: boolean, opens = false): Frame {
-    return new Frame(
-      this.access,
-      this.sourceAddressable && !replacesSource,
-      replacesSource ? introduces : withNames(this.introduced, introduces),
-      this.variables,
-      opens || (this.open && !replacesSource),
-    );
+  after({ introduces, types, replacesSource, opens, documents }: Outcome): Frame {
+    const { parts } = this;
+    if (!replacesSource && introduces.size === 0 && types.size === 0 && !documents) return this;
+    return new Frame({
+      ...parts,
+      sourceAddressable: parts.sourceAddressable && !replacesSource,
+      introduced: replacesSource ? introduces : withNames(parts.introduced, introduces),
+      types: replacesSource || documents ? types : new Map([...parts.types, ...types]),
+      documents: replacesSource ? documents : (documents ?? parts.documents),
+      open: opens || (parts.open && !replacesSource),
+    });
+  }
+
+  private nameOf(root: string): string {
+    const { introduced, sourceAddressable, access } = this.parts;
+    return introduced.get(root) ?? (sourceAddressable ? access.names.wireName(root) : root);
   }
 
   private resolveRoot(root: string, path: string, context: string): string {
-    const given = this.introduced.get(root);
+    const { introduced, open } = this.parts;
+    const given = introduced.get(root);
     if (given !== undefined) return given;
     const { names, readable } = this.access;
     if (!this.sourceAddressable) {
       if (readable === null) return root;
-      if (this.open && !hasInternalSegment(root)) return root;
-      throw new Refused(refusals.fieldDenied(context, path, root, [...this.introduced.keys()]));
+      if (open && !hasInternalSegment(root)) return root;
+      throw new Refused(refusals.fieldDenied(context, path, root, [...introduced.keys()]));
     }
     const wire = names.wireName(root);
     if (hasInternalSegment(wire)) throw pipelineBlocked('denied_internal_field', path);
-    orThrow(columnRefusal(context, path, wire, this.access, this.introduced.keys()));
+    orThrow(columnRefusal(context, path, wire, this.access, introduced.keys()));
     return wire;
   }
+}
+
+/** A column that the caller may not name has no type for it: a refusal would tell it. */
+function shownType(name: string, access: ClassAccess): ValueType | undefined {
+  if (hasInternalSegment(name) || columnRefusal('', name, name, access)) return undefined;
+  if (access.withheld?.has(name)) return undefined;
+  return typeOfColumn(name, access.schema);
 }
 
 /** Most stages add no name. */

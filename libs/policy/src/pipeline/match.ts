@@ -2,12 +2,14 @@ import { type Refusal, Refused, refusals } from '#core';
 import { assertComparable, noneWithheldOn } from '../masking/withheld-objects.js';
 import { assertNotWithheld, assertNoTextOfOthers } from '../model/class-access.js';
 import { rootOf } from '../model/field-names.js';
+import { assertMayBeText } from '../model/value-type.js';
 import { isPlainObject, isTyped, type Where } from '../model/where.js';
 import {
   type Column,
   columnAt,
   columnValue,
   columnValues,
+  memberOf,
   type ValueRules,
 } from '../where/field-condition.js';
 import { mapMembers, resolveExpression } from './expression.js';
@@ -87,10 +89,11 @@ function fieldClause(
   const resolved = frame.resolve(path, '$match key');
   const fromSource = frame.sourceAddressable && !frame.isIntroduced(rootOf(path));
   if (fromSource) assertNotWithheld(resolved, value, frame.access, rules.judgeClass);
+  const known = frame.typeOf(path, false);
   const column: Column = fromSource
-    ? columnAt(resolved, frame.access)
-    : { className: frame.access.className, path: resolved };
-  const condition = conditionValue(value, column, rules);
+    ? { ...columnAt(resolved, frame.access), known }
+    : { className: frame.access.className, path: resolved, known };
+  const condition = conditionValue(value, column, { ...rules, note: frame.note });
   if (fromSource && frame.access.mayHold?.columns.has(rootOf(resolved)))
     assertComparable(value, frame.access, rules.judgeClass);
   const besides = fromSource ? noneWithheldOn(resolved, frame.access) : null;
@@ -101,7 +104,7 @@ const LISTS = new Set(['$in', '$nin', '$all']);
 const COMPARISONS = new Set(['$eq', '$ne', '$lt', '$lte', '$gt', '$gte']);
 /** Operators whose operand does not depend on the type of the column. */
 const OTHERS = new Set(
-  '$exists $type $size $mod $regex $options $elemMatch $geoWithin $geoIntersects $comment'.split(' '),
+  '$exists $type $size $mod $regex $options $geoWithin $geoIntersects $comment'.split(' '),
 );
 
 function conditionValue(value: unknown, column: Column, rules: ValueRules): unknown {
@@ -114,8 +117,11 @@ function operandValue(operator: string, operand: unknown, column: Column, rules:
   // References below a field are not checked and have no meaning there.
   if (hasExpression(operand)) throw pipelineBlocked('denied_operator', `$match ${operator} $expr`);
   if (COMPARISONS.has(operator)) return columnValue(operand, column, rules);
+  if (operator === '$elemMatch') return elementCondition(operand, column, rules);
   // `$elemMatch` conditions in `$all` are not compared with the column itself.
-  if (operator === '$all' && Array.isArray(operand) && operand.some(isElementMatch)) return operand;
+  if (operator === '$all' && Array.isArray(operand) && operand.some(isElementMatch))
+    return operand.map((each) => conditionValue(each, column, rules));
+  if (operator === '$regex') assertMayBeText(column.known, { with: column.path });
   if (LISTS.has(operator) && Array.isArray(operand)) return columnValues(operand, column, rules);
   if (operator === '$not') return conditionValue(operand, column, rules);
   if (OTHERS.has(operator) || LISTS.has(operator)) return operand;
@@ -125,6 +131,26 @@ function operandValue(operator: string, operand: unknown, column: Column, rules:
     ),
   );
 }
+
+/** Conditions on each entry: on the entry itself by operators, on its members by their names. */
+function elementCondition(condition: unknown, list: Column, rules: ValueRules): unknown {
+  if (!isPlainObject(condition)) return condition;
+  return mapMembers(condition, (key, value) => {
+    if (LOGICAL.has(key) && Array.isArray(value))
+      return value.map((branch) => elementCondition(branch, list, rules));
+    if (key.startsWith('$')) return operandValue(key, value, entryOf(list), rules);
+    return conditionValue(value, memberOf(list, key), rules);
+  });
+}
+
+const LOGICAL = new Set(['$and', '$or', '$nor']);
+
+/** A column of its own: the entries of a list of pointers are compared as they are written. */
+const entryOf = ({ className, path, known }: Column): Column => ({
+  className,
+  path,
+  known: known?.type === 'Array' ? known.entries : known,
+});
 
 function isElementMatch(value: unknown): boolean {
   return isPlainObject(value) && '$elemMatch' in value;

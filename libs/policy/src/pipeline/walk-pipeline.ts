@@ -2,11 +2,14 @@ import { canonicalClassName, Refused } from '#core';
 import { inexactColumns, noneWithheldWithin } from '../masking/withheld-objects.js';
 import { type ClassAccess, type ClassReach, isRefusal, withheldTarget } from '../model/class-access.js';
 import { rootOf } from '../model/field-names.js';
+import type { Note } from '../model/value-type.js';
 import { allOf, isPlainObject, type PlainObject } from '../model/where.js';
-import { documentIn, resolveExpression } from './expression.js';
+import { bindingsOf, resolveExpression } from './expression.js';
+import { comparedBoundaries } from './compared-operands.js';
 import { type AddedFields, Frame } from './frame.js';
 import { hasExpression, hasMemberCondition, type MatchRules, resolveMatch } from './match.js';
 import { sourceProjection } from './source-stages.js';
+import { typesAfter } from './stage-types.js';
 import {
   joinedClass,
   openStage,
@@ -19,6 +22,8 @@ import {
 /** The context shared by the stages of one pipeline. */
 interface Walk {
   readonly match: MatchRules;
+  /** The frames behind the inner pipelines of a stage. */
+  readonly ends: WeakMap<object, Frame>;
   /** @throws Refused when the class may not be joined */
   join(className: string): ClassAccess;
   stages(pipeline: Pipeline, frame: Frame): Stage[];
@@ -77,7 +82,7 @@ const RULES: Readonly<Record<StageName, StageRule>> = {
     replacesSource: never,
   },
   $group: { check: expression, introduces: outputKeys, replacesSource: always },
-  $bucket: { check: expression, introduces: bucketNames, replacesSource: always },
+  $bucket: { check: resolveBucket, introduces: bucketNames, replacesSource: always },
   $bucketAuto: { check: expression, introduces: bucketNames, replacesSource: always },
   $sortByCount: { check: expression, introduces: () => outputs('_id', 'count'), replacesSource: always },
   $count: { check: verbatim, introduces: (value) => outputs(text(value)), replacesSource: always },
@@ -133,6 +138,13 @@ function newRoot(of: (value: unknown) => unknown): StageRule {
   };
 }
 
+/** The default is a group of its own, of any type. */
+function resolveBucket(value: unknown, frame: Frame): unknown {
+  const { groupBy, boundaries } = members(value);
+  const compared = comparedBoundaries(boundaries as readonly unknown[], groupBy, frame);
+  return resolveExpression({ ...members(value), boundaries: compared }, frame);
+}
+
 function outputKeys(value: unknown): AddedFields {
   return outputs(...Object.keys(members(value)));
 }
@@ -151,6 +163,8 @@ export interface WalkOptions {
   readonly strictPointerShapes?: boolean;
   /** The class gate for pointers that a `$match` compares with; default: such pointers pass. */
   readonly judgeClass?: MatchRules['judgeClass'];
+  /** Takes remarks for the answer. Default: none are made. */
+  readonly note?: Note | undefined;
 }
 
 /**
@@ -173,21 +187,31 @@ export function walkPipeline(
       if (isRefusal(answer)) throw new Refused(answer);
       return answer;
     },
+    ends: new WeakMap(),
     stages: (stages, frame) => walkStages(stages, frame, walk),
   };
-  return walk.stages(pipeline, Frame.atSource(access));
+  return walk.stages(pipeline, Frame.atSource(access, undefined, options.note));
 }
 
 function walkStages(pipeline: Pipeline, start: Frame, walk: Walk): Stage[] {
   let frame = start;
-  return pipeline.map((stage) => {
+  const checked = pipeline.map((stage) => {
     const { name, value } = openStage(stage);
     const rule = RULES[name];
-    const checked = { [name]: rule.check(value, frame, walk) };
-    const opens = rule.opens?.(value) ?? false;
-    frame = frame.after(rule.introduces(value, frame), rule.replacesSource(value), opens);
-    return checked;
+    const resolved = { [name]: rule.check(value, frame, walk) };
+    frame = frame.after({
+      introduces: rule.introduces(value, frame),
+      replacesSource: rule.replacesSource(value),
+      opens: rule.opens?.(value) ?? false,
+      ...typesAfter(name, value, frame, {
+        end: (inner) => walk.ends.get(inner),
+        source: () => Frame.atSource(walk.join(joinTarget(name, value)), frame),
+      }),
+    });
+    return resolved;
   });
+  walk.ends.set(pipeline, frame);
+  return checked;
 }
 
 function resolveLookup(value: unknown, frame: Frame, walk: Walk): unknown {
@@ -195,9 +219,7 @@ function resolveLookup(value: unknown, frame: Frame, walk: Walk): unknown {
   const target = Frame.atSource(walk.join(joinTarget('$lookup', value)), frame);
   const { localField, foreignField, let: variables, pipeline, as } = join;
   const bindings = isPlainObject(variables) ? variables : {};
-  const inner = target.bind(
-    Object.entries(bindings).map(([name, bound]) => [name, documentIn(bound, frame)] as const),
-  );
+  const inner = target.bind(bindingsOf(bindings, frame));
   const foreign =
     localField === undefined ? undefined : joinField(foreignField, target, '$lookup foreignField');
   const stages = pipeline === undefined ? undefined : walk.stages(pipeline as Pipeline, inner);

@@ -20,7 +20,10 @@ const classes = new Map(
     {
       className,
       fields: new Map<string, FieldSchema>(
-        ['status', 'active', 'a', 'level'].map((name) => [name, { type: 'String' }]),
+        ['status', 'active', 'a', 'level'].map((name) => [
+          name,
+          { type: name === 'status' ? 'String' : 'Array' },
+        ]),
       ),
       indexes: [],
       classLevelPermissions: null,

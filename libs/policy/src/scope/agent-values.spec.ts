@@ -13,7 +13,7 @@ import { schemaOf, schemasOf } from '../compile/bound-class.fixture.js';
 import { bindPolicy } from '../compile/bind-policy.js';
 import { compilePolicy, constraintIssue } from '../compile/compile-policy.js';
 import type { ClassConfig } from '../compile/policy-config.js';
-import type { ClassSchema, FieldSchema } from '../model/class-schema.js';
+import type { ClassSchema, FieldSchema, FieldType } from '../model/class-schema.js';
 import { Policies } from '../model/policy.js';
 import type { Where } from '../model/where.js';
 import { AgentScopes } from './agent-scope.js';
@@ -57,7 +57,11 @@ describe('a value of the agent', () => {
     ['a claim inside another', 'claims.account.id', { claims: { account: { id: 'a1' } } }, 'a1'],
   ])('is %s', async (_, name, options, value) => {
     const filters = { owner: { $agent: name } };
-    expect(await filterOf({ filters }, agentWith(options))).toEqual({ owner: value });
+    const type = { string: 'String', number: 'Number', boolean: 'Boolean' }[
+      typeof value as 'string'
+    ] as FieldType;
+    const schema = { ...POST, fields: new Map([...POST.fields, ['owner', { type }] as const]) };
+    expect(await filterOf({ filters }, agentWith(options), schema)).toEqual({ owner: value });
   });
 
   it('is the Parse user of the identity, and never another one', async () => {

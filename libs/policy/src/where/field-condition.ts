@@ -3,13 +3,20 @@ import type { ClassAccess } from '../model/class-access.js';
 import { type FieldSchema, type FieldType, memberField } from '../model/class-schema.js';
 import { rootOf } from '../model/field-names.js';
 import {
+  assertMayBeText,
+  comparedValue,
+  type Note,
+  typeAt,
+  typeOfColumn,
+  type ValueType,
+} from '../model/value-type.js';
+import {
   blocked,
   isPlainObject,
   isPointer,
   isScalar,
   isTyped,
   isWithin,
-  parseIsoDate,
   parsePrefixedPointer,
   type PlainObject,
   type Pointer,
@@ -46,7 +53,11 @@ const OPERATORS: Readonly<Record<string, Translate>> = {
     if (typeof operand !== 'boolean') throw invalidQuery("'$exists' needs true or false");
     return { $exists: operand };
   },
-  $regex: (operand, _column, _rules, beside) => regexCondition(operand, beside['$options']),
+  $regex: (operand, column, _rules, beside) => {
+    const condition = regexCondition(operand, beside['$options']);
+    assertMayBeText(column.known, { with: column.path });
+    return condition;
+  },
   $options: (_operand, _column, _rules, beside) => {
     if (!('$regex' in beside)) throw invalidQuery("'$options' needs '$regex' beside it");
     return {};
@@ -161,6 +172,8 @@ export interface Column {
   readonly targetClass?: string;
   /** Of a plain class: what its schema says about the path, inside documents too. */
   readonly stored?: FieldSchema;
+  /** What is known of its values. */
+  readonly known?: ValueType | undefined;
 }
 
 export interface ValueRules {
@@ -169,22 +182,31 @@ export interface ValueRules {
   readonly literals?: ReadonlySet<string>;
   /** The class gate for every class that a pointer names. */
   readonly judgeClass: (className: string) => Refusal | null;
+  /** Takes remarks for the answer. Default: none are made. */
+  readonly note?: Note | undefined;
 }
 
 export function columnAt(path: string, access: ClassAccess): Column {
   const { schema } = access;
   const root = rootOf(path);
   const field = schema?.fields.get(root);
-  const stored = schema?.storage === 'plain' ? memberField(field, path.split('.').slice(1)) : undefined;
-  const column = { className: access.className, path, ...(stored && { stored }) };
-  if (path !== root) return column;
-  if (!field) return path === 'createdAt' || path === 'updatedAt' ? { ...column, type: 'Date' } : column;
+  const inside = path === root ? [] : path.split('.').slice(1);
+  const stored = schema?.storage === 'plain' ? memberField(field, inside) : undefined;
+  const known = typeAt(typeOfColumn(root, schema), inside, false);
+  const column = { className: access.className, path, known, ...(stored && { stored }) };
+  if (path !== root || !field) return column;
   return { ...column, type: field.type, ...(field.targetClass && { targetClass: field.targetClass }) };
 }
 
-function memberOf({ className, path, stored }: Column, key: string): Column {
-  const member = memberField(stored, [key]);
-  return { className, path: `${path}.${key}`, ...(member && { stored: member }) };
+export function memberOf({ className, path, stored, known }: Column, key: string): Column {
+  const keys = key.split('.');
+  const member = memberField(stored, keys);
+  return {
+    className,
+    path: `${path}.${key}`,
+    known: typeAt(known, keys, false),
+    ...(member && { stored: member }),
+  };
 }
 
 /** A number as text, in one spelling: no exponent, no zero that could be left out. */
@@ -205,12 +227,13 @@ export function exactOperand(
 
 /** The value as it is compared with a column: typed values reduced, dates and pointers in typed form. */
 export function columnValue(value: unknown, column: Column, rules: ValueRules): unknown {
-  if (value instanceof Date) return typedDate(value);
-  if (isTyped(value)) return admitted(reduceTyped(value), rules);
   if (typeof value === 'string') return columnText(value, column, column.targetClass, rules);
-  if (Array.isArray(value)) return value.map((element) => plainValue(element, rules));
-  return plainValue(value, rules);
+  const plain = isTyped(value) ? admitted(reduceTyped(value), rules) : plainValue(value, rules);
+  return compared(plain, column, rules);
 }
+
+const compared = (value: unknown, { path, known }: Column, { note }: ValueRules): unknown =>
+  comparedValue(value, known, { with: path, note });
 
 /** The members of `$in`, `$nin`, `$all`: bare ids get the class of typed pointers beside them. */
 export function columnValues(values: readonly unknown[], column: Column, rules: ValueRules): unknown[] {
@@ -232,14 +255,7 @@ function columnText(text: string, column: Column, target: string | undefined, ru
     if (operand === null) throw unfitting(column);
     if (operand !== text) return operand;
   }
-  if (column.type === 'Date') {
-    const date = parseIsoDate(text);
-    if (date) return typedDate(date);
-    throw new Refused(
-      refusals.invalidQuery(`'${column.path}' is a date: compare it with ISO 8601 text, such as 2024-01-31`),
-    );
-  }
-  if (column.type !== 'Pointer') return text;
+  if (column.type !== 'Pointer') return compared(text, column, rules);
   const prefixed = rules.literals?.has(text) ? null : parsePrefixedPointer(text);
   if (prefixed) return admitted({ ...prefixed }, rules);
   if (target !== undefined) return admitted({ ...pointer(target, text) }, rules);

@@ -10,6 +10,7 @@ import {
   isRefusal,
   resolveFieldPath,
 } from '../model/class-access.js';
+import type { Note } from '../model/value-type.js';
 import {
   allOf,
   blocked,
@@ -36,6 +37,8 @@ export interface WhereOptions {
   readonly checkFields?: boolean;
   /** Texts that are compared as they are, and never read as a pointer (`Class$id`). Default none. */
   readonly literals?: ReadonlySet<string>;
+  /** Takes remarks for the answer. Default: none are made. */
+  readonly note?: Note | undefined;
 }
 
 /**
@@ -142,6 +145,7 @@ class Translation {
     return {
       strictPointerShapes: this.options.strictPointerShapes,
       ...(this.options.literals && { literals: this.options.literals }),
+      note: this.options.note,
       judgeClass: (className) => this.judgeClass(className),
       crossClass: (operator, operand) =>
         crossClassCondition(operator, operand, this.crossClass(access, level)),

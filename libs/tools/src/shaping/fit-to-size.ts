@@ -1,7 +1,7 @@
 import type { Refusal } from '#core';
 import type { RowsText } from '#data';
 import { declaredNames } from '../json-schema.js';
-import type { JsonSchema, ToolOutcome } from '../tool.js';
+import { type JsonSchema, ToolContent, type ToolOutcome } from '../tool.js';
 import {
   byteLength,
   heaviestField,
@@ -310,6 +310,20 @@ export function withWrittenRows(members: Answer, name: string, rows: RowsText): 
   });
   written.set(answer, { name, rows });
   return answer;
+}
+
+/** The answer of a tool with remarks in its `note`, in front of its rows. Any other result stays as it is. */
+export function withNotes(data: unknown, notes: ReadonlySet<string>): unknown {
+  if (notes.size === 0 || !isEnvelope(data) || data instanceof ToolContent) return data;
+  const note = [...notes].join(' ');
+  const member = written.get(data);
+  if (!member) return 'note' in data ? data : { ...data, note };
+  const members = Object.keys(data).filter((key) => key !== member.name);
+  return withWrittenRows(
+    Object.fromEntries([...members.map((key) => [key, data[key]] as const), ['note', note]]),
+    member.name,
+    member.rows,
+  );
 }
 
 /** The answer as text, if its rows were written and nobody has looked at them. */

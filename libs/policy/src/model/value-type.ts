@@ -1,0 +1,228 @@
+import { refusals, Refused } from '#core';
+import type { ClassSchema, FieldSchema, FieldType, StorageForm } from './class-schema.js';
+import { isDateLike, isPlainObject, isTyped, parseIsoDate, reduceTyped, typedDate } from './where.js';
+
+/** What is known of the values of a column or an expression. Undefined stands for: nothing. */
+export interface ValueType {
+  /** `Null`: a value that is only ever absent, and so of any other type as well. */
+  readonly type: FieldType | 'Null';
+  /** Other values are possible: it comes from a sample of documents, or from a default of another type. */
+  readonly uncertain?: boolean;
+  /** A number may be written as its digits: documents of other programs hold numbers that JSON does not have. */
+  readonly digits?: boolean;
+  /** Texts that are dates where a date is expected, as they were written; the text itself where there is one. */
+  readonly iso?: string | true;
+  /** Of an Array: its entries. */
+  readonly entries?: ValueType | undefined;
+  /** Of an Object: its members. */
+  readonly member?: (name: string) => ValueType | undefined;
+}
+
+const simple = (type: ValueType['type']): ValueType => Object.freeze({ type });
+
+export const NULL = simple('Null');
+export const DATE = simple('Date');
+export const NUMBER = simple('Number');
+export const BOOLEAN = simple('Boolean');
+export const TEXT = simple('String');
+
+export const listOf = (entries: ValueType | undefined): ValueType => ({ type: 'Array', entries });
+export const objectOf = (member: NonNullable<ValueType['member']>): ValueType => ({ type: 'Object', member });
+
+/** The type of a column, as far as every value of it has that type. */
+function columnType(field: FieldSchema | undefined, storage: StorageForm | undefined): ValueType | undefined {
+  if (!field) return undefined;
+  const { type, members, entries, origin, seen } = field;
+  const types = Object.keys(seen ?? {}).filter((name) => name !== 'Null');
+  if (types.length > 1) return undefined;
+  const certainty = origin === 'sample' && { uncertain: true };
+  if (type === 'Number' && storage === 'plain') return { type, digits: true, ...certainty };
+  const inside = members && objectOf((name) => columnType(members.get(name), storage));
+  if (type === 'Array') return { type, entries: inside ?? columnType(entries, storage), ...certainty };
+  return { type, ...(type === 'Object' && inside), ...certainty };
+}
+
+const STAMPS: ReadonlySet<string> = new Set(['createdAt', 'updatedAt']);
+
+/** The type of a column of a class, by its wire name. The ids of a plain class are also compared with numbers. */
+export function typeOfColumn(name: string, schema: ClassSchema | undefined): ValueType | undefined {
+  const isPlain = schema?.storage === 'plain';
+  if (isPlain && name === 'objectId') return undefined;
+  const field = schema?.fields.get(name);
+  if (!field && !isPlain && STAMPS.has(name)) return DATE;
+  return columnType(field, schema?.storage);
+}
+
+/** The type below a type, by a path. In an expression a path through a list gives a list, in a filter it stands for each entry. */
+export function typeAt(
+  type: ValueType | undefined,
+  path: readonly string[],
+  inExpression: boolean,
+): ValueType | undefined {
+  let found = type;
+  let isList = false;
+  for (const name of path) {
+    while (found?.type === 'Array') {
+      found = found.entries;
+      isList = true;
+    }
+    if (inExpression || !/^\d+$/.test(name)) found = found?.member?.(name);
+  }
+  return isList && inExpression && found ? listOf(found) : found;
+}
+
+/** The type that all of these have; values that are absent have any. A written date counts as a date beside one. */
+export function commonType(types: readonly (ValueType | undefined)[]): ValueType | undefined {
+  const present = types.filter((type) => type?.type !== 'Null');
+  const [first] = present;
+  if (present.length === 0) return types.length > 0 ? NULL : undefined;
+  const date = present.find((type) => type?.type === 'Date');
+  if (date && present.every((type) => type?.type === 'Date' || type?.iso !== undefined))
+    return withCertaintyOf(date, present);
+  if (!first || present.some((type) => type?.type !== first.type)) return undefined;
+  if (first.type === 'Array') return listOf(commonType(present.map((type) => type?.entries)));
+  if (first.type === 'Object' && present.length > 1)
+    return objectOf((name) => commonType(present.map((type) => type?.member?.(name))));
+  return withCertaintyOf(first, present);
+}
+
+/** What holds of every one of them. */
+function withCertaintyOf(type: ValueType, all: readonly (ValueType | undefined)[]): ValueType {
+  const { iso, ...known } = type;
+  const uncertain = all.some((each) => each?.uncertain) && { uncertain: true };
+  if (iso === undefined || all.some((each) => each?.iso === undefined)) return { ...known, ...uncertain };
+  return { ...known, ...uncertain, iso: all.every((each) => each?.iso === iso) ? iso : true };
+}
+
+/** Where a value is compared: what it is compared with, in words for the caller, and where remarks for the answer go. */
+export interface Comparison {
+  readonly with: string;
+  readonly note?: Note | undefined;
+}
+
+/** Takes a remark that is shown beside the answer. */
+export type Note = (text: string) => void;
+
+const NUMBER_TEXT = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+
+/**
+ * A written value in the form in which it is compared with values of a type: for `where` and for every expression. ISO text is
+ * a date beside dates.
+ * @throws Refused `invalid_query` for a value that no value of the type can ever match. Where other values are possible, or
+ * nothing is known, the answer carries a note instead
+ */
+export function comparedValue(value: unknown, type: ValueType | undefined, at: Comparison): unknown {
+  if (value === null || value === undefined) return value;
+  if (value instanceof Date) return comparedValue(typedDate(value), type, at);
+  if (!type || type.type === 'Null') return unknownBeside(value, at);
+  const kind = KINDS[type.type];
+  if (kind === undefined) {
+    if (type.type !== 'Array') return value;
+    if (!Array.isArray(value)) return comparedValue(value, type.entries, at);
+    return value.map((entry) => comparedValue(entry, type.entries, at));
+  }
+  const read = kind.read(value, type);
+  if (read !== undefined) return read;
+  if (!type.uncertain) throw neverMatches(value, kind, at);
+  at.note?.(
+    `'${shown(at.with)}' held ${kind.plural} in the documents that were looked at, and ${written(value)} is ${kind.no}`,
+  );
+  return value;
+}
+
+interface Kind {
+  readonly a: string;
+  readonly plural: string;
+  readonly no: string;
+  /** What to write instead. */
+  readonly write: (value: unknown) => string;
+  /** Undefined: it never matches. */
+  readonly read: (value: unknown, type: ValueType) => unknown;
+}
+
+const KINDS: Readonly<Partial<Record<ValueType['type'], Kind>>> = {
+  Date: {
+    a: 'a date',
+    plural: 'dates',
+    no: 'no date',
+    write: () => 'compare it with ISO 8601 text, such as 2024-01-31',
+    read: (value) => {
+      if (typeof value !== 'string')
+        return isTyped(value) && value.__type === 'Date' ? reduceTyped(value) : undefined;
+      const date = parseIsoDate(value);
+      return date ? typedDate(date) : undefined;
+    },
+  },
+  Number: {
+    a: 'a number',
+    plural: 'numbers',
+    no: 'no number',
+    write: (value) =>
+      typeof value === 'string' && NUMBER_TEXT.test(value)
+        ? `write ${shown(value)} without quotes`
+        : 'compare it with a number, such as 5',
+    read: (value, { digits }) => {
+      if (typeof value === 'number' || typeof value === 'bigint') return value;
+      return digits && typeof value === 'string' && NUMBER_TEXT.test(value) ? value : undefined;
+    },
+  },
+  Boolean: {
+    a: 'true or false',
+    plural: 'true or false',
+    no: 'neither',
+    write: () => 'compare it with true or false, without quotes',
+    read: (value) => (typeof value === 'boolean' ? value : undefined),
+  },
+  String: {
+    a: 'a text',
+    plural: 'texts',
+    no: 'no text',
+    write: (value) =>
+      typeof value === 'number' || typeof value === 'boolean'
+        ? `write "${value}" in quotes`
+        : 'compare it with a text',
+    read: (value) => (typeof value === 'string' ? value : undefined),
+  },
+};
+
+/** Whether values of the type are no texts, so that no pattern matches one. @throws Refused */
+export function assertMayBeText(type: ValueType | undefined, at: Comparison): void {
+  const kind = type && type.type !== 'String' && !type.uncertain ? KINDS[type.type] : undefined;
+  if (!kind) return;
+  const instead =
+    type?.type === 'Date'
+      ? 'compare it by $gte and $lt with ISO 8601 text, such as 2024-01-31'
+      : kind.write(null);
+  throw new Refused(
+    refusals.invalidQuery(`'${shown(at.with)}' is ${kind.a}, and $regex matches texts: ${instead}`),
+  );
+}
+
+function neverMatches(value: unknown, kind: Kind, at: Comparison): Refused {
+  const none =
+    typeof value === 'string' && kind === KINDS.Date && isDateLike(value)
+      ? `${written(value)} is a day or time that does not exist`
+      : kind.write(value);
+  return new Refused(refusals.invalidQuery(`'${shown(at.with)}' is ${kind.a}: ${none}`));
+}
+
+/** A text that could be meant as a date is compared as text. */
+function unknownBeside(value: unknown, at: Comparison): unknown {
+  if (Array.isArray(value)) return value.map((entry) => unknownBeside(entry, at));
+  const date = typeof value === 'string' && at.note ? parseIsoDate(value) : null;
+  if (date)
+    at.note?.(
+      `${written(value)} was compared as text with '${shown(at.with)}', whose type is not known. For a date write ` +
+        JSON.stringify(typedDate(date)),
+    );
+  return value;
+}
+
+/** Names and values are the caller's own. */
+const shown = (text: string): string => text.slice(0, 128);
+
+function written(value: unknown): string {
+  if (typeof value === 'string') return `'${value.slice(0, 64)}'`;
+  if (Array.isArray(value)) return 'a list';
+  return isPlainObject(value) ? (isTyped(value) ? `a ${shown(value.__type)}` : 'an object') : String(value);
+}

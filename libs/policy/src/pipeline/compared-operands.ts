@@ -1,0 +1,202 @@
+import { comparedValue, DATE, type ValueType } from '../model/value-type.js';
+import { isPlainObject, parseIsoDate, type PlainObject, typedDate } from '../model/where.js';
+import { branchesOf, constantOf, membersOf, typeOfExpression } from './expression-types.js';
+import type { Frame } from './frame.js';
+
+/**
+ * The operand of an operator with what the caller wrote in it in the form in which it is compared: with the other operand, with
+ * the entries of a list, or as the date that the operator takes. Names are still the caller's.
+ * @throws Refused `invalid_query` for what can never match
+ */
+export function comparedOperand(operator: string, operand: unknown, frame: Frame): unknown {
+  const compare = Object.hasOwn(COMPARING, operator) ? COMPARING[operator] : undefined;
+  return compare ? compare(operand, frame) : operand;
+}
+
+/** The boundaries of `$bucket`, as values of what is grouped. */
+export function comparedBoundaries(
+  boundaries: readonly unknown[],
+  groupBy: unknown,
+  frame: Frame,
+): readonly unknown[] {
+  return boundaries.map((boundary) => beside(boundary, groupBy, typeOfExpression(groupBy, frame), frame));
+}
+
+type Compare = (operand: unknown, frame: Frame) => unknown;
+
+/** A constant beside values of a type; anything else unchanged. */
+function beside(value: unknown, other: unknown, type: ValueType | undefined, frame: Frame): unknown {
+  if (constantOf(other)) return value;
+  const constant = constantOf(value);
+  if (!constant) return type?.type === 'Date' ? asDate(value, frame) : value;
+  const compared = comparedValue(constant.value, type, { with: nameOf(other), note: frame.note });
+  if (typeof compared === 'string' && type?.type === 'Number') return exact(compared);
+  if (JSON.stringify(compared) === JSON.stringify(constant.value)) return value;
+  return Array.isArray(compared) ? compared.map(literal) : compared;
+}
+
+/** A text that would be a reference. */
+const literal = (value: unknown): unknown =>
+  typeof value === 'string' && value.startsWith('$') ? { $literal: value } : value;
+
+/** Digits that a number holds exactly are compared as that number, wherever they stand. */
+const exact = (digits: string): number | string =>
+  String(Number(digits)) === digits ? Number(digits) : digits;
+
+/** What a refusal calls an expression. */
+function nameOf(expression: unknown): string {
+  if (typeof expression === 'string') return expression;
+  const [operator = 'the expression'] = Object.keys(membersOf(expression));
+  return operator;
+}
+
+const pair: Compare = (operand, frame) => {
+  if (!Array.isArray(operand) || operand.length !== 2) return operand;
+  const [left, right] = operand as [unknown, unknown];
+  return [beside(left, right, scalar(right, frame), frame), beside(right, left, scalar(left, frame), frame)];
+};
+
+/** A list is compared as a whole: its entries say nothing. */
+function scalar(expression: unknown, frame: Frame): ValueType | undefined {
+  const type = typeOfExpression(expression, frame);
+  return type?.type === 'Array' ? ANY_LIST : type;
+}
+const ANY_LIST: ValueType = { type: 'Object' };
+
+const entriesOf = (expression: unknown, frame: Frame): ValueType | undefined => {
+  const type = typeOfExpression(expression, frame);
+  return type?.type === 'Array' ? type.entries : undefined;
+};
+
+/** `[value, list]`. */
+const member: Compare = (operand, frame) => {
+  if (!Array.isArray(operand) || operand.length !== 2) return operand;
+  const [value, list] = operand as [unknown, unknown];
+  const type = scalar(value, frame);
+  const listed = constantOf(list)?.value;
+  if (Array.isArray(listed))
+    return [value, listed.map((entry) => beside(literal(entry), value, type, frame))];
+  if (Array.isArray(list)) {
+    return [alike(value, list, frame), list.map((entry) => beside(entry, value, type, frame))];
+  }
+  return [beside(value, list, entriesOf(list, frame), frame), list];
+};
+
+/** A constant beside expressions of one known type. */
+function alike(value: unknown, others: readonly unknown[], frame: Frame): unknown {
+  if (!constantOf(value)) return value;
+  const other = others.find((each) => !constantOf(each) && typeOfExpression(each, frame));
+  return other === undefined ? value : beside(value, other, scalar(other, frame), frame);
+}
+
+/** Operands that are compared with one another, or give one value. */
+const together = (operands: readonly unknown[], frame: Frame): unknown[] =>
+  operands.map((operand) => alike(operand, operands, frame));
+
+/** Of lists whose entries are compared. */
+const lists: Compare = (operand, frame) => {
+  if (!Array.isArray(operand)) return operand;
+  const known = (operand as unknown[]).find((each) => !constantOf(each) && entriesOf(each, frame));
+  if (known === undefined) return operand;
+  const type = entriesOf(known, frame);
+  return (operand as unknown[]).map((each) => {
+    const listed = constantOf(each)?.value;
+    return Array.isArray(listed) ? listed.map((entry) => beside(literal(entry), known, type, frame)) : each;
+  });
+};
+
+/** `[list, value, …]`. */
+const searched: Compare = (operand, frame) => {
+  if (!Array.isArray(operand)) return operand;
+  const [list, value, ...rest] = operand as unknown[];
+  return [list, beside(value, list, entriesOf(list, frame), frame), ...rest];
+};
+
+const extremes: Compare = (operand, frame) => (Array.isArray(operand) ? together(operand, frame) : operand);
+
+/** ISO text beside dates is a date: what an operator gives has one type then. Other values stay. */
+function unified(branches: readonly unknown[], frame: Frame): (branch: unknown) => unknown {
+  const holdsDates = branches.some((branch) => typeOfExpression(branch, frame)?.type === 'Date');
+  return (branch) => (holdsDates ? asDate(branch, frame) : branch);
+}
+
+/** The date that a text is, also a text that a variable or a computed column always has. */
+export function asDate(expression: unknown, frame: Frame): unknown {
+  const iso = Array.isArray(expression) ? undefined : typeOfExpression(expression, frame)?.iso;
+  const date = typeof iso === 'string' ? parseIsoDate(iso) : null;
+  return date ? typedDate(date) : expression;
+}
+
+const branched =
+  (operator: string): Compare =>
+  (operand, frame) => {
+    const unify = unified(branchesOf(operator, operand), frame);
+    if (operator === '$ifNull') return Array.isArray(operand) ? operand.map(unify) : operand;
+    if (Array.isArray(operand)) return operand.map((part, index) => (index === 0 ? part : unify(part)));
+    if (!isPlainObject(operand)) return operand;
+    const { branches } = operand;
+    return {
+      ...operand,
+      ...withEach(operand, ['then', 'else', 'default'], unify),
+      ...(Array.isArray(branches) && {
+        branches: branches.map((branch) =>
+          isPlainObject(branch) ? { ...branch, ...withEach(branch, ['then'], unify) } : branch,
+        ),
+      }),
+    };
+  };
+
+function withEach(
+  form: PlainObject,
+  names: readonly string[],
+  convert: (value: unknown) => unknown,
+): PlainObject {
+  return Object.fromEntries(names.filter((name) => name in form).map((name) => [name, convert(form[name])]));
+}
+
+/** Dates that an operator takes by name. */
+const dates =
+  (...names: readonly string[]): Compare =>
+  (operand, frame) =>
+    isPlainObject(operand)
+      ? { ...operand, ...withEach(operand, names, (value) => asDate(value, frame)) }
+      : operand;
+
+/** The one date that an operator takes, also by name. */
+const ofDate: Compare = (operand, frame) => {
+  if (Array.isArray(operand))
+    return operand.length === 1 ? operand.map((value) => asDate(value, frame)) : operand;
+  return isPlainObject(operand) && 'date' in operand ? dates('date')(operand, frame) : asDate(operand, frame);
+};
+
+/** The time between two dates. */
+const subtracted: Compare = (operand, frame) => {
+  if (!Array.isArray(operand)) return operand;
+  const isDate = (expression: unknown) => typeOfExpression(expression, frame)?.type === DATE.type;
+  return operand.some(isDate) ? operand.map((value) => asDate(value, frame)) : operand;
+};
+
+const each = (compare: Compare, operators: string): Record<string, Compare> =>
+  Object.fromEntries(operators.split(' ').map((operator) => [operator, compare]));
+
+const COMPARING: Readonly<Record<string, Compare>> = {
+  ...each(pair, '$eq $ne $gt $gte $lt $lte $cmp'),
+  $in: member,
+  $indexOfArray: searched,
+  ...each(lists, '$setDifference $setEquals $setIntersection $setIsSubset'),
+  ...each(extremes, '$max $min'),
+  $ifNull: branched('$ifNull'),
+  $cond: branched('$cond'),
+  $switch: branched('$switch'),
+  $subtract: subtracted,
+  ...each(
+    ofDate,
+    '$dateToParts $dayOfMonth $dayOfWeek $dayOfYear $hour $isoDayOfWeek $isoWeek $isoWeekYear $millisecond $minute $month $second ' +
+      '$week $year',
+  ),
+  ...each(dates('date'), '$dateToString $dateTrunc'),
+  ...each(dates('startDate', 'endDate'), '$dateAdd $dateDiff $dateSubtract'),
+};
+
+/** Names of the operators in which written values are compared. */
+export const COMPARING_OPERATORS: readonly string[] = Object.keys(COMPARING);
