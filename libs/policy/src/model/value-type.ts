@@ -163,7 +163,9 @@ const KINDS: Readonly<Partial<Record<ValueType['type'], Kind>>> = {
         : 'compare it with a number, such as 5',
     read: (value, { digits }) => {
       if (typeof value === 'number' || typeof value === 'bigint') return value;
-      return digits && typeof value === 'string' && NUMBER_TEXT.test(value) ? value : undefined;
+      if (typeof value !== 'string' || !NUMBER_TEXT.test(value)) return undefined;
+      // An integer that no JSON number holds exactly can only be written as text.
+      return digits || !Number.isSafeInteger(Math.trunc(Number(value))) ? value : undefined;
     },
   },
   Boolean: {

@@ -30,7 +30,7 @@ function beside(value: unknown, other: unknown, type: ValueType | undefined, fra
   const constant = constantOf(value);
   if (!constant) return type?.type === 'Date' ? asDate(value, frame) : value;
   const compared = comparedValue(constant.value, type, { with: nameOf(other), note: frame.note });
-  if (typeof compared === 'string' && type?.type === 'Number') return exact(compared);
+  if (typeof compared === 'string' && type?.type === 'Number') return exact(compared, type);
   if (JSON.stringify(compared) === JSON.stringify(constant.value)) return value;
   return Array.isArray(compared) ? compared.map(literal) : compared;
 }
@@ -40,8 +40,10 @@ const literal = (value: unknown): unknown =>
   typeof value === 'string' && value.startsWith('$') ? { $literal: value } : value;
 
 /** Digits that a number holds exactly are compared as that number, wherever they stand. */
-const exact = (digits: string): number | string =>
-  String(Number(digits)) === digits ? Number(digits) : digits;
+function exact(digits: string, type: ValueType): unknown {
+  if (String(Number(digits)) === digits) return Number(digits);
+  return type.digits ? digits : { $toLong: digits };
+}
 
 /** What a refusal calls an expression. */
 function nameOf(expression: unknown): string {

@@ -246,6 +246,14 @@ describe('a value that can never match', () => {
         expect(refusalOf(ask)).toMatchObject({ code: 'invalid_query' });
   });
 
+  it('is no integer beyond 2^53 that stands as text beside a number', () => {
+    const large = '9007199254740993';
+    expect(where({ playCount: { $gt: large } })).toEqual({ playCount: { $gt: large } });
+    expect(walk(expr({ $gt: ['$playCount', large] }))).toEqual(
+      expr({ $gt: ['$playCount', { $toLong: large }] }),
+    );
+  });
+
   it('is none of null, presence and type', () => {
     for (const column of ['releasedOn', 'playCount', 'title']) {
       for (const condition of [null, { $exists: true }, { $ne: null }, { $in: [null] }])
