@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { configOf } from '#config';
 import { classesOf } from '@parley/server/mongoose';
 
-const { ObjectId, Decimal128, UUID, Mixed, Int32, Double } = Schema.Types;
+const { ObjectId, Decimal128, UUID, Mixed, Int32, Double, Union } = Schema.Types;
 
 let made = 0;
 /** A model of its own connection: names are free. */
@@ -177,6 +177,99 @@ describe('a Mongoose model', () => {
   });
 });
 
+describe('a path that Mongoose does not select', () => {
+  it.each<[string, unknown]>([
+    ['false', false],
+    ['0', 0],
+    ['an empty text', ''],
+    ['a text', 'false'],
+    ['a number', 1],
+    ['a function', () => true],
+    ['a list', [false]],
+  ])('is not readable where select is %s, which is no plain true', (_, select) => {
+    const options = { type: String, select } as never;
+    const config = declared({
+      name: String,
+      own: options,
+      sub: { inner: options },
+      list: [{ inner: options }],
+    });
+    expect(config.fields?.toSorted()).toEqual(['list', 'name', 'sub']);
+    expect(config.masks).toEqual({ 'sub.inner': 'drop', 'list.inner': 'drop' });
+  });
+
+  it('is readable where select is true, or says nothing', () => {
+    const shown = { a: { type: String, select: true }, b: { type: String, select: undefined } };
+    expect(declared(shown as never).fields).toEqual(['a', 'b']);
+  });
+
+  it('is not readable where code or a plugin said so after the schema was made', () => {
+    const schema = new Schema({
+      name: String,
+      own: String,
+      shown: { type: String, select: false },
+      home: new Schema({ inner: String }),
+      list: [new Schema({ inner: String })],
+      tags: [String],
+    });
+    schema.plugin((one) => {
+      one.add({ added: { type: String, select: 0 } } as never);
+      for (const path of ['own', 'home.inner', 'list.inner', 'tags']) one.path(path).select(false);
+      // The declaration said otherwise: the stricter one holds.
+      one.path('shown').select(true);
+    });
+    const config = declared(schema);
+    expect(config.fields?.toSorted()).toEqual(['home', 'list', 'name']);
+    expect(config.masks).toEqual({ 'home.inner': 'drop', 'list.inner': 'drop' });
+  });
+
+  it('hides the column where no mask can name it: in lists of lists, maps and unions', () => {
+    const inner = new Schema({ seen: String, secret: { type: String, select: false } });
+    // Mongoose refuses the option in the schema of a map, and code may set it afterwards.
+    const value = new Schema({ seen: String, secret: String });
+    const box = new Schema({ labels: { type: Map, of: value }, other: String });
+    const schema = new Schema({
+      name: String,
+      table: [[inner]],
+      cube: [[[{ deep: inner }]]],
+      labels: { type: Map, of: value },
+      nested: { type: Map, of: { type: Map, of: value } },
+      either: { type: Union, of: [Number, inner] },
+      eithers: [{ type: Union, of: [Number, inner] }],
+      box,
+      plain: { type: Map, of: Number },
+      numbers: [[Number]],
+    } as never);
+    value.path('secret').select(false);
+    const config = declared(schema);
+    expect(config.fields?.toSorted()).toEqual(['box', 'name', 'numbers', 'plain']);
+    expect(config.masks).toEqual({ 'box.labels': 'drop' });
+  });
+
+  it('hides the column of a schema that holds itself, and one that hides nothing is readable', () => {
+    const node = new Schema({ name: String, secret: { type: String, select: false } });
+    node.add({ children: [node] } as never);
+    const open = new Schema({ name: String });
+    open.add({ children: [open] } as never);
+    expect(declared({ tree: node, open, name: String }).fields?.toSorted()).toEqual(['name', 'open']);
+  });
+
+  it('stays hidden behind an alias, a getter, a virtual and a transformation', () => {
+    const schema = new Schema(
+      {
+        name: String,
+        pin: { type: String, select: 0, alias: 'code', get: () => 'x' } as never,
+        owner: { type: ObjectId, ref: 'Owner', select: 0 } as never,
+      },
+      { selectPopulatedPaths: true, toJSON: { transform: () => ({}) } },
+    );
+    schema.virtual('things', { ref: 'Thing', localField: 'pin', foreignField: '_id' });
+    const config = declared(schema);
+    expect(config.fields).toEqual(['name']);
+    expect(config.masks).toBeUndefined();
+  });
+});
+
 describe('a discriminator', () => {
   const connection = mongoose.createConnection();
   const base = connection.model('Event', new Schema({ at: Date }, { discriminatorKey: 'type' }));
@@ -275,7 +368,8 @@ describe('declarations of models', () => {
         name,
         fc.record({
           hidden: fc.boolean(),
-          form: fc.constantFrom('leaf', 'list', 'subdocument', 'subdocuments', 'nested'),
+          select: fc.constantFrom<unknown>(false, 0, '', 'yes', 1),
+          form: fc.constantFrom('leaf', 'list', 'subdocument', 'subdocuments', 'nested', 'lists', 'union'),
           type: leaf,
           below: depth === 0 ? fc.constant({ definition: {}, hidden: [] }) : drawn(depth - 1),
         }),
@@ -284,14 +378,20 @@ describe('declarations of models', () => {
       .map((paths) => {
         const definition: Record<string, unknown> = {};
         const all: string[] = [];
-        for (const [path, { hidden, form, type, below }] of Object.entries(paths)) {
+        for (const [path, { hidden, select: given, form, type, below }] of Object.entries(paths)) {
           const leafForm = form === 'leaf' || form === 'list' || Object.keys(below.definition).length === 0;
-          const select = hidden ? { select: false } : {};
+          const select = hidden ? { select: given } : {};
           if (leafForm) definition[path] = { type: form === 'list' ? [type] : type, ...select };
           else if (form === 'nested') definition[path] = below.definition;
           else {
             const schema = new Schema(below.definition);
-            definition[path] = { type: form === 'subdocument' ? schema : [schema], ...select };
+            const types = {
+              subdocument: { type: schema },
+              subdocuments: { type: [schema] },
+              lists: { type: [[schema]] },
+              union: { type: Union, of: [Number, schema] },
+            };
+            definition[path] = { ...types[form as keyof typeof types], ...select };
           }
           if (hidden && (leafForm || form !== 'nested')) all.push(path);
           if (!leafForm) for (const inner of below.hidden) all.push(`${path}.${inner}`);

@@ -29,11 +29,17 @@ interface Schema {
 interface SchemaType {
   readonly instance: string;
   readonly options?: { readonly ref?: unknown; readonly select?: unknown; readonly encrypt?: unknown };
+  /** What Mongoose goes by: from `select`, or from code that changed the path afterwards. */
+  readonly selected?: unknown;
   /** Of a subdocument, and of a list of them. */
   readonly schema?: Schema;
   /** The entries of a list: in Mongoose 9, and before. */
   readonly embeddedSchemaType?: SchemaType;
   readonly caster?: SchemaType;
+  /** The values of a map. */
+  readonly $__schemaType?: SchemaType;
+  /** The alternatives of a union. */
+  readonly schemaTypes?: readonly SchemaType[];
   readonly enumValues?: readonly (string | number | boolean | null | undefined)[];
 }
 
@@ -76,7 +82,7 @@ const MAX_DEPTH = 8;
 
 /**
  * Declares a class for each model: its collection, the kind of its ids, its time stamps and columns, references and enums.
- * Paths with `select: false` are not readable, in subdocuments too. Virtuals are left out. A discriminator is a class with a
+ * Paths that Mongoose does not select are not readable, in subdocuments too. Virtuals are left out. A discriminator is a class with a
  * mandatory filter on the discriminator key.
  * @param models each of them becomes a class; list those that agents may know
  * @throws TypeError for a model that cannot be a class
@@ -206,10 +212,34 @@ function pathsOf({ paths }: Schema): Map<string, SchemaType> {
   return top;
 }
 
-/** Encrypted paths count as hidden: what the database holds of them is of no use, and a decrypting client would show it. */
-const isHidden = ({ options }: SchemaType): boolean => options?.select === false || options?.encrypt != null;
+/**
+ * Whether Mongoose keeps the path back, by its declaration or by what code made of it. Whatever is no plain `true` hides.
+ * Encrypted paths count as hidden: what the database holds of them is of no use, and a decrypting client would show it.
+ */
+const isHidden = ({ options, selected }: SchemaType): boolean =>
+  [options?.select, selected].some((said) => said !== undefined && said !== true) || options?.encrypt != null;
 
 const entriesOf = (type: SchemaType): SchemaType | undefined => type.embeddedSchemaType ?? type.caster;
+
+/** Whether the path, or one at any depth within it, is hidden. @param seen schemas that were looked through: one may hold itself */
+function hidesAnything(type: SchemaType, seen = new Set<Schema>()): boolean {
+  const { schema, $__schemaType: values, schemaTypes = [] } = type;
+  const inside = [entriesOf(type), values, ...schemaTypes].flatMap((one) => one ?? []);
+  return (
+    isHidden(type) ||
+    (schema !== undefined && hidesAnyPath(schema, seen)) ||
+    inside.some((one) => hidesAnything(one, seen))
+  );
+}
+
+function hidesAnyPath(schema: Schema, seen: Set<Schema>): boolean {
+  if (seen.has(schema)) return false;
+  seen.add(schema);
+  return (
+    Object.values(schema.paths).some((path) => hidesAnything(path, seen)) ||
+    Object.values(schema.discriminators ?? {}).some((other) => hidesAnyPath(other, seen))
+  );
+}
 
 /** Collects the columns of one class. */
 class Columns {
@@ -232,12 +262,9 @@ class Columns {
     const property = this.property(type, name, hidden);
     for (const other of others) this.property(other, name, hidden);
     // A path that no mask can name hides its column.
-    if (
-      hidden.some(
-        (path) => path.split('.').length > MAX_DEPTH || !path.split('.').every((part) => NAME.test(part)),
-      )
-    )
-      return;
+    const isNamed = (path: string) =>
+      path.split('.').length <= MAX_DEPTH && path.split('.').every((part) => NAME.test(part));
+    if (hidden.includes(name) || !hidden.every(isNamed)) return;
     for (const path of hidden) this.masks[path] = 'drop';
     this.properties[name] = { ...property, ...(name !== stored && { field: stored }) };
     this.fields.push(name);
@@ -264,6 +291,8 @@ class Columns {
         ...this.members(type.schema, path, hidden),
       };
     if (type.instance === 'Array') return this.list(entriesOf(type), path, hidden);
+    // The values of a map and the alternatives of a union have no names that a mask could give.
+    if (hidesAnything(type)) hidden.push(path);
     const stored = TYPES.get(type.instance);
     const values = (type.enumValues ?? []).filter((value) => value !== null && value !== undefined);
     return {
@@ -274,7 +303,8 @@ class Columns {
 
   private list(entries: SchemaType | undefined, path: string, hidden: string[]): PropertyConfig {
     if (!entries) return {};
-    if (isHidden(entries)) hidden.push(path);
+    // Nor have the members of a list in a list.
+    if (hidesAnything(entries)) hidden.push(path);
     const target = this.targetOf(entries);
     if (target !== undefined) return { type: 'Array', targetClass: target };
     return PLAIN_ENTRIES.has(entries.instance) ? { type: 'Array' } : {};
@@ -282,6 +312,11 @@ class Columns {
 
   private members(schema: Schema, path: string, hidden: string[]): { of?: Record<string, PropertyConfig> } {
     const members: Record<string, PropertyConfig> = {};
+    // A schema may hold itself.
+    if (path.split('.').length > MAX_DEPTH) {
+      if (hidesAnyPath(schema, new Set())) hidden.push(path);
+      return {};
+    }
     for (const [name, type] of pathsOf(schema)) {
       const below = `${path}.${name}`;
       if (isHidden(type)) {
