@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { type Environment, PROCESS_VARIABLE, processCount } from '#config';
-import { type LoadedService, openDatabase, type OpenDatabase } from '#instance';
+import { EMBEDDED_URI, type LoadedService, openDatabase, type OpenDatabase } from '#instance';
 import { channelTo, gatherMetrics } from '#telemetry';
 import { openLogger } from '../logging/service-logger.js';
 import type { RunningService } from '../serve.js';
@@ -186,7 +186,7 @@ export async function serveFromSeveral(
   const first = new FirstProcess(processCount(config.server), config.server.drainTimeout, {
     ...variablesOf(env),
     // All share the one database; a file is not read for it again.
-    ...(database?.uri && { MONGODB_URI: database.uri }),
+    ...(database?.uri && { MONGODB_URI: database.uri, [EMBEDDED_URI]: database.uri }),
   });
   try {
     const url = await first.start();

@@ -42,6 +42,7 @@ export {
   loadWithPlugins,
   toolsOfPlugins,
 } from './plugins.js';
+export { EMBEDDED_URI } from './data/installation.js';
 export { type Mounted, mountEdges, RoutesApplication } from './routes/routes-application.js';
 export { Readiness, type ReadyState } from './routes/readiness.js';
 export { CONSOLE_PATH, ROUTE_PATHS } from './routes/route-paths.js';

@@ -1,7 +1,13 @@
 import { type DynamicModule, type INestApplicationContext, Logger } from '@nestjs/common';
 import type { AuditSink } from '#audit';
-import { openSharedState, type SharedState } from '#state';
-import { type Environment, type LoadedConfig, logSecurityWarnings, type ParleyConfig } from '#config';
+import { ForeignInstallation, openSharedState, type SharedState } from '#state';
+import {
+  ConfigError,
+  type Environment,
+  type LoadedConfig,
+  logSecurityWarnings,
+  type ParleyConfig,
+} from '#config';
 import type { MongoConnection } from '#data-mongo';
 import { FilterNames } from '#dispatcher';
 import { openTaskQueue, type TaskQueue, TaskService } from '#tasks';
@@ -16,6 +22,7 @@ import {
   type ReadableAgain,
 } from './configuration-changes.js';
 import { followLists } from './list-changes.js';
+import { installationOf } from './data/installation.js';
 import { openDatabase, type OpenDatabase } from './data/open-database.js';
 import { type InstanceOptions, instanceModule } from './instance.module.js';
 import { openObservability, showMetrics } from './observability.js';
@@ -234,6 +241,18 @@ const openConfiguredQueue = ({ redis, tasks }: ParleyConfig): Promise<TaskQueue>
     log: new Logger('Tasks'),
   });
 
+/** @throws ConfigError where another installation has the keys of the prefix */
+async function openOwnState({ redis }: ParleyConfig, installation: readonly string[]): Promise<SharedState> {
+  try {
+    return await openSharedState({ ...redis, installation, log: new Logger('SharedState') });
+  } catch (error) {
+    if (!(error instanceof ForeignInstallation)) throw error;
+    throw new ConfigError('redis', [
+      { path: 'redis.prefix', message: `'${redis.prefix}': ${error.message}` },
+    ]);
+  }
+}
+
 async function openResources({
   loaded: { config },
   environment,
@@ -255,13 +274,15 @@ async function openResources({
         'the database',
         () => closeWithin(DATABASE_TIMEOUT, [['the database', () => database.close()]], new Logger('Parley')),
       ]);
+    const connection = database ? database.connection : (given.connection ?? null);
     const opened =
-      given.shared ?? (await openSharedState({ ...config.redis, log: new Logger('SharedState') }));
+      given.shared ??
+      (await openOwnState(config, installationOf(config, environment, connection)));
     if (!given.shared) closing.unshift(['the shared state', () => opened.close()]);
     const openedQueue = given.queue === undefined ? await openConfiguredQueue(config) : undefined;
     return {
       observed,
-      connection: database ? database.connection : (given.connection ?? null),
+      connection,
       shared: given.stateOver?.(opened) ?? opened,
       queue: given.queue === 'process' ? undefined : (given.queue ?? openedQueue),
       openedQueue,

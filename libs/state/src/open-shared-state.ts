@@ -39,6 +39,11 @@ export async function inspectRedis(settings: RedisSettings): Promise<readonly Re
 
 export interface SharedStateOptions extends RedisSettings {
   readonly log: SharedStateLog;
+  /**
+   * Where the data of this installation is, each place as one text; those of its replicas have one in common. The keys of a prefix belong to
+   * one installation. Default: not compared.
+   */
+  readonly installation?: readonly string[];
 }
 
 /** State of this process: it serves one process only. */
@@ -70,11 +75,16 @@ export function processState(): SharedState {
  * Opens the state that replicas share. An unavailable Redis does not prevent the start: operations that need it fail until it
  * is available. The Redis client is loaded only when there is an address.
  * @throws TypeError when an address cannot be parsed; the message does not repeat it
+ * @throws ForeignInstallation when the keys belong to another installation
  */
-export async function openSharedState({ log, ...settings }: SharedStateOptions): Promise<SharedState> {
+export async function openSharedState({
+  log,
+  installation = [],
+  ...settings
+}: SharedStateOptions): Promise<SharedState> {
   if (!hasRedis(settings)) return processState();
   const { openRedisState } = await import('./redis/open-redis-state.js');
-  return openRedisState(settings, log);
+  return openRedisState(settings, log, installation);
 }
 
 /** The client of Redis, for libs that send commands of their own. Loaded only where it is called. */

@@ -39,7 +39,7 @@ const config = {
 };
 
 /** Kept for good, and documented so (docs/reference/limits.md): a key of sealing, and what BullMQ knows of its one queue. */
-const KEPT = [/^parley:\{secret:/, /^\{parley\}:tasks:(meta|id|events|marker|limiter)$/];
+const KEPT = [/^parley:\{(?:secret|installation):/, /^\{parley\}:tasks:(meta|id|events|marker|limiter)$/];
 
 let folder: string;
 let redis: RedisServer;

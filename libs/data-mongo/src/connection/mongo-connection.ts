@@ -100,6 +100,12 @@ export class MongoConnection {
     }
   }
 
+  /** The servers that its connection string names, as `host:port`. */
+  get servers(): readonly string[] {
+    const { srvHost, hosts } = this.client.options;
+    return srvHost === undefined ? hosts.map(String) : [`${srvHost}+srv`];
+  }
+
   /** Why reads are the driver's although `fastReads` was set. Null: they are not, or it was not. */
   get fastReadsProblem(): string | null {
     const wanted = !('client' in this.options) && this.options.fastReads === true;

@@ -9,6 +9,18 @@ export interface SharedStateLog {
   warn(message: string): void;
 }
 
+/** The keys of a prefix in Redis belong to an installation with another database. */
+export class ForeignInstallation extends Error {
+  override readonly name = 'ForeignInstallation';
+
+  /** @param key holds whose keys they are */
+  constructor(readonly key: string) {
+    super(
+      `an installation with another database has these keys: write another redis.prefix. If this installation's own database was moved, delete the key ${key}`,
+    );
+  }
+}
+
 /** Every port over one store: this process's memory, or Redis for all replicas. */
 export abstract class SharedState {
   /** Whether replicas share the state: with `process`, each replica has its own. */

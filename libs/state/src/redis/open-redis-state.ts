@@ -10,6 +10,7 @@ import { RedisApprovalStore } from './approvals.js';
 import { RedisClock } from './redis-clock.js';
 import { RedisBudgetStore, RedisRateLimiters } from './limits.js';
 import type { RedisSettings } from '#core';
+import { claimInstallation } from './installation.js';
 import { parseStoredObject, RedisConnection } from './redis-connection.js';
 import { RedisSessionStore, RedisStreamLog } from './sessions.js';
 import { RedisOneTimeStore, RedisVersionedStore } from './stores.js';
@@ -125,8 +126,16 @@ class RedisSecrets extends SharedSecrets {
 /** Milliseconds for which the start waits for Redis. */
 const FIRST_CONNECTION = 1_000;
 
-/** State in Redis, for every replica that is given the same URL and prefix. */
-export async function openRedisState(settings: RedisSettings, log: SharedStateLog): Promise<SharedState> {
+/**
+ * State in Redis, for every replica that is given the same URL and prefix.
+ * @param installation places of its data; empty: not compared
+ * @throws ForeignInstallation
+ */
+export async function openRedisState(
+  settings: RedisSettings,
+  log: SharedStateLog,
+  installation: readonly string[] = [],
+): Promise<SharedState> {
   const commands = new RedisConnection(settings, 'commands', log);
   const subscriptions = new RedisConnection(settings, 'subscriptions', log);
   const bus = new RedisMessageBus({ commands, subscriptions }, log);
@@ -134,6 +143,28 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
   const clock = new RedisClock(commands, log);
   await clock.measure();
   const now = () => clock.now();
+  const secrets = new RedisSecrets(commands);
+  const close = () => {
+    clock.close();
+    bus.close();
+    commands.close();
+    subscriptions.close();
+  };
+  const claim = async () => {
+    try {
+      await claimInstallation(commands, secrets, installation);
+    } catch (error) {
+      // A Redis that is down does not prevent the start: it is asked when it returns.
+      if (error instanceof SharedStateUnavailable) return;
+      close();
+      throw error;
+    }
+  };
+  if (installation.length > 0) {
+    await claim();
+    // Redis may have lost what it held, or have been away at the start. Without a connection everything is refused.
+    commands.onReturn(() => void claim().catch((error: Error) => log.warn(`[Redis] ${error.message}`)));
+  }
   return {
     reach: 'replicas',
     clock: now,
@@ -151,7 +182,7 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
     limiters: new RedisRateLimiters(commands),
     budgets: new RedisBudgetStore(commands),
     approvals: new RedisApprovalStore(commands, now),
-    secrets: new RedisSecrets(commands),
+    secrets,
     isUp: async () => {
       if (!subscriptions.isUsable || !commands.isUsable) return false;
       return commands.check().then(
@@ -160,10 +191,7 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
       );
     },
     close: () => {
-      clock.close();
-      bus.close();
-      commands.close();
-      subscriptions.close();
+      close();
       return Promise.resolve();
     },
   };

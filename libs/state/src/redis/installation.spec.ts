@@ -1,0 +1,103 @@
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openSharedState } from '../open-shared-state.js';
+import { type RedisServer, startRedis } from '../contracts/redis-server.js';
+import { ForeignInstallation, type SharedState } from '../ports/shared-state.js';
+
+let redis: RedisServer;
+const opened: SharedState[] = [];
+const warnings: string[] = [];
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterAll(async () => {
+  await Promise.all(opened.map((state) => state.close()));
+  await redis.stop();
+});
+
+const ACME = ['mongodb a:27017 acme', 'mongodb b:27017 acme'];
+const GLOBEX = ['mongodb a:27017 globex'];
+
+async function open(prefix: string, installation?: readonly string[]): Promise<SharedState> {
+  const state = await openSharedState({
+    url: redis.url,
+    prefix,
+    log: { warn: (line) => void warnings.push(line) },
+    ...(installation && { installation }),
+  });
+  opened.push(state);
+  return state;
+}
+
+describe('the keys of a prefix', () => {
+  it('belong to the first installation that opens them, and to its replicas', async () => {
+    await open('one', ACME);
+    await expect(open('one', ACME)).resolves.toBeDefined();
+    await expect(open('one', [...ACME].reverse())).resolves.toBeDefined();
+    await expect(open('one', ['mongodb b:27017 acme', 'mongodb c:27017 acme'])).resolves.toBeDefined();
+  });
+
+  it('refuse an installation of another database, and name the key that holds whose they are', async () => {
+    await open('two', ACME);
+    const refused = await open('two', GLOBEX).catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(ForeignInstallation);
+    const { key } = refused as ForeignInstallation;
+    expect(key).toMatch(/^two:\{installation:/);
+    await expect(open('three', GLOBEX)).resolves.toBeDefined();
+    // What an operator does whose database was moved.
+    const client = new Redis(redis.url);
+    await client.del(key);
+    await expect(open('two', GLOBEX)).resolves.toBeDefined();
+    await expect(open('two', ACME)).rejects.toThrow(ForeignInstallation);
+    client.disconnect();
+  });
+
+  it('belong to one of several that open them at once', async () => {
+    const found = await Promise.allSettled(
+      Array.from({ length: 6 }, (_, at) => open('race', at % 2 === 0 ? ACME : GLOBEX)),
+    );
+    expect(found.filter(({ status }) => status === 'fulfilled')).toHaveLength(3);
+  });
+
+  it('hold no name of a database and nothing that another Redis has as well', async () => {
+    const client = new Redis(redis.url);
+    await open('four', ACME);
+    await open('five', ACME);
+    const held = await Promise.all(
+      ['four', 'five'].map(async (prefix) => {
+        const [key = ''] = await client.keys(`${prefix}:{installation:*`);
+        return String(await client.get(key));
+      }),
+    );
+    for (const text of held) expect(text).not.toMatch(/acme|27017/);
+    expect(held[0]).not.toBe(held[1]);
+    client.disconnect();
+  });
+
+  it('refuse everybody where what they hold is damaged', async () => {
+    const client = new Redis(redis.url);
+    await open('six', ACME);
+    const [key = ''] = await client.keys('six:{installation:*');
+    for (const damaged of ['', 'null', '{}', '{"places":"x"}', '{"places":[null]}']) {
+      await client.set(key, damaged);
+      await expect(open('six', ACME)).rejects.toThrow(ForeignInstallation);
+    }
+    client.disconnect();
+  });
+
+  it('are asked for again after an outage, and a stranger is shut out then', async () => {
+    const state = await open('seven', ACME);
+    const client = new Redis(redis.url);
+    const [key = ''] = await client.keys('seven:{installation:*');
+    await client.del(key);
+    await open('seven', GLOBEX);
+    expect(await state.isUp()).toBe(true);
+    await client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    await expect.poll(() => state.isUp(), { timeout: 10_000 }).toBe(false);
+    await expect
+      .poll(() => warnings.some((line) => line.includes('another database')), { timeout: 10_000 })
+      .toBe(true);
+    await expect(state.sessions.find('x')).rejects.toThrow();
+    client.disconnect();
+  });
+});

@@ -1,0 +1,24 @@
+import { createHmac } from 'node:crypto';
+import { ForeignInstallation, type SharedSecrets } from '../ports/shared-state.js';
+import { parseStoredObject, type RedisConnection } from './redis-connection.js';
+
+/**
+ * Makes the keys of a prefix those of one installation, the first that asks. What is kept are digests of its places, by a key that is
+ * kept beside them: they tell nothing without that Redis. One place in common suffices, because replicas may name different members of one
+ * replica set.
+ * @throws ForeignInstallation when the keys belong to another one. @throws SharedStateUnavailable
+ */
+export async function claimInstallation(
+  redis: RedisConnection,
+  secrets: SharedSecrets,
+  places: readonly string[],
+): Promise<void> {
+  const secret = await secrets.secret('installation');
+  const own = places.map((place) => createHmac('sha256', secret).update(place).digest('base64url'));
+  const key = redis.key('installation', '');
+  // Of two that start at once, one is the first: both read what was kept.
+  await redis.send((client) => client.set(key, JSON.stringify({ places: own }), 'NX'));
+  const kept = parseStoredObject(await redis.send((client) => client.get(key)))?.['places'];
+  if (!Array.isArray(kept) || !kept.some((place) => own.includes(String(place))))
+    throw new ForeignInstallation(key);
+}
