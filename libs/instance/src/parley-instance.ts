@@ -1,5 +1,5 @@
 import { type DynamicModule, type INestApplicationContext, Logger } from '@nestjs/common';
-import type { AuditSink } from '#audit';
+import { type AuditSink, FileHeld, holdFile } from '#audit';
 import { ForeignInstallation, openSharedState, type SharedState } from '#state';
 import {
   ConfigError,
@@ -253,6 +253,31 @@ async function openOwnState({ redis }: ParleyConfig, installation: readonly stri
   }
 }
 
+/**
+ * Makes this instance the only writer of its audit files. A path that cannot be locked is reported by the sink, as down.
+ * @returns releases them. @throws ConfigError where another process writes one
+ */
+async function holdAuditFiles({ audit }: ParleyConfig): Promise<() => Promise<void>> {
+  const releases: (() => Promise<void>)[] = [];
+  const releaseAll = async () => void (await Promise.all(releases.map((release) => release())));
+  const files = audit.sinks.flatMap((sink, index) =>
+    sink.kind === 'file' ? [[`audit.sinks.${index}.path`, sink.path] as const] : [],
+  );
+  const isBuffered = audit.sinks.some(({ onFailure }) => onFailure === 'buffer');
+  for (const [option, path] of [
+    ...files,
+    ...(isBuffered ? [['audit.bufferFolder', audit.bufferFolder] as const] : []),
+  ])
+    try {
+      releases.push(await holdFile(path));
+    } catch (error) {
+      if (!(error instanceof FileHeld)) continue;
+      await releaseAll();
+      throw new ConfigError('audit', [{ path: option, message: error.message }]);
+    }
+  return releaseAll;
+}
+
 async function openResources({
   loaded: { config },
   environment,
@@ -262,6 +287,7 @@ async function openResources({
 }: InstanceSetting): Promise<Resources> {
   const closing: ClosingStep[] = [];
   try {
+    closing.unshift(['the audit files', await holdAuditFiles(config)]);
     const observed = serves
       ? await openObservability(config, environment, new Logger('Telemetry'))
       : NOTHING_OBSERVED;
@@ -276,8 +302,7 @@ async function openResources({
       ]);
     const connection = database ? database.connection : (given.connection ?? null);
     const opened =
-      given.shared ??
-      (await openOwnState(config, installationOf(config, environment, connection)));
+      given.shared ?? (await openOwnState(config, installationOf(config, environment, connection)));
     if (!given.shared) closing.unshift(['the shared state', () => opened.close()]);
     const openedQueue = given.queue === undefined ? await openConfiguredQueue(config) : undefined;
     return {
