@@ -206,9 +206,11 @@ async function approved(client) {
     const { text } = await client.route('/approvals', { headers: CHIEF });
     const [open] = JSON.parse(text).approvals ?? [];
     if (!open) continue;
-    const body = JSON.stringify({ decision: 'approve' });
+    const at = `/approvals/${open.id}`;
+    const { digest } = JSON.parse((await client.route(at, { headers: CHIEF })).text);
+    const body = JSON.stringify({ decision: 'approve', digest });
     const headers = { ...CHIEF, 'content-type': 'application/json' };
-    await client.route(`/approvals/${open.id}`, { method: 'POST', body, headers });
+    await client.route(at, { method: 'POST', body, headers });
     return asked;
   }
   throw new Error('nothing was asked for');

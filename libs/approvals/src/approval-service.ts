@@ -1,171 +1,25 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { IsIn, IsString, ValidateIf } from 'class-validator';
 import { AuditSink, oneLine } from '#audit';
-import { type Agent, isTier, Refused, type RequestContext, type Tier } from '#core';
-import { type GovernedMethods, GovernedRecordsSource, GovernedWritesSource } from '#data';
-import type { RecordsSource } from '#dispatcher';
+import { type Agent, isTier, type Tier } from '#core';
+import { GovernedRecordsSource, GovernedWritesSource } from '#data';
 import { type ApprovalCase, type ApprovalStore, type MessageBus, SharedState, steadyClock } from '#state';
+import { type ApprovalView, CaseViews, type DetailedApprovalView, summaryOf } from './approval-views.js';
 import { DECIDED } from './approvers.js';
-
-type Members = Readonly<Record<string, unknown>>;
-
-/** A case as an approver sees it. */
-export interface ApprovalView {
-  readonly id: string;
-  readonly status: ApprovalCase['status'];
-  readonly tool: string;
-  /** The class of the planned change; absent for a tool of an application that changes none of its own. */
-  readonly class_name?: string;
-  readonly permission: string;
-  readonly requester: { readonly principal: string; readonly agent: string };
-  /** Whether it is the viewer's own request, which another person has to decide. */
-  readonly own: boolean;
-  readonly requested_at: string;
-  readonly expires_at: string;
-  readonly decision?: {
-    readonly decision: 'approve' | 'deny';
-    readonly by: string;
-    readonly reason?: string;
-  };
-}
-
-export interface DetailedApprovalView extends ApprovalView {
-  /** The planned change, as far as both requester and viewer may read it. */
-  readonly preview: Members;
-}
-
-function summaryOf(known: ApprovalCase, viewer: Agent): ApprovalView {
-  const { id, status, tool, permission, requester, decision } = known;
-  return {
-    id,
-    status,
-    tool,
-    ...(known.className !== undefined && { class_name: known.className }),
-    permission,
-    requester: { principal: requester.principal, agent: requester.agent },
-    own: requester.principal === viewer.principal,
-    requested_at: new Date(known.requestedAt).toISOString(),
-    expires_at: new Date(known.expiresAt).toISOString(),
-    ...(decision && {
-      decision: {
-        decision: decision.approved ? ('approve' as const) : ('deny' as const),
-        by: decision.by,
-        ...(decision.reason !== undefined && { reason: decision.reason }),
-      },
-    }),
-  };
-}
-
-const isObject = (value: unknown): value is Members =>
-  value !== null && typeof value === 'object' && !Array.isArray(value);
-
-/** Members of a change with values of a row. */
-const ROWS = ['before', 'after'];
-/** Arguments with values of a row. */
-const WRITTEN = ['fields', 'data'];
-
-/** Restricts values to those that the caller of a context may read. */
-type Presenting = (context: RequestContext) => Pick<GovernedMethods, 'present'>;
-
-/** Restricts a preview to what the viewer may read, so that approving reveals no more than reading. */
-class CaseViews {
-  constructor(
-    private readonly records: RecordsSource,
-    private readonly presenting: Presenting,
-  ) {}
-
-  async detailed(known: ApprovalCase, viewer: Agent, signal: AbortSignal): Promise<DetailedApprovalView> {
-    return { ...summaryOf(known, viewer), preview: await this.previewFor(known, viewer, signal) };
-  }
-
-  private async previewFor(known: ApprovalCase, viewer: Agent, signal: AbortSignal): Promise<Members> {
-    const { className, objectId, preview } = known;
-    if (className === undefined) return preview;
-    const context: RequestContext = { agent: viewer, signal, progress: () => undefined };
-    const readable = await this.fieldsOf(className, objectId, context);
-    if (!readable) return { tool: known.tool, preview_error: 'of a class or row that you may not read' };
-    const narrow = new Narrowing(new Set(readable), (row) => this.presenting(context).present(row));
-    return narrow.preview(preview, readsEverything(viewer));
-  }
-
-  private async fieldsOf(
-    className: string,
-    objectId: string | undefined,
-    context: RequestContext,
-  ): Promise<readonly string[] | null> {
-    const records = this.records.for(context);
-    try {
-      const { fields } = await records.describe(className);
-      if (objectId === undefined) return fields;
-      const [row] = (await records.getMany(className, [objectId])).rows;
-      return row ? fields : null;
-    } catch (error) {
-      if (error instanceof Refused) return null;
-      throw error;
-    }
-  }
-}
-
-/** Whether this agent may read everything except what the policy hides from all agents. */
-function readsEverything({ identity, definition }: Agent): boolean {
-  return (
-    identity.kind === 'master' &&
-    !definition.clientMode &&
-    !definition.classes.isActive &&
-    definition.filters.size === 0
-  );
-}
-
-class Narrowing {
-  private readonly withheld = new Set<string>();
-
-  constructor(
-    private readonly readable: ReadonlySet<string>,
-    /** Removes pointers to classes that the viewer may not know. */
-    private readonly present: (row: Members) => Promise<unknown>,
-  ) {}
-
-  /** @param whole whether the viewer may see the result of a method, whose fields have no known origin */
-  async preview(preview: Members, whole: boolean): Promise<Members> {
-    const { change, args, result, ...others } = preview;
-    const shown = {
-      ...others,
-      ...(args !== undefined && { args: await this.members(args, WRITTEN) }),
-      ...(change !== undefined && { change: await this.members(change, ROWS) }),
-      ...(result !== undefined && whole && { result }),
-    };
-    if (result !== undefined && !whole) this.withheld.add('result');
-    return this.withheld.size === 0 ? shown : { ...shown, withheld_from_you: [...this.withheld].sort() };
-  }
-
-  private async members(held: unknown, rows: readonly string[]): Promise<unknown> {
-    if (!isObject(held)) return held;
-    const narrowed = Object.entries(held).map(async ([name, value]) => [
-      name,
-      rows.includes(name) ? await this.row(value) : value,
-    ]);
-    return Object.fromEntries(await Promise.all(narrowed)) as Members;
-  }
-
-  private async row(row: unknown): Promise<unknown> {
-    if (!isObject(row)) return row;
-    const kept = Object.entries(row).filter(
-      ([name]) => this.readable.has(name) || (this.withheld.add(name), false),
-    );
-    return this.present(Object.fromEntries(kept));
-  }
-}
 
 /** Token of the options that `ApprovalService` needs. */
 export const APPROVAL_OPTIONS = Symbol('options of approvals');
 
 /** Why an approver was refused; `forbidden` reveals nothing of existing cases. */
-export type ApprovalServiceRefusal = 'forbidden' | 'not_found' | 'own_request' | 'decided_before';
+export type ApprovalServiceRefusal =
+  'forbidden' | 'not_found' | 'own_request' | 'decided_before' | 'shown_otherwise' | 'unreadable';
 export type ApprovalServiceResult<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: ApprovalServiceRefusal };
 
 export interface Verdict {
   readonly approved: boolean;
+  /** Of the view that the approver decides on: `DetailedApprovalView.digest`. */
+  readonly digest: string;
   /** Returned to the agent; cut to 500 characters. */
   readonly reason?: string;
 }
@@ -214,16 +68,29 @@ export class ApprovalService {
   ): Promise<ApprovalServiceResult<DetailedApprovalView>> {
     const found = await this.caseFor(id, viewer);
     if (!found.ok) return found;
-    return { ok: true, value: await this.views.detailed(found.value, viewer, signal) };
+    const { preview, digest } = await this.views.shown(found.value, viewer, signal);
+    return { ok: true, value: { ...summaryOf(found.value, viewer), preview, digest } };
   }
 
-  /** @throws SharedStateUnavailable */
-  async decide(id: string, viewer: Agent, verdict: Verdict): Promise<ApprovalServiceResult<ApprovalView>> {
+  /**
+   * Takes a decision on what the approver was shown: it counts only while the same would be shown again.
+   * @throws SharedStateUnavailable
+   */
+  async decide(
+    id: string,
+    viewer: Agent,
+    verdict: Verdict,
+    signal: AbortSignal,
+  ): Promise<ApprovalServiceResult<ApprovalView>> {
     const found = await this.caseFor(id, viewer);
     if (!found.ok) return found;
     const { value: known } = found;
     if (known.requester.principal === viewer.principal) return { ok: false, refusal: 'own_request' };
+    if (known.status !== 'pending') return { ok: false, refusal: 'decided_before' };
     const { approved } = verdict;
+    const now = await this.views.shown(known, viewer, signal);
+    if (now.digest !== verdict.digest) return { ok: false, refusal: 'shown_otherwise' };
+    if (approved && !now.isReadable) return { ok: false, refusal: 'unreadable' };
     const reason = verdict.reason === undefined ? undefined : oneLine(verdict.reason).slice(0, MAX_REASON);
     const decision = { approved, by: viewer.principal, at: Date.now(), ...(reason && { reason }) };
     const outcome = await this.store.decide(id, decision);
@@ -286,13 +153,17 @@ export class DecisionBody {
   @IsIn(['approve', 'deny'], { message: 'decision must be approve or deny' })
   decision!: 'approve' | 'deny';
 
+  @IsString({ message: 'digest must be the one that came with the preview of this approval' })
+  digest!: string;
+
   @ValidateIf(({ reason }: DecisionBody) => reason !== undefined)
   @IsString({ message: 'reason must be text' })
   reason?: string;
 }
 
-export const verdictOf = ({ decision, reason }: DecisionBody): Verdict => ({
+export const verdictOf = ({ decision, digest, reason }: DecisionBody): Verdict => ({
   approved: decision === 'approve',
+  digest,
   ...(reason !== undefined && { reason }),
 });
 
@@ -302,6 +173,14 @@ const REFUSED: Readonly<
   own_request: [403, "one's own request is decided by somebody else"],
   not_found: [404, 'no such approval'],
   decided_before: [409, 'this approval has been decided'],
+  shown_otherwise: [
+    412,
+    'this digest is not of what would change now: read the approval again, and decide with its digest',
+  ],
+  unreadable: [
+    403,
+    'what this call would change cannot be shown to this agent: another approver has to approve it',
+  ],
 };
 
 /** @param who as the text calls the caller. @returns the HTTP status and the text of a refusal */

@@ -4,9 +4,8 @@ export {
   DecisionBody,
   decisionRefused,
   verdictOf,
-  type ApprovalView,
-  type DetailedApprovalView,
 } from './approval-service.js';
+export type { ApprovalView, DetailedApprovalView } from './approval-views.js';
 export * from './approval-webhook.js';
 export * from './chosen-approver.js';
 export { ApprovalsModule } from './approvals.module.js';

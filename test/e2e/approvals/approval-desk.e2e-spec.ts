@@ -12,6 +12,7 @@ const free = { rateLimit: 1_000_000 };
 const AGENTS = {
   writer: { ...free, permissions: 'admin', tenantId: 'acme' },
   chief: { ...free, permissions: 'admin', tenantId: 'acme' },
+  deputy: { ...free, tenantId: 'acme' },
   clerk: { ...free, tenantId: 'acme', classes: { only: ['Author'] } },
   outsider: { ...free, permissions: 'admin', tenantId: 'globex' },
 };
@@ -65,7 +66,7 @@ const start = (approvals: object = {}, shared = true) =>
       ...(shared && { redis: { url: redis.url } }),
       approvals: {
         mode: 'desk',
-        approvers: ['chief', 'clerk', 'outsider'],
+        approvers: ['chief', 'deputy', 'clerk', 'outsider'],
         webhook: { url: hook.url, secret: HOOK_SECRET },
         expiry: 120,
         ...approvals,
@@ -130,8 +131,13 @@ async function rest(
 }
 const pending = async (service: Service, agent: AgentName = 'chief') =>
   (await rest(service, agent)).body.approvals ?? [];
+/** What an approver is shown now, as the digest that its decision has to carry. */
+const seen = async (service: Service, id: string, agent: AgentName = 'chief') =>
+  (await rest(service, agent, `/${id}`)).body['digest'] as string | undefined;
+const decide = async (service: Service, id: string, verdict: object, agent: AgentName = 'chief') =>
+  rest(service, agent, `/${id}`, { digest: (await seen(service, id, agent)) ?? 'nothing shown', ...verdict });
 const approve = (service: Service, id: string, agent: AgentName = 'chief') =>
-  rest(service, agent, `/${id}`, { decision: 'approve' });
+  decide(service, id, { decision: 'approve' }, agent);
 
 /** The case that a call has just opened. */
 const opened = (service: Service, known: readonly string[] = []): Promise<string> =>
@@ -159,7 +165,7 @@ describe('a call that waits for another person', () => {
     const call = callTool(one, 'update_object', change('p02', 'Denied'), as('writer'));
     const id = await opened(two);
     const reason = 'not\nthis week';
-    expect((await rest(two, 'chief', `/${id}`, { decision: 'deny', reason })).status).toBe(200);
+    expect((await decide(two, id, { decision: 'deny', reason })).status).toBe(200);
     expect(await call).toMatchObject({
       isError: true,
       code: 'approval_denied',
@@ -198,7 +204,7 @@ describe('a call that waits for another person', () => {
     const outcomes = Promise.all(calls).finally(() => (settled = true));
     // A call that came after the approval was used has a case of its own.
     while (!settled) {
-      for (const late of await pending(one)) await rest(one, 'chief', `/${late.id}`, { decision: 'deny' });
+      for (const late of await pending(one)) await decide(one, late.id, { decision: 'deny' });
       await Promise.race([outcomes, new Promise((resolve) => setTimeout(resolve, 100))]);
     }
     expect((await outcomes).filter(({ isError }) => !isError)).toHaveLength(1);
@@ -215,9 +221,9 @@ describe('a call that waits for another person', () => {
     const call = callTool(one, 'update_object', change('p06', 'Raced'), as('writer'));
     const id = await opened(one);
     const answers = await Promise.all([
-      rest(one, 'chief', `/${id}`, { decision: 'approve' }),
-      rest(two, 'clerk', `/${id}`, { decision: 'deny' }),
-      rest(two, 'chief', `/${id}`, { decision: 'deny' }),
+      decide(one, id, { decision: 'approve' }),
+      decide(two, id, { decision: 'deny' }, 'clerk'),
+      decide(two, id, { decision: 'deny' }, 'deputy'),
     ]);
     expect(answers.map(({ status }) => status).sort((a, b) => a - b)).toEqual([200, 409, 409]);
     const approved = answers[0]?.status === 200;
@@ -257,6 +263,85 @@ describe('a call that waits for another person', () => {
   }, 60_000);
 });
 
+describe('a decision', () => {
+  const MISSING = 'digest must be the one that came with the preview of this approval';
+  const OTHER =
+    'this digest is not of what would change now: read the approval again, and decide with its digest';
+  const waits = async (service: Service, id: string) => (await pending(service)).some((one) => one.id === id);
+  const digestAt = async (service: Service, id: string, agent: AgentName = 'chief') => {
+    const digest = await seen(service, id, agent);
+    expect(digest).toMatch(/^[\w-]{43}$/);
+    return digest;
+  };
+
+  it('carries the digest of the preview that was shown, of whichever replica, and no other one is taken', async () => {
+    const calls = [change('p10', 'Seen'), change('p11', 'Unseen')].map((args) =>
+      callTool(one, 'update_object', args, as('writer')),
+    );
+    await expect.poll(async () => (await pending(two)).length, { timeout: 20_000 }).toBe(2);
+    const [first, second] = (await pending(two)).map(({ id }) => id) as [string, string];
+    for (const decision of ['approve', 'deny']) {
+      const without = await rest(one, 'chief', `/${first}`, { decision });
+      expect([without.status, without.body['error']]).toEqual([400, MISSING]);
+      for (const digest of ['', 'x', await digestAt(one, second), await digestAt(one, first, 'deputy')]) {
+        const refused = await rest(two, 'chief', `/${first}`, { decision, digest });
+        expect([refused.status, refused.body['error']]).toEqual([412, OTHER]);
+      }
+      for (const digest of [null, 7, [await digestAt(one, first)]])
+        expect((await rest(two, 'chief', `/${first}`, { decision, digest })).status).toBe(400);
+    }
+    expect([await waits(one, first), await waits(two, second)]).toEqual([true, true]);
+    expect(await digestAt(one, first)).toBe(await digestAt(two, first));
+    const digest = await digestAt(one, first);
+    expect((await rest(two, 'chief', `/${first}`, { decision: 'approve', digest })).status).toBe(200);
+    expect(await waits(one, second)).toBe(true);
+    await decide(one, second, { decision: 'deny' });
+    expect((await Promise.all(calls)).filter(({ isError }) => !isError)).toHaveLength(1);
+  });
+
+  it.each<[string, object]>([
+    ['changed', { $set: { title: 'Meanwhile', _updated_at: new Date() } }],
+    ['changed in a column that the call does not write', { $set: { likes: 99 } }],
+  ])('is refused when the row was %s since it was shown, and the call still waits', async (_, update) => {
+    const rows = view.client.db('parley').collection<{ _id: string }>('Post');
+    const call = callTool(one, 'update_object', change('p12', `Over ${_}`), as('writer'));
+    const id = await opened(one);
+    const digest = await digestAt(one, id);
+    await rows.updateOne({ _id: 'p12' }, update);
+    const refused = await rest(two, 'chief', `/${id}`, { decision: 'approve', digest });
+    expect([refused.status, refused.body['error']]).toEqual([412, OTHER]);
+    expect(await waits(one, id)).toBe(true);
+    await decide(two, id, { decision: 'deny' });
+    expect((await call).isError).toBe(true);
+    expect(await titleOf('p12')).not.toContain('Over');
+  });
+
+  it('is refused when the row is gone since it was shown', async () => {
+    const rows = view.client.db('parley').collection<{ _id: string }>('Post');
+    const row = await rows.findOne({ _id: 'p13' });
+    const call = callTool(one, 'delete_object', { class_name: 'Post', object_id: 'p13' }, as('writer'));
+    const id = await opened(one);
+    const digest = await digestAt(one, id);
+    await rows.deleteOne({ _id: 'p13' });
+    expect((await rest(two, 'chief', `/${id}`, { decision: 'approve', digest })).status).toBe(412);
+    await decide(two, id, { decision: 'deny' });
+    await call;
+    if (row) await rows.insertOne(row);
+  });
+
+  it('that approves is not taken from an approver who may not read what would change; a denial is', async () => {
+    const call = callTool(one, 'update_object', change('p14', 'Blind'), as('writer'));
+    const id = await opened(one);
+    const blind = await approve(two, id, 'clerk');
+    expect([blind.status, blind.body['error']]).toEqual([
+      403,
+      'what this call would change cannot be shown to this agent: another approver has to approve it',
+    ]);
+    expect((await decide(two, id, { decision: 'deny' }, 'clerk')).status).toBe(200);
+    expect((await call).isError).toBe(true);
+  });
+});
+
 describe('the approvals of approvers', () => {
   let id: string;
   let call: Promise<unknown>;
@@ -265,7 +350,7 @@ describe('the approvals of approvers', () => {
     id = await opened(two);
   });
   afterAll(async () => {
-    await rest(one, 'chief', `/${id}`, { decision: 'deny' });
+    await decide(one, id, { decision: 'deny' });
     await call;
   });
 
@@ -306,18 +391,18 @@ describe('the approvals of approvers', () => {
   });
 
   it('cannot be decided by a page of another site, or by what is no decision', async () => {
-    const yes = JSON.stringify({ decision: 'approve' });
-    const decide = (body: string, headers: Record<string, string> = {}) =>
+    const digest = await seen(one, id);
+    const yes = JSON.stringify({ decision: 'approve', digest });
+    const send = (body: string, headers: Record<string, string> = {}) =>
       rest(one, 'chief', `/${id}`, body, headers);
-    expect((await decide(yes, { 'Content-Type': 'text/plain' })).status).toBe(415);
-    expect((await decide(yes, { 'Content-Type': 'application/x-www-form-urlencoded' })).status).toBe(415);
-    expect((await decide(yes, { 'Content-Type': 'application/jsonx' })).status).toBe(415);
+    expect((await send(yes, { 'Content-Type': 'text/plain' })).status).toBe(415);
+    expect((await send(yes, { 'Content-Type': 'application/x-www-form-urlencoded' })).status).toBe(415);
+    expect((await send(yes, { 'Content-Type': 'application/jsonx' })).status).toBe(415);
     for (const body of ['', '[]', '{}', '{"decision":"maybe"}', '{"decision":true}', '{"decision":'])
-      expect((await decide(body)).status).toBe(400);
-    expect((await decide('{"decision":"deny","reason":7}')).status).toBe(400);
-    expect((await decide(JSON.stringify({ decision: 'approve', reason: 'x'.repeat(20_000) }))).status).toBe(
-      413,
-    );
+      expect((await send(body)).status).toBe(400);
+    expect((await send(JSON.stringify({ decision: 'deny', digest, reason: 7 }))).status).toBe(400);
+    const long = { decision: 'approve', digest, reason: 'x'.repeat(20_000) };
+    expect((await send(JSON.stringify(long))).status).toBe(413);
     expect((await pending(one)).map((known) => known.id)).toContain(id);
   });
 
@@ -326,7 +411,7 @@ describe('the approvals of approvers', () => {
     const ownId = await opened(two, [id]);
     expect((await pending(two)).find((known) => known.id === ownId)?.own).toBe(true);
     expect((await approve(two, ownId)).status).toBe(403);
-    expect((await approve(one, ownId, 'clerk')).status).toBe(200);
+    expect((await approve(one, ownId, 'deputy')).status).toBe(200);
     await own;
     expect(await titleOf('p21')).toBe('Own');
   });

@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { decideApproval } from '../../support/decide-approval.js';
 import { pipelined } from '../../support/pipelined-requests.js';
 import { callTool, rpc, type Service, startService } from '../../support/service.js';
 import { POSTS_SEED, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
@@ -54,11 +55,7 @@ describe('an approver', () => {
       stranger: (await get('stranger', `/${id}`)).preview,
       narrow: (await get('narrow', `/${id}`)).preview,
     };
-    await fetch(`${service.origin}/approvals/${id}`, {
-      method: 'POST',
-      headers: { ...as('chief'), 'Content-Type': 'application/json' },
-      body: '{"decision":"deny"}',
-    });
+    await decideApproval(`${service.origin}/approvals/${id}`, as('chief'), { decision: 'deny' });
     expect((await call).code).toBe('approval_denied');
     return shown;
   };
@@ -178,11 +175,7 @@ describe('a crowd beside MCP', () => {
           }),
       ),
     );
-    const decision = await fetch(`${service.origin}/approvals/x`, {
-      method: 'POST',
-      headers: { ...as('chief'), 'Content-Type': 'application/json' },
-      body: '{"decision":"deny"}',
-    });
+    const decision = await decideApproval(`${service.origin}/approvals/x`, as('chief'), { decision: 'deny' });
     expect(decision.status).toBe(404);
     expect(service.output().stderr).not.toContain('approvals failed');
   });

@@ -5,6 +5,7 @@ import mongoose, { Schema } from 'mongoose';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EmbeddedDatabase } from '@parley/server';
+import { decideApproval } from '../../support/decide-approval.js';
 import { callTool, rpc } from '../../support/service.js';
 import { type Example, followPage, followReadme, startExample } from './example-process.js';
 
@@ -54,18 +55,18 @@ describe('the example mongoose-shop', () => {
     const { data } = await ask('query_class', { class_name: 'Order', where: { number } });
     return (data['results'] as { objectId: string }[])[0]?.objectId ?? '';
   };
-  const desk = (who: string, id = '', body?: object) =>
-    fetch(`${example.origin}/mcp/approvals${id && `/${id}`}`, {
-      headers: { ...as(who), 'Content-Type': 'application/json' },
-      ...(body && { method: 'POST', body: JSON.stringify(body) }),
-    });
+  const desk = () => `${example.origin}/mcp/approvals`;
+  const waiting = async () => (await fetch(desk(), { headers: as('ada') })).text();
   const decided = async (decision: 'approve' | 'deny') => {
     let id = '';
     await expect
-      .poll(async () => (id = /"id":"([^"]+)"/.exec(await (await desk('ada')).text())?.[1] ?? ''), SOON)
+      .poll(async () => (id = /"id":"([^"]+)"/.exec(await waiting())?.[1] ?? ''), SOON)
       .not.toBe('');
-    expect((await desk('bob', id, { decision })).status).toBe(403);
-    expect((await desk('ada', id, { decision })).status).toBe(200);
+    for (const [who, status] of [
+      ['bob', 403],
+      ['ada', 200],
+    ] as const)
+      expect((await decideApproval(`${desk()}/${id}`, as(who), { decision })).status).toBe(status);
   };
 
   it('does what its README says', async () => {

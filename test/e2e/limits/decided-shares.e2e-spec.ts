@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { POSTS_SEED, POSTS_POLICY } from '../../fixtures/posts.fixture.js';
+import { decideApproval } from '../../support/decide-approval.js';
 import { callTool, type Database, type Service, startDatabase, startService } from '../../support/service.js';
 
 const AGENTS = ['greedy', 'modest', 'chief'] as const;
@@ -65,11 +66,7 @@ describe.each(WHERE)('decided approvals of one principal, %s', (_, open) => {
     return approvals.map(({ id }) => id);
   };
   const decide = async (id: string, decision: 'approve' | 'deny') => {
-    const response = await fetch(`${two.origin}/approvals/${id}`, {
-      method: 'POST',
-      headers: { ...as('chief'), 'Content-Type': 'application/json' },
-      body: JSON.stringify({ decision }),
-    });
+    const response = await decideApproval(`${two.origin}/approvals/${id}`, as('chief'), { decision });
     await response.text();
     return response.status;
   };

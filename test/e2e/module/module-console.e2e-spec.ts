@@ -34,6 +34,7 @@ import {
   Tool,
 } from '@parley/server';
 import { POSTS_POLICY, POSTS_SEED, SECRET } from '../../fixtures/posts.fixture.js';
+import { decideApproval } from '../../support/decide-approval.js';
 import { openBrowser } from '../../support/browser.js';
 import { callTool, startDatabase } from '../../support/service.js';
 
@@ -645,11 +646,9 @@ describe('two replicas of an application', () => {
       ).approvals;
     await expect.poll(async () => (await cases()).length, { timeout: 10_000 }).toBe(1);
     const [waiting] = await cases();
-    const decided = await fetch(`${two}/mcp/console/api/approvals/${waiting?.id}`, {
-      method: 'POST',
-      headers: { ...as('chief'), ...CHANGING },
-      body: '{"decision":"approve"}',
-    });
+    const headers = { ...as('chief'), ...CHANGING };
+    const at = `${two}/mcp/console/api/approvals/${waiting?.id}`;
+    const decided = await decideApproval(at, headers, { decision: 'approve' });
     expect(decided.status).toBe(200);
     expect((await updating).isError).toBe(false);
     const signOut = { ...CHANGING, ...session };

@@ -136,7 +136,7 @@ describe.each(adapters)('beside MCP, an application on %s', (_, adapter) => {
     const decided = await fetch(`${origin}${at}/none`, {
       method: 'POST',
       headers: { ...as('chief'), 'Content-Type': 'application/json' },
-      body: '{"decision":"approve"}',
+      body: '{"decision":"approve","digest":"of nothing"}',
     });
     expect(decided.status).toBe(404);
   });

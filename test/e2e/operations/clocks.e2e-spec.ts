@@ -9,6 +9,7 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RedisServer, startRedis } from '#state/contracts';
 import { POSTS_POLICY, POSTS_SEED } from '../../fixtures/posts.fixture.js';
+import { decideApproval } from '../../support/decide-approval.js';
 import { callTool, type Database, post, rpc, startDatabase } from '../../support/service.js';
 import { shifted, type ShiftedReplica, startShifted } from '../../support/shifted-replica.js';
 import { runCommand } from '../../support/terminal.js';
@@ -159,12 +160,10 @@ interface Case {
   readonly expires_at: string;
   readonly requested_at: string;
 }
-const approvals = async (replica: ShiftedReplica, path = '', body?: object) => {
-  const response = await fetch(`${replica.origin}/approvals${path}`, {
-    method: body ? 'POST' : 'GET',
-    headers: { ...as('chief'), ...(body && { 'Content-Type': 'application/json' }) },
-    ...(body && { body: JSON.stringify(body) }),
-  });
+const approve = ({ origin }: ShiftedReplica, id: string) =>
+  decideApproval(`${origin}/approvals/${id}`, as('chief'), { decision: 'approve' });
+const approvals = async (replica: ShiftedReplica) => {
+  const response = await fetch(`${replica.origin}/approvals`, { headers: as('chief') });
   return { status: response.status, body: (await response.json()) as { approvals?: Case[] } };
 };
 const change = async (replica: ShiftedReplica, objectId: string, title: string) => {
@@ -212,7 +211,7 @@ describe('replicas whose clocks are ten minutes apart', () => {
       expect(left).toBeGreaterThan(0);
       // The difference of two clocks is known to half a round trip.
       expect(left).toBeLessThan(EXPIRY * 1000 + 200);
-      expect((await approvals(there, `/${seen.id}`, { decision: 'approve' })).status).toBe(200);
+      expect((await approve(there, seen.id)).status).toBe(200);
       expect((await call).isError).toBe(false);
     }
   });
@@ -341,7 +340,7 @@ describe('a replica whose clock is set back by an hour', () => {
     const until = join(folder, `task-${(id += 1)}`);
     const beginning = modern(right, 'tools/call', { name: 'slow_write', arguments: { until } }, 'editor');
     const seen = await openedAt(behind);
-    expect((await approvals(behind, `/${seen.id}`, { decision: 'approve' })).status).toBe(200);
+    expect((await approve(behind, seen.id)).status).toBe(200);
     const begun = await beginning;
     await vi.waitFor(() => expect(existsSync(`${until}.begun`)).toBe(true), 20_000);
     const call = change(right, 'p03', 'Asked before');
@@ -350,7 +349,7 @@ describe('a replica whose clock is set back by an hour', () => {
     const began = performance.now();
     await right.setClock(-60 * MINUTE);
     expect((await count()).code).toBe('rate_limited');
-    expect((await approvals(ahead, `/${asked.id}`, { decision: 'approve' })).status).toBe(200);
+    expect((await approve(ahead, asked.id)).status).toBe(200);
     expect((await call).isError).toBe(false);
     await expect.poll(async () => (await count()).isError, { timeout: 20_000, interval: 100 }).toBe(false);
     expect(performance.now() - began).toBeLessThan((WINDOW + 2) * 1000);
@@ -457,7 +456,7 @@ describe('replicas whose clocks jump at random', () => {
           const title = `Change ${(counts.approvals += 1)}`;
           const call = change(any(), 'p05', title);
           const { id: asked } = await openedAt(any());
-          const decided = await approvals(any(), `/${asked}`, { decision: 'approve' });
+          const decided = await approve(any(), asked);
           const outcome = await call;
           if (decided.status !== 200 || outcome.isError)
             losses.push(`an approved change ended with ${decided.status}, ${outcome.text}`);

@@ -14,6 +14,7 @@ import { loadConfig } from '#config';
 import { openDatabase } from '#instance';
 import { startHttpService } from '../../../src/http-service.js';
 import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
+import { decideApproval } from '../../support/decide-approval.js';
 import { type Answer, callTool, post } from '../../support/service.js';
 
 const TASKS = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
@@ -293,11 +294,7 @@ describe('a call that goes on as a task', () => {
       expect(listed.approvals).toHaveLength(1);
       return listed.approvals[0]?.id;
     }, WAIT);
-    const decided = await fetch(`${desk.href}/${caseId}`, {
-      method: 'POST',
-      headers: { ...key('ada'), 'Content-Type': 'application/json' },
-      body: JSON.stringify({ decision: 'approve' }),
-    });
+    const decided = await decideApproval(`${desk.href}/${caseId}`, key('ada'), { decision: 'approve' });
     expect(decided.status).toBe(200);
     const { taskId } = await beginning;
     self.release();

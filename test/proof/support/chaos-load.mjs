@@ -235,15 +235,14 @@ async function checkWrites(rows, seen) {
 /** The other person: approves every case that it finds. */
 async function approve({ origin }, seen, going) {
   const headers = { ...as('chief'), 'Content-Type': 'application/json' };
-  const body = JSON.stringify({ decision: 'approve' });
+  const ask = async (path) =>
+    (await fetch(`${origin}${path}`, { headers, signal: AbortSignal.timeout(NO_ANSWER) })).json();
   while (going()) {
     try {
-      const response = await fetch(`${origin}/approvals`, {
-        headers,
-        signal: AbortSignal.timeout(NO_ANSWER),
-      });
-      const { approvals = [] } = response.ok ? await response.json() : {};
+      const { approvals = [] } = await ask('/approvals');
       for (const { id } of approvals) {
+        const { digest } = await ask(`/approvals/${id}`);
+        const body = JSON.stringify({ decision: 'approve', digest });
         const { ok } = await fetch(`${origin}/approvals/${id}`, { method: 'POST', headers, body });
         if (ok) seen.count('cases approved');
       }

@@ -45,9 +45,10 @@ export class ApprovalsController {
     @Param('id') id: string,
     @CurrentOperator() operator: Operator,
     @Body(validated(DecisionBody)) body: DecisionBody,
+    @ClosedSignal() closed: AbortSignal,
   ): Promise<ApprovalView> {
     const verdict = verdictOf(body);
-    const decided = served(await this.approvals.decide(id, operator.agent, verdict));
+    const decided = served(await this.approvals.decide(id, operator.agent, verdict, closed));
     this.notes.write(operator, verdict.approved ? 'console.approve' : 'console.deny', id);
     return decided;
   }

@@ -54,8 +54,9 @@ export class ApprovalsController {
     @Param('id') id: string,
     @CurrentAgent() agent: Agent,
     @Body(validated(DecisionBody)) body: DecisionBody,
+    @ClosedSignal() closed: AbortSignal,
   ): Promise<object> {
-    return this.served(await this.approvals.decide(id, agent, verdictOf(body)), agent);
+    return this.served(await this.approvals.decide(id, agent, verdictOf(body), closed), agent);
   }
 
   /** @throws NotServed */

@@ -1,0 +1,177 @@
+import { type Agent, Refused, type RequestContext } from '#core';
+import type { GovernedMethods } from '#data';
+import { digestOf, type RecordsSource } from '#dispatcher';
+import type { ApprovalCase } from '#state';
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** A case as an approver sees it. */
+export interface ApprovalView {
+  readonly id: string;
+  readonly status: ApprovalCase['status'];
+  readonly tool: string;
+  /** The class of the planned change; absent for a tool of an application that changes none of its own. */
+  readonly class_name?: string;
+  readonly permission: string;
+  readonly requester: { readonly principal: string; readonly agent: string };
+  /** Whether it is the viewer's own request, which another person has to decide. */
+  readonly own: boolean;
+  readonly requested_at: string;
+  readonly expires_at: string;
+  readonly decision?: {
+    readonly decision: 'approve' | 'deny';
+    readonly by: string;
+    readonly reason?: string;
+  };
+}
+
+export interface DetailedApprovalView extends ApprovalView {
+  /** The planned change, as far as both requester and viewer may read it. */
+  readonly preview: Members;
+  /** Of what this viewer is shown here. A decision has to carry it. */
+  readonly digest: string;
+}
+
+export function summaryOf(known: ApprovalCase, viewer: Agent): ApprovalView {
+  const { id, status, tool, permission, requester, decision } = known;
+  return {
+    id,
+    status,
+    tool,
+    ...(known.className !== undefined && { class_name: known.className }),
+    permission,
+    requester: { principal: requester.principal, agent: requester.agent },
+    own: requester.principal === viewer.principal,
+    requested_at: new Date(known.requestedAt).toISOString(),
+    expires_at: new Date(known.expiresAt).toISOString(),
+    ...(decision && {
+      decision: {
+        decision: decision.approved ? ('approve' as const) : ('deny' as const),
+        by: decision.by,
+        ...(decision.reason !== undefined && { reason: decision.reason }),
+      },
+    }),
+  };
+}
+
+const isObject = (value: unknown): value is Members =>
+  value !== null && typeof value === 'object' && !Array.isArray(value);
+
+/** Members of a change with values of a row. */
+const ROWS = ['before', 'after'];
+/** Arguments with values of a row. */
+const WRITTEN = ['fields', 'data'];
+
+/** Restricts values to those that the caller of a context may read. */
+type Presenting = (context: RequestContext) => Pick<GovernedMethods, 'present'>;
+
+interface Shown {
+  readonly preview: Members;
+  /** Identifies what is shown, the row as it is now, and to whom: any other view has another one. */
+  readonly digest: string;
+  /** False where the viewer may not read the class or the row. */
+  readonly isReadable: boolean;
+}
+
+/** Restricts a preview to what the viewer may read, so that approving reveals no more than reading. */
+export class CaseViews {
+  constructor(
+    private readonly records: RecordsSource,
+    private readonly presenting: Presenting,
+  ) {}
+
+  async shown(known: ApprovalCase, viewer: Agent, signal: AbortSignal): Promise<Shown> {
+    const context: RequestContext = { agent: viewer, signal, progress: () => undefined };
+    const { className, preview } = known;
+    if (className === undefined) return shownOf(known, viewer, preview, null);
+    const readable = await this.readable(className, known.objectId, context);
+    if (!readable) return unreadable(known, viewer);
+    const narrow = new Narrowing(new Set(readable.fields), (row) => this.presenting(context).present(row));
+    return shownOf(
+      known,
+      viewer,
+      await narrow.preview(preview, readsEverything(viewer)),
+      readable.row ?? null,
+    );
+  }
+
+  private async readable(
+    className: string,
+    objectId: string | undefined,
+    context: RequestContext,
+  ): Promise<{ readonly fields: readonly string[]; readonly row?: Members } | null> {
+    const records = this.records.for(context);
+    try {
+      const { fields } = await records.describe(className);
+      if (objectId === undefined) return { fields };
+      const [row] = (await records.getMany(className, [objectId])).rows;
+      return row ? { fields, row } : null;
+    } catch (error) {
+      if (error instanceof Refused) return null;
+      throw error;
+    }
+  }
+}
+
+function unreadable(known: ApprovalCase, viewer: Agent): Shown {
+  const preview = { tool: known.tool, preview_error: 'of a class or row that you may not read' };
+  return { ...shownOf(known, viewer, preview, null), isReadable: false };
+}
+
+/** Times are left out: replicas may count them differently. @param row as the viewer may read it now */
+function shownOf(known: ApprovalCase, viewer: Agent, preview: Members, row: Members | null): Shown {
+  const { id, tool, permission, className, objectId, requester, holdsFor } = known;
+  const about = { id, tool, permission, className, objectId, requester, holdsFor };
+  const digest = digestOf({ viewer: viewer.principal, about, preview, row });
+  return { preview, digest, isReadable: true };
+}
+
+/** Whether this agent may read everything except what the policy hides from all agents. */
+function readsEverything({ identity, definition }: Agent): boolean {
+  return (
+    identity.kind === 'master' &&
+    !definition.clientMode &&
+    !definition.classes.isActive &&
+    definition.filters.size === 0
+  );
+}
+
+class Narrowing {
+  private readonly withheld = new Set<string>();
+
+  constructor(
+    private readonly readable: ReadonlySet<string>,
+    /** Removes pointers to classes that the viewer may not know. */
+    private readonly present: (row: Members) => Promise<unknown>,
+  ) {}
+
+  /** @param whole whether the viewer may see the result of a method, whose fields have no known origin */
+  async preview(preview: Members, whole: boolean): Promise<Members> {
+    const { change, args, result, ...others } = preview;
+    const shown = {
+      ...others,
+      ...(args !== undefined && { args: await this.members(args, WRITTEN) }),
+      ...(change !== undefined && { change: await this.members(change, ROWS) }),
+      ...(result !== undefined && whole && { result }),
+    };
+    if (result !== undefined && !whole) this.withheld.add('result');
+    return this.withheld.size === 0 ? shown : { ...shown, withheld_from_you: [...this.withheld].sort() };
+  }
+
+  private async members(held: unknown, rows: readonly string[]): Promise<unknown> {
+    if (!isObject(held)) return held;
+    const narrowed = Object.entries(held).map(async ([name, value]) => [
+      name,
+      rows.includes(name) ? await this.row(value) : value,
+    ]);
+    return Object.fromEntries(await Promise.all(narrowed)) as Members;
+  }
+
+  private async row(row: unknown): Promise<unknown> {
+    if (!isObject(row)) return row;
+    const kept = Object.entries(row).filter(
+      ([name]) => this.readable.has(name) || (this.withheld.add(name), false),
+    );
+    return this.present(Object.fromEntries(kept));
+  }
+}
