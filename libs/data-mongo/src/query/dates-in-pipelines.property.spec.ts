@@ -311,8 +311,6 @@ describe('dates in random pipelines', PATIENT, () => {
     let found = 0;
     await fc.assert(
       fc.asyncProperty(pipelines, async (stages) => {
-        for (const [operator] of JSON.stringify(stages).matchAll(/\$[a-z][A-Za-z]*(?=":)/g))
-          met.add(operator);
         const typed = withDays(stages, (iso) => ({ __type: 'Date', iso }));
         const text = withDays(stages, (iso) => iso);
         const asked = await governed(text, 'Event');

@@ -1,5 +1,6 @@
 import { type Refusal, Refused } from '#core';
 import {
+  ALL_TEXT,
   type ClassAccess,
   type GovernedPipeline,
   governPipeline,
@@ -8,6 +9,7 @@ import {
   joinTargets,
   type Pipeline,
   validatePipeline,
+  type ValueType,
   type WalkOptions,
   walkPipeline,
   type Where,
@@ -28,6 +30,8 @@ interface GovernedStages {
   /** The leading filter, when the caller's request begins with one: the input of the collection-scan check. */
   readonly scanned: Where | null;
   readonly autoLimited: boolean;
+  /** What is known of the resulting rows. */
+  readonly results: ValueType | undefined;
 }
 
 /** Validation, access walk and injection of a caller's pipeline, in that order. */
@@ -47,11 +51,12 @@ export class GovernedAggregation {
       operation: 'find',
     });
     const joins = await this.joinScopes(valid);
+    let results: ValueType | undefined;
     const governed = governPipeline(
       stages,
       { access, where },
       (className) => joins.get(className) ?? this.call.scope.unreachable(className),
-      this.walkOptions,
+      { ...this.walkOptions, results: (documents) => (results = documents) },
     );
     this.call.trace?.passed('pipeline', access.className);
     const constrained = '$match' in (valid[0] ?? {}) || hasMembers(options.where);
@@ -67,6 +72,7 @@ export class GovernedAggregation {
       ],
       scanned: leading === undefined ? null : (leading as Where),
       autoLimited,
+      results: isAllText(access, joins) ? ALL_TEXT : results,
     };
   }
 
@@ -111,6 +117,12 @@ export class GovernedAggregation {
       throw error;
     }
   }
+}
+
+/** Rows of plain classes hold no pointers as text. */
+function isAllText(access: ClassAccess, joins: ReadonlyMap<string, JoinScope | Refusal>): boolean {
+  const isPlain = ({ schema }: ClassAccess) => schema?.storage === 'plain';
+  return isPlain(access) && [...joins.values()].every((join) => !isRefusal(join) && isPlain(join.access));
 }
 
 interface Beginning {

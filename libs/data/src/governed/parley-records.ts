@@ -139,7 +139,11 @@ export class ParleyRecords implements GovernedRecords {
     options: AggregateOptions = {},
   ): Promise<AggregateResult> {
     const access = this.enter(className, 'find');
-    const { stages, scanned, autoLimited } = await this.aggregation.govern(access, pipeline, options);
+    const { stages, scanned, autoLimited, results } = await this.aggregation.govern(
+      access,
+      pipeline,
+      options,
+    );
     if (scanned && !options.expectsScan) await this.refuseScan(access.className, scanned);
     const rows = await this.atStore((operation) =>
       this.call.reader.aggregate(
@@ -151,7 +155,11 @@ export class ParleyRecords implements GovernedRecords {
         operation,
       ),
     );
-    return { rows: shownRows(rows, this.call), route: this.call.reader.pipelineRoute, autoLimited };
+    return {
+      rows: shownRows(rows, this.call, undefined, results),
+      route: this.call.reader.pipelineRoute,
+      autoLimited,
+    };
   }
 
   async checkAggregate(

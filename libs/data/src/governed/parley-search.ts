@@ -26,7 +26,7 @@ import type {
 import type { Facet, FacetBucket, RecordSearcher, SearchHit, TextMatch } from '../record-search.js';
 import type { OperationContext, ParseRow } from '../record-store.js';
 import { CallerConstraints, enterClass, type GovernedCall, RowRules } from './row-rules.js';
-import { hitColumns, shownHits } from './shown-rows.js';
+import { hitColumns, shownHits, textsOf } from './shown-rows.js';
 import { atStore } from './store-refusals.js';
 import { openVectorSearch } from './vector-search.js';
 
@@ -89,7 +89,10 @@ export class ParleySearch implements GovernedSearch {
     const hits = await this.hits(access, { match, where, isLimited: rights !== null, limit });
     const shown = [...counted.facets].map(
       ([name, buckets]) =>
-        [name, redact(buckets, (withheld) => scope.isWithheld(withheld)) as FacetBucket[]] as const,
+        [
+          name,
+          redact(buckets, scope, textsOf(access, planned.get(name)?.path ?? '', this.call)) as FacetBucket[],
+        ] as const,
     );
     return { total: counted.total, facets: new Map(shown), hits };
   }
@@ -139,7 +142,7 @@ export class ParleySearch implements GovernedSearch {
     );
     // The score of a word counts the rows that contain it, in the whole index.
     const scored = isLimited ? found.map((hit) => ({ ...hit, score: null })) : found;
-    return shownHits(scored, this.call, columns);
+    return shownHits(scored, this.call, columns, search.highlight);
   }
 
   private indexOf({ className }: ClassAccess): string {

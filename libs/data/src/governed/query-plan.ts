@@ -57,7 +57,7 @@ export async function explain(
 
 /** The whole plan, for deployments that enable `exposeExplain`; internal columns and withheld classes are removed. */
 function exposedPlan(plan: QueryPlan, scope: AgentScope): QueryPlan {
-  return redact(plan, (className) => scope.isWithheld(className)) as QueryPlan;
+  return redact(plan, scope) as QueryPlan;
 }
 
 /** A plan made for a user or role reveals the rights in it, so agents that act as one receive none. */

@@ -30,6 +30,7 @@ import {
   tenantOperand,
   tenantWhere,
   translateWhere,
+  type ValueType,
   type Where,
 } from '#policy';
 import { valueWeight } from '../answers/answer-memory.js';
@@ -232,16 +233,21 @@ export class RowRules {
         ? this.comparable(
             rows.flatMap((row) => valuesAt(row, key)),
             asker,
+            this.call.scope.rowType(className)?.member?.(key),
           )
         : rows.map((row) => ({ __type: 'Pointer', className, objectId: row['objectId'] }));
     return { [field]: { [operator === '$inQuery' || operator === '$select' ? '$in' : '$nin']: values } };
   }
 
   /** Fields of another class that the caller may not read cannot be compared either. */
-  private comparable(values: readonly unknown[], asker: Asker): readonly unknown[] {
+  private comparable(
+    values: readonly unknown[],
+    asker: Asker,
+    type: ValueType | undefined,
+  ): readonly unknown[] {
     if (asker === 'operator') return values;
     const { scope } = this.call;
-    return values.filter((value) => !holdsWithheld(value, (name) => scope.isWithheld(name)));
+    return values.filter((value) => !holdsWithheld(value, scope, type));
   }
 
   /** A store that returns fewer rows to the caller would make an operator's `$notInQuery` match more. */

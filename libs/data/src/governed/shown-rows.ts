@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { TIERS } from '#core';
 import {
+  ALL_TEXT,
   type ClassAccess,
   fetchableColumns,
   isTenantRefusal,
@@ -13,6 +14,7 @@ import {
   rootOf,
   tenantBinding,
   disclosedMasks,
+  type ValueType,
   withholdUnreadable,
 } from '#policy';
 import type { GovernedClass, TextRequest } from '../governed-access.js';
@@ -63,8 +65,9 @@ function guardRow(row: ParseRow, guard: RowGuard, viewer: Viewer): void {
   if (asked) for (const name of access.guarded?.deciders ?? []) if (!asked.has(name)) delete row[name];
   if (!access.masks) return;
   // Pseudonyms of withheld values would reveal which of these values are equal.
-  const isWithheld = (name: string) => viewer.scope.isWithheld(name);
-  for (const name of access.masks.shown) if (name in row) row[name] = redact(row[name], isWithheld);
+  const type = viewer.scope.rowType(access.className);
+  for (const name of access.masks.shown)
+    if (name in row) row[name] = redact(row[name], viewer.scope, type?.member?.(name));
   maskRow(row, access.masks, isShown, pseudonymsOf(access.className, viewer));
 }
 
@@ -94,9 +97,14 @@ function reportMalformed(type: string): void {
 }
 
 /** The last passes over fetched rows: protected and masked columns, rows inside rows, withheld classes and internal columns. */
-export function shownRows(rows: readonly ParseRow[], viewer: Viewer, guard?: RowGuard): ParseRow[] {
+export function shownRows(
+  rows: readonly ParseRow[],
+  viewer: Viewer,
+  guard?: RowGuard,
+  type = guard && viewer.scope.rowType(guard.access.className),
+): ParseRow[] {
   const { strings } = viewer.scope.rights.principals;
-  return rows.map((row) => shownRow(row, viewer, strings, guard));
+  return rows.map((row) => shownRow(row, viewer, strings, guard, type));
 }
 
 /** @param principals those that rows inside the row are read for; null: those of the master key */
@@ -105,11 +113,12 @@ function shownRow(
   viewer: Viewer,
   principals: readonly string[] | null,
   guard?: RowGuard,
+  type?: ValueType,
 ): ParseRow {
   const { scope } = viewer;
   if (guard) guardRow(row, guard, viewer);
   const own = principals === null ? row : withholdUnreadable(row, principals, reportMalformed);
-  return redact(own, (name) => scope.isWithheld(name)) as ParseRow;
+  return redact(own, scope, type) as ParseRow;
 }
 
 type Rules = RowForm['rules'];
@@ -146,8 +155,9 @@ export function rowForm(
   if (!isPlain || keys?.some((key) => key !== rootOf(key))) return null;
   const { strings } = viewer.scope.rights.principals;
   const guard = { access, keys: undefined, includes: NO_ROWS_INSIDE };
+  const type = caller.scope.rowType(access.className);
   const formFor = (principals: readonly string[] | null) => (row: ParseRow) =>
-    present(shownRow(row, caller, principals, guard));
+    present(shownRow(row, caller, principals, guard, type));
   const known = keptRules(access, present);
   const kind = strings === null ? 'master' : 'others';
   // What somebody without any rights is shown, everybody with the same access is shown.
@@ -194,7 +204,7 @@ export function presentRow(row: ParseRow, access: ClassAccess, viewer: Viewer): 
     ? Object.fromEntries(Object.entries(row).filter(([field]) => fetchable.has(field)))
     : row;
   guardRow(kept, { access, keys: parseKeys(undefined, access), includes: new Map() }, viewer);
-  return redact(kept, (className) => viewer.scope.isWithheld(className)) as ParseRow;
+  return redact(kept, viewer.scope, viewer.scope.rowType(access.className)) as ParseRow;
 }
 
 /** The columns that a search fetches of its rows, and those that it must remove again. */
@@ -210,9 +220,21 @@ export function hitColumns(access: ClassAccess): HitColumns {
   return { guard: { access, keys, includes: new Map() }, ...(fetched && { keys: fetched }) };
 }
 
+/** Of texts that a search took out of a column; undefined where they may be pointers. */
+export function textsOf({ className }: ClassAccess, path: string, { scope }: Viewer): ValueType | undefined {
+  const type = scope.rowType(className)?.member?.(path);
+  return type?.type === 'String' && !type.uncertain ? ALL_TEXT : undefined;
+}
+
 /** Found rows as any read would return them; passages are redacted as the rows are. */
-export function shownHits(hits: readonly SearchHit[], viewer: Viewer, { guard }: HitColumns): SearchHit[] {
+export function shownHits(
+  hits: readonly SearchHit[],
+  viewer: Viewer,
+  { guard }: HitColumns,
+  highlight?: string,
+): SearchHit[] {
   const { scope } = viewer;
+  const passageType = highlight === undefined ? undefined : textsOf(guard.access, highlight, viewer);
   const rows = shownRows(
     hits.map(({ row }) => row),
     viewer,
@@ -221,7 +243,7 @@ export function shownHits(hits: readonly SearchHit[], viewer: Viewer, { guard }:
   return hits.flatMap(({ score, highlights }, index) => {
     const row = rows[index];
     if (!row) return [];
-    const passages = redact(highlights, (name) => scope.isWithheld(name)) as SearchHit['highlights'];
+    const passages = redact(highlights, scope, passageType) as SearchHit['highlights'];
     return [{ row, score, highlights: passages }];
   });
 }

@@ -1,9 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { redact, withholdUnreadable } from './withheld-objects.js';
+import { ALL_TEXT, listOf, objectOf, TEXT, type ValueType } from '../model/value-type.js';
+import { holdsWithheld, redact, type Withholding, withholdUnreadable } from './withheld-objects.js';
 
-const withheld = (name: string) => name === 'Secret' || name === '_Session';
-const hide = (value: unknown) => redact(value, withheld);
+/** As where no class is shown but `Open`. */
+const viewer: Withholding = {
+  isWithheld: (name) => name !== 'Open',
+  hasClass: (name) => ['Secret', 'Open', '_Session'].includes(name),
+  rowType: () => undefined,
+};
+const hide = (value: unknown, type?: ValueType) => redact(value, viewer, type);
 const placeholder = { className: 'Secret', __redacted: true };
 
 describe('redaction', () => {
@@ -24,6 +30,24 @@ describe('redaction', () => {
     ).toEqual({
       a: [{ b: { keep: 1 } }],
     });
+  });
+
+  it('takes no text for a pointer that names no class', () => {
+    const row = { price: 'US$5', texts: ['Price$100 each', { deep: 'A$B' }], B$C: 1 };
+    expect(hide(row)).toEqual(row);
+    expect(holdsWithheld(row, viewer)).toBe(false);
+  });
+
+  it('takes no text in a column of texts for a pointer, and judges objects in it by what they are', () => {
+    const row = objectOf((name) => (name === 'text' ? TEXT : name === 'list' ? listOf(TEXT) : undefined));
+    const texts = { text: 'Secret$x', list: ['Secret$y'] };
+    expect(hide(texts, row)).toEqual(texts);
+    expect(holdsWithheld(texts, viewer, row)).toBe(false);
+    const stored = { text: { of: 'Secret$x', p: { __type: 'Pointer', className: 'Secret', objectId: 'x' } } };
+    expect(hide(stored, row)).toEqual({ text: { of: placeholder, p: placeholder } });
+    expect(holdsWithheld(stored, viewer, row)).toBe(true);
+    const plain = { a: { b: ['Secret$x'] } };
+    expect(hide(plain, ALL_TEXT)).toEqual(plain);
   });
 
   it('leaves everything else as it is', () => {

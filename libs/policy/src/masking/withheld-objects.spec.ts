@@ -104,8 +104,11 @@ describe('a path into a column that may hold objects of a withheld class', () =>
 describe('the classes withheld from an agent', () => {
   it('are every class but those it may know, where its filter names these', () => {
     const others = withheldNames(['Contract', 'Desk'], (name) => name !== 'Desk', true);
-    expect(others).toEqual({ kind: 'allBut', classes: ['Desk'] });
-    expect(withheldClassIn('Nobody$n1', others)).toBe('Nobody');
+    expect(others).toEqual({ kind: 'allBut', classes: ['Desk'], inTexts: ['Contract'] });
+    expect(withheldClassIn({ className: 'Nobody' }, others)).toBe('Nobody');
+    expect(withheldClassIn('Contract$c1', others)).toBe('Contract');
+    // A text names no class that there is not.
+    expect(withheldClassIn('Nobody$n1', others)).toBeNull();
     expect(withheldClassIn(['Desk$d1', { className: 'Desk' }], others)).toBeNull();
     expect(withheldClassIn('Nobody$n1', names)).toBeNull();
   });

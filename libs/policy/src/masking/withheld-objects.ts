@@ -1,6 +1,8 @@
 import { canonicalClassName, type Refusal, refusals, Refused, setOwn } from '#core';
 import type { ClassAccess } from '../model/class-access.js';
+import type { FieldType } from '../model/class-schema.js';
 import { isInternalField, rootOf } from '../model/field-names.js';
+import type { ValueType } from '../model/value-type.js';
 import { isPlainObject, isTyped, type PlainObject, type Where } from '../model/where.js';
 
 /**
@@ -11,6 +13,8 @@ export interface WithheldNames {
   readonly kind: 'listed' | 'allBut';
   /** In every spelling: `_User` and `User` are one class. */
   readonly classes: readonly string[];
+  /** Those that a text can name: withheld classes of the schema or the policy. `US$5` names none. */
+  readonly inTexts: readonly string[];
 }
 
 /** @param known the class names in rules of the agent and of the operator, and those of the schema */
@@ -21,7 +25,12 @@ export function withheldNames(
 ): WithheldNames {
   const names = [...new Set([...known].map(canonicalClassName))];
   const chosen = names.filter((name) => isWithheld(name) !== othersAreWithheld);
-  return { kind: othersAreWithheld ? 'allBut' : 'listed', classes: chosen.flatMap(spellings).toSorted() };
+  const sorted = (classes: readonly string[]) => classes.flatMap(spellings).toSorted();
+  return {
+    kind: othersAreWithheld ? 'allBut' : 'listed',
+    classes: sorted(chosen),
+    inTexts: sorted(names.filter(isWithheld)),
+  };
 }
 
 function spellings(name: string): readonly string[] {
@@ -37,7 +46,7 @@ function isNamed(className: string, { kind, classes }: WithheldNames): boolean {
 export function withheldClassIn(value: unknown, names: WithheldNames): string | null {
   if (typeof value === 'string') {
     const className = STORED_POINTER.exec(value)?.[1];
-    return className !== undefined && isNamed(className, names) ? className : null;
+    return className !== undefined && names.inTexts.includes(className) ? className : null;
   }
   if (Array.isArray(value)) return firstOf(value, names);
   if (!isPlainObject(value)) return null;
@@ -63,9 +72,8 @@ function meetsWithheld(path: string, names: WithheldNames): readonly Record<stri
 }
 
 /** A pattern that matches stored pointers to withheld classes. */
-function storedPointerPattern({ kind, classes }: WithheldNames): string {
-  const named = `(?:${alternatives(classes)})\\$`;
-  return kind === 'listed' ? `^${named}[\\s\\S]` : `^(?!${named})[A-Za-z_][A-Za-z0-9_]*\\$[\\s\\S]`;
+function storedPointerPattern({ inTexts }: WithheldNames): string {
+  return `^(?:${alternatives(inTexts)})\\$[\\s\\S]`;
 }
 
 /** Without classes a pattern that matches nothing. */
@@ -85,6 +93,33 @@ function isWithheldName(className: string, { kind, classes }: WithheldNames): un
 function isWithheldText(value: string, names: WithheldNames): unknown {
   const matches = { $regexMatch: { input: value, regex: storedPointerPattern(names) } };
   return { $cond: [{ $eq: [{ $type: value }, 'string'] }, matches, false] };
+}
+
+/** Types whose values are no objects and no lists as Parse stores them. Other programs may have stored any. */
+const FLAT: ReadonlySet<FieldType> = new Set(['String', 'Number', 'Boolean', 'Date']);
+
+export const isFlat = (type: FieldType | undefined): boolean => type !== undefined && FLAT.has(type);
+
+const isContainer = (value: string): unknown => ({ $in: [{ $type: value }, ['object', 'array']] });
+
+/** An expression for a column of such a type: an object or a list in it is not shown, whatever it holds. */
+export const withoutContainer = (value: string): unknown => ({
+  $cond: [isContainer(value), { __redacted: { $literal: true } }, value],
+});
+
+/** Whoever looks into a column of such a type asks about an object that it is not declared to hold. @throws Refused */
+export function assertNotInsideFlat(
+  path: string,
+  { flat }: ClassAccess,
+  isInside = path.includes('.'),
+): void {
+  const root = rootOf(path);
+  if (!isInside || !flat?.has(root)) return;
+  throw new Refused(
+    refusals.invalidQuery(
+      `'${root}' is no object: '${path.slice(0, 128)}' leads into it; compare '${root}' itself`,
+    ),
+  );
 }
 
 /** Levels of containers inside a column that pipelines see; deeper ones are empty for them rather than unchecked. */
@@ -233,7 +268,8 @@ function holdsOperator(value: unknown): boolean {
  * A filter for rows whose column holds no object of a withheld class, at any depth. For places where the database compares a
  * stored column with values that cannot be checked beforehand.
  */
-export function noneWithheldWithin(column: string, { mayHold }: ClassAccess): Where | null {
+export function noneWithheldWithin(column: string, { mayHold, flat }: ClassAccess): Where | null {
+  if (flat?.has(column)) return { $expr: { $not: [isContainer(`$${column}`)] } };
   if (!mayHold?.columns.has(column)) return null;
   return { $expr: holdsNone(`$${column}`, mayHold.names, DEPTH) };
 }
@@ -328,23 +364,35 @@ interface Withheld {
   readonly __redacted: true;
 }
 
+/** What redaction asks of the agent that is shown a value. */
+export interface Withholding {
+  /** Whether the class is hidden from, or filtered for, this agent. */
+  isWithheld(className: string): boolean;
+  /** Whether the schema or the policy has a class of the name: a text names no other. */
+  hasClass(className: string): boolean;
+  /** What is known of the rows of a class. */
+  rowType(className: string): ValueType | undefined;
+}
+
 /**
  * The last pass over every row that leaves the store, in every authentication mode: objects and stored pointers of withheld
- * classes become a placeholder, internal columns and ACLs are removed at any depth.
- * @param isWithheld whether the class is hidden from, or filtered for, this agent
+ * classes become a placeholder, internal columns and ACLs are removed at any depth. A text in a column of texts is no pointer.
+ * @param type what is known of the value; objects are judged by what is stored
  */
-export function redact(value: unknown, isWithheld: (className: string) => boolean): unknown {
-  return redacted(value, isWithheld, 0);
+export function redact(value: unknown, viewer: Withholding, type?: ValueType): unknown {
+  return redacted(value, viewer, type, 0);
 }
 
 /** Whether `redact` would put a placeholder in the value or in its place. */
-export function holdsWithheld(value: unknown, isWithheld: (className: string) => boolean): boolean {
-  if (typeof value === 'string') return withheldPointer(value, isWithheld) !== null;
+export function holdsWithheld(value: unknown, viewer: Withholding, type?: ValueType): boolean {
+  if (typeof value === 'string') return withheldPointer(value, viewer, type) !== null;
   if (value === null || typeof value !== 'object' || value instanceof Date) return false;
   const { className } = value as { className?: unknown };
-  if (!Array.isArray(value) && typeof className === 'string' && isWithheld(className)) return true;
+  if (!Array.isArray(value) && typeof className === 'string' && viewer.isWithheld(className)) return true;
   return Object.entries(value).some(
-    ([key, member]) => holdsWithheld(key, isWithheld) || holdsWithheld(member, isWithheld),
+    ([key, member]) =>
+      withheldPointer(key, viewer, undefined) !== null ||
+      holdsWithheld(member, viewer, inside(value, key, type)),
   );
 }
 
@@ -352,31 +400,47 @@ function placeholder(className: string): Withheld {
   return { className, __redacted: true };
 }
 
-function withheldPointer(text: string, isWithheld: (className: string) => boolean): string | null {
-  if (!text.includes('$')) return null;
+/** The one answer to whether a text is a pointer that the agent may not see. */
+function withheldPointer(text: string, viewer: Withholding, type: ValueType | undefined): string | null {
+  if (!text.includes('$') || isText(type)) return null;
   const className = STORED_POINTER.exec(text)?.[1];
-  return className !== undefined && isWithheld(className) ? className : null;
+  return className !== undefined && viewer.hasClass(className) && viewer.isWithheld(className)
+    ? className
+    : null;
 }
 
-function redacted(value: unknown, isWithheld: (className: string) => boolean, depth: number): unknown {
+const isText = (type: ValueType | undefined): boolean => type?.type === 'String' && !type.uncertain;
+
+/** What is known of a member or an entry. */
+function inside(value: object, key: string, type: ValueType | undefined): ValueType | undefined {
+  return Array.isArray(value) ? type?.entries : type?.member?.(key);
+}
+
+function redacted(value: unknown, viewer: Withholding, type: ValueType | undefined, depth: number): unknown {
   if (typeof value === 'string') {
-    const className = withheldPointer(value, isWithheld);
+    const className = withheldPointer(value, viewer, type);
     return className === null ? value : placeholder(className);
   }
   if (value === null || typeof value !== 'object' || value instanceof Date) return value;
   if (depth >= MAX_REDACTED_DEPTH) return null;
-  if (Array.isArray(value)) return value.map((entry) => redacted(entry, isWithheld, depth + 1));
-  const className = (value as { className?: unknown }).className;
-  if (typeof className === 'string' && isWithheld(className)) return placeholder(className);
+  if (Array.isArray(value)) return value.map((entry) => redacted(entry, viewer, type?.entries, depth + 1));
+  const { className, __type: form } = value as { className?: unknown; __type?: unknown };
+  const isNamed = typeof className === 'string';
+  if (isNamed && viewer.isWithheld(className)) return placeholder(className);
+  const known = isNamed && form === 'Object' ? (viewer.rowType(className) ?? type) : type;
   const kept: Record<string, unknown> = {};
   for (const key of Object.keys(value)) {
     if (isInternalField(key) || key === 'ACL') continue;
-    if (withheldPointer(key, isWithheld) !== null) continue;
-    const member = redacted((value as Record<string, unknown>)[key], isWithheld, depth + 1);
-    setOwn(kept, key, member);
+    if (withheldPointer(key, viewer, undefined) !== null) continue;
+    const member: unknown = (value as Record<string, unknown>)[key];
+    setOwn(kept, key, isSimple(member) ? member : redacted(member, viewer, known?.member?.(key), depth + 1));
   }
   return kept;
 }
+
+/** Most values: whatever their column, they name no class. */
+const isSimple = (value: unknown): boolean =>
+  typeof value === 'string' ? !value.includes('$') : value === null || typeof value !== 'object';
 
 /** Objects that are nested deeper are not checked, and so not returned. */
 const MAX_EMBEDDED_DEPTH = 32;

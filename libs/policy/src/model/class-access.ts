@@ -21,10 +21,12 @@ export interface ClassAccess {
   readonly withheld?: ReadonlyMap<string, WithheldTarget>;
   /** Set when classes are withheld from the agent and other columns may hold objects of them that the schema does not declare. */
   readonly mayHold?: WithheldObjects;
+  /** Set with withheld classes: columns that are declared to hold neither objects nor lists, and are not trusted to. */
+  readonly flat?: ReadonlySet<string>;
 }
 
 export interface WithheldObjects {
-  /** Columns of type Object and Array, by wire name. */
+  /** Columns whose values are objects or lists, by wire name. */
   readonly columns: ReadonlySet<string>;
   readonly names: WithheldNames;
 }

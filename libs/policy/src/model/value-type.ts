@@ -53,6 +53,22 @@ export function typeOfColumn(name: string, schema: ClassSchema | undefined): Val
   return columnType(field, schema?.storage);
 }
 
+/** Of the rows of a plain class: every text in them is text, at any depth. */
+export const ALL_TEXT: ValueType = {
+  type: 'String',
+  get entries() {
+    return ALL_TEXT;
+  },
+  member: () => ALL_TEXT,
+};
+
+/** What is known of the rows of a class. */
+export function typeOfRows(schema: ClassSchema): ValueType {
+  if (schema.storage === 'plain') return ALL_TEXT;
+  const types = new Map([...schema.fields.keys()].map((name) => [name, typeOfColumn(name, schema)]));
+  return objectOf((name) => types.get(name));
+}
+
 /** The type below a type, by a path. In an expression a path through a list gives a list, in a filter it stands for each entry. */
 export function typeAt(
   type: ValueType | undefined,

@@ -1,5 +1,6 @@
 import { orThrow, Refused, refusals } from '#core';
 import { type ClassAccess, columnRefusal } from '../model/class-access.js';
+import { assertNotInsideFlat } from '../masking/withheld-objects.js';
 import { hasInternalSegment, rootOf } from '../model/field-names.js';
 import { type Note, objectOf, typeAt, typeOfColumn, type ValueType } from '../model/value-type.js';
 import { pipelineBlocked } from './stages.js';
@@ -175,6 +176,7 @@ export class Frame {
     const wire = names.wireName(root);
     if (hasInternalSegment(wire)) throw pipelineBlocked('denied_internal_field', path);
     orThrow(columnRefusal(context, path, wire, this.access, introduced.keys()));
+    if (path !== root) assertNotInsideFlat(wire, this.access, true);
     return wire;
   }
 }

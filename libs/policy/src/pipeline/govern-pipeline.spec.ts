@@ -62,7 +62,10 @@ describe('governPipeline: the source', () => {
   });
 
   it('shows placeholders in a column that a pipeline reads, whatever other pipelines read', () => {
-    const mayHold = { columns: new Set(['genre']), names: { kind: 'listed', classes: ['Vault'] } } as const;
+    const mayHold = {
+      columns: new Set(['genre']),
+      names: { kind: 'listed', classes: ['Vault'], inTexts: ['Vault'] },
+    } as const;
     const source = { access: { ...music('Song'), mayHold }, where: {} };
     const genreFor = (stage: object) => {
       const [first] = governPipeline(validatePipeline([stage]), source, reachJoin);

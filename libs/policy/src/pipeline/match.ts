@@ -1,5 +1,5 @@
 import { type Refusal, Refused, refusals } from '#core';
-import { assertComparable, noneWithheldOn } from '../masking/withheld-objects.js';
+import { assertComparable, assertNotInsideFlat, noneWithheldOn } from '../masking/withheld-objects.js';
 import { assertNotWithheld, assertNoTextOfOthers } from '../model/class-access.js';
 import { rootOf } from '../model/field-names.js';
 import { assertMayBeText } from '../model/value-type.js';
@@ -93,6 +93,7 @@ function fieldClause(
   const column: Column = fromSource
     ? { ...columnAt(resolved, frame.access), known }
     : { className: frame.access.className, path: resolved, known };
+  if (fromSource && hasMemberCondition(value)) assertNotInsideFlat(resolved, frame.access, true);
   const condition = conditionValue(value, column, { ...rules, note: frame.note });
   if (fromSource && frame.access.mayHold?.columns.has(rootOf(resolved)))
     assertComparable(value, frame.access, rules.judgeClass);

@@ -1,4 +1,4 @@
-import { withPlaceholders } from '../masking/withheld-objects.js';
+import { withoutContainer, withPlaceholders } from '../masking/withheld-objects.js';
 import type { ClassAccess } from '../model/class-access.js';
 import { ALWAYS_KEEP, INTERNAL_FIELDS, storedPointerColumn } from '../model/field-names.js';
 import { readableFields } from '../where/requested-fields.js';
@@ -41,6 +41,10 @@ function withheldPointers(access: ClassAccess): readonly string[] {
   return [...(access.withheld?.keys() ?? [])].filter((name) => isWithheldPointer(access, name));
 }
 
+/** Of numbers and dates, which indexes sort, only paths into them are refused. */
+const isText = (name: string, { schema }: ClassAccess): boolean =>
+  schema?.fields.get(name)?.type === 'String';
+
 /** Whether the stages of a caller may read a column. */
 type IsRead = (column: string) => boolean;
 
@@ -52,7 +56,7 @@ type Seen = Readonly<Record<string, unknown>>;
  * @param row the prefix of the columns: `$` for the document, `$$row.` for a variable
  */
 export function seenColumns(access: ClassAccess, isRead: IsRead, row = '$'): Seen {
-  const { mayHold } = access;
+  const { mayHold, flat } = access;
   const read = [...(mayHold?.columns ?? [])].filter(isRead);
   return {
     ...Object.fromEntries(
@@ -60,6 +64,11 @@ export function seenColumns(access: ClassAccess, isRead: IsRead, row = '$'): See
     ),
     ...(mayHold &&
       Object.fromEntries(read.map((name) => [name, withPlaceholders(`${row}${name}`, mayHold.names)]))),
+    ...Object.fromEntries(
+      [...(flat ?? [])]
+        .filter((name) => isText(name, access) && isRead(name))
+        .map((name) => [name, withoutContainer(`${row}${name}`)]),
+    ),
   };
 }
 
@@ -98,8 +107,9 @@ const kept = new WeakMap<ClassAccess, readonly Stage[]>();
  * @param isRead whether those stages may read a column; default: every column
  */
 export function sourceProjection(access: ClassAccess, isRead: IsRead = always): readonly Stage[] {
-  const { mayHold } = access;
-  if (mayHold && [...mayHold.columns].some(isRead)) return projectionOf(access, isRead);
+  const { mayHold, flat } = access;
+  const texts = [...(flat ?? [])].filter((name) => isText(name, access));
+  if ([...(mayHold?.columns ?? []), ...texts].some(isRead)) return projectionOf(access, isRead);
   // Without such a column the stages are the same for every pipeline.
   let stages = kept.get(access);
   if (!stages) kept.set(access, (stages = frozen(projectionOf(access, never))));

@@ -2,7 +2,7 @@ import { canonicalClassName, Refused } from '#core';
 import { inexactColumns, noneWithheldWithin } from '../masking/withheld-objects.js';
 import { type ClassAccess, type ClassReach, isRefusal, withheldTarget } from '../model/class-access.js';
 import { rootOf } from '../model/field-names.js';
-import type { Note } from '../model/value-type.js';
+import type { Note, ValueType } from '../model/value-type.js';
 import { allOf, isPlainObject, type PlainObject } from '../model/where.js';
 import { bindingsOf, resolveExpression } from './expression.js';
 import { comparedBoundaries } from './compared-operands.js';
@@ -165,6 +165,8 @@ export interface WalkOptions {
   readonly judgeClass?: MatchRules['judgeClass'];
   /** Takes remarks for the answer. Default: none are made. */
   readonly note?: Note | undefined;
+  /** Takes what is known of the resulting documents. */
+  readonly results?: (documents: ValueType) => void;
 }
 
 /**
@@ -190,7 +192,10 @@ export function walkPipeline(
     ends: new WeakMap(),
     stages: (stages, frame) => walkStages(stages, frame, walk),
   };
-  return walk.stages(pipeline, Frame.atSource(access, undefined, options.note));
+  const stages = walk.stages(pipeline, Frame.atSource(access, undefined, options.note));
+  const end = walk.ends.get(pipeline);
+  if (end) options.results?.(end.documentType);
+  return stages;
 }
 
 function walkStages(pipeline: Pipeline, start: Frame, walk: Walk): Stage[] {

@@ -21,6 +21,7 @@ import {
 import type { SchemaSnapshot } from '../model/class-schema.js';
 import { ALWAYS_KEEP, suggestNames } from '../model/field-names.js';
 import type { MissingNames } from '../model/missing-names.js';
+import type { ValueType } from '../model/value-type.js';
 import type { ClassPolicy, Policies, Policy } from '../model/policy.js';
 import type { Where } from '../model/where.js';
 import {
@@ -80,6 +81,16 @@ export class AgentScope {
   /** Whether the class is hidden, outside the class filter, or refused as misconfigured. Redaction replaces its objects. */
   isWithheld(className: string): boolean {
     return this.declared.isWithheld(className);
+  }
+
+  /** Whether the schema or the policy has the class. */
+  hasClass(className: string): boolean {
+    return this.declared.hasClass(className);
+  }
+
+  /** What is known of the rows of a class; undefined: there is no such class. */
+  rowType(className: string): ValueType | undefined {
+    return this.declared.rowType(className);
   }
 
   /** Whether listings contain the class: it is not withheld, and the caller may `find` or `get`. */

@@ -21,10 +21,11 @@ import {
 } from '../compile/bind-policy.js';
 import { defaultHiding, HIDDEN_BY_DEFAULT } from '../compile/compile-policy.js';
 import { maskedColumns } from '../masking/column-masks.js';
-import { withheldNames, type WithheldNames } from '../masking/withheld-objects.js';
+import { isFlat, withheldNames, type WithheldNames } from '../masking/withheld-objects.js';
 import type { ClassAccess, WithheldObjects, WithheldTarget } from '../model/class-access.js';
-import type { ClassSchema, FieldSchema, SchemaSnapshot } from '../model/class-schema.js';
+import type { ClassSchema, FieldSchema, FieldType, SchemaSnapshot } from '../model/class-schema.js';
 import { ALWAYS_KEEP } from '../model/field-names.js';
+import { typeOfRows, type ValueType } from '../model/value-type.js';
 import type { ClassPolicy, HiddenFrom, Policy } from '../model/policy.js';
 import { allOf, type Where } from '../model/where.js';
 import { translateWhere } from '../where/translate-where.js';
@@ -44,6 +45,7 @@ export class DeclaredScope {
   private readonly ownFilters = new Map<string, Where | null>();
   /** Undefined: a function or a value of the agent decides. */
   private readonly fixedFilters = new Map<string, Where | null | undefined>();
+  private readonly rowTypes = new Map<ClassSchema, ValueType>();
   private namesWithheld: WithheldNames | null | undefined;
 
   readonly policy: Policy;
@@ -115,7 +117,7 @@ export class DeclaredScope {
             },
             this.definition,
           );
-    const mayHold = this.mayHold(schema, withheld);
+    const { mayHold, flat } = this.guarded(schema, withheld);
     const access: ClassAccess = {
       className,
       schema,
@@ -123,6 +125,7 @@ export class DeclaredScope {
       readable: listed,
       withheld,
       ...(mayHold && { mayHold }),
+      ...(flat && { flat }),
       ...masked,
     };
     this.accesses.set(className, access);
@@ -234,17 +237,42 @@ export class DeclaredScope {
     return this.policy.switches.concealHidden ? 'hidden_class' : 'misconfigured_class';
   }
 
-  private mayHold(
+  /** The columns that may hold objects of withheld classes: by their type, or against it. */
+  private guarded(
     schema: ClassSchema | undefined,
     withheld: ReadonlyMap<string, WithheldTarget>,
-  ): WithheldObjects | null {
+  ): { readonly mayHold?: WithheldObjects; readonly flat?: ReadonlySet<string> } {
     // Documents of other programs hold ids, and no objects of Parse: their references are declared.
-    if (schema?.storage === 'plain') return null;
+    if (schema?.storage === 'plain') return {};
     const names = (this.namesWithheld ??= this.withheldInSchema());
-    const columns = [...(schema?.fields ?? [])]
-      .filter(([field, { type }]) => (type === 'Object' || type === 'Array') && !withheld.has(field))
-      .map(([field]) => field);
-    return names && columns.length > 0 ? { names, columns: new Set(columns) } : null;
+    if (!names) return {};
+    const columnsThat = (isMeant: (type: FieldType) => boolean) =>
+      [...(schema?.fields ?? [])]
+        .filter(([field, { type }]) => isMeant(type) && !withheld.has(field))
+        .map(([field]) => field);
+    const columns = columnsThat((type) => HOLDS_OBJECTS.has(type));
+    const flat = columnsThat(isFlat).filter((field) => !ALWAYS_KEEP.some((kept) => kept === field));
+    return {
+      ...(columns.length > 0 && { mayHold: { names, columns: new Set(columns) } }),
+      ...(flat.length > 0 && { flat: new Set(flat) }),
+    };
+  }
+
+  /** Whether the schema or the policy has the class. */
+  hasClass(className: string): boolean {
+    const name = canonicalClassName(className);
+    return (
+      this.schemas.get(name) !== undefined || this.policy.classes.has(name) || HIDDEN_BY_DEFAULT.has(name)
+    );
+  }
+
+  /** What is known of the rows of a class. */
+  rowType(className: string): ValueType | undefined {
+    const schema = this.schemas.get(canonicalClassName(className));
+    if (!schema) return undefined;
+    let type = this.rowTypes.get(schema);
+    if (!type) this.rowTypes.set(schema, (type = typeOfRows(schema)));
+    return type;
   }
 
   /** Null while the only withheld classes of the schema are those hidden by default. */
@@ -298,6 +326,8 @@ export class DeclaredScope {
     );
   }
 }
+
+const HOLDS_OBJECTS: ReadonlySet<FieldType> = new Set(['Object', 'Array']);
 
 /** Of most classes: shared, because there is an access for each class and agent. */
 const NONE_WITHHELD: ReadonlyMap<string, WithheldTarget> = new Map();

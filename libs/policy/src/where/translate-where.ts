@@ -1,6 +1,6 @@
 import { rootOf, suggestNames } from '../model/field-names.js';
 import { canonicalClassName, isClassName, type Refusal, refusals, Refused, setOwn } from '#core';
-import { besideCondition, noneWithheldOn } from '../masking/withheld-objects.js';
+import { assertNotInsideFlat, besideCondition, noneWithheldOn } from '../masking/withheld-objects.js';
 import {
   assertFieldPath,
   assertNoTextOfOthers,
@@ -132,6 +132,9 @@ class Translation {
       throw refused(`'${root}' points to another class: compare it with a Pointer, or ask with $inQuery`);
     }
     const conditions = fieldConditions(value, columnAt(path, access), this.conditionRules(access, level));
+    if (this.checkFields && access.flat)
+      for (const condition of conditions)
+        for (const inner of Object.keys(condition)) assertNotInsideFlat(inner, access);
     if (!this.checkFields || !access.mayHold) return conditions;
     const besides = conditions
       .flatMap((condition) => Object.entries(condition))
