@@ -70,14 +70,27 @@ const entriesOf = (expression: unknown, frame: Frame): ValueType | undefined => 
   return type?.type === 'Array' ? type.entries : undefined;
 };
 
+const isQuoted = (list: unknown): list is { readonly $literal: readonly unknown[] } =>
+  isPlainObject(list) && Array.isArray(list['$literal']);
+
+/** A list in a `$literal`: what is no date in it stays quoted. */
+function quotedList(
+  list: { readonly $literal: readonly unknown[] },
+  other: unknown,
+  type: ValueType | undefined,
+  frame: Frame,
+): unknown {
+  const quoted = list.$literal.map((entry) => ({ $literal: entry }));
+  const entries = quoted.map((entry) => beside(entry, other, type, frame));
+  return entries.every((entry, index) => entry === quoted[index]) ? list : entries;
+}
+
 /** `[value, list]`. */
 const member: Compare = (operand, frame) => {
   if (!Array.isArray(operand) || operand.length !== 2) return operand;
   const [value, list] = operand as [unknown, unknown];
   const type = scalar(value, frame);
-  const listed = constantOf(list)?.value;
-  if (Array.isArray(listed))
-    return [value, listed.map((entry) => beside(literal(entry), value, type, frame))];
+  if (isQuoted(list)) return [value, quotedList(list, value, type, frame)];
   if (Array.isArray(list)) {
     return [alike(value, list, frame), list.map((entry) => beside(entry, value, type, frame))];
   }
@@ -102,8 +115,10 @@ const lists: Compare = (operand, frame) => {
   if (known === undefined) return operand;
   const type = entriesOf(known, frame);
   return (operand as unknown[]).map((each) => {
-    const listed = constantOf(each)?.value;
-    return Array.isArray(listed) ? listed.map((entry) => beside(literal(entry), known, type, frame)) : each;
+    if (isQuoted(each)) return quotedList(each, known, type, frame);
+    return Array.isArray(each) && constantOf(each)
+      ? each.map((entry) => beside(entry, known, type, frame))
+      : each;
   });
 };
 

@@ -186,6 +186,16 @@ describe('ISO text in a pipeline', () => {
     expect(notes).toEqual([]);
   });
 
+  it('leaves what is quoted as it is, and what else is in a quoted list of dates', () => {
+    const pointers = expr({
+      $in: ['$meta', { $literal: [{ __type: 'Pointer', className: 'Artist', objectId: 'a' }] }],
+    });
+    expect(walk(pointers)).toEqual(pointers);
+    expect(walk(expr({ $in: ['$releasedOn', { $literal: [DAY, null] }] }))).toEqual(
+      expr({ $in: ['$releasedOn', [DATE, { $literal: null }]] }),
+    );
+  });
+
   it('stays a text beside values of which nothing is known, and the answer says so', () => {
     for (const ask of [
       (notes: string[]) => walk([{ $match: { 'meta.at': { $gt: DAY } } }], notes),
