@@ -50,6 +50,7 @@ function dateOf({ dates }: Known): fc.Arbitrary<unknown> {
       .map(([date, other, pick]) => ({ [pick]: [date, other] })),
     fc.tuple(path, day).map(([date, other]) => ({ $cond: [{ $gt: [date, other] }, date, other] })),
     fc.tuple(path, day).map(([date, other]) => ({
+      // oxlint-disable-next-line unicorn/no-thenable -- a branch of $switch
       $switch: { branches: [{ case: { $lt: [date, other] }, then: other }], default: date },
     })),
     fc.tuple(path, day).map(([date, other]) => ({

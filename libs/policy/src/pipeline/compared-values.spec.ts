@@ -38,6 +38,7 @@ const COMPARED: readonly (readonly [string, readonly unknown[]])[] = [
   ['the order of two values', expr({ $cmp: ['$releasedOn', DAY] })],
   [
     'a case of a $switch',
+    // oxlint-disable-next-line unicorn/no-thenable -- a branch of $switch
     expr({ $switch: { branches: [{ case: { $lt: ['$releasedOn', DAY] }, then: 1 }], default: 0 } }),
   ],
   ['a default of a missing date', expr({ $gt: [{ $ifNull: ['$releasedOn', '$createdAt'] }, DAY] })],
