@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { ConfigError, configurationSchema } from '#config';
 import { DatabaseSurvey, MongoConnection } from '#data-mongo';
-import { firstConfiguration, KEY_VARIABLE } from '../init/first-configuration.js';
+import { firstConfiguration, KEY_VARIABLE, TENANT_VARIABLE } from '../init/first-configuration.js';
 import { UsageError } from './command-options.js';
 import { jsonText } from './text-output.js';
 
@@ -48,7 +48,7 @@ export async function runInit({ uri: given, out = DEFAULT_FILE }: InitOptions): 
     const lines = [
       `${path === null ? 'It has' : `Wrote ${path}:`} ${first.classes} classes.`,
       `Left out: ${first.leftOut} collections, ${first.withheld} columns that may be secret or personal.`,
-      `Read it, set ${[...(asReference ? [URI_VARIABLE] : []), KEY_VARIABLE].join(' and ')}, then run: parley policy check`,
+      `Read it, set ${[...(asReference ? [URI_VARIABLE] : []), KEY_VARIABLE, ...(first.hasTenants ? [TENANT_VARIABLE] : [])].join(' and ')}, then run: parley policy check`,
     ];
     process.stderr.write(lines.map((line) => `${line}\n`).join(''));
   } finally {

@@ -1,8 +1,12 @@
 import { Binary, Decimal128, MongoClient, ObjectId, UUID, type Db, type Document } from 'mongodb';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
+import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { DatabaseSurvey, MongoConnection } from '#data-mongo';
+import { configOf } from '#config';
+import { DatabaseSurvey, MongoConnection, type MongoSchemaCatalogue } from '#data-mongo';
+import { catalogueOf } from '#instance';
+import { bindPolicy, lintPolicy } from '#policy';
 import { firstConfiguration } from './first-configuration.js';
 
 type Row = Document & { _id?: unknown };
@@ -37,6 +41,29 @@ async function configured(): Promise<{ yaml: string; config: Document; classes: 
   }
 }
 
+/** What `policy check --strict` would end with 1 for. */
+async function complaintsAbout(yaml: string): Promise<string[]> {
+  const given = yaml
+    .replace('${MONGODB_URI}', server.uri)
+    .replace(/\$\{(MCP_API_KEY|PARLEY_TENANT)\}/g, 'given');
+  const { policy, agents } = configOf(parse(given) as Record<string, unknown>);
+  const mongo = new MongoConnection({ uri: server.uri, database: db.databaseName });
+  try {
+    const catalogue = catalogueOf({ mongo, parse: null }, () => policy) as MongoSchemaCatalogue;
+    const schemas = await catalogue.snapshot();
+    const issues = [
+      ...bindPolicy(policy, schemas, agents.values()).errors,
+      ...lintPolicy(policy, agents.values(), new Set(), schemas),
+    ];
+    return [
+      ...issues.map(({ path, message }) => `${path}: ${message}`),
+      ...(await catalogue.problems()).map(({ text }) => text),
+    ];
+  } finally {
+    await mongo.close();
+  }
+}
+
 const fill = (collection: string, ...rows: Row[]) =>
   db.collection<Document & { _id: never }>(collection).insertMany(rows as (Document & { _id: never })[]);
 
@@ -49,8 +76,10 @@ describe('a first configuration', () => {
       agents: { reader: { permissions: 'readonly' } },
       auth: [{ apiKey: '${MCP_API_KEY}', agent: 'reader' }],
       policy: {
+        unlistedClasses: 'refuse',
         classes: {
           Order: {
+            description: 'Documents of orders',
             collection: 'orders',
             id: 'objectId',
             timestamps: null,
@@ -82,7 +111,6 @@ describe('a first configuration', () => {
     ],
     ['a place', { type: 'Point', coordinates: [1, 2] }, undefined],
     ['a UUID of nothing', new UUID(), undefined],
-    ['a null', null, undefined],
   ])('knows a column of %s', async (_title, value, property) => {
     await fill('things', { column: value }, { column: null });
     const { classes } = await configured();
@@ -102,6 +130,7 @@ describe('a first configuration', () => {
     await db.createCollection('books', { validator: { $jsonSchema: { properties } } });
     const { classes } = await configured();
     expect(classes['Book']).toEqual({
+      description: 'Documents of books',
       collection: 'books',
       timestamps: null,
       properties: { year: { type: 'Number' }, state: { type: 'String' } },
@@ -174,11 +203,139 @@ describe('a first configuration', () => {
       expect(yaml.replace(/\n *# +/g, ' ')).toContain(name);
   });
 
-  it('names a column that may be of a tenant', async () => {
-    await fill('orders', { tenant_id: 'x', total: 1 });
+  it('shows the rows of one tenant where a column may name it, which is no field', async () => {
+    await fill('orders', { orgId: 'x', account_id: 'y', total: 1 });
+    await fill('colours', { name: 'red' });
+    const { yaml, config, classes } = await configured();
+    expect(config['agents']).toEqual({ reader: { permissions: 'readonly', tenantId: '${PARLEY_TENANT}' } });
+    expect(classes['Order']).toMatchObject({ fields: ['total'], tenantScope: { field: 'orgId' } });
+    expect(classes['Colour']).not.toHaveProperty('tenantScope');
+    expect(yaml).toContain('may name the tenant as well: account_id');
+  });
+
+  it('keeps what ordinary names hold: hooks, connection strings, prices and notes of a patient', async () => {
+    await fill('things', {
+      title: 'a',
+      url: 'https://hooks.slack.com/services/T0/B0/value-1',
+      target: 'postgres://app:value-2@db/x',
+      dsn: 'value-3',
+      accessCode: 'value-4',
+      medicalNotes: 'value-5',
+      costPrice: 1,
+      place: '52.5200, 13.4050',
+      reference: 'DE89370400440532013000',
+    });
     const { yaml, classes } = await configured();
-    expect(yaml).toContain('tenantScope: { field: tenant_id }');
-    expect(classes['Order']).not.toHaveProperty('tenantScope');
+    expect(classes['Thing']?.['fields']).toEqual(['title']);
+    expect(yaml).not.toContain('value-');
+    expect(yaml.replace(/\n *# +/g, ' ')).toContain(
+      'url (looks like webhooks), target (looks like URIs with a password)',
+    );
+  });
+
+  it('marks long texts as large, and compares vectors without showing them', async () => {
+    const embedding = Array.from({ length: 128 }, (_, n) => n / 128);
+    await fill('notes', { body: 'word '.repeat(100), title: 'x', embedding, tenantId: 't', marks: [1, 2] });
+    const { classes } = await configured();
+    expect(classes['Note']).toMatchObject({
+      fields: ['body', 'title', 'marks'],
+      largeFields: ['body'],
+      tenantScope: { field: 'tenantId' },
+      searchable: { field: 'embedding', textFields: ['body', 'title'], filterFields: ['tenantId'] },
+    });
+  });
+
+  it('is a configuration without an error or a warning, whatever columns and collections are called', async () => {
+    const odd = fc.constantFrom(
+      ...[
+        'constructor',
+        '__proto__',
+        'toString',
+        'hasOwnProperty',
+        'valueOf',
+        'a b',
+        'a.b',
+        'a: b',
+        '- a',
+        'null',
+        'true',
+      ],
+      ...[
+        'yes',
+        '~',
+        '1',
+        '0x1F',
+        '1e3',
+        '&x',
+        '*x',
+        '!t',
+        '%y',
+        '@z',
+        '`q`',
+        '# c',
+        "it's",
+        '"q"',
+        'größe',
+        '名前',
+        'имя',
+        '',
+      ],
+      ...[
+        'objectId',
+        'ACL',
+        'createdAt',
+        'updatedAt',
+        '_rperm',
+        'sessionToken',
+        'orgId',
+        'tenant',
+        'embedding',
+        '${HOME}',
+      ],
+    );
+    const name = fc.oneof(odd, fc.string({ maxLength: 8 }));
+    const value = fc.oneof(
+      fc.constantFrom<unknown>(
+        1,
+        'x',
+        true,
+        null,
+        new Date(0),
+        [],
+        ['a'],
+        { a: 1 },
+        [{ b: 'x' }],
+        'y'.repeat(300),
+      ),
+      fc.constant(Array.from({ length: 64 }, () => 0.5)),
+      fc.dictionary(
+        odd.filter((one) => !one.startsWith('$')),
+        fc.constantFrom(1, 'x'),
+        { maxKeys: 3, noNullPrototype: true },
+      ),
+    );
+    const columns = fc.dictionary(
+      name.filter(
+        (one) => one !== '_id' && one !== '__proto__' && !one.startsWith('$') && !one.includes('\0'),
+      ),
+      value,
+      { minKeys: 1, maxKeys: 8, noNullPrototype: true },
+    );
+    const collection = odd.filter((one) => one !== '' && !one.startsWith('$') && !one.startsWith('system'));
+    await fc.assert(
+      fc.asyncProperty(
+        fc.dictionary(collection, columns, { minKeys: 1, maxKeys: 3, noNullPrototype: true }),
+        async (collections) => {
+          db = client.db(`init-${(made += 1)}`);
+          await fill('orders', { number: 1 });
+          for (const [of, row] of Object.entries(collections)) await fill(of, { ...row });
+          const { yaml } = await configured();
+          expect(await complaintsAbout(yaml)).toEqual([]);
+          await db.dropDatabase();
+        },
+      ),
+      { numRuns: 40 },
+    );
   });
 
   it('names the time stamps', async () => {
@@ -264,8 +421,9 @@ describe('a first configuration', () => {
     expect(config['database']).toMatchObject({ storage: 'parse' });
     expect(config['policy']).toMatchObject({ unlistedClasses: 'refuse' });
     expect(classes).toEqual({
-      Post: { fields: ['title', 'author'] },
+      Post: { description: 'Documents of Post', fields: ['title', 'author'] },
       AuditLog: {
+        description: 'Documents of audit_logs',
         storage: 'plain',
         collection: 'audit_logs',
         id: 'objectId',

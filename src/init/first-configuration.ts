@@ -4,6 +4,8 @@ import { type GuessedClass, Guesses, named } from './guesses.js';
 
 /** The variable that holds the key of the one agent. */
 export const KEY_VARIABLE = 'MCP_API_KEY';
+/** The variable that holds the tenant of the one agent, where classes have one. */
+export const TENANT_VARIABLE = 'PARLEY_TENANT';
 /** Characters of a line of comments. */
 const WIDTH = 110;
 
@@ -14,6 +16,8 @@ export interface FirstConfiguration {
   readonly leftOut: number;
   /** Columns that are not in it. */
   readonly withheld: number;
+  /** Classes show the rows of a tenant, so the agent needs one. */
+  readonly hasTenants: boolean;
 }
 
 export interface ConfiguredDatabase {
@@ -36,6 +40,7 @@ export async function firstConfiguration(
     classes: classes.length,
     leftOut: leftOut.length,
     withheld: classes.reduce((sum, one) => sum + one.withheld.size, 0),
+    hasTenants: classes.some(({ tenant }) => tenant !== null),
   };
 }
 
@@ -53,12 +58,15 @@ function written(
   leftOut: readonly string[],
 ): string {
   const ofParse = survey.parseClasses !== null;
+  const hasTenants = classes.some(({ tenant }) => tenant !== null);
   const document = new Document({
     database: { uri: quoted(uri), name: survey.database, storage: ofParse ? 'parse' : 'plain' },
-    agents: { reader: { permissions: 'readonly' } },
+    agents: {
+      reader: { permissions: 'readonly', ...(hasTenants && { tenantId: quoted(`\${${TENANT_VARIABLE}}`) }) },
+    },
     auth: [{ apiKey: quoted(`\${${KEY_VARIABLE}}`), agent: 'reader' }],
     policy: {
-      ...(ofParse && { unlistedClasses: 'refuse' }),
+      unlistedClasses: 'refuse',
       classes: Object.fromEntries(classes.map((one) => [one.className, classEntry(one, ofParse)])),
     },
   });
@@ -73,6 +81,7 @@ function written(
     ['agents'],
     [
       'One agent that reads. Whoever has the key is this agent.',
+      ...(hasTenants ? ['It reads the rows of one tenant: that of its tenantId.'] : []),
       ...(ofParse
         ? [
             'It reads rows of Parse whatever their ACL says; give it a role or a user (identity) to change that.',
@@ -93,15 +102,30 @@ function written(
 }
 
 function classEntry(one: GuessedClass, besideParse: boolean): object {
-  const { className, collection, id, timestamps, properties, fields } = one;
-  if (collection === null) return { fields };
+  const { className, collection, id, timestamps, properties, fields, largeFields, tenant, vector } = one;
+  const texts = fields.filter((name) => properties[name]?.type === 'String');
+  const rules = {
+    fields,
+    ...(largeFields.length > 0 && { largeFields }),
+    ...(tenant !== null && { tenantScope: { field: tenant } }),
+    ...(vector !== null && {
+      searchable: {
+        field: vector,
+        ...(texts.length > 0 && { textFields: texts }),
+        ...(tenant !== null && { filterFields: [tenant] }),
+      },
+    }),
+  };
+  const description = `Documents of ${named(collection?.name ?? className)}`;
+  if (collection === null) return { description, ...rules };
   return {
+    description,
     ...(besideParse && { storage: 'plain' }),
     ...(collection.name !== className && { collection: collection.name }),
     ...(id !== undefined && { id }),
     ...(timestamps !== undefined && { timestamps }),
     ...(Object.keys(properties).length > 0 && { properties }),
-    fields,
+    ...rules,
   };
 }
 
@@ -132,7 +156,7 @@ function commentOn(document: Document, path: readonly string[], lines: readonly 
 /** Short maps and lists on one line, as people write them. */
 function flowLists(document: Document, className: string): void {
   const entry = document.getIn(['policy', 'classes', className], true) as YAMLMap;
-  for (const name of ['fields', 'timestamps']) {
+  for (const name of ['fields', 'largeFields', 'timestamps', 'tenantScope', 'searchable']) {
     const node = entry.get(name, true) as unknown;
     if (isCollection(node)) node.flow = true;
   }

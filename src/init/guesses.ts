@@ -1,16 +1,9 @@
-import type { IdKind } from '#policy';
+import { type IdKind, isInternalField } from '#policy';
 import { oneLine } from '#audit';
 import { isParseClassName } from '#core';
 import type { DatabaseSurvey, SeenType, SurveyedCollection, SurveyedColumn } from '#data-mongo';
-import {
-  classNameFor,
-  isSensitiveName,
-  isTenantName,
-  referenceName,
-  sensitiveTexts,
-  stemOf,
-  TIMESTAMP_NAMES,
-} from './name-guesses.js';
+import { classNameFor, referenceName, stemOf, tenantRank, TIMESTAMP_NAMES } from './name-guesses.js';
+import { isSensitiveName, sensitiveTexts } from './sensitive-guesses.js';
 
 /** Questions to the database about references, at most. */
 const MOST_QUESTIONS = 500;
@@ -21,6 +14,8 @@ const MOST_MEMBERS = 30;
 
 const NAME = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
 const OWN_NAMES = new Set(['objectId', 'createdAt', 'updatedAt', 'ACL']);
+/** Fewer numbers are no vector of a text: those of models have more. */
+const SHORTEST_VECTOR = 64;
 
 type MemberType = string | { readonly type: string; readonly of?: Readonly<Record<string, MemberType>> };
 
@@ -39,6 +34,11 @@ export interface GuessedClass {
   readonly timestamps?: { readonly createdAt: string; readonly updatedAt: string } | null;
   readonly properties: Readonly<Record<string, GuessedProperty>>;
   readonly fields: readonly string[];
+  readonly largeFields: readonly string[];
+  /** The column that says which tenant a row belongs to; null: none was found. */
+  readonly tenant: string | null;
+  /** The column with a vector of numbers; null: none was found. */
+  readonly vector: string | null;
   readonly comments: readonly string[];
   /** Stored names of columns that agents do not read. */
   readonly withheld: ReadonlySet<string>;
@@ -75,10 +75,10 @@ export class Guesses {
       this.leftOut.push(`${named(name)}: a class of Parse's own`);
       return;
     }
-    const withheld = fields.filter((field) => !OWN_NAMES.has(field) && isSensitiveName(field));
-    const shown = fields.filter(
-      (field) => !OWN_NAMES.has(field) && !withheld.includes(field) && NAME.test(field),
-    );
+    const usable = fields.filter((field) => isUsableName(field));
+    const tenants = tenantsAmong(usable);
+    const withheld = usable.filter((field) => isSensitiveName(field));
+    const shown = usable.filter((field) => !withheld.includes(field) && !tenants.includes(field));
     if (shown.length === 0) {
       this.leftOut.push(`${named(name)}: it has no column that agents should read`);
       return;
@@ -89,8 +89,14 @@ export class Guesses {
       collection: null,
       properties: {},
       fields: shown,
-      comments: withheldComment(withheld.map((field) => `${named(field)} (its name)`)),
-      withheld: new Set(withheld),
+      largeFields: [],
+      tenant: tenants[0] ?? null,
+      vector: null,
+      comments: [
+        ...withheldComment(withheld.map((field) => `${named(field)} (its name)`)),
+        ...tenantComment(tenants),
+      ],
+      withheld: new Set([...withheld, ...tenants]),
     });
   }
 
@@ -147,11 +153,23 @@ export class Guesses {
     const unnamed: string[] = [];
     const properties: Record<string, GuessedProperty> = {};
     const fields: string[] = [];
+    const largeFields: string[] = [];
+    const vectors: string[] = [];
     const comments: string[] = [];
+    const tenants = tenantsAmong(
+      columns.flatMap((column) => (isUnnamed(column, stamps) ? [] : [column.name])),
+    );
     for (const column of columns) {
       const { name } = column;
       if (isUnnamed(column, stamps)) {
         if (name !== '__v' && !stamps.has(name)) unnamed.push(name);
+        continue;
+      }
+      const isVector = isVectorColumn(column);
+      if (tenants.includes(name) || isVector) {
+        const type = declaredType(column);
+        if (type) properties[name] = type;
+        if (isVector) vectors.push(name);
         continue;
       }
       const why = withheldBecause(column);
@@ -170,11 +188,8 @@ export class Guesses {
         if (type) properties[name] = type;
         else comments.push(...untypedComment(column));
         fields.push(name);
+        if (column.hasLongTexts) largeFields.push(name);
       }
-      if (isTenantName(name))
-        comments.push(
-          `Rows may belong to a tenant. If so: tenantScope: { field: ${fields.at(-1)} }, and tenantId in each agent.`,
-        );
     }
     if (collection.hasMore) comments.push('There are more columns than were looked at.');
     const [id] = collection.ids.keys();
@@ -187,12 +202,17 @@ export class Guesses {
       ...(timestamps !== undefined && { timestamps }),
       properties,
       fields,
+      largeFields,
+      tenant: tenants[0] ?? null,
+      vector: vectors[0] ?? null,
       comments: [
         ...comments,
+        ...tenantComment(tenants),
+        ...vectorComment(vectors),
         ...unnamedComment(unnamed.map(named)),
         ...withheldComment([...withheld].map(([name, why]) => `${named(name)} (${why})`)),
       ],
-      withheld: new Set([...withheld.keys(), ...unnamed]),
+      withheld: new Set([...withheld.keys(), ...unnamed, ...tenants, ...vectors]),
     };
   }
 
@@ -231,25 +251,50 @@ function propertyName(name: string, taken: ReadonlySet<string>, type: string): s
 }
 
 /** Why a collection becomes no class; null: it may. */
-function unusable({ sampled, ids, columns, failure }: SurveyedCollection): string | null {
+function unusable({ name, sampled, ids, columns, failure }: SurveyedCollection): string | null {
   if (failure !== null) return `its documents could not be read (${failure})`;
+  if (name.startsWith('_') || isInternalField(name)) return 'it belongs to MongoDB or to Parse';
   if (sampled === 0 && columns.length === 0)
     return 'it is empty, so there was nothing to learn its columns from';
   if (ids.has('other')) return 'some _id in it are no ObjectId, text, number or UUID';
   if (ids.size > 1)
     return `its _id are of several kinds (${counts(ids)}); list it with the id that agents should find`;
   const stamps = stampsOf(timestampsOf(columns));
-  const readable = columns.some((column) => !isUnnamed(column, stamps) && withheldBecause(column) === null);
+  const readable = columns.some(
+    (column) =>
+      !isUnnamed(column, stamps) &&
+      !isVectorColumn(column) &&
+      tenantRank(column.name) === null &&
+      withheldBecause(column) === null,
+  );
   return readable ? null : 'it has no column that agents should read';
 }
 
 /** Columns that are no field under their own name: versions of Mongoose, time stamps, and names that no field has. */
 const isUnnamed = ({ name }: SurveyedColumn, stamps: ReadonlySet<string>): boolean =>
-  stamps.has(name) || !NAME.test(name) || OWN_NAMES.has(name);
+  stamps.has(name) || !isUsableName(name);
+
+/** Names of members that every object has (`constructor`) are no keys of a configuration. */
+const isUsableName = (name: string): boolean =>
+  NAME.test(name) && !OWN_NAMES.has(name) && !isInternalField(name) && !(name in Object.prototype);
+
+/** Columns that may say which tenant a row belongs to, the likeliest first. */
+const tenantsAmong = (names: readonly string[]): string[] =>
+  names
+    .filter((name) => tenantRank(name) !== null)
+    .toSorted((one, other) => (tenantRank(one) ?? 0) - (tenantRank(other) ?? 0));
+
+const isVectorColumn = (column: SurveyedColumn): boolean =>
+  typeOf(column) === 'Array' && soleType(column.entries) === 'Number' && column.longest >= SHORTEST_VECTOR;
+
+/** The class has no such column: nothing tells its type. */
+const isAlwaysNull = ({ seen, validated }: SurveyedColumn): boolean =>
+  validated === null && seen.size > 0 && [...seen.keys()].every((type) => type === 'Null');
 
 function withheldBecause(column: SurveyedColumn): string | null {
   const { name, texts, members } = column;
   if (isSensitiveName(name)) return 'its name';
+  if (isAlwaysNull(column)) return 'nothing but null was seen';
   const looks = sensitiveTexts(texts);
   if (looks !== null) return `looks like ${looks}`;
   const inner = members.find((member) => withheldMember(member));
@@ -263,7 +308,27 @@ function withheldMember({ name, texts, members }: SurveyedColumn): boolean {
 const withheldComment = (columns: readonly string[]): string[] =>
   columns.length === 0
     ? []
-    : [`Not among fields, because they may be secret or personal: ${columns.join(', ')}`];
+    : [`Not among fields, because they may be secret or personal, or are unknown: ${columns.join(', ')}`];
+
+const tenantComment = ([first, ...others]: readonly string[]): string[] =>
+  first === undefined
+    ? []
+    : [
+        `Each agent reads the rows of its tenantId, by ${named(first)}. Leave tenantScope out where this is no tenant.`,
+        ...(others.length === 0
+          ? []
+          : [`Not among fields, because they may name the tenant as well: ${others.map(named).join(', ')}`]),
+      ];
+
+const vectorComment = ([first, ...others]: readonly string[]): string[] =>
+  first === undefined
+    ? []
+    : [
+        `Not among fields, because it is a vector, which searches compare (by an index of that name): ${named(first)}`,
+        ...(others.length === 0
+          ? []
+          : [`Further vectors, not among fields: ${others.map(named).join(', ')}`]),
+      ];
 
 const unnamedComment = (columns: readonly string[]): string[] =>
   columns.length === 0
@@ -301,7 +366,7 @@ function membersOf(
     return null;
   const known = members.map((member) => [member.name, memberType(member)] as const);
   if (known.length === 0 || known.length > MOST_MEMBERS) return null;
-  if (known.some(([name]) => !NAME.test(name))) return null;
+  if (known.some(([name]) => !NAME.test(name) || name in Object.prototype)) return null;
   const typed = known.flatMap(([name, member]) => (member === null ? [] : [[name, member] as const]));
   return typed.length === 0 ? null : Object.fromEntries(typed);
 }

@@ -1,7 +1,7 @@
 import { isClassName, isParseClassName } from '#core';
 
 /** The words of a name, in lower case: `orderLine_ids` is order, line, ids. */
-function wordsOf(name: string): string[] {
+export function wordsOf(name: string): string[] {
   return name
     .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
     .replace(/([A-Z]+)([A-Z][a-z])/g, '$1 $2')
@@ -84,63 +84,17 @@ export function stemOf(name: string): string {
   return [...words.slice(0, -1), singularOf(words.at(-1) ?? '')].join('');
 }
 
-/** Words that name a secret, or what a person is known by. */
-const SENSITIVE_WORDS = new Set(
-  (
-    'pwd pw hash salt otp totp mfa pin cvv cvc card iban bic ssn nino tin dob birth birthday mail ' +
-    'tel mobile cell fax address street postcode zip passport licence license signature jwt cookie session key'
-  ).split(' '),
-);
+/** The likeliest first. */
+const TENANTS = (
+  'tenant org organisation organization company workspace account mandant mandator entreprise societe empresa ' +
+  'organizacion organizacao azienda organisatie bedrijf team client site'
+).split(' ');
 
-/** Beginnings of such words. */
-const SENSITIVE_BEGINNINGS =
-  /^(password|passwd|passwort|passphrase|passcode|secret|token|credential|apikey|accesskey|privatekey|creditcard|cardnumber|accountnumber|email|phone|telephone|birthd|dateofbirth|socialsecurity|taxid|salary|wage)/;
-
-/** Whether a column's name says that it holds a secret or what a person is known by. */
-export function isSensitiveName(name: string): boolean {
-  const words = wordsOf(name);
-  if (SENSITIVE_BEGINNINGS.test(words.join(''))) return true;
-  return words.some((word) => {
-    const singular = singularOf(word);
-    return SENSITIVE_WORDS.has(word) || SENSITIVE_WORDS.has(singular) || SENSITIVE_BEGINNINGS.test(word);
-  });
+/** How likely a column says which tenant a row belongs to: a smaller number is likelier; null: it does not. */
+export function tenantRank(name: string): number | null {
+  const rank = TENANTS.indexOf(stemOf(name));
+  return rank < 0 ? null : rank;
 }
-
-const SENSITIVE_TEXTS: readonly (readonly [looks: string, test: (text: string) => boolean])[] = [
-  ['e-mail addresses', (text) => /^[^\s@]{1,64}@[^\s@]{1,128}\.[^\s@.]{2,24}$/.test(text)],
-  [
-    'hashes of passwords',
-    (text) => /^\$(2[abxy]?|argon2(id|i|d)|scrypt|pbkdf2[a-z0-9-]*|[156])\$/.test(text),
-  ],
-  ['access tokens', (text) => /^(eyJ[\w-]+\.eyJ|gh[pousr]_|sk_(live|test)_|xox[abpr]-)/.test(text)],
-  ['private keys', (text) => text.startsWith('-----BEGIN ')],
-  ['bank accounts', (text) => /^[A-Z]{2}\d{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,3})?$/.test(text)],
-  ['card numbers', isCardNumber],
-  ['phone numbers', (text) => /^\+\d[\d ()/.-]{6,18}\d$/.test(text)],
-];
-
-function isCardNumber(text: string): boolean {
-  const digits = text.replace(/[ -]/g, '');
-  if (!/^\d{13,19}$/.test(digits)) return false;
-  const sum = [...digits].reverse().reduce((total, digit, index) => {
-    const doubled = Number(digit) * (index % 2 === 1 ? 2 : 1);
-    return total + (doubled > 9 ? doubled - 9 : doubled);
-  }, 0);
-  return sum % 10 === 0;
-}
-
-/** What most of these texts look like, of what agents should not read; null: none of it. */
-export function sensitiveTexts(texts: readonly string[]): string | null {
-  const found = SENSITIVE_TEXTS.find(([, test]) => texts.filter(test).length * 2 > texts.length);
-  return found?.[0] ?? null;
-}
-
-const TENANTS = new Set(
-  'tenant org organisation organization account workspace company team client site'.split(' '),
-);
-
-/** Whether a column may say which tenant a row belongs to. */
-export const isTenantName = (name: string): boolean => TENANTS.has(stemOf(name));
 
 const CREATED =
   'createdAt created_at created createdOn created_on dateCreated date_created creationDate insertedAt inserted_at';

@@ -33,6 +33,10 @@ export interface SurveyedColumn {
   readonly validated: SeenType | null;
   /** Of an Object, and of the objects in an Array. */
   readonly members: readonly SurveyedColumn[];
+  /** Of an Array: the most entries that one had. */
+  readonly longest: number;
+  /** Some of its texts were shortened. */
+  readonly hasLongTexts: boolean;
   /** Some of its texts, shortened. They are rows of the application: look at them, and never show them. */
   readonly texts: readonly string[];
 }
@@ -212,6 +216,8 @@ interface Counted {
   readonly members: Columns;
   readonly texts: Set<string>;
   validated: SeenType | null;
+  longest: number;
+  hasLongTexts: boolean;
 }
 
 class Columns {
@@ -225,13 +231,14 @@ class Columns {
       if (!column) continue;
       const type = typeOf(value);
       count(column.seen, type);
-      if (typeof value === 'string') keepText(column.texts, value);
+      if (typeof value === 'string') keepText(column, value);
       if (type === 'Object' && depth < DEEPEST) column.members.add(value as Document, depth + 1);
       if (!Array.isArray(value)) continue;
+      column.longest = Math.max(column.longest, value.length);
       for (const entry of value.slice(0, KEPT_VALUES)) {
         const kind = typeOf(entry);
         count(column.entries, kind);
-        if (typeof entry === 'string') keepText(column.texts, entry);
+        if (typeof entry === 'string') keepText(column, entry);
         if (kind === 'Object' && depth < DEEPEST) column.members.add(entry as Document, depth + 1);
       }
     }
@@ -272,14 +279,17 @@ class Columns {
       members: new Columns(),
       texts: new Set<string>(),
       validated: null,
+      longest: 0,
+      hasLongTexts: false,
     };
     this.byName.set(name, column);
     return column;
   }
 }
 
-function keepText(texts: Set<string>, value: string): void {
-  if (texts.size < KEPT_VALUES) texts.add(value.slice(0, LONGEST_TEXT));
+function keepText(column: Pick<Counted, 'texts' | 'hasLongTexts'>, value: string): void {
+  column.hasLongTexts ||= value.length > LONGEST_TEXT;
+  if (column.texts.size < KEPT_VALUES) column.texts.add(value.slice(0, LONGEST_TEXT));
 }
 
 function count<K>(counts: Map<K, number>, key: K): void {
