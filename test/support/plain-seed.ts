@@ -99,7 +99,7 @@ export async function startPlainService(
     config: {
       ...config,
       database: { uri: uri.href, storage: 'plain' },
-      policy: { ...config.policy, classes: Object.fromEntries(classes) },
+      policy: { ...config.policy, unlistedClasses: 'refuse', classes: Object.fromEntries(classes) },
     },
   });
   return {

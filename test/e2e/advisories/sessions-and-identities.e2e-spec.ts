@@ -30,7 +30,6 @@ beforeAll(async () => {
       ...PROTECTED_ROWS_CONFIG,
       agents: { ...PROTECTED_ROWS_CONFIG.agents, admin: { permissions: 'admin', rateLimit: 1_000_000 } },
       auth: [{ apiKey: 'key-admin', agent: 'admin' }, ...PROTECTED_ROWS_CONFIG.auth],
-      policy: { unlistedClasses: 'allow' },
     },
     env: {
       MONGODB_URI: database.uri,

@@ -23,7 +23,6 @@ const CONFIG = {
     { anonymous: true, agent: 'local' },
   ],
   server: { maxBodySize: 1_048_576 },
-  policy: { unlistedClasses: 'allow' },
 };
 
 describe('two replicas behind nginx, with the configuration that is shipped', () => {

@@ -76,7 +76,6 @@ describe('the page at the root of the service', () => {
         agents: { chief: { permissions: 'readonly' } },
         auth: [{ apiKey: 'key-of-the-chief-operator-1', agent: 'chief' }],
         console: { operators: ['chief'] },
-        policy: { unlistedClasses: 'allow' },
       },
     });
     const page = (await (await fetch(`${console.origin}/`)).json()) as { links: object };

@@ -32,7 +32,6 @@ beforeAll(async () => {
     ...config,
     agents: { ...config.agents, ...AGENTS },
     auth: [...config.auth, { apiKey: 'key-asBob', agent: 'asBob' }],
-    policy: { unlistedClasses: 'allow' },
   };
   const [direct, lone] = await Promise.all([
     startService({ seed: TENANT_NOTES_SEED, config: impersonating, env: GATES_OPEN }),

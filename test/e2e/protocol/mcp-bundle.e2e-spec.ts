@@ -80,6 +80,7 @@ describe('the MCP bundle', () => {
       `database: { uri: embedded, seed: ${JSON.stringify(seed)} }
 agents: { reader: { permissions: readonly, tools: { only: [count_objects] } } }
 auth: [{ apiKey: '\${MCP_API_KEY}', agent: reader }]
+policy: { unlistedClasses: allow }
 `,
     );
     const client = await connected({ configuration, api_key: 'a-key-of-the-user' });

@@ -66,7 +66,6 @@ beforeAll(async () => {
       ...POSTS_CONFIG,
       agents: { reader: { tenantId: 'acme' } },
       auth: [{ apiKey: 'key-of-reader', agent: 'reader' }],
-      policy: { unlistedClasses: 'allow' },
     },
   });
   browser = await openBrowser();

@@ -55,7 +55,6 @@ async function configuration() {
       admin: { ...agent('admin'), allowMutations: true },
     },
     auth: Object.entries(KEYS).map(([name, apiKey]) => ({ apiKey, agent: name })),
-    policy: { unlistedClasses: 'allow' },
   };
 }
 
