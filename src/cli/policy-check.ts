@@ -1,6 +1,13 @@
 import { existsSync } from 'node:fs';
 import { oneLine } from '#audit';
-import { bindPolicy, lintPolicy, type SchemaSnapshot, unknownAgentNames } from '#policy';
+import {
+  bindPolicy,
+  type IndexSchema,
+  lintPolicy,
+  lintUniqueIndexes,
+  type SchemaSnapshot,
+  unknownAgentNames,
+} from '#policy';
 import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
 import { StoreError } from '#data';
 import { type CatalogueProblem, connectionProblem, MongoSchemaCatalogue } from '#data-mongo';
@@ -82,7 +89,7 @@ function noFile(env: Environment): readonly ConfigIssue[] {
  * Where no database is configured no class is checked, which is a warning.
  */
 export async function judgedBySchema(loaded: LoadedWithPlugins): Promise<SchemaReport> {
-  const { schemas, problems, unread } = await readSchemas(loaded);
+  const { schemas, indexes, problems, unread } = await readSchemas(loaded);
   const tools = [
     ...BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype)),
     ...toolsOfPlugins(loaded.plugins),
@@ -92,7 +99,10 @@ export async function judgedBySchema(loaded: LoadedWithPlugins): Promise<SchemaR
   const unknown = [...loaded.agents.values()].flatMap((definition) =>
     unknownAgentNames(definition, loaded.policy, { tools: names, classes }),
   );
-  const warnings = lintPolicy(loaded.policy, loaded.agents.values(), names, schemas);
+  const warnings = [
+    ...lintPolicy(loaded.policy, loaded.agents.values(), names, schemas),
+    ...lintUniqueIndexes(loaded.policy, indexes),
+  ];
   const { errors } = nameErrors(unknown);
   if (!schemas)
     return { faults: errors, warnings: unread ? warnings : [NO_DATABASE, ...warnings], problems, unread };
@@ -135,11 +145,13 @@ function merged(
 interface StoredClasses {
   /** Null without a database, and where it could not be read. An embedded one without a seed has no classes. */
   readonly schemas: SchemaSnapshot | null;
+  /** Of each class that has a tenant scope. */
+  readonly indexes: ReadonlyMap<string, readonly IndexSchema[]>;
   readonly problems: readonly CatalogueProblem[];
   readonly unread: ConfigIssue | null;
 }
 
-const NO_CLASSES: StoredClasses = { schemas: null, problems: [], unread: null };
+const NO_CLASSES: StoredClasses = { schemas: null, indexes: new Map(), problems: [], unread: null };
 
 async function readSchemas({ config, policy }: LoadedConfig): Promise<StoredClasses> {
   if (config.database.uri === 'embedded' && config.database.seed === null) return NO_CLASSES;
@@ -149,7 +161,12 @@ async function readSchemas({ config, policy }: LoadedConfig): Promise<StoredClas
     const catalogue = catalogueOf(connections, () => policy);
     const schemas = await catalogue.snapshot();
     const problems = catalogue instanceof MongoSchemaCatalogue ? await catalogue.problems() : [];
-    return { schemas, problems, unread: null };
+    const indexes = new Map<string, readonly IndexSchema[]>();
+    for (const { className, tenantScope } of policy.classes.values()) {
+      const schema = tenantScope && schemas.get(className);
+      if (schema) indexes.set(className, await catalogue.indexesOf(schema));
+    }
+    return { schemas, indexes, problems, unread: null };
   } catch (error) {
     if (error instanceof StoreError) return { ...NO_CLASSES, unread: unreadIssue(error) };
     throw error;

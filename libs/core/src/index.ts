@@ -1,6 +1,7 @@
 export * from './age-clock.js';
 export * from './agent.js';
 export * from './agent-definition.js';
+export * from './described-error.js';
 export * from './request-context.js';
 export * from './client-requests.js';
 export * from './data-budget.js';

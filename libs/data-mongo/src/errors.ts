@@ -1,6 +1,6 @@
 import type { MongoServerError } from 'mongodb';
 import { type Abortable, isAborted } from '#core';
-import { StoreError, type StoreErrorCode } from '#data';
+import { ROW_REFUSED, StoreError, type StoreErrorCode } from '#data';
 
 /** A value that Parse's storage form cannot hold. `path` names the place inside the row. */
 export class UnstorableValue extends Error {
@@ -113,10 +113,6 @@ function codeOf(error: unknown, operation: Abortable | undefined): StoreErrorCod
   return duplicate ? 'duplicate' : codeOfServerError(error);
 }
 
-/** Without the values that the validator looked at: the caller may not be permitted to see their columns. */
-const VALIDATOR_ADVICE =
-  'the validator of the collection refused the row: send every column that it requires, with values that it permits';
-
 /** The caller cannot solve it, and learns that repeating the call does not help. */
 const RIGHTS_ADVICE = 'the database does not permit this to the service: its operator has to grant the right';
 
@@ -131,7 +127,7 @@ const UNCONFIRMED_ADVICE =
 function adviceOf(error: unknown): { readonly advice?: string } {
   if (isDriverError(error, 'MongoWriteConcernError')) return { advice: UNCONFIRMED_ADVICE };
   if (!isServerError(error)) return {};
-  if (error.code === INVALID_DOCUMENT) return { advice: VALIDATOR_ADVICE };
+  if (error.code === INVALID_DOCUMENT) return { advice: ROW_REFUSED };
   if (LOGIN_REFUSED.has(error.code)) return { advice: LOGIN_ADVICE };
   return error.code === UNAUTHORIZED ? { advice: RIGHTS_ADVICE } : {};
 }

@@ -313,6 +313,13 @@ export type StoreErrorCode =
 /** Where an error arose. */
 export type StoreName = 'the database' | 'Parse Server';
 
+/**
+ * The one advice for a row that a rule of the database refuses, where the rule may depend on rows that the caller may not read,
+ * or on columns.
+ */
+export const ROW_REFUSED =
+  'the database refused the row: send every column that the class requires, with values that it permits';
+
 /** An error of a store. The driver's text is the `cause`, for the log only. */
 export class StoreError extends Error {
   /** A constant, so that it is the same in two copies of the package. */

@@ -1,7 +1,7 @@
 import { IntrinsicException } from '@nestjs/common';
 import { createHash } from 'node:crypto';
 import type { Observable } from 'rxjs';
-import type { Era } from '#core';
+import { describeError, type Era } from '#core';
 import { oneLine } from '#audit';
 import type { WrittenAnswer } from '#tools';
 
@@ -94,7 +94,7 @@ export interface WarningLog {
 /** Class and message of any thrown value, for the log alone. */
 export function faultLine(prefix: string, error: unknown): string {
   if (!(error instanceof Error)) return `${prefix} ${oneLine(typeof error)}`;
-  return `${prefix} ${oneLine(error.name)}: ${oneLine(error.message)}`;
+  return `${prefix} ${oneLine(error.name)}: ${oneLine(describeError(error))}`;
 }
 
 export interface RpcError {

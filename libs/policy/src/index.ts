@@ -20,6 +20,7 @@ export {
   lintPolicy,
   listsNoClass,
   NO_CLASS_LISTED,
+  lintUniqueIndexes,
   unknownAgentNames,
   type UnknownName,
 } from './lint/lint-policy.js';

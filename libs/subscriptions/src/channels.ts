@@ -8,7 +8,7 @@ import {
   timeout,
   TimeoutError,
 } from 'rxjs';
-import { type Agent, type Refusal, refusals, Refused } from '#core';
+import { type Agent, describeError, type Refusal, refusals, Refused } from '#core';
 import { type ChangeSource, type RowView, type SourceEvent, SourceRefused, StoreError } from '#data';
 import { ChangedRows, ConcurrencyLimit, ViewWatch } from './view-watch.js';
 
@@ -203,5 +203,5 @@ function isForNow(error: unknown): boolean {
 
 function causeOf(error: unknown): string {
   const cause = error instanceof SourceRefused ? error.cause : error;
-  return cause instanceof Error ? cause.message : String(cause);
+  return cause instanceof Error ? describeError(cause) : String(cause);
 }

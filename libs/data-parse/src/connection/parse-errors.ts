@@ -35,15 +35,24 @@ export const OBJECT_NOT_FOUND = 101;
 export const INVALID_QUERY = 102;
 export const CLASS_NOT_EMPTY = 255;
 
-/** Parse Server refused the request. Its text may contain data: it is for the log only. */
+/** Whose text is made by an application, or may quote a value. */
+const QUOTING: ReadonlySet<StoreErrorCode> = new Set<StoreErrorCode>([
+  'duplicate',
+  'invalid_query',
+  'rejected',
+]);
+
+/** Parse Server refused the request. Its text is for the log only, and not even for that where it may contain values. */
 export class ParseServerError extends StoreError {
   constructor(
     readonly parseCode: number,
     text: string,
   ) {
-    super(storeCode(parseCode), {
+    const code = storeCode(parseCode);
+    const told = QUOTING.has(code) ? '' : `: ${text.slice(0, 500)}`;
+    super(code, {
       store: 'Parse Server',
-      cause: new Error(`Parse Server answered ${parseCode}: ${text.slice(0, 500)}`),
+      cause: new Error(`Parse Server answered ${parseCode}${told}`),
     });
   }
 }

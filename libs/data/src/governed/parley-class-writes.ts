@@ -10,7 +10,7 @@ import {
 import type { GovernedClassWrites } from '../governed-access.js';
 import { StoreError } from '../record-store.js';
 import type { SchemaWriter } from '../schema-store.js';
-import { type ClassGate, type GovernedCall, pointerGate } from './row-rules.js';
+import { type ClassGate, type GovernedCall, pointerGate, RowRules } from './row-rules.js';
 import { atStore } from './store-refusals.js';
 
 interface GovernedClassWriteCall extends GovernedCall {
@@ -39,6 +39,8 @@ export class ParleyClassWrites implements GovernedClassWrites {
   async deleteClass(given: unknown): Promise<void> {
     const { operation, schemaWriter } = this.call;
     const className = admitDeletedClass(this.call, given);
+    // Whether the class is empty would reveal rows that a filter of the agent leaves out.
+    if (!(await new RowRules(this.call).readsEveryRow(className))) throw holdsOthersRows(className);
     const outcome = await atStore(operation, () => schemaWriter.deleteClass(className, operation));
     if (outcome === 'not_empty')
       throw new Refused(
@@ -86,6 +88,16 @@ function listedGate({ policy }: AgentScope, className: string): Refusal | null {
 
 function exists(className: string): Refused {
   return new Refused(refusals.invalidArgument(`class '${className}' exists already`));
+}
+
+function holdsOthersRows(className: string): Refused {
+  return new Refused(
+    refusals.accessDenied(
+      'agent_filter',
+      `Class '${className}' may hold rows that this agent does not read: only an agent that reads all of them may remove it`,
+      'unenforceable_scope',
+    ),
+  );
 }
 
 function sharedByTenants(className: string): Refused {

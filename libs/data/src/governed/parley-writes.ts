@@ -15,7 +15,7 @@ import {
   type WritePlan,
 } from '#policy';
 import type { GovernedWrites, JudgedWrite, ProposedWrite, WriteOptions } from '../governed-access.js';
-import { type ParseRow, type RecordWriter } from '../record-store.js';
+import { type ParseRow, type RecordWriter, ROW_REFUSED, StoreError } from '../record-store.js';
 import type { WriteKeys, WriteMark } from '../write-keys.js';
 import { type KeyedAttempt, KeyedWrites } from './keyed-writes.js';
 import { ParleyRecords } from './parley-records.js';
@@ -67,7 +67,7 @@ export class ParleyWrites implements GovernedWrites {
     const plan = await this.plan(access, fields, 'create');
     const { writer, operation } = this.call;
     const create = (id?: string) =>
-      atWriter(operation, () => writer.create(access.className, plan.fields, operation, id));
+      this.written(access, () => writer.create(access.className, plan.fields, operation, id));
     const { idempotencyKey } = options;
     if (idempotencyKey === undefined) return this.present(await create(), access);
     return this.keyed.run(idempotencyKey, {
@@ -107,7 +107,7 @@ export class ParleyWrites implements GovernedWrites {
   private async updated(access: ClassAccess, id: string, plan: WritePlan): Promise<ParseRow> {
     const { where } = await this.ownRow(access, id, 'update');
     const { writer, operation } = this.call;
-    const row = await atWriter(operation, () =>
+    const row = await this.written(access, () =>
       writer.update(access.className, id, plan.fields, where, operation),
     );
     if (!row) throw new Refused(await this.rules.noSuchRow(access.className, [id]));
@@ -136,7 +136,7 @@ export class ParleyWrites implements GovernedWrites {
       const after = stampAfter(before);
       await attempt.sending(id, { before, after });
       const unchanged = allOf(where, { updatedAt: dateValue(before) });
-      const row = await atWriter(operation, () =>
+      const row = await this.written(access, () =>
         writer.update(access.className, id, plan.fields, unchanged, operation, after),
       );
       if (row) return this.present(row, access);
@@ -190,6 +190,21 @@ export class ParleyWrites implements GovernedWrites {
     if (await this.deletedWhere(access, id, same)) return;
     if (previous && !(await this.isStored(access, id, previous))) return;
     throw new Refused(await this.rules.noSuchRow(access.className, [id]));
+  }
+
+  /** A new or changed row. Where another row has its unique value, only a caller that reads every row is told so. */
+  private written<T>({ className, schema }: ClassAccess, write: () => Promise<T>): Promise<T> {
+    const { operation } = this.call;
+    return atWriter(operation, async () => {
+      try {
+        return await write();
+      } catch (error) {
+        if (!(error instanceof StoreError) || error.code !== 'duplicate') throw error;
+        if (await this.rules.readsEveryRowOfIndexes(className, schema)) throw error;
+        const { cause, store, outcome } = error;
+        throw new StoreError('rejected', { cause, store, advice: ROW_REFUSED, ...(outcome && { outcome }) });
+      }
+    });
   }
 
   private deletedWhere(access: ClassAccess, id: string, where: Where): Promise<boolean> {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import {
   type CallTrace,
   type LimitOrigin,
@@ -112,6 +113,13 @@ interface PredicateOptions {
 /** The author of a subquery: results for a caller are limited to the rows that exist for the agent. */
 type Asker = 'caller' | 'operator';
 
+/** Callers may leave the canonical filter out of their queries. */
+const EVERY_ROW: PredicateOptions = { canonical: false, operation: 'find' };
+
+/** Whether the index may refuse a row because of another one. Ids are chosen by the store. */
+const isTelling = ({ unique, uniquenessUnknown, fields }: IndexSchema): boolean =>
+  (unique || uniquenessUnknown === true) && !(fields.length === 1 && fields[0] === 'objectId');
+
 /** The row limits of one call. */
 export class RowRules {
   /** A filter that is a function is called once for each class within one call. */
@@ -147,6 +155,29 @@ export class RowRules {
       ]);
     }
     return { tenant, declared, where: allOf(rights, declared), asked: answered instanceof Promise };
+  }
+
+  /** Whether the caller may read every row of the class, so that whether there is a row tells it nothing new. */
+  async readsEveryRow(className: string): Promise<boolean> {
+    if (this.call.scope.rights.gate(className, 'find') !== null) return false;
+    const { where } = await this.predicate(className, EVERY_ROW);
+    return Object.keys(where).length === 0;
+  }
+
+  /**
+   * Whether the caller may read every row with which a row that it writes may collide: every row, or those of its tenant where
+   * every unique index contains the column of the tenant.
+   */
+  async readsEveryRowOfIndexes(className: string, schema: ClassSchema | null | undefined): Promise<boolean> {
+    if (await this.readsEveryRow(className)) return true;
+    const { indexesOf, operation, scope } = this.call;
+    if (!schema || scope.rights.gate(className, 'find') !== null) return false;
+    const { tenant, where } = await this.predicate(className, EVERY_ROW);
+    if (!tenant || !isDeepStrictEqual(where, tenantWhere(tenant))) return false;
+    const indexes = await atStore(operation, () => indexesOf(schema));
+    return indexes.every(
+      (index) => !isTelling(index) || (!index.uniquenessUnknown && index.fields.includes(tenant.field)),
+    );
   }
 
   private computedFilter(className: string): Promise<Where | null> {

@@ -1,4 +1,4 @@
-import { type Refusal, refusals, Refused, Unauthorized } from '#core';
+import { describeError, type Refusal, refusals, Refused, Unauthorized } from '#core';
 import { type OperationContext, StoreError } from '../record-store.js';
 
 const withCause = (refusal: Refusal, cause: string | undefined): Refusal => ({
@@ -27,7 +27,7 @@ function geoIndexMissing(where: unknown): Refusal {
 }
 
 function refusalOf(error: StoreError, operation: OperationContext, where: unknown): Refusal {
-  const cause = error.cause instanceof Error ? error.cause.message : undefined;
+  const cause = error.cause instanceof Error ? describeError(error.cause) : undefined;
   switch (error.code) {
     case 'timeout':
       return refusals.databaseTimedOut(operation.maxTimeMS);

@@ -9,6 +9,7 @@ import {
   type TaskEndEvent,
 } from '#audit';
 import {
+  describeError,
   type Agent,
   ClientUnreachable,
   type Refusal,
@@ -274,7 +275,7 @@ export function failedRun(error: unknown, tool: string): FailedRun {
   if (error instanceof ClientUnreachable) return { refusal: unanswered(error), error };
   const refusal = refusalByApplication(error);
   if (refusal) return { refusal, error };
-  const cause = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  const cause = error instanceof Error ? `${error.name}: ${describeError(error)}` : String(error);
   return { refusal: refusals.internalError(tool, cause), error };
 }
 

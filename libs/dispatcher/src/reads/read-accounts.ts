@@ -1,5 +1,5 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import { derivedRequest, type RequestContext, refusals, Refused } from '#core';
+import { derivedRequest, describeError, type RequestContext, refusals, Refused } from '#core';
 import { AuditSink } from '#audit';
 import type { AggregateOptions, FindOptions, GovernedRecords } from '#data';
 import type { ToolOutcome } from '#tools';
@@ -98,7 +98,7 @@ function metered(context: RequestContext, own: CallMeter): RequestContext {
 
 function refusalOf(error: unknown, name: string) {
   if (error instanceof Refused) return error.refusal;
-  const cause = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  const cause = error instanceof Error ? `${error.name}: ${describeError(error)}` : String(error);
   return refusalByProtocol(error) ?? refusals.internalError(name, cause);
 }
 

@@ -5,7 +5,7 @@ import {
   isParseClassName,
   isSystemClassName,
 } from '#core';
-import type { SchemaSnapshot } from '../model/class-schema.js';
+import type { IndexSchema, SchemaSnapshot } from '../model/class-schema.js';
 import { FieldNames, rootOf, suggestNames } from '../model/field-names.js';
 import { type DeclaredClass, type Policy, type PolicyIssue, tierBypasses } from '../model/policy.js';
 import { isPlainObject } from '../model/where.js';
@@ -124,6 +124,28 @@ function unfilteredVectors(declared: DeclaredClass): PolicyIssue[] {
     `caller: build the vector index with '${tenantScope.field}' as a filter field, and write filterFields: ` +
     `[${[...searchable.filterFields, tenantScope.field].join(', ')}]`;
   return [{ path: `${pathOf(declared)}.searchable.filterFields`, message }];
+}
+
+/**
+ * Unique indexes by which a writer of one tenant learns which values rows of others hold: the write does not go through.
+ * @param indexes every index of each class that has a tenant scope
+ */
+export function lintUniqueIndexes(
+  policy: Policy,
+  indexes: ReadonlyMap<string, readonly IndexSchema[]>,
+): PolicyIssue[] {
+  return [...indexes].flatMap(([className, ofClass]) => {
+    const field = policy.classes.get(className)?.tenantScope?.field;
+    if (field === undefined) return [];
+    return ofClass
+      .filter(({ unique, fields }) => unique && !fields.includes(field) && fields.join() !== 'objectId')
+      .map(({ name, fields }) => ({
+        path: `policy.classes.${className}.tenantScope`,
+        message:
+          `the unique index '${name}' (${fields.join(', ')}) does not contain '${field}', so a write of one tenant that does not go ` +
+          `through tells which values rows of others hold: make it (${[field, ...fields].join(', ')})`,
+      }));
+  });
 }
 
 function unreadable(declared: DeclaredClass, definitions: readonly AgentDefinition[]): PolicyIssue[] {
