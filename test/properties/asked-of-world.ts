@@ -4,12 +4,17 @@ import { requests } from './requests.js';
 import type { Request } from './asked-service.js';
 import { AgentSight } from './sight.js';
 import { type ClassName, CLASS_NAMES, columnNames } from './vocabulary.js';
+import { codedRequests, earlierRequests, keyedRequests } from './two-tenants.js';
 import { type World, worlds } from './world.js';
 
 /** A world and what is asked in it. */
 export interface AskedWorld {
   readonly world: World;
   readonly asked: readonly Request[];
+  /** What is done before, in one of the two worlds: nothing of it is to be seen in the other. */
+  readonly earlier: readonly Request[];
+  /** Asked last: writes that one of the worlds may refuse, without saying what others hold. */
+  readonly coded: readonly Request[];
 }
 
 /** Of so many candidates the first one is asked that names nothing the agent may not know. */
@@ -52,7 +57,12 @@ export const askedWorlds = (
         return (wild ? candidates[0] : (fitting ?? candidates[0])) as Request;
       });
       // Writes are among the random ones: what is guarded is asked for before they make rows like each other.
-      return { world, asked: [...probing, ...random] };
+      return {
+        world,
+        asked: [...probing, ...keyedRequests(world), ...random],
+        earlier: earlierRequests(world),
+        coded: codedRequests(world),
+      };
     });
 
 function namesOneOf(request: Request, names: readonly string[]): boolean {

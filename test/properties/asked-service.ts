@@ -3,6 +3,8 @@ import type { AuditRecord } from '#audit';
 export interface Request {
   readonly method: string;
   readonly params: Record<string, unknown>;
+  /** Asked by the same person as one of that tenant. Default: of the tenant of the agent. */
+  readonly tenant?: string;
 }
 
 /** What one request led to: the reply as it is sent, and what was written down. */
@@ -23,6 +25,8 @@ export interface WorldDatabase {
   readonly name: string;
   /** Its rows are read on connections beside the driver. Default: through the driver. */
   readonly fastReads?: boolean;
+  /** The endpoint that makes vectors of texts. */
+  readonly embeddings?: string;
 }
 
 /** Writes are open to agents that may make them. */

@@ -15,6 +15,10 @@ const related = (className: string, ids: readonly string[]) => ({
 /** Columns that hold the name of a tenant: there are two. */
 const holdsTenant = (name: string) => /org$/i.test(name);
 
+/** Columns of texts that look like the pointers of some program. */
+const looksLikePointers = (name: string) => /price$/i.test(name);
+const LIKE_POINTERS = ['US$5', 'Vault$id', '_User$uurow1', 'Price$100 each'];
+
 /** How many values the pool of a column has; beyond them they begin again. */
 export const poolOf = ({ name, kind }: Column): number =>
   kind === 'text' && holdsTenant(name) ? TENANTS.length : POOL;
@@ -25,6 +29,7 @@ export function ordinary({ name, kind, target }: Column, index: number): unknown
   const id = rowId(target ?? 'Orchard', pick);
   switch (kind) {
     case 'text':
+      if (looksLikePointers(name)) return LIKE_POINTERS[pick];
       return holdsTenant(name) ? TENANTS[pick % TENANTS.length] : `plain ${pick}`;
     case 'number':
       return pick + 1;
@@ -47,6 +52,10 @@ export function ordinary({ name, kind, target }: Column, index: number): unknown
     case 'bag':
     case 'pile':
       return holding({ name, kind }, pick);
+    case 'vector':
+      return [pick + 1, 2, 1];
+    case 'code':
+      return `code ${index}`;
   }
 }
 
@@ -56,6 +65,7 @@ export function marked({ name, kind, target }: Column, row: number): { value: un
   const number = 770_000_000 + markNumber(name) * 100 + row;
   switch (kind) {
     case 'text':
+    case 'code':
       return { value: text, traces: [text] };
     case 'number':
       return { value: number, traces: [String(number)] };
@@ -76,6 +86,8 @@ export function marked({ name, kind, target }: Column, row: number): { value: un
     case 'pile':
     case 'texts':
       return { value: [text], traces: [text] };
+    case 'vector':
+      return { value: [number, 1, 1], traces: [String(number)] };
     case 'pointer':
       return { value: pointer(String(target), text), traces: [text] };
     case 'pointers':
@@ -95,7 +107,7 @@ const markNumber = (name: string) => NUMBERS.get(name) ?? 99;
 /** As a request would compare it. */
 export function asOperand(column: Column, index: number, secret: boolean): unknown {
   const value = secret ? marked(column, index).value : ordinary(column, index);
-  if (['pointers', 'texts', 'pile'].includes(column.kind)) return (value as unknown[])[0];
+  if (['pointers', 'texts', 'pile', 'vector'].includes(column.kind)) return (value as unknown[])[0];
   if (column.kind === 'relation') return ((value as { objects: unknown[] }).objects[0] ?? null) as unknown;
   return value;
 }

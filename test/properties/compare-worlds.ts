@@ -18,6 +18,8 @@ export interface Services {
   readonly uri: string;
   /** Names a database that is not in use. */
   next(): string;
+  /** The endpoint that makes vectors of texts. */
+  readonly embeddings?: string;
   open(world: World, seed: unknown, database: WorldDatabase): Promise<AskedService>;
 }
 
@@ -30,13 +32,14 @@ export type Tally = Map<string, number>;
  */
 export async function violationIn(
   asked: AskedWorld,
-  { uri, next, open }: Services,
+  { uri, next, open, embeddings }: Services,
   tally: Tally,
 ): Promise<Violation | null> {
   const apart = worldsApart(asked.world);
-  const marked = await open(asked.world, apart.marked, { uri, name: next(), fastReads: true });
-  const ordinary = await open(asked.world, apart.ordinary, { uri, name: next() });
+  const marked = await open(asked.world, apart.marked, { uri, name: next(), fastReads: true, embeddings });
+  const ordinary = await open(asked.world, apart.ordinary, { uri, name: next(), embeddings });
   try {
+    for (const request of asked.earlier) await marked.ask(request);
     for (const request of asked.asked) {
       const answers = await Promise.all([marked.ask(request), ordinary.ask(request)].map(withNumberedNames));
       const [one, other] = answers as [Answer, Answer];
@@ -45,11 +48,20 @@ export async function violationIn(
       const differ = one.reply !== other.reply || one.audit !== other.audit;
       if (shows.length > 0 || differ) return { request, shows, answers: [one, other], asked };
     }
+    for (const request of asked.coded) {
+      const answers = [await marked.ask(request), await ordinary.ask(request)] as const;
+      const shows = answers.flatMap(({ reply }) => [...reply.matchAll(TELLS_OF_ROWS)].flat());
+      for (const answer of answers) noteIn(tally, { ...request, method: 'coded' }, answer);
+      if (shows.length > 0) return { request, shows, answers, asked };
+    }
     return null;
   } finally {
     await Promise.all([marked.close(), ordinary.close()]);
   }
 }
+
+/** A write that a unique index refuses is seen not to be done, and says nothing of rows that may be those of others. */
+const TELLS_OF_ROWS = /unique|duplicate|already|E11000/gi;
 
 const PSEUDONYM = /h_[A-Za-z0-9_-]{22}/g;
 

@@ -3,6 +3,7 @@ import { anyColumn, anyName, columnsOf, type Json, operand, where } from './cons
 import { GUESSES, isHolding } from './held-objects.js';
 import { madeOnce } from './made-once.js';
 import { filterExpression } from './filter-expressions.js';
+import { searchStages } from './search-requests.js';
 import { type ClassName, CLASS_NAMES, columnNames } from './vocabulary.js';
 
 /** Names that stages of ours give to what they compute. */
@@ -299,7 +300,7 @@ const stage = madeOnce((name: ClassName, depth: number): fc.Arbitrary<Json> => {
         $bucket: { groupBy, boundaries: [0, 2, 4, 900_000_000], default: 'rest', output: { all } },
       })),
     },
-    { weight: 1, arbitrary: value.map((groupBy) => ({ $bucketAuto: { groupBy, buckets: 2 } })) },
+    { weight: 2, arbitrary: value.map((groupBy) => ({ $bucketAuto: { groupBy, buckets: 2 } })) },
     {
       weight: 1,
       arbitrary: value.map((it) => ({ $redact: { $cond: [it, '$$KEEP', '$$PRUNE'] } })),
@@ -321,6 +322,7 @@ const stage = madeOnce((name: ClassName, depth: number): fc.Arbitrary<Json> => {
       weight: 1,
       arbitrary: anyName(name).map((it) => ({ $fill: { output: { [it]: { method: 'locf' } } } })),
     },
+    { weight: 1, arbitrary: searchStages },
     { weight: 1, arbitrary: fc.constantFrom<Json>({ $collStats: {} }, { $indexStats: {} }, { $out: 'x' }) },
   );
   if (depth <= 0) return simple;

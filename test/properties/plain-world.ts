@@ -2,7 +2,7 @@ import { type Document, MongoClient } from 'mongodb';
 import { loadSeed, type MongoConnection, parseSeed } from '#data-mongo';
 import type { ClassConfig } from '#policy';
 import { plainStored } from '../support/plain-seed.js';
-import { allColumns, CLASS_NAMES, type ClassName, type Column } from './vocabulary.js';
+import { allColumns, CLASS_NAMES, type ClassName, type Column, COLUMNS } from './vocabulary.js';
 import type { World } from './world.js';
 
 type Row = Readonly<Record<string, unknown>>;
@@ -26,6 +26,8 @@ const TYPES: Readonly<Record<Column['kind'], string>> = {
   relation: 'Array',
   bag: 'Object',
   pile: 'Array',
+  vector: 'Array',
+  code: 'String',
 };
 
 /** Plain documents hold no objects of Parse and no relations: these columns stay without values. */
@@ -63,10 +65,17 @@ export async function store(
   { uri, name }: { readonly uri: string; readonly name: string },
   connection: MongoConnection,
 ): Promise<void> {
-  if (storage !== 'plain') return loadSeed(connection, parseSeed(seed)).then(() => undefined);
+  if (storage !== 'plain') await loadSeed(connection, parseSeed(seed));
   const client = await MongoClient.connect(uri);
   try {
-    await storePlain(client, name, seed as Seed);
+    if (storage === 'plain') await storePlain(client, name, seed as Seed);
+    for (const className of CLASS_NAMES) {
+      const stored = client.db(name).collection(storage === 'plain' ? collectionOf(className) : className);
+      for (const column of COLUMNS[className].filter(({ kind }) => kind === 'code')) {
+        const key = storage === 'plain' ? storedName(column.name) : column.name;
+        await stored.createIndex({ [key]: 1 }, { unique: true, sparse: true });
+      }
+    }
   } finally {
     await client.close();
   }

@@ -10,6 +10,7 @@ import {
 } from './constraint-requests.js';
 import { pipeline } from './pipeline-requests.js';
 import type { Request } from './asked-service.js';
+import { searches } from './search-requests.js';
 import { type ClassName, rowId, ROWS } from './vocabulary.js';
 
 const call = (name: string, args: fc.Arbitrary<Json>): fc.Arbitrary<Request> =>
@@ -248,6 +249,7 @@ export const requests: fc.Arbitrary<Request> = fc.oneof(
   { weight: 4, arbitrary: fc.oneof(...SHAPES) },
   { weight: 5, arbitrary: fc.oneof(...GROUPS) },
   { weight: 9, arbitrary: pipelines },
+  { weight: 4, arbitrary: fc.oneof(...searches(className)) },
   { weight: 1, arbitrary: fc.oneof(...WRITES) },
   { weight: 1, arbitrary: fc.oneof(...NONSENSE) },
 );

@@ -56,7 +56,7 @@ export async function openService(
     rmSync(folder, { recursive: true, force: true });
   };
   try {
-    writeFileSync(join(folder, 'parley.yaml'), configOf(world));
+    writeFileSync(join(folder, 'parley.yaml'), configOf(world, database.embeddings));
     const loaded = loadConfig({}, folder);
     await store(world, seed, database, connection);
     const audit = new KeptAudit();
@@ -70,7 +70,8 @@ export async function openService(
     app = await NestFactory.createApplicationContext(service, { logger: false });
     const kernel = app.get<Kernel>(Kernel);
     const agent = await agentOf(world.agent, loaded.agents.get('asked'), app.get<SubAgents>(SubAgents));
-    return { ask: (request) => ask(kernel, agent, audit, request), close };
+    const askerOf = ({ tenant }: Request) => (tenant === undefined ? agent : ofTenant(agent, tenant));
+    return { ask: (request) => ask(kernel, askerOf(request), audit, request), close };
   } catch (error) {
     await close();
     throw error;
@@ -92,6 +93,9 @@ async function agentOf(
     ...(classes && { classes }),
   });
 }
+
+const ofTenant = ({ definition, identity, principal }: Agent, tenantId: string): Agent =>
+  new Agent({ definition, identity, principal, tenantId });
 
 async function ask(kernel: Kernel, agent: Agent, audit: KeptAudit, request: Request): Promise<Answer> {
   const before = audit.records.length;

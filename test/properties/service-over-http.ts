@@ -40,7 +40,7 @@ export async function openHttpService(
     rmSync(folder, { recursive: true, force: true });
   };
   try {
-    writeFileSync(join(folder, 'parley.yaml'), configOf(world));
+    writeFileSync(join(folder, 'parley.yaml'), configOf(world, database.embeddings));
     await store(world, seed, database, connection);
     const service = await startHttpService(loadConfig({}, folder), connection, GATES, [Hearing]);
     const heard = Hearing.latest;

@@ -14,7 +14,11 @@ type Kind =
   | 'relation'
   /** An object and a list that hold objects of other classes, unknown to the schema. */
   | 'bag'
-  | 'pile';
+  | 'pile'
+  /** What a class is searchable by. */
+  | 'vector'
+  /** No two rows hold the same text: a unique index says so. */
+  | 'code';
 
 export interface Column {
   readonly name: string;
@@ -58,6 +62,9 @@ export const COLUMNS: Readonly<Record<ClassName, readonly Column[]>> = {
     column('orcPeers', 'relation', 'Crate'),
     column('orcBag', 'bag'),
     column('orcPile', 'pile'),
+    column('orcPrice', 'text'),
+    column('orcVector', 'vector'),
+    column('orcCode', 'code'),
   ],
   Farmer: [
     column('frmTitle', 'text'),
@@ -78,6 +85,7 @@ export const COLUMNS: Readonly<Record<ClassName, readonly Column[]>> = {
     column('crtOwner', 'pointer', '_User'),
     column('crtBag', 'bag'),
     column('crtPile', 'pile'),
+    column('crtPrice', 'text'),
   ],
   Ledger: [
     column('lgrTitle', 'text'),

@@ -23,7 +23,7 @@ function classConfig(className: ClassName, rules: ClassRules): ClassConfig {
     name,
     { description: `INFO${name}`, ...(kind === 'pointers' && target && { targetClass: target }) },
   ]);
-  const { hidden, tenant } = rules;
+  const { hidden, tenant, searchable } = rules;
   return {
     description: `INFO${className}`,
     visible: rules.visible,
@@ -40,6 +40,13 @@ function classConfig(className: ClassName, rules: ClassRules): ClassConfig {
     ),
     ...(rules.canonical &&
       className !== '_User' && { canonicalFilter: { [LIMITED_BY[className]]: { $lte: FILTER_LIMIT } } }),
+    ...(searchable && {
+      searchable: {
+        field: 'orcVector',
+        textFields: ['orcTitle'],
+        filterFields: ['oRCRANK', ...(searchable.tenant ? [TENANT_COLUMN[className]] : [])],
+      },
+    }),
     ...(tenant && {
       tenantScope: { field: TENANT_COLUMN[className], ...(tenant.bypass && { bypass: ['admin'] }) },
     }),
@@ -60,13 +67,9 @@ function policyOf(world: World): PolicyConfig {
       return [name, world.storage === 'plain' ? { ...rules, ...plainConfig(name, rules) } : rules];
     }),
   );
-  return {
-    unlistedClasses: world.storage === 'plain' ? 'refuse' : 'allow',
-    ...world.switches,
-    suppressMasterKeyWarning: true,
-    maskingKey: MASKING_KEY,
-    classes,
-  };
+  const { refuseUnlisted = false, ...switches } = world.switches;
+  const unlistedClasses = refuseUnlisted || world.storage === 'plain' ? 'refuse' : 'allow';
+  return { ...switches, unlistedClasses, suppressMasterKeyWarning: true, maskingKey: MASKING_KEY, classes };
 }
 
 /** The row filters of an agent or sub-agent, as its options take them. */
@@ -80,7 +83,8 @@ export function filtersOf({ filtered, filteredByDefault }: AgentLimits): Record<
 
 export const AGENT_KEY = 'key-of-the-agent';
 
-export function configOf(world: World): string {
+/** @param embeddings the endpoint that makes vectors of texts; none: no text is searched by its meaning */
+export function configOf(world: World, embeddings?: string): string {
   const { agent } = world;
   const { posture } = agent;
   const identity =
@@ -103,6 +107,7 @@ export function configOf(world: World): string {
           tenantId: agent.tenantId,
           identity,
           clientMode: posture === 'client',
+          masterAtlas: agent.masterAtlas,
           rateLimit: 1_000_000_000,
           filters: filtersOf(agent),
           ...(agent.tools && { tools: agent.tools }),
@@ -111,6 +116,9 @@ export function configOf(world: World): string {
       },
       auth: [{ apiKey: AGENT_KEY, agent: 'asked' }],
       policy: policyOf(world),
+      ...(embeddings !== undefined && {
+        embeddings: { endpoint: embeddings, model: 'small', dimensions: 3 },
+      }),
     },
     { aliasDuplicateObjects: false },
   );

@@ -27,6 +27,8 @@ export interface ClassRules {
   readonly masks: Readonly<Record<string, MaskSpec>>;
   readonly canonical: boolean;
   readonly tenant: { readonly bypass: boolean } | null;
+  /** By vector; `tenant`: the index can filter by the column of the tenant. Of the one class that has a vector. */
+  readonly searchable: { readonly tenant: boolean } | null;
   readonly find: Rule;
   readonly count: Rule;
   readonly get: Rule;
@@ -72,6 +74,8 @@ export interface AgentSpec extends AgentLimits {
   readonly posture: 'master' | 'session' | 'client' | 'user' | 'role';
   readonly permissions: 'readonly' | 'write' | 'admin';
   readonly tenantId: string | null;
+  /** May count facets. */
+  readonly masterAtlas: boolean;
   /** Asked through a sub-agent of that agent. */
   readonly child: AgentLimits | null;
 }
@@ -81,6 +85,10 @@ export interface World {
   readonly rows: Readonly<Record<ClassName, readonly RowSpec[]>>;
   readonly switches: Readonly<Record<string, boolean>>;
   readonly agent: AgentSpec;
+  /** Of one class there are many rows of another tenant in one of the worlds. */
+  readonly crowd: boolean;
+  /** Who asks has written before as a person of another tenant, in one of the worlds. */
+  readonly earlier: boolean;
   /** Absent: Parse stores the rows. */
   readonly storage?: 'plain';
 }
@@ -150,6 +158,10 @@ function classRules(className: ClassName): fc.Arbitrary<ClassRules> {
     masks: masks(className),
     largeFields: fc.oneof(fc.constant([]), anyOf(names)),
     canonical: own ? fc.boolean() : fc.constant(false),
+    searchable:
+      className === 'Orchard'
+        ? fc.option(fc.record({ tenant: fc.boolean() }), { nil: null, freq: 4 })
+        : fc.constant(null),
     tenant: own ? seldom(fc.record({ bypass: fc.boolean() }), 1) : fc.constant(null),
     find: rule(own),
     count: rule(own),
@@ -222,6 +234,7 @@ const agent: fc.Arbitrary<AgentSpec> = fc
       ),
       permissions: fc.constantFrom<AgentSpec['permissions']>('readonly', 'write', 'admin'),
       tenantId: fc.constantFrom<string | null>(...TENANTS, 'acme', 'acme', null),
+      masterAtlas: fc.boolean(),
       child: seldom(limits(false), 1),
     }),
     limits(true),
@@ -239,10 +252,47 @@ export const worlds: fc.Arbitrary<World> = fc.record({
   rows: perClass(rowsOf),
   switches: fc.record({
     concealHidden: fc.boolean(),
+    refuseUnlisted: fc.boolean(),
     refuseCollscan: fc.integer({ min: 0, max: 5 }).map((roll) => roll === 0),
     includeSourceProvenance: fc.integer({ min: 0, max: 5 }).map((roll) => roll === 0),
   }),
   agent,
+  crowd: fc.constant(false),
+  earlier: fc.constant(false),
+});
+
+/** One person who writes, in two tenants, and rows of the other tenant that are nearest to whatever is looked for. */
+export const worldsOfTwoTenants: fc.Arbitrary<World> = worlds.map((world) => {
+  const ofTenant = (rules: ClassRules, filters: ClassRules['searchable']): ClassRules => ({
+    ...rules,
+    hidden: 'no',
+    fields: null,
+    canonical: false,
+    masks: {},
+    tenant: { bypass: false },
+    searchable: filters,
+  });
+  const { permissions, tenantId } = world.agent;
+  return {
+    ...world,
+    crowd: true,
+    earlier: true,
+    classes: {
+      ...world.classes,
+      Orchard: ofTenant(world.classes.Orchard, { tenant: true }),
+      Ledger: ofTenant(world.classes.Ledger, null),
+    },
+    agent: {
+      ...world.agent,
+      posture: 'master',
+      permissions: permissions === 'readonly' ? 'write' : permissions,
+      tenantId: tenantId ?? 'acme',
+      child: null,
+      tools: null,
+      classes: null,
+      filtered: [],
+    },
+  };
 });
 
 /** The same over plain collections, where nobody has the rights of a Parse user or role and no column is protected from these. */

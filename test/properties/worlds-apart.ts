@@ -12,6 +12,9 @@ import {
   OWNER_COLUMN,
   ROLE,
   rowId,
+  ROWS,
+  TENANT_COLUMN,
+  TENANTS,
   TOKEN,
 } from './vocabulary.js';
 import type { ClassRules, ProtectedLists, RowSpec, Rule, World } from './world.js';
@@ -29,6 +32,8 @@ export interface WorldsApart {
 
 const HASH = (index: number, letter: string) =>
   `$2b$10$${letter.repeat(51)}${String(index).padStart(2, '0')}`;
+
+const CROWD = 220;
 
 const MADE = { createdAt: '2024-01-01T00:00:00.000Z', updatedAt: '2024-01-01T00:00:00.000Z' };
 
@@ -73,6 +78,8 @@ function schema(className: ClassName, rules: ClassRules): object {
     pile: 'Array',
     pointer: 'Pointer',
     relation: 'Relation',
+    vector: 'Array',
+    code: 'String',
   } as const;
   const fields = allColumns(className)
     .filter(({ name }) => name !== 'createdAt')
@@ -121,6 +128,7 @@ export function worldsApart(world: World): WorldsApart {
   };
 
   const plainCell = (className: ClassName, column: Column, row: RowSpec, index: number, secret: boolean) => {
+    if (column.kind === 'code') return codeCell(className, column, row, index, secret);
     const own = row.values[column.name] ?? null;
     const given = own === null ? undefined : ordinary(column, own);
     const seen = sight.of(className, row, index, column.name);
@@ -136,6 +144,15 @@ export function worldsApart(world: World): WorldsApart {
     const other = row.others[column.name] ?? null;
     if (other === null) return seen === 'presence' ? oneOf(ordinary(column, 0)) : undefined;
     return seen === 'presence' ? oneOf(ordinary(column, other)) : ordinary(column, other);
+  };
+
+  /** No two rows of a world hold the same, and what one holds that the agent may not see differs between the worlds. */
+  const codeCell = (className: ClassName, column: Column, row: RowSpec, index: number, secret: boolean) => {
+    if (sight.of(className, row, index, column.name) === 'all') return ordinary(column, index);
+    if (!secret) return ordinary(column, ROWS + index);
+    const mark = marked(column, index);
+    for (const trace of mark.traces) traces.add(trace);
+    return mark.value;
   };
 
   /** Another value with the same end. */
@@ -200,10 +217,26 @@ export function worldsApart(world: World): WorldsApart {
       },
     ],
     objects: Object.fromEntries(
-      CLASS_NAMES.filter((name) => name !== '_User').map((name) => [name, rowsOf(name, secret)]),
+      CLASS_NAMES.filter((name) => name !== '_User').map((name) => [
+        name,
+        [...rowsOf(name, secret), ...(secret && name === 'Orchard' ? crowdOf(world) : [])],
+      ]),
     ),
   });
   return { marked: seed(true), ordinary: seed(false), traces: [...traces, ...unspeakable(world, sight)] };
+}
+
+/** More rows of another tenant than a search by vector looks at, all of them nearest, in one of the worlds. */
+function crowdOf({ agent, crowd }: World): object[] {
+  const [other] = TENANTS.filter((tenant) => tenant !== agent.tenantId);
+  return Array.from({ length: crowd ? CROWD : 0 }, (_, index) => ({
+    objectId: `crowd${index}`,
+    orcTitle: 'plain 1 plain 2',
+    orcVector: [1, 0.01, 0],
+    orcCode: `code ${100 + index}`,
+    [TENANT_COLUMN.Orchard]: other,
+    ...MADE,
+  }));
 }
 
 /** Every way leads past the other world's array being longer: how many there are is part of being there. */

@@ -1,0 +1,51 @@
+import type { Request } from './asked-service.js';
+import { rowId, ROWS, TENANTS } from './vocabulary.js';
+import type { World } from './world.js';
+
+const call = (name: string, args: object, tenant?: string): Request => ({
+  method: 'tools/call',
+  params: { name, arguments: args },
+  ...(tenant !== undefined && { tenant }),
+});
+
+const KEY = 'the same key';
+const create = {
+  class_name: 'Ledger',
+  fields: { lgrTitle: 'plain 1' },
+  idempotency_key: KEY.replaceAll(' ', '-'),
+};
+
+/** What the person who asks did before as one of another tenant, under keys that it uses again. */
+export function earlierRequests({ earlier, agent }: World): readonly Request[] {
+  if (!earlier) return [];
+  const [other] = TENANTS.filter((tenant) => tenant !== agent.tenantId);
+  return [call('create_object', create, other)];
+}
+
+/** The same as one of its own tenant, and again. */
+export function keyedRequests({ earlier }: World): readonly Request[] {
+  if (!earlier) return [];
+  return [
+    call('create_object', create),
+    call('query_class', { class_name: 'Ledger' }),
+    call('create_object', create),
+  ];
+}
+
+/** Writes of codes that only rows of others hold, in one of the worlds, and of one that a row of its own holds. */
+export function codedRequests({ earlier }: World): readonly Request[] {
+  if (!earlier) return [];
+  return Array.from({ length: ROWS }, (_, index) => [
+    call('update_object', {
+      class_name: 'Orchard',
+      object_id: rowId('Orchard', index),
+      fields: { orcCode: `code ${ROWS + ((index + 1) % ROWS)}` },
+    }),
+    call('create_object', {
+      class_name: 'Orchard',
+      fields: { orcCode: `code ${ROWS + index}` },
+      idempotency_key: `code-${index}`,
+    }),
+    call('create_object', { class_name: 'Orchard', fields: { orcCode: `code ${index}` } }),
+  ]).flat();
+}
