@@ -34,7 +34,6 @@ export {
   type VectorFilters,
   type SimilaritySearch,
   type NearestRequest,
-  type NearestRows,
   type ProposedWrite,
   type RowPage,
   type TextRequest,
