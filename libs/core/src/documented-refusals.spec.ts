@@ -28,6 +28,7 @@ const EXAMPLES: Record<keyof typeof refusals, readonly Refusal[]> = {
   maskedField: [refusals.maskedField('CONTEXT', 'PATH', 'FIELD', ['NAME'])],
   storeDenied: [refusals.storeDenied('STORE')],
   noRoute: [refusals.noRoute('…')],
+  tooManyAnswers: [refusals.tooManyAnswers('OPERATOR', 'CLASS')],
   readHooksPossible: [refusals.readHooksPossible(['CLASS'])],
   identityUnresolved: [refusals.identityUnresolved('…')],
   subAgentWidens: [

@@ -110,17 +110,24 @@ export interface AggregateQuery {
   readonly rewriteLookups?: boolean;
 }
 
-/** The rows that a relation field of one row refers to. */
-export interface RelatedQuery {
-  /** The class of the row that has the relation. */
+/** One direction of a relation. */
+export type RelatedQuery = {
+  /** The class of the rows that have the relation. */
   readonly className: string;
-  /** The id of the row that has the relation. */
-  readonly objectId: string;
   /** Wire name of the relation. */
   readonly key: string;
   /** Maximum number of ids. */
   readonly limit: number;
-}
+} & (
+  | {
+      /** The id of the row whose members are requested. */
+      readonly objectId: string;
+    }
+  | {
+      /** Ids of members: the rows that have one of them in the relation are requested. */
+      readonly members: readonly string[];
+    }
+);
 
 /** The winning plan of a query as the database reports it. */
 export type QueryPlan = Readonly<Record<string, unknown>>;
@@ -173,7 +180,10 @@ export abstract class RecordReader {
   abstract count(query: CountQuery, operation: OperationContext): Promise<number>;
   /** Values are converted to JSON (dates to ISO text); keys stay as the pipeline named them. */
   abstract aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]>;
-  /** The ids that a relation refers to, in no particular order; none for a row or a relation that does not exist. */
+  /**
+   * The ids of the members of a row, or of the rows with one of the members, in no particular order and possibly repeated; none
+   * for a row or a relation that does not exist.
+   */
   abstract related(query: RelatedQuery, operation: OperationContext): Promise<string[]>;
   /** The query plan of the database; reads no row. */
   abstract explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan>;

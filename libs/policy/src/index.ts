@@ -48,6 +48,7 @@ export {
   allOf,
   constrainedFields,
   type CrossClassQuery,
+  type RelationQuery,
   type GovernedPipeline,
   hasCrossClassQuery,
   mapCrossClass,

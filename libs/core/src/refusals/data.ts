@@ -139,6 +139,19 @@ export function noRoute(reason: string): Refusal {
   return accessDenied('route', reason);
 }
 
+/** The answer to a subquery becomes a part of the query, and would be too large for it. */
+export function tooManyAnswers(operator: string, className: string): Refusal {
+  return {
+    code: 'invalid_query',
+    gate: 'answer_size',
+    details: { kind: 'answer_size' },
+    message:
+      `${operator} on '${className}' matches too many rows for one query (4 MiB of values). ` +
+      'Narrow it: add conditions to its where, or ask in parts, such as ranges of objectId or createdAt. ' +
+      'To count or group along a Pointer, join with $lookup in aggregate',
+  };
+}
+
 /** Only MongoDB could answer, and it runs no Cloud Code: the operator has to say that none decides what users read. */
 export function readHooksPossible(classNames: readonly string[]): Refusal {
   const statements = classNames.map((name) => `policy.classes.${name}.readHooks: none`);

@@ -39,8 +39,8 @@ import { rowsText } from './rows-text.js';
 /** Rows a pipeline returns in its first batch, 16 MB permitting; more take further round trips. */
 const AGGREGATE_BATCH = 5000;
 
-/** Bytes that are reserved for an answer before it arrives: of a pipeline, and of a row of a find. */
-const EXPECTED = { pipeline: 4 * 1024 * 1024, row: 2048 };
+/** Bytes that are reserved for an answer before it arrives: of a pipeline, of a row of a find, of a pair of a relation. */
+const EXPECTED = { pipeline: 4 * 1024 * 1024, row: 2048, link: 128 };
 
 /**
  * Reads Parse rows from MongoDB (5.0 or newer), one command per call. Included pointers are joined inside that command;
@@ -159,7 +159,12 @@ export class MongoRecordReader extends RecordReader {
     });
   }
 
-  related({ className, objectId, key, limit }: RelatedQuery, operation: OperationContext): Promise<string[]> {
+  related(query: RelatedQuery, operation: OperationContext): Promise<string[]> {
+    const { className, key, limit } = query;
+    const [filter, wanted] =
+      'members' in query
+        ? [{ relatedId: { $in: query.members } }, 'owningId']
+        : [{ owningId: query.objectId }, 'relatedId'];
     return asStoreOperation(operation, async () => {
       const collection = (await this.classes()).storage(className).relationCollection(key);
       if (collection === undefined) return [];
@@ -167,14 +172,18 @@ export class MongoRecordReader extends RecordReader {
         this.connection,
         {
           collection,
-          filter: { owningId: objectId },
-          projection: { _id: 0, relatedId: 1 },
+          filter,
+          projection: { _id: 0, [wanted]: 1 },
           limit,
         },
         operation,
       );
-      const read = { operation, expected: limit * EXPECTED.row, left: answerLeft() };
-      return boundedRows(links, read, ({ relatedId }) => String(relatedId));
+      const read = {
+        operation,
+        expected: Math.min(limit * EXPECTED.link, EXPECTED.pipeline),
+        left: answerLeft(),
+      };
+      return boundedRows(links, read, (link) => String(link[wanted]));
     });
   }
 

@@ -37,6 +37,9 @@ interface ReaderDependencies {
 /** Bytes that are reserved for an answer before it arrives: of a pipeline, and of a row of a find. */
 const EXPECTED = { pipeline: 4 * 1024 * 1024, row: 2048 };
 
+/** Rows in one answer. */
+const PAGE = 1000;
+
 interface AnswerSize {
   readonly expected: number;
   readonly left: AnswerLeft;
@@ -70,6 +73,8 @@ export class ParseRecordReader extends RecordReader {
     const { keys, include = [], order, skip } = query;
     const wanted = keys && [...keys, ...include.map((plan) => plan.field)];
     const sent = await this.keysToSend(query.className, wanted);
+    if (query.limit > PAGE && include.length === 0 && !order?.length)
+      return this.findMany(query, sent, operation, left);
     const answer = await this.get(
       query,
       {
@@ -86,11 +91,21 @@ export class ParseRecordReader extends RecordReader {
     return rows;
   }
 
+  /** More rows than a page, as the answers to subqueries are: without an order, and without anything included. */
+  private async findMany(
+    { className, where, keys, limit }: FindQuery,
+    sent: readonly string[] | undefined,
+    operation: OperationContext,
+    left: AnswerLeft,
+  ): Promise<ParseRow[]> {
+    const query = { where: whereToRest(where, this.restForm(true)), ...(sent && { keys: sent.join(',') }) };
+    const size = { expected: EXPECTED.pipeline, left };
+    const rows = await this.inPages(className, query, { limit, operation, size });
+    return rows.map((row) => rowFromRest(identified(row), keys));
+  }
+
   async count(query: CountQuery, operation: OperationContext): Promise<number> {
-    const { count } = await this.get(query, { count: 1, limit: 0 }, operation);
-    if (!Number.isSafeInteger(count) || (count as number) < 0)
-      throw parseServerError('failed', 'no count in the answer');
-    return count as number;
+    return countOf(await this.get(query, { count: 1, limit: 0 }, operation));
   }
 
   async aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
@@ -111,16 +126,43 @@ export class ParseRecordReader extends RecordReader {
   }
 
   async related(query: RelatedQuery, operation: OperationContext): Promise<string[]> {
-    const { className, objectId, key, limit } = query;
+    const { className, key, limit } = query;
     const field = (await this.parts.catalogue.snapshot()).get(className)?.fields.get(key);
     if (field?.type !== 'Relation' || field.targetClass === undefined) return [];
-    const object = { __type: 'Pointer', className, objectId };
-    const answer = await this.send(
-      field.targetClass,
-      { where: { $relatedTo: { object, key } }, keys: 'objectId', limit },
-      operation,
-    );
-    return resultsOf(answer).map((row) => String(identified(row)['objectId']));
+    const pointer = (of: string, objectId: string) => ({ __type: 'Pointer', className: of, objectId });
+    const target = field.targetClass;
+    const [asked, where] =
+      'members' in query
+        ? [className, { [key]: { $in: query.members.map((id) => pointer(target, id)) } }]
+        : [target, { $relatedTo: { object: pointer(className, query.objectId), key } }];
+    const size = { expected: EXPECTED.row, left: answerLeft() };
+    const rows = await this.inPages(asked, { where, keys: 'objectId' }, { limit, operation, size });
+    return rows.map((row) => String(identified(row)['objectId']));
+  }
+
+  /**
+   * Rows in no order that matters: one page after the other, because a server may have a `maxLimit` that it does not tell. A page
+   * may be short, because Cloud Code may remove rows: the count ends it.
+   */
+  private async inPages(
+    className: string,
+    query: Readonly<Record<string, unknown>>,
+    { limit, operation, size }: { limit: number; operation: OperationContext; size: AnswerSize },
+  ): Promise<ParseRow[]> {
+    const rows: ParseRow[] = [];
+    let total = limit;
+    for (let skip = 0; skip < Math.min(total, limit); skip += PAGE) {
+      const page = {
+        limit: Math.min(PAGE, limit - skip),
+        skip,
+        order: 'objectId',
+        ...(skip === 0 && { count: 1 }),
+      };
+      const answer = await this.send(className, { ...query, ...page }, operation, size);
+      for (const row of resultsOf(answer)) rows.push(row);
+      if (skip === 0) total = countOf(answer);
+    }
+    return rows;
   }
 
   async explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
@@ -219,6 +261,12 @@ function asWritten(collection: string, pipeline: StoredPipeline['stages']): Stor
 function ofTimeZone(error: unknown): boolean {
   if (!(error instanceof ParseServerError) || error.parseCode !== INVALID_QUERY) return false;
   return /time ?zone/i.test(String((error.cause as Error).message));
+}
+
+function countOf({ count }: ParseAnswer): number {
+  if (!Number.isSafeInteger(count) || (count as number) < 0)
+    throw parseServerError('failed', 'no count in the answer');
+  return count as number;
 }
 
 function resultsOf(answer: ParseAnswer): ParseRow[] {

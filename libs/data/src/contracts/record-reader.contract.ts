@@ -274,6 +274,11 @@ export function recordReaderContract(
         expect(await related('a2', 'fans')).toEqual([]);
         expect(await related('nobody', 'fans')).toEqual([]);
         expect(await related('a4', 'nothing')).toEqual([]);
+        const holders = (members: readonly string[], key = 'fans') =>
+          store.reader.related({ className: 'Album', members, key, limit: 10 }, unhurried());
+        expect(new Set(await holders(['ada', 'bob']))).toEqual(new Set(['a4']));
+        expect(await holders(['nobody'])).toEqual([]);
+        expect(await holders(['ada'], 'nothing')).toEqual([]);
       },
     );
 

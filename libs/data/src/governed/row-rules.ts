@@ -16,9 +16,7 @@ import {
   type ClassReach,
   type ClassOperation,
   type ClassSchema,
-  type CrossClassQuery,
   describeMasks,
-  holdsWithheld,
   type IndexSchema,
   isRefusal,
   isTenantRefusal,
@@ -34,16 +32,10 @@ import {
   type ValueType,
   type Where,
 } from '#policy';
-import { valueWeight } from '../answers/answer-memory.js';
 import type { Metering } from '../metering/metered-stores.js';
-import type { OperationContext, ParseRow, RecordReader, StoreCall } from '../record-store.js';
+import type { OperationContext, RecordReader, StoreCall } from '../record-store.js';
+import { type Asker, CrossClassAnswers } from './cross-class-answers.js';
 import { atStore } from './store-refusals.js';
-
-/** Maximum number of values in the result of one subquery on another class. */
-const MAX_ANSWERS = 1000;
-
-/** Maximum bytes of the results of all subqueries of a call: they become part of its query. */
-const MAX_ANSWER_VALUES = 4 * 1024 * 1024;
 
 /** The common base of every governed access of one call: the call itself, its limits at the database, and the readers. */
 export interface GovernedCall extends StoreCall {
@@ -104,14 +96,11 @@ interface RowPredicate {
   readonly asked: boolean;
 }
 
-interface PredicateOptions {
+export interface PredicateOptions {
   readonly canonical: boolean;
   /** The operation on the rows, as class-level permissions name it. */
   readonly operation: RowOperation;
 }
-
-/** The author of a subquery: results for a caller are limited to the rows that exist for the agent. */
-type Asker = 'caller' | 'operator';
 
 /** Callers may leave the canonical filter out of their queries. */
 const EVERY_ROW: PredicateOptions = { canonical: false, operation: 'find' };
@@ -125,10 +114,11 @@ export class RowRules {
   /** A filter that is a function is called once for each class within one call. */
   private agentFilters: Map<string, Promise<Where | null>> | null = null;
 
-  /** Bytes that the results of further subqueries may have. */
-  private answersLeft = MAX_ANSWER_VALUES;
+  private readonly answers: CrossClassAnswers;
 
-  constructor(private readonly call: GovernedCall) {}
+  constructor(private readonly call: GovernedCall) {
+    this.answers = new CrossClassAnswers(call, (className, options) => this.predicate(className, options));
+  }
 
   get trace(): CallTrace | undefined {
     return this.call.trace;
@@ -232,80 +222,11 @@ export class RowRules {
    * none.
    */
   answered(where: Where, asker: Asker): Where | Promise<Where> {
-    return hasCrossClassQuery(where) ? mapCrossClass(where, (query) => this.answer(query, asker)) : where;
-  }
-
-  private async answer(query: CrossClassQuery, asker: Asker): Promise<Where> {
-    if (query.operator === '$relatedTo') return this.related(query, asker);
-    const { className, operator, field } = query;
-    const limits =
-      asker === 'caller'
-        ? (await this.predicate(className, { canonical: true, operation: 'find' })).where
-        : {};
-    const key = 'key' in query ? query.key : 'objectId';
-    const { operation } = this.call;
-    const reader = this.readerFor(asker);
-    const rows = await atStore(operation, () =>
-      reader.find(
-        {
-          className,
-          where: allOf(limits, query.where),
-          keys: [key],
-          limit: MAX_ANSWERS + 1,
-          maxBytes: this.answersLeft,
-        },
-        operation,
-      ),
-    );
-    assertBounded(rows.length, operator, className);
-    this.answersLeft -= valueWeight(rows);
-    const values =
-      'key' in query
-        ? this.comparable(
-            rows.flatMap((row) => valuesAt(row, key)),
-            asker,
-            this.call.scope.rowType(className)?.member?.(key),
-          )
-        : rows.map((row) => ({ __type: 'Pointer', className, objectId: row['objectId'] }));
-    return { [field]: { [operator === '$inQuery' || operator === '$select' ? '$in' : '$nin']: values } };
-  }
-
-  /** Fields of another class that the caller may not read cannot be compared either. */
-  private comparable(
-    values: readonly unknown[],
-    asker: Asker,
-    type: ValueType | undefined,
-  ): readonly unknown[] {
-    if (asker === 'operator') return values;
-    const { scope } = this.call;
-    return values.filter((value) => !holdsWithheld(value, scope, type));
-  }
-
-  /** A store that returns fewer rows to the caller would make an operator's `$notInQuery` match more. */
-  private readerFor(asker: Asker): RecordReader {
-    return asker === 'caller' ? this.call.reader : this.call.operatorReader;
-  }
-
-  /** A relation of a row that does not exist for the caller has no members. */
-  private async related(
-    { object: { className, objectId }, key }: Extract<CrossClassQuery, { operator: '$relatedTo' }>,
-    asker: Asker,
-  ): Promise<Where> {
-    const { operatorReader, operation } = this.call;
-    if (asker === 'caller') {
-      const { where } = await this.predicate(className, { canonical: false, operation: 'get' });
-      const owner = { className, where: allOf({ objectId }, where), keys: ['objectId'], limit: 1 };
-      const seen = await atStore(operation, () => this.readerFor(asker).find(owner, operation));
-      if (seen.length === 0) return NOTHING;
-    }
-    const query = { className, objectId, key, limit: MAX_ANSWERS + 1 };
-    const ids = await atStore(operation, () => operatorReader.related(query, operation));
-    assertBounded(ids.length, '$relatedTo', className);
-    return { objectId: { $in: ids } };
+    return hasCrossClassQuery(where)
+      ? mapCrossClass(where, (query) => this.answers.answer(query, asker))
+      : where;
   }
 }
-
-const NOTHING: Where = { objectId: { $in: [] } };
 
 function report(
   trace: CallTrace,
@@ -313,21 +234,6 @@ function report(
   limits: readonly (readonly [LimitOrigin, Where | null])[],
 ): void {
   for (const [origin, where] of limits) if (where) trace.limited(className, origin, where);
-}
-
-function assertBounded(answers: number, operator: string, className: string): void {
-  if (answers <= MAX_ANSWERS) return;
-  throw new Refused(
-    refusals.invalidQuery(`${operator} on '${className}' matches more than ${MAX_ANSWERS} rows`),
-  );
-}
-
-function valuesAt(row: ParseRow, path: string): unknown[] {
-  let value: unknown = row;
-  for (const segment of path.split('.')) {
-    value = value !== null && typeof value === 'object' ? (value as ParseRow)[segment] : undefined;
-  }
-  return value === undefined ? [] : [value];
 }
 
 /** The class gate of a call. @throws Refused */

@@ -194,7 +194,20 @@ export type CrossClassQuery =
       readonly where: Where;
       readonly key: string;
     }
+  | RelationQuery
   | { readonly operator: '$relatedTo'; readonly object: Pointer; readonly key: string };
+
+/** Rows whose relation `field` holds one of the members, or none of them. */
+export interface RelationQuery {
+  readonly operator: '$inRelation' | '$notInRelation';
+  readonly field: string;
+  /** Of the rows that have the relation. */
+  readonly className: string;
+  /** Rows of the class of the relation: these ids, or those that the constraint finds. */
+  readonly members: { readonly className: string } & (
+    { readonly ids: readonly string[] } | { readonly where: Where }
+  );
+}
 
 /** Runs a query and returns the constraint that replaces it, such as `{ author: { $in: [pointers] } }`. */
 export type ResolveCrossClass = (query: CrossClassQuery) => Promise<Where>;
@@ -244,7 +257,14 @@ export function hasCrossClassQuery(where: Where): boolean {
   });
 }
 
-const CROSS_CLASS = new Set(['$inQuery', '$notInQuery', '$select', '$dontSelect']);
+const CROSS_CLASS = new Set([
+  '$inQuery',
+  '$notInQuery',
+  '$select',
+  '$dontSelect',
+  '$inRelation',
+  '$notInRelation',
+]);
 
 async function mapBranches(branches: unknown, resolve: ResolveCrossClass): Promise<Where[]> {
   const mapped: Where[] = [];
@@ -261,6 +281,12 @@ async function crossClassQueryOf(
   if (operator === '$inQuery' || operator === '$notInQuery') {
     const { className, where } = operand as { className: string; where: Where };
     return { operator, field, className, where: await mapCrossClass(where, resolve) };
+  }
+  if (operator === '$inRelation' || operator === '$notInRelation') {
+    const { className, members } = operand as RelationQuery;
+    if (!('where' in members)) return { operator, field, className, members };
+    const where = await mapCrossClass(members.where, resolve);
+    return { operator, field, className, members: { ...members, where } };
   }
   if (operator === '$select' || operator === '$dontSelect') {
     const { query, key } = operand as { query: { className: string; where: Where }; key: string };

@@ -52,6 +52,24 @@ describe('questions to other classes', () => {
     expect(translate(where)).toEqual(expected);
   });
 
+  it('translates conditions on a relation into questions for its members', () => {
+    const holds = (...ids: string[]) => ({ className: 'Playlist', members: { className: 'Song', ids } });
+    const song = { __type: 'Pointer', className: 'Song', objectId: 's1' };
+    expect(translate({ songs: song }, 'Playlist')).toEqual({ songs: { $inRelation: holds('s1') } });
+    expect(translate({ songs: { $ne: 's1' } }, 'Playlist')).toEqual({
+      songs: { $notInRelation: holds('s1') },
+    });
+    expect(translate({ $or: [{ songs: { $in: ['s1', 'Song$s2'] } }] }, 'Playlist')).toEqual({
+      $or: [{ songs: { $inRelation: holds('s1', 's2') } }],
+    });
+    const titled = { className: 'Song', where: { Title: 'x' } };
+    expect(translate({ songs: { $notInQuery: titled } }, 'Playlist')).toEqual({
+      songs: {
+        $notInRelation: { className: 'Playlist', members: { className: 'Song', where: { title: 'x' } } },
+      },
+    });
+  });
+
   it.each<[string, unknown, string, string | undefined]>([
     [
       'a hidden class',

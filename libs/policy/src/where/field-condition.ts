@@ -81,9 +81,6 @@ const OPERATORS: Readonly<Record<string, Translate>> = {
  * `{ a: { b: { $gt: 1 } } }` is a condition on `a.b`; an object without operators is compared as a whole.
  */
 export function fieldConditions(value: unknown, column: Column, rules: ConditionRules): Where[] {
-  if (column.type === 'Relation') {
-    throw invalidQuery(`'${column.path}' is a relation: ask for its members with $relatedTo`);
-  }
   if (isPlainObject(value) && !isTyped(value) && hasOperators(value)) {
     const operators = Object.keys(value).filter((key) => key.startsWith('$'));
     if (operators.length === 0) {

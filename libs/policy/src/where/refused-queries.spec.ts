@@ -125,11 +125,20 @@ describe('translateWhere: what is refused', () => {
     expect(song({ meta: deep(7, []) })).toEqual({ meta: deep(7, []) });
   });
 
-  it('refuses to compare a relation with a value', () => {
-    const where = { songs: { __type: 'Pointer', className: 'Song', objectId: 's1' } };
+  it.each([
+    5,
+    null,
+    { __type: 'Pointer', className: 'Artist', objectId: 'a1' },
+    { $gt: 'a' },
+    { $exists: true },
+    { $in: 's1' },
+    { $eq: ['s1'] },
+    { $inQuery: { className: 'Artist', where: {} } },
+    { name: 'x' },
+  ])('refuses to compare a relation with anything but its members: %j', (songs) => {
     expect(
-      refusalOf(() => translateWhere(where, music('Playlist'), shopReach, { strictPointerShapes: true })),
-    ).toMatchObject({ code: 'invalid_query' });
+      refusalOf(() => translateWhere({ songs }, music('Playlist'), shopReach, { strictPointerShapes: true })),
+    ).toMatchObject({ code: 'invalid_query', message: expect.stringContaining('Pointer to one member') });
   });
 
   it('names the allowed fields when it refuses one', () => {

@@ -1,6 +1,6 @@
 import { rootOf, suggestNames } from '../model/field-names.js';
-import { canonicalClassName, isClassName, type Refusal, refusals, Refused, setOwn } from '#core';
-import { assertNotInsideFlat, besideCondition, noneWithheldOn } from '../masking/withheld-objects.js';
+import { type Refusal, refusals, Refused, setOwn } from '#core';
+import { assertNotInsideFlat, besideCondition } from '../masking/withheld-objects.js';
 import {
   assertFieldPath,
   assertNoTextOfOthers,
@@ -11,18 +11,8 @@ import {
   resolveFieldPath,
 } from '../model/class-access.js';
 import type { Note } from '../model/value-type.js';
-import {
-  allOf,
-  blocked,
-  isPlainObject,
-  isPointer,
-  isScalar,
-  parsePrefixedPointer,
-  type PlainObject,
-  type Pointer,
-  reduceTyped,
-  type Where,
-} from '../model/where.js';
+import { blocked, isPlainObject, isScalar, type PlainObject, type Where } from '../model/where.js';
+import { crossClassCondition, type CrossClassRules, relatedTo, relationConditions } from './cross-class.js';
 import { columnAt, type ConditionRules, fieldConditions } from './field-condition.js';
 
 /** The maximum nesting of cross-class queries: `$inQuery` in an `$inQuery` in an `$inQuery`. */
@@ -131,7 +121,12 @@ class Translation {
     if (path !== root && columnAt(root, access).type === 'Pointer') {
       throw refused(`'${root}' points to another class: compare it with a Pointer, or ask with $inQuery`);
     }
-    const conditions = fieldConditions(value, columnAt(path, access), this.conditionRules(access, level));
+    const column = columnAt(path, access);
+    const rules = this.conditionRules(access, level);
+    // A relation has no value of its own.
+    if (column.type === 'Relation')
+      return relationConditions(value, column, rules, () => this.crossClass(access, level));
+    const conditions = fieldConditions(value, column, rules);
     if (this.checkFields && access.flat)
       for (const condition of conditions)
         for (const inner of Object.keys(condition)) assertNotInsideFlat(inner, access);
@@ -204,105 +199,6 @@ function distinct(besides: readonly (Where | null)[]): Where[] {
 
 function refused(message: string): Refused {
   return new Refused(refusals.invalidQuery(message));
-}
-
-const KEY_NAME = /^[A-Za-z][A-Za-z0-9_.]{0,127}$/;
-const RELATION_KEY = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
-
-interface CrossClassRules {
-  readonly access: ClassAccess;
-  readonly reach: ClassReach;
-  readonly checkFields: boolean;
-  /** Translates the constraint of the inner query. */
-  readonly inner: (where: unknown, access: ClassAccess) => Where;
-}
-
-/** `$inQuery`, `$notInQuery`, `$select` or `$dontSelect` with the inner constraint translated for its class. */
-function crossClassCondition(
-  operator: string,
-  operand: unknown,
-  rules: CrossClassRules,
-): Record<string, unknown> {
-  if (operator === '$inQuery' || operator === '$notInQuery') {
-    return { [operator]: innerQuery(operator, operand, rules).query };
-  }
-  const { query, key } = membersOf(operator, operand, ['query', 'key']);
-  const inner = innerQuery(operator, query, rules);
-  const column = columnKey(operator, key, inner.access, rules);
-  const where = rules.checkFields
-    ? allOf(inner.query.where, noneWithheldOn(column, inner.access))
-    : inner.query.where;
-  return { [operator]: { query: { ...inner.query, where }, key: column } };
-}
-
-/** `$relatedTo: { object, key }`: the rows in the relation `key` of one row. */
-function relatedTo(operand: unknown, rules: CrossClassRules): { object: Pointer; key: string } {
-  const { object, key } = membersOf('$relatedTo', operand, ['object', 'key']);
-  const owner = ownerOf(object);
-  if (!owner) throw blocked('where', 'cross_class_denied', '$relatedTo');
-  const access = admitted(owner.className, rules, 'owner');
-  if (typeof key !== 'string' || !RELATION_KEY.test(key)) throw needsKey('$relatedTo');
-  const relation = resolveFieldPath(key, access, '$relatedTo key', rules.checkFields);
-  const field = access.schema?.fields.get(relation);
-  const leadsHere = !field?.targetClass || field.targetClass === rules.access.className;
-  if (access.schema && (field?.type !== 'Relation' || !leadsHere)) {
-    throw new Refused(
-      refusals.invalidQuery(
-        `'${relation}' of ${access.className} is not a relation to ${rules.access.className}`,
-      ),
-    );
-  }
-  return { object: owner, key: relation };
-}
-
-function innerQuery(operator: string, operand: unknown, rules: CrossClassRules) {
-  const { className, where } = membersOf(operator, operand, ['className', 'where']);
-  if (className === undefined) throw new Refused(refusals.invalidQuery(`'${operator}' needs className`));
-  const access = admitted(className, rules);
-  return { access, query: { className: access.className, where: rules.inner(where, access) } };
-}
-
-function admitted(
-  className: unknown,
-  rules: CrossClassRules,
-  site: 'constraint' | 'owner' = 'constraint',
-): ClassAccess {
-  if (!isClassName(className)) {
-    throw blocked('where', 'cross_class_denied');
-  }
-  const answer = rules.reach.reach(canonicalClassName(className), site);
-  if (isRefusal(answer)) throw new Refused(answer);
-  return answer;
-}
-
-function columnKey(operator: string, key: unknown, access: ClassAccess, rules: CrossClassRules): string {
-  if (typeof key !== 'string' || !KEY_NAME.test(key)) throw needsKey(operator);
-  const path = resolveFieldPath(key, access, `${operator} key`, rules.checkFields);
-  assertNotWithheld(path, operator, access, (className) => {
-    const answer = rules.reach.reach(className, 'pointer');
-    return isRefusal(answer) ? answer : null;
-  });
-  return path;
-}
-
-function membersOf(operator: string, operand: unknown, names: readonly string[]): PlainObject {
-  if (!isPlainObject(operand) || Object.keys(operand).some((name) => !names.includes(name))) {
-    throw new Refused(
-      refusals.invalidQuery(`'${operator}' takes an object with ${names.join(' and ')} only`),
-    );
-  }
-  return operand;
-}
-
-function ownerOf(object: unknown): Pointer | null {
-  if (typeof object === 'string') return parsePrefixedPointer(object);
-  if (!isPointer(object) || !isClassName(object['className'])) return null;
-  const { className, objectId } = reduceTyped(object);
-  return { __type: 'Pointer', className: String(className), objectId: String(objectId) };
-}
-
-function needsKey(operator: string): Refused {
-  return new Refused(refusals.invalidQuery(`'${operator}' needs key, the name of a field`));
 }
 
 const MAX_DEPTH = 8;
