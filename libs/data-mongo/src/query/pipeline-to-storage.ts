@@ -123,7 +123,10 @@ function writePatterns(value: unknown): unknown {
   if (!isPlainObject(value)) return value;
   const { $regex: pattern, $options: options, ...others } = value;
   if (typeof pattern !== 'string') return mapMembers(value);
-  return { $regex: new BSON.BSONRegExp(pattern, String(options ?? '')), ...mapMembers(others) };
+  return {
+    $regex: new BSON.BSONRegExp(pattern, typeof options === 'string' ? options : ''),
+    ...mapMembers(others),
+  };
 }
 
 function mapMembers(document: Document): Document {

@@ -137,11 +137,15 @@ export function relationConditions(
   values: ValueRules,
   rules: () => CrossClassRules,
 ): Where[] {
+  const { path, className, targetClass } = column;
+  if (targetClass === undefined) throw needsMember(column);
   const operators = isPlainObject(value) && !isTyped(value) ? value : { $eq: value };
   return Object.entries(operators).map(([operator, operand]) => {
     const holds = Object.hasOwn(HOLDS, operator) ? HOLDS[operator] : undefined;
     if (holds === undefined) throw needsMember(column);
-    const { path, className, targetClass } = column;
+    // The caller named the column, and may not learn of a class behind it.
+    const gate = values.judgeClass(targetClass);
+    if (gate) throw new Refused(refusals.withheldColumn(path, gate.details?.kind ?? 'hidden_class'));
     const asked = rules();
     if (operator === '$inQuery' || operator === '$notInQuery') {
       const { query } = innerQuery(operator, operand, asked);
@@ -163,10 +167,10 @@ function memberId(value: unknown, column: Column, rules: ValueRules): string {
   return String(member['objectId']);
 }
 
-function needsMember({ path, targetClass }: Column): Refused {
+function needsMember({ path }: Column): Refused {
   return new Refused(
     refusals.invalidQuery(
-      `'${path}' is a relation to ${String(targetClass)}: compare it with a Pointer to one member, with $eq, $ne, $in, $nin, $inQuery or $notInQuery. ` +
+      `'${path}' is a relation: compare it with a Pointer to one member, with $eq, $ne, $in, $nin, $inQuery or $notInQuery. ` +
         'The members of one row are asked for with $relatedTo in a query of their class',
     ),
   );
