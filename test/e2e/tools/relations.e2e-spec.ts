@@ -89,7 +89,7 @@ describe.each(['MongoDB alone', 'Parse Server and MongoDB', 'Parse Server alone'
         { class_name, where, order: 'objectId' },
         agent,
       );
-      expect(isError, text).toBe(false);
+      expect({ isError, text }).toMatchObject({ isError: false });
       return (data['results'] as { objectId: string }[]).map(({ objectId }) => objectId);
     };
     const count = async (where: object, class_name = 'Album', agent = 'reader') =>
