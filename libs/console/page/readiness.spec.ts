@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isWhole, withSeen } from './readiness.js';
+import { isInView, isWhole, Reading, withSeen } from './readiness.js';
 
 const seenBy = (spans: readonly (readonly [number, number])[]) =>
   spans.reduce<ReturnType<typeof withSeen>>((seen, span) => withSeen(seen, span), []);
@@ -33,5 +33,42 @@ describe('what has been in view', () => {
         if (gap) expect(isWhole(seenBy(spans), 40)).toBe(false);
       }),
     );
+  });
+
+  it('is only what stayed in view for a moment, at one height of the whole', () => {
+    const window = 400;
+    const past = (by: number, height = 2_000) => {
+      const reading = new Reading();
+      let now = 0;
+      for (let stays = 0; stays < 5; stays += 1) reading.look([0, window], height, (now += 100));
+      for (let top = 0; top < height - window; top += by)
+        reading.look([top, top + window], height, (now += 100));
+      for (let stays = 0; stays < 5; stays += 1)
+        reading.look([height - window, height], height, (now += 100));
+      return reading;
+    };
+    // Parts of a hundred pixels at a time stay for three looks and more; those of four hundred for one.
+    expect(past(50).isDone()).toBe(true);
+    expect(past(400).isDone()).toBe(false);
+    const reading = new Reading();
+    for (const now of [0, 100, 200, 299]) reading.look([0, 400], 400, now);
+    expect(reading.isDone()).toBe(false);
+    reading.look([0, 400], 400, 300);
+    expect(reading.isDone()).toBe(true);
+    reading.look([0, 400], 500, 700);
+    reading.look([0, 400], 500, 1_100);
+    expect(reading.isDone()).toBe(false);
+  });
+});
+
+describe('buttons', () => {
+  it('are in view up to a fraction of a pixel, and where they are higher than the window once they fill it', () => {
+    expect(isInView([700, 740], [0, 800])).toBe(true);
+    expect(isInView([760.4, 800.4], [0, 800])).toBe(true);
+    expect(isInView([764, 804], [0, 800])).toBe(false);
+    expect(isInView([50, 90], [60, 800])).toBe(false);
+    expect(isInView([810, 850], [0, 800])).toBe(false);
+    expect(isInView([-20, 140], [0, 100])).toBe(true);
+    expect(isInView([20, 180], [0, 100])).toBe(false);
   });
 });

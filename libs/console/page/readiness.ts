@@ -3,6 +3,8 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 
 /** Milliseconds that buttons stay in view at one place before they take a press. */
 const STILL = 1_000;
+/** Milliseconds that a part stays in view before it counts: what only flies by was not seen. */
+const GLANCE = 300;
 const LOOK = 100;
 
 type Span = readonly [from: number, to: number];
@@ -24,8 +26,37 @@ export function isWhole(seen: readonly Span[], height: number): boolean {
   return seen.some(([from, to]) => from <= 1 && to >= height - 1);
 }
 
-/** `unread`: part of what is decided on has not been in view. `moving`: the buttons came or moved within the last second. */
-export type Readiness = 'unread' | 'moving' | 'ready';
+/** What of a content has been in view. */
+export class Reading {
+  private seen: readonly Span[] = [];
+  private looks: readonly { readonly at: number; readonly part: Span }[] = [];
+  private height = 0;
+
+  /** @param part what of the height is in view now */
+  look(part: Span, height: number, now: number): void {
+    // Of another height it is laid out anew: other parts of it are in view.
+    if (Math.abs(height - this.height) > 1) [this.seen, this.looks] = [[], []];
+    this.height = height;
+    const looks = [...this.looks, { at: now, part }];
+    const first = looks.findLastIndex(({ at }) => now - at >= GLANCE);
+    this.looks = looks.slice(Math.max(first, 0));
+    if (first < 0) return;
+    const [froms, tos] = [0, 1].map((end) => this.looks.map((one) => one.part[end] ?? 0)) as [
+      number[],
+      number[],
+    ];
+    this.seen = withSeen(this.seen, [Math.max(...froms), Math.min(...tos)]);
+  }
+  isDone(): boolean {
+    return isWhole(this.seen, this.height);
+  }
+}
+
+/**
+ * `unread`: part of what is decided on has not been in view. `outside`: the buttons are not. `moving`: they came or moved within
+ * the last second.
+ */
+export type Readiness = 'unread' | 'outside' | 'moving' | 'ready';
 
 let disturbedAt = 0;
 /** Makes all buttons wait that look for their readiness, as if they had moved. */
@@ -42,43 +73,54 @@ function visiblePart(of: DOMRect): Span | null {
   return [Math.max(offsetTop, isUnder ? head.bottom : 0), offsetTop + height];
 }
 
+/** Whether as much of a box is in view as can be. Positions have fractions of a pixel. */
+export function isInView([from, to]: Span, part: Span): boolean {
+  return Math.min(to, part[1]) - Math.max(from, part[0]) >= Math.min(to - from, part[1] - part[0]) - 1;
+}
+
 class Watch {
-  private seen: readonly Span[] = [];
-  private height = 0;
   private place: string | null = null;
   private since = 0;
+  constructor(private readonly reading: Reading) {}
 
   look(content: HTMLElement, buttons: HTMLElement): Readiness {
     const [shown, box] = [content.getBoundingClientRect(), buttons.getBoundingClientRect()];
     const part = visiblePart(shown);
-    this.read(shown, part);
-    const isInView = part !== null && box.top >= part[0] && box.bottom <= part[1];
-    const place = isInView ? [box.left, box.top, box.width, box.height].map(Math.round).join() : null;
     const now = performance.now();
+    const { top, height } = shown;
+    const read: Span = part ? [Math.max(0, part[0] - top), Math.min(height, part[1] - top)] : [0, 0];
+    this.reading.look(read, height, now);
+    const place = part && isInView([box.top, box.bottom], part) ? placeOf(box) : null;
     if (place === null || place !== this.place) this.since = now;
     this.place = place;
-    if (!isWhole(this.seen, this.height)) return 'unread';
+    // What is whole in view needs no scrolling, only another moment.
+    if (!this.reading.isDone()) return isWhole([read], height) ? 'moving' : 'unread';
+    if (part && place === null) return 'outside';
     return place !== null && now - Math.max(this.since, disturbedAt) >= STILL ? 'ready' : 'moving';
   }
+}
 
-  private read({ top, height }: DOMRect, part: Span | null): void {
-    // Of another height it is laid out anew: other parts of it are in view.
-    if (Math.abs(height - this.height) > 1) this.seen = [];
-    this.height = height;
-    if (part) this.seen = withSeen(this.seen, [Math.max(0, part[0] - top), Math.min(height, part[1] - top)]);
-  }
+/** Where a box is on the screen, also where fingers have enlarged a part of the page. */
+function placeOf({ left, top, width, height }: DOMRect): string {
+  const { offsetLeft = 0, offsetTop = 0, scale = 1 } = visualViewport ?? {};
+  return [left - offsetLeft, top - offsetTop, width, height].map((one) => Math.round(one * scale)).join();
 }
 
 /**
  * Whether buttons may be pressed: all of the content has been in view, and the buttons have been at one place of the window for
  * a second.
+ *
+ * @param reading of the content, by whichever buttons it was before
  */
-export function useReadiness(content: RefObject<HTMLElement>, buttons: RefObject<HTMLElement>) {
+export function useReadiness(
+  { content, reading }: { readonly content: RefObject<HTMLElement>; readonly reading: Reading },
+  buttons: RefObject<HTMLElement>,
+) {
   const watch = useRef<Watch | null>(null);
   const [readiness, setReadiness] = useState<Readiness>('moving');
   const look = (): Readiness => {
     if (!content.current || !buttons.current) return 'moving';
-    const now = (watch.current ??= new Watch()).look(content.current, buttons.current);
+    const now = (watch.current ??= new Watch(reading)).look(content.current, buttons.current);
     setReadiness(now);
     return now;
   };

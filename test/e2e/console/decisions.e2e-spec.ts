@@ -123,17 +123,23 @@ const button = (within: Locator, name: string) =>
 const isInert = (one: Locator) => one.getAttribute('aria-disabled');
 /** Waits until the buttons of a card take a press. */
 const ready = (one: Locator) => expect.poll(() => isInert(one), PATIENT).toBe('false');
-/** Scrolls from the start of the page until this button is in view and takes a press. */
+/** Reads from the start of the page, part by part, until this button is in view and takes a press. */
 async function readTo(one: Locator): Promise<void> {
-  const { height } = page.viewportSize() as { height: number };
+  await one.waitFor();
+  await expect.poll(() => page.getByText('Loading…').count(), PATIENT).toBe(0);
   await page.evaluate('scrollTo(0, 0)');
+  const [width, height] = await page.evaluate<[number, number]>('[innerWidth, innerHeight]');
+  await page.mouse.move(width / 2, height / 2);
   for (;;) {
-    const box = await boxOf(one);
-    if (box.y + box.height < height - 40) return ready(one);
-    const before = await page.evaluate<number>('scrollY');
-    await page.mouse.wheel(0, 200);
-    await page.waitForTimeout(100);
-    if ((await page.evaluate<number>('scrollY')) === before) return ready(one);
+    await page.waitForTimeout(400);
+    const { y, height: high } = await boxOf(one);
+    if (y + high <= height) return ready(one);
+    const [before, end] = await page.evaluate<[number, number]>(
+      '[scrollY, document.documentElement.scrollHeight - innerHeight]',
+    );
+    expect(before).toBeLessThan(end - 1);
+    await page.mouse.wheel(0, height / 3);
+    await expect.poll(() => page.evaluate('scrollY'), PATIENT).not.toBe(before);
   }
 }
 interface Box {
@@ -249,7 +255,7 @@ describe('the buttons of a card', () => {
   ])('cover nothing of what would change, on %s', async (_, size) => {
     await ask(update('p01', { title: long(), body: long() }), update('p02'));
     page = await open('chief', size);
-    await ready(button(card(page, 'p02'), 'Approve')).catch(() => undefined);
+    await button(card(page, 'p02'), 'Approve').waitFor();
     const covered = await page.evaluate<
       string[]
     >(`[...document.querySelectorAll('.card td')].filter((cell) => {
@@ -280,19 +286,48 @@ describe('the buttons of a card', () => {
     await approve.focus();
     await page.keyboard.press('Enter');
     expect((await waiting()).length).toBe(1);
-    await page.keyboard.press('Home');
-    await expect.poll(() => page.evaluate('scrollY')).toBe(0);
-    for (let y = 0, last = -1; y !== last;) {
-      last = y;
-      await page.mouse.move(600, 200);
-      await page.mouse.wheel(0, 200);
-      await page.waitForTimeout(150);
-      y = await page.evaluate<number>('scrollY');
-    }
-    await ready(approve);
+    await readTo(approve);
     await page.mouse.click(...middleOf(await boxOf(approve)));
     await card(page, 'p01').getByText('was approved').waitFor();
   });
+
+  it.each([
+    [1164, 727, 1.1, 'p26'],
+    [853, 533, 1.5, 'p27'],
+    [731, 460, 1.75, 'p28'],
+    [390, 844, 3, 'p29'],
+    [320, 256, 4, 'p30'],
+  ])(
+    'take a press once all was read, in a window of %d by %d pixels that is enlarged %d times',
+    async (width, height, deviceScaleFactor, row) => {
+      await ask(update('p01', { title: long() }), remove(row));
+      page = await open();
+      const device = await context.newCDPSession(page);
+      await device.send('Emulation.setDeviceMetricsOverride', {
+        width,
+        height,
+        deviceScaleFactor,
+        mobile: false,
+      });
+      for (const [id, name] of [
+        ['p01', 'Refuse'],
+        [row, 'Approve'],
+      ] as const) {
+        const one = button(card(page, id), name);
+        await readTo(one);
+        // At the very end of the window, and with a fraction of a pixel beyond it.
+        for (const beyond of [-0.3, 0.3]) {
+          const { y, height: high } = await boxOf(one);
+          await page.evaluate(`scrollBy(0, ${y + high - height + beyond})`);
+          await page.waitForTimeout(200);
+          await ready(one);
+        }
+        await one.click();
+      }
+      await card(page, 'p01').getByText('was refused').waitFor();
+      await ready(page.getByRole('button', { name: `Delete ${row} of Post` }));
+    },
+  );
 
   it('stay where they are while new cards come, which come last', async () => {
     await ask(update('p03'));
@@ -366,7 +401,6 @@ describe('a second step', () => {
       expect(await tops(page)).toEqual(places);
       expect(await isInert(confirm)).toBe('true');
       await ready(confirm);
-      expect(await page.evaluate<string>(FOCUSED)).toContain('This deletes');
       await page.keyboard.press('Enter');
       await button(card(page, row), 'Back').click();
       await ready(button(card(page, row), 'Approve'));
@@ -375,6 +409,7 @@ describe('a second step', () => {
       for (let repeats = 0; repeats < 10; repeats += 1) await page.keyboard.down('Enter');
       await page.keyboard.up('Enter');
       await ready(confirm);
+      expect(await page.evaluate<string>(FOCUSED)).toContain('This deletes');
       expect((await waiting()).length).toBe(2);
       await confirm.click();
       await card(page, row).getByText('was approved').waitFor();

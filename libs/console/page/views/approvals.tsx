@@ -135,7 +135,10 @@ function Card({ call, outcome, decided }: CardProps) {
   useEffect(() => {
     const leaving = new AbortController();
     ask<DetailedApprovalView>(`api/approvals/${encodeURIComponent(id)}`, leaving.signal).then(
-      (detailed) => setLoaded({ detailed, round }),
+      (detailed) => {
+        setLoaded({ detailed, round });
+        setError(null);
+      },
       (failed) => {
         if (!leaving.signal.aborted) setError(failed);
       },
@@ -166,7 +169,7 @@ function Card({ call, outcome, decided }: CardProps) {
             requested at <Time iso={call.requested_at} />
           </span>
         </p>
-        <Failure error={error} />
+        <Failure error={error} retry={() => setRound(round + 1)} />
         {preview ? <Change tool={tool} preview={preview} /> : error === null && <p class="quiet">Loading…</p>}
       </div>
       {preview && <PreviewAsJson tool={tool} preview={preview} />}

@@ -2,7 +2,7 @@ import type { DetailedApprovalView } from '#approvals';
 import type { ComponentChildren, RefObject } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { announce, Badge, Field, type Kind, Time } from '../components.js';
-import { disturb, type Readiness, useReadiness } from '../readiness.js';
+import { disturb, Reading, type Readiness, useReadiness } from '../readiness.js';
 import { errorText, Refusal, send } from '../server.js';
 import { secondStep } from './proposed-change.js';
 
@@ -32,6 +32,7 @@ interface DecisionProps {
 export function Decision({ call, title, content, outcome, decided, showAgain }: DecisionProps) {
   const place = useRef<HTMLDivElement>(null);
   const height = useRef(0);
+  const [reading] = useState(() => new Reading());
   const [step, setStep] = useState<'first' | 'second'>('first');
   const [reason, setReason] = useState('');
   const [busy, setBusy] = useState(false);
@@ -60,7 +61,7 @@ export function Decision({ call, title, content, outcome, decided, showAgain }: 
     }
   };
   const again = outcome === null && step === 'second' ? secondStep(call, call.preview) : null;
-  const shared = { title, content, busy, error };
+  const shared = { title, content, reading, busy, error };
   let shown: ComponentChildren;
   if (outcome) shown = <Settled outcome={outcome} />;
   else if (isFinal(error))
@@ -116,6 +117,7 @@ const refusedText = (error: Refusal) =>
 interface StepProps {
   readonly title: string;
   readonly content: RefObject<HTMLElement>;
+  readonly reading: Reading;
   readonly busy: boolean;
   readonly error: unknown;
 }
@@ -128,14 +130,14 @@ function FirstStep(
     readonly refuse: () => void;
   },
 ) {
-  const { title, content, busy, error, reason, setReason, approve, refuse } = props;
+  const { title, busy, error, reason, setReason, approve, refuse } = props;
   const approves = useRef<HTMLButtonElement>(null);
-  const { readiness, isReady } = useReadiness(content, approves);
+  const { readiness, isReady } = useReadiness(props, approves);
   const hint = useId();
   const steady = { isReady: () => !busy && isReady(), readiness: busy ? 'moving' : readiness, hint } as const;
   return (
     <>
-      <Hint id={hint} readiness={readiness} error={error} />
+      <Hint id={hint} texts={HINTS} readiness={readiness} error={error} />
       <Field label="Reason, sent to the agent">
         <input
           type="text"
@@ -164,25 +166,23 @@ function SecondStep(
     readonly back: () => void;
   },
 ) {
-  const { title, content, busy, error, why, does, confirm, back } = props;
+  const { title, busy, error, why, does, confirm, back } = props;
   const confirms = useRef<HTMLButtonElement>(null);
   const question = useRef<HTMLParagraphElement>(null);
-  const { readiness, isReady } = useReadiness(content, confirms);
+  const { readiness, isReady } = useReadiness(props, confirms);
   const hint = useId();
   useEffect(() => question.current?.focus({ preventScroll: true }), []);
   const steady = { isReady: () => !busy && isReady(), readiness: busy ? 'moving' : readiness, hint } as const;
-  const text = textOf(error);
   return (
     <>
-      <p
-        ref={question}
+      <Hint
+        at={question}
         id={hint}
-        tabIndex={-1}
-        class={text === null ? 'hint asked' : 'hint failed'}
-        role={text === null ? undefined : 'alert'}
-      >
-        {text ?? why}
-      </p>
+        kind="asked"
+        texts={{ ...HINTS, moving: why, ready: why }}
+        readiness={readiness}
+        error={error}
+      />
       <div class="confirm">
         <SteadyButton {...steady} kind="bad" at={confirms} press={confirm}>
           {does}
@@ -196,20 +196,38 @@ function SecondStep(
 }
 
 const HINTS: Readonly<Record<Readiness, string>> = {
-  unread: 'Scroll through the whole change first: part of it has not been in view.',
+  unread: 'Scroll through the whole change first: part of it was not in view, or only for a moment.',
+  outside: 'Scroll until the buttons are in view.',
   moving: 'Ready once this has been still for a second.',
   ready: '',
 };
 
-function Hint(props: { readonly id: string; readonly readiness: Readiness; readonly error: unknown }) {
-  const text = textOf(props.error);
-  return text === null ? (
-    <p class="hint" id={props.id}>
-      {HINTS[props.readiness]}
-    </p>
-  ) : (
-    <p class="hint failed" id={props.id} role="alert">
-      {text}
+/** As high as the longest of its texts: a change of the text moves no button. */
+function Hint(props: {
+  readonly id: string;
+  readonly at?: RefObject<HTMLParagraphElement>;
+  readonly kind?: 'asked';
+  readonly texts: Readonly<Record<Readiness, string>>;
+  readonly readiness: Readiness;
+  readonly error: unknown;
+}) {
+  const { id, at, kind = '', texts, readiness, error } = props;
+  const failed = textOf(error);
+  const shown = failed ?? texts[readiness];
+  return (
+    <p
+      ref={at ?? null}
+      id={id}
+      tabIndex={-1}
+      class={failed === null ? `hint ${kind}` : 'hint failed'}
+      role={failed === null ? undefined : 'alert'}
+    >
+      {[...new Set(Object.values(texts))].map((text) => (
+        <span key={text} class={text === shown ? undefined : 'absent'}>
+          {text}
+        </span>
+      ))}
+      {failed !== null && <span>{failed}</span>}
     </p>
   );
 }
@@ -239,7 +257,7 @@ function SteadyButton(props: {
       }}
       onClick={() => {
         if (isReady()) press();
-        else announce(`Not yet. ${HINTS[readiness === 'unread' ? 'unread' : 'moving']}`);
+        else announce(`Not yet. ${HINTS[readiness === 'ready' ? 'moving' : readiness]}`);
       }}
     >
       {children}
