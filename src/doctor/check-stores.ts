@@ -1,9 +1,10 @@
+import { holderOfFile } from '#audit';
 import { type AgentDefinition, hasRedis } from '#core';
 import { inspectRedis, type RedisFacts } from '#state';
 import { StoreError } from '#data';
 import { connectionProblem, inspectMongo, MongoConnection, type MongoFacts } from '#data-mongo';
 import { inspectParseServer } from '#data-parse';
-import { type ParleyConfig, isLoopbackHost } from '#config';
+import { type ParleyConfig, isLoopbackHost, writtenAuditPaths } from '#config';
 import { type Finding, fail, ok, warn } from './finding.js';
 
 /** Milliseconds that each store has to answer. */
@@ -136,6 +137,19 @@ export async function checkAuditSinks({ audit, database }: ParleyConfig): Promis
       } finally {
         await connection.close();
       }
+    }),
+  );
+  return found.flat();
+}
+
+/** Files of audit records have one writer: beside a service that runs, another one with the same path does not start. */
+export async function checkAuditFiles({ audit }: Pick<ParleyConfig, 'audit'>): Promise<Finding[]> {
+  const found = await Promise.all(
+    writtenAuditPaths(audit).map(async ([option, path]): Promise<Finding[]> => {
+      const holder = await holderOfFile(path);
+      if (holder === null) return [];
+      const remedy = `if that is not this service, give ${option} another path: this one does not start meanwhile`;
+      return [warn('audit.files', `${path} is written by ${holder}`, remedy)];
     }),
   );
   return found.flat();

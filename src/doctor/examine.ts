@@ -21,7 +21,13 @@ import { checkClasses } from './check-classes.js';
 import { areTrusted, checkFiles, secretFiles } from './check-files.js';
 import { checkLimits, checkPlugins, checkRuntime } from './check-runtime.js';
 import { checkOAuth, checkSignIn } from './check-oauth.js';
-import { checkAuditSinks, checkMongo, checkParseServer, checkRedis } from './check-stores.js';
+import {
+  checkAuditFiles,
+  checkAuditSinks,
+  checkMongo,
+  checkParseServer,
+  checkRedis,
+} from './check-stores.js';
 import { fail, type Finding, type Level, ok, warn } from './finding.js';
 import { type ConfigLine, type ConfigSources, MASK, maskedConfig, secretsOf } from './masked-config.js';
 
@@ -159,6 +165,7 @@ async function checkStores({ config, policy, agents }: LoadedWithPlugins): Promi
     const found = await Promise.all([
       checkMongo(config, agents, database.connection),
       checkAuditSinks(config),
+      checkAuditFiles(config),
       checkRedis(config),
       checkParseServer(config),
       checkOAuth(config.auth),

@@ -42,4 +42,4 @@ export {
 export { collectionSource, FilesAuditTrail, fileSource, type RecordSource } from './verify/record-source.js';
 export { type ChainIssue, type Verification, verifyRecords } from './verify/verify-records.js';
 export { AuditModule, type AuditModuleOptions } from './audit.module.js';
-export { FileHeld, holdFile } from './delivery/file-lock.js';
+export { FileHeld, holdFile, holderOfFile } from './delivery/file-lock.js';

@@ -33,7 +33,7 @@ export {
 } from './read-config-file.js';
 export { isSection } from './schema/schema-node.js';
 export type { AgentConfig } from './sections/agents.js';
-export { type AuditConfig, type MongoSinkConfig, placesOf } from './sections/audit.js';
+export { type AuditConfig, type MongoSinkConfig, placesOf, writtenAuditPaths } from './sections/audit.js';
 export { type AuthRuleConfig, type OAuthConfig, resourceUrls } from './sections/auth.js';
 export { type LlmConfig, llmOf } from './sections/models.js';
 export type { LoggingConfig } from './sections/observability.js';

@@ -7,6 +7,7 @@ import {
   type LoadedConfig,
   logSecurityWarnings,
   type ParleyConfig,
+  writtenAuditPaths,
 } from '#config';
 import type { MongoConnection } from '#data-mongo';
 import { FilterNames } from '#dispatcher';
@@ -260,14 +261,7 @@ async function openOwnState({ redis }: ParleyConfig, installation: readonly stri
 async function holdAuditFiles({ audit }: ParleyConfig): Promise<() => Promise<void>> {
   const releases: (() => Promise<void>)[] = [];
   const releaseAll = async () => void (await Promise.all(releases.map((release) => release())));
-  const files = audit.sinks.flatMap((sink, index) =>
-    sink.kind === 'file' ? [[`audit.sinks.${index}.path`, sink.path] as const] : [],
-  );
-  const isBuffered = audit.sinks.some(({ onFailure }) => onFailure === 'buffer');
-  for (const [option, path] of [
-    ...files,
-    ...(isBuffered ? [['audit.bufferFolder', audit.bufferFolder] as const] : []),
-  ])
+  for (const [option, path] of writtenAuditPaths(audit))
     try {
       releases.push(await holdFile(path));
     } catch (error) {

@@ -12,7 +12,7 @@ import {
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { stringify } from 'yaml';
@@ -23,7 +23,7 @@ import { loadConfig } from '#config';
 import { openDatabase } from '#instance';
 import { startHttpService } from '../../../src/http-service.js';
 import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
-import { callTool, rpc } from '../../support/service.js';
+import { callTool, rpc, startAndFail, startService } from '../../support/service.js';
 import { runCommand } from '../../support/terminal.js';
 
 const WAIT = { timeout: 30_000, interval: 25 };
@@ -339,4 +339,31 @@ describe('the command line', () => {
     expect(changed.code).toBe(1);
     expect(changed.stdout).toContain(`ALTERED ${LOG}:4: record 3 is not what was sealed`);
   });
+});
+
+describe('a file of audit records', () => {
+  const settings = {
+    seed: POSTS_SEED,
+    config: {
+      agents: { reader: {} },
+      auth: [{ apiKey: 'reader-key', agent: 'reader' }],
+      policy: POSTS_POLICY,
+      audit: { sinks: [{ kind: 'file', path: join(folder, 'one-writer.jsonl') }] },
+    },
+  };
+
+  it('has one writer: a second service with its path does not start, and doctor names the first', async () => {
+    const first = await startService(settings);
+    const held = `one-writer.jsonl is written by process ${first.pid}`;
+    const { code, stderr } = await startAndFail(settings);
+    expect([code, stderr]).toEqual([1, expect.stringContaining(held)]);
+    expect(stderr).toContain('audit.sinks.0.path');
+    const doctor = await runCommand(['doctor', '--config', first.file], '', { cwd: dirname(first.file) });
+    expect(doctor.stdout).toContain('audit.files');
+    expect(doctor.stdout).toContain(held);
+    await first.kill();
+    // What a killed process leaves keeps nobody from starting.
+    const next = await startService(settings);
+    expect(await next.stop()).toBe(0);
+  }, 120_000);
 });

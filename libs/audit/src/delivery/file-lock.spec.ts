@@ -76,18 +76,18 @@ describe('the lock of a file', () => {
     for (const text of ['', '{', 'null', '{"pid":"1"}']) {
       const path = freshPath();
       writeFileSync(lockOf(path), text);
-      await (
-        await holdFile(path)
-      )();
+      const release = await holdFile(path);
+      expect(await holderOfFile(path)).not.toBeNull();
+      await release();
     }
   });
 
   it('is taken over from another machine without signs of life, as after the restart of a container', async () => {
     const path = freshPath();
     await leftLock(path, { machine: 'another', host: 'replica-2' });
-    await (
-      await holdFile(path, 20)
-    )();
+    const release = await holdFile(path, 20);
+    expect(await holderOfFile(path)).not.toContain('replica-2');
+    await release();
   });
 
   it('is refused while another machine gives signs of life, and names the file to delete', async () => {

@@ -192,6 +192,18 @@ export function auditConfig(
   };
 }
 
+/** The files and folders that one process alone may write, each by its option. */
+export function writtenAuditPaths({
+  sinks,
+  bufferFolder,
+}: AuditConfig): readonly (readonly [string, string])[] {
+  const files = sinks.flatMap((sink, index) =>
+    sink.kind === 'file' ? [[`audit.sinks.${index}.path`, sink.path] as const] : [],
+  );
+  const isBuffered = sinks.some(({ onFailure }) => onFailure === 'buffer');
+  return isBuffered ? [...files, ['audit.bufferFolder', bufferFolder]] : files;
+}
+
 /** What would keep no records, or show them to agents or strangers. */
 export function auditErrors({ audit, database }: Pick<ParleyConfig, 'audit' | 'database'>): ConfigIssue[] {
   const errors: ConfigIssue[] = [];
