@@ -56,8 +56,7 @@ export async function openAgent(
   try {
     await instance.begin();
     const authenticator = app.get(Authenticator);
-    const admitted = async () =>
-      atTerminal(await authenticator.authenticate(askedWithin(headers)));
+    const admitted = async () => atTerminal(await authenticator.authenticate(askedWithin(headers)));
     const first = await admitted();
     return {
       name,

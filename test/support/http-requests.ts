@@ -27,7 +27,10 @@ const DECISIONS: readonly Pick<RouteRequest, 'headers' | 'body'>[] = [
   { headers: { 'Content-Type': 'text/plain' }, body: '{"digest":"d","decision":"deny"}' },
   { headers: { 'Content-Type': 'application/x-www-form-urlencoded' }, body: 'decision=deny' },
   { headers: { 'Content-Type': 'application/jsonp' }, body: '{"digest":"d","decision":"deny"}' },
-  { headers: { 'Content-Type': 'APPLICATION/JSON; charset=utf-8' }, body: '{"digest":"d","decision":"deny"}' },
+  {
+    headers: { 'Content-Type': 'APPLICATION/JSON; charset=utf-8' },
+    body: '{"digest":"d","decision":"deny"}',
+  },
   { headers: { ...JSON_BODY, 'Transfer-Encoding': 'chunked' }, body: '{"digest":"d","decision":"deny"}' },
   { headers: JSON_BODY },
   ...[

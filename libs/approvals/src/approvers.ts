@@ -10,7 +10,13 @@ import {
   switchMap,
   timer,
 } from 'rxjs';
-import { type FormQuestion, ApprovedCallChanged, ClientUnreachable, toOwner, type UnreachableReason } from '#core';
+import {
+  type FormQuestion,
+  ApprovedCallChanged,
+  ClientUnreachable,
+  toOwner,
+  type UnreachableReason,
+} from '#core';
 import { oneLine } from '#audit';
 import {
   type ApprovalCase,

@@ -38,7 +38,13 @@ import {
   ConsoleSection,
   consoleErrors,
 } from './sections/operators.js';
-import { anonymousErrors, originErrors, ServerSection, startErrors, type StartKind } from './sections/server.js';
+import {
+  anonymousErrors,
+  originErrors,
+  ServerSection,
+  startErrors,
+  type StartKind,
+} from './sections/server.js';
 import { RedisSection } from './sections/redis.js';
 import {
   databaseNameOf,

@@ -172,7 +172,10 @@ export function instanceModule(options: InstanceOptions): DynamicModule {
   const keys = StateKeysModule.register(stateKeysOf(config), [state]);
   const parse = parseConnectionOf(config.parse);
   const { readHooks } = config.parse;
-  const stores = StoresModule.register({ mongo, parse, liveQuery: config.liveQuery, readHooks }, [core, state]);
+  const stores = StoresModule.register({ mongo, parse, liveQuery: config.liveQuery, readHooks }, [
+    core,
+    state,
+  ]);
   const data = DataModule.register(databaseTurnsOf(config.database), [core, state, stores]);
   const audit = AuditModule.register(auditOptionsOf(config.audit, options), [state]);
   const ungoverned = UngovernedModule.register(config, [stores, audit]);

@@ -29,7 +29,6 @@ import {
   tenantOperand,
   tenantWhere,
   translateWhere,
-  type ValueType,
   type Where,
 } from '#policy';
 import type { Metering } from '../metering/metered-stores.js';

@@ -214,6 +214,3 @@ const COMPARING: Readonly<Record<string, Compare>> = {
   ...each(dates('date'), '$dateToString $dateTrunc'),
   ...each(dates('startDate', 'endDate'), '$dateAdd $dateDiff $dateSubtract'),
 };
-
-/** Names of the operators in which written values are compared. */
-export const COMPARING_OPERATORS: readonly string[] = Object.keys(COMPARING);

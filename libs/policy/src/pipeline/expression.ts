@@ -75,7 +75,7 @@ function documentOf(variable: string, frame: Frame): Frame | null {
 }
 
 /** The frame of a document that the expression may return whole; null when it returns checked values only. */
-export function documentIn(expression: unknown, frame: Frame): Frame | null {
+function documentIn(expression: unknown, frame: Frame): Frame | null {
   if (typeof expression === 'string') {
     const [, variable] = /^\$\$(\w+)$/.exec(expression) ?? [];
     // Variables bound inside have inputs of their own, which are checked as well.

@@ -1,6 +1,7 @@
 import { refusals, Refused } from '#core';
 import { isPlainObject, type PlainObject } from '../model/where.js';
 import { constantText } from './deny-rules.js';
+import { operandsOf } from './expression-types.js';
 
 /*
  * Expression operators in a filter. MongoDB does not define the order in which the members of a filter are evaluated; it merges
@@ -103,8 +104,6 @@ function isGuarded(
   const [subject, ...more] = Object.keys(asked).length === 1 ? operandsOf(asked[test]) : [];
   return subject === then && more.length === 0;
 }
-
-const operandsOf = (operand: unknown): readonly unknown[] => (Array.isArray(operand) ? operand : [operand]);
 
 const COMPUTE_FIRST =
   'Compute it in a stage first and match on the result: ' +

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openSharedState } from '../open-shared-state.js';
 import { type RedisServer, startRedis } from '../contracts/redis-server.js';
 import { ForeignInstallation, type SharedState } from '../ports/shared-state.js';
+import { SharedStateUnavailable } from '../ports/stores.js';
 
 let redis: RedisServer;
 const opened: SharedState[] = [];
@@ -97,7 +98,7 @@ describe('the keys of a prefix', () => {
     await expect
       .poll(() => warnings.some((line) => line.includes('another database')), { timeout: 10_000 })
       .toBe(true);
-    await expect(state.sessions.find('x')).rejects.toThrow();
+    await expect(state.sessions.find('x')).rejects.toThrow(SharedStateUnavailable);
     client.disconnect();
   });
 });

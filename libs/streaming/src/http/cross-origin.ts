@@ -8,9 +8,18 @@ const SHOWN = 'Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-Aft
 
 /** What pages may send: the headers of every revision of MCP, of every credential, and of traces. */
 const SENT: readonly string[] = [
-  ...['Accept', 'Authorization', 'Content-Type', 'Last-Event-ID', 'traceparent', 'tracestate'],
-  ...['Mcp-Method', 'Mcp-Name', 'MCP-Protocol-Version', 'Mcp-Session-Id'],
-  ...['X-MCP-API-Key', 'X-Parse-Session-Token'],
+  'Accept',
+  'Authorization',
+  'Content-Type',
+  'Last-Event-ID',
+  'traceparent',
+  'tracestate',
+  'Mcp-Method',
+  'Mcp-Name',
+  'MCP-Protocol-Version',
+  'Mcp-Session-Id',
+  'X-MCP-API-Key',
+  'X-Parse-Session-Token',
 ];
 /** The headers that mirror parameters of a tool (2026-07-28), which nobody can list. */
 const MIRRORED = /^mcp-param-[\w.-]{1,128}$/i;
