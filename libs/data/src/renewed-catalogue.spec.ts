@@ -140,6 +140,16 @@ describe('a snapshot of the classes', () => {
       expect(catalogue.reads).toBe(3);
     });
 
+    it('stays the same snapshot when nothing is found, and does not become younger', async () => {
+      catalogue.classes = ['Old'];
+      const known = await catalogue.snapshot();
+      clock.at += MAX_AGE / 2;
+      expect(await catalogue.lookAgain(known)).toBe(known);
+      expect(catalogue.reads).toBe(2);
+      clock.at += MAX_AGE / 2;
+      expect(await catalogue.snapshot()).not.toBe(known);
+    });
+
     it('is not read again for a tenth of the time when that takes long', async () => {
       catalogue.duration = 400;
       await catalogue.lookAgain(await catalogue.snapshot());

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { ageClock } from '#core';
 import type { ClassLevelPermissions, ClassSchema, FieldSchema, IndexSchema, SchemaSnapshot } from '#policy';
@@ -141,10 +142,13 @@ export abstract class RenewedCatalogue extends SchemaCatalogue {
     const reading: Promise<SchemaSnapshot> = withinTime(this.load(why))
       .then((snapshot) => {
         // A read that began before an invalidation may have missed the change.
-        if (this.reading === reading) {
-          this.current = { snapshot, readAt };
-          this.renewed.next(snapshot);
-        }
+        if (this.reading !== reading) return snapshot;
+        const { current } = this;
+        // What was worked out for a snapshot stays when somebody names what does not exist.
+        if (why === 'names' && current && haveSameClasses(current.snapshot, snapshot))
+          return current.snapshot;
+        this.current = { snapshot, readAt };
+        this.renewed.next(snapshot);
         return snapshot;
       })
       .finally(() => {
@@ -153,6 +157,14 @@ export abstract class RenewedCatalogue extends SchemaCatalogue {
     this.reading = reading;
     return reading;
   }
+}
+
+function haveSameClasses(one: SchemaSnapshot, other: SchemaSnapshot): boolean {
+  const names = one.classNames();
+  return (
+    isDeepStrictEqual(names, other.classNames()) &&
+    names.every((name) => isDeepStrictEqual(one.get(name), other.get(name)))
+  );
 }
 
 /** @throws StoreError `unavailable` when it takes longer than any read may */
