@@ -94,7 +94,7 @@ export class Agent {
 }
 
 /**
- * Whom something belongs to that is kept for a caller: tasks, exports, approvals, keys of writes, sessions, streams. Two tokens
+ * Whom something belongs to that is kept for a caller: tasks, exports, approvals, keys of writes, streams. Two tokens
  * of one person with different tenants or agents are two owners: what is kept for one does not exist for the other.
  */
 export interface Owner {

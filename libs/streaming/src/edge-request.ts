@@ -292,7 +292,7 @@ export interface RunningCall {
   abort(reason: string): void;
 }
 
-/** The key of a call for its cancellation: its owner (`callerKey`), its session and the JSON value of its request id. */
+/** The key of a call for its cancellation: the principal, its session and the JSON value of its request id. */
 export interface CallName {
   readonly owner: string;
   readonly session: string;
@@ -339,7 +339,7 @@ export class RunningCalls {
   /** Ends every call that an owner made in a session, or under an id that names none. */
   endSession({ session, owner }: Omit<CallName, 'requestId'>, reason: string): void {
     for (const call of this.now)
-      if (call.label === session && callerKey(call.agent) === owner) call.abort(reason);
+      if (call.label === session && call.agent.principal === owner) call.abort(reason);
   }
 
   /** Ends every call of a connection that serves one client only. */
@@ -369,6 +369,6 @@ export class RunningCalls {
 
   private keyOfCall({ label, message: { id }, agent }: RunningCall): string | null {
     if (label === undefined || id === undefined || id === null) return null;
-    return keyOf({ owner: callerKey(agent), session: label, requestId: id });
+    return keyOf({ owner: agent.principal, session: label, requestId: id });
   }
 }

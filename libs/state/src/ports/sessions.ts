@@ -3,7 +3,7 @@ import type { Agent } from '#core';
 
 /** A session that a client opened with `initialize`. */
 export interface Session {
-  /** Who opened it (`callerKey`): for anybody else the id grants nothing. */
+  /** The principal that opened it: for any other principal the id grants nothing. */
   readonly owner: string;
   /** The negotiated protocol version. */
   readonly version: string;

@@ -91,7 +91,7 @@ export const authenticate: RequestCheck = {
 async function useSession(exchange: HttpExchange, id: string): Promise<CheckVerdict> {
   const { edge } = exchange;
   const session = await edge.sessions.find(id);
-  const owned = exchange.agent && session?.owner === callerKey(exchange.agent) ? session : undefined;
+  const owned = exchange.agent && session?.owner === exchange.agent.principal ? session : undefined;
   if (owned ? owned.terminated : edge.settings.strictSessions) {
     return sessionNotFound(exchange.message.id);
   }
@@ -197,7 +197,7 @@ export function takeSilently(message: Message, exchange: HttpExchange): boolean 
   if (message.method !== 'notifications/cancelled') return false;
   const requestId = member(message.params, 'requestId');
   if (agent && correlationId !== undefined && requestId !== undefined && requestId !== null)
-    wire.cancel({ owner: callerKey(agent), session: correlationId, requestId }, 'notifications_cancelled');
+    wire.cancel({ owner: agent.principal, session: correlationId, requestId }, 'notifications_cancelled');
   return true;
 }
 

@@ -1,5 +1,5 @@
 import { filter } from 'rxjs';
-import { Agent, callerKey, isLogLevel } from '#core';
+import { Agent, isLogLevel } from '#core';
 import { SharedStateUnavailable } from '#state';
 import {
   faultLine,
@@ -254,7 +254,7 @@ async function openSession(
   { result }: KernelResult,
 ): Promise<string> {
   return sessions.create({
-    owner: callerKey(agent),
+    owner: agent.principal,
     version: String(result.protocolVersion),
     capabilities: knownCapabilities(member(message.params, 'capabilities')),
     ...(correlationId !== undefined && { proposedId: correlationId }),

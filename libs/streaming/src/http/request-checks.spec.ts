@@ -9,6 +9,7 @@ import { REQUEST_CHECKS } from './mcp-edge.js';
 /** Checks that refuse nothing by themselves, or whose refusal needs more than one request. */
 const WITHOUT_A_ROW = [
   'accepting',
+  'preflight',
   'era',
   'batch-session',
   'spoken-version',

@@ -1,4 +1,4 @@
-import { type Agent, callerKey, sanitizeCorrelationId } from '#core';
+import { type Agent, sanitizeCorrelationId } from '#core';
 import { FALLBACK_VERSION, isLegacyVersion } from '#dispatcher';
 import { ListeningStream, type OpenStream } from '../sse/open-streams.js';
 import { ReturnedStream } from '../sse/resumable-stream.js';
@@ -35,12 +35,12 @@ const ownSession: RequestCheck = {
     if (!known) {
       if (settings.strictSessions) return sessionNotFound(exchange.message.id);
       const version = isLegacyVersion(named) ? named : FALLBACK_VERSION;
-      const draft = { owner: callerKey(agent), version, capabilities: {} };
+      const draft = { owner: agent.principal, version, capabilities: {} };
       if ((await sessions.create({ ...draft, proposedId: id })) !== id) return FOREIGN_SESSION;
       exchange.session = { ...draft, terminated: false };
     } else {
       // No caller finds an ended session; in strict mode a foreign session is answered as an unknown one.
-      const isForeign = known.owner !== callerKey(agent);
+      const isForeign = known.owner !== agent.principal;
       if (known.terminated || (isForeign && settings.strictSessions))
         return sessionNotFound(exchange.message.id);
       if (isForeign) return FOREIGN_SESSION;
@@ -143,10 +143,9 @@ async function endSession(exchange: HttpExchange): Promise<CheckVerdict> {
   const { agent } = exchange;
   if (!agent) return unauthorized(exchange);
   const session = await edge.sessions.find(id);
-  const owner = callerKey(agent);
-  const isOwn = session?.owner === owner;
+  const isOwn = session?.owner === agent.principal;
   if (isOwn) await edge.sessions.terminate(id);
-  await edge.wire.endSession({ session: id, owner, isOwn });
+  await edge.wire.endSession({ session: id, owner: agent.principal, isOwn });
   return NO_CONTENT;
 }
 

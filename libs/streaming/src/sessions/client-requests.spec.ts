@@ -133,17 +133,15 @@ describe('a client that cannot receive requests', () => {
   it.each([
     ['at the replica of the call', here],
     ['at another replica', there],
-  ])(
-    'is one whose session a weaker agent of the same person would listen to %s: that agent may not',
-    async (_, at) => {
-      const session = await sessionOf(here);
-      const headers = { ...session, Accept: 'text/event-stream', 'X-MCP-API-Key': 'ada as weak' };
-      expect((await at.ask({ method: 'GET', headers })).status).toBe(403);
-      here.tools.work = ask();
-      await here.ask({ headers: session, body: call('work') });
-      expect(await outcome()).toEqual([{ unreachable: 'no-stream' }]);
-    },
-  );
+  ])('is one whose listening stream belongs to a weaker agent of the same person %s', async (_, at) => {
+    const session = await sessionOf(here);
+    const stream = await listening(at, { ...session, 'X-MCP-API-Key': 'ada as weak' });
+    here.tools.work = ask();
+    await here.ask({ headers: session, body: call('work') });
+    expect(await outcome()).toEqual([{ unreachable: 'no-stream' }]);
+    expect(stream.messages()).toEqual([]);
+    stream.leave();
+  });
 
   it('is one that has no stream', async () => {
     here.tools.work = ask();

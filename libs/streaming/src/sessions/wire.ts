@@ -5,12 +5,12 @@ import { PendingClientRequests } from './client-requests.js';
 import { ListeningStreams, ReplicatedListChanges } from './listening-streams.js';
 import { ReplicaSignals, text } from './replica-signals.js';
 
-/** The session to end, and who ends it. */
+/** The session to end, and the principal that ends it. */
 export interface SessionEnding {
   readonly session: string;
-  /** Who ends it (`callerKey`): calls of anybody else under the same id continue. */
+  /** The principal: calls of another principal under the same id continue. */
   readonly owner: string;
-  /** Whether the session belongs to the owner; otherwise the id only labels its calls. */
+  /** Whether the session belongs to the principal; otherwise the id only labels its calls. */
   readonly isOwn: boolean;
 }
 

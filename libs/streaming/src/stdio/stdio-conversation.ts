@@ -298,7 +298,7 @@ export class StdioConversation {
     const requestId = member(message.params, 'requestId');
     this.open.cancel(requestId);
     wire.calls.cancel(
-      { owner: callerKey(agent), session: this.session, requestId },
+      { owner: agent.principal, session: this.session, requestId },
       'notifications_cancelled',
     );
     return true;
