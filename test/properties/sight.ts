@@ -182,14 +182,16 @@ export class AgentSight {
   }
 
   /**
-   * The default view names its column outside the allowlist too, so that a caller can write the filter itself; not one that is masked
-   * or protected.
+   * The default view names its column outside the allowlist too, so that a caller can write the filter itself, and a search the
+   * column that it compares with; not one that is masked or protected.
    */
-  isToldByDefaultView(className: ClassName, field: string): boolean {
-    if (className === '_User' || field !== LIMITED_BY[className]) return false;
-    const { canonical, fields, masks, hiddenFrom } = this.world.classes[className];
+  isToldByPolicy(className: ClassName, field: string): boolean {
+    if (className === '_User') return false;
+    const { canonical, searchable, fields, masks, hiddenFrom } = this.world.classes[className];
+    const isSearched = searchable !== null && columnOf(className, field)?.kind === 'vector';
+    if (!isSearched && !(canonical && field === LIMITED_BY[className])) return false;
     const guarded = Object.values(hiddenFrom ?? {}).some((list) => list?.includes(field) ?? false);
-    return canonical && fields !== null && !masks[field] && !guarded;
+    return fields !== null && !masks[field] && !guarded;
   }
 
   private generalLists(className: ClassName): (readonly string[])[] {
@@ -214,10 +216,12 @@ export class AgentSight {
 
   of(className: ClassName, row: RowSpec, index: number, field: string): Sight {
     if (!this.sees(className, row, index)) return 'nothing';
-    const { fields } = this.world.classes[className];
-    if (fields && !fields.includes(field) && field !== 'createdAt') return 'nothing';
-    if (this.isProtected(className, row, index, field)) return 'nothing';
+    const { fields, searchable } = this.world.classes[className];
     const column = columnOf(className, field);
+    // A search compares with the vectors of rows that the agent reads, whether it shows them or not.
+    if (fields && !fields.includes(field) && field !== 'createdAt')
+      return searchable && column?.kind === 'vector' ? 'all' : 'nothing';
+    if (this.isProtected(className, row, index, field)) return 'nothing';
     const mask = this.maskOf(className, field);
     if (mask?.member) return 'rest';
     if (mask?.form === 'ending') return 'ending';

@@ -259,8 +259,6 @@ function unspeakable(world: World, sight: AgentSight): string[] {
     }
     return columnNames(className)
       .filter((name) => !sight.mayName(className, name))
-      .flatMap((name) =>
-        sight.isToldByDefaultView(className, name) ? [`INFO${name}`] : [name, `INFO${name}`],
-      );
+      .flatMap((name) => (sight.isToldByPolicy(className, name) ? [`INFO${name}`] : [name, `INFO${name}`]));
   });
 }

@@ -174,12 +174,13 @@ export class MeteredReader extends RecordReader {
     );
   }
 
+  /** Pairs count for nothing: there are also those of rows that the caller may not read, and the rows at both ends are counted. */
   related(query: RelatedQuery, operation: OperationContext): Promise<string[]> {
     return metered(
       this.metering,
       { name: 'related', className: query.className, operation },
       () => this.reader.related(query, operation),
-      rowsIn,
+      noRows,
     );
   }
 
