@@ -44,6 +44,9 @@ const QUOTING: ReadonlySet<StoreErrorCode> = new Set<StoreErrorCode>([
 
 /** Parse Server refused the request. Its text is for the log only, and not even for that where it may contain values. */
 export class ParseServerError extends StoreError {
+  /** Errors of a pipeline are marked only by their text. */
+  readonly isOfTimeZone: boolean;
+
   constructor(
     readonly parseCode: number,
     text: string,
@@ -54,6 +57,7 @@ export class ParseServerError extends StoreError {
       store: 'Parse Server',
       cause: new Error(`Parse Server answered ${parseCode}${told}`),
     });
+    this.isOfTimeZone = parseCode === INVALID_QUERY && /time ?zone/i.test(text);
   }
 }
 

@@ -120,7 +120,8 @@ export class ParseRecordReader extends RecordReader {
     const answer = await connection
       .send({ credentials, method: 'POST', path, body, expected: EXPECTED.pipeline }, operation)
       .catch((error: unknown) => {
-        throw ofTimeZone(error) ? parseServerError('unknown_time_zone', 'an unknown time zone') : error;
+        const isOfTimeZone = error instanceof ParseServerError && error.isOfTimeZone;
+        throw isOfTimeZone ? parseServerError('unknown_time_zone', 'an unknown time zone') : error;
       });
     return rows(resultsOf(answer));
   }
@@ -255,12 +256,6 @@ function orderKey({ field, descending }: { field: string; descending: boolean })
  */
 function asWritten(collection: string, pipeline: StoredPipeline['stages']): StoredPipeline['stages'] {
   return [{ $match: { _id: { $in: [] } } }, { $unionWith: { coll: collection, pipeline } }];
-}
-
-/** Parse Server marks errors of a pipeline only by their text. */
-function ofTimeZone(error: unknown): boolean {
-  if (!(error instanceof ParseServerError) || error.parseCode !== INVALID_QUERY) return false;
-  return /time ?zone/i.test(String((error.cause as Error).message));
 }
 
 function countOf({ count }: ParseAnswer): number {
