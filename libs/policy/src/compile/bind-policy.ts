@@ -22,7 +22,7 @@ import type {
   TenantScope,
 } from '../model/policy.js';
 import type { Where } from '../model/where.js';
-import { withSampleValues } from '../scope/agent-values.js';
+import { SAMPLE, withSampleValues } from '../scope/agent-values.js';
 import { translateWhere } from '../where/translate-where.js';
 import { compileClass } from './compile-policy.js';
 import { existingClasses, haveSameColumns } from './existing-classes.js';
@@ -311,7 +311,7 @@ export function missingColumns(
       withSampleValues(constraint),
       unlimited(className),
       { reach: (target, from) => unlistedQuestion(target, from, site.isUnlisted) ?? unlimited(target) },
-      { strictPointerShapes: false, checkFields: false },
+      { strictPointerShapes: false, checkFields: false, unchecked: SAMPLE },
     );
     return { missing, issue: null };
   } catch (error) {

@@ -10,8 +10,8 @@ type AgentValue = string | number | boolean;
 /** Returns the value of a name. @throws Refused */
 type ValueOf = (name: unknown) => AgentValue;
 
-/** Accepted by columns of every type. */
-const SAMPLE = '2000-01-01';
+/** Stands for a value of an agent while there is none; `WhereOptions.unchecked` compares it with columns of every type. */
+export const SAMPLE = '2000-01-01';
 
 const CLAIM = 'claims.';
 
@@ -59,7 +59,7 @@ export function withAgentValues(
   return { where, literals };
 }
 
-/** The constraint with values that any column accepts, to be checked before there is an agent. @throws Refused `invalid_query` */
+/** The constraint with `SAMPLE` in their places, to be checked before there is an agent. @throws Refused `invalid_query` */
 export function withSampleValues(constraint: Where): Where {
   return filled(constraint, (name) => {
     nameOf(name);

@@ -177,6 +177,8 @@ export interface ValueRules {
   readonly strictPointerShapes: boolean;
   /** Texts that are never read as `Class$id`. */
   readonly literals?: ReadonlySet<string>;
+  /** A text that is compared with values of every type. */
+  readonly unchecked?: string | undefined;
   /** The class gate for every class that a pointer names. */
   readonly judgeClass: (className: string) => Refusal | null;
   /** Takes remarks for the answer. Default: none are made. */
@@ -229,8 +231,8 @@ export function columnValue(value: unknown, column: Column, rules: ValueRules): 
   return compared(plain, column, rules);
 }
 
-const compared = (value: unknown, { path, known }: Column, { note }: ValueRules): unknown =>
-  comparedValue(value, known, { with: path, note });
+const compared = (value: unknown, { path, known }: Column, { note, unchecked }: ValueRules): unknown =>
+  value !== undefined && value === unchecked ? value : comparedValue(value, known, { with: path, note });
 
 /** The members of `$in`, `$nin`, `$all`: bare ids get the class of typed pointers beside them. */
 export function columnValues(values: readonly unknown[], column: Column, rules: ValueRules): unknown[] {

@@ -27,6 +27,8 @@ export interface WhereOptions {
   readonly checkFields?: boolean;
   /** Texts that are compared as they are, and never read as a pointer (`Class$id`). Default none. */
   readonly literals?: ReadonlySet<string>;
+  /** A text that stands for a value that is not known yet. Default: there is none. */
+  readonly unchecked?: string | undefined;
   /** Takes remarks for the answer. Default: none are made. */
   readonly note?: Note | undefined;
 }
@@ -144,6 +146,7 @@ class Translation {
       strictPointerShapes: this.options.strictPointerShapes,
       ...(this.options.literals && { literals: this.options.literals }),
       note: this.options.note,
+      unchecked: this.options.unchecked,
       judgeClass: (className) => this.judgeClass(className),
       crossClass: (operator, operand) =>
         crossClassCondition(operator, operand, this.crossClass(access, level)),
