@@ -113,8 +113,8 @@ function placeOf({ left, top, width, height }: DOMRect): string {
  * @param reading of the content, by whichever buttons it was before
  */
 export function useReadiness(
-  { content, reading }: { readonly content: RefObject<HTMLElement>; readonly reading: Reading },
-  buttons: RefObject<HTMLElement>,
+  { content, reading }: { readonly content: RefObject<HTMLElement | null>; readonly reading: Reading },
+  buttons: RefObject<HTMLElement | null>,
 ) {
   const watch = useRef<Watch | null>(null);
   const [readiness, setReadiness] = useState<Readiness>('moving');

@@ -18,7 +18,7 @@ interface DecisionProps {
   readonly call: DetailedApprovalView;
   readonly title: string;
   /** What has to have been in view. */
-  readonly content: RefObject<HTMLElement>;
+  readonly content: RefObject<HTMLElement | null>;
   readonly outcome: Outcome | null;
   readonly decided: (approved: boolean) => void;
   /** Loads what would change now. */
@@ -116,7 +116,7 @@ const refusedText = (error: Refusal) =>
 
 interface StepProps {
   readonly title: string;
-  readonly content: RefObject<HTMLElement>;
+  readonly content: RefObject<HTMLElement | null>;
   readonly reading: Reading;
   readonly busy: boolean;
   readonly error: unknown;
@@ -205,7 +205,7 @@ const HINTS: Readonly<Record<Readiness, string>> = {
 /** As high as the longest of its texts: a change of the text moves no button. */
 function Hint(props: {
   readonly id: string;
-  readonly at?: RefObject<HTMLParagraphElement>;
+  readonly at?: RefObject<HTMLParagraphElement | null>;
   readonly kind?: 'asked';
   readonly texts: Readonly<Record<Readiness, string>>;
   readonly readiness: Readiness;
@@ -235,7 +235,7 @@ function Hint(props: {
 /** A button that keeps the focus while it takes no press, and takes none of a key that is held. */
 function SteadyButton(props: {
   readonly kind: 'good' | 'bad';
-  readonly at?: RefObject<HTMLButtonElement>;
+  readonly at?: RefObject<HTMLButtonElement | null>;
   readonly label?: string;
   readonly hint: string;
   readonly readiness: Readiness;
