@@ -52,9 +52,9 @@ describe('a sub-agent', () => {
     ],
     ['client mode with the master key', root(), { clientMode: true }, 'identity'],
     ['client mode with an asserted user', root(), { clientMode: true, identity: USER }, 'identity'],
-  ])('is refused %s', (_, parent, options, fault) => {
+  ])('is refused %s', (_, parent, options, rule) => {
     expect(() => deriveAgent(parent, options)).toThrow(SubAgentError);
-    expect(() => deriveAgent(parent, options)).toThrow(expect.objectContaining({ fault }));
+    expect(() => deriveAgent(parent, options)).toThrow(expect.objectContaining({ rule }));
   });
 
   it('names both sets of classes that have none in common', () => {
@@ -216,7 +216,7 @@ describe('the permission to count facets', () => {
 
   it('is never gained by a sub-agent', () => {
     expect(() => deriveAgent(rootOf(false), { masterAtlas: true })).toThrow(
-      expect.objectContaining({ fault: 'master_atlas' }),
+      expect.objectContaining({ rule: 'master_atlas' }),
     );
   });
 });

@@ -287,7 +287,7 @@ describe('where an instance is served', () => {
     ['server.path', { server: { path: '/exports' } }],
   ])('is not guessed from an error at %s', async (path, options) => {
     const starting = applicationOf([options as unknown as Instance]);
-    await expect(starting).rejects.toMatchObject({ faults: [{ path }] });
+    await expect(starting).rejects.toMatchObject({ issues: [{ path }] });
   });
 
   it.each(adapters)('is every address of the name that %s listens on', async (_, adapter) => {

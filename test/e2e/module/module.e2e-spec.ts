@@ -418,14 +418,14 @@ describe('Parley in a testing module', () => {
     expect((error as ConfigError).issues.map(({ path }) => path)).toEqual(
       expect.arrayContaining(['server.portt', 'agents.a.permissions']),
     );
-    expect(await starting({ reload: { watch: false } })).toMatchObject({ faults: [{ path: 'reload' }] });
+    expect(await starting({ reload: { watch: false } })).toMatchObject({ issues: [{ path: 'reload' }] });
     expect(await starting({ console: { operators: ['a'] } })).toMatchObject({
-      faults: [{ path: 'console.operators' }],
+      issues: [{ path: 'console.operators' }],
     });
     const both = await starting({
       auth: [{ anonymous: true, agent: 'default' }],
       providers: [{ provide: AGENT_FACTORY, useValue: choose }],
     });
-    expect(both).toMatchObject({ faults: [{ path: 'auth' }] });
+    expect(both).toMatchObject({ issues: [{ path: 'auth' }] });
   });
 });

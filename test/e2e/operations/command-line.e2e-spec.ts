@@ -19,6 +19,7 @@ beforeAll(async () => {
   writeFileSync(join(folder, 'seed.json'), JSON.stringify(SEED));
   // The other database of the server is the one that `embedded` made ready.
   writeFileSync(join(folder, 'parley.yaml'), 'database: { name: second }');
+  writeFileSync(join(folder, 'all.yaml'), 'policy: { unlistedClasses: allow }');
   database = await startDatabase({ objects: {} });
   const client = await MongoClient.connect(database.uri);
   await client.db('full').collection('things').insertOne({ size: 1 });
@@ -86,7 +87,7 @@ describe('exit codes', () => {
     ['a key that is none', ['hash-key'], 2, {}],
     ['an issuer that is none', ['revoke', '--issuer', 'https://x.example', '--subject', 'a'], 1, {}],
     ['a configuration without errors', ['policy', 'check', '--config', 'parley.yaml'], 0, {}],
-    ['a configuration whose database is away', ['policy', 'check', '--config', 'parley.yaml'], 1, AWAY],
+    ['a configuration whose database is away', ['policy', 'check', '--config', 'all.yaml'], 1, AWAY],
     ['cases that hold', ['policy', 'test', 'holds.yaml'], 0, {}],
     ['a case that does not hold', ['policy', 'test', 'fails.yaml'], 1, {}],
     ['no cases', ['policy', 'test'], 2, {}],

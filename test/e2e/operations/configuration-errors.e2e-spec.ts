@@ -186,6 +186,7 @@ describe('a class that agents name and the database has not', () => {
     );
     put({
       database: { uri: 'embedded', seed: './seed.json' },
+      policy: { unlistedClasses: 'allow' },
       agents: { a: options },
       auth: [{ apiKey: 'k', agent: 'a' }],
     });

@@ -64,7 +64,6 @@ describe('parley doctor', () => {
         agents: { analyst: { tools: { only: ['count_object'] } } },
         auth: [{ apiKey: '${MCP_API_KEY}', agent: 'analyst' }],
         policy: {
-          unlistedClasses: 'allow',
           classes: { Post: { fields: ['title'], properties: { titel: { description: 'x' } } } },
         },
       },

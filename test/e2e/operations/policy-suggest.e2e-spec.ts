@@ -23,6 +23,7 @@ agents:
   unused:
     permissions: readonly
 policy:
+  unlistedClasses: allow
   classes:
     Customer: { fields: [name] }
 `;

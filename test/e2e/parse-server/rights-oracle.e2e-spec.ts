@@ -48,7 +48,7 @@ beforeAll(async () => {
   await loadSeed(connection, parseSeed(JSON.parse(JSON.stringify(world.seed))));
   const catalogue = new MongoSchemaCatalogue(connection, { now: () => performance.now() + passed });
   source = new GovernedRecordsSource(
-    new AgentScopes(new Policies(compilePolicy({}).policy)),
+    new AgentScopes(new Policies(compilePolicy({ unlistedClasses: 'allow' }).policy)),
     new MongoRecordReader(connection, catalogue),
     catalogue,
     new PrincipalResolver(new MongoPrincipalDirectory(connection)),

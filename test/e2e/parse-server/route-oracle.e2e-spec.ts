@@ -55,7 +55,7 @@ beforeAll(async () => {
     counted(new ParseRecordReader({ connection, credentials, catalogue, pipelines }), credentials);
   const directory = new CachedPrincipalDirectory(new ParsePrincipalDirectory(connection));
   const sessions = new CachedSessionWatch(directory);
-  const scopes = new AgentScopes(new Policies(compilePolicy({}).policy));
+  const scopes = new AgentScopes(new Policies(compilePolicy({ unlistedClasses: 'allow' }).policy));
   direct = new GovernedRecordsSource(
     scopes,
     mongo,

@@ -372,7 +372,7 @@ describe('over MongoDB', () => {
 
   it('writes with keys, repeated at another replica after the database was killed amid them, are each there once', async () => {
     const other = await startService({
-      config: config('replica', { database: database(embedded.port) }),
+      config: config('replica', { database: database(proxy.port) }),
       env: { ...OPEN, REDIS_URL: redis.url },
     });
     const call = callerOf(() => service);

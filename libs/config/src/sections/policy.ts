@@ -101,7 +101,7 @@ export class SearchableConfig {
   readonly field!: string;
 
   @Option(
-    'fields that a search may filter on. For `vector_filter` they must be filter fields of the vector index',
+    'the filter fields of the vector index. Searches may filter on those that the agent reads',
   )
   @IsTexts()
   readonly filterFields?: readonly string[];

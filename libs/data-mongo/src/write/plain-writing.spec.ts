@@ -213,7 +213,7 @@ describe('writes to collections that Parse did not write', PATIENT, () => {
     expect(refused).toBeInstanceOf(StoreError);
     expect(refused).toMatchObject({
       code: 'rejected',
-      advice: expect.stringContaining('validator') as unknown,
+      advice: expect.stringContaining('every column that the class requires') as unknown,
     });
     expect(refused).toHaveProperty('outcome', undefined);
     expect((refused as StoreError).advice).not.toContain('lost');

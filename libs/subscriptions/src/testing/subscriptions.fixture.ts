@@ -61,6 +61,7 @@ const SEED = {
 };
 
 const { policy } = compilePolicy({
+  unlistedClasses: 'allow',
   classes: {
     Post: { tenantScope: { field: 'org', bypass: ['admin'] }, canonicalFilter: { archived: { $ne: true } } },
     Secret: { hidden: true },
