@@ -27,10 +27,14 @@ export class FieldNames {
 
   /** The column of a written name. A name without a column stays as written, or becomes its alias. */
   wireName(name: string): string {
-    const column = this.column(name);
-    if (column !== null) return column;
-    this.missed(name);
-    return this.aliased(name) ?? name;
+    // A pipeline calls the id so, which every document has.
+    if (name !== '_id' && this.column(name) === null) this.missed(name);
+    return this.known(name);
+  }
+
+  /** The same for names that a caller did not ask a column by, as those that a stage introduces. */
+  known(name: string): string {
+    return this.column(name) ?? this.aliased(name) ?? name;
   }
 
   /** The wire name of a dotted path: only its root is the name of a column. */

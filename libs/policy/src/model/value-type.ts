@@ -27,7 +27,17 @@ export const BOOLEAN = simple('Boolean');
 export const TEXT = simple('String');
 
 export const listOf = (entries: ValueType | undefined): ValueType => ({ type: 'Array', entries });
-export const objectOf = (member: NonNullable<ValueType['member']>): ValueType => ({ type: 'Object', member });
+/** A member is worked out once: its type may rest on those of many stages before. */
+export function objectOf(member: NonNullable<ValueType['member']>): ValueType {
+  const known = new Map<string, ValueType | undefined>();
+  return {
+    type: 'Object',
+    member: (name) => {
+      if (!known.has(name)) known.set(name, member(name));
+      return known.get(name);
+    },
+  };
+}
 
 /** The type of a column, as far as every value of it has that type. */
 function columnType(field: FieldSchema | undefined, storage: StorageForm | undefined): ValueType | undefined {
@@ -146,6 +156,11 @@ export function comparedValue(value: unknown, type: ValueType | undefined, at: C
   return value;
 }
 
+const isLargeInteger = (text: string): boolean =>
+  /^-?\d{16,19}$/.test(text) &&
+  !Number.isSafeInteger(Number(text)) &&
+  BigInt.asIntN(64, BigInt(text)) === BigInt(text);
+
 interface Kind {
   readonly a: string;
   readonly plural: string;
@@ -180,8 +195,8 @@ const KINDS: Readonly<Partial<Record<ValueType['type'], Kind>>> = {
     read: (value, { digits }) => {
       if (typeof value === 'number' || typeof value === 'bigint') return value;
       if (typeof value !== 'string' || !NUMBER_TEXT.test(value)) return undefined;
-      // An integer that no JSON number holds exactly can only be written as text.
-      return digits || !Number.isSafeInteger(Math.trunc(Number(value))) ? value : undefined;
+      // A 64-bit integer that no JSON number holds exactly can only be written as text.
+      return digits || isLargeInteger(value) ? value : undefined;
     },
   },
   Boolean: {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { comparedValue, DATE, type ValueType } from '../model/value-type.js';
 import { isPlainObject, parseIsoDate, type PlainObject, typedDate } from '../model/where.js';
 import { branchesOf, constantOf, membersOf, typeOfExpression } from './expression-types.js';
@@ -31,7 +32,7 @@ function beside(value: unknown, other: unknown, type: ValueType | undefined, fra
   if (!constant) return type?.type === 'Date' ? asDate(value, frame) : value;
   const compared = comparedValue(constant.value, type, { with: nameOf(other), note: frame.note });
   if (typeof compared === 'string' && type?.type === 'Number') return exact(compared, type);
-  if (JSON.stringify(compared) === JSON.stringify(constant.value)) return value;
+  if (isDeepStrictEqual(compared, constant.value)) return value;
   return Array.isArray(compared) ? compared.map(literal) : compared;
 }
 
@@ -105,8 +106,12 @@ function alike(value: unknown, others: readonly unknown[], frame: Frame): unknow
 }
 
 /** Operands that are compared with one another, or give one value. */
-const together = (operands: readonly unknown[], frame: Frame): unknown[] =>
-  operands.map((operand) => alike(operand, operands, frame));
+function together(operands: readonly unknown[], frame: Frame): readonly unknown[] {
+  const known = operands.find((each) => !constantOf(each) && typeOfExpression(each, frame));
+  if (known === undefined) return operands;
+  const type = scalar(known, frame);
+  return operands.map((each) => (constantOf(each) ? beside(each, known, type, frame) : each));
+}
 
 /** Of lists whose entries are compared. */
 const lists: Compare = (operand, frame) => {

@@ -288,3 +288,36 @@ describe('a value that can never match', () => {
     expect(refusalOf(() => walk([JOIN, { $match: { 'who.fee': 'x' } }]))).toBeNull();
   });
 });
+
+/** Each would take hours, or minutes, if it were worked out again for every place that rests on it. */
+describe('what is known of a pipeline', () => {
+  it('is worked out once where documents of many stages rest on one another', () => {
+    const twenty = Array.from({ length: 20 }, () => '$o');
+    const pipeline = [
+      { $addFields: { o: { a: '$playCount' } } },
+      ...Array.from({ length: 12 }, () => ({ $addFields: { o: { $ifNull: twenty } } })),
+      { $match: { 'o.a': '5' } },
+    ];
+    expect(refusalOf(() => walk(pipeline))?.message).toContain("'o.a' is a number");
+  });
+
+  it('is asked once for all operands that are compared with one another', () => {
+    const constants = Array.from({ length: 20_000 }, () => 1);
+    const unknown = Array.from({ length: 20_000 }, () => '$title.x');
+    expect(walk(expr({ $max: [...constants, ...unknown] }))).toHaveLength(1);
+  });
+
+  it('names no column that the caller did not write', () => {
+    const missed: string[] = [];
+    const access = music('Song');
+    const names = Object.assign(Object.create(access.names) as typeof access.names, {
+      missed: (name: string) => missed.push(name),
+    });
+    walkPipeline(
+      validatePipeline([{ $project: { title: 1, twice: { $add: ['$playCount', 1] } } }]),
+      { ...access, names },
+      shopReach,
+    );
+    expect(missed).toEqual([]);
+  });
+});

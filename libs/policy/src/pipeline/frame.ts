@@ -160,7 +160,7 @@ export class Frame {
 
   private nameOf(root: string): string {
     const { introduced, sourceAddressable, access } = this.parts;
-    return introduced.get(root) ?? (sourceAddressable ? access.names.wireName(root) : root);
+    return introduced.get(root) ?? (sourceAddressable ? access.names.known(root) : root);
   }
 
   private resolveRoot(root: string, path: string, context: string): string {
