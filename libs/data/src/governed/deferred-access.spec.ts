@@ -26,3 +26,13 @@ it('never ends the process over a refusal that a tool forgot to wait for', async
 it('refuses those who wait', async () => {
   await expect(refusing().count('Invoice')).rejects.toBeInstanceOf(Refused);
 });
+
+it('opens again after an opening that failed, within the same call', async () => {
+  let openings = 0;
+  const records = new DeferredRecords(() => {
+    openings += 1;
+    return Promise.reject<never>(new Refused(refusals.invalidArgument(`attempt ${openings}`)));
+  });
+  await expect(records.count('Invoice')).rejects.toThrow('attempt 1');
+  await expect(records.count('Invoice')).rejects.toThrow('attempt 2');
+});

@@ -58,9 +58,22 @@ class DeferredAccess<Access> {
     this.openedAt = Infinity;
     const opening = opened(this.open);
     this.opened = opening;
-    if (opening instanceof Promise) opening.then(() => (this.openedAt = ageClock()), nothing);
-    else this.openedAt = ageClock();
+    if (opening instanceof Promise)
+      void opening.then(
+        () => this.keep(opening),
+        () => this.forget(opening),
+      );
+    else this.keep(opening);
     return opening;
+  }
+
+  private keep(opening: Opening<Access>): void {
+    if (this.opened === opening) this.openedAt = ageClock();
+  }
+
+  /** The next question opens it again. */
+  private forget(opening: Opening<Access>): void {
+    if (this.opened === opening) this.opened = null;
   }
 
   private async used<Result>(
@@ -70,13 +83,17 @@ class DeferredAccess<Access> {
     const { missing } = call.scope;
     const before = missing.count;
     const answer = use(access);
+    let isAnswered = false;
     try {
       const result = await answer;
       if (missing.count === before || !this.repeatsAnswers) return result;
+      isAnswered = true;
     } catch (error) {
       if (missing.count === before || !isRefusedRequest(error)) throw error;
     }
-    if (!(await call.lookAgain())) return answer;
+    const isKnownNow = call.lookAgain();
+    // A good answer is not lost because the classes cannot be read at the moment.
+    if (!(await (isAnswered ? isKnownNow.catch(() => false) : isKnownNow))) return answer;
     this.opened = null;
     return use((await this.current()).access);
   }

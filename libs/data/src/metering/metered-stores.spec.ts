@@ -46,7 +46,8 @@ describe('a metered store', () => {
     expect(await reader.related(relation, operation)).toHaveLength(3);
     const totals = { className: 'Post', pipeline: [] as never };
     expect(await reader.aggregate(totals, operation)).toHaveLength(1);
-    expect(counted.ended).toEqual([2, 2, 0, 0, 3, 1]);
+    // Pairs of a relation are also those of rows that the caller may not read.
+    expect(counted.ended).toEqual([2, 2, 0, 0, 0, 1]);
   });
 
   it('counts the row that a write answers with', async () => {
