@@ -39,6 +39,8 @@ const EXPECTED = { pipeline: 4 * 1024 * 1024, row: 2048 };
 
 /** Rows in one answer. */
 const PAGE = 1000;
+/** A server with a smaller `maxLimit` would take too many requests. */
+const LEAST_PAGE = 100;
 
 interface AnswerSize {
   readonly expected: number;
@@ -143,16 +145,16 @@ export class ParseRecordReader extends RecordReader {
 
   /**
    * Rows in no order that matters: one page after the other, because a server may have a `maxLimit` that it does not tell. A page
-   * may be short, because Cloud Code may remove rows: the count ends it.
+   * may also be short because Cloud Code removed rows: the next one begins where this one surely ended, and the count ends it.
    */
   private async inPages(
     className: string,
     query: Readonly<Record<string, unknown>>,
     { limit, operation, size }: { limit: number; operation: OperationContext; size: AnswerSize },
   ): Promise<ParseRow[]> {
-    const rows: ParseRow[] = [];
+    const rows = new Map<unknown, ParseRow>();
     let total = limit;
-    for (let skip = 0; skip < Math.min(total, limit); skip += PAGE) {
+    for (let skip = 0; skip < Math.min(total, limit);) {
       const page = {
         limit: Math.min(PAGE, limit - skip),
         skip,
@@ -160,10 +162,12 @@ export class ParseRecordReader extends RecordReader {
         ...(skip === 0 && { count: 1 }),
       };
       const answer = await this.send(className, { ...query, ...page }, operation, size);
-      for (const row of resultsOf(answer)) rows.push(row);
+      const found = resultsOf(answer);
+      for (const row of found) rows.set(row['objectId'], row);
       if (skip === 0) total = countOf(answer);
+      skip += Math.min(PAGE, Math.max(found.length, LEAST_PAGE));
     }
-    return rows;
+    return [...rows.values()];
   }
 
   async explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
