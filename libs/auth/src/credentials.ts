@@ -96,7 +96,7 @@ export function mayPresentCredential({ headers }: Pick<Credentials, 'headers'>):
 }
 
 /** `Host` of a request to this machine, as a client on it writes it. */
-const OWN_HOST = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i;
+const OWN_HOST = /^(?:(?:[a-z0-9-]{1,63}\.){0,4}localhost\.?|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 
 const isForwarding = (name: string) => FORWARDING_HEADERS.has(name) || FORWARDING_FAMILIES.test(name);
 

@@ -11,7 +11,8 @@ import type { EdgeDependencies } from './edge-dependencies.js';
 /**
  * The headers of a request without those whose original name has an underscore: gateways that fold `X_Key` and
  * `X-Key` together would let a caller overwrite what a trusted proxy set. Node shows only the first of several `Authorization`
- * headers; here they are one text, which is no valid credential.
+ * headers; here they are one text, which is no valid credential. A request in HTTP/1.0 counts as forwarded: proxies ask so by
+ * default, some without a word of themselves, and programs of this machine speak 1.1.
  */
 export function trustedHeaders(request: IncomingMessage): IncomingHttpHeaders {
   const { rawHeaders, headers } = request;
@@ -22,7 +23,8 @@ export function trustedHeaders(request: IncomingMessage): IncomingHttpHeaders {
     if (name.includes('_')) underscored = true;
     if (name.length === AUTHORIZATION.length && name.toLowerCase() === AUTHORIZATION) authorizations += 1;
   }
-  const trusted = underscored ? withoutUnderscores(headers) : headers;
+  const named = underscored ? withoutUnderscores(headers) : headers;
+  const trusted = request.httpVersion === '1.0' ? { via: '1.0 unknown', ...named } : named;
   return authorizations < 2 ? trusted : { ...trusted, [AUTHORIZATION]: allOf(rawHeaders, AUTHORIZATION) };
 }
 
