@@ -36,7 +36,9 @@ export function openToPage(
   { origins }: EdgeSettings,
 ): void {
   if (!origins.isList) return;
-  response.setHeader('Vary', 'Origin');
+  response.appendHeader('Vary', 'Origin');
+  // An application in front may have answered for pages of its own.
+  response.removeHeader('Access-Control-Allow-Credentials');
   if (origin === undefined || !origins.lists(origin)) return;
   response.setHeader('Access-Control-Allow-Origin', origin);
   response.setHeader('Access-Control-Expose-Headers', SHOWN);
