@@ -1,3 +1,4 @@
+import { access, constants } from 'node:fs/promises';
 import { type DynamicModule, type INestApplicationContext, Logger } from '@nestjs/common';
 import { type AuditSink, FileHeld, holdFile } from '#audit';
 import { ForeignInstallation, openSharedState, type SharedState } from '#state';
@@ -255,8 +256,8 @@ async function openOwnState({ redis }: ParleyConfig, installation: readonly stri
 }
 
 /**
- * Makes this instance the only writer of its audit files. A path that cannot be locked is reported by the sink, as down.
- * @returns releases them. @throws ConfigError where another process writes one
+ * Makes this instance the only writer of its audit files. A path that cannot be written is reported by the sink, as down.
+ * @returns releases them. @throws ConfigError where another process writes one, or the lock of a file that can be written cannot be made
  */
 async function holdAuditFiles({ audit }: ParleyConfig): Promise<() => Promise<void>> {
   const releases: (() => Promise<void>)[] = [];
@@ -265,12 +266,22 @@ async function holdAuditFiles({ audit }: ParleyConfig): Promise<() => Promise<vo
     try {
       releases.push(await holdFile(path));
     } catch (error) {
-      if (!(error instanceof FileHeld)) continue;
+      if (!(error instanceof FileHeld) && !(await isWritable(path))) continue;
       await releaseAll();
-      throw new ConfigError('audit', [{ path: option, message: error.message }]);
+      const message =
+        error instanceof FileHeld
+          ? error.message
+          : `the lock beside ${path} cannot be made (${String((error as NodeJS.ErrnoException).code)}): let the service write the folder`;
+      throw new ConfigError('audit', [{ path: option, message }]);
     }
   return releaseAll;
 }
+
+const isWritable = (path: string): Promise<boolean> =>
+  access(path, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
 
 async function openResources({
   loaded: { config },

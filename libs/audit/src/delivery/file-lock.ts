@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync, readlinkSync } from 'node:fs';
-import { open, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
+import { link, mkdir, open, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { hostname } from 'node:os';
+import { dirname } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 /** Another process writes the file. */
@@ -134,6 +135,7 @@ export async function holdFile(path: string, beat = BEAT): Promise<() => Promise
     host: hostname(),
     token,
   };
+  await mkdir(dirname(lock), { recursive: true, mode: 0o700 });
   for (let attempt = 0; attempt < 2 * PATIENCE; attempt += 1) {
     OWN.add(token);
     if (await created(lock, JSON.stringify(own))) {
@@ -189,7 +191,11 @@ async function putAside(lock: string, left: string, token: string): Promise<void
     return;
   const taken = await readFile(aside, 'utf8').catch(() => left);
   if (taken === left) await rm(aside, { force: true });
-  else await rename(aside, lock);
+  else {
+    // It is of a process that lives; where a third one has taken the place meanwhile, that one holds the file.
+    await link(aside, lock).catch(() => undefined);
+    await rm(aside, { force: true });
+  }
 }
 
 async function release(lock: string, token: string): Promise<void> {
