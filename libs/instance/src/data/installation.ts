@@ -5,8 +5,8 @@ import type { MongoConnection } from '#data-mongo';
 export const EMBEDDED_URI = 'PARLEY_EMBEDDED_URI';
 
 /**
- * Where the data of an installation is: the servers of its database with its name, or its Parse Server. Replicas have a place in
- * common. Embedded databases of one name are alike.
+ * Where the data of an installation is: the servers of its database with its name, and its Parse Server. Replicas have a place in
+ * common. Embedded databases of one name are alike, and so are databases that two machines call `localhost`.
  */
 export function installationOf(
   { database, parse }: ParleyConfig,
@@ -15,6 +15,8 @@ export function installationOf(
 ): readonly string[] {
   const { uri, name } = database;
   if (uri === 'embedded' || (uri !== null && uri === environment[EMBEDDED_URI])) return [`embedded ${name}`];
-  if (connection) return connection.servers.map((server) => `mongodb ${server} ${connection.name}`);
-  return parse.serverUrl === null ? [] : [`parse ${parse.serverUrl} ${parse.appId}`];
+  return [
+    ...(connection?.servers ?? []).map((server) => `mongodb ${server} ${connection?.name}`),
+    ...(parse.serverUrl === null ? [] : [`parse ${parse.serverUrl} ${parse.appId}`]),
+  ];
 }

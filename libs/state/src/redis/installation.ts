@@ -21,4 +21,8 @@ export async function claimInstallation(
   const kept = parseStoredObject(await redis.send((client) => client.get(key)))?.['places'];
   if (!Array.isArray(kept) || !kept.some((place) => own.includes(String(place))))
     throw new ForeignInstallation(key);
+  // A place that is new is one of this installation: the database may be moved one step at a time.
+  const all = [...new Set([...(kept as unknown[]), ...own])];
+  if (all.length > kept.length)
+    await redis.send((client) => client.set(key, JSON.stringify({ places: all })));
 }
