@@ -108,7 +108,7 @@ const textOf = (error: unknown) => (error === null ? null : errorText(error));
 const CHANGED = 412;
 /** Whether the same decision can never be taken. */
 const isFinal = (error: unknown): error is Refusal =>
-  error instanceof Refusal && [403, 404, 409, CHANGED].includes(error.status);
+  error instanceof Refusal && [404, 409, CHANGED].includes(error.status);
 const refusedText = (error: Refusal) =>
   error.status === CHANGED
     ? 'What this call would change has changed since it was shown: nothing was decided.'
