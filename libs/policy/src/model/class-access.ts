@@ -60,6 +60,16 @@ export function isRefusal<T extends object>(answer: T | Refusal | null): answer 
   return answer !== null && 'gate' in answer;
 }
 
+/** A column that the agent may not know is refused like one that does not exist. */
+const isSecret = (root: string, { masks }: ClassAccess): boolean =>
+  masks !== undefined && isSecretColumn(masks, root);
+
+/** Whether a caller may name a column. */
+export function mayNameColumn(root: string, access: ClassAccess): boolean {
+  if (!isSecret(root, access) && (access.guarded?.hidden.has(root) || isMasked(access, root))) return false;
+  return access.readable === null || access.readable.has(root);
+}
+
 /** Why a column may not be named; null when it may. */
 export function columnRefusal(
   context: string,
@@ -68,16 +78,16 @@ export function columnRefusal(
   access: ClassAccess,
   alsoAllowed: Iterable<string> = [],
 ): Refusal | null {
-  // A column that the agent may not know is refused like one that does not exist.
-  const secret = access.masks !== undefined && isSecretColumn(access.masks, root);
+  if (mayNameColumn(root, access)) return null;
+  const secret = isSecret(root, access);
+  const readable = [...(access.readable ?? [])];
   if (!secret && access.guarded?.hidden.has(root)) return refusals.protectedFieldRef(context, written, root);
   if (!secret && isMasked(access, root))
-    return refusals.maskedField(context, written, root, [...(access.readable ?? []), ...alsoAllowed]);
-  if (access.readable === null || access.readable.has(root)) return null;
+    return refusals.maskedField(context, written, root, [...readable, ...alsoAllowed]);
   // Looked for as long as a column that does not exist.
   access.names.missed(written);
   // The name as written: its column may be one that the agent may not know.
-  return refusals.fieldDenied(context, written, rootOf(written), [...access.readable, ...alsoAllowed]);
+  return refusals.fieldDenied(context, written, rootOf(written), [...readable, ...alsoAllowed]);
 }
 
 /** The columns that a find may fetch; protected ones that only some rows show are removed from the others later. */

@@ -1,5 +1,5 @@
 import { orThrow, Refused, refusals } from '#core';
-import { type ClassAccess, columnRefusal } from '../model/class-access.js';
+import { type ClassAccess, columnRefusal, mayNameColumn } from '../model/class-access.js';
 import { assertNotInsideFlat } from '../masking/withheld-objects.js';
 import { hasInternalSegment, rootOf } from '../model/field-names.js';
 import { type Note, objectOf, typeAt, typeOfColumn, type ValueType } from '../model/value-type.js';
@@ -183,7 +183,7 @@ export class Frame {
 
 /** A column that the caller may not name has no type for it: a refusal would tell it. */
 function shownType(name: string, access: ClassAccess): ValueType | undefined {
-  if (hasInternalSegment(name) || columnRefusal('', name, name, access)) return undefined;
+  if (hasInternalSegment(name) || !mayNameColumn(name, access)) return undefined;
   if (access.withheld?.has(name)) return undefined;
   return typeOfColumn(name, access.schema);
 }
