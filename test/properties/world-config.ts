@@ -43,7 +43,7 @@ function classConfig(className: ClassName, rules: ClassRules): ClassConfig {
     ...(searchable && {
       searchable: {
         field: 'orcVector',
-        textFields: ['orcTitle'],
+        ...((rules.fields?.includes('orcTitle') ?? true) && { textFields: ['orcTitle'] }),
         filterFields: ['oRCRANK', ...(searchable.tenant ? [TENANT_COLUMN[className]] : [])],
       },
     }),

@@ -270,7 +270,9 @@ describe('what strangers wrote', () => {
       expect(await named()).toContain(wanted);
     }
     await expect
-      .poll(() => card.getByRole('button', { name: /^Approve/ }).getAttribute('aria-disabled'))
+      .poll(() => card.getByRole('button', { name: /^Approve/ }).getAttribute('aria-disabled'), {
+        timeout: 15_000,
+      })
       .toBe('false');
     await page.keyboard.press('Enter');
     await card.getByText('update_object was approved').waitFor();

@@ -100,9 +100,7 @@ export class SearchableConfig {
   @IsText()
   readonly field!: string;
 
-  @Option(
-    'the filter fields of the vector index. Searches may filter on those that the agent reads',
-  )
+  @Option('the filter fields of the vector index. Searches may filter on those that the agent reads')
   @IsTexts()
   readonly filterFields?: readonly string[];
 

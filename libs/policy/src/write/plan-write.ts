@@ -70,7 +70,8 @@ export function planWrite(given: unknown, context: WriteContext): WritePlan {
     const rules: FieldRules = {
       column: access.schema?.fields.get(name),
       declared: policy.properties.get(name),
-      mayName: (className) => judgeClass(className) === null,
+      // A class that is hidden except for the master key is named by no listing and no row either.
+      mayName: (className) => judgeClass(className) === null && !isWithheldTarget(className, access),
     };
     const asked = isPlain ? plainType(name, value, rules) : assertFits(name, value, rules);
     if (asked && !rules.column) added.set(name, asked);
@@ -87,6 +88,9 @@ export function planWrite(given: unknown, context: WriteContext): WritePlan {
 }
 
 /** Checks names and values that no class could take, before the rules of the class. */
+const isWithheldTarget = (className: string, { withheld }: ClassAccess): boolean =>
+  [...(withheld?.values() ?? [])].some((column) => column.className === className);
+
 function readValues(given: PlainObject, { access, judgeClass, schemaOf }: WriteContext): PlainObject {
   const deferred: string[] = [];
   const deferCheck: CheckClass = (className) => deferred.push(className);
