@@ -34,7 +34,7 @@ export class Reading {
 
   /** @param part what of the height is in view now */
   look(part: Span, height: number, now: number): void {
-    // Of another height it is laid out anew: other parts of it are in view.
+    // At another height other parts of it are in view.
     if (Math.abs(height - this.height) > 1) [this.seen, this.looks] = [[], []];
     this.height = height;
     const looks = [...this.looks, { at: now, part }];

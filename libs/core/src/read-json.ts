@@ -116,7 +116,7 @@ class MeasuredValue {
 }
 
 const STRING_OR_NUMBER = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
-/** Inexact numbers of one text that are told apart. */
+/** Maximum number of inexact numbers that are reported one by one. */
 const MOST_NUMBERS = 100;
 
 function readLarge(json: string, value: unknown): JsonReading {
