@@ -268,6 +268,8 @@ describe('what strangers wrote', () => {
     for (const wanted of ['As JSON', 'What update_object', 'Reason', 'Approve update_object']) {
       await page.keyboard.press('Tab');
       expect(await named()).toContain(wanted);
+      // What is in view for a moment only does not count as read.
+      await page.waitForTimeout(500);
     }
     await expect
       .poll(() => card.getByRole('button', { name: /^Approve/ }).getAttribute('aria-disabled'), {
