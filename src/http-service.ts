@@ -12,7 +12,7 @@ import {
   openConsole,
   ParleyInstance,
   type ReadableAgain,
-} from '#instance';
+} from '#parley/instance';
 import { ConfigError, type Environment, type LoadedConfig } from '#config';
 import { openLogger } from './logging/service-logger.js';
 import { START_PAGE, StartPageModule } from './start-page.js';

@@ -1,7 +1,7 @@
 // The programs in one module, for the bundle that holds all of their packages (tools/build/bundle.mjs).
 import 'reflect-metadata';
 
-export { beforePlugins } from '#instance';
+export { beforePlugins } from '#parley/instance';
 
 /** Programs by name. Each is loaded when it runs. */
 export const programs = {

@@ -1,5 +1,5 @@
 import { type Environment, processCount } from '#config';
-import { closeWithin, type LoadedService, loadWithPlugins, openDatabase } from '#instance';
+import { closeWithin, type LoadedService, loadWithPlugins, openDatabase } from '#parley/instance';
 import { endWithFailure, isOneOfSeveral, obeyFirstProcess } from './processes/one-of-several.js';
 
 /** Milliseconds that the database may take to close. */

@@ -12,7 +12,7 @@ import {
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ConfigVersions } from '#config';
-import { InstanceProvidersModule, Readiness, ROUTE_PATHS } from '#instance';
+import { InstanceProvidersModule, Readiness, ROUTE_PATHS } from '#parley/instance';
 import { ArrivalGuard, McpEdge } from '#streaming';
 
 /** The path of the page. */

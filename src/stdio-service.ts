@@ -5,7 +5,7 @@ import { Authenticator } from '#auth';
 import { type Environment, withEnvironmentFiles } from '#config';
 import type { MongoConnection } from '#data-mongo';
 import { Kernel } from '#dispatcher';
-import { type LoadedService, ParleyInstance } from '#instance';
+import { type LoadedService, ParleyInstance } from '#parley/instance';
 import { StdioEdge, Wire } from '#streaming';
 import { Telemetry } from '#telemetry';
 import { openLogger } from './logging/service-logger.js';

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { oneLine, terminalText } from '#audit';
-import { loadWithPlugins } from '#instance';
+import { loadWithPlugins } from '#parley/instance';
 import { type Answer, callLine, type Conversation } from '#chat';
 import { withConfig } from './command-options.js';
 import { openAgent, type OpenAgent, preparedConversation } from './open-agent.js';

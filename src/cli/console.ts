@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
 import { type Context, runInContext } from 'node:vm';
 import { oneLine, terminalText } from '#audit';
 import { isJsonObject, type JsonObject, member } from '#dispatcher';
-import { loadWithPlugins } from '#instance';
+import { loadWithPlugins } from '#parley/instance';
 import { Answer, type Conversation, ModelSettingsError } from '#chat';
 import { withConfig } from './command-options.js';
 import { openAgent, type OpenAgent, type OpenConversation, preparedConversation } from './open-agent.js';

@@ -1,6 +1,6 @@
 import { loadSeed, MongoConnection } from '#data-mongo';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
-import { readSeedFile } from '#instance';
+import { readSeedFile } from '#parley/instance';
 import { UsageError } from './command-options.js';
 
 export interface EmbeddedOptions {

@@ -1,6 +1,6 @@
 import { oneLine } from '#audit';
 import { type SimulatedCall, simulatedFor, type StoreCommand } from '#dispatcher';
-import { loadWithPlugins } from '#instance';
+import { loadWithPlugins } from '#parley/instance';
 import { readObject, withConfig } from './command-options.js';
 import { agentNamed, openConfiguredSimulation } from './simulation.js';
 import { jsonText, textTable } from './text-output.js';

@@ -7,7 +7,7 @@ import { Agent, type ClientLink } from '#core';
 import { askedWithin, Authenticator } from '#auth';
 import { type AuthRuleConfig, type Environment, type LlmConfig, llmOf, type ParleyConfig } from '#config';
 import { AgentIntrospection, type DescribedAgent, Kernel } from '#dispatcher';
-import { type LoadedService, ParleyInstance } from '#instance';
+import { type LoadedService, ParleyInstance } from '#parley/instance';
 import { Conversation, KernelTools, openModel } from '#chat';
 import { ServiceLogger } from '../logging/service-logger.js';
 import { UsageError } from './command-options.js';

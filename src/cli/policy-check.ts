@@ -26,7 +26,7 @@ import {
   catalogueOf,
   parseConnectionOf,
   openDatabase,
-} from '#instance';
+} from '#parley/instance';
 import { withConfig } from './command-options.js';
 import { jsonText } from './text-output.js';
 

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { collectionSource, oneLine, type RecordSource } from '#audit';
 import { ConfigError, configPath } from '#config';
-import { loadWithPlugins, toolsOfPlugins } from '#instance';
+import { loadWithPlugins, toolsOfPlugins } from '#parley/instance';
 import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
 import { editedConfiguration, type EditedConfiguration } from '../suggestion/configuration-edits.js';
 import { budgetWindow, type NarrowedAgent, narrowedAgents } from '../suggestion/narrowed-agents.js';

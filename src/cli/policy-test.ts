@@ -3,7 +3,7 @@ import { parseDocument } from 'yaml';
 import { oneLine } from '#audit';
 import { judgeCase, type PolicyCase, readPolicyCases, simulatedFor } from '#dispatcher';
 import { ConfigError, inexactNumbers } from '#config';
-import { loadWithPlugins, type SimulatedInstance } from '#instance';
+import { loadWithPlugins, type SimulatedInstance } from '#parley/instance';
 import { withConfig } from './command-options.js';
 import { openConfiguredSimulation } from './simulation.js';
 import { jsonText } from './text-output.js';

@@ -3,7 +3,7 @@ import { Command, CommanderError } from 'commander';
 import { oneLine } from '#audit';
 import { StoreError } from '#data';
 import { connectionProblem } from '#data-mongo';
-import { productVersion } from '#instance';
+import { productVersion } from '#parley/instance';
 import { ConfigError, configurationSchema, dotEnv } from '#config';
 import type { SearchOptions, VerifyOptions } from './audit.js';
 import { runEmbedded } from './embedded.js';

@@ -2,7 +2,7 @@ import { type RevokedBy, revocationName } from '#auth';
 import { consoleIssuer, type ParleyConfig } from '#config';
 import { hasRedis } from '#core';
 import { openSharedState, SharedStateUnavailable, type VersionedStore } from '#state';
-import { loadWithPlugins } from '#instance';
+import { loadWithPlugins } from '#parley/instance';
 import { UsageError, withConfig } from './command-options.js';
 
 export interface RevokeOptions {

@@ -1,7 +1,7 @@
 import { StoreError } from '#data';
 import { connectionProblem, loadSeed, MongoConnection } from '#data-mongo';
 import { loadConfig } from '#config';
-import { readSeedFile } from '#instance';
+import { readSeedFile } from '#parley/instance';
 
 /** The message for a load that the database aborted. */
 function explained(error: unknown): Error {

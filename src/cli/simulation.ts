@@ -12,7 +12,7 @@ import {
   type SimulatedInstance,
   SimulatedDirectory,
   toolsOfPlugins,
-} from '#instance';
+} from '#parley/instance';
 import { readEnvironmentGates } from '#policy';
 import { ServiceLogger } from '../logging/service-logger.js';
 import { UsageError } from './command-options.js';

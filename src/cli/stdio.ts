@@ -1,5 +1,5 @@
 import type { Environment } from '#config';
-import { openDatabase, loadWithPlugins } from '#instance';
+import { openDatabase, loadWithPlugins } from '#parley/instance';
 
 /**
  * Serves MCP on standard input and output until the input ends.

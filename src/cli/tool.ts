@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, member } from '#dispatcher';
-import { loadWithPlugins } from '#instance';
+import { loadWithPlugins } from '#parley/instance';
 import type { ToolReply } from '#chat';
 import { readObject, UsageError, withConfig } from './command-options.js';
 import { openAgent } from './open-agent.js';

@@ -5,7 +5,7 @@ import {
   type MongoConnection,
   MongoSchemaCatalogue,
 } from '#data-mongo';
-import { catalogueOf } from '#instance';
+import { catalogueOf } from '#parley/instance';
 import type { Policy } from '#policy';
 import { type Finding, fail, ok, warn } from './finding.js';
 

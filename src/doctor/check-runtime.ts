@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { LoadedConfig } from '#config';
-import { type LoadedWithPlugins, toolsOfPlugins } from '#instance';
+import { type LoadedWithPlugins, toolsOfPlugins } from '#parley/instance';
 import { fail, type Finding, ok, warn } from './finding.js';
 
 /** What `engines` of the package requires. */

@@ -13,7 +13,7 @@ import {
   overlayOf,
   type ParleyConfig,
 } from '#config';
-import { type LoadedWithPlugins, type LoadOptions, loadWithPlugins, openDatabase } from '#instance';
+import { type LoadedWithPlugins, type LoadOptions, loadWithPlugins, openDatabase } from '#parley/instance';
 import { readEnvironmentGates } from '#policy';
 import { judgedBySchema } from '../cli/policy-check.js';
 import { checkAgents, checkListening, checkReadHooks } from './check-access.js';

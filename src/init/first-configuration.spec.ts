@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { configOf } from '#config';
 import { DatabaseSurvey, MongoConnection, type MongoSchemaCatalogue } from '#data-mongo';
-import { catalogueOf } from '#instance';
+import { catalogueOf } from '#parley/instance';
 import { bindPolicy, lintPolicy } from '#policy';
 import { firstConfiguration } from './first-configuration.js';
 

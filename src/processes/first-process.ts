@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { type Environment, PROCESS_VARIABLE, processCount } from '#config';
-import { EMBEDDED_URI, type LoadedService, openDatabase, type OpenDatabase } from '#instance';
+import { EMBEDDED_URI, type LoadedService, openDatabase, type OpenDatabase } from '#parley/instance';
 import { channelTo, gatherMetrics } from '#telemetry';
 import { openLogger } from '../logging/service-logger.js';
 import type { RunningService } from '../serve.js';

@@ -9,7 +9,7 @@ import { processState } from '#state';
 import { MongoConnection } from '#data-mongo';
 import { Kernel, type KernelReply, SubAgents } from '#dispatcher';
 import { readEnvironmentGates } from '#policy';
-import { instanceModule } from '#instance';
+import { instanceModule } from '#parley/instance';
 import { loadConfig } from '#config';
 import {
   type Answer,

@@ -1,5 +1,5 @@
 // Makes a data file of the demo's seed, dist/seeds/HASH-DATABASE.data, which the embedded database reads in its own thread
-// (libs/instance/src/package-files.ts). It is the file that `parley embedded --data` writes.
+// (libs/parley/src/package-files.ts). It is the file that `parley embedded --data` writes.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -162,7 +162,7 @@ export {
   UngovernedData,
   type UngovernedQuery,
   type UngovernedRecords,
-} from '#instance';
+} from './instance/index.js';
 export { AgentOptionsError, ConfigError, type ConfigIssue, type LoadedConfig, type StartKind } from '#config';
 export {
   type Answer,

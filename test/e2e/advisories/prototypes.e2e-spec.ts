@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { AgentMethod, classDeclarationOf, type MethodCall, ParseClass } from '#tools';
 import { loadConfig } from '#config';
-import { openDatabase } from '#instance';
+import { openDatabase } from '#parley/instance';
 import { startHttpService } from '../../../src/http-service.js';
 import { callTool, post, rpc } from '../../support/service.js';
 import { isRefused } from './questions.js';

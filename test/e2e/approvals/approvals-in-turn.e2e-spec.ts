@@ -9,7 +9,7 @@ import { stringify } from 'yaml';
 import { SubAgents } from '#dispatcher';
 import { Tool, type ToolCall, ToolRunner } from '#tools';
 import { loadConfig } from '#config';
-import { openDatabase, type OpenDatabase } from '#instance';
+import { openDatabase, type OpenDatabase } from '#parley/instance';
 import { startHttpService } from '../../../src/http-service.js';
 import { callModern } from '../../support/modern-call.js';
 import { callTool } from '../../support/service.js';

@@ -20,7 +20,7 @@ import { type AuditRecord, OperationLog } from '#audit';
 import { AgentIntrospection, MetadataAudit, SubAgents, ToolCallbacks } from '#dispatcher';
 import { Tool, type ToolCall, type ToolOutcome, ToolRunner } from '#tools';
 import { type DeclaredFilters, loadConfig } from '#config';
-import { openDatabase } from '#instance';
+import { openDatabase } from '#parley/instance';
 import { startHttpService } from '../../../src/http-service.js';
 import { callTool } from '../../support/service.js';
 

@@ -20,7 +20,7 @@ import { type AuditEntry, type AuditQuery, AuditTrail } from '#audit';
 import { type ResourceCall, type ResourceProvider, ResourceRegistry } from '#dispatcher';
 import { Prompt, type PromptCall } from '@parley/server';
 import { loadConfig } from '#config';
-import { openDatabase } from '#instance';
+import { openDatabase } from '#parley/instance';
 import { startHttpService } from '../../../src/http-service.js';
 import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 import { callTool, rpc, startAndFail, startService } from '../../support/service.js';

@@ -13,7 +13,7 @@ import { RecordReader } from '#data';
 import { loadSeed, MongoConnection, MongoRecordReader, parseSeed } from '#data-mongo';
 import { Kernel, type KernelReply } from '#dispatcher';
 import { EmbeddedMongo } from '#embedded-mongo';
-import { instanceModule } from '#instance';
+import { instanceModule } from '#parley/instance';
 import { readEnvironmentGates } from '#policy';
 import { processState } from '#state';
 import { settledAudit } from '../../properties/asked-service.js';

@@ -11,7 +11,7 @@ import type { AuditRecord } from '#audit';
 import { AgentIntrospection, ToolCallbacks } from '#dispatcher';
 import { Tool, type ToolCall } from '#tools';
 import { loadConfig } from '#config';
-import { openDatabase } from '#instance';
+import { openDatabase } from '#parley/instance';
 import { startHttpService } from '../../../src/http-service.js';
 import { POSTS_SEED, POSTS_POLICY, SECRET } from '../../fixtures/posts.fixture.js';
 import { decideApproval } from '../../support/decide-approval.js';

@@ -12,7 +12,7 @@ import { loadConfig } from '#config';
 import { Agent, MASTER } from '#core';
 import { MongoConnection } from '#data-mongo';
 import { Kernel } from '#dispatcher';
-import { instanceModule } from '#instance';
+import { instanceModule } from '#parley/instance';
 import { readEnvironmentGates } from '#policy';
 import { openSharedState, processState, type SharedState } from '#state';
 import { type RedisServer, startRedis } from '#state/contracts';

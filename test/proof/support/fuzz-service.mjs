@@ -85,7 +85,7 @@ export async function openFuzzService() {
     { StdioEdge, Wire },
     { startHttpService },
   ] = await Promise.all([
-    built('libs/instance/src/index.js'),
+    built('libs/parley/src/instance/index.js'),
     built('libs/dispatcher/src/index.js'),
     built('libs/core/src/index.js'),
     built('libs/auth/src/index.js'),

@@ -4,7 +4,7 @@ import { AuditSink } from '#audit';
 import { Authenticator } from '#auth';
 import { SharedState } from '#state';
 import { approvedBy } from '#approvals';
-import { type AgentChooser, admittedBy, chosenBy } from '#instance';
+import { type AgentChooser, admittedBy, chosenBy } from '../instance/index.js';
 import { ConfigError, type ConfigIssue } from '#config';
 import { PrincipalDirectory, RecordReader, RecordSearcher, RecordWriter, SchemaCatalogue } from '#data';
 import { Approver } from '#dispatcher';

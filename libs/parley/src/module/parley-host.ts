@@ -24,7 +24,7 @@ import {
   CONSOLE_PATH,
   openConsole,
   ParleyInstance,
-} from '#instance';
+} from '../instance/index.js';
 import type { ClassDeclaration } from '#policy';
 import { agentMethodsOf, MethodRegistry } from '#tools';
 import { startInside } from './inner-start.js';

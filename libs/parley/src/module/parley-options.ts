@@ -9,7 +9,7 @@ import {
   isSection,
   type ParleyConfig,
 } from '#config';
-import type { ApplicationConnection } from '#instance';
+import type { ApplicationConnection } from '../instance/index.js';
 import type { ClassDeclaration, EnvironmentGates } from '#policy';
 import { type GlobalEnhancers, globalEnhancerErrors } from './global-enhancers.js';
 

@@ -13,7 +13,7 @@ import {
   HttpAdapterHost,
   ModulesContainer,
 } from '@nestjs/core';
-import { OFFERED_PROVIDERS } from '#instance';
+import { OFFERED_PROVIDERS } from '../instance/index.js';
 import { declaredClasses, FeatureList } from './features.js';
 import { ParleyFeatureModule } from './parley-feature.module.js';
 import { ParleyHealthIndicator } from './health-indicator.js';

@@ -19,7 +19,7 @@ import {
   simulateInstance,
   type SimulatedInstance,
   UngovernedData,
-} from '#instance';
+} from '../instance/index.js';
 import { OperationLog } from '#audit';
 import { SessionStreams } from '#state';
 import {

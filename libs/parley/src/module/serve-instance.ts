@@ -7,7 +7,7 @@ import {
   resourceUrlOf,
   ROUTE_PATHS,
   type RoutesApplication,
-} from '#instance';
+} from '../instance/index.js';
 import { consoleBase, type ParleyConfig, placesOf } from '#config';
 import { McpEdge, mountAt, ServedAt } from '#streaming';
 import { DEFAULT_ENDPOINTS, type ParleyEndpoints } from './parley-options.js';

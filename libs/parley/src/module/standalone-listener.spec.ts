@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { processState } from '#state';
 import { ConfigError, loadConfig } from '#config';
 import { MongoConnection } from '#data-mongo';
-import { instanceModule, RoutesApplication } from '#instance';
+import { instanceModule, RoutesApplication } from '../instance/index.js';
 import { readEnvironmentGates } from '#policy';
 import { openListener } from './standalone-listener.js';
 

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import type { INestApplicationContext } from '@nestjs/common';
-import { mountEdges, RoutesApplication } from '#instance';
+import { mountEdges, RoutesApplication } from '../instance/index.js';
 import { ConfigError, type ParleyConfig, startErrors } from '#config';
 import { isTruthy } from '#policy';
 import { McpEdge } from '#streaming';

@@ -43,7 +43,7 @@ import { AuthModule } from './auth/auth.module.js';
 import { databaseTurnsOf, parseConnectionOf, StoresModule } from './data/stores.module.js';
 import { UNGOVERNED_NAMES, UngovernedData } from './data/ungoverned-data.js';
 import { overrideProviders } from './overrides.js';
-import { builtPage, productVersion } from './package-files.js';
+import { builtPage, productVersion } from '../package-files.js';
 import type { PluginModule } from './plugins.js';
 import { ReadinessModule } from './routes/routes.module.js';
 

@@ -15,7 +15,7 @@ import {
   openTracing,
   type ServiceMetrics,
 } from '#telemetry';
-import { productVersion } from './package-files.js';
+import { productVersion } from '../package-files.js';
 import { Readiness } from './routes/readiness.js';
 
 /** Loads only the telemetry that the configuration enables. */

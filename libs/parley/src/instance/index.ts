@@ -31,7 +31,7 @@ export {
 export { catalogueOf, directoryOf, parseConnectionOf } from './data/stores.module.js';
 export { UngovernedData, type UngovernedQuery, type UngovernedRecords } from './data/ungoverned-data.js';
 export { instanceModule, OFFERED_PROVIDERS } from './instance.module.js';
-export { productVersion } from './package-files.js';
+export { productVersion } from '../package-files.js';
 export { ParleyInstance } from './parley-instance.js';
 export { comparedSurfaces } from './policy-changes.js';
 export {

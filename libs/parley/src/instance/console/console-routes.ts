@@ -26,7 +26,7 @@ import type { SchemaCatalogue } from '#data';
 import type { EnvironmentGates } from '#policy';
 import { McpEdge } from '#streaming';
 import { DeclaredMethods, ToolEnvironment } from '#tools';
-import { builtPage, productVersion } from '../package-files.js';
+import { builtPage, productVersion } from '../../package-files.js';
 import type { ConsoleOpening } from '../parley-instance.js';
 import { comparedSurfaces } from '../policy-changes.js';
 import { Readiness } from '../routes/readiness.js';

@@ -14,7 +14,7 @@ import {
   useApplicationConnection,
 } from '#data-mongo';
 import { EmbeddedMongo } from '@parley/embedded-mongo';
-import { builtSeed } from '../package-files.js';
+import { builtSeed } from '../../package-files.js';
 
 export interface OpenDatabase {
   /** Null: none is configured. */
