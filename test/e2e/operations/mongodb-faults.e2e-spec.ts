@@ -348,6 +348,8 @@ describe.each([
 
   it('that steps down amid calls answers reads, and does no write twice', async () => {
     const answers = new Map<string, Awaited<ReturnType<typeof create>>>();
+    // The rows of an attempt that failed stay where they are.
+    const attempt = randomUUID();
     let running = true;
     const steps = (async () => {
       for (let round = 0; round < 3; round += 1) {
@@ -360,14 +362,15 @@ describe.each([
     await Promise.all([
       ...['keyed', 'plain'].map(async (kind) => {
         for (let turn = 0; running; turn += 1) {
-          const title = `${kind}-${turn}`;
+          const title = `${kind}-${turn}-${attempt}`;
           answers.set(title, await create({ title }, kind === 'keyed' ? { idempotency_key: title } : {}));
         }
       }),
       (async () => {
         while (running) {
           const { isError, code } = await callTool(service, 'query_class', { class_name: 'Note', limit: 1 });
-          if (isError) expect(code).toBe('parse_error');
+          // A command that the driver sends just when the server closes its connection waits until the call is over.
+          if (isError) expect(code).toBeOneOf(['parse_error', 'timeout']);
           else reads += 1;
         }
       })(),
