@@ -1,19 +1,8 @@
-import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { sourceAliases } from './tools/source-paths.mjs';
 
-const shared = {
-  // Packages are met as sources.
-  resolve: {
-    alias: {
-      '@parley/embedded-mongo': fileURLToPath(new URL('libs/embedded-mongo/src/index.ts', import.meta.url)),
-      '@parley/testing': fileURLToPath(new URL('libs/testing/src/index.ts', import.meta.url)),
-      // Examples are packages of their own, to whom this one is another.
-      '@parley/server/mongoose': fileURLToPath(new URL('libs/parley/src/mongoose.ts', import.meta.url)),
-      '@parley/server': fileURLToPath(new URL('libs/parley/src/index.ts', import.meta.url)),
-    },
-  },
-  ssr: { resolve: { conditions: ['parley-source'] } },
-};
+// Sources are met as the compiler meets them.
+const shared = { resolve: { alias: sourceAliases() } };
 
 export default defineConfig({
   ...shared,

@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { runnerImport } from 'vite';
+import { sourceAliases } from '../../../tools/source-paths.mjs';
 
 export const root = fileURLToPath(new URL('../../..', import.meta.url));
 
@@ -11,7 +12,7 @@ export async function source(path) {
     root,
     configFile: false,
     logLevel: 'error',
-    ssr: { resolve: { conditions: ['parley-source'] } },
+    resolve: { alias: sourceAliases() },
   });
   return module;
 }
