@@ -9,7 +9,7 @@ import { processState } from '#state';
 import { MongoConnection } from '#data-mongo';
 import { Kernel, type KernelReply, SubAgents } from '#dispatcher';
 import { readEnvironmentGates } from '#policy';
-import { instanceModule } from '#parley/instance';
+import { InstanceModule } from '#parley/instance';
 import { loadConfig } from '#config';
 import {
   type Answer,
@@ -60,7 +60,7 @@ export async function openService(
     const loaded = loadConfig({}, folder);
     await store(world, seed, database, connection);
     const audit = new KeptAudit();
-    const service = instanceModule({
+    const service = InstanceModule.forRoot({
       loaded,
       connection,
       shared: processState(),

@@ -1,4 +1,5 @@
 export {
+  APPROVAL_OPTIONS,
   ApprovalService,
   type ApprovalServiceResult,
   DecisionBody,

@@ -2,15 +2,9 @@ import { createHash, randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import {
-  type DynamicModule,
-  Injectable,
-  Logger,
-  Module,
-  type ModuleMetadata,
-  type OnApplicationShutdown,
-} from '@nestjs/common';
-import { SharedState } from '#state';
+import { Injectable, Logger, Module, type OnApplicationShutdown } from '@nestjs/common';
+import { provideReplaceable } from '#core';
+import { SharedState, StateModule } from '#state';
 import { AuditRecorder, LoggerAuditSink } from './audit-recorder.js';
 import { AuditSink } from './audit-record.js';
 import { ArgumentDigest, RecordSeal } from './chain/audit-chain.js';
@@ -68,6 +62,8 @@ export interface AuditModuleOptions {
   readonly listeners: readonly AuditSink[];
 }
 
+export const AUDIT_OPTIONS = Symbol('options of the audit');
+
 /** Closes the records after everything that is recorded. */
 @Injectable()
 class AuditShutdown implements OnApplicationShutdown {
@@ -79,39 +75,32 @@ class AuditShutdown implements OnApplicationShutdown {
 }
 
 /** The records of all decisions: written to every sink, and searched. */
-@Module({})
-export class AuditModule {
-  /** @param imports provide the shared state */
-  static register(options: AuditModuleOptions, imports: ModuleMetadata['imports']): DynamicModule {
-    return {
-      module: AuditModule,
-      imports: [...(imports ?? [])],
-      providers: [
-        RecentAuditTrail,
-        {
-          provide: AuditRecorder,
-          useFactory: (recent: RecentAuditTrail, shared: SharedState) =>
-            openRecorder(options, recent, shared),
-          inject: [RecentAuditTrail, SharedState],
-        },
-        { provide: AuditSink, useExisting: AuditRecorder },
-        AuditShutdown,
-        {
-          provide: AuditTrail,
-          useFactory: (recent: RecentAuditTrail) => searchedTrail(options) ?? recent,
-          inject: [RecentAuditTrail],
-        },
-        {
-          provide: ArgumentDigest,
-          useFactory: async (shared: SharedState) =>
-            new ArgumentDigest(options.digestKey ?? (await sharedKey(shared))),
-          inject: [SharedState],
-        },
-      ],
-      exports: [AuditRecorder, AuditSink, AuditTrail, ArgumentDigest],
-    };
-  }
-}
+@Module({
+  imports: [StateModule],
+  providers: [
+    RecentAuditTrail,
+    {
+      provide: AuditRecorder,
+      useFactory: openRecorder,
+      inject: [AUDIT_OPTIONS, RecentAuditTrail, SharedState],
+    },
+    provideReplaceable(AuditSink, AuditRecorder),
+    AuditShutdown,
+    {
+      provide: AuditTrail,
+      useFactory: (options: AuditModuleOptions, recent: RecentAuditTrail) => searchedTrail(options) ?? recent,
+      inject: [AUDIT_OPTIONS, RecentAuditTrail],
+    },
+    {
+      provide: ArgumentDigest,
+      useFactory: async ({ digestKey }: AuditModuleOptions, shared: SharedState) =>
+        new ArgumentDigest(digestKey ?? (await sharedKey(shared))),
+      inject: [AUDIT_OPTIONS, SharedState],
+    },
+  ],
+  exports: [AuditRecorder, AuditSink, AuditTrail, ArgumentDigest],
+})
+export class AuditModule {}
 
 async function openRecorder(
   options: AuditModuleOptions,

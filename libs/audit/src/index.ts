@@ -41,5 +41,5 @@ export {
 } from './audit-trail.js';
 export { collectionSource, FilesAuditTrail, fileSource, type RecordSource } from './verify/record-source.js';
 export { type ChainIssue, type Verification, verifyRecords } from './verify/verify-records.js';
-export { AuditModule, type AuditModuleOptions } from './audit.module.js';
+export { AUDIT_OPTIONS, AuditModule, type AuditModuleOptions } from './audit.module.js';
 export { FileHeld, holdFile, holderOfFile } from './delivery/file-lock.js';

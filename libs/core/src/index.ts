@@ -9,6 +9,8 @@ export * from './limits.js';
 export * from './filters.js';
 export * from './outgoing/pinned-request.js';
 export * from './redis-settings.js';
+export * from './core.module.js';
+export * from './instance-providers.js';
 export * from './refusal.js';
 export * as refusals from './refusals/index.js';
 export type { ClassFilterSite } from './refusals/index.js';

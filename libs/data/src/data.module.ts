@@ -1,6 +1,7 @@
-import { type DynamicModule, Injectable, Logger, Module, type ModuleMetadata } from '@nestjs/common';
-import { SharedState } from '#state';
-import { AgentScopes, Policies, type ReportBindingIssues } from '#policy';
+import { Injectable, Module } from '@nestjs/common';
+import { CoreModule, provideFromInstance } from '#core';
+import { SharedState, StateModule } from '#state';
+import { Policies, PolicyModule } from '#policy';
 import { ClassUsesSource } from './governed/class-uses.js';
 import {
   GovernedRecordsSource,
@@ -10,38 +11,14 @@ import {
 import { PrincipalDirectory } from './identity/principal-directory.js';
 import { PrincipalResolver } from './identity/principal-resolver.js';
 import { DatabaseTurns } from './metering/metered-stores.js';
+import { StoresModule } from './stores.module.js';
 import { StoredWriteKeys, WriteKeys } from './write-keys.js';
-
-/**
- * Logs which classes are refused because their rules do not match their fields: one line for each mistake as long as it
- * exists, and one line when all rules match again.
- */
-function bindingIssuesReport(): ReportBindingIssues {
-  const log = new Logger('Policy');
-  let logged = '';
-  return (issues) => {
-    const lines = issues.map(
-      ({ className, path, message }) => `class '${className}' is refused to agents: ${path}: ${message}`,
-    );
-    if (lines.join() === logged) return;
-    logged = lines.join();
-    for (const line of lines) log.warn(line);
-    if (lines.length === 0) log.warn('every class fits its rules again');
-  };
-}
 
 /** Reads roles as strictly as the policy of the agent says. */
 @Injectable()
 class PolicyPrincipalResolver extends PrincipalResolver {
   constructor(directory: PrincipalDirectory, policies: Policies) {
     super(directory, (agent) => policies.of(agent).switches.strictRole);
-  }
-}
-
-@Injectable()
-class ReportedAgentScopes extends AgentScopes {
-  constructor(policies: Policies) {
-    super(policies, bindingIssuesReport());
   }
 }
 
@@ -54,9 +31,10 @@ class SharedWriteKeys extends StoredWriteKeys {
 
 /** Governed access to rows over the ports that an adapter provides: all reads and writes for an agent use it. */
 @Module({
+  imports: [CoreModule, StateModule, PolicyModule, StoresModule],
   providers: [
     { provide: PrincipalResolver, useClass: PolicyPrincipalResolver },
-    { provide: AgentScopes, useClass: ReportedAgentScopes },
+    provideFromInstance(DatabaseTurns),
     { provide: WriteKeys, useClass: SharedWriteKeys },
     GovernedRecordsSource,
     GovernedSearchSource,
@@ -71,16 +49,4 @@ class SharedWriteKeys extends StoredWriteKeys {
     ClassUsesSource,
   ],
 })
-export class DataModule {
-  /**
-   * @param turns how the database is shared among principals
-   * @param imports provide the ports to data, the policies and the shared state
-   */
-  static register(turns: DatabaseTurns, imports: ModuleMetadata['imports']): DynamicModule {
-    return {
-      module: DataModule,
-      imports: [...(imports ?? [])],
-      providers: [{ provide: DatabaseTurns, useValue: turns }],
-    };
-  }
-}
+export class DataModule {}

@@ -86,4 +86,5 @@ export {
   isSafeTransport,
 } from './embeddings/openai-embeddings.js';
 export * from './data.module.js';
-export { EmbeddingsModule } from './embeddings/embeddings.module.js';
+export { EMBEDDING_OPTIONS, EmbeddingsModule } from './embeddings/embeddings.module.js';
+export { StoresModule } from './stores.module.js';

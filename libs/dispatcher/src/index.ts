@@ -7,10 +7,12 @@ export {
 } from './agents/agent-introspection.js';
 export { FilterNames } from './agents/filter-names.js';
 export { MetadataAudit, type AuditedMetadata } from './agents/metadata-audit.js';
-export { SubAgents } from './agents/sub-agents.js';
+export { SUB_AGENT_CHECK, SubAgents } from './agents/sub-agents.js';
 export * from './protocol.js';
 export type { WireRequest } from './client-requests/question-wire.js';
 export {
+  CLIENT_ANSWER_OPTIONS,
+  OPERATOR_KEYS,
   type RequestStateContent,
   processSecret,
   SealedText,
@@ -18,7 +20,9 @@ export {
 } from './client-requests/request-state.js';
 export * from './dispatcher.module.js';
 export * from './methods/call-tool.js';
+export { RUNNING_CALLS_OPTIONS } from './calls/interceptors.js';
 export { Kernel } from './kernel.js';
+export { KERNEL_OPTIONS } from './methods/method.js';
 export * from './methods/subscription-methods.js';
 export * from './prompts/prompt.js';
 export {
@@ -48,7 +52,7 @@ export {
   ToolCallbacks,
   type ToolCallError,
 } from './calls/call-journal.js';
-export { DataBudgets, meters } from './calls/data-budgets.js';
+export { DataBudgets, meters, TENANT_BUDGETS } from './calls/data-budgets.js';
 export {
   MethodExplorer,
   ParleyExecutionContext,

@@ -73,7 +73,8 @@ export {
   schemaChangeGate,
   toolGate,
 } from './rights/tool-gates.js';
-export { AgentScope, AgentScopes, type ReportBindingIssues } from './scope/agent-scope.js';
+export { PolicyModule } from './policy.module.js';
+export { AgentScope, AgentScopes } from './scope/agent-scope.js';
 export {
   isOwnRow,
   isTenantRefusal,

@@ -1,20 +1,23 @@
-import { type DynamicModule, Module } from '@nestjs/common';
+import { type FactoryProvider, Module, type Type } from '@nestjs/common';
+import { provideFromInstance } from '#core';
 import { MessageBus, OneTimeStore } from './ports/stores.js';
 import { SessionStore, StreamLog } from './ports/sessions.js';
 import { SharedState } from './ports/shared-state.js';
 
-/** State that replicas share, one provider for each port. `openSharedState` has chosen between memory and Redis. */
-@Module({})
-export class StateModule {
-  /** @param shared closed by the code that opened it */
-  static register(shared: SharedState): DynamicModule {
-    const providers = [
-      { provide: SharedState, useValue: shared },
-      { provide: SessionStore, useValue: shared.sessions },
-      { provide: MessageBus, useValue: shared.bus },
-      { provide: OneTimeStore, useValue: shared.oneTime },
-      { provide: StreamLog, useValue: shared.streams },
-    ];
-    return { module: StateModule, providers, exports: providers.map(({ provide }) => provide) };
-  }
+/** Provides one port of the shared state. */
+function providePort<T>(port: abstract new (...args: never[]) => T, read: (shared: SharedState) => T) {
+  return { provide: port as Type<T>, useFactory: read, inject: [SharedState] } satisfies FactoryProvider<T>;
 }
+
+/** State that replicas share, one provider for each port. `openSharedState` has chosen between memory and Redis. */
+@Module({
+  providers: [
+    provideFromInstance(SharedState),
+    providePort(SessionStore, ({ sessions }) => sessions),
+    providePort(MessageBus, ({ bus }) => bus),
+    providePort(OneTimeStore, ({ oneTime }) => oneTime),
+    providePort(StreamLog, ({ streams }) => streams),
+  ],
+  exports: [SharedState, SessionStore, MessageBus, OneTimeStore, StreamLog],
+})
+export class StateModule {}

@@ -20,4 +20,12 @@ export type { ChangingList } from './sessions/listening-streams.js';
 export { Wire } from './sessions/wire.js';
 export { EventStream } from './sse/event-stream.js';
 export { StdioEdge } from './stdio/stdio-edge.js';
-export { ServedAt, StreamingModule, type StreamingModuleOptions, WireModule } from './streaming.module.js';
+export {
+  MCP_PATH,
+  ServedAt,
+  STREAMING_OPTIONS,
+  StreamingModule,
+  type StreamingModuleOptions,
+  WireModule,
+} from './streaming.module.js';
+export { ListeningStreams, ReplicatedListChanges } from './sessions/listening-streams.js';

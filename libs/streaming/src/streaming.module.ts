@@ -1,7 +1,10 @@
-import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
-import { SessionStreams, SharedState } from '#state';
-import { ListChanges } from '#dispatcher';
-import { EdgeDependencies, EdgeSettings, type McpEdgeOptions } from './http/edge-dependencies.js';
+import { Module } from '@nestjs/common';
+import { Authenticator } from '#auth';
+import { provideFromInstance } from '#core';
+import { SharedState, StateModule } from '#state';
+import { KernelModule } from '#dispatcher';
+import { TelemetryModule } from '#telemetry';
+import { Downloads, EdgeDependencies, EdgeSettings, type McpEdgeOptions } from './http/edge-dependencies.js';
 import { McpEdge } from './http/mcp-edge.js';
 import { PendingClientRequests } from './sessions/client-requests.js';
 import { ListeningStreams, ReplicatedListChanges } from './sessions/listening-streams.js';
@@ -32,29 +35,24 @@ export class ServedAt {
   }
 }
 
+/** The path of MCP, where no prefix precedes it. */
+export const MCP_PATH = Symbol('path of MCP');
+
 /** The signals between clients and calls besides request and answer: cancellation, list changes, streams of sessions. */
-@Module({})
-export class WireModule {
-  /** @param path of MCP. @param imports provide the shared state */
-  static register(path: string, imports: ModuleMetadata['imports']): DynamicModule {
-    return {
-      module: WireModule,
-      imports: [...(imports ?? [])],
-      providers: [
-        { provide: ServedAt, useValue: new ServedAt(path) },
-        ReplicaSignals,
-        ListeningStreams,
-        PendingClientRequests,
-        ReplicatedListChanges,
-        Resumption,
-        Wire,
-        { provide: SessionStreams, useExisting: ListeningStreams },
-        { provide: ListChanges, useExisting: ReplicatedListChanges },
-      ],
-      exports: [ServedAt, Wire, SessionStreams, ListChanges],
-    };
-  }
-}
+@Module({
+  imports: [StateModule],
+  providers: [
+    { provide: ServedAt, useFactory: (path: string) => new ServedAt(path), inject: [MCP_PATH] },
+    ReplicaSignals,
+    ListeningStreams,
+    PendingClientRequests,
+    ReplicatedListChanges,
+    Resumption,
+    Wire,
+  ],
+  exports: [ServedAt, Wire, ListeningStreams, ReplicatedListChanges],
+})
+export class WireModule {}
 
 /** Limits in requests of a window in seconds; null: none. */
 interface RequestLimits {
@@ -77,26 +75,20 @@ function settingsOf(
   });
 }
 
+export const STREAMING_OPTIONS = Symbol('options of the endpoint');
+
 /**
  * Serves MCP over HTTP, on plain Node requests: a Nest HTTP adapter passes requests of its path to it before Express does.
  */
-@Module({})
-export class StreamingModule {
-  /** @param imports provide the kernel, the authenticator, the wire, downloads, telemetry and the shared state */
-  static register(options: StreamingModuleOptions, imports: ModuleMetadata['imports']): DynamicModule {
-    return {
-      module: StreamingModule,
-      imports: [...(imports ?? [])],
-      providers: [
-        {
-          provide: EdgeSettings,
-          useFactory: (state: SharedState) => settingsOf(options, state),
-          inject: [SharedState],
-        },
-        EdgeDependencies,
-        McpEdge,
-      ],
-      exports: [McpEdge],
-    };
-  }
-}
+@Module({
+  imports: [StateModule, WireModule, KernelModule, TelemetryModule],
+  providers: [
+    { provide: EdgeSettings, useFactory: settingsOf, inject: [STREAMING_OPTIONS, SharedState] },
+    provideFromInstance(Authenticator),
+    provideFromInstance(Downloads),
+    EdgeDependencies,
+    McpEdge,
+  ],
+  exports: [McpEdge],
+})
+export class StreamingModule {}

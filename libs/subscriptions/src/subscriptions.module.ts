@@ -1,11 +1,8 @@
-import {
-  type DynamicModule,
-  Injectable,
-  Module,
-  type ModuleMetadata,
-  type OnApplicationShutdown,
-} from '@nestjs/common';
-import { ResourceSubscriptions } from '#dispatcher';
+import { Injectable, Module, type OnApplicationShutdown } from '@nestjs/common';
+import { CoreModule, provideFromInstance } from '#core';
+import { DataModule, StoresModule } from '#data';
+import { DispatcherModule } from '#dispatcher';
+import { SessionStreams, StateModule } from '#state';
 import { ChangeSources, WatchService } from './watching.js';
 import { HeldSessions } from './held-sessions.js';
 import { ReplicaMessages } from './replica-messages.js';
@@ -26,24 +23,25 @@ class SubscriptionsShutdown implements OnApplicationShutdown {
   }
 }
 
+export const SUBSCRIPTION_OPTIONS = Symbol('options of subscriptions');
+
 /** Notifies clients that a resource changed. */
-@Module({})
-export class SubscriptionsModule {
-  /** @param imports provide change sources, governed data, resources, streams of sessions, the agents and the shared state */
-  static register(options: SubscriptionOptions, imports: ModuleMetadata['imports']): DynamicModule {
-    return {
-      module: SubscriptionsModule,
-      imports: [...(imports ?? [])],
-      providers: [
-        { provide: SubscriptionLimits, useValue: new SubscriptionLimits(options) },
-        WatchService,
-        HeldSessions,
-        ReplicaMessages,
-        SubscriptionManager,
-        { provide: ResourceSubscriptions, useExisting: SubscriptionManager },
-        SubscriptionsShutdown,
-      ],
-      exports: [SubscriptionManager, ResourceSubscriptions],
-    };
-  }
-}
+@Module({
+  imports: [CoreModule, StateModule, StoresModule, DataModule, DispatcherModule],
+  providers: [
+    {
+      provide: SubscriptionLimits,
+      useFactory: (options: SubscriptionOptions) => new SubscriptionLimits(options),
+      inject: [SUBSCRIPTION_OPTIONS],
+    },
+    provideFromInstance(ChangeSources),
+    provideFromInstance(SessionStreams),
+    WatchService,
+    HeldSessions,
+    ReplicaMessages,
+    SubscriptionManager,
+    SubscriptionsShutdown,
+  ],
+  exports: [SubscriptionManager],
+})
+export class SubscriptionsModule {}

@@ -1,17 +1,17 @@
 import {
-  type DynamicModule,
   Inject,
   Injectable,
   Logger,
   Module,
-  type ModuleMetadata,
   type OnApplicationBootstrap,
   type OnModuleDestroy,
 } from '@nestjs/common';
 import { setTimeout as pause } from 'node:timers/promises';
-import { BackgroundCalls, CallJournal, TaskStore } from '#dispatcher';
-import { Telemetry } from '#telemetry';
-import { ToolRunner } from '#tools';
+import { CoreModule, provideFromInstance } from '#core';
+import { BackgroundCalls, CallJournal, DispatcherModule, StateKeysModule } from '#dispatcher';
+import { StateModule } from '#state';
+import { Telemetry, TelemetryModule } from '#telemetry';
+import { ToolRunner, ToolsModule } from '#tools';
 import { StoredTaskService } from './stored-task-service.js';
 import { TaskQueue } from './task-queue.js';
 import { AgentReferences, TaskRecords, TaskSettings } from './task-records.js';
@@ -28,8 +28,21 @@ export interface TasksModuleOptions {
   readonly held: boolean;
 }
 
-/** Whether processing begins only with `TaskService.begin`. */
-const HELD = Symbol('tasks are held');
+export const TASK_OPTIONS = Symbol('options of tasks');
+
+function readSettings({
+  lifetime,
+  pollInterval,
+  heartbeat,
+  maxPerPrincipal,
+}: TasksModuleOptions): TaskSettings {
+  return {
+    lifetime: lifetime * 1000,
+    pollInterval: pollInterval * 1000,
+    heartbeat: heartbeat * 1000,
+    maxPerPrincipal,
+  };
+}
 
 /** Processes tasks from the registration of all tools until the application closes. */
 @Injectable()
@@ -37,11 +50,11 @@ export class TaskService implements OnApplicationBootstrap, OnModuleDestroy {
   constructor(
     private readonly worker: TaskWorker,
     private readonly queue: TaskQueue,
-    @Inject(HELD) private readonly held: boolean,
+    @Inject(TASK_OPTIONS) private readonly options: Pick<TasksModuleOptions, 'held'>,
   ) {}
 
   onApplicationBootstrap(): void {
-    if (!this.held) this.begin();
+    if (!this.options.held) this.begin();
   }
 
   /** Called once. A task whose tool is not registered yet would fail. */
@@ -64,40 +77,23 @@ export class TaskService implements OnApplicationBootstrap, OnModuleDestroy {
 }
 
 /** Tasks as records in the shared state, and the worker of this process. */
-@Module({})
-export class TasksModule {
-  /** @param imports provide the dispatcher, telemetry, the agents, the state keys and the shared state */
-  static register(
-    { lifetime, pollInterval, heartbeat, maxPerPrincipal, held }: TasksModuleOptions,
-    queue: TaskQueue,
-    imports: ModuleMetadata['imports'],
-  ): DynamicModule {
-    const settings: TaskSettings = {
-      lifetime: lifetime * 1000,
-      pollInterval: pollInterval * 1000,
-      heartbeat: heartbeat * 1000,
-      maxPerPrincipal,
-    };
-    return {
-      module: TasksModule,
-      imports: [...(imports ?? [])],
-      providers: [
-        { provide: TaskQueue, useValue: queue },
-        { provide: TaskSettings, useValue: settings },
-        { provide: HELD, useValue: held },
-        TaskRecords,
-        AgentReferences,
-        {
-          provide: BackgroundCalls,
-          useFactory: (runner: ToolRunner, journal: CallJournal, telemetry: Telemetry | null) =>
-            new BackgroundCalls(runner, new Logger('Tasks'), journal, telemetry ?? undefined),
-          inject: [ToolRunner, CallJournal, Telemetry],
-        },
-        { provide: TaskStore, useClass: StoredTaskService },
-        TaskWorker,
-        TaskService,
-      ],
-      exports: [TaskQueue, TaskStore, TaskWorker, TaskService],
-    };
-  }
-}
+@Module({
+  imports: [CoreModule, StateModule, StateKeysModule, ToolsModule, DispatcherModule, TelemetryModule],
+  providers: [
+    provideFromInstance(TaskQueue),
+    { provide: TaskSettings, useFactory: readSettings, inject: [TASK_OPTIONS] },
+    TaskRecords,
+    AgentReferences,
+    {
+      provide: BackgroundCalls,
+      useFactory: (runner: ToolRunner, journal: CallJournal, telemetry: Telemetry | null) =>
+        new BackgroundCalls(runner, new Logger('Tasks'), journal, telemetry ?? undefined),
+      inject: [ToolRunner, CallJournal, Telemetry],
+    },
+    StoredTaskService,
+    TaskWorker,
+    TaskService,
+  ],
+  exports: [TaskQueue, StoredTaskService, TaskWorker, TaskService],
+})
+export class TasksModule {}

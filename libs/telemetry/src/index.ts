@@ -4,4 +4,10 @@ export * from './telemetry.js';
 export { openTracing } from './tracing/open-tracing.js';
 export type { CallerTraces } from './tracing/tracing.js';
 export type { KnownNames } from './service-telemetry.js';
-export { NOTHING_OBSERVED, type Observability, TelemetryModule } from './telemetry.module.js';
+export {
+  KNOWN_NAMES,
+  NOTHING_OBSERVED,
+  OBSERVABILITY,
+  type Observability,
+  TelemetryModule,
+} from './telemetry.module.js';

@@ -1,33 +1,28 @@
-import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
-import type { EnvironmentGates } from '#policy';
+import { Module } from '@nestjs/common';
+import { provideFromInstance } from '#core';
+import { EmbeddingsModule } from '#data';
 import { BUILT_IN_TOOLS } from './built-in-tools.js';
 import { CallableMethods, DeclaredMethods, MethodRegistry } from './methods/method-registry.js';
 import { ToolCatalogue, ToolRegistry } from './registry/tool-registry.js';
-import { ToolEnvironment } from './tool.js';
+import { ExportStore } from './export/export-files.js';
+import { PermittedTools, ToolEnvironment } from './tool.js';
 
 /** The registries of tools and declared methods, and the environment's gates on them. */
-@Module({})
-export class ToolsModule {
-  static register(gates: EnvironmentGates): DynamicModule {
-    return {
-      module: ToolsModule,
-      providers: [
-        { provide: ToolRegistry, useClass: ToolCatalogue },
-        MethodRegistry,
-        { provide: DeclaredMethods, useExisting: MethodRegistry },
-        { provide: CallableMethods, useExisting: MethodRegistry },
-        { provide: ToolEnvironment, useValue: gates },
-      ],
-      exports: [ToolRegistry, MethodRegistry, DeclaredMethods, CallableMethods, ToolEnvironment],
-    };
-  }
-}
+@Module({
+  providers: [
+    { provide: ToolRegistry, useClass: ToolCatalogue },
+    MethodRegistry,
+    { provide: DeclaredMethods, useExisting: MethodRegistry },
+    { provide: CallableMethods, useExisting: MethodRegistry },
+    provideFromInstance(ToolEnvironment),
+  ],
+  exports: [ToolRegistry, MethodRegistry, DeclaredMethods, CallableMethods, ToolEnvironment],
+})
+export class ToolsModule {}
 
 /** Parley's own tools. The explorer of the instance registers them. */
-@Module({})
-export class BuiltInToolsModule {
-  /** @param imports provide the dependencies of built-in tools: the registries, the runner, exports and embeddings */
-  static register(imports: ModuleMetadata['imports']): DynamicModule {
-    return { module: BuiltInToolsModule, imports: [...(imports ?? [])], providers: [...BUILT_IN_TOOLS] };
-  }
-}
+@Module({
+  imports: [ToolsModule, EmbeddingsModule],
+  providers: [provideFromInstance(PermittedTools), provideFromInstance(ExportStore), ...BUILT_IN_TOOLS],
+})
+export class BuiltInToolsModule {}

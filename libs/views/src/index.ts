@@ -1,1 +1,2 @@
+export { VIEW_PAGES } from './view-resources.js';
 export { ViewsModule } from './views.module.js';

@@ -13,7 +13,7 @@ import { RecordReader } from '#data';
 import { loadSeed, MongoConnection, MongoRecordReader, parseSeed } from '#data-mongo';
 import { Kernel, type KernelReply } from '#dispatcher';
 import { EmbeddedMongo } from '#embedded-mongo';
-import { instanceModule } from '#parley/instance';
+import { InstanceModule } from '#parley/instance';
 import { readEnvironmentGates } from '#policy';
 import { processState } from '#state';
 import { settledAudit } from '../../properties/asked-service.js';
@@ -139,7 +139,7 @@ beforeAll(async () => {
   const instance = async (prettyText: boolean, used = connection): Promise<Instance> => {
     writeFileSync(join(folder, 'parley.yaml'), configOf(prettyText));
     const loaded = loadConfig({}, folder);
-    const service = instanceModule({
+    const service = InstanceModule.forRoot({
       loaded,
       connection: used,
       shared: processState(),

@@ -12,7 +12,7 @@ import { loadConfig } from '#config';
 import { Agent, MASTER } from '#core';
 import { MongoConnection } from '#data-mongo';
 import { Kernel } from '#dispatcher';
-import { instanceModule } from '#parley/instance';
+import { InstanceModule } from '#parley/instance';
 import { readEnvironmentGates } from '#policy';
 import { openSharedState, processState, type SharedState } from '#state';
 import { type RedisServer, startRedis } from '#state/contracts';
@@ -85,7 +85,7 @@ async function openReplica(
   });
   connections.push(connection);
   const parts = { loaded, connection, shared, gates: readEnvironmentGates(GATES), overrides: [] };
-  const app = await NestFactory.createApplicationContext(instanceModule(parts), { logger: false });
+  const app = await NestFactory.createApplicationContext(InstanceModule.forRoot(parts), { logger: false });
   apps.push(app);
   const kernel = app.get<Kernel>(Kernel);
   return async (

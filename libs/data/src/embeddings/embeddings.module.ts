@@ -1,4 +1,5 @@
-import { type DynamicModule, Inject, Injectable, Module } from '@nestjs/common';
+import { Module } from '@nestjs/common';
+import { provideReplaceable } from '#core';
 import { EmbeddingProvider, OpenAiEmbeddings, type OpenAiEmbeddingOptions } from './openai-embeddings.js';
 import { EmbeddingBudget, type EmbeddingBudgetOptions, QueryEmbeddings } from './query-embeddings.js';
 
@@ -9,43 +10,32 @@ export type EmbeddingsModuleOptions = OpenAiEmbeddingOptions & {
   readonly budget: EmbeddingBudgetOptions | null;
 };
 
-const EMBEDDING_OPTIONS = Symbol('options of embeddings');
+export const EMBEDDING_OPTIONS = Symbol('options of embeddings');
+const CONFIGURED_EMBEDDINGS = Symbol('embeddings of the configured endpoint');
 
-@Injectable()
-class ConfiguredEmbeddings extends OpenAiEmbeddings {
-  constructor(
-    @Inject(EMBEDDING_OPTIONS) { budget: _budget, cacheSize: _size, ...endpoint }: EmbeddingsModuleOptions,
-  ) {
-    super(endpoint);
-  }
-}
-
-@Injectable()
-class ConfiguredQueryEmbeddings extends QueryEmbeddings {
-  constructor(
-    provider: EmbeddingProvider,
-    @Inject(EMBEDDING_OPTIONS) { cacheSize, budget }: EmbeddingsModuleOptions,
-  ) {
-    super(provider, { cacheSize, budget: budget && new EmbeddingBudget(budget) });
-  }
-}
-
-/**
- * Converts texts to vectors. Without options nothing is provided: a tool that needs `QueryEmbeddings` injects it optionally.
- */
-@Module({})
-export class EmbeddingsModule {
-  static register(options: EmbeddingsModuleOptions | null): DynamicModule {
-    return options
-      ? {
-          module: EmbeddingsModule,
-          providers: [
-            { provide: EMBEDDING_OPTIONS, useValue: options },
-            { provide: EmbeddingProvider, useClass: ConfiguredEmbeddings },
-            { provide: QueryEmbeddings, useClass: ConfiguredQueryEmbeddings },
-          ],
-          exports: [EmbeddingProvider, QueryEmbeddings],
-        }
-      : { module: EmbeddingsModule };
-  }
-}
+/** Converts texts to vectors. Where no endpoint is configured its providers are null. */
+@Module({
+  providers: [
+    {
+      provide: CONFIGURED_EMBEDDINGS,
+      useFactory: (options: EmbeddingsModuleOptions | null) => {
+        if (!options) return null;
+        const { budget: _budget, cacheSize: _size, ...endpoint } = options;
+        return new OpenAiEmbeddings(endpoint);
+      },
+      inject: [EMBEDDING_OPTIONS],
+    },
+    provideReplaceable(EmbeddingProvider, CONFIGURED_EMBEDDINGS),
+    {
+      provide: QueryEmbeddings,
+      useFactory: (options: EmbeddingsModuleOptions | null, provider: EmbeddingProvider) => {
+        if (!options) return null;
+        const { cacheSize, budget } = options;
+        return new QueryEmbeddings(provider, { cacheSize, budget: budget && new EmbeddingBudget(budget) });
+      },
+      inject: [EMBEDDING_OPTIONS, EmbeddingProvider],
+    },
+  ],
+  exports: [EmbeddingProvider, QueryEmbeddings],
+})
+export class EmbeddingsModule {}

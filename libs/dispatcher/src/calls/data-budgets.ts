@@ -10,7 +10,6 @@ import {
   Refused,
   rootAgentOf,
 } from '#core';
-import { Policies } from '#policy';
 import { SharedState } from '#state';
 
 /** The data use of one call so far. */
@@ -75,6 +74,9 @@ export interface TenantBudgets {
   of(agent: Agent): { readonly tenantBudget: DataBudget | null };
 }
 
+/** Names the budget of an agent's tenant: the policies, which a simulation replaces. */
+export const TENANT_BUDGETS = Symbol('budgets of tenants');
+
 type Charge = Omit<DataUse, 'calls'>;
 
 /** Maximum number of accounts whose last charges could not be written. */
@@ -95,7 +97,7 @@ export class DataBudgets {
   /** @param policies name the budget of an agent's tenant, over all agents that are bound to it */
   constructor(
     @Inject(SharedState) { budgets }: Pick<SharedState, 'budgets'>,
-    @Inject(Policies) private readonly policies: TenantBudgets,
+    @Inject(TENANT_BUDGETS) private readonly policies: TenantBudgets,
   ) {
     this.store = budgets;
   }

@@ -28,9 +28,9 @@ export {
   type OpenDatabase,
   readSeedFile,
 } from './data/open-database.js';
-export { catalogueOf, directoryOf, parseConnectionOf } from './data/stores.module.js';
+export { catalogueOf, directoryOf, parseConnectionOf } from './data/adapters.module.js';
 export { UngovernedData, type UngovernedQuery, type UngovernedRecords } from './data/ungoverned-data.js';
-export { instanceModule, OFFERED_PROVIDERS } from './instance.module.js';
+export { InstanceModule, OFFERED_PROVIDERS } from './instance.module.js';
 export { productVersion } from '../package-files.js';
 export { ParleyInstance } from './parley-instance.js';
 export { comparedSurfaces } from './policy-changes.js';

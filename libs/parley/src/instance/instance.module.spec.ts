@@ -1,5 +1,6 @@
 import { type DynamicModule, type INestApplicationContext, Injectable, Module } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
+import { ModulesContainer, NestFactory } from '@nestjs/core';
+import { EventEmitterModule } from '@nestjs/event-emitter';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CurrentAgents } from '#core';
 import { type AuditRecord, AuditSink } from '#audit';
@@ -11,7 +12,8 @@ import { MongoConnection } from '#data-mongo';
 import { Approver, CallJournal, Kernel } from '#dispatcher';
 import { Policies, readEnvironmentGates } from '#policy';
 import { ExportStore, ToolRegistry, ToolRunner } from '#tools';
-import { instanceModule, type InstanceOptions } from './instance.module.js';
+import { InstanceModule, OFFERED_PROVIDERS } from './instance.module.js';
+import type { InstanceOptions } from './instance-options.js';
 
 class NoAudit extends AuditSink {
   record(_entry: AuditRecord): void {}
@@ -50,7 +52,7 @@ async function open(options: Partial<InstanceOptions> = {}): Promise<INestApplic
 
 /** No server listens at its database address: these tests read no rows. */
 function moduleWith(options: Partial<InstanceOptions>): DynamicModule {
-  return instanceModule({
+  return InstanceModule.forRoot({
     loaded: loadConfig({}, '/nowhere'),
     connection: new MongoConnection({ uri: 'mongodb://127.0.0.1:1', database: 'none', timeout: 100 }),
     shared: processState(),
@@ -81,15 +83,23 @@ describe('the modules of an instance', () => {
     expect(Reflect.get(app.get(CallJournal), 'audit')).toBe(audit);
   });
 
+  it('let plugins name nothing in their global modules besides the offered providers', async () => {
+    const app = await open({ overrides: [{ provide: AuditSink, useClass: NoAudit }] });
+    const named = [...app.get(ModulesContainer).values()].flatMap(({ isGlobal, name, exports }) =>
+      isGlobal && name !== 'InternalCoreModule' && name !== EventEmitterModule.name ? [...exports] : [],
+    );
+    expect(new Set(named.filter((token) => typeof token !== 'symbol'))).toEqual(new Set(OFFERED_PROVIDERS));
+  });
+
   it('take an override of a provider that the decorator of a module declares', async () => {
-    const exports = { provide: ExportStore, useValue: { maxRows: 7 } };
-    const app = await open({ overrides: [exports] });
-    expect(app.get<ExportStore>(ExportStore as never)).toBe(exports.useValue);
+    const approver = { provide: Approver, useValue: { review: () => Promise.reject(new Error('unused')) } };
+    const app = await open({ overrides: [approver] });
+    expect(app.get<Approver>(Approver as never)).toBe(approver.useValue);
   });
 
   it('refuse an override that would replace nothing', () => {
     expect(() => moduleWith({ overrides: [{ provide: 'no such token', useValue: 1 }] })).toThrow(
-      'no module provides no such token',
+      'no module takes no such token from the instance',
     );
   });
 

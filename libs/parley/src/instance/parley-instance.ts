@@ -26,7 +26,8 @@ import {
 import { followLists } from './list-changes.js';
 import { installationOf } from './data/installation.js';
 import { openDatabase, type OpenDatabase } from './data/open-database.js';
-import { type InstanceOptions, instanceModule } from './instance.module.js';
+import { InstanceModule } from './instance.module.js';
+import type { InstanceOptions } from './instance-options.js';
 import { openObservability, showMetrics } from './observability.js';
 import { RoutesApplication } from './routes/routes-application.js';
 
@@ -132,7 +133,7 @@ export class ParleyInstance<App extends INestApplicationContext = INestApplicati
       const { loaded, environment, gates, features, overrides, holdsTasks, plugins } = setting;
       const { observed, connection, shared, queue } = resources;
       const console = (await setting.console?.(loaded, shared, { start: setting.start })) ?? null;
-      const module = instanceModule({
+      const module = InstanceModule.forRoot({
         loaded,
         connection,
         shared,

@@ -22,7 +22,7 @@ import { ParseConnection } from '#data-parse';
 import {
   type AgentSurface,
   Approver,
-  DataBudgets,
+  TENANT_BUDGETS,
   RecordingSchemaWriter,
   RecordingSearcher,
   RecordingStore,
@@ -36,7 +36,7 @@ import {
 } from '#dispatcher';
 import type { EnvironmentGates } from '#policy';
 import { type SchemaReader, ToolEnvironment, type ToolRegistration, ToolRegistry, ToolRunner } from '#tools';
-import { catalogueOf } from './data/stores.module.js';
+import { catalogueOf } from './data/adapters.module.js';
 import { ParleyInstance } from './parley-instance.js';
 
 /** Replaces the embeddings endpoint: it sends nothing, and every text has the same vector. */
@@ -176,7 +176,7 @@ export async function openSimulation(
       { provide: CachedPrincipalDirectory, useValue: new CachedPrincipalDirectory(directory) },
       { provide: Approver, useValue: approver },
       { provide: AuditSink, useClass: NoAudit },
-      { provide: DataBudgets, useValue: new DataBudgets(shared, { of: () => ({ tenantBudget: null }) }) },
+      { provide: TENANT_BUDGETS, useValue: { of: () => ({ tenantBudget: null }) } },
     ],
   };
   const instance = await ParleyInstance.open(setting, (module) =>

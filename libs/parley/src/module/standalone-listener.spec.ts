@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { processState } from '#state';
 import { ConfigError, loadConfig } from '#config';
 import { MongoConnection } from '#data-mongo';
-import { instanceModule, RoutesApplication } from '../instance/index.js';
+import { InstanceModule, RoutesApplication } from '../instance/index.js';
 import { readEnvironmentGates } from '#policy';
 import { openListener } from './standalone-listener.js';
 
@@ -13,7 +13,7 @@ let context: INestApplicationContext;
 
 beforeEach(async () => {
   // No server listens at the database address: these tests read no rows.
-  const module = instanceModule({
+  const module = InstanceModule.forRoot({
     loaded,
     connection: new MongoConnection({ uri: 'mongodb://127.0.0.1:1', database: 'none', timeout: 100 }),
     shared: processState(),

@@ -1,6 +1,6 @@
-import { type DynamicModule, Injectable, Logger, Module, type ModuleMetadata } from '@nestjs/common';
-import { type AgentDefinition, type ImpersonationOrder, sessionIdentity } from '#core';
-import { AuditSink } from '#audit';
+import { Injectable, Logger, Module } from '@nestjs/common';
+import { type AgentDefinition, type ImpersonationOrder, provideFromInstance, sessionIdentity } from '#core';
+import { AuditModule, AuditSink } from '#audit';
 import {
   type Admission,
   actingAs,
@@ -22,8 +22,11 @@ import {
   VersionAuthenticator,
   withOwnSession,
 } from '#auth';
-import { Impersonation, ImpersonationError, PrincipalDirectory } from '#data';
+import { Impersonation, ImpersonationError, PrincipalDirectory, StoresModule } from '#data';
+import { StateModule } from '#state';
+import { WireModule } from '#streaming';
 import { type AgentIdentity, type AuthRuleConfig, ConfigVersions, type LoadedConfig } from '#config';
+import { ConfigurationModule } from '../configuration.module.js';
 import {
   type AgentOfTokens,
   CurrentDocuments,
@@ -143,7 +146,7 @@ function createAuthenticator(
 
 /** Admits callers by the rules of the served configuration version; every refusal is recorded. */
 @Injectable()
-class ConfiguredAuthenticator extends RecordedAuthenticator {
+export class ConfiguredAuthenticator extends RecordedAuthenticator {
   constructor(
     versions: ConfigVersions,
     directory: PrincipalDirectory,
@@ -158,12 +161,8 @@ class ConfiguredAuthenticator extends RecordedAuthenticator {
 
 /** Authentication as the configuration declares it. */
 @Module({
-  providers: [OAuthRules, CurrentDocuments, { provide: Authenticator, useClass: ConfiguredAuthenticator }],
-  exports: [Authenticator, CurrentDocuments],
+  imports: [ConfigurationModule, StateModule, StoresModule, AuditModule, WireModule],
+  providers: [OAuthRules, CurrentDocuments, ConfiguredAuthenticator, provideFromInstance(Authenticator)],
+  exports: [ConfiguredAuthenticator, Authenticator, CurrentDocuments],
 })
-export class AuthModule {
-  /** @param imports provide the configuration versions, the stores, audit, the shared state and the paths of MCP */
-  static register(imports: ModuleMetadata['imports']): DynamicModule {
-    return { module: AuthModule, imports: [...(imports ?? [])] };
-  }
-}
+export class AuthModule {}

@@ -3,13 +3,16 @@ import {
   type INestApplicationContext,
   type InjectionToken,
   Module,
-  type ModuleMetadata,
 } from '@nestjs/common';
 import { ApprovalService } from '#approvals';
+import { AuditModule } from '#audit';
 import { Authenticator } from '#auth';
-import { McpEdge } from '#streaming';
+import { StateModule } from '#state';
+import { McpEdge, StreamingModule } from '#streaming';
+import { TasksModule } from '#tasks';
 import { ToolRunner } from '#tools';
 import { CurrentDocuments } from '../auth/oauth-rules.js';
+import { ConnectionsModule } from '../data/adapters.module.js';
 import { ApprovalsController } from './approvals.controller.js';
 import { ExportsController } from './exports.controller.js';
 import { HealthController, ReadyController } from './health.controller.js';
@@ -18,18 +21,12 @@ import { Readiness } from './readiness.js';
 import { ToolsController } from './tools.controller.js';
 
 /** Whether the service can answer calls. */
-@Module({})
-export class ReadinessModule {
-  /** @param imports provide every dependency of readiness */
-  static register(imports: ModuleMetadata['imports']): DynamicModule {
-    return {
-      module: ReadinessModule,
-      imports: [...(imports ?? [])],
-      providers: [Readiness],
-      exports: [Readiness],
-    };
-  }
-}
+@Module({
+  imports: [ConnectionsModule, StateModule, AuditModule, TasksModule, StreamingModule],
+  providers: [Readiness],
+  exports: [Readiness],
+})
+export class ReadinessModule {}
 
 const HOOKS = [
   'onModuleInit',

@@ -1,24 +1,17 @@
-import {
-  type DynamicModule,
-  Inject,
-  Injectable,
-  Logger,
-  Module,
-  type ModuleMetadata,
-  type Provider,
-} from '@nestjs/common';
+import { Inject, Injectable, Logger, Module, type Provider, type Type } from '@nestjs/common';
+import { provideFromInstance } from '#core';
 import {
   CachedPrincipalDirectory,
   type CatalogueOptions,
   DatabaseTurns,
   InvalidatingWriter,
-  Impersonation,
   PrincipalDirectory,
   RecordReader,
   RecordSearcher,
   RecordWriter,
   SchemaCatalogue,
   SchemaWriter,
+  StoresModule,
   UserSessions,
   WrittenClasses,
 } from '#data';
@@ -53,6 +46,7 @@ import {
 import { ConfigVersions, type DatabaseConfig, type LiveQueryConfig, type ParseConfig } from '#config';
 import type { Policy, ReadHooks } from '#policy';
 import { ChangeSources, FeedSource } from '#subscriptions';
+import { ConfigurationModule } from '../configuration.module.js';
 import { followDeclarations, storageDeclarationsOf } from './storage-declarations.js';
 
 /** Sessions of other users exist only in the database: without it impersonation is not possible. */
@@ -112,74 +106,39 @@ export function databaseTurnsOf({ uri }: Pick<DatabaseConfig, 'uri'>): DatabaseT
 
 const EMBEDDED_TURNS = { atOnce: 8, perPrincipal: 3 };
 
-interface StoreSettings {
-  readonly liveQuery: LiveQueryConfig;
-  readonly readHooks: ReadHooks;
-}
-
 /** Whether Cloud Code may decide what users read of classes that do not say it (`parse.readHooks`). */
-const CLASSES_READ_HOOKS = Symbol('parse.readHooks');
+export const CLASSES_READ_HOOKS = Symbol('parse.readHooks');
 
-/** Binds the data ports: MongoDB alone, or Parse Server with or without it. The only place that decides. */
-@Module({})
-export class StoresModule {
-  /** @param imports provide the shared state and the versions of the configuration */
-  static register(
-    { mongo, parse, liveQuery, readHooks }: Connections & StoreSettings,
-    imports: ModuleMetadata['imports'],
-  ): DynamicModule {
-    const providers: Provider[] = [
-      { provide: MongoConnection, useValue: mongo },
-      { provide: ParseConnection, useValue: parse },
-      { provide: CLASSES_READ_HOOKS, useValue: readHooks },
-      WrittenClasses,
-      {
-        provide: SchemaCatalogue,
-        useFactory: (written: WrittenClasses, versions: ConfigVersions) => {
-          const catalogue = catalogueOf({ mongo, parse }, () => versions.current.policy);
-          followDeclarations(versions, catalogue);
-          return written.watchingSchemas(catalogue);
-        },
-        inject: [WrittenClasses, ConfigVersions],
-      },
-      { provide: PrincipalDirectory, useExisting: CachedPrincipalDirectory },
-      {
-        provide: Impersonation,
-        useValue: new Impersonation(mongo ? new MongoUserSessions(mongo) : new NoUserSessions()),
-      },
-      {
-        provide: ChangeSources,
-        useFactory: (catalogue: SchemaCatalogue) => changeSources(mongo, liveQuery, catalogue),
-        inject: [SchemaCatalogue],
-      },
-      ...(parse ? withParseServer({ mongo, parse }) : withDatabaseAlone(existing(mongo))),
-    ];
-    return {
-      module: StoresModule,
-      imports: [...(imports ?? [])],
-      providers,
-      exports: [
-        MongoConnection,
-        ParseConnection,
-        SchemaCatalogue,
-        CachedPrincipalDirectory,
-        PrincipalDirectory,
-        Impersonation,
-        ChangeSources,
-        RecordReader,
-        RecordSearcher,
-        RecordWriter,
-        SchemaWriter,
-      ],
-    };
-  }
-}
+const CATALOGUE = Symbol('catalogue of the adapters');
+
+/** The connections of the instance; each is null where there is none. */
+@Module({
+  providers: [provideFromInstance(MongoConnection), provideFromInstance(ParseConnection)],
+  exports: [MongoConnection, ParseConnection],
+})
+export class ConnectionsModule {}
+
+/** The catalogue of classes, and what is written through this replica. */
+const CATALOGUE_PROVIDER: Provider = {
+  provide: CATALOGUE,
+  useFactory: (
+    mongo: MongoConnection | null,
+    parse: ParseConnection | null,
+    written: WrittenClasses,
+    versions: ConfigVersions,
+  ) => {
+    const catalogue = catalogueOf({ mongo, parse }, () => versions.current.policy);
+    followDeclarations(versions, catalogue);
+    return written.watchingSchemas(catalogue);
+  },
+  inject: [MongoConnection, ParseConnection, WrittenClasses, ConfigVersions],
+};
 
 /**
  * LiveQuery where it is configured, else change streams where there is a database. A server that does not answer yet is
  * probed again later.
  */
-async function changeSources(
+export async function openChangeSources(
   mongo: MongoConnection | null,
   { url, appId, restApiKey, masterKey }: LiveQueryConfig,
   catalogue: SchemaCatalogue,
@@ -210,16 +169,36 @@ class DatabaseWriter extends InvalidatingWriter {
   }
 }
 
-function withDatabaseAlone(mongo: MongoConnection): Provider[] {
-  const directory = new CachedPrincipalDirectory(new MongoPrincipalDirectory(mongo));
-  return [
-    { provide: CachedPrincipalDirectory, useValue: directory },
-    { provide: RecordReader, useClass: MongoRecordReader },
-    { provide: RecordSearcher, useClass: MongoRecordSearcher },
-    { provide: RecordWriter, useClass: DatabaseWriter },
-    { provide: SchemaWriter, useClass: MongoSchemaWriter },
-  ];
+@Injectable()
+class DatabaseDirectory extends CachedPrincipalDirectory {
+  constructor(connection: MongoConnection) {
+    super(new MongoPrincipalDirectory(connection));
+  }
 }
+
+const ADAPTER_IMPORTS = [ConnectionsModule, ConfigurationModule, StoresModule];
+
+/** The ports to data, by the official driver alone. */
+@Module({
+  imports: ADAPTER_IMPORTS,
+  providers: [
+    CATALOGUE_PROVIDER,
+    DatabaseDirectory,
+    MongoRecordReader,
+    MongoRecordSearcher,
+    DatabaseWriter,
+    MongoSchemaWriter,
+  ],
+  exports: [
+    CATALOGUE,
+    DatabaseDirectory,
+    MongoRecordReader,
+    MongoRecordSearcher,
+    DatabaseWriter,
+    MongoSchemaWriter,
+  ],
+})
+class DatabaseModule {}
 
 /** Reads from the database where there is one, else through Parse Server with the rights of the caller. */
 @Injectable()
@@ -268,17 +247,67 @@ class ParseServerWriter extends InvalidatingWriter {
   }
 }
 
-function withParseServer(connections: Connections): Provider[] {
-  const directory = new CachedPrincipalDirectory(directoryOf(connections));
-  return [
-    { provide: CachedPrincipalDirectory, useValue: directory },
-    { provide: CachedSessionWatch, useValue: new CachedSessionWatch(directory) },
-    { provide: RecordReader, useClass: ReaderByRoute },
-    { provide: RecordSearcher, useClass: SearcherByRoute },
-    { provide: RecordWriter, useClass: ParseServerWriter },
-    { provide: SchemaWriter, useClass: ParseSchemaWriter },
-  ];
+@Injectable()
+class ServerDirectory extends CachedPrincipalDirectory {
+  constructor(@Inject(MongoConnection) mongo: MongoConnection | null, parse: ParseConnection) {
+    super(directoryOf({ mongo, parse }));
+  }
 }
+
+/** The ports to data, by Parse Server, with the database beside it or without. */
+@Module({
+  imports: ADAPTER_IMPORTS,
+  providers: [
+    CATALOGUE_PROVIDER,
+    ServerDirectory,
+    {
+      provide: CachedSessionWatch,
+      useFactory: (directory: ServerDirectory) => new CachedSessionWatch(directory),
+      inject: [ServerDirectory],
+    },
+    ReaderByRoute,
+    SearcherByRoute,
+    ParseServerWriter,
+    ParseSchemaWriter,
+  ],
+  exports: [CATALOGUE, ServerDirectory, ReaderByRoute, SearcherByRoute, ParseServerWriter, ParseSchemaWriter],
+})
+class ParseServerModule {}
+
+/** The module of the adapters, and its providers by port. The only place that decides between them. */
+export function chooseAdapters({ parse }: Pick<Connections, 'parse'>): {
+  readonly module: Type;
+  readonly providers: readonly Provider[];
+} {
+  const catalogue = { provide: SchemaCatalogue, useExisting: CATALOGUE };
+  return parse
+    ? {
+        module: ParseServerModule,
+        providers: [
+          catalogue,
+          { provide: CachedPrincipalDirectory, useExisting: ServerDirectory },
+          { provide: RecordReader, useExisting: ReaderByRoute },
+          { provide: RecordSearcher, useExisting: SearcherByRoute },
+          { provide: RecordWriter, useExisting: ParseServerWriter },
+          { provide: SchemaWriter, useExisting: ParseSchemaWriter },
+        ],
+      }
+    : {
+        module: DatabaseModule,
+        providers: [
+          catalogue,
+          { provide: CachedPrincipalDirectory, useExisting: DatabaseDirectory },
+          { provide: RecordReader, useExisting: MongoRecordReader },
+          { provide: RecordSearcher, useExisting: MongoRecordSearcher },
+          { provide: RecordWriter, useExisting: DatabaseWriter },
+          { provide: SchemaWriter, useExisting: MongoSchemaWriter },
+        ],
+      };
+}
+
+/** The sessions of other users, which only the database holds. */
+export const userSessionsOf = (mongo: MongoConnection | null): UserSessions =>
+  mongo ? new MongoUserSessions(mongo) : new NoUserSessions();
 
 /** The configuration check requires one of them, so the other exists where one is missing. */
 function existing<T>(connection: T | null): T {

@@ -1,0 +1,41 @@
+import { Module } from '@nestjs/common';
+import { provideFromInstance, provideReplaceable } from '#core';
+import { StateModule } from '#state';
+import { Impersonation, UserSessions } from './identity/impersonation.js';
+import { CachedPrincipalDirectory, PrincipalDirectory } from './identity/principal-directory.js';
+import { RecordSearcher } from './record-search.js';
+import { RecordReader, RecordWriter } from './record-store.js';
+import { SchemaCatalogue, SchemaWriter, WrittenClasses } from './schema-store.js';
+
+/** The ports to data. An instance provides them by an adapter, an application or a simulation by its own. */
+@Module({
+  imports: [StateModule],
+  providers: [
+    provideFromInstance(RecordReader),
+    provideFromInstance(RecordSearcher),
+    provideFromInstance(RecordWriter),
+    provideFromInstance(SchemaCatalogue),
+    provideFromInstance(SchemaWriter),
+    provideFromInstance(CachedPrincipalDirectory),
+    provideReplaceable(PrincipalDirectory, CachedPrincipalDirectory),
+    provideFromInstance(UserSessions),
+    {
+      provide: Impersonation,
+      useFactory: (sessions: UserSessions) => new Impersonation(sessions),
+      inject: [UserSessions],
+    },
+    WrittenClasses,
+  ],
+  exports: [
+    RecordReader,
+    RecordSearcher,
+    RecordWriter,
+    SchemaCatalogue,
+    SchemaWriter,
+    CachedPrincipalDirectory,
+    PrincipalDirectory,
+    Impersonation,
+    WrittenClasses,
+  ],
+})
+export class StoresModule {}
