@@ -17,7 +17,7 @@ export const mayImport = {
   // prettier-ignore
   console: ['core', 'policy', 'data', 'audit', 'auth', 'state', 'streaming', 'dispatcher', 'tools', 'approvals', 'tasks', 'exports'],
   tasks: ['core', 'tools', 'dispatcher', 'state', 'audit', 'telemetry'],
-  auth: ['core', 'policy', 'audit', 'state'],
+  auth: ['core', 'policy', 'data', 'audit', 'state'],
   views: ['tools', 'dispatcher'],
   config: ['core', 'policy', 'audit', 'auth', 'data', 'data-parse', 'chat', 'subscriptions', 'telemetry'],
   // prettier-ignore

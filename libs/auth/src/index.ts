@@ -1,16 +1,6 @@
-export {
-  actingAs,
-  AnonymousRule,
-  ApiKeyRule,
-  CallerSessionRule,
-  ClientCertificateRule,
-  HashedKeyRule,
-  ImpersonatedSessions,
-  ImpersonatingRule,
-  ParseSessionRule,
-  SessionOwners,
-  withOwnSession,
-} from './auth-rules.js';
+export { ApiKeyRule } from './auth-rules.js';
+export { AuthModule } from './auth.module.js';
+export { type AgentIdentity, AuthVersions } from './auth-versions.js';
 export * from './errors.js';
 export {
   Authenticator,
@@ -21,20 +11,13 @@ export {
   type StepUp,
   VersionAuthenticator,
 } from './authenticator.js';
-export { BearerChallenge, metadataUrlOf, ResourceDocuments } from './oauth/resource-metadata.js';
 export { askedWithin, type CredentialSource, remoteNetwork, TrustedNetworks } from './credentials.js';
 export { newKey, parseKeyHash, slowHashOf } from './key-hash.js';
 export { requestJson, isTrustworthyUrl } from './oauth/issuer-request.js';
 export { isScopeName, principalOf, subjectOf, type TenantClaim } from './oauth/claims.js';
-export {
-  type Admission,
-  ClaimedUsers,
-  Grant,
-  USER_FIELDS,
-  type UserClaim,
-  type UserField,
-} from './oauth/grants.js';
-export { DEFAULT_ISSUER, type IssuerTrust, issuerTrust, oauthRule, OAuthRule } from './oauth/oauth-rule.js';
+export { USER_FIELDS, type UserClaim } from './oauth/grants.js';
+export { CurrentDocuments, isResourceUrl, resourceUrlOf, resourceUrls } from './oauth/configured-rules.js';
+export { DEFAULT_ISSUER, type IssuerTrust, issuerTrust } from './oauth/oauth-rule.js';
 export {
   agentOfRules,
   isSameText,

@@ -4,14 +4,14 @@ import {
   canonicalClassName,
   compileAgentDefinition,
   type Identity,
-  IDENTITY_OPTIONS,
   type ImpersonationOrder,
+  IDENTITY_OPTIONS,
   isUserId,
   MASTER,
   readIdentityOptions,
   roleNameOf,
 } from '#core';
-import type { UserClaim } from '#auth';
+import type { AgentIdentity } from '#auth';
 import type { UnknownName } from '#policy';
 import { agentMeaningErrors } from './agent-options.js';
 import type { ConfigIssue } from './config-error.js';
@@ -94,14 +94,6 @@ export function nameErrors(names: readonly UnknownName[]): {
       .filter((name) => name.strict === strict)
       .map(({ agent, path, message, accepted }) => ({ path: `agents.${agent}.${path}`, message, accepted }));
   return { errors: of(true), warnings: of(false) };
-}
-
-/** With whose rights a named agent reads: always the same, those of the session its caller shows, a user's by order, or a user's by token. */
-export type AgentIdentity = Identity | ImpersonationOrder | ClaimedUser | 'callerSession';
-
-/** Those of the user that the caller's token names. */
-interface ClaimedUser extends UserClaim {
-  readonly kind: 'claimedUser';
 }
 
 /**

@@ -4,7 +4,7 @@ export {
   assertChoiceOfLimits,
   assertSubAgentOptions,
 } from './agent-options.js';
-export { type AgentIdentity, type DeclaredFilters, nameErrors } from './compile-agents.js';
+export { type DeclaredFilters, nameErrors } from './compile-agents.js';
 export { CONFIG_SCHEMA, configurationSchema, type ParleyConfig } from './config.js';
 export { ConfigError, type ConfigIssue } from './config-error.js';
 export {
@@ -33,8 +33,8 @@ export {
 } from './read-config-file.js';
 export { isSection } from './schema/schema-node.js';
 export type { AgentConfig } from './sections/agents.js';
+export type { AuthRuleConfig } from './sections/auth.js';
 export { type AuditConfig, type MongoSinkConfig, placesOf, writtenAuditPaths } from './sections/audit.js';
-export { type AuthRuleConfig, type OAuthConfig, resourceUrls } from './sections/auth.js';
 export { type LlmConfig, llmOf } from './sections/models.js';
 export type { LoggingConfig } from './sections/observability.js';
 export { isLoopbackHost, processCount, startErrors, type StartKind } from './sections/server.js';

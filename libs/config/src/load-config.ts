@@ -1,3 +1,4 @@
+import type { AgentIdentity } from '#auth';
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { AgentDefinition } from '#core';
@@ -10,7 +11,6 @@ import {
   withDeclaredClasses,
 } from '#policy';
 import {
-  type AgentIdentity,
   compileAgents,
   type DeclaredFilters,
   identityErrors,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition, MASTER, sessionIdentity } from '#core';
 import { compilePolicy, type PolicyConfig } from '#policy';
-import type { AgentIdentity } from './compile-agents.js';
+import type { AgentIdentity } from '#auth';
 import { logSecurityWarnings } from './security-warnings.js';
 
 type Said = Parameters<typeof logSecurityWarnings>[2];

@@ -16,4 +16,5 @@ export * as refusals from './refusals/index.js';
 export type { ClassFilterSite } from './refusals/index.js';
 export * from './sub-agent.js';
 export * from './own-members.js';
+export * from './served-at.js';
 export * from './read-json.js';

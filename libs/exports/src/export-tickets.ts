@@ -8,10 +8,10 @@ import {
   type RequestContext,
   refusals,
   Refused,
+  ServedAt,
   toOwner,
 } from '#core';
 import { SharedState, SharedStateUnavailable, type VersionedStore } from '#state';
-import { ServedAt } from '#streaming';
 import {
   ExportStore,
   type ExportOrder,

@@ -21,8 +21,6 @@ export { Wire } from './sessions/wire.js';
 export { EventStream } from './sse/event-stream.js';
 export { StdioEdge } from './stdio/stdio-edge.js';
 export {
-  MCP_PATH,
-  ServedAt,
   STREAMING_OPTIONS,
   StreamingModule,
   type StreamingModuleOptions,

@@ -2,9 +2,11 @@ import {
   type Algorithm,
   ALGORITHMS,
   DEFAULT_ISSUER,
+  isResourceUrl,
   isScopeName,
   isTrustworthyUrl,
   parseKeyHash,
+  resourceUrls,
   TrustedNetworks,
 } from '#auth';
 import { hasRedis } from '#core';
@@ -316,16 +318,6 @@ function scopeErrors(oauth: Section, path: string, agents: ReadonlySet<string>):
   }
   if (Array.isArray(requiredScopes)) for (const name of requiredScopes) assertScope('requiredScopes', name);
   return errors;
-}
-
-/** The audiences of a rule that could be the URL of this service. */
-export function resourceUrls(audience: unknown): string[] {
-  const all: unknown[] = Array.isArray(audience) ? audience : [audience];
-  return all.filter((one): one is string => typeof one === 'string' && isResourceUrl(one));
-}
-
-function isResourceUrl(text: string): boolean {
-  return isTrustworthyUrl(text) && !/[?"\\\s]/.test(text);
 }
 
 function resourceErrors(config: Section, rules: readonly Section[]): ConfigIssue[] {

@@ -20,8 +20,7 @@ import {
   Option,
   type Plain,
 } from '../schema/option.js';
-import { isTrustworthyUrl } from '#auth';
-import type { AgentIdentity } from '../compile-agents.js';
+import { type AgentIdentity, isTrustworthyUrl } from '#auth';
 import { CLAIM } from './auth.js';
 import { isSafeAddress } from './server.js';
 

@@ -7,8 +7,7 @@ export {
   chosenAgent,
   chosenBy,
   type CodeChoice,
-} from './auth/agent-choice.js';
-export { resourceUrlOf } from './auth/oauth-rules.js';
+} from './agent-choice.js';
 export { assertNamesOf } from './agent-names.js';
 export { closeWithin } from './closing.js';
 export { openConsole } from './console/instance-console.js';

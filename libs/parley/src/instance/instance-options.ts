@@ -1,5 +1,5 @@
 import type { Provider, Type } from '@nestjs/common';
-import { hasRedis } from '#core';
+import { hasRedis, MCP_PATH } from '#core';
 import { APPROVAL_OPTIONS } from '#approvals';
 import { AUDIT_OPTIONS, type AuditModuleOptions, type AuditSink, MAX_LOG_SIZE } from '#audit';
 import {
@@ -23,7 +23,7 @@ import {
 import { EXPORT_SETTINGS } from '#exports';
 import type { EnvironmentGates } from '#policy';
 import { CLOCK_DIFFERENCE, type SharedState } from '#state';
-import { MCP_PATH, STREAMING_OPTIONS, type StreamingModuleOptions } from '#streaming';
+import { STREAMING_OPTIONS, type StreamingModuleOptions } from '#streaming';
 import { SUBSCRIPTION_OPTIONS } from '#subscriptions';
 import { TASK_OPTIONS, type TaskQueue } from '#tasks';
 import { NOTHING_OBSERVED, OBSERVABILITY, type Observability } from '#telemetry';

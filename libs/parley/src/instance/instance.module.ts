@@ -4,7 +4,7 @@ import { EventEmitterModule } from '@nestjs/event-emitter';
 import { CoreModule, CurrentAgents, toInstanceProviders } from '#core';
 import { ApprovalsModule, ConfiguredApprover } from '#approvals';
 import { AuditModule, OperationLog } from '#audit';
-import { Authenticator } from '#auth';
+import { AuthModule, AuthVersions } from '#auth';
 import { SessionStreams, SharedState, StateModule } from '#state';
 import { ConfigVersions } from '#config';
 import {
@@ -52,7 +52,6 @@ import {
   ToolsModule,
 } from '#tools';
 import { ViewsModule } from '#views';
-import { AuthModule, ConfiguredAuthenticator } from './auth/auth.module.js';
 import { ConfigurationModule } from './configuration.module.js';
 import {
   chooseAdapters,
@@ -128,7 +127,6 @@ class PluginAccessModule {}
     ConfigurationModule,
     ApprovalsModule,
     AuditModule,
-    AuthModule,
     DispatcherModule,
     ExportsModule,
     StoresModule,
@@ -161,7 +159,7 @@ class OptionsModule {
       },
       { provide: CurrentAgents, useExisting: ConfigVersions },
       { provide: Policies, useFactory: ({ policies }: ConfigVersions) => policies, inject: [ConfigVersions] },
-      { provide: Authenticator, useExisting: ConfiguredAuthenticator },
+      { provide: AuthVersions, useFactory: toAuthVersions, inject: [ConfigVersions] },
       { provide: Approver, useExisting: ConfiguredApprover },
       { provide: TaskStore, useExisting: StoredTaskService },
       { provide: ListChanges, useExisting: ReplicatedListChanges },
@@ -184,6 +182,8 @@ class OptionsModule {
     };
   }
 }
+
+const toAuthVersions = (versions: ConfigVersions): AuthVersions => versions;
 
 /** The modules of every instance, beside its options and plugins. */
 const MODULES = [

@@ -3,7 +3,8 @@ import { NestFactory } from '@nestjs/core';
 import { type Agent, type Identity, sessionIdentity } from '#core';
 import { type AuditRecord, AuditSink } from '#audit';
 import { processState } from '#state';
-import { type AgentIdentity, ConfigVersions, type LoadedConfig } from '#config';
+import type { AgentIdentity } from '#auth';
+import { ConfigVersions, type LoadedConfig } from '#config';
 import {
   CachedPrincipalDirectory,
   type Embedding,

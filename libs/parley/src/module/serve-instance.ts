@@ -4,12 +4,13 @@ import {
   CONSOLE_PATH,
   type Mounted,
   type ParleyInstance,
-  resourceUrlOf,
   ROUTE_PATHS,
   type RoutesApplication,
 } from '../instance/index.js';
+import { resourceUrlOf } from '#auth';
+import { ServedAt } from '#core';
 import { consoleBase, type ParleyConfig, placesOf } from '#config';
-import { McpEdge, mountAt, ServedAt } from '#streaming';
+import { McpEdge, mountAt } from '#streaming';
 import { DEFAULT_ENDPOINTS, type ParleyEndpoints } from './parley-options.js';
 import { startInside } from './inner-start.js';
 import { Mountings } from './mountings.js';

@@ -13,9 +13,8 @@ import {
   UseGuards,
 } from '@nestjs/common';
 import type { ServerResponse } from 'node:http';
-import { AuthenticationUnavailable } from '#auth';
+import { AuthenticationUnavailable, CurrentDocuments } from '#auth';
 import { NotServed, notServed } from '#streaming';
-import { CurrentDocuments } from '../auth/oauth-rules.js';
 import { ROUTE_PATHS } from './route-paths.js';
 
 /** Pages of any origin may read these documents; other routes are for listed origins alone. */

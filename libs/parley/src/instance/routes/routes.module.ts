@@ -6,12 +6,11 @@ import {
 } from '@nestjs/common';
 import { ApprovalService } from '#approvals';
 import { AuditModule } from '#audit';
-import { Authenticator } from '#auth';
+import { Authenticator, CurrentDocuments } from '#auth';
 import { StateModule } from '#state';
 import { McpEdge, StreamingModule } from '#streaming';
 import { TasksModule } from '#tasks';
 import { ToolRunner } from '#tools';
-import { CurrentDocuments } from '../auth/oauth-rules.js';
 import { ConnectionsModule } from '../data/adapters.module.js';
 import { ApprovalsController } from './approvals.controller.js';
 import { ExportsController } from './exports.controller.js';

@@ -1,33 +1,18 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { ageClock, type AgentDefinition, type Identity } from '#core';
-import {
-  type Admission,
-  AuthenticationUnavailable,
-  ClaimedUsers,
-  Grant,
-  DEFAULT_ISSUER,
-  type IssuerTrust,
-  issuerTrust,
-  oauthRule,
-  type OAuthRule,
-  ResourceDocuments,
-  RevocationList,
-  type SessionOwners,
-  SharedRevocations,
-  type UserClaim,
-  type UserField,
-} from '#auth';
-import { SharedState } from '#state';
+import { ageClock, type AgentDefinition, type Identity, ServedAt } from '#core';
 import { ExpiringCache, RecordReader } from '#data';
-import {
-  type AgentConfig,
-  type AuthRuleConfig,
-  ConfigVersions,
-  type OAuthConfig,
-  type ParleyConfig,
-  resourceUrls,
-} from '#config';
-import { ServedAt } from '#streaming';
+import { SharedState } from '#state';
+import type { SessionOwners } from '../auth-rules.js';
+import { type AuthVersion, AuthVersions, type DeclaredIssuer, type DeclaredRule } from '../auth-versions.js';
+import { AuthenticationUnavailable } from '../errors.js';
+import type { TenantClaim } from './claims.js';
+import { type Admission, ClaimedUsers, Grant, type UserClaim, type UserField } from './grants.js';
+import { isTrustworthyUrl } from './issuer-request.js';
+import { DEFAULT_ISSUER, type IssuerTrust, issuerTrust, oauthRule, type OAuthRule } from './oauth-rule.js';
+import { ResourceDocuments } from './resource-metadata.js';
+import { RevocationList, SharedRevocations } from './revocations.js';
+
+type AuthConfig = AuthVersion['config'];
 
 /** A named agent for callers with a token. */
 export interface AgentOfTokens {
@@ -36,7 +21,7 @@ export interface AgentOfTokens {
   readonly admission?: Admission;
   /** For an agent that reads with the session of its caller. */
   readonly sessionOwners?: SessionOwners;
-  readonly tenantId?: AgentConfig['tenantId'];
+  readonly tenantId?: string | number | null | TenantClaim;
 }
 
 /** Users of the service's own store, cached as long as their roles. */
@@ -76,7 +61,7 @@ export class OAuthRules {
   }
 
   rule(
-    { oauth, agent }: Extract<AuthRuleConfig, { readonly oauth: unknown }>,
+    { oauth, agent }: Extract<DeclaredRule, { readonly oauth: unknown }>,
     agentOf: (name: string) => AgentOfTokens,
   ): OAuthRule {
     let sessionOwners: SessionOwners | undefined;
@@ -103,7 +88,7 @@ export class OAuthRules {
   }
 
   /** Keys and documents of an issuer, shared by all rules. */
-  trustOf(oauth: OAuthConfig): IssuerTrust {
+  trustOf(oauth: DeclaredIssuer): IssuerTrust {
     const key = JSON.stringify([oauth.issuer, oauth.jwksUri, oauth.keyOutage]);
     let trust = this.trusts.get(key);
     if (!trust) this.trusts.set(key, (trust = issuerTrust(oauth)));
@@ -116,11 +101,21 @@ export class OAuthRules {
   }
 }
 
-const oauthOf = ({ auth }: ParleyConfig): OAuthConfig[] =>
+const oauthOf = ({ auth }: AuthConfig): DeclaredIssuer[] =>
   auth.flatMap((rule) => ('oauth' in rule ? [rule.oauth] : []));
 
+/** The values of an audience that can be the URL of a service. */
+export function resourceUrls(audience: unknown): string[] {
+  const all: unknown[] = Array.isArray(audience) ? audience : [audience];
+  return all.filter((one): one is string => typeof one === 'string' && isResourceUrl(one));
+}
+
+export function isResourceUrl(text: string): boolean {
+  return isTrustworthyUrl(text) && !/[?"\\\s]/.test(text);
+}
+
 /** The public URL of the service; null where no tokens are accepted. */
-export function resourceUrlOf(config: ParleyConfig): string | null {
+export function resourceUrlOf(config: AuthConfig): string | null {
   const [first] = oauthOf(config);
   if (!first) return null;
   const url = config.server.publicUrl ?? resourceUrls(first.audience)[0];
@@ -130,13 +125,13 @@ export function resourceUrlOf(config: ParleyConfig): string | null {
 }
 
 /** Scopes that every token needs, from any issuer. */
-export function requiredScopesOf(config: ParleyConfig): string[] {
+export function requiredScopesOf(config: AuthConfig): string[] {
   return [...new Set(oauthOf(config).flatMap(({ requiredScopes = [] }) => requiredScopes))];
 }
 
 /** OAuth documents for clients without a token; null where no tokens are accepted. */
 function resourceDocumentsOf(
-  config: ParleyConfig,
+  config: AuthConfig,
   rules: OAuthRules,
   servedAt: readonly string[],
 ): ResourceDocuments | null {
@@ -156,10 +151,10 @@ function resourceDocumentsOf(
 /** The OAuth documents of the served configuration version. */
 @Injectable()
 export class CurrentDocuments {
-  private made: { readonly config: ParleyConfig; readonly documents: ResourceDocuments | null } | null = null;
+  private made: { readonly config: AuthConfig; readonly documents: ResourceDocuments | null } | null = null;
 
   constructor(
-    @Inject(ConfigVersions) private readonly versions: Pick<ConfigVersions, 'current'>,
+    @Inject(AuthVersions) private readonly versions: AuthVersions,
     private readonly rules: OAuthRules,
     @Inject(ServedAt) private readonly servedAt: Pick<ServedAt, 'endpoints'>,
   ) {}

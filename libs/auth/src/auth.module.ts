@@ -1,39 +1,45 @@
 import { Injectable, Logger, Module } from '@nestjs/common';
-import { type AgentDefinition, type ImpersonationOrder, provideFromInstance, sessionIdentity } from '#core';
-import { AuditModule, AuditSink } from '#audit';
 import {
-  type Admission,
+  type AgentDefinition,
+  CoreModule,
+  type ImpersonationOrder,
+  provideFromInstance,
+  provideReplaceable,
+  sessionIdentity,
+} from '#core';
+import { AuditModule, AuditSink } from '#audit';
+import { Impersonation, ImpersonationError, PrincipalDirectory, StoresModule } from '#data';
+import { StateModule } from '#state';
+import {
   actingAs,
   AnonymousRule,
   ApiKeyRule,
-  Authenticator,
-  type AuthRule,
-  BearerChallenge,
   CallerSessionRule,
   ClientCertificateRule,
   HashedKeyRule,
   ImpersonatedSessions,
   ImpersonatingRule,
-  metadataUrlOf,
   ParseSessionRule,
+  SessionOwners,
+  withOwnSession,
+} from './auth-rules.js';
+import { type AgentIdentity, type AuthVersion, AuthVersions, type DeclaredRule } from './auth-versions.js';
+import {
+  Authenticator,
+  type AuthRule,
   RecordedAuthenticator,
   RuleAuthenticator,
-  SessionOwners,
   VersionAuthenticator,
-  withOwnSession,
-} from '#auth';
-import { Impersonation, ImpersonationError, PrincipalDirectory, StoresModule } from '#data';
-import { StateModule } from '#state';
-import { WireModule } from '#streaming';
-import { type AgentIdentity, type AuthRuleConfig, ConfigVersions, type LoadedConfig } from '#config';
-import { ConfigurationModule } from '../configuration.module.js';
+} from './authenticator.js';
 import {
   type AgentOfTokens,
   CurrentDocuments,
   OAuthRules,
   requiredScopesOf,
   resourceUrlOf,
-} from './oauth-rules.js';
+} from './oauth/configured-rules.js';
+import type { Admission } from './oauth/grants.js';
+import { BearerChallenge, metadataUrlOf } from './oauth/resource-metadata.js';
 
 class DirectorySessions extends SessionOwners {
   constructor(private readonly directory: PrincipalDirectory) {
@@ -72,7 +78,7 @@ interface Sessions {
 /** Used until a session replaces it; the empty token is always refused. */
 const NO_SESSION = sessionIdentity('');
 
-type OtherRule = Exclude<AuthRuleConfig, { readonly oauth: unknown } | { readonly parseSession: true }>;
+type OtherRule = Exclude<DeclaredRule, { readonly oauth: unknown } | { readonly parseSession: true }>;
 
 function admissionBy(
   rule: OtherRule,
@@ -105,7 +111,7 @@ function admissionOf(
 }
 
 function createAuthenticator(
-  { config, agents, identities }: LoadedConfig,
+  { config, agents, identities }: AuthVersion,
   directory: PrincipalDirectory,
   impersonation: Impersonation,
   oauth: OAuthRules,
@@ -117,7 +123,7 @@ function createAuthenticator(
   const named = (agent: string) => {
     const definition = agents.get(agent);
     const identity = identities.get(agent);
-    // loadConfig refuses a rule whose agent does not exist.
+    // The configuration check refuses a rule whose agent does not exist.
     if (!definition || !identity) throw new Error(`no agent named '${agent}'`);
     return { definition, identity };
   };
@@ -146,23 +152,29 @@ function createAuthenticator(
 
 /** Admits callers by the rules of the served configuration version; every refusal is recorded. */
 @Injectable()
-export class ConfiguredAuthenticator extends RecordedAuthenticator {
+class ConfiguredAuthenticator extends RecordedAuthenticator {
   constructor(
-    versions: ConfigVersions,
+    versions: AuthVersions,
     directory: PrincipalDirectory,
     impersonation: Impersonation,
     oauth: OAuthRules,
     audit: AuditSink,
   ) {
-    const rulesOf = (version: LoadedConfig) => createAuthenticator(version, directory, impersonation, oauth);
+    const rulesOf = (version: AuthVersion) => createAuthenticator(version, directory, impersonation, oauth);
     super(new VersionAuthenticator(versions, rulesOf), audit);
   }
 }
 
 /** Authentication as the configuration declares it. */
 @Module({
-  imports: [ConfigurationModule, StateModule, StoresModule, AuditModule, WireModule],
-  providers: [OAuthRules, CurrentDocuments, ConfiguredAuthenticator, provideFromInstance(Authenticator)],
-  exports: [ConfiguredAuthenticator, Authenticator, CurrentDocuments],
+  imports: [CoreModule, StateModule, StoresModule, AuditModule],
+  providers: [
+    provideFromInstance(AuthVersions),
+    OAuthRules,
+    CurrentDocuments,
+    ConfiguredAuthenticator,
+    provideReplaceable(Authenticator, ConfiguredAuthenticator),
+  ],
+  exports: [Authenticator, CurrentDocuments],
 })
 export class AuthModule {}
