@@ -12,12 +12,13 @@ import { ensurePackage, runs } from './system-package.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 let status = 0;
-/** Folders with packages of their own. The compilers of VitePress are optional packages. */
+/** Folders with packages of their own. The compilers of VitePress are optional packages, and so are the programs of Node. */
 const PARTNERS = [
   { partner: 'test/oracles', options: ['--omit=optional'] },
   { partner: 'tools/conformance', options: ['--omit=optional'] },
   { partner: 'test/helm', options: ['--omit=optional'] },
   { partner: 'tools/docs-site', options: [] },
+  { partner: 'test/nodes', options: [] },
 ];
 for (const { partner, options } of PARTNERS) {
   const folder = join(root, partner);

@@ -47,6 +47,7 @@ const steps = [
         },
       ]
     : []),
+  { name: 'other versions of Node', ...node('tools/other-nodes.mjs'), after: ['build', 'test partners'] },
   {
     name: 'format',
     command: bin('prettier'),

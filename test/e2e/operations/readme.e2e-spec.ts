@@ -136,6 +136,7 @@ describe('a command that a page names', () => {
     licences: 'test/e2e/operations/supply-chain.e2e-spec.ts',
     lint: 'tools/test.mjs',
     mcpb: 'test/e2e/protocol/mcp-bundle.e2e-spec.ts',
+    nodes: 'tools/test.mjs',
     pack: 'tools/pack-check.mjs',
     'pack:check': 'tools/test.mjs',
     proof: '.ci/run',
@@ -173,6 +174,38 @@ describe('a command that a page names', () => {
     expect(named.size).toBeGreaterThan(25);
     expect([...named].filter((name) => !(name in RUN_BY) && !(name in NOT_RUN))).toEqual([]);
     expect(Object.keys({ ...RUN_BY, ...NOT_RUN }).filter((name) => !named.has(name))).toEqual([]);
+  });
+
+  it('is one of the package, or of an example', () => {
+    const ofExamples = readdirSync(join(root, 'examples'))
+      .map((name) => join('examples', name, 'package.json'))
+      .filter((file) => existsSync(join(root, file)))
+      .flatMap((file) => Object.keys((JSON.parse(textOf(file)) as { scripts?: object }).scripts ?? {}));
+    const known = new Set([...Object.keys(scripts), ...ofExamples]);
+    expect([...named].filter((name) => !known.has(name))).toEqual([]);
+  });
+
+  it('is one of `parley` where it begins with that, with its subcommand', async () => {
+    const cli = join(root, 'dist/bundle/cli.js');
+    const listCommands = async (...parents: string[]) => {
+      const { stdout } = await run(process.execPath, [cli, ...parents, '--help']);
+      const [, listed = ''] = stdout.split('Commands:');
+      return [...listed.matchAll(/^ {2}([a-z][\w-]*)/gm)].map(([, name = '']) =>
+        [...parents, name].join(' '),
+      );
+    };
+    const groups = ['policy', 'audit'];
+    const known = [
+      ...(await listCommands()),
+      ...(await Promise.all(groups.map((group) => listCommands(group)))).flat(),
+    ];
+    const asked = pages.flatMap((page) =>
+      [...textOf(page).matchAll(/npx parley ((?:(?:policy|audit) )?[a-z][\w-]+)/g)].map(
+        ([, name = '']) => name,
+      ),
+    );
+    expect(new Set(asked).size).toBeGreaterThan(15);
+    expect(asked.filter((name) => !known.includes(name))).toEqual([]);
   });
 
   it.each(Object.entries(RUN_BY))('%s is run by %s', (name, file) => {
