@@ -4,6 +4,10 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { root } from './packages.mjs';
 
+/** @typedef {{ name: string, version?: string | undefined, licence?: string | undefined, text?: string, integrity?: string }} Packed */
+
+/** @typedef {{ packages: Record<string, { version?: string, license?: string, integrity?: string, dev?: boolean, optional?: boolean, devOptional?: boolean, link?: boolean }> }} Lockfile */
+
 /** Licences that ask for no more than their text to go along, which the archives hold. */
 export const ALLOWED = new Set([
   '0BSD',
@@ -21,7 +25,8 @@ const SECTION = new RegExp(`\\n\\n-{80}\\n\\n`);
 
 /**
  * The packages whose code is part of a bundle, of the file of licences beside it (tools/build/bundle.mjs).
- * @returns {{ name: string, version: string, licence: string, text: string }[]}
+ * @param {string} file
+ * @returns {Packed[]}
  */
 export function packagesIn(file) {
   return readFileSync(file, 'utf8')
@@ -36,6 +41,7 @@ export function packagesIn(file) {
 
 /** What the lockfile installs for a service without development: the image holds exactly that. */
 export function installedForService(lockfile = join(root, 'package-lock.json')) {
+  /** @type {Lockfile} */
   const { packages } = JSON.parse(readFileSync(lockfile, 'utf8'));
   return Object.entries(packages)
     .filter(
@@ -50,7 +56,11 @@ export function installedForService(lockfile = join(root, 'package-lock.json')) 
     }));
 }
 
-/** Old packages have a list, which the lockfile does not repeat. */
+/**
+ * Old packages have a list, which the lockfile does not repeat.
+ * @param {string} path
+ * @returns {string | undefined}
+ */
 function licenceOf(path) {
   const file = join(root, path, 'package.json');
   if (!existsSync(file)) return undefined;
@@ -67,6 +77,7 @@ export function bundled(names = ['programs.cjs', 'database.cjs', 'modules']) {
 /** Pages hold a licence file for each package: LICENSE.<name>. */
 function packagesOfPages() {
   const pages = join(root, 'dist/pages');
+  /** @type {Lockfile} */
   const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
   return readdirSync(pages, { recursive: true })
     .map(String)
@@ -84,12 +95,19 @@ function packagesOfPages() {
     });
 }
 
+/**
+ * @template {Packed} One
+ * @param {One[]} found
+ */
 export function unique(found) {
   const known = new Map(found.map((one) => [`${one.name}@${one.version}`, one]));
   return [...known.entries()].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, one]) => one);
 }
 
-/** @returns {string[]} a sentence for each package that must not be packed as it is */
+/**
+ * @param {Packed[]} found
+ * @returns {string[]} a sentence for each package that must not be packed as it is
+ */
 export function licenceIssues(found, allowed = ALLOWED) {
   return found.flatMap(({ name, version, licence, text }) => {
     if (licence === undefined)

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { INSIDE } from './build/bundle.mjs';
 
 export const root = fileURLToPath(new URL('..', import.meta.url));
+/** @param {string} folder */
 const manifestIn = (folder) => JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
 export const own = manifestIn('.');
 /** Private, and part of the server's bundle: what it depends on, the server does. */
@@ -42,14 +43,20 @@ const OPTIONAL_PEERS = {
   '@opentelemetry/sdk-trace': '^2.9.0',
 };
 
-/** Wider than what is tried here: an application that has it keeps the one copy, whose decorators both read. */
+/**
+ * Wider than what is tried here: an application that has it keeps the one copy, whose decorators both read.
+ * @type {Record<string, string>}
+ */
 const RANGES = { 'class-validator': '^0.14.0 || ^0.15.0' };
 
+/** @param {string} version */
 const compatible = (version) => (version.startsWith('^') ? version : `^${version}`);
 
 /**
  * Node takes the ES module for `import` and `require` alike (`module-sync`), so that a process has one copy of every class and
  * token. Loaders of their own that cannot (jest) take the CommonJS file.
+ * @param {string} entry
+ * @param {string} types
  */
 const waysTo = (entry, types) => ({
   'module-sync': { types: `./dist/${types}.d.ts`, default: entry },
@@ -57,6 +64,10 @@ const waysTo = (entry, types) => ({
   default: { types: `./dist/${types}.d.ts`, default: entry },
 });
 
+/**
+ * @param {string} entry
+ * @param {Record<string, string>} subpaths
+ */
 const common = (entry, subpaths = {}) => ({
   version: own.version,
   license: own.license,
@@ -77,6 +88,7 @@ const common = (entry, subpaths = {}) => ({
   }),
 });
 
+/** @param {string[]} names */
 const optional = (names) => Object.fromEntries(names.map((name) => [name, { optional: true }]));
 
 function serverManifest() {

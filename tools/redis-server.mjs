@@ -24,11 +24,13 @@ export async function startRedisServer() {
   const child = spawn('redis-server', options, { stdio: ['ignore', 'pipe', 'inherit'] });
   // Whatever ends its owner ends it as well.
   process.once('exit', () => child.kill('SIGKILL'));
-  await new Promise((resolve, reject) => {
+  /** @type {Promise<void>} */
+  const ready = new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('exit', (code) => reject(new Error(`redis-server ended with ${code}`)));
     child.stdout.on('data', (chunk) => /Ready to accept connections/.test(String(chunk)) && resolve());
   });
+  await ready;
   const ended = new Promise((resolve) => child.once('exit', resolve));
   return {
     url: `redis://127.0.0.1:${port}`,

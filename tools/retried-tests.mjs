@@ -1,7 +1,9 @@
 // A reporter for vitest: names every test that failed at first and passed at its second try, so that nobody overlooks it.
 export default class RetriedTests {
+  /** @type {string[]} */
   #retried = [];
 
+  /** @param {import('vitest/node').TestCase} test */
   onTestCaseResult(test) {
     const { retryCount = 0 } = test.diagnostic() ?? {};
     if (retryCount > 0 && test.result().state === 'passed')

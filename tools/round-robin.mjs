@@ -1,4 +1,5 @@
 // A plain proxy that hands each request to the next target in turn, as a load balancer without stickiness does.
+import { once } from 'node:events';
 import { createServer, request as forward } from 'node:http';
 
 /**
@@ -8,10 +9,12 @@ import { createServer, request as forward } from 'node:http';
 export async function startRoundRobin(targets, port = 0) {
   let next = 0;
   const server = createServer((incoming, outgoing) => {
-    const { hostname, port: to } = targets[next++ % targets.length];
+    const target = targets[next++ % targets.length];
+    if (!target) throw new Error('there is no target');
+    const { hostname, port: to } = target;
     const { method, url: path, headers } = incoming;
     const onward = forward({ hostname, port: to, method, path, headers }, (answer) => {
-      outgoing.writeHead(answer.statusCode, answer.headers);
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
       outgoing.flushHeaders();
       answer.pipe(outgoing);
     });
@@ -20,9 +23,10 @@ export async function startRoundRobin(targets, port = 0) {
     incoming.pipe(onward);
   });
   server.keepAliveTimeout = 0;
-  await new Promise((resolve) => server.listen(port, '127.0.0.1', resolve));
+  await once(server.listen(port, '127.0.0.1'), 'listening');
+  const address = /** @type {import('node:net').AddressInfo} */ (server.address());
   return {
-    port: server.address().port,
+    port: address.port,
     close: () => {
       server.close();
       server.closeAllConnections();

@@ -46,13 +46,22 @@ export async function runSteps(steps, { cwd, env = process.env }) {
   return [...ended].filter(([, ok]) => !ok).map(([name]) => name);
 }
 
+/**
+ * @param {Step} step
+ * @param {string} cwd
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {Promise<{ step: Step, ok: boolean }>}
+ */
 function runStep(step, cwd, env) {
   const started = Date.now();
+  /** @type {import('node:child_process').StdioOptions} */
   const stdio = step.live ? 'inherit' : ['ignore', 'pipe', 'pipe'];
   const child = spawn(step.command, step.args, { cwd, env, stdio });
+  /** @type {Buffer[]} */
   const said = [];
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk) => said.push(chunk));
   return new Promise((resolve) => {
+    /** @param {boolean} ok */
     const end = (ok) => {
       process.stdout.write(Buffer.concat(said));
       console.log(`${ok ? 'ok  ' : 'FAIL'} ${step.name} (${((Date.now() - started) / 1000).toFixed(1)} s)`);

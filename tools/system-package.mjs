@@ -2,11 +2,13 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 
+/** @param {string} command @param {string[]} args */
 export const runs = (command, args) => spawnSync(command, args, { stdio: 'ignore' }).status === 0;
 
 /**
- * @param isThere returns whether what the package brings can be used
- * @param otherwise a sentence that says what is missing and where it comes from
+ * @param {string} name
+ * @param {() => boolean} isThere returns whether what the package brings can be used
+ * @param {string} otherwise a sentence that says what is missing and where it comes from
  * @returns that sentence, or null when nothing is missing
  */
 export function ensurePackage(name, isThere, otherwise) {
@@ -15,6 +17,7 @@ export function ensurePackage(name, isThere, otherwise) {
   if (mayInstall) {
     console.log(`installing ${name}`);
     const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+    /** @param {string[]} args */
     const install = (args) => spawnSync('apt-get', args, { stdio: ['ignore', 'ignore', 'inherit'], env });
     install(['update', '-qq']);
     install(['install', '-y', '-qq', '--no-install-recommends', name]);

@@ -34,7 +34,7 @@ for (const { partner, options } of PARTNERS) {
   });
   status ||= run.status ?? 1;
 }
-/** What the READMEs of examples are followed with. */
+/** What the READMEs of examples are followed with. @param {string} name @param {string[]} question */
 const ensureProgram = (name, question) =>
   ensurePackage(name, () => runs(name, question), `${name} is missing: install the package \`${name}\``);
 const programs = [ensureProgram('curl', ['--version']), ensureProgram('openssl', ['version'])];

@@ -8,14 +8,20 @@ const NAME_IS_UTF8 = 0x0800;
 /** The first day that the format knows, 1 January 1980. */
 const FIRST_DAY = 0x0021;
 
-/** @returns {{ name: string, method: number, crc: number, size: number, unpacked: number, data: Buffer }[]} */
+/**
+ * @typedef {{ name: string, method: number, crc: number, size: number, unpacked: number, data: Buffer }} Entry
+ * @param {Buffer} zip
+ * @returns {Entry[]}
+ */
 export function entriesOf(zip) {
   const end = zip.lastIndexOf(Buffer.from([0x50, 0x4b, 0x05, 0x06]));
   if (end < 0 || zip.readUInt32LE(end) !== END) throw new Error('no ZIP archive');
   const entries = [];
   let at = zip.readUInt32LE(end + 16);
   for (let left = zip.readUInt16LE(end + 10); left > 0; left -= 1) {
-    const [length, extra, comment] = [28, 30, 32].map((offset) => zip.readUInt16LE(at + offset));
+    const length = zip.readUInt16LE(at + 28);
+    const extra = zip.readUInt16LE(at + 30);
+    const comment = zip.readUInt16LE(at + 32);
     const local = zip.readUInt32LE(at + 42);
     const start = local + 30 + zip.readUInt16LE(local + 26) + zip.readUInt16LE(local + 28);
     const size = zip.readUInt32LE(at + 20);
@@ -32,6 +38,7 @@ export function entriesOf(zip) {
   return entries;
 }
 
+/** @param {Entry} entry */
 export const contentOf = ({ method, data }) => (method === 0 ? data : inflateRawSync(data));
 
 /** A file that everyone reads and its owner writes, as UNIX stores it in the upper half. */
@@ -59,6 +66,7 @@ export function reproducible(zip) {
     directory.push(central, bytes);
     offset += local.length + bytes.length + data.length;
 
+    /** @param {Buffer} header @param {number} start */
     function common(header, start) {
       header.writeUInt16LE(20, start);
       header.writeUInt16LE(NAME_IS_UTF8, start + 2);

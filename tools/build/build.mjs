@@ -21,10 +21,14 @@ const BUILT = new Set(['dist', 'node_modules']);
 /** Packages of the workspace, which are built for themselves: others meet them as installed ones. */
 const WORKSPACE = ['libs/embedded-mongo'];
 
-/** Vite writes a configuration beside its source while it loads it. */
+/** Vite writes a configuration beside its source while it loads it. @param {string} name */
 const isSource = (name) => !BUILT.has(name) && !name.includes('.timestamp-');
 
-/** @returns {{ latest: number, files: number }} when the newest file was written, and how many there are */
+/**
+ * @typedef {{ latest: number, files: number }} Sources when the newest file was written, and how many there are
+ * @param {string} path
+ * @returns {Sources}
+ */
 function sourcesIn(path) {
   const stat = statSync(path);
   if (!stat.isDirectory()) return { latest: stat.mtimeMs, files: 1 };
@@ -36,6 +40,7 @@ function sourcesIn(path) {
   );
 }
 
+/** @param {Sources[]} parts */
 const together = (parts) => ({
   latest: Math.max(0, ...parts.map(({ latest }) => latest)),
   files: parts.reduce((sum, { files }) => sum + files, 0),
@@ -69,7 +74,11 @@ export function build({ ifNeeded = false } = {}) {
   return status;
 }
 
-/** stdout belongs to the caller (`parley stdio` speaks a protocol on it): what compilers say goes to stderr. */
+/**
+ * stdout belongs to the caller (`parley stdio` speaks a protocol on it): what compilers say goes to stderr.
+ * @param {string} script
+ * @param {string[]} args
+ */
 function run(script, ...args) {
   const command = [join(root, script), ...args];
   return spawnSync(process.execPath, command, { cwd: root, stdio: ['ignore', 2, 2] }).status ?? 1;

@@ -25,10 +25,16 @@ const WITHOUT_COMMONJS = ['jose', '@nestjs/event-emitter'];
 /** Parts that `ws` uses where they are installed. */
 const NEVER_INSIDE = ['bufferutil', 'utf-8-validate'];
 
+/** @param {string} id */
 const isPath = (id) => /^[.#/]|^[A-Za-z]:[\\/]/.test(id);
+/** @param {string | undefined} importer */
 const isOfPackage = (importer) => importer !== undefined && /[\\/]node_modules[\\/]/.test(importer);
 
-/** What stays a package: all but those that are inside, and what these need. */
+/**
+ * What stays a package: all but those that are inside, and what these need.
+ * @param {string[]} inside
+ * @returns {import('rolldown').ExternalOptionFunction}
+ */
 function externalBut(inside) {
   return (id, importer) => {
     if (isPath(id) || id === '@parley/embedded-mongo') return false;
@@ -38,7 +44,12 @@ function externalBut(inside) {
   };
 }
 
-/** Modules that other code imports. Most packages stay outside: plugins and applications must meet the same NestJS. */
+/**
+ * Modules that other code imports. Most packages stay outside: plugins and applications must meet the same NestJS.
+ * @param {Record<string, string>} input
+ * @param {string} dir
+ * @param {{ format?: 'esm' | 'cjs' }} options
+ */
 export async function bundleModules(input, dir, { format = 'esm' } = {}) {
   const isCommonJs = format === 'cjs';
   const extension = isCommonJs ? 'cjs' : 'js';
@@ -67,7 +78,7 @@ export async function bundleModules(input, dir, { format = 'esm' } = {}) {
     plugins: [fastSpread],
   });
   await bundled.close();
-  return output.flatMap(({ modules = {} }) => Object.keys(modules));
+  return output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));
 }
 
 /** Packages that only some configurations need, and what NestJS looks for without needing it: they are loaded where they are installed. */
@@ -82,7 +93,10 @@ const OUTSIDE = [
   'node:repl',
 ];
 
-/** Each is a module of its own in the bundle: a bundler loads external modules at the start, whichever part imports them. */
+/**
+ * Each is a module of its own in the bundle: a bundler loads external modules at the start, whichever part imports them.
+ * @type {import('rolldown').Plugin}
+ */
 const outside = {
   name: 'outside',
   resolveId(source, importer) {
@@ -95,7 +109,10 @@ const outside = {
       : null,
 };
 
-/** `createRequire` hides from a bundler what is loaded: each such call becomes one that it sees. */
+/**
+ * `createRequire` hides from a bundler what is loaded: each such call becomes one that it sees.
+ * @type {import('rolldown').Plugin}
+ */
 const visibleRequires = {
   name: 'visible-requires',
   transform(code, id) {
@@ -108,7 +125,11 @@ const visibleRequires = {
   },
 };
 
-/** The same for the packages that are inside the modules; what stays outside is loaded by `createRequire`. */
+/**
+ * The same for the packages that are inside the modules; what stays outside is loaded by `createRequire`.
+ * @param {string[]} inside
+ * @returns {import('rolldown').Plugin}
+ */
 const requiresOf = (inside) => ({
   name: 'requires-inside',
   transform(code, id) {
@@ -123,13 +144,19 @@ const requiresOf = (inside) => ({
 /** Modules of these packages are replaced by an empty one. */
 const WITHOUT_CODE = /node_modules\/libphonenumber-js\//;
 
-/** class-validator loads tables of phone numbers, half a megabyte, for a check that no option and no argument of ours uses. */
+/**
+ * class-validator loads tables of phone numbers, half a megabyte, for a check that no option and no argument of ours uses.
+ * @type {import('rolldown').Plugin}
+ */
 const noPhoneNumbers = {
   name: 'no-phone-numbers',
   load: (id) => (WITHOUT_CODE.test(id) ? { code: 'module.exports = {};', moduleType: 'js' } : null),
 };
 
-/** Tables of all characters that packages unpack when they are loaded, megabytes that stay. */
+/**
+ * Tables of all characters that packages unpack when they are loaded, megabytes that stay.
+ * @type {{ file: string, replaced: [from: string, to: string][] }[]}
+ */
 const TABLES = [
   {
     // Only a password for SCRAM-SHA-256 needs them.
@@ -162,6 +189,7 @@ const TABLES = [
   },
 ];
 
+/** @type {import('rolldown').Plugin} */
 const tablesWhenNeeded = {
   name: 'tables-when-needed',
   transform(code, id) {
@@ -175,7 +203,11 @@ const tablesWhenNeeded = {
   },
 };
 
-/** A program in one file with all of its packages, for a start with V8's code cache (src/launch). */
+/**
+ * A program in one file with all of its packages, for a start with V8's code cache (src/launch).
+ * @param {string} input
+ * @param {string} file
+ */
 async function bundleWhole(input, file) {
   const bundled = await rolldown({
     input,
@@ -196,13 +228,16 @@ async function bundleWhole(input, file) {
     plugins: [fastSpread, cacheable],
   });
   await bundled.close();
-  const [{ modules }] = output;
-  writeFileSync(`${file}.licences.txt`, licencesOf(Object.keys(modules)));
+  const [{ moduleIds }] = output;
+  writeFileSync(`${file}.licences.txt`, licencesOf(moduleIds));
   writeFileSync(`${file}.lines.json`, JSON.stringify(linesOf(file, root)));
   rmSync(`${file}.map`);
 }
 
-/** The names, versions and licences of the packages whose modules are part of a bundle, as these licences demand. */
+/**
+ * The names, versions and licences of the packages whose modules are part of a bundle, as these licences demand.
+ * @param {string[]} modules
+ */
 function licencesOf(modules) {
   const folders = modules
     .filter((id) => !WITHOUT_CODE.test(id))
@@ -225,11 +260,14 @@ function licencesOf(modules) {
     .join(`\n\n${'-'.repeat(80)}\n\n`);
 }
 
-/** What src/launch/code-cache.ts needs of the code of a file. */
+/**
+ * What src/launch/code-cache.ts needs of the code of a file.
+ * @type {import('rolldown').Plugin}
+ */
 const cacheable = {
   name: 'cacheable',
   generateBundle(_options, chunks) {
-    for (const chunk of Object.values(chunks).filter(({ type }) => type === 'chunk')) {
+    for (const chunk of Object.values(chunks).filter((file) => file.type === 'chunk')) {
       // Text beyond Latin-1 would double the memory of the source.
       if (/\\[^\x00-\x7f]/.test(chunk.code))
         throw new Error(`${chunk.fileName}: an escaped character is not ASCII`);
@@ -247,10 +285,14 @@ const cacheable = {
   },
 };
 
-/** One module of everything that a package holds, of each kind. */
+/**
+ * One module of everything that a package holds, of each kind.
+ * @param {string} entry
+ * @param {string} dir
+ */
 export async function bundlePackage(entry, dir) {
   const modules = [];
-  for (const format of ['esm', 'cjs'])
+  for (const format of /** @type {const} */ (['esm', 'cjs']))
     modules.push(...(await bundleModules({ index: entry }, dir, { format })));
   const licences = licencesOf(modules);
   if (licences !== '') writeFileSync(join(dir, 'index.licences.txt'), licences);

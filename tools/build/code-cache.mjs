@@ -16,6 +16,6 @@ const service = spawn(process.execPath, args, {
   env: { ...process.env, HOST: '127.0.0.1', PORT: '0' },
   stdio: ['ignore', 2, 'pipe'],
 });
-service.stderr.on('data', (chunk) => {
+service.stderr?.on('data', (chunk) => {
   if (/listening on/.test(String(chunk))) setTimeout(() => service.kill('SIGTERM'), LONG_ENOUGH);
 });

@@ -20,7 +20,7 @@ const database = spawn(process.execPath, [join(root, 'dist', 'bundle', 'cli.js')
   stdio: ['ignore', 2, 'pipe'],
 });
 let output = '';
-database.stderr.on('data', (chunk) => {
+database.stderr?.on('data', (chunk) => {
   output += chunk;
   // Its end writes what is pending.
   if (/listening on/.test(output)) database.kill('SIGTERM');
@@ -36,6 +36,7 @@ database.once('exit', (code) => {
 /**
  * Collections get random ids. Those of the demo are made of its seed, so that each build makes the same file: records of length,
  * checksum and BSON.
+ * @param {Buffer} bytes
  */
 function withFixedIds(bytes) {
   const created = Buffer.from('\x02o\0\x07\0\0\0create\0');
@@ -47,8 +48,8 @@ function withFixedIds(bytes) {
     if (found < 0) continue;
     collections += 1;
     const uuid = createHash('sha256').update(`${hash} ${collections}`).digest().subarray(0, 16);
-    uuid[6] = (uuid[6] & 0x0f) | 0x40;
-    uuid[8] = (uuid[8] & 0x3f) | 0x80;
+    uuid.writeUInt8((uuid.readUInt8(6) & 0x0f) | 0x40, 6);
+    uuid.writeUInt8((uuid.readUInt8(8) & 0x3f) | 0x80, 8);
     uuid.copy(record, found + id.length);
     bytes.writeUInt32LE(crc32(record), at + 4);
   }

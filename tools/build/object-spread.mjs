@@ -1,18 +1,23 @@
 // Object literals that begin with a spread, for V8 11 (docs/contributing/decisions/0031-object-spread.md).
 import { parseSync, Visitor } from 'rolldown/utils';
 
-/** `{ ...one, two }` becomes `{ ...null, ...one, two }`, which is the same object. No line changes its number. */
+/**
+ * `{ ...one, two }` becomes `{ ...null, ...one, two }`, which is the same object. No line changes its number.
+ * @param {string} code
+ */
 export function withFastSpread(code) {
   const { program, errors } = parseSync('code.js', code);
   const [error] = errors;
   if (error) throw new Error(`tools/build/object-spread.mjs: ${error.message}`);
+  /** @type {number[]} */
   const places = [];
   new Visitor({
     ObjectExpression({ properties }) {
       const [first] = properties;
-      if (first?.type !== 'SpreadElement' || first.argument.raw === 'null') return;
+      if (first?.type !== 'SpreadElement' || isNull(first.argument)) return;
       // V8 11 puts accessors of such a literal last; their order stays.
-      if (properties.every(({ kind = 'init' }) => kind === 'init')) places.push(first.start);
+      if (properties.every((one) => one.type === 'SpreadElement' || one.kind === 'init'))
+        places.push(first.start);
     },
   }).visit(program);
   places.sort((one, other) => one - other);
@@ -22,7 +27,13 @@ export function withFastSpread(code) {
   );
 }
 
-/** For all that a bundle contains: the driver makes its options in this way as well. Earlier, the bundler would remove it again. */
+/** @param {import('rolldown/utils').ESTree.Expression} value */
+const isNull = (value) => value.type === 'Literal' && value.raw === 'null';
+
+/**
+ * For all that a bundle contains: the driver makes its options in this way as well. Earlier, the bundler would remove it again.
+ * @type {import('rolldown').Plugin}
+ */
 export const fastSpread = {
   name: 'fast-spread',
   generateBundle(_options, files) {

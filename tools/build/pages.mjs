@@ -19,11 +19,11 @@ for (const name of ['views', 'console']) {
   const { output } = await page.write({ file: join(target, 'main.js'), format: 'esm', minify: true });
   await page.close();
   // Licences of the packages that the script contains go with it.
-  const modules = output.flatMap(({ moduleIds = [] }) => moduleIds);
+  const modules = output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));
   const packages = new Map(
     modules.flatMap((id) => {
       const [, folder, name] = /^(.*\/node_modules\/((?:@[^/]+\/)?[^/]+))\//.exec(id) ?? [];
-      return folder ? [[name.replace('/', '-'), folder]] : [];
+      return folder && name ? [/** @type {const} */ ([name.replace('/', '-'), folder])] : [];
     }),
   );
   for (const [name, folder] of packages)
