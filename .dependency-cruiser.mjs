@@ -3,6 +3,7 @@
 // for the service: src/instance/index.js.
 export const mayImport = {
   core: [],
+  schema: [],
   policy: ['core'],
   data: ['core', 'policy', 'state'],
   'data-mongo': ['core', 'policy', 'data', 'audit'],
@@ -10,7 +11,7 @@ export const mayImport = {
   state: ['core'],
   audit: ['core', 'state'],
   telemetry: ['core'],
-  tools: ['core', 'policy', 'data', 'audit'],
+  tools: ['core', 'schema', 'policy', 'data', 'audit'],
   dispatcher: ['core', 'policy', 'data', 'tools', 'audit', 'state', 'telemetry'],
   exports: ['core', 'policy', 'data', 'tools', 'dispatcher', 'state', 'audit', 'streaming'],
   approvals: ['core', 'data', 'audit', 'state', 'dispatcher'],
@@ -19,7 +20,7 @@ export const mayImport = {
   tasks: ['core', 'tools', 'dispatcher', 'state', 'audit', 'telemetry'],
   auth: ['core', 'policy', 'data', 'audit', 'state'],
   views: ['tools', 'dispatcher'],
-  config: ['core', 'policy', 'audit', 'auth', 'data', 'data-parse', 'chat', 'subscriptions', 'telemetry'],
+  config: ['core', 'schema', 'policy', 'audit', 'auth', 'data', 'data-parse', 'chat', 'subscriptions', 'telemetry'],
   // prettier-ignore
   parley: ['core', 'policy', 'data', 'data-mongo', 'data-parse', 'tools', 'dispatcher', 'audit', 'auth', 'state', 'config', 'console', 'approvals', 'exports', 'subscriptions', 'streaming', 'tasks', 'telemetry', 'views', 'chat'],
   // By its published name alone.

@@ -118,7 +118,6 @@ const visibleRequires = {
   transform(code, id) {
     if (!id.startsWith(join(dist, 'libs')) || !code.includes('createRequire')) return null;
     const visible = code
-      .replace(/\bpart\('([\w/]+)'\)/g, "require('class-validator/cjs/$1.js')")
       .replace(/\b(?:createRequire\(import\.meta\.url\)|load)\('([^']+)'\)/g, "require('$1')")
       .replace(/\bcreateRequire\(import\.meta\.url\)\(\n?\s*'([^']+)'\)/g, "require('$1')");
     return { code: visible, map: null };

@@ -3,7 +3,8 @@ import { constraintIssue } from '#policy';
 import type { ConfigIssue } from './config-error.js';
 import { schemaOf } from './schema/class-schema.js';
 import { readablePart } from './schema/readable-part.js';
-import { isSection, type SchemaNode } from './schema/schema-node.js';
+import type { SchemaNode } from '#schema';
+import { isSection } from './section.js';
 import { AgentEntry } from './sections/agents.js';
 
 /** What code gave to make an agent of cannot be meant. No agent was made. */

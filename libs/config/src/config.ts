@@ -1,19 +1,8 @@
 import type { PolicyConfig } from '#policy';
 import { documentedSchemaOf, schemaOf } from './schema/class-schema.js';
-import {
-  ArrayUnique,
-  IsArray,
-  IsString,
-  IsTexts,
-  ListOf,
-  MapOf,
-  Matches,
-  Nested,
-  Nullable,
-  Option,
-  type Plain,
-} from './schema/option.js';
-import type { SchemaNode } from './schema/schema-node.js';
+import { ArrayUnique, IsArray, IsString, Matches } from 'class-validator';
+import { Nullable, type SchemaNode } from '#schema';
+import { IsTexts, ListOf, MapOf, Nested, Option, type Plain } from './schema/option.js';
 import { type AgentConfig, AgentEntry } from './sections/agents.js';
 import { AuditSection } from './sections/audit.js';
 import { type AuthRuleConfig, AuthRuleEntry } from './sections/auth.js';

@@ -4,7 +4,7 @@ import { parseEnv } from 'node:util';
 import { withoutMark } from '#core';
 import { ConfigError, type ConfigIssue } from './config-error.js';
 import type { Environment } from './read-config-file.js';
-import { isSection, type Section } from './schema/schema-node.js';
+import { isSection, type Section } from './section.js';
 
 /** Environment variables that win over the file, and where they go. */
 const OVERLAYS: readonly (readonly [variable: string, section: string, key: string])[] = [

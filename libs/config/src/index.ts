@@ -31,7 +31,7 @@ export {
   PROCESS_VARIABLE,
   processNumber,
 } from './read-config-file.js';
-export { isSection } from './schema/schema-node.js';
+export { isSection } from './section.js';
 export type { AgentConfig } from './sections/agents.js';
 export type { AuthRuleConfig } from './sections/auth.js';
 export { type AuditConfig, type MongoSinkConfig, placesOf, writtenAuditPaths } from './sections/audit.js';

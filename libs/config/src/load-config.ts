@@ -17,15 +17,14 @@ import {
   nameErrors,
   readAgentIdentity,
 } from './compile-agents.js';
-import { CONFIG_SCHEMA, ConfigurationFile, type ParleyConfig } from './config.js';
+import { CONFIG_SCHEMA, type ParleyConfig } from './config.js';
 import { ConfigError, type ConfigIssue } from './config-error.js';
 import { environmentFiles, overlayEnvironment } from './environment.js';
 import { configFile, type Environment } from './read-config-file.js';
 import { defaultsOf } from './schema/class-schema.js';
-import { findMisfits } from './schema/option.js';
+import type { SchemaFinding } from '#schema';
+import { isSection, type Section } from './section.js';
 import { readablePart } from './schema/readable-part.js';
-import type { SchemaFinding } from './schema/schema-errors.js';
-import { isSection, type Section } from './schema/schema-node.js';
 import { auditConfig, auditErrors } from './sections/audit.js';
 import { authRuleErrors } from './sections/auth.js';
 import { ExportSection, ReloadSection, SubscriptionsSection, TaskSection } from './sections/background.js';
@@ -228,12 +227,8 @@ interface Reading {
 
 function compiled(overlaid: unknown, reading: Reading): LoadedConfig {
   const { errors, value, independent } = readablePart(CONFIG_SCHEMA, overlaid, { known: reading.known });
-  // class-validator has the last word, should a finding have been missed.
-  const misfits =
-    errors.length === 0 && reading.known.length === 0 ? findMisfits(ConfigurationFile, overlaid) : [];
-  const missed = misfits.map((path) => ({ path, message: 'not valid' }));
   const { loaded, errors: meaning } = meant(isSection(value) ? value : {}, reading);
-  const all = [...reading.errors, ...errors, ...missed, ...independent(meaning)];
+  const all = [...reading.errors, ...errors, ...independent(meaning)];
   if (all.length > 0 || !loaded) throw new ConfigError(reading.path, once(all));
   return loaded;
 }

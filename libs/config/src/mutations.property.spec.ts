@@ -1,17 +1,16 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Ajv } from 'ajv';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { VALID } from '../../../test/support/wrong-configurations.js';
 import { ConfigError } from './config-error.js';
-import { CONFIG_SCHEMA, ConfigurationFile } from './config.js';
+import { CONFIG_SCHEMA } from './config.js';
 import { checkedConfig } from './load-config.js';
 import { assertChoiceOfLimits, AgentOptionsError, assertSubAgentOptions } from './agent-options.js';
-import { findMisfits } from './schema/option.js';
+import { acceptsType, schemaErrors, type SchemaNode } from '#schema';
 import { FORBIDDEN_KEYS } from './schema/readable-part.js';
-import { schemaErrors } from './schema/schema-errors.js';
-import { acceptsType, type SchemaNode } from './schema/schema-node.js';
 
 let folder: string;
 beforeAll(() => void (folder = mkdtempSync(join(tmpdir(), 'parley-mutations-'))));
@@ -190,12 +189,12 @@ describe('what an error says of a value', () => {
     maxKeys: 6,
   });
 
-  it('is something exactly where the schema does not fit', () => {
+  const accepted = new Ajv({ strict: false }).compile(CONFIG_SCHEMA);
+
+  it('is something exactly where Ajv says that the schema does not fit', () => {
     fc.assert(
       fc.property(config, (given) => {
-        expect(schemaErrors(CONFIG_SCHEMA, given).length === 0).toBe(
-          findMisfits(ConfigurationFile, given).length === 0,
-        );
+        expect(schemaErrors(CONFIG_SCHEMA, given).length === 0).toBe(accepted(given));
       }),
     );
   });

@@ -9,9 +9,10 @@ import type {
   GovernedWrites,
 } from '#data';
 import type { EnvironmentGates } from '#policy';
+import type { JsonSchema } from '#schema';
 import type { WrittenAnswer } from './shaping/fit-to-size.js';
 
-export type JsonSchema = Readonly<Record<string, unknown>>;
+export type { JsonSchema };
 
 /** MCP tool annotations: hints to a host, never rules (MCP 2025-06-18, server/tools). */
 export interface ToolAnnotations {

@@ -1,6 +1,5 @@
 import type { ConfigIssue } from '../config-error.js';
-import { type SchemaFinding, schemaErrors } from './schema-errors.js';
-import type { SchemaNode } from './schema-node.js';
+import { schemaErrors, type SchemaFinding, type SchemaNode } from '#schema';
 
 /** Names by which an object reaches what all objects share. No option, class, agent or column of a configuration has one. */
 export const FORBIDDEN_KEYS: readonly string[] = ['__proto__', 'constructor', 'prototype'];

@@ -6,24 +6,9 @@ import {
   TOOL_PROFILES,
 } from '#core';
 import { type TenantClaim, USER_FIELDS, type UserClaim } from '#auth';
-import {
-  AnyOf,
-  Equals,
-  IsBoolean,
-  IsIn,
-  IsInt,
-  IsNumber,
-  IsPositive,
-  IsString,
-  IsTexts,
-  MapOf,
-  Min,
-  Nested,
-  Nullable,
-  Option,
-  type Plain,
-} from '../schema/option.js';
-import type { SchemaNode } from '../schema/schema-node.js';
+import { Equals, IsBoolean, IsIn, IsInt, IsNumber, IsPositive, IsString, Min } from 'class-validator';
+import { Nullable, type SchemaNode } from '#schema';
+import { AnyOf, IsTexts, MapOf, Nested, Option, type Plain } from '../schema/option.js';
 import { CLAIM } from './auth.js';
 import { AgentLlmConfig } from './models.js';
 import { BudgetConfig, TIERS } from './policy.js';

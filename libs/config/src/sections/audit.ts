@@ -13,18 +13,13 @@ import {
   IsNumber,
   IsPositive,
   IsString,
-  IsText,
-  joinOptions,
-  ListOf,
   Matches,
   Max,
   Min,
   MinLength,
-  Nullable,
-  Option,
-  optionsOf,
-  type Plain,
-} from '../schema/option.js';
+} from 'class-validator';
+import { Nullable } from '#schema';
+import { IsText, joinOptions, ListOf, Option, optionsOf, type Plain } from '../schema/option.js';
 import { isSafeAddress } from './server.js';
 import { DATABASE_NAME, serversOf } from './stores.js';
 

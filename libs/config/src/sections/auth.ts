@@ -11,9 +11,7 @@ import {
 } from '#auth';
 import { hasRedis } from '#core';
 import type { ConfigIssue } from '../config-error.js';
-import { noAgent } from '../schema/near-key.js';
 import {
-  AnyOf,
   ArrayMinSize,
   Equals,
   IsArray,
@@ -22,16 +20,14 @@ import {
   IsInt,
   IsNumber,
   IsString,
-  IsText,
-  IsTexts,
-  MapOf,
   Matches,
   Max,
   Min,
-  Nested,
-  Option,
-} from '../schema/option.js';
-import { isSection, type SchemaNode, type Section } from '../schema/schema-node.js';
+} from 'class-validator';
+import type { SchemaNode } from '#schema';
+import { noAgent } from '../no-agent.js';
+import { AnyOf, IsText, IsTexts, MapOf, Nested, Option } from '../schema/option.js';
+import { isSection, type Section } from '../section.js';
 
 const TEXT: SchemaNode = { type: 'string', minLength: 1 };
 const TEXTS: SchemaNode = { type: 'array', minItems: 1, items: TEXT };

@@ -1,5 +1,6 @@
 import { DEFAULT_SUBSCRIPTIONS } from '#subscriptions';
-import { IsBoolean, IsInt, IsNumber, Max, Min, Option } from '../schema/option.js';
+import { IsBoolean, IsInt, IsNumber, Max, Min } from 'class-validator';
+import { Option } from '../schema/option.js';
 
 /** The section `tasks`: calls that go on after their answer (docs/guide/tasks.md). */
 export class TaskSection {

@@ -1,7 +1,8 @@
 import type { MaskConfig } from '#policy';
 import { schemaOf } from '../schema/class-schema.js';
-import { AnyOf, IsBoolean, IsInt, IsString, Matches, Max, Min, Nested, Option } from '../schema/option.js';
-import type { SchemaNode } from '../schema/schema-node.js';
+import { IsBoolean, IsInt, IsString, Matches, Max, Min } from 'class-validator';
+import type { SchemaNode } from '#schema';
+import { AnyOf, Nested, Option } from '../schema/option.js';
 
 class KeptCharacters {
   @Option('number of characters at the end that remain readable', { required: true })

@@ -3,26 +3,10 @@ import type { Prices, Provider } from '#chat';
 import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import { defaultsOf } from '../schema/class-schema.js';
-import {
-  IsBoolean,
-  IsIn,
-  IsInt,
-  IsNumber,
-  IsPositive,
-  IsString,
-  IsText,
-  IsTexts,
-  MapOf,
-  Matches,
-  Max,
-  Min,
-  Nested,
-  Nullable,
-  Option,
-  pickOptions,
-  type Plain,
-} from '../schema/option.js';
-import { isSection, type Section } from '../schema/schema-node.js';
+import { IsBoolean, IsIn, IsInt, IsNumber, IsPositive, IsString, Matches, Max, Min } from 'class-validator';
+import { Nullable } from '#schema';
+import { IsText, IsTexts, MapOf, Nested, Option, pickOptions, type Plain } from '../schema/option.js';
+import { isSection, type Section } from '../section.js';
 
 /** Tokens that each tenant may spend on embeddings. */
 export class EmbeddingBudgetConfig {

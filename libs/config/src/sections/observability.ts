@@ -3,20 +3,9 @@ import { hasRedis } from '#core';
 import type { CallerTraces } from '#telemetry';
 import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
-import {
-  IsIn,
-  IsInt,
-  IsNumber,
-  IsString,
-  IsText,
-  MapOf,
-  Matches,
-  Max,
-  Min,
-  Nullable,
-  Option,
-  type Plain,
-} from '../schema/option.js';
+import { IsIn, IsInt, IsNumber, IsString, Matches, Max, Min } from 'class-validator';
+import { Nullable } from '#schema';
+import { IsText, MapOf, Option, type Plain } from '../schema/option.js';
 
 /** What can stand in a header. */
 const HEADER_TEXT = '^[\\x21-\\x7e]([\\x20-\\x7e]*[\\x21-\\x7e])?$';

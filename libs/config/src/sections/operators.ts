@@ -1,25 +1,9 @@
 import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
-import { noAgent } from '../schema/near-key.js';
-import {
-  AnyOf,
-  IsIn,
-  IsInt,
-  IsNumber,
-  IsPositive,
-  IsString,
-  IsText,
-  IsTexts,
-  ListOf,
-  Matches,
-  Max,
-  Min,
-  MinLength,
-  Nested,
-  Nullable,
-  Option,
-  type Plain,
-} from '../schema/option.js';
+import { IsIn, IsInt, IsNumber, IsPositive, IsString, Matches, Max, Min, MinLength } from 'class-validator';
+import { Nullable } from '#schema';
+import { noAgent } from '../no-agent.js';
+import { AnyOf, IsText, IsTexts, ListOf, Nested, Option, type Plain } from '../schema/option.js';
 import { type AgentIdentity, isTrustworthyUrl } from '#auth';
 import { CLAIM } from './auth.js';
 import { isSafeAddress } from './server.js';

@@ -2,8 +2,8 @@ import { Ajv } from 'ajv';
 import { describe, expect, expectTypeOf, it } from 'vitest';
 import type { AgentDefinitionOptions, BudgetOptions, IdentityOptions } from '#core';
 import { type ClassConfig, compilePolicy, type PolicyConfig } from '#policy';
+import { schemaErrors } from '#schema';
 import { documentedDefaultsOf, schemaOf } from '../schema/class-schema.js';
-import { findMisfits } from '../schema/option.js';
 import type { AgentEntry } from './agents.js';
 import { type BudgetConfig, type ClassEntry, PolicySection } from './policy.js';
 
@@ -14,7 +14,7 @@ describe('masks of a policy', () => {
   const isValid = (masks: unknown, maskingKey?: string) => {
     const policy = { ...(maskingKey !== undefined && { maskingKey }), classes: { Card: { masks } } };
     const accepted = validate(policy);
-    expect(findMisfits(PolicySection, policy).length === 0).toBe(accepted);
+    expect(schemaErrors(schemaOf(PolicySection), policy).length === 0).toBe(accepted);
     return accepted;
   };
   it.each<[string, unknown]>([

@@ -9,7 +9,6 @@ import {
 } from '#policy';
 import {
   Allow,
-  AnyOf,
   ArrayMinSize,
   Equals,
   IsArray,
@@ -20,18 +19,13 @@ import {
   IsObject,
   IsPositive,
   IsString,
-  IsText,
-  IsTexts,
-  MapOf,
   Matches,
   Max,
   Min,
   MinLength,
-  Nested,
-  Nullable,
-  Option,
-} from '../schema/option.js';
-import type { SchemaNode } from '../schema/schema-node.js';
+} from 'class-validator';
+import { Nullable, type SchemaNode } from '#schema';
+import { AnyOf, IsText, IsTexts, MapOf, Nested, Option } from '../schema/option.js';
 import { MASK, MASKED_PATH } from './masks.js';
 
 /** Permission levels, as options name them. */

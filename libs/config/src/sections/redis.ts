@@ -1,19 +1,9 @@
 import { readRedisAddress } from '#core';
 import type { ConfigIssue } from '../config-error.js';
-import {
-  ArrayMinSize,
-  IsInt,
-  IsString,
-  IsText,
-  IsTexts,
-  Matches,
-  Max,
-  Min,
-  Nested,
-  Nullable,
-  Option,
-} from '../schema/option.js';
-import { isSection, type Section } from '../schema/schema-node.js';
+import { ArrayMinSize, IsInt, IsString, Matches, Max, Min } from 'class-validator';
+import { Nullable } from '#schema';
+import { IsText, IsTexts, Nested, Option } from '../schema/option.js';
+import { isSection, type Section } from '../section.js';
 
 const PEM = /^\s*-----BEGIN [A-Z ]+-----/;
 

@@ -6,7 +6,6 @@ import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import type { Environment } from '../read-config-file.js';
 import {
-  AnyOf,
   IsArray,
   IsBoolean,
   IsIn,
@@ -14,16 +13,13 @@ import {
   IsNumber,
   IsPositive,
   IsString,
-  IsText,
-  IsTexts,
   Matches,
   Max,
   Min,
   MinLength,
-  Nested,
-  Nullable,
-  Option,
-} from '../schema/option.js';
+} from 'class-validator';
+import { Nullable } from '#schema';
+import { AnyOf, IsText, IsTexts, Nested, Option } from '../schema/option.js';
 
 /** So many within so many seconds. */
 export class RateLimitConfig {

@@ -3,8 +3,10 @@ import type { ConfigIssue } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import { IDENTITY_OPTIONS } from '#core';
 import { type Policy, READ_HOOKS, type ReadHooks, type StorageForm } from '#policy';
-import { IsBoolean, IsIn, IsString, Matches, Nullable, Option, type Plain } from '../schema/option.js';
-import { isSection, type Section } from '../schema/schema-node.js';
+import { IsBoolean, IsIn, IsString, Matches } from 'class-validator';
+import { Nullable } from '#schema';
+import { Option, type Plain } from '../schema/option.js';
+import { isSection, type Section } from '../section.js';
 import type { AgentConfig } from './agents.js';
 import { redisErrors } from './redis.js';
 

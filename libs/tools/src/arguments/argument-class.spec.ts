@@ -12,7 +12,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Refused } from '#core';
 import { BUILT_IN_TOOLS } from '../built-in-tools.js';
-import { type ClassReader, isClassReader } from '../declaration/class-schema.js';
+import { type ClassReader, isClassReader } from '../declaration/class-reader.js';
 import { toolDeclarations } from '../declaration/tool.decorator.js';
 import { argumentReader, type Arguments, undeclaredNames } from './argument-class.js';
 import {

@@ -5,7 +5,7 @@ import {
 } from 'class-validator';
 import { refusals, Refused } from '#core';
 import { suggestNames } from '#policy';
-import { isClassReader } from '../declaration/class-schema.js';
+import { isClassReader } from '../declaration/class-reader.js';
 import type { ToolRegistration } from '../declaration/tool.decorator.js';
 import { declaredNames } from '../json-schema.js';
 import type { ToolCall } from '../tool.js';

@@ -15,7 +15,7 @@ import fc from 'fast-check';
 import * as v from 'valibot';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { isClassReader } from './class-schema.js';
+import { isClassReader } from './class-reader.js';
 import { schemaReader, type ValueSchema } from './value-schema.js';
 
 class Line {

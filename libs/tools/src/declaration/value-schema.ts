@@ -3,13 +3,14 @@ import type * as AjvPackage from 'ajv/dist/2020.js';
 import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
 import type { SchemaReader } from '../json-schema.js';
 import type { JsonSchema } from '../tool.js';
-import { isClass, readValidatedClass, type ValidatedClass } from './class-schema.js';
+import type { DecoratedClass } from '#schema';
+import { isClass, readValidatedClass } from './class-reader.js';
 
 /**
  * The definition of a tool's arguments or result: JSON Schema; a Standard Schema (zod, valibot, arktype, …) with a JSON
  * Schema form; or a class with class-validator decorators.
  */
-export type ValueSchema = JsonSchema | StandardSchema | ValidatedClass;
+export type ValueSchema = JsonSchema | StandardSchema | DecoratedClass;
 
 /**
  * @param direction the side of a transforming schema to describe: input or output

@@ -9,7 +9,7 @@ import {
 import { aliasesOf } from '../arguments/argument.decorators.js';
 import { BUILT_IN_TOOLS } from '../built-in-tools.js';
 import { checkedHandler } from '../declaration/checked-handler.js';
-import { isClassReader } from '../declaration/class-schema.js';
+import { isClassReader } from '../declaration/class-reader.js';
 import { checkDefinition, ToolDeclarationError } from '../declaration/tool-declaration.js';
 import { toolDeclarations, type ToolRegistration } from '../declaration/tool.decorator.js';
 import type { ToolDefinition, ToolHandler } from '../tool.js';

@@ -1,5 +1,3 @@
-import type { ConfigIssue } from '../config-error.js';
-
 /** Edits between two names; letters that changed places count as one. */
 function edits(left: string, right: string): number {
   const [a, b] = [left.toLowerCase(), right.toLowerCase()];
@@ -30,15 +28,4 @@ export function nearKey(written: string, accepted: readonly string[]): string | 
     .filter(({ distance }) => distance <= limit)
     .sort((one, other) => one.distance - other.distance || (one.name < other.name ? -1 : 1));
   return nearest?.name ?? null;
-}
-
-/** The error for the name of an agent that does not exist. */
-export function noAgent(
-  name: string,
-  agents: Readonly<Record<string, unknown>> | ReadonlySet<string>,
-): Pick<ConfigIssue, 'message' | 'accepted' | 'related'> {
-  const accepted = agents instanceof Set ? [...(agents as ReadonlySet<string>)] : Object.keys(agents);
-  const near = nearKey(name, accepted);
-  const meant = near === null ? `; there are: ${accepted.join(', ')}` : `; did you mean '${near}'?`;
-  return { message: `no agent named '${name}'${meant}`, accepted, related: [`agents.${name}`] };
 }

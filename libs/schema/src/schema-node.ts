@@ -1,10 +1,3 @@
-/** An object of a configuration that was not validated yet. */
-export type Section = Record<string, unknown>;
-
-export function isSection(value: unknown): value is Section {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
-}
-
 /** The part of JSON Schema that the configuration is written in, and what only errors read of it. */
 export interface SchemaNode {
   readonly type?: SchemaType | readonly SchemaType[];

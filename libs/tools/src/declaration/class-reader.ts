@@ -1,0 +1,46 @@
+import { plainToInstance } from 'class-transformer';
+import { validate, type ValidationError } from 'class-validator';
+import { compileClass, type DecoratedClass, type JsonSchema } from '#schema';
+import { declaredSchema } from '../arguments/argument.decorators.js';
+import type { SchemaReader } from '../json-schema.js';
+
+/** Reads values by a class, and exposes the class itself for compiling its checks. */
+export interface ClassReader extends SchemaReader {
+  readonly type: DecoratedClass;
+  /** The JSON Schema with the default values of properties. A property that has one is not required. */
+  jsonSchemaWithDefaults(): JsonSchema;
+}
+
+export function isClass(schema: unknown): schema is DecoratedClass {
+  return typeof schema === 'function';
+}
+
+export function isClassReader(reader: SchemaReader): reader is ClassReader {
+  return 'type' in reader;
+}
+
+const AS_DECLARED = { designTypes: true, describe: declaredSchema };
+
+/** @throws TypeError when the class has no decorated property */
+export function readValidatedClass(type: DecoratedClass): ClassReader {
+  return {
+    type,
+    jsonSchema: compileClass(type, AS_DECLARED),
+    jsonSchemaWithDefaults: () => compileClass(type, { ...AS_DECLARED, initialValues: true }),
+    compile: () => async (given) => {
+      const value = plainToInstance(type, given);
+      if (typeof value !== 'object' || value === null) return { ok: false, issues: ['must be an object'] };
+      const errors = await validate(value, {
+        whitelist: true,
+        forbidNonWhitelisted: true,
+        forbidUnknownValues: true,
+        validationError: { target: false, value: false },
+      });
+      return errors.length === 0 ? { ok: true, value } : { ok: false, issues: errors.flatMap(messagesOf) };
+    },
+  };
+}
+
+function messagesOf({ constraints = {}, children = [] }: ValidationError): string[] {
+  return [...Object.values(constraints), ...children.flatMap(messagesOf)];
+}
