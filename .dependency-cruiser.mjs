@@ -12,11 +12,11 @@ export const mayImport = {
   audit: ['core', 'state'],
   telemetry: ['core'],
   tools: ['core', 'schema', 'policy', 'data', 'audit'],
-  dispatcher: ['core', 'policy', 'data', 'tools', 'audit', 'state', 'telemetry'],
+  dispatcher: ['core', 'schema', 'policy', 'data', 'tools', 'audit', 'state', 'telemetry'],
   exports: ['core', 'policy', 'data', 'tools', 'dispatcher', 'state', 'audit', 'streaming'],
   approvals: ['core', 'data', 'audit', 'state', 'dispatcher'],
   // prettier-ignore
-  console: ['core', 'policy', 'data', 'audit', 'auth', 'state', 'streaming', 'dispatcher', 'tools', 'approvals', 'tasks', 'exports'],
+  console: ['core', 'schema', 'policy', 'data', 'audit', 'auth', 'state', 'streaming', 'dispatcher', 'tools', 'approvals', 'tasks', 'exports'],
   tasks: ['core', 'tools', 'dispatcher', 'state', 'audit', 'telemetry'],
   auth: ['core', 'policy', 'data', 'audit', 'state'],
   views: ['tools', 'dispatcher'],
@@ -27,7 +27,7 @@ export const mayImport = {
   testing: ['parley'],
   subscriptions: ['core', 'policy', 'data', 'state', 'dispatcher'],
   chat: ['core', 'audit', 'data', 'tools', 'dispatcher'],
-  streaming: ['core', 'dispatcher', 'auth', 'state', 'audit', 'telemetry'],
+  streaming: ['core', 'schema', 'dispatcher', 'auth', 'state', 'audit', 'telemetry'],
 };
 
 const directions = Object.entries(mayImport).map(([lib, others]) => ({

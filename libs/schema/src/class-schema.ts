@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { isDeepStrictEqual } from 'node:util';
 import { plainToInstance } from 'class-transformer';
 import { getMetadataStorage, ValidateBy, ValidateIf } from 'class-validator';
+import { getDeclaredSchema } from './property.decorators.js';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -90,8 +91,8 @@ const DESIGN_TYPES = new Map<unknown, string>([
 export interface CompileOptions {
   /** The properties in order. Default: in the order of their first decorators. */
   readonly names?: (type: DecoratedClass) => Iterable<string>;
-  /** More keywords of a property, which win; null: the schema leaves the property out. */
-  readonly describe?: (type: DecoratedClass, name: string) => JsonSchema | null | undefined;
+  /** More keywords of a property. */
+  readonly describe?: (type: DecoratedClass, name: string) => JsonSchema;
   /** The types of properties as TypeScript emits them count where no decorator tells one. Default false. */
   readonly designTypes?: boolean;
   /** The initial values of properties are their defaults, and such properties are not required. Default false. */
@@ -115,12 +116,17 @@ export function compileClass(
   const properties: Part = {};
   const required: string[] = [];
   for (const name of options.names?.(type) ?? rules.keys()) {
-    const more = options.describe?.(type, name);
-    if (more === null) continue;
+    const declared = getDeclaredSchema(type, name);
+    if (declared === null) continue;
     const own = rules.get(name) ?? [];
     const keywords = readKeywords(type, name, own, compileNested);
     const typed = options.designTypes ? addDesignType(type, name, keywords) : mergeItems(keywords);
-    properties[name] = { ...addNull(typed, own), ...showDefault(values[name]), ...more };
+    properties[name] = {
+      ...addNull(typed, own),
+      ...showDefault(values[name]),
+      ...options.describe?.(type, name),
+      ...declared,
+    };
     if (!own.some(mayBeMissing) && values[name] === undefined) required.push(name);
   }
   return { type: 'object', properties, required, additionalProperties: false };

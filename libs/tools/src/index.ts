@@ -1,4 +1,4 @@
-export { ArgumentSchema } from './arguments/argument.decorators.js';
+export { ArgumentSchema } from '#schema';
 export * from './built-in-tools.js';
 export * from './declaration/tool.decorator.js';
 export { namingClasses } from './discovery/named-classes.js';

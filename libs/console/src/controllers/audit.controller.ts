@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { Get, Inject, type PipeTransform, Query, Res } from '@nestjs/common';
-import { Transform } from 'class-transformer';
 import { IsIn, IsInt, IsOptional, MaxLength } from 'class-validator';
 import { type AuditPage, type AuditQuery, AuditQueryError, AuditTrail } from '#audit';
+import { Convert } from '#schema';
 import { ClosedSignal, McpEdge, NotServed, sendJson, validated } from '#streaming';
 import { auditCsv, CSV_LIMITS } from '../audit-csv.js';
 import { CurrentOperator, OperatorController } from '../console.guards.js';
@@ -17,7 +17,7 @@ const Filter = (): PropertyDecorator => (target, name) => {
 
 /** Query parameters of a search. */
 export class AuditSearchQuery {
-  @Transform(({ value }) => limitOf(value))
+  @Convert(limitOf)
   @IsInt()
   limit = limitOf(undefined);
 

@@ -1,5 +1,4 @@
 import { Body, Get, HttpCode, Inject, Post, UseInterceptors } from '@nestjs/common';
-import { Transform } from 'class-transformer';
 import { IsObject, IsString, MinLength, ValidateIf } from 'class-validator';
 import type { SimulatedCall } from '#dispatcher';
 import { JsonBodyInterceptor, NotServed, validated } from '#streaming';
@@ -125,8 +124,6 @@ export class ExplainBody {
   @MinLength(1, { message: 'tool must be a name' })
   tool!: string;
 
-  /** As sent: the class is not the place for the arguments of tools. */
-  @Transform(({ obj }) => (obj as ExplainBody).args)
   @IsObject({ message: 'args must be a JSON object' })
   args!: Readonly<Record<string, unknown>>;
 

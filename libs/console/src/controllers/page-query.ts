@@ -1,5 +1,5 @@
-import { Transform } from 'class-transformer';
 import { IsInt, IsString } from 'class-validator';
+import { Convert } from '#schema';
 
 const MOST = 200;
 const USUAL = 50;
@@ -12,7 +12,7 @@ export function limitOf(value: unknown): number {
 
 /** The part of a list that a query asks for. */
 export class PageQuery {
-  @Transform(({ value }) => limitOf(value))
+  @Convert(limitOf)
   @IsInt()
   limit = USUAL;
 

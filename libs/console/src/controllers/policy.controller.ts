@@ -1,8 +1,8 @@
 import { Get, Inject, Param, Query } from '@nestjs/common';
-import { Transform } from 'class-transformer';
 import { IsInt, IsOptional, Min } from 'class-validator';
 import { type AuditedMetadata, MetadataAudit } from '#dispatcher';
 import { type DeclaredClass, Policies, type Policy } from '#policy';
+import { Convert } from '#schema';
 import { NotServed, validated } from '#streaming';
 import { DeclaredMethods } from '#tools';
 import { OperatorController } from '../console.guards.js';
@@ -62,7 +62,7 @@ export type MetadataAnswer = AuditedMetadata & { readonly shown_classes: number 
 /** Classes in one answer on what an agent sees: each costs a simulated call per tool. */
 const MOST_SURFACES = 50;
 
-const asNumber = Transform(({ value }) => (value === undefined ? undefined : Number(value)));
+const asNumber = Convert(Number);
 
 /** The versions to compare: their numbers in this process. Default: the latest two. */
 export class ChangesQuery {

@@ -1,7 +1,5 @@
-import type * as AjvPackage from 'ajv';
-import type { Ajv, ValidateFunction } from 'ajv';
-import { createRequire } from 'node:module';
 import type { ClientAnswerTo, ClientQuestion, FormAnswer } from '#core';
+import { compileJsonSchema, type JsonSchemaCheck } from '#schema';
 import { type Dialect, isJsonObject, type JsonObject, member } from '../protocol.js';
 
 /** A question as a JSON-RPC request without its envelope. */
@@ -120,7 +118,7 @@ function form(schema: object, sent: object): AnswerReading<ClientQuestion> {
   if (action !== 'accept') return { ok: true, answer: { action } satisfies FormAnswer };
   const content = member(sent, 'content');
   if (!isJsonObject(content)) return content === undefined ? UNFIT : MALFORMED;
-  return validatorOf(schema)(content) ? { ok: true, answer: { action, content } } : UNFIT;
+  return fitsSchema(schema, content) ? { ok: true, answer: { action, content } } : UNFIT;
 }
 
 function roots(listed: unknown): AnswerReading<ClientQuestion> {
@@ -132,25 +130,15 @@ function roots(listed: unknown): AnswerReading<ClientQuestion> {
   return known.every((root) => root !== undefined) ? { ok: true, answer: { roots: known } } : MALFORMED;
 }
 
-let opened: Ajv | undefined;
-const validators = new WeakMap<object, ValidateFunction>();
-
-/** Loaded with the first form answer. */
-function compiler(): Ajv {
-  if (opened) return opened;
-  const { Ajv: Compiler } = createRequire(import.meta.url)('ajv') as typeof AjvPackage;
-  opened = new Compiler({ strict: false, validateFormats: false });
-  return opened;
-}
+const checks = new WeakMap<object, JsonSchemaCheck>();
 
 /** Compiled once per schema object: the schema of a tool is usually a constant. */
-function validatorOf(schema: object): ValidateFunction {
-  let known = validators.get(schema);
-  if (!known) {
-    known = compiler().compile(schema);
-    // Without this, ajv would keep every schema that is created per call.
-    compiler().removeSchema(schema);
-    validators.set(schema, known);
+function fitsSchema(schema: object, content: object): boolean {
+  let check = checks.get(schema);
+  if (!check) {
+    // The protocol defines the dialect of forms.
+    check = compileJsonSchema({ ...schema, $schema: undefined });
+    checks.set(schema, check);
   }
-  return known;
+  return check(content).length === 0;
 }

@@ -7,14 +7,13 @@ import {
   type ExecutionContext,
   Injectable,
   type NestInterceptor,
+  type PipeTransform,
   type Type,
-  ValidationPipe,
 } from '@nestjs/common';
-import * as transformerPackage from 'class-transformer';
-import * as validatorPackage from 'class-validator';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Observable } from 'rxjs';
 import { readJson, type RefusedJson } from '#core';
+import { compileReader, type Given } from '#schema';
 import { SharedStateUnavailable } from '#state';
 import { BODY_WORDS, ROUTE_WORDS } from './refusals.js';
 
@@ -104,18 +103,11 @@ export class JsonBodyInterceptor implements NestInterceptor {
 }
 
 /** Makes an instance of the class of a body or a query. The first error is the answer, in the words of its decorator. */
-export function validated(expectedType: Type): ValidationPipe {
-  return new ValidationPipe({
-    expectedType,
-    transform: true,
-    // The copies that the decorators of the classes wrote to: Nest would load those of the application.
-    validatorPackage,
-    transformerPackage,
-    exceptionFactory: ([first]) => {
-      const [status, otherwise] = BODY_WORDS.notObject;
-      return new NotServed(status, Object.values(first?.constraints ?? {})[0] ?? otherwise);
-    },
+export function validated<T extends object>(type: Type<T>): PipeTransform<Given, T> {
+  const read = compileReader(type, (message) => {
+    throw new NotServed(400, message);
   });
+  return { transform: read };
 }
 
 /** Bytes. */

@@ -1,13 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { ParseRow } from '#data';
 import { Allow, IsOptional } from 'class-validator';
-import {
-  ClassName,
-  DefaultFilterChoice,
-  Flag,
-  Present,
-  Undeclared,
-} from '../arguments/argument.decorators.js';
+import { Undeclared } from '#schema';
+import { ClassName, DefaultFilterChoice, Flag, Present } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { compactPointers, keepsRowIdentity, rowId, stampSource } from '../shaping/presented-rows.js';

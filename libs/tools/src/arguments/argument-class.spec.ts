@@ -11,13 +11,12 @@ import {
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Refused } from '#core';
+import { Alias, AsGiven, listUndeclaredNames, Undeclared } from '#schema';
 import { BUILT_IN_TOOLS } from '../built-in-tools.js';
 import { type ClassReader, isClassReader } from '../declaration/class-reader.js';
 import { toolDeclarations } from '../declaration/tool.decorator.js';
-import { argumentReader, type Arguments, undeclaredNames } from './argument-class.js';
+import { argumentReader, type Arguments } from './argument-class.js';
 import {
-  Alias,
-  AsGiven,
   Choice,
   DefaultFilterChoice,
   Flag,
@@ -25,7 +24,6 @@ import {
   RequiredText,
   Text,
   TextList,
-  Undeclared,
   WholeNumber,
 } from './argument.decorators.js';
 
@@ -80,7 +78,7 @@ describe('arguments', () => {
   it('reads the first of the names that were written', () => {
     expect(readSample({ klass: 'a' }).class).toBe('a');
     expect(readSample({ klass: 'a', class: 'b' }).class).toBe('b');
-    expect(undeclaredNames(Sample)).toEqual(['klass', 'hidden']);
+    expect(listUndeclaredNames(Sample)).toEqual(['klass', 'hidden']);
   });
 });
 

@@ -1,6 +1,4 @@
-import 'reflect-metadata';
 import { applyDecorators } from '@nestjs/common';
-import { Transform } from 'class-transformer';
 import {
   Allow,
   IsBoolean,
@@ -10,70 +8,8 @@ import {
   ValidateIf,
   type ValidationArguments,
 } from 'class-validator';
+import { ArgumentSchema, Convert, type JsonSchema } from '#schema';
 import { BOOLEAN, INTEGER, listOf, OBJECT, STRING } from '../json-schema.js';
-import type { JsonSchema } from '../tool.js';
-
-const SCHEMA = Symbol('parley:argument-schema');
-const ALIASES = Symbol('parley:argument-aliases');
-const GIVEN = Symbol('parley:arguments-as-given');
-const CONVERSIONS = Symbol('parley:argument-conversions');
-
-/**
- * Extends the JSON Schema of one property of an argument class beyond its class-validator decorators: a description,
- * examples, a narrower type. Stores metadata and checks nothing.
- */
-export function ArgumentSchema(schema: JsonSchema): PropertyDecorator {
-  return (prototype, name) => {
-    const declared = Reflect.getOwnMetadata(SCHEMA, prototype, name) as JsonSchema | null | undefined;
-    if (declared !== null) Reflect.defineMetadata(SCHEMA, { ...declared, ...schema }, prototype, name);
-  };
-}
-
-/** The argument is read when it is given, and is missing from the JSON Schema. */
-export function Undeclared(): PropertyDecorator {
-  return (prototype, name) => Reflect.defineMetadata(SCHEMA, null, prototype, name);
-}
-
-/** Other names of an argument, which the JSON Schema does not declare. The first given name counts. */
-export function Alias(...names: readonly string[]): PropertyDecorator {
-  return (prototype, name) => Reflect.defineMetadata(ALIASES, names, prototype, name);
-}
-
-/** The property with all arguments as the caller sent them. */
-export function AsGiven(): PropertyDecorator {
-  return (prototype, name) => Reflect.defineMetadata(GIVEN, name, prototype);
-}
-
-/** @returns undefined without `@ArgumentSchema`; null for an `@Undeclared` property */
-export function declaredSchema(type: { readonly prototype: object }, name: string) {
-  return Reflect.getMetadata(SCHEMA, type.prototype, name) as JsonSchema | null | undefined;
-}
-
-export function aliasesOf(type: { readonly prototype: object }, name: string): readonly string[] {
-  return (Reflect.getMetadata(ALIASES, type.prototype, name) as readonly string[] | undefined) ?? [];
-}
-
-/** Changes a value before its checks. @param convert undefined: counts as missing */
-type Conversion = (value: unknown) => unknown;
-
-/** Converts a value like `@Transform` of class-transformer, and lets `conversionsOf` find the function. */
-function Convert(convert: Conversion): PropertyDecorator {
-  const transform = Transform(({ value }) => convert(value));
-  return (prototype, name) => {
-    transform(prototype, name);
-    const others = (Reflect.getOwnMetadata(CONVERSIONS, prototype, name) as Conversion[] | undefined) ?? [];
-    Reflect.defineMetadata(CONVERSIONS, [...others, convert], prototype, name);
-  };
-}
-
-/** The conversions of a property in the order in which class-transformer applies them. */
-export function conversionsOf(type: { readonly prototype: object }, name: string): readonly Conversion[] {
-  return (Reflect.getMetadata(CONVERSIONS, type.prototype, name) as readonly Conversion[] | undefined) ?? [];
-}
-
-export function givenProperty(type: { readonly prototype: object }): string | undefined {
-  return Reflect.getMetadata(GIVEN, type.prototype) as string | undefined;
-}
 
 const described = (schema: JsonSchema, description: string | undefined) =>
   ArgumentSchema(description === undefined ? schema : { ...schema, description });

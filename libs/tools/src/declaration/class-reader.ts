@@ -1,7 +1,6 @@
 import { plainToInstance } from 'class-transformer';
 import { validate, type ValidationError } from 'class-validator';
 import { compileClass, type DecoratedClass, type JsonSchema } from '#schema';
-import { declaredSchema } from '../arguments/argument.decorators.js';
 import type { SchemaReader } from '../json-schema.js';
 
 /** Reads values by a class, and exposes the class itself for compiling its checks. */
@@ -19,14 +18,12 @@ export function isClassReader(reader: SchemaReader): reader is ClassReader {
   return 'type' in reader;
 }
 
-const AS_DECLARED = { designTypes: true, describe: declaredSchema };
-
 /** @throws TypeError when the class has no decorated property */
 export function readValidatedClass(type: DecoratedClass): ClassReader {
   return {
     type,
-    jsonSchema: compileClass(type, AS_DECLARED),
-    jsonSchemaWithDefaults: () => compileClass(type, { ...AS_DECLARED, initialValues: true }),
+    jsonSchema: compileClass(type, { designTypes: true }),
+    jsonSchemaWithDefaults: () => compileClass(type, { designTypes: true, initialValues: true }),
     compile: () => async (given) => {
       const value = plainToInstance(type, given);
       if (typeof value !== 'object' || value === null) return { ok: false, issues: ['must be an object'] };

@@ -1,9 +1,6 @@
-import { createRequire } from 'node:module';
-import type * as AjvPackage from 'ajv/dist/2020.js';
-import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
 import type { SchemaReader } from '../json-schema.js';
 import type { JsonSchema } from '../tool.js';
-import type { DecoratedClass } from '#schema';
+import { compileJsonSchema, type DecoratedClass } from '#schema';
 import { isClass, readValidatedClass } from './class-reader.js';
 
 /**
@@ -90,49 +87,17 @@ function describedAs(
   return schema;
 }
 
-let opened: Ajv2020 | undefined;
-
-/**
- * Loaded with the first such schema: a service without custom tools has none. MCP reads a schema without `$schema` as
- * 2020-12. `format` is a hint to the client and not checked.
- */
-function compiler(): Ajv2020 {
-  if (opened) return opened;
-  const { Ajv2020: Compiler } = createRequire(import.meta.url)('ajv/dist/2020.js') as typeof AjvPackage;
-  opened = new Compiler({ allErrors: false, strict: false, useDefaults: true, validateFormats: false });
-  return opened;
-}
-
-function jsonSchemaError({ instancePath, message, params, keyword }: ErrorObject): string {
-  const place = instancePath.slice(1).replaceAll('/', '.').replaceAll('~1', '/').replaceAll('~0', '~');
-  const extra = (params as { additionalProperty?: unknown }).additionalProperty;
-  const named = keyword === 'additionalProperties' && typeof extra === 'string' ? ` '${extra}'` : '';
-  return `${place === '' ? '' : `${place}: `}${message ?? 'is not valid'}${named}`;
-}
-
 function readJsonSchema(jsonSchema: JsonSchema): SchemaReader {
   return {
     jsonSchema,
     compile: () => {
-      const check = compiled(jsonSchema);
+      const check = compileJsonSchema(jsonSchema, { useDefaults: true });
       return (given) => {
-        // Ajv fills in defaults, so it works on a copy of the value.
+        // The check fills in defaults, so it works on a copy of the value.
         const value: unknown = structuredClone(given);
-        return check(value)
-          ? { ok: true, value }
-          : { ok: false, issues: (check.errors ?? []).map(jsonSchemaError) };
+        const issues = check(value);
+        return issues.length === 0 ? { ok: true, value } : { ok: false, issues };
       };
     },
   };
-}
-
-function compiled(jsonSchema: JsonSchema): ValidateFunction {
-  try {
-    const check = compiler().compile(jsonSchema);
-    // Not kept in ajv: two tools may declare one `$id`.
-    compiler().removeSchema(jsonSchema);
-    return check;
-  } catch (error) {
-    throw new TypeError(`is not JSON Schema: ${error instanceof Error ? error.message : String(error)}`);
-  }
 }

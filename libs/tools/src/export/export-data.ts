@@ -2,9 +2,9 @@ import { Injectable } from '@nestjs/common';
 import { IsOptional, ValidateIf } from 'class-validator';
 import type { GovernedClass, ParseRow } from '#data';
 import { hasInternalSegment } from '#policy';
+import { AsGiven } from '#schema';
 import { admitsClass, refuseArgument, type Arguments } from '../arguments/argument-class.js';
 import {
-  AsGiven,
   CheckedBy,
   CheckedByData,
   Choice,

@@ -6,7 +6,7 @@ import {
   type Arguments,
   unknownArguments,
 } from '../arguments/argument-class.js';
-import { aliasesOf } from '../arguments/argument.decorators.js';
+import { getAliases } from '#schema';
 import { BUILT_IN_TOOLS } from '../built-in-tools.js';
 import { checkedHandler } from '../declaration/checked-handler.js';
 import { isClassReader } from '../declaration/class-reader.js';
@@ -175,7 +175,7 @@ export function readingHandler({ definition, input, handler }: ToolRegistration)
     throw new ToolDeclarationError(definition.name, 'the arguments of a built-in tool are a class');
   const read = argumentReader(input.type);
   const { admission } = input.type as AdmittingArguments;
-  const names = ['class_name', ...aliasesOf(input.type, 'class_name')];
+  const names = ['class_name', ...getAliases(input.type, 'class_name')];
   if (!admission) return (args, call) => handler(read(args) as Arguments, call);
   return async (args, call) => {
     let given: Arguments;

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
+import { ArgumentSchema } from '#schema';
 import {
-  ArgumentSchema,
   ClassName,
   Flag,
   GivenText,

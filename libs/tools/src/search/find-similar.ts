@@ -1,14 +1,9 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { Refused, refusals } from '#core';
 import { QueryEmbeddings } from '#data';
+import { ArgumentSchema } from '#schema';
 import { admitsSearchedClass, refuseArgument } from '../arguments/argument-class.js';
-import {
-  ArgumentSchema,
-  ClassName,
-  JsonObject,
-  ResultCount,
-  Text,
-} from '../arguments/argument.decorators.js';
+import { ClassName, JsonObject, ResultCount, Text } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { READS_AND_EMBEDS, type ToolCall } from '../tool.js';

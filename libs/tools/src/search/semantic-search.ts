@@ -1,9 +1,9 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { Refused, refusals } from '#core';
 import { type VectorFilters, QueryEmbeddings, type SearchHit } from '#data';
+import { Alias } from '#schema';
 import { admitsSearchedClass, refuseArgument } from '../arguments/argument-class.js';
 import {
-  Alias,
   Choice,
   ClassName,
   GivenText,

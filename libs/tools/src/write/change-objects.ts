@@ -1,13 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import { Allow, IsOptional } from 'class-validator';
 import type { WriteOptions } from '#data';
+import { Undeclared } from '#schema';
 import { refuseArgument } from '../arguments/argument-class.js';
 import {
   CheckedByData,
   ClassName,
   RequiredCheckedByData,
   RequiredText,
-  Undeclared,
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, described, OBJECT, objectOf, STRING } from '../json-schema.js';
