@@ -13,7 +13,7 @@ export const VALID: Readonly<Record<string, unknown>> = {
   tasks: { lifetime: 60, concurrency: 2 },
   exports: { lifetime: 60, maxRows: 100 },
   approvals: { mode: 'client', expiry: 60 },
-  audit: { log: true, timeout: 5 },
+  audit: { log: true, replica: 'one' },
   llm: { provider: 'openai', model: 'm', maxTokens: 500, prices: { m: { input: 1, output: 2 } } },
   embeddings: { endpoint: 'http://127.0.0.1:9/v1', model: 'e', dimensions: 3 },
   traces: { ratio: 0.5, callers: 'follow' },

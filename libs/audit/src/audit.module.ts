@@ -44,6 +44,11 @@ interface CollectionSink extends OnFailure {
 
 type AuditSinkOptions = FileSink | WebhookSink | CollectionSink;
 
+/** Milliseconds for each attempt at a sink. */
+const SINK_TIMEOUT = 5_000;
+/** Milliseconds between two checks of the chains of other replicas. */
+const ANCHOR_CHECK_INTERVAL = 60_000;
+
 /** What is recorded, and where; durations in seconds. */
 export interface AuditModuleOptions {
   /** Whether records go to the application's log as well. */
@@ -51,11 +56,8 @@ export interface AuditModuleOptions {
   readonly sinks: readonly AuditSinkOptions[];
   readonly bufferFolder: string;
   readonly bufferSize: number;
-  /** For each attempt at a sink. */
-  readonly timeout: number;
   /** Null: the name of the host. */
   readonly replica: string | null;
-  readonly anchorInterval: number;
   readonly chainKey: string | null;
   readonly digestKey: string | null;
   /** Receive every record besides. */
@@ -115,7 +117,7 @@ async function openRecorder(
     seal: new RecordSeal(options.chainKey),
     anchors: shared.reach === 'replicas' ? new SharedChainAnchorStore(shared.auditChains) : null,
     replica: options.replica ?? hostname(),
-    anchorInterval: options.anchorInterval * 1000,
+    anchorInterval: ANCHOR_CHECK_INTERVAL,
     log,
   });
   if (options.sinks.some(({ onFailure }) => onFailure === 'buffer'))
@@ -135,29 +137,29 @@ function searchedTrail({ sinks }: AuditModuleOptions): AuditTrail | null {
   return file ? new FileAuditTrail(file.path) : null;
 }
 
-function deliveryOf(sink: AuditSinkOptions, timeout: number, log: Logger): RecordDelivery {
+function deliveryOf(sink: AuditSinkOptions, log: Logger): RecordDelivery {
   switch (sink.kind) {
     case 'file':
       return new JsonLinesFile({ ...sink, maxAge: sink.maxAge === null ? null : sink.maxAge * 1000, log });
     case 'mongodb':
       return new CollectionDelivery(sink.store);
     case 'webhook':
-      return new WebhookDelivery({ ...sink, timeout: timeout * 1000 });
+      return new WebhookDelivery({ ...sink, timeout: SINK_TIMEOUT });
   }
 }
 
 function writerOf(
   sink: AuditSinkOptions,
-  { timeout, bufferFolder, bufferSize }: AuditModuleOptions,
+  { bufferFolder, bufferSize }: AuditModuleOptions,
   log: Logger,
 ): SinkWriter {
-  const delivery = deliveryOf(sink, timeout, log);
-  if (sink.onFailure === 'refuse') return new RefusingSinkWriter(delivery, timeout * 1000, log);
+  const delivery = deliveryOf(sink, log);
+  if (sink.onFailure === 'refuse') return new RefusingSinkWriter(delivery, SINK_TIMEOUT, log);
   const place =
     sink.kind === 'file' ? sink.path : sink.kind === 'webhook' ? sink.url : `${sink.uri}/${sink.database}`;
   const name = `${sink.kind}-${createHash('sha256').update(place).digest('hex').slice(0, 12)}.jsonl`;
   const spool = new SpoolFile(join(bufferFolder, name), bufferSize);
-  return new BufferingSinkWriter(delivery, timeout * 1000, spool, log);
+  return new BufferingSinkWriter(delivery, SINK_TIMEOUT, spool, log);
 }
 
 /** Without the shared state, a key of this process: its digests compare with each other. */

@@ -12,7 +12,7 @@ import { StoredTaskService } from './stored-task-service.js';
 import { AgentReferences, TaskRecords } from './task-records.js';
 import { TaskWorker } from './task-worker.js';
 
-const SETTINGS = { lifetime: 60_000, pollInterval: 1_000, heartbeat: 60_000, maxPerPrincipal: 10 };
+const SETTINGS = { lifetime: 60_000, heartbeat: 60_000, maxPerPrincipal: 10 };
 const definition = compileAgentDefinition('analyst');
 const agent = new Agent({ definition, principal: 'ada', tenantId: 'acme' });
 const OWNER: Owner = { principal: 'ada', tenant: 'acme', agent: 'analyst' };

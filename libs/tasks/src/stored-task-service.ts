@@ -131,8 +131,7 @@ export class StoredTaskService extends TaskStore {
   }
 
   private state(taskId: string, record: TaskRecord): TaskState {
-    const { lifetime: ttl, pollInterval: poll } = this.settings;
-    return taskState(taskId, record, { ttl, poll });
+    return taskState(taskId, record, this.settings.lifetime);
   }
 }
 

@@ -13,12 +13,13 @@ import {
   type WireRequest,
 } from '#dispatcher';
 
+/** Milliseconds between two polls, as clients receive it. */
+const POLL_INTERVAL = 1_000;
+
 /** The settings of tasks; times in milliseconds. */
 export abstract class TaskSettings {
   /** How long a task and its result are stored after its last change. */
   abstract readonly lifetime: number;
-  /** The poll interval that clients receive. */
-  abstract readonly pollInterval: number;
   /** How often a run marks itself as alive; one silent for five times as long is queued again at the next poll. */
   abstract readonly heartbeat: number;
   /** Maximum tasks that one principal may create within a lifetime. */
@@ -79,19 +80,15 @@ function readTaskRecord(value: Readonly<Record<string, unknown>>): TaskRecord | 
 }
 
 /** The task as its owner sees it. */
-export function taskState(
-  taskId: string,
-  record: TaskRecord,
-  times: { ttl: number; poll: number },
-): TaskState {
+export function taskState(taskId: string, record: TaskRecord, ttl: number): TaskState {
   const { status, createdAt, lastUpdatedAt, result, error } = record;
   return {
     taskId,
     status,
     createdAt: new Date(createdAt).toISOString(),
     lastUpdatedAt: new Date(lastUpdatedAt).toISOString(),
-    ttlMs: times.ttl,
-    pollIntervalMs: times.poll,
+    ttlMs: ttl,
+    pollIntervalMs: POLL_INTERVAL,
     ...(status === 'completed' && result && { result }),
     ...(status === 'failed' && error && { error }),
     ...(status === 'input_required' && { inputRequests: unanswered(record) }),

@@ -20,7 +20,6 @@ import { TaskWorker } from './task-worker.js';
 /** Calls that continue after their answer; durations in seconds. */
 export interface TasksModuleOptions {
   readonly lifetime: number;
-  readonly pollInterval: number;
   readonly heartbeat: number;
   /** Maximum tasks that one principal may create within a lifetime. */
   readonly maxPerPrincipal: number;
@@ -30,15 +29,9 @@ export interface TasksModuleOptions {
 
 export const TASK_OPTIONS = Symbol('options of tasks');
 
-function readSettings({
-  lifetime,
-  pollInterval,
-  heartbeat,
-  maxPerPrincipal,
-}: TasksModuleOptions): TaskSettings {
+function readSettings({ lifetime, heartbeat, maxPerPrincipal }: TasksModuleOptions): TaskSettings {
   return {
     lifetime: lifetime * 1000,
-    pollInterval: pollInterval * 1000,
     heartbeat: heartbeat * 1000,
     maxPerPrincipal,
   };

@@ -170,7 +170,6 @@ const config = (endpoint: string) => ({
     apiKey: 'EMBEDDING-KEY',
     dimensions: 3,
     timeout: 1,
-    cacheSize: 100,
   },
 });
 

@@ -98,7 +98,6 @@ function configuration({
       log: false,
       replica: name,
       chainKey: 'a key for the chain of the proof, not a secret',
-      anchorInterval: 5,
       // A file has one writer.
       sinks: [
         processes > 1

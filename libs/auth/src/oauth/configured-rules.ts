@@ -89,7 +89,7 @@ export class OAuthRules {
 
   /** Keys and documents of an issuer, shared by all rules. */
   trustOf(oauth: DeclaredIssuer): IssuerTrust {
-    const key = JSON.stringify([oauth.issuer, oauth.jwksUri, oauth.keyOutage]);
+    const key = JSON.stringify([oauth.issuer, oauth.jwksUri]);
     let trust = this.trusts.get(key);
     if (!trust) this.trusts.set(key, (trust = issuerTrust(oauth)));
     return trust;

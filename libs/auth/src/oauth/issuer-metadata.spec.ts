@@ -45,7 +45,6 @@ function timed({ outage: seconds = 3600 } = {}) {
     audiences: [AUDIENCE],
     algorithms: ALGORITHMS,
     clockSkew: 0,
-    maxTokenLength: 8192,
     keys,
   });
   const fetches = () => issuer.asked.filter((path) => path === '/keys').length;

@@ -21,10 +21,6 @@ export interface OAuthIssuer {
   readonly algorithms?: readonly Algorithm[];
   /** Tolerated clock difference in seconds. Default 30. */
   readonly clockSkew?: number;
-  /** Characters. Default 8192. */
-  readonly maxTokenLength?: number;
-  /** Seconds that known keys are used while the issuer is unreachable. Default 3600. */
-  readonly keyOutage?: number;
   /** Default: `scope`, else `scp`. */
   readonly scopeClaim?: ClaimPath;
   /** Asks the issuer whether a token is still active. Default: no introspection. */
@@ -38,7 +34,10 @@ export interface OAuthIssuer {
   };
 }
 
-export const DEFAULT_ISSUER = Object.freeze({ clockSkew: 30, maxTokenLength: 8192, keyOutage: 3600 });
+export const DEFAULT_ISSUER = Object.freeze({ clockSkew: 30 });
+
+/** Seconds that known keys are used while the issuer is unreachable. */
+const MAX_KEY_OUTAGE = 3600;
 
 type OAuthGrants = ScopedGrantsOptions;
 
@@ -51,17 +50,13 @@ export interface IssuerTrust {
   readonly keys: KeyRing;
 }
 
-type TrustOptions = Pick<OAuthIssuer, 'issuer' | 'jwksUri' | 'keyOutage'>;
+type TrustOptions = Pick<OAuthIssuer, 'issuer' | 'jwksUri'>;
 
-export function issuerTrust({
-  issuer,
-  jwksUri,
-  keyOutage = DEFAULT_ISSUER.keyOutage,
-}: TrustOptions): IssuerTrust {
+export function issuerTrust({ issuer, jwksUri }: TrustOptions): IssuerTrust {
   const documents = new IssuerDocuments(issuer);
   const keys = new KeyRing({
     jwksUri: () => (jwksUri === undefined ? documents.endpoint('jwks_uri') : Promise.resolve(jwksUri)),
-    outage: keyOutage,
+    outage: MAX_KEY_OUTAGE,
   });
   return { documents, keys };
 }
@@ -102,7 +97,6 @@ export function oauthRule(
       audiences: typeof audience === 'string' ? [audience] : audience,
       algorithms: options.algorithms ?? ALGORITHMS,
       clockSkew: options.clockSkew ?? DEFAULT_ISSUER.clockSkew,
-      maxTokenLength: options.maxTokenLength ?? DEFAULT_ISSUER.maxTokenLength,
       keys,
     }),
     revocations: [...(asked ? [new Introspection(asked)] : []), ...revocations],

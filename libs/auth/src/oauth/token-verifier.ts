@@ -32,13 +32,13 @@ interface VerifierOptions {
   readonly algorithms: readonly Algorithm[];
   /** Seconds. */
   readonly clockSkew: number;
-  /** Characters. */
-  readonly maxTokenLength: number;
   readonly keys: KeyRing;
 }
 
-/** Characters that an issuer may be configured to accept. Longer text is not parsed. */
-const LONGEST_TOKEN = 16_384;
+/** Characters of a token of any issuer. Longer text is not parsed. */
+const MAX_PARSED_LENGTH = 16_384;
+/** Characters of a token that names this issuer. */
+const MAX_TOKEN_LENGTH = 8192;
 
 /** Milliseconds that the result of a verification is cached. */
 const REMEMBERED = 60_000;
@@ -51,14 +51,13 @@ export class TokenVerifier {
 
   /**
    * Whether the token names this issuer. The token is not verified yet. Its length is checked only when it names this
-   * issuer, because another issuer may accept longer ones.
+   * issuer, because it may be meant for another rule.
    * @throws InvalidToken for an ambiguous or too long token
    */
   concerns(token: string): boolean {
-    const { issuer, maxTokenLength } = this.options;
-    if (token.length > Math.max(LONGEST_TOKEN, maxTokenLength)) return false;
-    if (parseToken(token)?.claims['iss'] !== issuer) return false;
-    if (token.length > maxTokenLength) throw new InvalidToken('too long');
+    if (token.length > MAX_PARSED_LENGTH) return false;
+    if (parseToken(token)?.claims['iss'] !== this.options.issuer) return false;
+    if (token.length > MAX_TOKEN_LENGTH) throw new InvalidToken('too long');
     return true;
   }
 

@@ -14,7 +14,6 @@ import {
   IsPositive,
   IsString,
   Matches,
-  Max,
   Min,
   MinLength,
 } from 'class-validator';
@@ -129,23 +128,11 @@ export class AuditSection {
   @Min(4096)
   readonly bufferSize: number = 67_108_864;
 
-  @Option('seconds for each attempt at a sink')
-  @IsNumber()
-  @IsPositive()
-  @Max(60)
-  readonly timeout: number = 5;
-
   @Option('the name of this process in records; `null`: the host name')
   @IsString()
   @Matches(/^[A-Za-z0-9_.-]{1,128}$/)
   @Nullable()
   readonly replica: string | null = null;
-
-  @Option('seconds between two checks of the chains of other replicas')
-  @IsNumber()
-  @Min(0.1)
-  @Max(86_400)
-  readonly anchorInterval: number = 60;
 
   @Option('key of the HMAC-SHA256 that chains records, at least 32 characters; `null`: plain SHA-256')
   @IsString()

@@ -17,7 +17,6 @@ import {
   IsArray,
   IsBoolean,
   IsIn,
-  IsInt,
   IsNumber,
   IsString,
   Matches,
@@ -100,20 +99,6 @@ export class OAuthConfig {
   @Min(0)
   @Max(300)
   readonly clockSkew?: number;
-
-  @Option('maximum characters of a token of this issuer', { default: DEFAULT_ISSUER.maxTokenLength })
-  @IsInt()
-  @Min(256)
-  @Max(16_384)
-  readonly maxTokenLength?: number;
-
-  @Option('seconds that known keys are used while the issuer cannot be reached', {
-    default: DEFAULT_ISSUER.keyOutage,
-  })
-  @IsNumber()
-  @Min(60)
-  @Max(604_800)
-  readonly keyOutage?: number;
 
   @Option(
     '`{ clientId, clientSecret, endpoint, cache }`: asks the issuer on every call; see [revocation](#revocation)',

@@ -9,11 +9,6 @@ export class TaskSection {
   @Min(1)
   readonly lifetime: number = 3600;
 
-  @Option('seconds between two polls, as sent to the client')
-  @IsNumber()
-  @Min(0.1)
-  readonly pollInterval: number = 1;
-
   /** After two intervals without one the run is given to another worker. */
   @Option('seconds between two heartbeats of a run')
   @IsNumber()

@@ -37,7 +37,6 @@ describe('the embeddings of the configuration', () => {
       apiKey: null,
       requestDimensions: false,
       timeout: 10,
-      cacheSize: 1000,
       budget: null,
     });
   });

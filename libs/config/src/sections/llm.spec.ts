@@ -112,7 +112,7 @@ describe('the model of one agent', () => {
       'agents.reader.llm.maxIterations',
     ],
     ['longer answers', { maxTokens: 5000 }, {}, 'agents.reader.llm.maxTokens'],
-    ['more of what was read', { maxResultCharacters: 100_000 }, {}, 'agents.reader.llm.maxResultCharacters'],
+    ['more of what was read', { maxContextTokens: 200_000 }, {}, 'agents.reader.llm.maxContextTokens'],
     ['another place', { endpoint: 'https://evil.example' }, {}, 'agents.reader.llm.endpoint'],
     ['another key', { apiKey: 'sk-1' }, {}, 'agents.reader.llm.apiKey'],
     ['other permitted places', { allowedEndpoints: null }, {}, 'agents.reader.llm.allowedEndpoints'],

@@ -56,12 +56,6 @@ export class EmbeddingsSection {
   @Max(60)
   readonly timeout: number = 10;
 
-  @Option('number of cached vectors, per tenant or caller')
-  @IsInt()
-  @Min(0)
-  @Max(100_000)
-  readonly cacheSize: number = 1000;
-
   @Option('`{ tokens, window }`: estimated tokens per seconds and tenant, in this process; admins are exempt')
   @Nested(EmbeddingBudgetConfig)
   @Nullable()
@@ -133,12 +127,6 @@ export class LlmSection {
   @Max(3600)
   readonly timeout: number = 90;
 
-  @Option('retries after 429, 5xx and overload, while no part of the answer was received')
-  @IsInt()
-  @Min(0)
-  @Max(10)
-  readonly retries: number = 2;
-
   @Option('maximum tokens of one answer; Anthropic only')
   @IsInt()
   @Min(1)
@@ -154,11 +142,6 @@ export class LlmSection {
   @IsInt()
   @Min(1000)
   readonly maxContextTokens: number = 100_000;
-
-  @Option('characters of one tool result that a model receives')
-  @IsInt()
-  @Min(100)
-  readonly maxResultCharacters: number = 60_000;
 
   @Option('tokens of the history above which it is summarised; null: never')
   @IsInt()
@@ -183,14 +166,13 @@ export const AgentLlmConfig = pickOptions(LlmSection, [
   'maxTokens',
   'maxIterations',
   'maxContextTokens',
-  'maxResultCharacters',
   'autoCompactAt',
   'prices',
 ]);
 export type AgentLlmConfig = InstanceType<typeof AgentLlmConfig>;
 
 /** An agent may have less of these than the installation, never more. */
-const LIMITS = ['maxTokens', 'maxIterations', 'maxContextTokens', 'maxResultCharacters'] as const;
+const LIMITS = ['maxTokens', 'maxIterations', 'maxContextTokens'] as const;
 
 /** The settings of the model for one agent: its own over the installation's, and of every limit the lower one. */
 export function llmOf({ llm, agents }: Pick<ParleyConfig, 'llm' | 'agents'>, agent: string): LlmConfig {

@@ -34,11 +34,6 @@ export class TracesSection {
   )
   @IsIn(['continue', 'follow', 'restart'])
   readonly callers: CallerTraces = 'continue';
-
-  @Option('the name of the service in traces; `OTEL_SERVICE_NAME` overrides it')
-  @IsString()
-  @Matches(/^[\x21-\x7e]{1,128}$/)
-  readonly serviceName: string = 'parley';
 }
 
 /** The section `metrics`: a listener of its own. */

@@ -5,7 +5,6 @@ import { EmbeddingBudget, type EmbeddingBudgetOptions, QueryEmbeddings } from '.
 
 /** The embeddings endpoint, the cache and the budget. */
 export type EmbeddingsModuleOptions = OpenAiEmbeddingOptions & {
-  readonly cacheSize: number;
   /** Null: unbounded. */
   readonly budget: EmbeddingBudgetOptions | null;
 };
@@ -20,7 +19,7 @@ const CONFIGURED_EMBEDDINGS = Symbol('embeddings of the configured endpoint');
       provide: CONFIGURED_EMBEDDINGS,
       useFactory: (options: EmbeddingsModuleOptions | null) => {
         if (!options) return null;
-        const { budget: _budget, cacheSize: _size, ...endpoint } = options;
+        const { budget: _budget, ...endpoint } = options;
         return new OpenAiEmbeddings(endpoint);
       },
       inject: [EMBEDDING_OPTIONS],
@@ -30,8 +29,8 @@ const CONFIGURED_EMBEDDINGS = Symbol('embeddings of the configured endpoint');
       provide: QueryEmbeddings,
       useFactory: (options: EmbeddingsModuleOptions | null, provider: EmbeddingProvider) => {
         if (!options) return null;
-        const { cacheSize, budget } = options;
-        return new QueryEmbeddings(provider, { cacheSize, budget: budget && new EmbeddingBudget(budget) });
+        const { budget } = options;
+        return new QueryEmbeddings(provider, { budget: budget && new EmbeddingBudget(budget) });
       },
       inject: [EMBEDDING_OPTIONS, EmbeddingProvider],
     },

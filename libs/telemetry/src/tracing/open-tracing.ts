@@ -120,6 +120,9 @@ class CallContexts implements ContextManager {
   }
 }
 
+/** Where `OTEL_SERVICE_NAME` says nothing. */
+const SERVICE_NAME = 'parley';
+
 export interface TraceOptions {
   /** OTLP endpoint over HTTP: `http://collector:4318/v1/traces`. Null: as the `OTEL_*` variables say, or none. */
   readonly endpoint: string | null;
@@ -128,7 +131,6 @@ export interface TraceOptions {
   /** Share of the requests that are traced, 0 to 1. */
   readonly ratio: number;
   readonly callers: CallerTraces;
-  readonly serviceName: string;
   /** Default: as the system resolves names. */
   readonly resolve?: ResolveHost;
 }
@@ -190,7 +192,7 @@ export async function openTracing(
 
 async function startSdk(
   api: typeof Api,
-  { endpoint, headers, serviceName, resolve, ...configured }: TraceOptions,
+  { endpoint, headers, resolve, ...configured }: TraceOptions,
   env: Environment,
   version: string,
   log: TraceLog,
@@ -212,7 +214,7 @@ async function startSdk(
     callers === 'follow'
       ? new sdk.ParentBasedSampler({ root: new sdk.TraceIdRatioBasedSampler(ratio) })
       : new OwnSampler(api, ratio);
-  const named = env['OTEL_SERVICE_NAME'] ? {} : { 'service.name': serviceName };
+  const named = env['OTEL_SERVICE_NAME'] ? {} : { 'service.name': SERVICE_NAME };
   const provider = new sdk.TracerProvider({
     sampler,
     resource: resources

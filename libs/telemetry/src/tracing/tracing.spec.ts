@@ -25,7 +25,7 @@ let tracing: Tracing;
 
 async function open(options: Partial<TraceOptions> = {}) {
   collector = await startCollector();
-  const whole = { headers: {}, ratio: 1, callers: 'continue' as const, serviceName: 'parley', ...options };
+  const whole = { headers: {}, ratio: 1, callers: 'continue' as const, ...options };
   const opened = await openTracing({ ...whole, endpoint: collector.endpoint }, {}, '1.2.3', {
     warn: () => undefined,
   });
@@ -80,7 +80,6 @@ describe('traces', () => {
         headers: {},
         ratio: 1,
         callers: 'continue',
-        serviceName: 'parley',
         resolve: (name) => {
           asked.add(name);
           return Promise.resolve(['127.0.0.1']);
@@ -217,7 +216,6 @@ describe('an application that makes traces itself', () => {
         headers: {},
         ratio: 1,
         callers: 'continue' as const,
-        serviceName: 'p',
       };
       const theirs = await openTracing(options, {}, '1', { warn: () => undefined });
       answer(new ServiceTelemetry({ tracing: theirs, metrics: null, names }), undefined);
@@ -231,7 +229,7 @@ describe('an application that makes traces itself', () => {
   });
 
   it('is the only way to any when nothing else asks for them', async () => {
-    const options = { endpoint: null, headers: {}, ratio: 1, callers: 'continue' as const, serviceName: 'p' };
+    const options = { endpoint: null, headers: {}, ratio: 1, callers: 'continue' as const };
     expect(await openTracing(options, {}, '1', { warn: () => undefined })).toBeNull();
   });
 });
