@@ -61,6 +61,7 @@ export {
   toolsOf,
 } from './calls/tool-context.js';
 export { spendCall } from './calls/guards.js';
+export { ParleyToolRunner } from './calls/tool-pipeline.js';
 export { RUN_HANDED_OVER } from './calls/tool-run.js';
 export {
   RecordingSchemaWriter,

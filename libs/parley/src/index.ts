@@ -154,6 +154,7 @@ export {
   type ApplicationMongoClient,
   type ApplicationMongooseConnection,
   type CodeChoice,
+  CurrentAgent,
   EmbeddedDatabase,
   type EmbeddedDatabaseOptions,
   loadWithPlugins,
@@ -204,4 +205,11 @@ export type {
 } from './module/parley-options.js';
 export { AGENT_FACTORY } from './module/overridable-providers.js';
 export type { StandaloneListener, StandaloneOptions } from './module/standalone-listener.js';
+export { ParleyGuard } from './route-guard/parley.guard.js';
+export {
+  CurrentCall,
+  RequirePermission,
+  type RequirePermissionOptions,
+} from './route-guard/route-decorators.js';
+export { ParleyHttpException, type RefusalBody } from './route-guard/route-refusal.js';
 export { refusals } from './tool-refusals.js';

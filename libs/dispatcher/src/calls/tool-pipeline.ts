@@ -7,6 +7,7 @@ import {
   effectiveTier,
   type ToolDefinition,
   type ToolOutcome,
+  type ToolRegistration,
   ToolRegistry,
   ToolRunner,
 } from '#tools';
@@ -123,6 +124,9 @@ const pipeline: FactoryProvider<ToolPipeline> = {
   inject: [...TOOL_PIPELINE],
 };
 
+/** What a run needs of a tool. */
+export type RunnableTool = Pick<ToolRegistration, 'definition' | 'handler'>;
+
 /**
  * Runs tools through the pipeline and converts every outcome, including refusals and errors, into one value and one
  * audit record.
@@ -163,11 +167,25 @@ export class ParleyToolRunner extends ToolRunner {
     return tool !== undefined && tierCovers(agent.permissions, effectiveTier(tool, args, this.methods));
   }
 
-  async run(name: string, args: unknown, context: RequestContext): Promise<ToolOutcome> {
+  run(name: string, args: unknown, context: RequestContext): Promise<ToolOutcome> {
+    return this.runEntry(name, this.registry.get(name), args, context);
+  }
+
+  /** Runs code that no listing shows, such as a route of an application, as a tool with this definition runs. */
+  runUnlisted(entry: RunnableTool, args: unknown, context: RequestContext): Promise<ToolOutcome> {
+    return this.runEntry(entry.definition.name, entry, args, context);
+  }
+
+  private async runEntry(
+    name: string,
+    entry: RunnableTool | undefined,
+    args: unknown,
+    context: RequestContext,
+  ): Promise<ToolOutcome> {
     const observed = context.telemetry?.tool(name);
-    if (!observed) return this.outcome(name, args, context, undefined);
+    if (!observed) return this.outcome(name, entry, args, context, undefined);
     try {
-      return await this.outcome(name, args, context, observed);
+      return await this.outcome(name, entry, args, context, observed);
     } finally {
       // A run without a record has ended as well.
       observed.ends();
@@ -176,15 +194,14 @@ export class ParleyToolRunner extends ToolRunner {
 
   private outcome(
     name: string,
+    entry: RunnableTool | undefined,
     args: unknown,
     context: RequestContext,
     observed: ToolTelemetry | undefined,
   ): Awaitable<ToolOutcome> {
-    const { registry, sources, budgets } = this;
+    const { sources, budgets } = this;
     const budgeted = budgets.open(context.agent);
-    return this.pipeline.run(
-      new ToolRun(name, args, context, registry.get(name), sources, budgeted, observed),
-    );
+    return this.pipeline.run(new ToolRun(name, args, context, entry, sources, budgeted, observed));
   }
 }
 

@@ -43,6 +43,14 @@ export {
 } from './plugins.js';
 export { EMBEDDED_URI } from './data/installation.js';
 export { type Mounted, mountEdges, RoutesApplication } from './routes/routes-application.js';
+export {
+  authenticateCaller,
+  type CallerChecks,
+  CurrentAgent,
+  refusalOf,
+  scopesLacking,
+  setCaller,
+} from './routes/caller.guard.js';
 export { Readiness, type ReadyState } from './routes/readiness.js';
 export { CONSOLE_PATH, ROUTE_PATHS } from './routes/route-paths.js';
 export { InstanceProvidersModule } from './routes/routes.module.js';

@@ -38,6 +38,7 @@ import {
   type ParleyModuleOptions,
 } from './parley-options.js';
 import { Parley } from './parley.js';
+import { guardedRoutes } from '../route-guard/declared-routes.js';
 import type { BoundProviders } from './overridable-providers.js';
 import { serveInstance } from './serve-instance.js';
 
@@ -170,10 +171,10 @@ export class ParleyHost
     this.parley = new Parley(dependencies.name, dependencies.opened.app, dependencies.environment);
   }
 
-  /** @throws ToolDeclarationError, MethodDeclarationError. @throws ConfigError for global guards that cannot run on tools */
+  /** @throws ToolDeclarationError, MethodDeclarationError. @throws ConfigError for global guards that cannot run on tools, and for routes */
   onModuleInit(): void {
     const { name, discovery, config, modules, globalEnhancers } = this.dependencies;
-    this.nameUnlisted();
+    this.checkApplication();
     publishEvents(this.dependencies.opened.app, discovery);
     this.enhancers = new ToolEnhancers(config, globalEnhancers);
     const context = this.enhancers.contextOver(modules);
@@ -189,11 +190,16 @@ export class ParleyHost
     this.enhancers.warn(registered);
   }
 
-  /** Logged once, by the first of several instances. */
-  private nameUnlisted(): void {
-    const { discovery } = this.dependencies;
-    const hosts = discovery.getProviders().map(({ instance }) => instance as unknown);
-    if (hosts.find((instance) => instance instanceof ParleyHost) !== this) return;
+  /** Once, by the first of several instances. @throws ConfigError for routes whose guard or permission is missing */
+  private checkApplication(): void {
+    const { discovery, config } = this.dependencies;
+    const hosts = discovery
+      .getProviders()
+      .flatMap(({ instance }) =>
+        (instance as unknown) instanceof ParleyHost ? [instance as ParleyHost] : [],
+      );
+    if (hosts[0] !== this) return;
+    guardedRoutes(discovery, config, new Set(hosts.map(({ parley }) => parley.name)));
     const names = unlistedTools(discovery);
     if (names.length > 0)
       new Logger('Parley').warn(

@@ -11,17 +11,23 @@ import { AuthenticationUnavailable, Authenticator, type CredentialSource, Insuff
 import { SharedStateUnavailable } from '#state';
 import { McpEdge, NotServed, notServed, trustedHeaders } from '#streaming';
 
-type RequestOfCaller = IncomingMessage & { caller?: Agent };
+/** The agents of requests that a guard authenticated. */
+const callers = new WeakMap<object, Agent>();
 
-/** The agent of the caller, behind `CallerGuard`. */
+/** Makes the agent of a request known to its route. */
+export function setCaller(request: object, agent: Agent): void {
+  callers.set(request, agent);
+}
+
+/** The agent of the caller, behind `ParleyGuard` and in routes of Parley behind `CallerGuard`. */
 export const CurrentAgent = createParamDecorator((_: unknown, context: ExecutionContext) =>
   callerOf(context),
 );
 
-/** @throws TypeError for a route without `CallerGuard` */
+/** @throws TypeError for a route without such a guard */
 function callerOf(context: ExecutionContext): Agent {
-  const { caller } = context.switchToHttp().getRequest<RequestOfCaller>();
-  if (!caller) throw new TypeError('nobody was authenticated: the route has no CallerGuard');
+  const caller = callers.get(context.switchToHttp().getRequest<object>());
+  if (!caller) throw new TypeError('nobody was authenticated: the route has no guard that does');
   return caller;
 }
 
@@ -41,7 +47,53 @@ export function scopesLacking(
   return step ? insufficientScope(authenticator, step.scopes) : null;
 }
 
-/** Authenticates the caller of a route beside MCP, after the same checks that precede authentication of MCP. */
+/** The parts of an instance that decide who is calling. */
+export interface CallerChecks {
+  readonly edge: McpEdge;
+  readonly authenticator: Authenticator;
+}
+
+/**
+ * Authenticates the caller of a request beside MCP, after the same checks that precede authentication of MCP.
+ * @param alsoAdmit refuses a caller that is known. Default: none
+ * @throws NotServed
+ */
+export async function authenticateCaller(
+  { edge, authenticator }: CallerChecks,
+  request: IncomingMessage,
+  response: ServerResponse,
+  alsoAdmit?: (agent: Agent) => Promise<void>,
+): Promise<Agent> {
+  const refused = await edge.refusalFor(request, response);
+  if (refused) throw refused;
+  const headers = trustedHeaders(request);
+  const { remoteAddress } = request.socket;
+  try {
+    const agent = await authenticator.authenticate({ headers, remoteAddress, method: request.method ?? '' });
+    await alsoAdmit?.(agent);
+    return agent;
+  } catch (error) {
+    throw refusalOf(error, authenticator, headers) ?? error;
+  }
+}
+
+/** The refusal of a caller whose credentials are no longer valid; null for what is no refusal of credentials. */
+export function refusalOf(
+  error: unknown,
+  authenticator: Authenticator,
+  headers: CredentialSource['headers'],
+): NotServed | null {
+  if (error instanceof InsufficientScope) return insufficientScope(authenticator, error.scopes);
+  if (error instanceof AuthenticationUnavailable)
+    return new NotServed(503, 'authentication unavailable', { 'Retry-After': '5' });
+  if (error instanceof SharedStateUnavailable) return notServed(503, { 'Retry-After': '5' });
+  if (error instanceof NotServed) return error;
+  if (!(error instanceof Unauthorized)) return null;
+  const message = 'Unauthorized: invalid or missing API key';
+  return new NotServed(401, message, challenging(authenticator.challengeTo({ headers })));
+}
+
+/** Authenticates the caller of a route of Parley beside MCP, and counts the request. */
 @Injectable()
 export class CallerGuard implements CanActivate {
   constructor(
@@ -51,44 +103,22 @@ export class CallerGuard implements CanActivate {
 
   /** @throws NotServed */
   async canActivate(context: ExecutionContext): Promise<boolean> {
+    const { authenticator, edge } = this;
     const http = context.switchToHttp();
-    const request = http.getRequest<RequestOfCaller>();
+    const request = http.getRequest<IncomingMessage>();
     const response = http.getResponse<ServerResponse>();
-    const refused = await this.edge.refusalFor(request, response);
-    if (refused) throw refused;
-    const headers = trustedHeaders(request);
-    try {
-      request.caller = await this.admit(request, response, headers);
-      return true;
-    } catch (error) {
-      throw this.refusalOf(error, headers) ?? error;
-    }
-  }
-
-  private async admit(
-    request: IncomingMessage,
-    response: ServerResponse,
-    headers: CredentialSource['headers'],
-  ): Promise<Agent> {
-    const agent = await this.authenticator.authenticate({
-      headers,
-      remoteAddress: request.socket.remoteAddress,
-      method: request.method ?? '',
-    });
-    this.edge.unread.own(response, agent.principal);
-    const wait = await this.edge.spendRequest(agent.principal);
-    if (wait !== null) throw notServed(429, { 'Retry-After': String(wait) });
-    return agent;
-  }
-
-  private refusalOf(error: unknown, headers: CredentialSource['headers']): NotServed | null {
-    if (error instanceof InsufficientScope) return insufficientScope(this.authenticator, error.scopes);
-    if (error instanceof AuthenticationUnavailable)
-      return new NotServed(503, 'authentication unavailable', { 'Retry-After': '5' });
-    if (error instanceof SharedStateUnavailable) return notServed(503, { 'Retry-After': '5' });
-    if (!(error instanceof Unauthorized)) return null;
-    const message = 'Unauthorized: invalid or missing API key';
-    return new NotServed(401, message, challenging(this.authenticator.challengeTo({ headers })));
+    const agent = await authenticateCaller(
+      { authenticator, edge },
+      request,
+      response,
+      async ({ principal }) => {
+        edge.unread.own(response, principal);
+        const wait = await edge.spendRequest(principal);
+        if (wait !== null) throw notServed(429, { 'Retry-After': String(wait) });
+      },
+    );
+    setCaller(request, agent);
+    return true;
   }
 }
 

@@ -1,0 +1,183 @@
+import {
+  type CallHandler,
+  type ExecutionContext,
+  HttpException,
+  Injectable,
+  type NestInterceptor,
+  StreamableFile,
+} from '@nestjs/common';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { defer, lastValueFrom, type Observable } from 'rxjs';
+import { type Agent, Refused, type RequestContext, Unauthorized } from '#core';
+import type { ParleyToolRunner } from '#dispatcher';
+import type { ToolCall, ToolDefinition, ToolOutcome } from '#tools';
+
+/** A value that other code provides. */
+class Later<T> {
+  resolve!: (value: T) => void;
+  reject!: (error: unknown) => void;
+  readonly promise = new Promise<T>((resolve, reject) => {
+    this.resolve = resolve;
+    this.reject = reject;
+  });
+}
+
+/** A request to a route, in the form that Express and Fastify share. */
+export interface RouteRequest {
+  readonly params?: unknown;
+  readonly query?: unknown;
+  readonly body?: unknown;
+}
+
+/** A request to a route whose caller is known. */
+export interface AdmittedRequest {
+  readonly definition: ToolDefinition;
+  readonly agent: Agent;
+  readonly request: RouteRequest & object;
+  readonly response: ServerResponse;
+}
+
+const calls = new WeakMap<object, RouteCall>();
+
+/**
+ * One request to a route of the application, as a call in the list that every call of a tool passes. The list runs up to
+ * its handler while Nest runs guards, waits there for the handler of the route, and ends before the answer is sent.
+ */
+export class RouteCall {
+  private readonly begun = new Later<ToolCall>();
+  private readonly handled = new Later<unknown>();
+  private readonly outcome: Promise<ToolOutcome>;
+  private current: ToolCall | null = null;
+  private isAnswering = false;
+
+  /** @param toHttp the answer to an error of the call */
+  private constructor(
+    runner: ParleyToolRunner,
+    definition: ToolDefinition,
+    { args, context }: { readonly args: unknown; readonly context: RequestContext },
+    private readonly toHttp: (error: unknown) => unknown,
+  ) {
+    const handler = (_: unknown, call: ToolCall) => {
+      this.begun.resolve((this.current = call));
+      return this.handled.promise;
+    };
+    // Nobody waits for it where a gate refuses.
+    this.handled.promise.catch(() => undefined);
+    this.outcome = runner.runUnlisted({ definition, handler }, args, context);
+    this.outcome.then(
+      (outcome) =>
+        this.begun.reject(outcome.ok ? new Error('the call is over') : new Refused(outcome.refusal)),
+      (error: unknown) => this.begun.reject(error),
+    );
+  }
+
+  /**
+   * Begins the call of a request, which ends with its response.
+   * @throws what `toHttp` makes of a refusal
+   */
+  static async begin(
+    runner: ParleyToolRunner,
+    { definition, agent, request, response }: AdmittedRequest,
+    toHttp: (error: unknown) => unknown,
+  ): Promise<void> {
+    const gone = new AbortController();
+    const context: RequestContext = {
+      agent,
+      signal: gone.signal,
+      progress: () => undefined,
+      ...(agent.correlationId !== null && { correlationId: agent.correlationId }),
+    };
+    const call = new RouteCall(runner, definition, { args: argumentsOf(request), context }, toHttp);
+    calls.set(request, call);
+    response.once('close', () => {
+      if (!response.writableFinished) gone.abort('client_disconnect');
+      call.leave(response.statusCode);
+    });
+    if (response.destroyed) gone.abort('client_disconnect');
+    try {
+      await call.begun.promise;
+    } catch (error) {
+      throw toHttp(error);
+    }
+  }
+
+  /** @throws TypeError for a request that no `ParleyGuard` admitted */
+  static of(request: object): RouteCall {
+    const call = calls.get(request);
+    if (!call) throw new TypeError('the route has no ParleyGuard');
+    return call;
+  }
+
+  static has(request: object): boolean {
+    return calls.has(request);
+  }
+
+  /** As the handler of a tool would receive it. */
+  get call(): ToolCall {
+    if (!this.current) throw new TypeError('the call has not passed its gates');
+    return this.current;
+  }
+
+  /**
+   * Runs the handler of the route. Its value is the answer once the call has been recorded.
+   * @throws an error of the handler; what `toHttp` makes of a refusal
+   */
+  answer(next: CallHandler): Observable<unknown> {
+    // A controller and its route may both have the decorator.
+    if (this.isAnswering) return next.handle();
+    this.isAnswering = true;
+    return defer(() => this.answered(() => lastValueFrom(next.handle(), { defaultValue: undefined })));
+  }
+
+  private async answered(work: () => Promise<unknown>): Promise<unknown> {
+    let value: unknown;
+    let thrown: unknown = null;
+    work().then(
+      (returned) => this.handled.resolve(textual((value = returned))),
+      (error: unknown) => this.handled.reject((thrown = error)),
+    );
+    try {
+      const outcome = await this.outcome;
+      if (outcome.ok) return value;
+      // An error of the application is answered by its own filters, as on any other route.
+      if (isOfApplication(thrown) && outcome.refusal.code !== 'audit_unavailable') throw thrown;
+      throw new Refused(outcome.refusal);
+    } catch (error) {
+      throw error === thrown && isOfApplication(error) ? error : this.toHttp(error);
+    }
+  }
+
+  /** The response has ended. Without the handler of the route something else answered: another guard, for one. */
+  private leave(status: number): void {
+    if (this.isAnswering) return;
+    if (status < 400) this.handled.resolve(null);
+    else this.handled.reject(new HttpException('answered before its route', status));
+  }
+}
+
+const isOfApplication = (error: unknown): boolean =>
+  error !== null && !(error instanceof Refused) && !(error instanceof Unauthorized);
+
+/** What of the result is measured and searched as text: a file is not. */
+function textual(value: unknown): unknown {
+  const isFile = value instanceof StreamableFile || value instanceof Uint8Array;
+  return isFile ? null : (value ?? null);
+}
+
+/** What the record has a digest of, and approvers see. */
+function argumentsOf({ params, query, body }: RouteRequest): object {
+  const given = { params, query, body };
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => !isEmpty(value)));
+}
+
+const isEmpty = (value: unknown): boolean =>
+  value === undefined || value === null || (typeof value === 'object' && Object.keys(value).length === 0);
+
+/** Runs around the handler of a route with `@RequirePermission`: the answer waits for the record of its call. */
+@Injectable()
+export class RouteInterceptor implements NestInterceptor {
+  /** @throws TypeError for a route without `ParleyGuard` */
+  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    return RouteCall.of(context.switchToHttp().getRequest<IncomingMessage>()).answer(next);
+  }
+}
