@@ -64,7 +64,7 @@ export { type ClassUse, ClassUses, ClassUsesSource } from './governed/class-uses
 export { DatabaseTurns } from './metering/metered-stores.js';
 export {
   CachedPrincipalDirectory,
-  InvalidatingWriter,
+  forgettingWrites,
   MAX_ROLE_DEPTH,
   PrincipalDirectory,
   type SessionOwner,

@@ -1,5 +1,5 @@
 import type { Where } from '#policy';
-import type { OperationContext, ParseRow, StoreCall } from './record-store.js';
+import type { Caller, Handlers, OperationContext, ParseRow, Store, StoreOperation } from './record-store.js';
 
 /** The search text and options of a full-text search. Paths are wire names. */
 export type TextMatch =
@@ -103,26 +103,52 @@ export interface FacetCounts {
   readonly facets: ReadonlyMap<string, readonly FacetBucket[]>;
 }
 
-/**
- * Searches rows by words and by vectors, in Parse's terms. Like a reader, it applies exactly the given constraints and has no
- * information about agents. Every method is one command to the database, best rows first.
- * @throws StoreError `search_not_configured` where the database has no search; `search_index_missing`, `search_invalid`
- */
-export abstract class RecordSearcher {
-  /** As `RecordReader.forCall`. */
-  forCall(_call: StoreCall): RecordSearcher {
-    return this;
-  }
+/** The operations that search rows. */
+export interface Searches {
+  /** Rows by words, best first. */
+  text: { readonly asked: TextSearchQuery; readonly answer: SearchHit[] };
+  /** Counts per value or range. */
+  facets: { readonly asked: FacetQuery; readonly answer: FacetCounts };
+  /** Rows by the distance of their vectors, nearest first. */
+  nearest: { readonly asked: VectorSearchQuery; readonly answer: SearchHit[] };
+}
 
+/** The port that rows are searched through. It has no information about agents: only governed access may hold one. */
+export abstract class SearchStore implements Store<Searches> {
   /** Whether the database can search; null: not known, which counts as yes. Only tools that can work are listed. */
   canSearch(): boolean | null | Promise<boolean | null> {
     return null;
   }
 
+  abstract run<K extends keyof Searches>(
+    operation: StoreOperation<Searches, K>,
+    context: OperationContext,
+    caller: Caller,
+  ): Promise<Searches[K]['answer']>;
+}
+
+/**
+ * Searches rows by words and by vectors, in Parse's terms, one method for each kind of operation. It applies exactly the given
+ * constraints. Every method is one command to the database, best rows first. A searcher that depends on the caller overrides
+ * `run`.
+ * @throws StoreError `search_not_configured` where the database has no search; `search_index_missing`, `search_invalid`
+ */
+export abstract class RecordSearcher extends SearchStore {
+  /** Runs an operation by the method of its kind. */
+  run<K extends keyof Searches>(
+    operation: StoreOperation<Searches, K>,
+    context: OperationContext,
+    caller: Caller,
+  ): Promise<Searches[K]['answer']> {
+    return (this as Handlers<Searches>)[operation.kind](operation, context, caller);
+  }
+
   /** Rows by words, best first. */
   abstract text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]>;
+
   /** Counts per value or range. */
   abstract facets(query: FacetQuery, operation: OperationContext): Promise<FacetCounts>;
+
   /** Rows by the distance of their vectors, nearest first. */
   abstract nearest(query: VectorSearchQuery, operation: OperationContext): Promise<SearchHit[]>;
 }

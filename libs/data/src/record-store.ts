@@ -70,8 +70,8 @@ export interface RowForm {
   readonly decisive: ReadonlySet<string>;
 }
 
-/** The rows of an answer that shows only the first ones of those that it finds. */
-export interface ShownRequest {
+/** The rows to read where the answer shows only the first ones of those that it finds. */
+export interface ShownQuery extends FindQuery {
   /** Maximum number of rows to read; further ones are only counted. */
   readonly atMost: number;
   /** Writes the rows as text where the store can; null: only objects can express what is shown. */
@@ -142,63 +142,167 @@ export interface StoreCall {
   readonly tool: string;
 }
 
+/** On whose behalf a store runs an operation: that of one call, or that of the operator, whom no rule limits. */
+export type Caller = StoreCall | 'operator';
+
 /** The route of a pipeline. */
 export type PipelineRoute = 'mongo_direct' | 'parse_server';
 
+/** The rows of a pipeline, and how it was run. */
+export interface AggregatedRows {
+  readonly rows: readonly ParseRow[];
+  readonly route: PipelineRoute;
+}
+
+/** The operations of a port by kind: what is asked, and the answer. */
+export type Operations<P> = {
+  [K in keyof P]: { readonly asked: { readonly className: string }; readonly answer: unknown };
+};
+
+/** One operation of a port, as data. */
+export type StoreOperation<P extends Operations<P>, K extends keyof P = keyof P> = {
+  [Kind in K]: P[Kind]['asked'] & { readonly kind: Kind };
+}[K];
+
 /**
- * Reads rows in Parse's terms. A constraint may contain `{ $readableBy: { principals } }` or `$writableBy` beside fields:
- * rows whose ACL names one of the principals, and rows without an ACL. It applies exactly the given constraints and has no
- * information about agents: only `GovernedRecords` may hold one. Every method is one command to the database.
+ * A port to a store. Wrappers are functions from a store to a store: a decision about an operation is made from its data.
  * @throws StoreError
  */
-export abstract class RecordReader {
-  /** How this reader runs pipelines of its call. */
-  get pipelineRoute(): PipelineRoute {
-    return 'mongo_direct';
-  }
+export interface Store<P extends Operations<P>> {
+  run<K extends keyof P>(
+    operation: StoreOperation<P, K>,
+    context: OperationContext,
+    caller: Caller,
+  ): Promise<P[K]['answer']>;
+}
 
-  /** A reader of the same rows on the route of this call. A store that does not depend on the caller returns itself. */
-  forCall(_call: StoreCall): RecordReader {
-    return this;
+/** How a port answers operations of each kind. */
+export type Handlers<P extends Operations<P>> = {
+  [K in keyof P]: (
+    operation: StoreOperation<P, K>,
+    context: OperationContext,
+    caller: Caller,
+  ) => Promise<P[K]['answer']>;
+};
+
+/** The store, with answers of its own to operations of some kinds. */
+export function overridden<P extends Operations<P>>(store: Store<P>, own: Partial<Handlers<P>>): Store<P> {
+  return {
+    run: (operation, context, caller) =>
+      own[operation.kind]?.(operation, context, caller) ?? store.run(operation, context, caller),
+  };
+}
+
+/** The operations that read rows. */
+export interface Reads {
+  /** Rows that the query permits, in its order. */
+  find: { readonly asked: FindQuery; readonly answer: ParseRow[] };
+  /** The first of those rows, as text where the store can write rows as it reads them. */
+  findShown: { readonly asked: ShownQuery; readonly answer: RowsText | FirstRows };
+  /** How many rows the query permits. */
+  count: { readonly asked: CountQuery; readonly answer: number };
+  aggregate: { readonly asked: AggregateQuery; readonly answer: AggregatedRows };
+  /** Ids of rows, in no particular order and possibly repeated. */
+  related: { readonly asked: RelatedQuery; readonly answer: string[] };
+  /** The query plan of the database; reads no row. */
+  explain: { readonly asked: CountQuery; readonly answer: QueryPlan };
+}
+
+/** The port that rows are read from. It has no information about agents: only `GovernedRecords` may hold one. */
+export abstract class ReadStore implements Store<Reads> {
+  abstract run<K extends keyof Reads>(
+    operation: StoreOperation<Reads, K>,
+    context: OperationContext,
+    caller: Caller,
+  ): Promise<Reads[K]['answer']>;
+}
+
+/** The first rows of a store that only finds. */
+export function firstRows(rows: readonly ParseRow[], { atMost }: Pick<ShownQuery, 'atMost'>): FirstRows {
+  return { count: rows.length, rows: rows.slice(0, atMost) };
+}
+
+/**
+ * Reads rows in Parse's terms, one method for each kind of operation. A constraint may contain `{ $readableBy: { principals } }`
+ * or `$writableBy` beside fields: rows whose ACL names one of the principals, and rows without an ACL. It applies exactly the
+ * given constraints. Every method is one command to the database. A reader that depends on the caller overrides `run`.
+ * @throws StoreError
+ */
+export abstract class RecordReader extends ReadStore {
+  /** Runs an operation by the method of its kind. */
+  run<K extends keyof Reads>(
+    operation: StoreOperation<Reads, K>,
+    context: OperationContext,
+    caller: Caller,
+  ): Promise<Reads[K]['answer']> {
+    return (this as Handlers<Reads>)[operation.kind](operation, context, caller);
   }
 
   /** Rows that the query permits, in its order. */
   abstract find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]>;
+
   /**
    * The first of those rows, as text where the store can write rows as it reads them.
    * @returns objects where it cannot, or where a row has a value that only an object can express
    */
-  async findShown(
-    query: FindQuery,
-    { atMost }: ShownRequest,
-    operation: OperationContext,
-  ): Promise<RowsText | FirstRows> {
-    const rows = await this.find(query, operation);
-    return { count: rows.length, rows: rows.slice(0, atMost) };
+  async findShown(query: ShownQuery, operation: OperationContext): Promise<RowsText | FirstRows> {
+    return firstRows(await this.find(query, operation), query);
   }
+
   /** How many rows the query permits. */
   abstract count(query: CountQuery, operation: OperationContext): Promise<number>;
+
   /** Values are converted to JSON (dates to ISO text); keys stay as the pipeline named them. */
-  abstract aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]>;
+  abstract aggregate(query: AggregateQuery, operation: OperationContext): Promise<AggregatedRows>;
+
   /**
    * The ids of the members of a row, or of the rows with one of the members, in no particular order and possibly repeated; none
    * for a row or a relation that does not exist.
    */
   abstract related(query: RelatedQuery, operation: OperationContext): Promise<string[]>;
+
   /** The query plan of the database; reads no row. */
   abstract explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan>;
 }
 
-/**
- * Creates, changes and deletes rows. A separate port, so that a reader cannot write.
- * @throws StoreError with `outcome: 'unknown'` when the write was sent and its outcome is not known
- */
-export abstract class RecordWriter {
-  /** As `RecordReader.forCall`. */
-  forCall(_call: StoreCall): RecordWriter {
-    return this;
-  }
+/** A row to store. */
+interface CreateRow {
+  readonly className: string;
+  readonly fields: ParseRow;
+  /** For a store that takes ids. Default: a new one. */
+  readonly objectId?: string | undefined;
+}
 
+/** A change of the row that `where` admits. */
+interface UpdateRow {
+  readonly className: string;
+  readonly objectId: string;
+  /** Values or `{ __op }`. */
+  readonly fields: ParseRow;
+  readonly where: Where;
+  /** ISO time for a store that takes ids. Default: now. */
+  readonly updatedAt?: string | undefined;
+}
+
+/** The row to delete, if `where` admits it. */
+interface DeleteRow {
+  readonly className: string;
+  readonly objectId: string;
+  readonly where: Where;
+}
+
+/** The operations that write rows. */
+export interface Writes {
+  /** The stored row. */
+  create: { readonly asked: CreateRow; readonly answer: ParseRow };
+  /** The stored row, or null when none. */
+  update: { readonly asked: UpdateRow; readonly answer: ParseRow | null };
+  /** Whether there was such a row. */
+  delete: { readonly asked: DeleteRow; readonly answer: boolean };
+}
+
+/** The port that rows are written through: a separate one, so that who reads cannot write. */
+export abstract class WriteStore implements Store<Writes> {
   /**
    * Whether `create` accepts the id of the new row: then a second creation with it is refused as `duplicate`. Such a writer
    * also applies the `where` of `update` and `delete` in the write itself, and sets the time stamp that an update contains.
@@ -215,6 +319,34 @@ export abstract class RecordWriter {
     return Promise.resolve(text);
   }
 
+  abstract run<K extends keyof Writes>(
+    operation: StoreOperation<Writes, K>,
+    context: OperationContext,
+    caller: Caller,
+  ): Promise<Writes[K]['answer']>;
+}
+
+/**
+ * Creates, changes and deletes rows, one method for each kind of operation. A writer that depends on the caller overrides `run`.
+ * @throws StoreError with `outcome: 'unknown'` when the write was sent and its outcome is not known
+ */
+export abstract class RecordWriter extends WriteStore {
+  private readonly handlers: Handlers<Writes> = {
+    create: ({ className, fields, objectId }, context) => this.create(className, fields, context, objectId),
+    update: ({ className, objectId, fields, where, updatedAt }, context) =>
+      this.update(className, objectId, fields, where, context, updatedAt),
+    delete: ({ className, objectId, where }, context) => this.delete(className, objectId, where, context),
+  };
+
+  /** Runs an operation by the method of its kind. */
+  run<K extends keyof Writes>(
+    operation: StoreOperation<Writes, K>,
+    context: OperationContext,
+    caller: Caller,
+  ): Promise<Writes[K]['answer']> {
+    return this.handlers[operation.kind](operation, context, caller);
+  }
+
   /** Stores a new row. @param objectId for a writer that accepts ids. Default: a new one. @returns the stored row */
   abstract create(
     className: string,
@@ -222,6 +354,7 @@ export abstract class RecordWriter {
     operation: OperationContext,
     objectId?: string,
   ): Promise<ParseRow>;
+
   /**
    * Applies `fields` (values or `{ __op }`) to the row that `where` admits.
    * @param updatedAt ISO time for a writer that accepts ids. Default: now. @returns the stored row, or null when none
@@ -234,6 +367,7 @@ export abstract class RecordWriter {
     operation: OperationContext,
     updatedAt?: string,
   ): Promise<ParseRow | null>;
+
   /** Deletes the row if `where` admits it. @returns whether there was such a row */
   abstract delete(
     className: string,
@@ -241,57 +375,6 @@ export abstract class RecordWriter {
     where: Where,
     operation: OperationContext,
   ): Promise<boolean>;
-}
-
-/** A write that a wrapped writer does. */
-export interface WrappedWrite {
-  readonly name: 'create' | 'update' | 'delete';
-  readonly className: string;
-  readonly operation: OperationContext;
-}
-
-/** Writes through another writer; a subclass says what happens around each write. */
-export abstract class WrappedWriter extends RecordWriter {
-  constructor(protected readonly writer: RecordWriter) {
-    super();
-  }
-
-  override get takesObjectIds(): boolean {
-    return this.writer.takesObjectIds;
-  }
-
-  override idFor(className: string, text: string): Promise<string> {
-    return this.writer.idFor(className, text);
-  }
-
-  create(
-    className: string,
-    fields: ParseRow,
-    operation: OperationContext,
-    objectId?: string,
-  ): Promise<ParseRow> {
-    const write = () => this.writer.create(className, fields, operation, objectId);
-    return this.around({ name: 'create', className, operation }, write);
-  }
-
-  update(
-    className: string,
-    objectId: string,
-    fields: ParseRow,
-    where: Where,
-    operation: OperationContext,
-    updatedAt?: string,
-  ): Promise<ParseRow | null> {
-    const write = () => this.writer.update(className, objectId, fields, where, operation, updatedAt);
-    return this.around({ name: 'update', className, operation }, write);
-  }
-
-  delete(className: string, objectId: string, where: Where, operation: OperationContext): Promise<boolean> {
-    const write = () => this.writer.delete(className, objectId, where, operation);
-    return this.around({ name: 'delete', className, operation }, write);
-  }
-
-  protected abstract around<T>(written: WrappedWrite, write: () => Promise<T>): Promise<T>;
 }
 
 /** The error code of a store. */

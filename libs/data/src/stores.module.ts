@@ -3,17 +3,17 @@ import { provideFromInstance, provideReplaceable } from '#core';
 import { StateModule } from '#state';
 import { Impersonation, UserSessions } from './identity/impersonation.js';
 import { CachedPrincipalDirectory, PrincipalDirectory } from './identity/principal-directory.js';
-import { RecordSearcher } from './record-search.js';
-import { RecordReader, RecordWriter } from './record-store.js';
+import { SearchStore } from './record-search.js';
+import { ReadStore, WriteStore } from './record-store.js';
 import { SchemaCatalogue, SchemaWriter, WrittenClasses } from './schema-store.js';
 
 /** The ports to data. An instance provides them by an adapter, an application or a simulation by its own. */
 @Module({
   imports: [StateModule],
   providers: [
-    provideFromInstance(RecordReader),
-    provideFromInstance(RecordSearcher),
-    provideFromInstance(RecordWriter),
+    provideFromInstance(ReadStore),
+    provideFromInstance(SearchStore),
+    provideFromInstance(WriteStore),
     provideFromInstance(SchemaCatalogue),
     provideFromInstance(SchemaWriter),
     provideFromInstance(CachedPrincipalDirectory),
@@ -27,9 +27,9 @@ import { SchemaCatalogue, SchemaWriter, WrittenClasses } from './schema-store.js
     WrittenClasses,
   ],
   exports: [
-    RecordReader,
-    RecordSearcher,
-    RecordWriter,
+    ReadStore,
+    SearchStore,
+    WriteStore,
     SchemaCatalogue,
     SchemaWriter,
     CachedPrincipalDirectory,

@@ -64,10 +64,11 @@ export { spendCall } from './calls/guards.js';
 export { ParleyToolRunner } from './calls/tool-pipeline.js';
 export { RUN_HANDED_OVER } from './calls/tool-run.js';
 export {
+  recordedReads,
+  recordedSearches,
+  recordedWrites,
   RecordingSchemaWriter,
-  RecordingSearcher,
   RecordingStore,
-  RecordingWriter,
   type StoreCommand,
 } from './simulation/recording-store.js';
 export { judgeCase, type PolicyCase, readPolicyCases, simulatedFor } from './simulation/policy-case.js';

@@ -301,7 +301,7 @@ describe('a binding of a wrong type', () => {
       { path: 'AuditSink', message: 'is bound to something that is no object' },
       {
         path: 'RecordReader',
-        message: 'is bound to an object without forCall, count, aggregate, related, explain',
+        message: 'is bound to an object without run, count, aggregate, related, explain',
       },
     ]);
   });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Identity, MASTER } from '#core';
-import { CachedPrincipalDirectory, GovernedRecordsSource, PrincipalResolver, type RecordReader } from '#data';
+import { CachedPrincipalDirectory, GovernedRecordsSource, PrincipalResolver, type ReadStore } from '#data';
 import {
   ExtendedJsonPipelines,
   MongoPrincipalDirectory,
@@ -12,8 +12,8 @@ import {
   type ParseCredentials,
   ParsePrincipalDirectory,
   ParseRecordReader,
-  RoutedRecordReader,
   CachedSessionWatch,
+  routedReads,
 } from '#data-parse';
 import { AgentScopes, Policies, compilePolicy } from '#policy';
 import { SeededRandom } from '../../support/oracle/seeded-random.js';
@@ -34,13 +34,13 @@ let routed: GovernedRecordsSource;
 const asked = { master: 0, session: 0 };
 
 /** The same reader, counted. */
-function counted(reader: RecordReader, { kind }: ParseCredentials): RecordReader {
-  return new Proxy(reader, {
-    get(target, name, receiver) {
-      if (name === 'find' || name === 'count') asked[kind] += 1;
-      return Reflect.get(target, name, receiver) as unknown;
+function counted(store: ReadStore, { kind }: ParseCredentials): ReadStore {
+  return {
+    run: (operation, context, caller) => {
+      if (['find', 'findShown', 'count'].includes(operation.kind)) asked[kind] += 1;
+      return store.run(operation, context, caller);
     },
-  });
+  };
 }
 
 beforeAll(async () => {
@@ -64,7 +64,7 @@ beforeAll(async () => {
   );
   routed = new GovernedRecordsSource(
     scopes,
-    new RoutedRecordReader({
+    routedReads({
       direct: mongo,
       restMaster: rest(MASTER_KEY),
       rest,

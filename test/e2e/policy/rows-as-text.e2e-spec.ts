@@ -237,11 +237,10 @@ describe(`rows as text, for ${CLASSES} random classes (seed ${SEED})`, () => {
       vi.spyOn(MongoRecordReader.prototype, 'findShown').mockImplementation(async function (
         this: MongoRecordReader,
         query,
-        shown,
         operation,
       ) {
-        if (way === 'objects') return RecordReader.prototype.findShown.call(this, query, shown, operation);
-        const found = await findShown.call(this, query, shown, operation);
+        if (way === 'objects') return RecordReader.prototype.findShown.call(this, query, operation);
+        const found = await findShown.call(this, query, operation);
         ways['rows' in found ? 'objects' : 'text'] += 1;
         if ('rows' in found) return found;
         ways.rows += found.count;

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { ageClock, type AgentDefinition, type Identity, ServedAt } from '#core';
-import { ExpiringCache, RecordReader } from '#data';
+import { ExpiringCache, ReadStore } from '#data';
 import { SharedState } from '#state';
 import type { SessionOwners } from '../auth-rules.js';
 import { type AuthVersion, AuthVersions, type DeclaredIssuer, type DeclaredRule } from '../auth-versions.js';
@@ -28,7 +28,7 @@ export interface AgentOfTokens {
 class StoredUsers extends ClaimedUsers {
   private readonly known = new ExpiringCache<string | null>(30_000, 10_000, ageClock);
 
-  constructor(private readonly reader: RecordReader) {
+  constructor(private readonly store: ReadStore) {
     super();
   }
 
@@ -37,9 +37,10 @@ class StoredUsers extends ClaimedUsers {
   }
 
   private async find(field: UserField, value: string): Promise<string | null> {
-    const query = { className: '_User', where: { [field]: value }, keys: ['objectId'], limit: 2 };
+    const where = { [field]: value };
+    const query = { kind: 'find', className: '_User', where, keys: ['objectId'], limit: 2 } as const;
     const operation = { maxTimeMS: 5_000, comment: 'parley:auth', signal: AbortSignal.timeout(6_000) };
-    const rows = await this.reader.find(query, operation).catch((error: unknown) => {
+    const rows = await this.store.run(query, operation, 'operator').catch((error: unknown) => {
       throw new AuthenticationUnavailable(`users: ${String((error as Error).name)}`);
     });
     const [user, another] = rows;
@@ -55,8 +56,8 @@ export class OAuthRules {
   /** Keyed by their dependencies: a configuration reload keeps the keys of its issuers. */
   private readonly trusts = new Map<string, IssuerTrust>();
 
-  constructor(reader: RecordReader, shared: SharedState) {
-    this.users = new StoredUsers(reader);
+  constructor(rows: ReadStore, shared: SharedState) {
+    this.users = new StoredUsers(rows);
     this.store = new SharedRevocations(shared.revocations);
   }
 

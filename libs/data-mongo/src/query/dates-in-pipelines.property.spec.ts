@@ -305,7 +305,7 @@ describe('dates in random pipelines', PATIENT, () => {
       access,
       where: {},
     }));
-    return sorted(await store.reader.aggregate({ className, pipeline }, unhurried()));
+    return sorted((await store.reader.aggregate({ className, pipeline }, unhurried())).rows);
   }
 
   it('mean the same as ISO text, as typed values and as dates of the driver, in both storage forms', async () => {

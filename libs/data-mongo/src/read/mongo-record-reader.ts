@@ -2,6 +2,7 @@ import { setOwn } from '#core';
 import { Injectable } from '@nestjs/common';
 import type { Document } from 'mongodb';
 import {
+  type AggregatedRows,
   type AggregateQuery,
   type AnswerLeft,
   answerLeft,
@@ -14,7 +15,7 @@ import {
   RecordReader,
   type RelatedQuery,
   type RowsText,
-  type ShownRequest,
+  type ShownQuery,
   SchemaCatalogue,
 } from '#data';
 import { boundedAnswer, boundedRows, rowsOf } from '../answers/bounded-rows.js';
@@ -60,14 +61,10 @@ export class MongoRecordReader extends RecordReader {
   }
 
   /** Rows whose form the class and the request permit are written as they are read. */
-  override findShown(
-    query: FindQuery,
-    { atMost, form }: ShownRequest,
-    operation: OperationContext,
-  ): Promise<RowsText | FirstRows> {
+  override findShown(query: ShownQuery, operation: OperationContext): Promise<RowsText | FirstRows> {
     // Included rows are found for all rows together.
-    if (!(query.limit > 0) || (query.include ?? []).length > 0)
-      return super.findShown(query, { atMost, form }, operation);
+    if (!(query.limit > 0) || (query.include ?? []).length > 0) return super.findShown(query, operation);
+    const { atMost, form } = query;
     return asStoreOperation(operation, async () => {
       const classes = await this.classes();
       const storage = classes.storage(query.className);
@@ -133,7 +130,7 @@ export class MongoRecordReader extends RecordReader {
     if (query.order && query.order.length > 0) pipeline.push({ $sort: sortOf(query.order, storage) });
     if (query.skip) pipeline.push({ $skip: query.skip });
     pipeline.push({ $limit: query.limit }, ...rowStages(query, storage, classes));
-    return this.run(storage, pipeline, query.limit + 1, operation);
+    return this.openPipeline(storage, pipeline, query.limit + 1, operation);
   }
 
   count(query: CountQuery, operation: OperationContext): Promise<number> {
@@ -146,16 +143,17 @@ export class MongoRecordReader extends RecordReader {
     });
   }
 
-  aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
+  aggregate(query: AggregateQuery, operation: OperationContext): Promise<AggregatedRows> {
     return asStoreOperation(operation, async () => {
       const schemas = await this.catalogue.snapshot();
       const { stages, scope } = pipelineToStorage(query.pipeline, query.className, schemas, {
         rewriteLookups: query.rewriteLookups ?? true,
       });
       const classes = StoredClasses.of(schemas);
-      const found = this.run(classes.storage(query.className), stages, AGGREGATE_BATCH, operation);
+      const found = this.openPipeline(classes.storage(query.className), stages, AGGREGATE_BATCH, operation);
       const read = { operation, expected: EXPECTED.pipeline, left: answerLeft(), bson: classes.bson };
-      return boundedRows(found, read, (document) => aggregateRow(document, scope));
+      const rows = await boundedRows(found, read, (document) => aggregateRow(document, scope));
+      return { rows, route: 'mongo_direct' };
     });
   }
 
@@ -200,7 +198,7 @@ export class MongoRecordReader extends RecordReader {
     });
   }
 
-  private run(
+  private openPipeline(
     { collection }: ClassStorage,
     pipeline: readonly Document[],
     batchSize: number,

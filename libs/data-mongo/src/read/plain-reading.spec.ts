@@ -150,8 +150,8 @@ describe('rows of collections that Parse did not write', PATIENT, () => {
     (await find({ className, where, order: [{ field: 'objectId', descending: false }] })).map(
       (row) => row['objectId'],
     );
-  const aggregate = (className: string, ...pipeline: Record<string, unknown>[]) =>
-    store.reader.aggregate({ className, pipeline }, unhurried());
+  const aggregate = async (className: string, ...pipeline: Record<string, unknown>[]) =>
+    (await store.reader.aggregate({ className, pipeline }, unhurried())).rows;
 
   it('exist for the declared classes alone', async () => {
     const names = (await store.catalogue.snapshot()).classNames();
@@ -502,7 +502,7 @@ describe('rows of collections that Parse did not write', PATIENT, () => {
       const query = { className, where: {}, limit: 100 };
       const rows = await find(query);
       for (let time = 0; time < 3; time += 1) {
-        const shown = await store.reader.findShown(query, { atMost: 100, form }, unhurried());
+        const shown = await store.reader.findShown({ ...query, atMost: 100, form }, unhurried());
         const text = 'rows' in shown ? JSON.stringify(shown.rows) : `[${shown.json.toString()}]`;
         if (time > 0) expect(shown).toHaveProperty('json');
         expect(text).toBe(JSON.stringify(rows));

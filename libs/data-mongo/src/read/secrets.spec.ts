@@ -78,7 +78,7 @@ describe('columns Parse keeps for itself', PATIENT, () => {
   ];
   it.each(laundry)('never leave through a pipeline %s', async (_title, pipeline) => {
     for (const className of ['_User', 'Label']) {
-      const rows = await store.reader.aggregate({ className, pipeline }, unhurried());
+      const { rows } = await store.reader.aggregate({ className, pipeline }, unhurried());
       expect(rows.length).toBeGreaterThan(0);
       expect(JSON.stringify(rows)).not.toContain(PLANTED);
     }
@@ -96,7 +96,7 @@ describe('columns Parse keeps for itself', PATIENT, () => {
       { $graphLookup: graph },
       { $project: { pairs: { $objectToArray: { $first: '$same' } } } },
     ];
-    const rows = await store.reader.aggregate({ className: '_User', pipeline }, unhurried());
+    const { rows } = await store.reader.aggregate({ className: '_User', pipeline }, unhurried());
     expect(JSON.stringify(rows)).toContain('ada@example.com');
     expect(JSON.stringify(rows)).not.toContain(PLANTED);
   });
@@ -130,8 +130,8 @@ describe('results of pipelines', PATIENT, () => {
     await store.close();
     await database.stop();
   });
-  const run = (className: string, ...pipeline: GovernedPipeline) =>
-    store.reader.aggregate({ className, pipeline }, unhurried());
+  const run = async (className: string, ...pipeline: GovernedPipeline) =>
+    (await store.reader.aggregate({ className, pipeline }, unhurried())).rows;
 
   it('hold places, files and dates in their JSON forms wherever the stages carried them', async () => {
     const rows = await run(

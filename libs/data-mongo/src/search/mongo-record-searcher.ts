@@ -151,14 +151,14 @@ export class MongoRecordSearcher extends RecordSearcher {
       if (Object.keys(where).length === 0) {
         const facet = { ...(operator && { operator }), facets: searchedFacets(facets, storage) };
         const stage = { $searchMeta: { index, facet, count: { type: 'total' } } };
-        return searchedCounts((await this.run(storage, [stage], operation, asItIs))[0], facets);
+        return searchedCounts((await this.readSearch(storage, [stage], operation, asItIs))[0], facets);
       }
       const pipeline = [
         { $search: { index, ...searchOperator(match, storage) } },
         { $match: classWhereToQuery(where, storage, true) },
         { $facet: filteredFacets(facets, storage) },
       ];
-      return filteredCounts((await this.run(storage, pipeline, operation, asItIs))[0], facets);
+      return filteredCounts((await this.readSearch(storage, pipeline, operation, asItIs))[0], facets);
     });
   }
 
@@ -178,10 +178,10 @@ export class MongoRecordSearcher extends RecordSearcher {
       { $limit: limit },
       ...foundStages(request, storage),
     ];
-    return this.run(storage, pipeline, operation, (document) => foundRow(document, request, storage));
+    return this.readSearch(storage, pipeline, operation, (document) => foundRow(document, request, storage));
   }
 
-  private run<Row>(
+  private readSearch<Row>(
     { collection, bson }: ClassStorage,
     pipeline: Document[],
     operation: OperationContext,

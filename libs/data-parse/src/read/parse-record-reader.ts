@@ -1,4 +1,5 @@
 import {
+  type AggregatedRows,
   type AggregateQuery,
   type AnswerLeft,
   answerLeft,
@@ -7,7 +8,6 @@ import {
   type IncludePlan,
   type OperationContext,
   type ParseRow,
-  type PipelineRoute,
   PlacedRows,
   type QueryPlan,
   RecordReader,
@@ -55,10 +55,6 @@ interface AnswerSize {
 export class ParseRecordReader extends RecordReader {
   constructor(private readonly parts: ReaderDependencies) {
     super();
-  }
-
-  override get pipelineRoute(): PipelineRoute {
-    return 'parse_server';
   }
 
   find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
@@ -110,7 +106,7 @@ export class ParseRecordReader extends RecordReader {
     return countOf(await this.get(query, { count: 1, limit: 0 }, operation));
   }
 
-  async aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
+  async aggregate(query: AggregateQuery, operation: OperationContext): Promise<AggregatedRows> {
     const { connection, credentials, pipelines } = this.parts;
     if (credentials.kind !== 'master') throw parseServerError('denied', 'pipelines need the master key');
     if (!pipelines) throw inexpressible('no storage form of pipelines is known');
@@ -125,7 +121,7 @@ export class ParseRecordReader extends RecordReader {
         const isOfTimeZone = error instanceof ParseServerError && error.isOfTimeZone;
         throw isOfTimeZone ? parseServerError('unknown_time_zone', 'an unknown time zone') : error;
       });
-    return rows(resultsOf(answer));
+    return { rows: rows(resultsOf(answer)), route: 'parse_server' };
   }
 
   async related(query: RelatedQuery, operation: OperationContext): Promise<string[]> {

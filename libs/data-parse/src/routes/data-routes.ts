@@ -1,5 +1,5 @@
 import { refusals, Refused } from '#core';
-import { type CachedPrincipalDirectory, RecordReader, type StoreCall, StoreError } from '#data';
+import { type CachedPrincipalDirectory, type ReadStore, type StoreCall, StoreError } from '#data';
 import type { ReadHooks } from '#policy';
 import type { ParseCredentials } from '../connection/parse-connection.js';
 import { NEEDS_DIRECT, pipelineOperation, type RoutedOperation } from './route-table.js';
@@ -15,10 +15,10 @@ export interface SessionWatch {
 /** The data routes of a deployment. */
 export interface DataRoutes {
   /** Null: MongoDB is not configured. */
-  readonly direct: RecordReader | null;
+  readonly direct: ReadStore | null;
   /** Null: requests with the master key are not possible. */
-  readonly restMaster: RecordReader | null;
-  rest(credentials: ParseCredentials): RecordReader;
+  readonly restMaster: ReadStore | null;
+  rest(credentials: ParseCredentials): ReadStore;
   readonly sessions: SessionWatch;
   /** Of classes that do not say it themselves. */
   readonly readHooks: ReadHooks;
@@ -40,10 +40,10 @@ export function pipelineRouteOf(call: StoreCall): RoutedOperation {
 }
 
 /** Reads with the operator's authority. @throws Refused when neither route is configured */
-export function operatorReader({ direct, restMaster }: DataRoutes): RecordReader {
-  const reader = direct ?? restMaster;
-  if (!reader) throw new Refused(refusals.noRoute(NEEDS_DIRECT));
-  return reader;
+export function operatorStore({ direct, restMaster }: DataRoutes): ReadStore {
+  const store = direct ?? restMaster;
+  if (!store) throw new Refused(refusals.noRoute(NEEDS_DIRECT));
+  return store;
 }
 
 /** Runs work that sends a session to Parse Server; an ended session is removed from every cache. */

@@ -1,24 +1,14 @@
-import { refusals, Refused } from '#core';
+import { type Agent, refusals, Refused } from '#core';
 import {
-  type AggregateQuery,
   type CountQuery,
-  type FacetCounts,
-  type FacetQuery,
   type FindQuery,
   type IncludePlan,
-  type OperationContext,
-  type ParseRow,
-  type PipelineRoute,
-  type QueryPlan,
-  RecordReader,
-  RecordSearcher,
-  RecordWriter,
-  type RelatedQuery,
-  type SearchHit,
-  type ShownRequest,
+  type Reads,
+  type ReadStore,
+  type SearchStore,
   type StoreCall,
-  type TextSearchQuery,
-  type VectorSearchQuery,
+  type StoreOperation,
+  type WriteStore,
 } from '#data';
 import {
   type AgentScope,
@@ -34,7 +24,7 @@ import { isExpressible } from '../query/where-to-rest.js';
 import {
   type DataRoutes,
   hookedAmong,
-  operatorReader,
+  operatorStore,
   pipelineRouteOf,
   type SessionWatch,
   withSession,
@@ -96,141 +86,78 @@ function namesIds(where: Where): boolean {
   });
 }
 
-/**
- * The reader of a deployment with a Parse Server. By itself it reads with the operator's authority; `forCall` returns the
- * reader of one call, which uses the route of the route table.
- */
-export class RoutedRecordReader extends RecordReader {
-  constructor(private readonly routes: DataRoutes) {
-    super();
-  }
+/** What a route for an operation depends on. */
+interface Routing {
+  readonly kind: RoutedOperation;
+  readonly classNames: () => readonly string[];
+  /** Whether Parse Server can be asked, and with a session answers what is requested. */
+  readonly suitsServer: () => boolean;
+}
 
-  override forCall(call: StoreCall): RecordReader {
-    return new CallReader(this.routes, call);
-  }
-
-  async find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
-    return operatorReader(this.routes).find(query, operation);
-  }
-
-  async count(query: CountQuery, operation: OperationContext): Promise<number> {
-    return operatorReader(this.routes).count(query, operation);
-  }
-
-  async aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
-    return operatorReader(this.routes).aggregate(query, operation);
-  }
-
-  async related(query: RelatedQuery, operation: OperationContext): Promise<string[]> {
-    return operatorReader(this.routes).related(query, operation);
-  }
-
-  async explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
-    return operatorReader(this.routes).explain(query, operation);
+/** A caller in client mode has no other route and receives what Parse Server returns. Null: the operator's route. */
+function routingOf(operation: StoreOperation<Reads>, call: StoreCall): Routing | null {
+  const { scope, agent } = call;
+  const serverJudges = authModeOf(agent) === 'session';
+  switch (operation.kind) {
+    case 'find':
+    case 'findShown':
+      return {
+        kind: 'rows',
+        classNames: () => classesOf(operation),
+        suitsServer: () => canBeAsked(operation) && (!serverJudges || serverAgrees(operation, scope)),
+      };
+    case 'count':
+      return {
+        kind: 'rows',
+        classNames: () => [operation.className],
+        suitsServer: () => canBeAsked(operation) && (!serverJudges || countAgrees(operation, scope)),
+      };
+    case 'aggregate':
+      return {
+        kind: pipelineRouteOf(call),
+        classNames: () => [operation.className, ...joinTargets(operation.pipeline as Pipeline)],
+        suitsServer: () => true,
+      };
+    case 'explain':
+      return {
+        kind: 'plans',
+        classNames: () => [operation.className],
+        suitsServer: () => canBeAsked(operation),
+      };
+    case 'related':
+      // Relations have no rights of their own: the rights of the linked rows are checked when those are read.
+      return null;
   }
 }
 
-/** Reads for one call. */
-class CallReader extends RecordReader {
-  constructor(
-    private readonly routes: DataRoutes,
-    private readonly call: StoreCall,
-  ) {
-    super();
-  }
-
-  override get pipelineRoute(): PipelineRoute {
-    // Asked about a pipeline that has run.
-    const route = chooseRoute({
-      operation: pipelineRouteOf(this.call),
-      agent: this.call.agent,
-      isOpen: (one) => this.isOpen(one),
-      hookedClasses: () => [],
-    });
-    return route === 'direct' ? 'mongo_direct' : 'parse_server';
-  }
-
-  find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
-    return this.alongRows(query, (reader) => reader.find(query, operation));
-  }
-
-  override findShown(query: FindQuery, shown: ShownRequest, operation: OperationContext) {
-    return this.alongRows(query, (reader) => reader.findShown(query, shown, operation));
-  }
-
-  private alongRows<T>(query: FindQuery, work: (reader: RecordReader) => Promise<T>): Promise<T> {
-    const suits = () => canBeAsked(query) && (!this.serverJudges || serverAgrees(query, this.call.scope));
-    return this.along('rows', () => classesOf(query), suits, work);
-  }
-
-  count(query: CountQuery, operation: OperationContext): Promise<number> {
-    const suits = () => canBeAsked(query) && (!this.serverJudges || countAgrees(query, this.call.scope));
-    return this.along(
-      'rows',
-      () => [query.className],
-      suits,
-      (reader) => reader.count(query, operation),
-    );
-  }
-
-  aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
-    return this.along(
-      pipelineRouteOf(this.call),
-      () => [query.className, ...joinTargets(query.pipeline as Pipeline)],
-      () => true,
-      (reader) => reader.aggregate(query, operation),
-    );
-  }
-
-  /** Relations have no rights of their own: the rights of the linked rows are checked when those are read. */
-  async related(query: RelatedQuery, operation: OperationContext): Promise<string[]> {
-    return operatorReader(this.routes).related(query, operation);
-  }
-
-  explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
-    return this.along(
-      'plans',
-      () => [query.className],
-      () => canBeAsked(query),
-      (reader) => reader.explain(query, operation),
-    );
-  }
-
-  /** A caller in client mode has no other route and receives what Parse Server returns. */
-  private get serverJudges(): boolean {
-    return authModeOf(this.call.agent) === 'session';
-  }
-
-  private async along<T>(
-    operation: RoutedOperation,
-    classNames: () => readonly string[],
-    suitsServer: () => boolean,
-    work: (reader: RecordReader) => Promise<T>,
-  ): Promise<T> {
-    const { sessions, readHooks } = this.routes;
-    const route = chooseRoute({
-      operation,
-      agent: this.call.agent,
-      isOpen: (one) => this.isOpen(one) && (one === 'direct' || suitsServer()),
-      hookedClasses: () => hookedAmong(classNames(), this.call, readHooks),
-    });
-    return withSession(this.call, sessions, async () => work(await this.reader(route)));
-  }
-
-  private isOpen(route: Route): boolean {
-    const { direct, restMaster } = this.routes;
-    if (route === 'direct') return direct !== null;
-    return this.call.agent.identity.kind === 'sessionToken' || restMaster !== null;
-  }
-
-  private async reader(route: Route): Promise<RecordReader> {
-    const { identity } = this.call.agent;
-    const { direct, sessions } = this.routes;
-    if (route === 'rest') return this.routes.rest(credentialsOf(identity));
+/**
+ * The reads of a deployment with a Parse Server: for the operator with its authority, for a call on the route of the route
+ * table.
+ */
+export function routedReads(routes: DataRoutes): ReadStore {
+  const { direct, restMaster, sessions, readHooks } = routes;
+  const storeOn = async (route: Route, { identity }: Agent): Promise<ReadStore> => {
+    if (route === 'rest') return routes.rest(credentialsOf(identity));
     // MongoDB does not check whether the session still exists.
     if (identity.kind === 'sessionToken') await sessions.assertAlive(identity.token);
-    return direct ?? operatorReader(this.routes);
-  }
+    return operatorStore(routes);
+  };
+  return {
+    run: async (operation, context, caller) => {
+      const routing = caller === 'operator' ? null : routingOf(operation as StoreOperation<Reads>, caller);
+      if (caller === 'operator' || !routing) return operatorStore(routes).run(operation, context, 'operator');
+      const { agent } = caller;
+      const isOpen = (route: Route) =>
+        route === 'direct'
+          ? direct !== null
+          : (agent.identity.kind === 'sessionToken' || restMaster !== null) && routing.suitsServer();
+      const hookedClasses = () => hookedAmong(routing.classNames(), caller, readHooks);
+      const route = chooseRoute({ operation: routing.kind, agent, isOpen, hookedClasses });
+      return withSession(caller, sessions, async () =>
+        (await storeOn(route, agent)).run(operation, context, caller),
+      );
+    },
+  };
 }
 
 /** Of the rows and of what they include. */
@@ -245,7 +172,7 @@ function classesOf({ className, include = [] }: Pick<FindQuery, 'className' | 'i
 
 interface SearchRoutes {
   /** Null: MongoDB is not configured. */
-  readonly direct: RecordSearcher | null;
+  readonly direct: SearchStore | null;
   readonly sessions: SessionWatch;
   readonly readHooks: ReadHooks;
 }
@@ -254,50 +181,24 @@ interface SearchRoutes {
  * The search of a deployment with a Parse Server, which has no search itself: always direct, for sessions that are still
  * valid.
  */
-export class RoutedRecordSearcher extends RecordSearcher {
-  constructor(
-    private readonly routes: SearchRoutes,
-    private readonly call: StoreCall | null = null,
-  ) {
-    super();
-  }
-
-  override forCall(call: StoreCall): RecordSearcher {
-    return new RoutedRecordSearcher(this.routes, call);
-  }
-
-  override canSearch() {
-    return this.routes.direct?.canSearch() ?? false;
-  }
-
-  async text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
-    return (await this.searcher(query)).text(query, operation);
-  }
-
-  async facets(query: FacetQuery, operation: OperationContext): Promise<FacetCounts> {
-    return (await this.searcher(query)).facets(query, operation);
-  }
-
-  async nearest(query: VectorSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
-    return (await this.searcher(query)).nearest(query, operation);
-  }
-
-  private async searcher({ className }: { readonly className: string }): Promise<RecordSearcher> {
-    const { call } = this;
-    const { direct, sessions, readHooks } = this.routes;
-    if (call)
-      chooseRoute({
-        operation: 'searches',
-        agent: call.agent,
-        isOpen: () => direct !== null,
-        hookedClasses: () => hookedAmong([className], call, readHooks),
-      });
-    if (!direct) throw new Refused(refusals.noRoute(NEEDS_DIRECT));
-    const identity = call?.agent.identity;
-    // MongoDB does not check whether the session still exists.
-    if (identity?.kind === 'sessionToken') await sessions.assertAlive(identity.token);
-    return direct;
-  }
+export function routedSearches({ direct, sessions, readHooks }: SearchRoutes): SearchStore {
+  return {
+    canSearch: () => direct?.canSearch() ?? false,
+    run: async (operation, context, caller) => {
+      const agent = caller === 'operator' ? null : caller.agent;
+      if (caller !== 'operator')
+        chooseRoute({
+          operation: 'searches',
+          agent: caller.agent,
+          isOpen: () => direct !== null,
+          hookedClasses: () => hookedAmong([operation.className], caller, readHooks),
+        });
+      if (!direct) throw new Refused(refusals.noRoute(NEEDS_DIRECT));
+      // MongoDB does not check whether the session still exists.
+      if (agent?.identity.kind === 'sessionToken') await sessions.assertAlive(agent.identity.token);
+      return direct.run(operation, context, caller);
+    },
+  };
 }
 
 /** Returned to callers for whom the table has no write route. */
@@ -305,48 +206,23 @@ const NOBODY_SIGNED_IN =
   'Writes go through Parse Server, which knows sessions and the master key: it cannot act as an assumed user or role';
 
 interface WriteRoutes {
-  rest(credentials: ParseCredentials): RecordWriter;
+  rest(credentials: ParseCredentials): WriteStore;
   readonly sessions: SessionWatch;
 }
 
 /**
- * The writer of a deployment with a Parse Server: every change of a row goes through it, so that its triggers run. It writes
- * for calls only; without a call it refuses.
+ * The writes of a deployment with a Parse Server: every change of a row goes through it, so that its triggers run. It writes
+ * for calls only; for the operator it refuses.
  */
-export class RoutedRecordWriter extends RecordWriter {
-  constructor(
-    private readonly routes: WriteRoutes,
-    private readonly call: StoreCall | null = null,
-  ) {
-    super();
-  }
-
-  override forCall(call: StoreCall): RecordWriter {
-    return new RoutedRecordWriter(this.routes, call);
-  }
-
-  create(className: string, fields: ParseRow, operation: OperationContext): Promise<ParseRow> {
-    return this.write((writer) => writer.create(className, fields, operation));
-  }
-
-  update(
-    className: string,
-    objectId: string,
-    fields: ParseRow,
-    where: Where,
-    operation: OperationContext,
-  ): Promise<ParseRow | null> {
-    return this.write((writer) => writer.update(className, objectId, fields, where, operation));
-  }
-
-  delete(className: string, objectId: string, where: Where, operation: OperationContext): Promise<boolean> {
-    return this.write((writer) => writer.delete(className, objectId, where, operation));
-  }
-
-  private async write<T>(work: (writer: RecordWriter) => Promise<T>): Promise<T> {
-    const { call, routes } = this;
-    if (!call || !routesFor('row_writes', call.agent).includes('rest'))
-      throw new Refused(refusals.noRoute(NOBODY_SIGNED_IN));
-    return withSession(call, routes.sessions, () => work(routes.rest(credentialsOf(call.agent.identity))));
-  }
+export function routedWrites({ rest, sessions }: WriteRoutes): WriteStore {
+  return {
+    takesObjectIds: false,
+    idFor: (_className, text) => Promise.resolve(text),
+    run: async (operation, context, caller) => {
+      if (caller === 'operator' || !routesFor('row_writes', caller.agent).includes('rest'))
+        throw new Refused(refusals.noRoute(NOBODY_SIGNED_IN));
+      const store = rest(credentialsOf(caller.agent.identity));
+      return withSession(caller, sessions, () => store.run(operation, context, caller));
+    },
+  };
 }

@@ -1,7 +1,7 @@
 import {
   type OperationContext,
   type ParseRow,
-  type RecordReader,
+  type ReadStore,
   RecordWriter,
   type SchemaCatalogue,
   StoreError,
@@ -23,7 +23,7 @@ interface WriterDependencies {
   readonly credentials: ParseCredentials;
   readonly catalogue: SchemaCatalogue;
   /** Reads with the operator's authority, limited by the constraint: checks the conditions of writes. */
-  readonly conditions: RecordReader;
+  readonly conditions: ReadStore;
 }
 
 /**
@@ -95,8 +95,8 @@ export class ParseRecordWriter extends RecordWriter {
     where: Where,
     operation: OperationContext,
   ): Promise<boolean> {
-    const condition = { className, where: { $and: [{ objectId }, where] } };
-    return (await this.parts.conditions.count(condition, operation)) > 0;
+    const condition = { kind: 'count', className, where: { $and: [{ objectId }, where] } } as const;
+    return (await this.parts.conditions.run(condition, operation, 'operator')) > 0;
   }
 
   /** Parse Server adds columns, and the class, during the write, even when the write itself then fails. */

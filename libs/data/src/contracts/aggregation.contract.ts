@@ -7,7 +7,7 @@ const pointer = (className: string, objectId: string) => ({ __type: 'Pointer', c
 /** The contract of pipelines; part of the reader's contract. */
 export function aggregationCases(reader: () => RecordReader, ofParse: boolean): void {
   it('groups by a pointer and keeps the names the pipeline gave', async () => {
-    const rows = await reader().aggregate(
+    const { rows } = await reader().aggregate(
       {
         className: 'Album',
         pipeline: [
@@ -25,7 +25,7 @@ export function aggregationCases(reader: () => RecordReader, ofParse: boolean): 
   });
 
   it('joins from a pointer to an id and back', async () => {
-    const forward = await reader().aggregate(
+    const { rows: forward } = await reader().aggregate(
       {
         className: 'Album',
         pipeline: [
@@ -37,7 +37,7 @@ export function aggregationCases(reader: () => RecordReader, ofParse: boolean): 
       unhurried(),
     );
     expect(forward).toMatchObject([{ name: 'Oak Lane' }]);
-    const back = await reader().aggregate(
+    const { rows: back } = await reader().aggregate(
       {
         className: 'Artist',
         pipeline: [
@@ -59,7 +59,7 @@ export function aggregationCases(reader: () => RecordReader, ofParse: boolean): 
       [{ $limit: 5 }],
     ];
     for (const pipeline of renamed) {
-      const rows = await reader().aggregate({ className: '_User', pipeline }, unhurried());
+      const { rows } = await reader().aggregate({ className: '_User', pipeline }, unhurried());
       expect(JSON.stringify(rows)).not.toMatch(/\$2[aby]\$|_hashed_password|_rperm/);
     }
     const joined = [
@@ -67,7 +67,7 @@ export function aggregationCases(reader: () => RecordReader, ofParse: boolean): 
         $lookup: { from: '_User', as: 'u', pipeline: [{ $project: { a: { $objectToArray: '$$ROOT' } } }] },
       },
     ];
-    const rows = await reader().aggregate({ className: 'Label', pipeline: joined }, unhurried());
+    const { rows } = await reader().aggregate({ className: 'Label', pipeline: joined }, unhurried());
     expect(JSON.stringify(rows)).toContain('ada@example.com');
     expect(JSON.stringify(rows)).not.toMatch(/\$2[aby]\$/);
   });

@@ -81,7 +81,7 @@ export function recordReaderContract(
         limit: 5,
       };
       const rows = await store.reader.find(query, unhurried());
-      const found = async () => store.reader.findShown(query, { atMost: 2, form: shownAs }, unhurried());
+      const found = async () => store.reader.findShown({ ...query, atMost: 2, form: shownAs }, unhurried());
       // A store may write text only after it has met the form.
       for (const first of [await found(), await found()]) {
         expect(first.count).toBe(5);
@@ -91,6 +91,21 @@ export function recordReaderContract(
             : (JSON.parse(`[${first.json.toString()}]`) as unknown);
         expect(shown).toEqual(rows.slice(0, 2).map(withoutRights));
       }
+    });
+
+    it('answers an operation as the method of its kind does', async () => {
+      const query = {
+        className: 'Album',
+        where: {},
+        limit: 3,
+        order: [{ field: 'objectId', descending: true }],
+      };
+      const run = store.reader.run({ kind: 'find', ...query }, unhurried(), 'operator');
+      expect(await run).toEqual(await store.reader.find(query, unhurried()));
+      const count = { kind: 'count', className: 'Album', where: {} } as const;
+      expect(await store.reader.run(count, unhurried(), 'operator')).toBe(
+        await store.reader.count(count, unhurried()),
+      );
     });
 
     it.runIf(ofParse)('answers the ACL of a row', async () => {
@@ -149,7 +164,7 @@ export function recordReaderContract(
       expect(await ids({ where: beside })).toEqual(['a6']);
       expect(await store.reader.count({ className: 'Album', where: beside }, unhurried())).toBe(1);
       const pipeline = [{ $match: beside }, { $project: { title: 1 } }];
-      const rows = await store.reader.aggregate({ className: 'Album', pipeline }, unhurried());
+      const { rows } = await store.reader.aggregate({ className: 'Album', pipeline }, unhurried());
       expect(rows).toEqual([{ _id: 'a6', title: 'Nobody' }]);
     });
 

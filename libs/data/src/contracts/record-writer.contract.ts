@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ParseRow, RecordReader, RecordWriter } from '../record-store.js';
+import type { ParseRow, RecordReader, RecordWriter, StoreOperation, Writes } from '../record-store.js';
 import type { SchemaCatalogue } from '../schema-store.js';
 import { MUSIC_SEED } from './music-seed.js';
 import { PATIENT, storeErrorCode, unhurried } from './operation.js';
@@ -113,6 +113,16 @@ export function recordWriterContract(
     it('adds members once', async () => {
       const tags = { __op: 'AddUnique', objects: ['folk', 'new'] };
       expect((await update({ tags }))?.['tags']).toEqual(['live', 'folk', 'new']);
+    });
+
+    it('runs an operation as the method of its kind does', async () => {
+      const run = (write: StoreOperation<Writes>) => store.writer.run(write, unhurried(), 'operator');
+      const row = { className: 'Album', objectId: 'a1', where: { price: 10 } };
+      expect(await run({ kind: 'update', ...row, fields: { title: 'As data' } })).toMatchObject({
+        objectId: 'a1',
+      });
+      expect(await run({ kind: 'delete', ...row, where: { price: 999 } })).toBe(false);
+      expect(await run({ kind: 'delete', ...row })).toBe(true);
     });
 
     it('changes and deletes only a row that the constraint admits', async () => {

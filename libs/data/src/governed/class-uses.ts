@@ -9,7 +9,7 @@ import {
   tenantBinding,
 } from '#policy';
 import type { GovernedClass } from '../governed-access.js';
-import { RecordSearcher } from '../record-search.js';
+import { SearchStore } from '../record-search.js';
 import { GovernedRecordsSource } from './governed-sources.js';
 import { admitChangedClass, admitDeletedClass } from './parley-class-writes.js';
 import { facetsRefusal, filtersOfFacets } from './parley-search.js';
@@ -155,7 +155,7 @@ export class ClassUsesSource {
 
   constructor(
     private readonly records: GovernedRecordsSource,
-    private readonly searcher: RecordSearcher,
+    private readonly searcher: SearchStore,
   ) {}
 
   /** At once where nothing has to be read first. @throws Refused when the database does not answer */

@@ -8,9 +8,8 @@ import {
   type Where,
 } from '#policy';
 import { MIN_VALUE_BYTES, valueWeight } from '../answers/answer-memory.js';
-import type { FindQuery, ParseRow, RecordReader, RelatedQuery } from '../record-store.js';
+import type { FindQuery, ParseRow, RelatedQuery } from '../record-store.js';
 import type { GovernedCall, PredicateOptions } from './row-rules.js';
-import { atStore } from './store-refusals.js';
 
 /** Maximum bytes of the results of all subqueries of a call: they become part of its query. */
 const MAX_ANSWER_VALUES = 4 * 1024 * 1024;
@@ -82,10 +81,11 @@ export class CrossClassAnswers {
     return rows;
   }
 
+  /** A store that returns fewer rows to the caller would make an operator's `$notInQuery` match more. */
   private find(query: Omit<FindQuery, 'limit'>, asker: Asker): Promise<ParseRow[]> {
-    const { operation } = this.call;
+    const { read, readAsOperator } = this.call;
     const bounds = { limit: this.limit, maxBytes: this.left };
-    return atStore(operation, () => this.readerFor(asker).find({ ...query, ...bounds }, operation));
+    return (asker === 'caller' ? read : readAsOperator)({ kind: 'find', ...query, ...bounds });
   }
 
   /** Fields of another class that the caller may not read cannot be compared either. */
@@ -97,11 +97,6 @@ export class CrossClassAnswers {
     if (asker === 'operator') return values;
     const { scope } = this.call;
     return values.filter((value) => !holdsWithheld(value, scope, type));
-  }
-
-  /** A store that returns fewer rows to the caller would make an operator's `$notInQuery` match more. */
-  private readerFor(asker: Asker): RecordReader {
-    return asker === 'caller' ? this.call.reader : this.call.operatorReader;
   }
 
   /** A relation of a row that does not exist for the caller has no members. */
@@ -145,9 +140,8 @@ export class CrossClassAnswers {
     query: DistributiveOmit<RelatedQuery, 'limit'>,
     operator: string,
   ): Promise<readonly string[]> {
-    const { operatorReader, operation } = this.call;
     const { limit } = this;
-    const ids = await atStore(operation, () => operatorReader.related({ ...query, limit }, operation));
+    const ids = await this.call.readAsOperator({ kind: 'related', ...query, limit });
     this.spend(ids.length, valueWeight(ids), operator, query.className);
     return [...new Set(ids)];
   }

@@ -29,13 +29,15 @@ import type {
 import { PrincipalResolver } from '../identity/principal-resolver.js';
 import {
   DatabaseTurns,
-  MeteredReader,
-  MeteredSearcher,
-  MeteredWriter,
+  metered,
+  type MeteredCall,
+  READ_MEASURES,
+  SEARCH_MEASURES,
   type Turn,
+  WRITE_MEASURES,
 } from '../metering/metered-stores.js';
-import { RecordSearcher } from '../record-search.js';
-import { type OperationContext, RecordReader, RecordWriter, type StoreCall } from '../record-store.js';
+import { SearchStore } from '../record-search.js';
+import { type Caller, type OperationContext, ReadStore, WriteStore } from '../record-store.js';
 import { SchemaCatalogue, SchemaWriter } from '../schema-store.js';
 import { NoWriteKeys, WriteKeys } from '../write-keys.js';
 import {
@@ -51,7 +53,7 @@ import { ParleyRecords } from './parley-records.js';
 import { ParleySearch } from './parley-search.js';
 import { ParleyWrites } from './parley-writes.js';
 import { type GovernedCall, RowRules } from './row-rules.js';
-import { atStore } from './store-refusals.js';
+import { atStore, refusing } from './store-refusals.js';
 
 /** The limits of a call at the database, and its comment there. */
 export interface CallBudget {
@@ -124,7 +126,7 @@ const PROTOCOL_BUDGET: CallBudget = { tool: 'protocol', timeout: 15 };
 export class GovernedRecordsSource {
   constructor(
     private readonly scopes: AgentScopes,
-    private readonly reader: RecordReader,
+    private readonly store: ReadStore,
     private readonly catalogue: SchemaCatalogue,
     private readonly identities: PrincipalResolver,
     private readonly turns: DatabaseTurns = new DatabaseTurns(),
@@ -180,13 +182,14 @@ export class GovernedRecordsSource {
     const scope = this.scopes.of(schemas, agent, principals);
     const turn: Turn = (work, ending) => this.turns.run(rootAgentOf(agent).principal, work, ending);
     const metering = { meter, turn };
-    const measured = (reader: RecordReader) => new MeteredReader(reader, metering);
     const call = { agent, scope, tool: budget.tool };
+    const readAs = (caller: Caller) =>
+      refusing(operation, metered(this.store, READ_MEASURES, { caller, context: operation, ...metering }));
     return {
       ...call,
       operation,
-      reader: measured(this.reader.forCall(call)),
-      operatorReader: measured(this.reader),
+      read: readAs(call),
+      readAsOperator: readAs('operator'),
       indexesOf: (schema) => this.catalogue.indexesOf(schema),
       lookAgain: () =>
         atStore(operation, async () => {
@@ -202,9 +205,9 @@ export class GovernedRecordsSource {
 
 const recordsOf = (call: GovernedCall) => ({ access: new ParleyRecords(call), call });
 
-/** The members of the call that a store may see, without a reader. */
-function storeCallOf({ agent, scope, tool }: StoreCall): StoreCall {
-  return { agent, scope, tool };
+/** How another port runs operations of the call. A store sees these members of it, without its ways to rows. */
+function meteredCall({ agent, scope, tool, operation, metering }: GovernedCall): MeteredCall {
+  return { caller: { agent, scope, tool }, context: operation, ...metering };
 }
 
 /** Creates the governed search of a call. */
@@ -212,15 +215,15 @@ function storeCallOf({ agent, scope, tool }: StoreCall): StoreCall {
 export class GovernedSearchSource {
   constructor(
     private readonly records: GovernedRecordsSource,
-    private readonly searcher: RecordSearcher,
+    private readonly store: SearchStore,
   ) {}
 
   /** The store is not read until the first use. */
   for(context: RequestContext, budget: CallBudget): GovernedSearch {
     return new DeferredSearch(async () => {
       const call = await this.records.open(context, budget);
-      const searcher = this.searcher.forCall(storeCallOf(call));
-      return { access: new ParleySearch(call, new MeteredSearcher(searcher, call.metering)), call };
+      const run = metered(this.store, SEARCH_MEASURES, meteredCall(call));
+      return { access: new ParleySearch(call, refusing(call.operation, run)), call };
     });
   }
 }
@@ -230,7 +233,7 @@ export class GovernedSearchSource {
 export class GovernedWritesSource {
   constructor(
     private readonly records: GovernedRecordsSource,
-    private readonly writer: RecordWriter,
+    private readonly store: WriteStore,
     private readonly schemaWriter: SchemaWriter,
     private readonly keys: WriteKeys = new NoWriteKeys(),
   ) {}
@@ -238,8 +241,8 @@ export class GovernedWritesSource {
   rows(context: RequestContext, budget: CallBudget): GovernedWrites {
     return new DeferredWrites(async () => {
       const call = await this.records.open(context, budget);
-      const writer = new MeteredWriter(this.writer.forCall(storeCallOf(call)), call.metering);
-      return { access: new ParleyWrites({ ...call, writer, keys: this.keys }), call };
+      const write = metered(this.store, WRITE_MEASURES, meteredCall(call));
+      return { access: new ParleyWrites({ ...call, write, ids: this.store, keys: this.keys }), call };
     });
   }
 
@@ -295,7 +298,7 @@ export class GovernedViews extends RowViews {
 }
 
 function questions(
-  { reader, operation }: GovernedCall,
+  { read }: GovernedCall,
   className: string,
   where: Where,
 ): Pick<RowView, 'holdsAny' | 'size'> {
@@ -303,10 +306,9 @@ function questions(
     holdsAny: async (objectIds) => {
       if (objectIds.length === 0) return false;
       const mine = allOf({ objectId: { $in: objectIds } }, where);
-      const query = { className, where: mine, keys: ['objectId'], limit: 1 };
-      return (await atStore(operation, () => reader.find(query, operation))).length > 0;
+      return (await read({ kind: 'find', className, where: mine, keys: ['objectId'], limit: 1 })).length > 0;
     },
-    size: () => atStore(operation, () => reader.count({ className, where }, operation)),
+    size: () => read({ kind: 'count', className, where }),
   };
 }
 

@@ -20,7 +20,7 @@ import type {
   RowPage,
   TextRequest,
 } from '../governed-access.js';
-import type { OperationContext, ParseRow, QueryPlan } from '../record-store.js';
+import type { ParseRow, QueryPlan } from '../record-store.js';
 import { GovernedAggregation } from './governed-aggregation.js';
 import { explain, refuseCollectionScan, readableIndexes } from './query-plan.js';
 import {
@@ -35,7 +35,6 @@ import {
 } from './read-plan.js';
 import { CallerConstraints, enterClass, type GovernedCall, RowRules } from './row-rules.js';
 import { rowForm, shownClass, shownRows } from './shown-rows.js';
-import { atStore } from './store-refusals.js';
 
 /** Governed records of one call. The order of the checks is that of docs/contributing/life-of-a-call.md. */
 export class ParleyRecords implements GovernedRecords {
@@ -66,22 +65,19 @@ export class ParleyRecords implements GovernedRecords {
     // One row more than the limit shows whether there are more.
     const read = options.tellsMore ? limit + 1 : limit;
     const query = { className: access.className, where, limit: read, skip, order, ...columns.asked };
-    const { reader } = this.call;
     const truncated = columns.truncated && { truncatedIncludeFields: columns.truncated };
     const shown = (rows: readonly ParseRow[]) =>
       shownRows(rows, this.call, columns.guard).map(narrowing(columns.request));
     if (text) {
-      const first = { atMost: text.atMost, form: rowForm(this.call, columns.guard, text) };
-      const found = await this.atStore(
-        (operation) => reader.findShown(query, first, operation),
-        options.where,
-      );
+      const form = rowForm(this.call, columns.guard, text);
+      const { atMost } = text;
+      const found = await this.call.read({ kind: 'findShown', ...query, atMost, form }, options.where);
       const { count } = found;
       return 'rows' in found
         ? { count, rows: shown(found.rows), ...truncated }
         : { count, rows: [], text: found, ...truncated };
     }
-    const found = await this.atStore((operation) => reader.find(query, operation), options.where);
+    const found = await this.call.read({ kind: 'find', ...query }, options.where);
     return {
       ...(options.tellsMore && { more: found.length > limit }),
       rows: shown(found.slice(0, limit)),
@@ -99,9 +95,7 @@ export class ParleyRecords implements GovernedRecords {
       canonical,
       operation: 'count',
     });
-    return this.atStore((operation) =>
-      this.call.reader.count({ className: access.className, where }, operation),
-    );
+    return this.call.read({ kind: 'count', className: access.className, where });
   }
 
   async get(
@@ -145,19 +139,15 @@ export class ParleyRecords implements GovernedRecords {
       options,
     );
     if (scanned && !options.expectsScan) await this.refuseScan(access.className, scanned);
-    const rows = await this.atStore((operation) =>
-      this.call.reader.aggregate(
-        {
-          className: access.className,
-          pipeline: stages,
-          ...(options.rewriteLookups !== undefined && { rewriteLookups: options.rewriteLookups }),
-        },
-        operation,
-      ),
-    );
+    const { rows, route } = await this.call.read({
+      kind: 'aggregate',
+      className: access.className,
+      pipeline: stages,
+      ...(options.rewriteLookups !== undefined && { rewriteLookups: options.rewriteLookups }),
+    });
     return {
       rows: shownRows(rows, this.call, undefined, results),
-      route: this.call.reader.pipelineRoute,
+      route,
       autoLimited,
     };
   }
@@ -232,7 +222,6 @@ export class ParleyRecords implements GovernedRecords {
       if (!isIdOf(access.schema, id)) this.refuse(refusals.invalidArgument(idForm(access.schema)));
     }
     if (ids.length === 0) return { rows: [] };
-    const { reader } = this.call;
     const { tenant, where: limits } = await this.rules.predicate(access.className, {
       canonical: false,
       operation: 'get',
@@ -243,18 +232,14 @@ export class ParleyRecords implements GovernedRecords {
     // Read only for the check of the row, where it was not requested.
     const addedTenant = tenant !== null && !(keys?.includes(tenant.field) ?? mayShow(access, tenant.field));
     const projected = keys && tenant ? [...new Set([...keys, tenant.field])] : keys;
-    const found = await this.atStore((operation) =>
-      reader.find(
-        {
-          className: access.className,
-          where,
-          limit: ids.length,
-          include,
-          ...(projected && { keys: projected }),
-        },
-        operation,
-      ),
-    );
+    const found = await this.call.read({
+      kind: 'find',
+      className: access.className,
+      where,
+      limit: ids.length,
+      include,
+      ...(projected && { keys: projected }),
+    });
     const rows = tenant ? found.filter((row) => isOwnRow(tenant, row)) : found;
     if (tenant) {
       const own = new Set(rows.map((row) => row['objectId']));
@@ -274,11 +259,6 @@ export class ParleyRecords implements GovernedRecords {
     const { scope } = this.call;
     if (!scope.policy.switches.refuseCollscan || scope.classPolicy(className).allowCollscan) return;
     await refuseCollectionScan(this.call, className, where);
-  }
-
-  private atStore<T>(work: (operation: OperationContext) => Promise<T>, asked?: unknown): Promise<T> {
-    const { operation } = this.call;
-    return atStore(operation, () => work(operation), asked);
   }
 
   private refuse(refusal: Refusal | null): void {

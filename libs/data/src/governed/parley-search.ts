@@ -23,11 +23,11 @@ import type {
   SimilaritySearch,
   TextSearchRequest,
 } from '../governed-access.js';
-import type { Facet, FacetBucket, RecordSearcher, SearchHit, TextMatch } from '../record-search.js';
-import type { OperationContext, ParseRow } from '../record-store.js';
+import type { Run } from '../metering/metered-stores.js';
+import type { Facet, FacetBucket, Searches, SearchHit, TextMatch } from '../record-search.js';
+import type { ParseRow } from '../record-store.js';
 import { CallerConstraints, enterClass, type GovernedCall, RowRules } from './row-rules.js';
 import { hitColumns, shownHits, textsOf } from './shown-rows.js';
-import { atStore } from './store-refusals.js';
 import { openVectorSearch } from './vector-search.js';
 
 /** The governed search of one call. See `GovernedSearch` for its guarantees. */
@@ -37,7 +37,7 @@ export class ParleySearch implements GovernedSearch {
 
   constructor(
     private readonly call: GovernedCall,
-    private readonly searcher: RecordSearcher,
+    private readonly search: Run<Searches>,
   ) {
     this.rules = new RowRules(call);
     this.constraints = new CallerConstraints(call, this.rules);
@@ -80,12 +80,14 @@ export class ParleySearch implements GovernedSearch {
     const rights = scope.rights.rows(access.className, 'find');
     if (rights) this.call.trace?.limited(access.className, 'row rights', rights);
     const where = allOf(rights);
-    const counted = await this.atStore((operation) =>
-      this.searcher.facets(
-        { className: access.className, index: this.indexOf(access), match, facets: planned, where },
-        operation,
-      ),
-    );
+    const counted = await this.search({
+      kind: 'facets',
+      className: access.className,
+      index: this.indexOf(access),
+      match,
+      facets: planned,
+      where,
+    });
     const hits = await this.hits(access, { match, where, isLimited: rights !== null, limit });
     const shown = [...counted.facets].map(
       ([name, buckets]) =>
@@ -99,7 +101,7 @@ export class ParleySearch implements GovernedSearch {
 
   likeness(className: unknown): Promise<SimilaritySearch> {
     return openVectorSearch(
-      { call: this.call, rules: this.rules, constraints: this.constraints, searcher: this.searcher },
+      { call: this.call, rules: this.rules, constraints: this.constraints, search: this.search },
       className,
     );
   }
@@ -128,18 +130,14 @@ export class ParleySearch implements GovernedSearch {
     const columns = hitColumns(access);
     const { keys } = columns;
     this.call.trace?.passed('search', access.className);
-    const found = await this.atStore((operation) =>
-      this.searcher.text(
-        {
-          className: access.className,
-          index: this.indexOf(access),
-          ...search,
-          ranksByIndex: !isLimited,
-          ...(keys && { keys }),
-        },
-        operation,
-      ),
-    );
+    const found = await this.search({
+      kind: 'text',
+      className: access.className,
+      index: this.indexOf(access),
+      ...search,
+      ranksByIndex: !isLimited,
+      ...(keys && { keys }),
+    });
     // The score of a word counts the rows that contain it, in the whole index.
     const scored = isLimited ? found.map((hit) => ({ ...hit, score: null })) : found;
     return shownHits(scored, this.call, columns, search.highlight);
@@ -147,11 +145,6 @@ export class ParleySearch implements GovernedSearch {
 
   private indexOf({ className }: ClassAccess): string {
     return this.call.scope.classPolicy(className).searchIndex;
-  }
-
-  private atStore<T>(work: (operation: OperationContext) => Promise<T>): Promise<T> {
-    const { operation } = this.call;
-    return atStore(operation, () => work(operation));
   }
 }
 

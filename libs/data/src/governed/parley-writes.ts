@@ -15,7 +15,8 @@ import {
   type WritePlan,
 } from '#policy';
 import type { GovernedWrites, JudgedWrite, ProposedWrite, WriteOptions } from '../governed-access.js';
-import { type ParseRow, type RecordWriter, ROW_REFUSED, StoreError } from '../record-store.js';
+import type { Run } from '../metering/metered-stores.js';
+import { type ParseRow, ROW_REFUSED, StoreError, type Writes, type WriteStore } from '../record-store.js';
 import type { WriteKeys, WriteMark } from '../write-keys.js';
 import { type KeyedAttempt, KeyedWrites } from './keyed-writes.js';
 import { ParleyRecords } from './parley-records.js';
@@ -29,13 +30,16 @@ import {
   tracePassed,
 } from './row-rules.js';
 import { presentRow } from './shown-rows.js';
-import { atStore, atWriter } from './store-refusals.js';
+import { atWriter } from './store-refusals.js';
 
 /** Attempts at a keyed update while other writers change its row. */
 const CONTENDED_TRIES = 5;
 
 interface GovernedWriteCall extends GovernedCall {
-  readonly writer: RecordWriter;
+  /** @throws StoreError */
+  readonly write: Run<Writes>;
+  /** How rows get their ids. */
+  readonly ids: Pick<WriteStore, 'takesObjectIds' | 'idFor'>;
   readonly keys: WriteKeys;
 }
 
@@ -65,16 +69,17 @@ export class ParleyWrites implements GovernedWrites {
   async create(className: unknown, fields: unknown, options: WriteOptions = {}): Promise<ParseRow> {
     const access = this.enter(className, 'create');
     const plan = await this.plan(access, fields, 'create');
-    const { writer, operation } = this.call;
-    const create = (id?: string) =>
-      this.written(access, () => writer.create(access.className, plan.fields, operation, id));
+    const { write, ids, operation } = this.call;
+    const { className: name } = access;
+    const create = (objectId?: string) =>
+      this.written(access, () => write({ kind: 'create', className: name, fields: plan.fields, objectId }));
     const { idempotencyKey } = options;
     if (idempotencyKey === undefined) return this.present(await create(), access);
     return this.keyed.run(idempotencyKey, {
       named: ['create', access.className, fields],
-      repeatable: writer.takesObjectIds,
+      repeatable: ids.takesObjectIds,
       write: async ({ objectId }) => {
-        const id = await atWriter(operation, () => writer.idFor(access.className, objectId));
+        const id = await atWriter(operation, () => ids.idFor(name, objectId));
         const row = await this.createdOnce(access, id, create);
         return { result: row, objectId: String(row['objectId']) };
       },
@@ -106,9 +111,14 @@ export class ParleyWrites implements GovernedWrites {
 
   private async updated(access: ClassAccess, id: string, plan: WritePlan): Promise<ParseRow> {
     const { where } = await this.ownRow(access, id, 'update');
-    const { writer, operation } = this.call;
     const row = await this.written(access, () =>
-      writer.update(access.className, id, plan.fields, where, operation),
+      this.call.write({
+        kind: 'update',
+        className: access.className,
+        objectId: id,
+        fields: plan.fields,
+        where,
+      }),
     );
     if (!row) throw new Refused(await this.rules.noSuchRow(access.className, [id]));
     return this.present(row, access);
@@ -125,9 +135,10 @@ export class ParleyWrites implements GovernedWrites {
     plan: WritePlan,
     attempt: KeyedAttempt,
   ): Promise<ParseRow> {
-    const { writer, operation } = this.call;
+    const { write, ids } = this.call;
+    const { className } = access;
     const { previous } = attempt;
-    for (let tries = 0; writer.takesObjectIds && tries < CONTENDED_TRIES; tries += 1) {
+    for (let tries = 0; ids.takesObjectIds && tries < CONTENDED_TRIES; tries += 1) {
       const { where, row: found } = await this.ownRow(access, id, 'update');
       const before = found['updatedAt'];
       if (previous?.after.includes(String(before))) return this.shown(access, id);
@@ -137,7 +148,14 @@ export class ParleyWrites implements GovernedWrites {
       await attempt.sending(id, { before, after });
       const unchanged = allOf(where, { updatedAt: dateValue(before) });
       const row = await this.written(access, () =>
-        writer.update(access.className, id, plan.fields, unchanged, operation, after),
+        write({
+          kind: 'update',
+          className,
+          objectId: id,
+          fields: plan.fields,
+          where: unchanged,
+          updatedAt: after,
+        }),
       );
       if (row) return this.present(row, access);
     }
@@ -174,7 +192,7 @@ export class ParleyWrites implements GovernedWrites {
    * its id.
    */
   private async deletedOnce(access: ClassAccess, id: string, attempt: KeyedAttempt): Promise<void> {
-    const { takesObjectIds } = this.call.writer;
+    const { takesObjectIds } = this.call.ids;
     const { previous } = attempt;
     if (previous && !(await this.isStored(access, id, previous))) return;
     // Parse Server may still be processing the write, and its triggers would run twice.
@@ -208,8 +226,9 @@ export class ParleyWrites implements GovernedWrites {
   }
 
   private deletedWhere(access: ClassAccess, id: string, where: Where): Promise<boolean> {
-    const { writer, operation } = this.call;
-    return atWriter(operation, () => writer.delete(access.className, id, where, operation));
+    const { write, operation } = this.call;
+    const { className } = access;
+    return atWriter(operation, () => write({ kind: 'delete', className, objectId: id, where }));
   }
 
   /**
@@ -217,9 +236,8 @@ export class ParleyWrites implements GovernedWrites {
    * began.
    */
   private async isStored({ className }: ClassAccess, id: string, { before }: WriteMark): Promise<boolean> {
-    const { operatorReader: reader, operation } = this.call;
     const where = { objectId: id, createdAt: dateValue(before) };
-    return (await atStore(operation, () => reader.count({ className, where }, operation))) > 0;
+    return (await this.call.readAsOperator({ kind: 'count', className, where })) > 0;
   }
 
   /** The key determines the id: where a row has it, an earlier attempt created it. */
@@ -228,14 +246,15 @@ export class ParleyWrites implements GovernedWrites {
     id: string,
     create: (id?: string) => Promise<ParseRow>,
   ): Promise<ParseRow> {
-    const { writer, operatorReader, operation } = this.call;
-    if (!writer.takesObjectIds) return this.present(await create(), access);
+    const { ids, readAsOperator } = this.call;
+    if (!ids.takesObjectIds) return this.present(await create(), access);
     try {
       return await this.present(await create(id), access);
     } catch (error) {
-      const stored = await operatorReader
-        .count({ className: access.className, where: { objectId: id } }, operation)
-        .catch(() => 0);
+      const { className } = access;
+      const stored = await readAsOperator({ kind: 'count', className, where: { objectId: id } }).catch(
+        () => 0,
+      );
       if (stored === 0) throw error;
       return this.madeBefore(access, id);
     }
@@ -246,11 +265,10 @@ export class ParleyWrites implements GovernedWrites {
    * have to admit the row. @throws Refused
    */
   private async madeBefore(access: ClassAccess, objectId: string): Promise<ParseRow> {
-    const { operatorReader: reader, operation } = this.call;
     const { className } = access;
     const { declared } = await this.rules.predicate(className, { canonical: false, operation: 'find' });
     const where = allOf({ objectId }, declared);
-    if ((await atStore(operation, () => reader.count({ className, where }, operation))) === 0)
+    if ((await this.call.readAsOperator({ kind: 'count', className, where })) === 0)
       throw new Refused(await this.rules.noSuchRow(className, [objectId]));
     return this.shown(access, objectId);
   }
@@ -312,14 +330,12 @@ export class ParleyWrites implements GovernedWrites {
   ): Promise<{ readonly where: Where; readonly row: ParseRow }> {
     // A caller may have the right to write a row that it may not read: the constraint contains the row's rights, and the read
     // uses the operator's authority.
-    const { operatorReader: reader, operation } = this.call;
     const { className } = access;
     const limits = { canonical: false, operation: change } as const;
     const { tenant, where: visible } = await this.rules.predicate(className, limits);
     const where = allOf({ objectId }, visible);
-    const [row] = await atStore(operation, () =>
-      reader.find({ className, where, limit: 1, keys: tenant ? [tenant.field] : ['objectId'] }, operation),
-    );
+    const keys = tenant ? [tenant.field] : ['objectId'];
+    const [row] = await this.call.readAsOperator({ kind: 'find', className, where, limit: 1, keys });
     if (!row || (tenant && !isOwnRow(tenant, row)))
       throw new Refused(await this.rules.noSuchRow(className, [objectId]));
     return { where: visible, row };

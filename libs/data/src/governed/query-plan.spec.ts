@@ -118,7 +118,7 @@ describe('a query whose plan reads a whole collection is refused', () => {
   const asked = (plan: QueryPlan) => {
     const call = {
       scope: { policy: { switches: { exposeExplain: false } } },
-      operatorReader: { explain: () => Promise.resolve(plan) },
+      readAsOperator: () => Promise.resolve(plan),
     } as unknown as GovernedCall;
     return refuseCollectionScan(call, 'Post', { status: 'live' });
   };

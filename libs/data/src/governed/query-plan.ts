@@ -43,14 +43,12 @@ export async function explain(
   access: ClassAccess,
   callerWhere: unknown,
 ): Promise<QueryPlan> {
-  const { agent, scope, reader, operation } = call;
+  const { agent, scope, read } = call;
   const refusal = planRefusal(agent);
   if (refusal) throw new Refused(refusal);
   const asked = constraints.judged(access, callerWhere);
   const { where } = await constraints.composed(access, callerWhere, { canonical: true, operation: 'find' });
-  const plan = await atStore(operation, () =>
-    reader.explain({ className: access.className, where }, operation),
-  );
+  const plan = await read({ kind: 'explain', className: access.className, where });
   if (scope.policy.switches.exposeExplain) return exposedPlan(plan, scope);
   return explanation(plan, await readableIndexes(access, call), asked);
 }
@@ -130,7 +128,7 @@ function scansCollection(plan: QueryPlan): boolean {
  * limited only by the constraint. A failed explain does not refuse the query: the check limits cost, not access.
  */
 export async function refuseCollectionScan(
-  { scope, operatorReader, operation }: GovernedCall,
+  { scope, readAsOperator }: GovernedCall,
   className: string,
   where: Where,
 ): Promise<void> {
@@ -138,7 +136,7 @@ export async function refuseCollectionScan(
   if (Object.keys(where).length === 0) return;
   let plan: QueryPlan;
   try {
-    plan = await operatorReader.explain({ className, where }, operation);
+    plan = await readAsOperator({ kind: 'explain', className, where });
   } catch {
     return;
   }

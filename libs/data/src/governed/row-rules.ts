@@ -31,18 +31,21 @@ import {
   translateWhere,
   type Where,
 } from '#policy';
-import type { Metering } from '../metering/metered-stores.js';
-import type { OperationContext, RecordReader, StoreCall } from '../record-store.js';
+import type { Metering, Run } from '../metering/metered-stores.js';
+import type { OperationContext, Reads, StoreCall } from '../record-store.js';
 import { type Asker, CrossClassAnswers } from './cross-class-answers.js';
 import { atStore } from './store-refusals.js';
 
-/** The common base of every governed access of one call: the call itself, its limits at the database, and the readers. */
+/**
+ * The common base of every governed access of one call: the call itself, its limits at the database, and its ways to rows, where
+ * errors of the store are refusals.
+ */
 export interface GovernedCall extends StoreCall {
   readonly operation: OperationContext;
   /** Reads on behalf of the caller. */
-  readonly reader: RecordReader;
+  readonly read: Run<Reads>;
   /** Reads with the operator's authority, limited only by the constraint: for the operator's own predicates. */
-  readonly operatorReader: RecordReader;
+  readonly readAsOperator: Run<Reads>;
   /** Every index of a class of the scope's snapshot. @throws StoreError */
   readonly indexesOf: (schema: ClassSchema) => Promise<readonly IndexSchema[]>;
   /** Whether the database has other classes or columns than the scope's snapshot. @throws Refused when it cannot be read */
@@ -204,10 +207,9 @@ export class RowRules {
     className: string,
     ids: readonly string[],
   ): Promise<MissingRowReason | undefined> {
-    const { operatorReader: reader, operation } = this.call;
     const where = { objectId: { $in: ids }, [tenant.field]: { $ne: tenantOperand(tenant) } };
     try {
-      const foreign = await atStore(operation, () => reader.count({ className, where }, operation));
+      const foreign = await this.call.readAsOperator({ kind: 'count', className, where });
       if (foreign === 0) return 'missing';
       return foreign < ids.length ? 'foreign and missing' : 'foreign';
     } catch {

@@ -1,5 +1,6 @@
 import { describeError, type Refusal, refusals, Refused, Unauthorized } from '#core';
-import { type OperationContext, StoreError } from '../record-store.js';
+import type { Run } from '../metering/metered-stores.js';
+import { type OperationContext, type Operations, StoreError } from '../record-store.js';
 
 const withCause = (refusal: Refusal, cause: string | undefined): Refusal => ({
   ...refusal,
@@ -103,6 +104,11 @@ export async function atStore<T>(
       throw new Refused(withOutcome(error, refusalOf(error, operation, where)));
     throw error;
   }
+}
+
+/** The same operations, whose errors of the store are refusals. */
+export function refusing<P extends Operations<P>>(context: OperationContext, run: Run<P>): Run<P> {
+  return (operation, asked) => atStore(context, () => run(operation), asked);
 }
 
 function withOutcome({ outcome }: StoreError, refusal: Refusal): Refusal {

@@ -13,7 +13,8 @@ import {
   type Where,
 } from '#policy';
 import type { NearestRequest, NearestRows, SimilaritySearch, VectorFilters } from '../governed-access.js';
-import type { RecordSearcher } from '../record-search.js';
+import type { Run } from '../metering/metered-stores.js';
+import type { Searches } from '../record-search.js';
 import { carriedFilter } from './carried-filter.js';
 import {
   type CallerConstraints,
@@ -23,7 +24,6 @@ import {
   type RowRules,
 } from './row-rules.js';
 import { hitColumns, shownHits } from './shown-rows.js';
-import { atStore } from './store-refusals.js';
 
 /** Rows requested from the search per wanted row, and the minimum: other limits remove some of them. */
 const CANDIDATES = { perRow: 10, least: 100 };
@@ -32,7 +32,7 @@ interface VectorSearchDependencies {
   readonly call: GovernedCall;
   readonly rules: RowRules;
   readonly constraints: CallerConstraints;
-  readonly searcher: RecordSearcher;
+  readonly search: Run<Searches>;
 }
 
 export async function openVectorSearch(
@@ -104,12 +104,9 @@ class ParleyVectorSearch implements SimilaritySearch {
   async vectorOf(objectId: string): Promise<readonly number[]> {
     const { access, className, field, inner } = this;
     if (!isIdOf(access.schema, objectId)) throw new Refused(refusals.invalidArgument(idForm(access.schema)));
-    const { operation, reader } = inner.call;
     const limits = await inner.rules.predicate(className, { canonical: false, operation: 'find' });
     const where = allOf({ objectId }, limits.where);
-    const [row] = await atStore(operation, () =>
-      reader.find({ className, where, keys: [field], limit: 1 }, operation),
-    );
+    const [row] = await inner.call.read({ kind: 'find', className, where, keys: [field], limit: 1 });
     if (!row) throw new Refused(await inner.rules.noSuchRow(className, [objectId]));
     const vector = row[field];
     if (isVector(vector)) return vector;
@@ -118,7 +115,6 @@ class ParleyVectorSearch implements SimilaritySearch {
 
   async nearest({ vector, limit, except, filter, vectorFilter }: NearestRequest): Promise<NearestRows> {
     const { access, className, field, inner, searchable } = this;
-    const { operation } = inner.call;
     const inside = this.judgedInside(vectorFilter);
     this.assertListed(filter, 'filter');
     const { where, limits } = await inner.constraints.composed(access, filter, {
@@ -131,22 +127,18 @@ class ParleyVectorSearch implements SimilaritySearch {
     const others = except === undefined ? null : { objectId: { $ne: except } };
     // The index can only filter on the fields that it was built for; everything is applied to the found rows in any case.
     const { early, isPartial } = carriedFilter(where, searchable.filterFields);
-    const found = await atStore(operation, () =>
-      inner.searcher.nearest(
-        {
-          className,
-          field,
-          vector,
-          index: searchable.index,
-          filter: allOf(...early, inside),
-          where: allOf(where, others),
-          candidates: Math.max(CANDIDATES.least, limit * CANDIDATES.perRow),
-          limit,
-          ...(keys && { keys }),
-        },
-        operation,
-      ),
-    );
+    const found = await inner.search({
+      kind: 'nearest',
+      className,
+      field,
+      vector,
+      index: searchable.index,
+      filter: allOf(...early, inside),
+      where: allOf(where, others),
+      candidates: Math.max(CANDIDATES.least, limit * CANDIDATES.perRow),
+      limit,
+      ...(keys && { keys }),
+    });
     if (tenant) {
       for (const { row } of found) {
         if (!isOwnRow(tenant, row))

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { unhurried } from '../contracts/operation.js';
-import { RecordWriter, StoreError } from '../record-store.js';
-import { InvalidatingWriter } from './principal-directory.js';
+import { RecordWriter, StoreError, type StoreOperation, type Writes } from '../record-store.js';
+import { forgettingWrites } from './principal-directory.js';
 
 class SmallWriter extends RecordWriter {
   create = async () => ({ objectId: 'x' });
@@ -13,10 +13,14 @@ describe('a writer beside remembered identities', () => {
   it('lets them be forgotten after every write, also after one that failed', async () => {
     const forgotten: string[] = [];
     const directory = { forgetClass: (className: string) => void forgotten.push(className) };
-    const writer = new InvalidatingWriter(new SmallWriter(), directory);
-    expect(await writer.create('_Role', {}, unhurried())).toEqual({ objectId: 'x' });
-    expect(await writer.update('_User', 'u', {}, {}, unhurried())).toBeNull();
-    await expect(writer.delete('_Session', 's', {}, unhurried())).rejects.toMatchObject({ code: 'timeout' });
+    const store = forgettingWrites(new SmallWriter(), directory);
+    const run = (write: StoreOperation<Writes>) => store.run(write, unhurried(), 'operator');
+    expect(await run({ kind: 'create', className: '_Role', fields: {} })).toEqual({ objectId: 'x' });
+    expect(
+      await run({ kind: 'update', className: '_User', objectId: 'u', fields: {}, where: {} }),
+    ).toBeNull();
+    const removed = run({ kind: 'delete', className: '_Session', objectId: 's', where: {} });
+    await expect(removed).rejects.toMatchObject({ code: 'timeout' });
     expect(forgotten).toEqual(['_Role', '_User', '_Session']);
   });
 });

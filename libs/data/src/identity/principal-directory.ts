@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { ageClock } from '#core';
-import { type RecordWriter, type StoreCall, WrappedWriter, type WrappedWrite } from '../record-store.js';
+import type { WriteStore } from '../record-store.js';
 import { ExpiringCache } from './expiring-cache.js';
 
 /** The user of a session token, and its expiry. */
@@ -113,28 +113,16 @@ function digest(token: string): string {
   return createHash('sha256').update(token, 'utf8').digest('base64');
 }
 
-/**
- * Writes through the wrapped writer, and removes cached entries of the directory that come from a class whose rows were
- * written.
- */
-export class InvalidatingWriter extends WrappedWriter {
-  constructor(
-    writer: RecordWriter,
-    private readonly directory: Pick<CachedPrincipalDirectory, 'forgetClass'>,
-  ) {
-    super(writer);
-  }
-
-  override forCall(call: StoreCall): RecordWriter {
-    return new InvalidatingWriter(this.writer.forCall(call), this.directory);
-  }
-
-  /** A failed write may have been applied. */
-  protected async around<T>({ className }: WrappedWrite, write: () => Promise<T>): Promise<T> {
-    try {
-      return await write();
-    } finally {
-      this.directory.forgetClass(className);
-    }
-  }
+/** The store, whose writes remove cached entries of the directory that come from the class that was written. */
+export function forgettingWrites(
+  store: WriteStore,
+  directory: Pick<CachedPrincipalDirectory, 'forgetClass'>,
+): WriteStore {
+  return {
+    takesObjectIds: store.takesObjectIds,
+    idFor: (className, text) => store.idFor(className, text),
+    // A failed write may have been applied.
+    run: (operation, context, caller) =>
+      store.run(operation, context, caller).finally(() => directory.forgetClass(operation.className)),
+  };
 }

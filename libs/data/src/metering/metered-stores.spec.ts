@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { unhurried } from '../contracts/operation.js';
 import { RecordSearcher } from '../record-search.js';
 import { RecordReader, RecordWriter, StoreError } from '../record-store.js';
-import { MeteredReader, MeteredSearcher, MeteredWriter } from './metered-stores.js';
+import { metered, READ_MEASURES, SEARCH_MEASURES, WRITE_MEASURES } from './metered-stores.js';
 
-const operation = { maxTimeMS: 1000, comment: 'test', signal: new AbortController().signal };
+const call = { caller: 'operator', context: unhurried() } as const;
 
 function meter() {
   const ended: number[] = [];
@@ -21,7 +22,7 @@ function meter() {
 class TwoRows extends RecordReader {
   find = () => Promise.resolve([{ objectId: 'a' }, { objectId: 'b' }]);
   count = () => Promise.resolve(2);
-  aggregate = () => Promise.resolve([{ objectId: null, total: 2 }]);
+  aggregate = () => Promise.resolve({ rows: [{ objectId: null, total: 2 }], route: 'mongo_direct' as const });
   related = () => Promise.resolve(['a', 'b', 'c']);
   explain = () => Promise.resolve({ stage: 'IXSCAN' });
 }
@@ -35,27 +36,28 @@ class OneRow extends RecordWriter {
 describe('a metered store', () => {
   it('answers as the store it wraps and counts the rows handed out', async () => {
     const counted = meter();
-    const reader = new MeteredReader(new TwoRows(), { meter: counted });
+    const run = metered(new TwoRows(), READ_MEASURES, { ...call, meter: counted });
     const query = { className: 'Post', where: {} };
-    expect(await reader.find({ ...query, limit: 9 }, operation)).toHaveLength(2);
-    const first = { atMost: 1, form: null };
-    expect(await reader.findShown({ ...query, limit: 9 }, first, operation)).toMatchObject({ count: 2 });
-    expect(await reader.count(query, operation)).toBe(2);
-    expect(await reader.explain(query, operation)).toEqual({ stage: 'IXSCAN' });
+    expect(await run({ kind: 'find', ...query, limit: 9 })).toHaveLength(2);
+    const first = { kind: 'findShown', ...query, limit: 9, atMost: 1, form: null } as const;
+    expect(await run(first)).toMatchObject({ count: 2 });
+    expect(await run({ kind: 'count', ...query })).toBe(2);
+    expect(await run({ kind: 'explain', ...query })).toEqual({ stage: 'IXSCAN' });
     const relation = { className: 'Post', objectId: 'p', key: 'likes', limit: 9 };
-    expect(await reader.related(relation, operation)).toHaveLength(3);
+    expect(await run({ kind: 'related', ...relation })).toHaveLength(3);
     const totals = { className: 'Post', pipeline: [] as never };
-    expect(await reader.aggregate(totals, operation)).toHaveLength(1);
+    expect((await run({ kind: 'aggregate', ...totals })).rows).toHaveLength(1);
     // Pairs of a relation are also those of rows that the caller may not read.
     expect(counted.ended).toEqual([2, 2, 0, 0, 0, 1]);
   });
 
   it('counts the row that a write answers with', async () => {
     const counted = meter();
-    const writer = new MeteredWriter(new OneRow(), { meter: counted });
-    await writer.create('Post', {}, operation);
-    expect(await writer.update('Post', 'a', {}, {}, operation)).toBeNull();
-    expect(await writer.delete('Post', 'a', {}, operation)).toBe(true);
+    const run = metered(new OneRow(), WRITE_MEASURES, { ...call, meter: counted });
+    const row = { className: 'Post', objectId: 'a', where: {} };
+    await run({ kind: 'create', className: 'Post', fields: {} });
+    expect(await run({ kind: 'update', ...row, fields: {} })).toBeNull();
+    expect(await run({ kind: 'delete', ...row })).toBe(true);
     expect(counted.ended).toEqual([1, 0, 0]);
   });
 
@@ -67,13 +69,13 @@ describe('a metered store', () => {
       nearest = () => Promise.resolve([hit, hit]);
       facets = () => Promise.resolve({ total: 9, facets: new Map() });
     }
-    const searcher = new MeteredSearcher(new OneHit(), { meter: counted });
+    const run = metered(new OneHit(), SEARCH_MEASURES, { ...call, meter: counted });
     const query = { className: 'Post', index: 'i', where: {}, limit: 9 };
     const match = { kind: 'everything' } as const;
-    expect(await searcher.text({ ...query, match }, operation)).toEqual([hit]);
+    expect(await run({ kind: 'text', ...query, match })).toEqual([hit]);
     const near = { ...query, field: 'v', vector: [1], filter: {}, candidates: 9 };
-    expect(await searcher.nearest(near, operation)).toEqual([hit, hit]);
-    expect((await searcher.facets({ ...query, match, facets: new Map() }, operation)).total).toBe(9);
+    expect(await run({ kind: 'nearest', ...near })).toEqual([hit, hit]);
+    expect((await run({ kind: 'facets', ...query, match, facets: new Map() })).total).toBe(9);
     expect(counted.ended).toEqual([1, 2, 0]);
   });
 
@@ -82,10 +84,9 @@ describe('a metered store', () => {
     class Failing extends TwoRows {
       override find = () => Promise.reject(new StoreError('timeout'));
     }
-    const reader = new MeteredReader(new Failing(), { meter: counted });
-    await expect(reader.find({ className: 'Post', where: {}, limit: 1 }, operation)).rejects.toBeInstanceOf(
-      StoreError,
-    );
+    const run = metered(new Failing(), READ_MEASURES, { ...call, meter: counted });
+    const find = { kind: 'find', className: 'Post', where: {}, limit: 1 } as const;
+    await expect(run(find)).rejects.toBeInstanceOf(StoreError);
     expect([counted.begun(), counted.ended]).toEqual([1, [0]]);
   });
 });

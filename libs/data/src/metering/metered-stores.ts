@@ -8,30 +8,16 @@ import {
   refusals,
   Refused,
 } from '#core';
+import type { SearchHit, Searches } from '../record-search.js';
 import {
-  type FacetCounts,
-  type FacetQuery,
-  RecordSearcher,
-  type SearchHit,
-  type TextSearchQuery,
-  type VectorSearchQuery,
-} from '../record-search.js';
-import {
-  type AggregateQuery,
-  type CountQuery,
-  type FindQuery,
+  type Caller,
   type OperationContext,
-  type ParseRow,
-  type PipelineRoute,
-  type QueryPlan,
-  RecordReader,
-  type RecordWriter,
-  type RelatedQuery,
-  type ShownRequest,
-  type StoreCall,
+  type Operations,
+  type Reads,
+  type Store,
   StoreError,
-  WrappedWriter,
-  type WrappedWrite,
+  type StoreOperation,
+  type Writes,
 } from '../record-store.js';
 
 export interface DatabaseTurnsOptions {
@@ -97,161 +83,72 @@ export interface Metering {
   readonly turn?: Turn | undefined;
 }
 
-/**
- * Runs one operation in its turn and under a meter. Waiting is part of its time, and the time of a failed operation counts
- * too.
- */
-async function metered<T>(
-  { meter, turn }: Metering,
-  { name, className, operation }: DataOperation & { readonly operation: Abortable },
-  work: () => Promise<T>,
-  rowsOf: (result: T) => number,
-): Promise<T> {
-  const ends = meter?.begins({ name, className });
-  try {
-    const result = await (turn ? turn(work, operation) : work());
-    ends?.(rowsOf(result));
-    return result;
-  } catch (error) {
-    ends?.(0, error);
-    throw error;
-  }
+/** Runs operations of a port for one call. @param asked the caller's constraint, which a refusal may name */
+export type Run<P extends Operations<P>> = <K extends keyof P>(
+  operation: StoreOperation<P, K>,
+  asked?: unknown,
+) => Promise<P[K]['answer']>;
+
+/** For whom operations of one call run, and under which limits. */
+export interface MeteredCall extends Metering {
+  readonly caller: Caller;
+  readonly context: OperationContext;
+}
+
+/** What a meter is told of the operations of a port. */
+export type Measures<P extends Operations<P>> = {
+  readonly [K in keyof P]: {
+    readonly name: DataOperation['name'];
+    /** Rows that the answer counts as. */
+    readonly rows: (answer: P[K]['answer']) => number;
+  };
+};
+
+/** Runs operations of a port in the turns of its principal, and reports each to the meter of the call. */
+export function metered<P extends Operations<P>>(
+  store: Store<P>,
+  measures: Measures<P>,
+  { caller, context, meter, turn }: MeteredCall,
+): Run<P> {
+  return async (operation) => {
+    const { name, rows } = measures[operation.kind];
+    // Waiting is part of the time of an operation, and the time of a failed one counts too.
+    const ends = meter?.begins({ name, className: operation.className });
+    try {
+      const work = () => store.run(operation, context, caller);
+      const answer = await (turn ? turn(work, context) : work());
+      ends?.(rows(answer));
+      return answer;
+    } catch (error) {
+      ends?.(0, error);
+      throw error;
+    }
+  };
 }
 
 const rowsIn = (rows: readonly unknown[]): number => rows.length;
 const noRows = (): number => 0;
 
-/** Reads through the wrapped reader, in the turns of its principal, and reports each operation to the meter of the call. */
-export class MeteredReader extends RecordReader {
-  constructor(
-    private readonly reader: RecordReader,
-    private readonly metering: Metering,
-  ) {
-    super();
-  }
-
-  override get pipelineRoute(): PipelineRoute {
-    return this.reader.pipelineRoute;
-  }
-
-  override forCall(call: StoreCall): RecordReader {
-    return new MeteredReader(this.reader.forCall(call), this.metering);
-  }
-
-  find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
-    return metered(
-      this.metering,
-      { name: 'find', className: query.className, operation },
-      () => this.reader.find(query, operation),
-      rowsIn,
-    );
-  }
-
-  override findShown(query: FindQuery, shown: ShownRequest, operation: OperationContext) {
-    return metered(
-      this.metering,
-      { name: 'find', className: query.className, operation },
-      () => this.reader.findShown(query, shown, operation),
-      ({ count }) => count,
-    );
-  }
-
-  count(query: CountQuery, operation: OperationContext): Promise<number> {
-    return metered(
-      this.metering,
-      { name: 'count', className: query.className, operation },
-      () => this.reader.count(query, operation),
-      noRows,
-    );
-  }
-
-  aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
-    return metered(
-      this.metering,
-      { name: 'aggregate', className: query.className, operation },
-      () => this.reader.aggregate(query, operation),
-      rowsIn,
-    );
-  }
-
-  /** Pairs count for nothing: there are also those of rows that the caller may not read, and the rows at both ends are counted. */
-  related(query: RelatedQuery, operation: OperationContext): Promise<string[]> {
-    return metered(
-      this.metering,
-      { name: 'related', className: query.className, operation },
-      () => this.reader.related(query, operation),
-      noRows,
-    );
-  }
-
-  explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
-    return metered(
-      this.metering,
-      { name: 'explain', className: query.className, operation },
-      () => this.reader.explain(query, operation),
-      noRows,
-    );
-  }
-}
+export const READ_MEASURES: Measures<Reads> = {
+  find: { name: 'find', rows: rowsIn },
+  findShown: { name: 'find', rows: ({ count }) => count },
+  count: { name: 'count', rows: noRows },
+  aggregate: { name: 'aggregate', rows: ({ rows }) => rows.length },
+  // Pairs are also those of rows that the caller may not read, and the rows at both ends are counted.
+  related: { name: 'related', rows: noRows },
+  explain: { name: 'explain', rows: noRows },
+};
 
 const hitsIn = (hits: readonly SearchHit[]): number => hits.length;
 
-/** Searches through the wrapped searcher, in the turns of its principal, and reports each search to the meter of the call. */
-export class MeteredSearcher extends RecordSearcher {
-  constructor(
-    private readonly searcher: RecordSearcher,
-    private readonly metering: Metering,
-  ) {
-    super();
-  }
+export const SEARCH_MEASURES: Measures<Searches> = {
+  text: { name: 'search', rows: hitsIn },
+  facets: { name: 'facets', rows: noRows },
+  nearest: { name: 'nearest', rows: hitsIn },
+};
 
-  override forCall(call: StoreCall): RecordSearcher {
-    return new MeteredSearcher(this.searcher.forCall(call), this.metering);
-  }
-
-  text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
-    return metered(
-      this.metering,
-      { name: 'search', className: query.className, operation },
-      () => this.searcher.text(query, operation),
-      hitsIn,
-    );
-  }
-
-  facets(query: FacetQuery, operation: OperationContext): Promise<FacetCounts> {
-    return metered(
-      this.metering,
-      { name: 'facets', className: query.className, operation },
-      () => this.searcher.facets(query, operation),
-      () => 0,
-    );
-  }
-
-  nearest(query: VectorSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
-    return metered(
-      this.metering,
-      { name: 'nearest', className: query.className, operation },
-      () => this.searcher.nearest(query, operation),
-      hitsIn,
-    );
-  }
-}
-
-/** Writes through the wrapped writer, in the turns of its principal, and reports each operation to the meter of the call. */
-export class MeteredWriter extends WrappedWriter {
-  constructor(
-    writer: RecordWriter,
-    private readonly metering: Metering,
-  ) {
-    super(writer);
-  }
-
-  override forCall(call: StoreCall): RecordWriter {
-    return new MeteredWriter(this.writer.forCall(call), this.metering);
-  }
-
-  protected around<T>(written: WrappedWrite, write: () => Promise<T>): Promise<T> {
-    // Creating and updating return a row, deleting whether there was one.
-    return metered(this.metering, written, write, (result) => (result && result !== true ? 1 : 0));
-  }
-}
+export const WRITE_MEASURES: Measures<Writes> = {
+  create: { name: 'create', rows: () => 1 },
+  update: { name: 'update', rows: (row) => (row ? 1 : 0) },
+  delete: { name: 'delete', rows: noRows },
+};

@@ -4,20 +4,21 @@ import {
   type AggregateQuery,
   type CountQuery,
   type Facet,
-  type FacetCounts,
   type FacetQuery,
   type FindQuery,
+  type Handlers,
   type NewClass,
   type ParseRow,
-  type QueryPlan,
-  RecordReader,
-  RecordSearcher,
-  RecordWriter,
+  type Reads,
+  type ReadStore,
   type RelatedQuery,
   SchemaWriter,
-  type SearchHit,
+  type Searches,
+  type SearchStore,
   type TextSearchQuery,
   type VectorSearchQuery,
+  type Writes,
+  type WriteStore,
 } from '#data';
 import type { FieldSchema, Where } from '#policy';
 
@@ -46,8 +47,8 @@ interface SimulatedWrite {
   readonly fields?: ParseRow;
 }
 
-/** Replaces the database: records commands and answers as if the database were empty. */
-export class RecordingStore extends RecordReader {
+/** The commands that a simulated call would send. */
+export class RecordingStore {
   private commands: StoreCommand[] = [];
 
   /** The commands since the last call, in order. */
@@ -57,117 +58,90 @@ export class RecordingStore extends RecordReader {
     return taken;
   }
 
-  find(query: FindQuery): Promise<ParseRow[]> {
-    return this.answer({ command: 'find', query }, []);
-  }
-
-  /** Returns one, so that the query behind an existence check is recorded too. */
-  count(query: CountQuery): Promise<number> {
-    return this.answer({ command: 'count', query }, 1);
-  }
-
-  aggregate(query: AggregateQuery): Promise<ParseRow[]> {
-    return this.answer({ command: 'aggregate', query }, []);
-  }
-
-  related(query: RelatedQuery): Promise<string[]> {
-    return this.answer({ command: 'related', query }, []);
-  }
-
-  explain(query: CountQuery): Promise<QueryPlan> {
-    return this.answer({ command: 'explain', query }, {});
-  }
-
-  /** A search without results. */
-  searched(
-    command: Extract<StoreCommand, { command: 'search' | 'facets' | 'vector search' }>,
-  ): Promise<void> {
-    return this.answer(command, undefined);
-  }
-
-  /** A write that changed nothing. */
-  write(command: WriteCommand, query: SimulatedWrite): Promise<void> {
-    return this.answer({ command, query }, undefined);
-  }
-
-  private answer<T>(command: StoreCommand, value: T): Promise<T> {
+  /** Records a command. @returns its answer */
+  answer<T>(command: StoreCommand, value: T): Promise<T> {
     this.commands.push(command);
     return Promise.resolve(value);
   }
 }
 
-/** As `RecordingStore`, for searches. */
-export class RecordingSearcher extends RecordSearcher {
-  /** @param canSearch whether the database of the service can; default: not known, as without a connection */
-  constructor(
-    private readonly store: RecordingStore,
-    private readonly database?: Pick<RecordSearcher, 'canSearch'>,
-  ) {
-    super();
-  }
-
-  override canSearch(): boolean | null | Promise<boolean | null> {
-    return this.database?.canSearch() ?? super.canSearch();
-  }
-
-  async text(query: TextSearchQuery): Promise<SearchHit[]> {
-    await this.store.searched({ command: 'search', query });
-    return [];
-  }
-
-  async facets(query: FacetQuery): Promise<FacetCounts> {
-    const facets = Object.fromEntries(query.facets);
-    await this.store.searched({ command: 'facets', query: { ...query, facets } });
-    return { total: 0, facets: new Map() };
-  }
-
-  /** The hundreds of numbers of a vector are left out. */
-  async nearest(asked: VectorSearchQuery): Promise<SearchHit[]> {
-    const { vector: _, ...query } = asked;
-    await this.store.searched({ command: 'vector search', query });
-    return [];
-  }
+/** Replaces the database: records what is read and answers as if the database were empty. */
+export function recordedReads(store: RecordingStore): ReadStore {
+  const reads: Handlers<Reads> = {
+    find: ({ kind: command, ...query }) => store.answer({ command, query }, []),
+    findShown: ({ kind: _kind, atMost: _most, form: _form, ...query }) =>
+      store.answer({ command: 'find', query }, { count: 0, rows: [] }),
+    // One, so that the query behind an existence check is recorded too.
+    count: ({ kind: command, ...query }) => store.answer({ command, query }, 1),
+    aggregate: ({ kind: command, ...query }) =>
+      store.answer({ command, query }, { rows: [], route: 'mongo_direct' }),
+    related: ({ kind: command, ...query }) => store.answer({ command, query }, []),
+    explain: ({ kind: command, ...query }) => store.answer({ command, query }, {}),
+  };
+  return { run: (operation, context, caller) => reads[operation.kind](operation, context, caller) };
 }
 
-/** Records commands only, and answers as if the writes had been done. */
-export class RecordingWriter extends RecordWriter {
-  constructor(private readonly store: RecordingStore) {
-    super();
-  }
-
-  async create(className: string, fields: ParseRow): Promise<ParseRow> {
-    await this.store.write('create', { className, fields });
-    return fields;
-  }
-
-  async update(className: string, objectId: string, fields: ParseRow, where: Where): Promise<ParseRow> {
-    await this.store.write('update', { className, objectId, where, fields });
-    return { objectId };
-  }
-
-  async delete(className: string, objectId: string, where: Where): Promise<boolean> {
-    await this.store.write('delete', { className, objectId, where });
-    return true;
-  }
+/** As `recordedReads`, for searches. @param database whether that of the service can; default: not known, as without a connection */
+export function recordedSearches(
+  store: RecordingStore,
+  database?: Pick<SearchStore, 'canSearch'>,
+): SearchStore {
+  const searches: Handlers<Searches> = {
+    text: ({ kind: _kind, ...query }) => store.answer({ command: 'search', query }, []),
+    facets: ({ kind: command, ...query }) =>
+      store.answer(
+        { command, query: { ...query, facets: Object.fromEntries(query.facets) } },
+        { total: 0, facets: new Map() },
+      ),
+    // The hundreds of numbers of a vector are left out.
+    nearest: ({ kind: _kind, vector: _vector, ...query }) =>
+      store.answer({ command: 'vector search', query }, []),
+  };
+  return {
+    canSearch: () => database?.canSearch() ?? null,
+    run: (operation, context, caller) => searches[operation.kind](operation, context, caller),
+  };
 }
 
-/** As `RecordingWriter`, for classes. */
+/** As `recordedReads`, for writes, as if they had been done. */
+export function recordedWrites(store: RecordingStore): WriteStore {
+  const writes: Handlers<Writes> = {
+    create: ({ kind: command, className, fields }) =>
+      store.answer({ command, query: { className, fields } }, fields),
+    update: ({ kind: command, className, objectId, where, fields }) =>
+      store.answer({ command, query: { className, objectId, where, fields } }, { objectId }),
+    delete: ({ kind: command, className, objectId, where }) =>
+      store.answer({ command, query: { className, objectId, where } }, true),
+  };
+  return {
+    takesObjectIds: false,
+    idFor: (_className, text) => Promise.resolve(text),
+    run: (operation, context, caller) => writes[operation.kind](operation, context, caller),
+  };
+}
+
+/** Records what is written of classes only. */
 export class RecordingSchemaWriter extends SchemaWriter {
   constructor(private readonly store: RecordingStore) {
     super();
   }
 
   createClass({ className, fields }: NewClass): Promise<void> {
-    return this.store.write('create class', { className, fields: Object.fromEntries(fields) });
+    return this.store.answer(
+      { command: 'create class', query: { className, fields: Object.fromEntries(fields) } },
+      undefined,
+    );
   }
 
   addFields(className: string, fields: ReadonlyMap<string, FieldSchema>): Promise<void> {
-    return this.store.write('add fields', { className, fields: Object.fromEntries(fields) });
+    return this.store.answer(
+      { command: 'add fields', query: { className, fields: Object.fromEntries(fields) } },
+      undefined,
+    );
   }
 
-  async deleteClass(className: string): Promise<'deleted'> {
-    await this.store.write('delete class', { className });
-    return 'deleted';
+  deleteClass(className: string): Promise<'deleted'> {
+    return this.store.answer({ command: 'delete class', query: { className } }, 'deleted');
   }
 }
 

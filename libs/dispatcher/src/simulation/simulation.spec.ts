@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition, refusals } from '#core';
 import { smallTool, SmallToolRunner, succeeded } from '../contracts/kernel-under-test.js';
-import { GateTrace, RecordingSearcher, RecordingStore } from './recording-store.js';
+import { GateTrace, recordedSearches, RecordingStore } from './recording-store.js';
 import { Simulator, simulatedAgent, SimulatedApprover } from './simulation.js';
 
 const agent = simulatedAgent(compileAgentDefinition('a', { rateLimit: 1 }));
@@ -9,7 +9,7 @@ const agent = simulatedAgent(compileAgentDefinition('a', { rateLimit: 1 }));
 function simulatorOver(refuse: () => ReturnType<typeof refusals.parseError> | null, asks: boolean) {
   const store = new RecordingStore();
   const runner = new SmallToolRunner().add(smallTool('read'), async () => {
-    if (asks) await store.find({ className: 'Post', where: {}, limit: 1 });
+    if (asks) await store.answer({ command: 'find', query: { className: 'Post', where: {}, limit: 1 } }, []);
     const refusal = refuse();
     return refusal ? { ok: false, refusal } : succeeded({});
   });
@@ -47,8 +47,8 @@ describe('a simulated call', () => {
 describe('a simulated search', () => {
   it.each([true, false, null])('is listed as that of the database: %s', async (can) => {
     const store = new RecordingStore();
-    expect(await new RecordingSearcher(store, { canSearch: () => can }).canSearch()).toBe(can);
-    expect(await new RecordingSearcher(store).canSearch()).toBeNull();
+    expect(await recordedSearches(store, { canSearch: () => can }).canSearch()).toBe(can);
+    expect(await recordedSearches(store).canSearch()).toBeNull();
   });
 });
 

@@ -7,7 +7,7 @@ import { type AuditRecord, AuditSink } from '#audit';
 import { Authenticator } from '#auth';
 import { processState, SharedState } from '#state';
 import { ConfigVersions, loadConfig } from '#config';
-import { PrincipalResolver, RecordReader } from '#data';
+import { PrincipalResolver, ReadStore } from '#data';
 import { MongoConnection } from '#data-mongo';
 import { Approver, CallJournal, Kernel } from '#dispatcher';
 import { Policies, readEnvironmentGates } from '#policy';
@@ -31,7 +31,7 @@ class ListingPlugin {}
 
 @Injectable()
 class ReadsRows {
-  constructor(readonly reader: RecordReader) {}
+  constructor(readonly store: ReadStore) {}
 }
 @Module({ providers: [ReadsRows] })
 class CuriousPlugin {}

@@ -11,29 +11,30 @@ import {
   EmbeddingProvider,
   estimatedTokens,
   PrincipalDirectory,
-  RecordReader,
-  RecordSearcher,
-  RecordWriter,
+  ReadStore,
   SchemaCatalogue,
   SchemaWriter,
+  SearchStore,
   type SessionOwner,
+  WriteStore,
 } from '#data';
 import { MongoConnection } from '#data-mongo';
 import { ParseConnection } from '#data-parse';
 import {
   type AgentSurface,
   Approver,
-  TENANT_BUDGETS,
+  recordedReads,
+  recordedSearches,
+  recordedWrites,
   RecordingSchemaWriter,
-  RecordingSearcher,
   RecordingStore,
-  RecordingWriter,
   RecordsSource,
   type SimulatedCall,
   Simulator,
   simulatedAgent,
   SimulatedApprover,
   surfaceOf,
+  TENANT_BUDGETS,
 } from '#dispatcher';
 import type { EnvironmentGates } from '#policy';
 import { type SchemaReader, ToolEnvironment, type ToolRegistration, ToolRegistry, ToolRunner } from '#tools';
@@ -131,7 +132,7 @@ export interface SimulationSetting {
   /** The roles of users, and the users of sessions. */
   readonly directory: PrincipalDirectory;
   /** Whether the database can search, on which the list of tools depends. Default: not known. */
-  readonly searcher?: Pick<RecordSearcher, 'canSearch'>;
+  readonly searcher?: Pick<SearchStore, 'canSearch'>;
   /** Tools of the application: their gates are simulated, their code does not run. Default none. */
   readonly tools?: readonly Omit<ToolRegistration, 'handler'>[];
   /**
@@ -169,10 +170,10 @@ export async function openSimulation(
     gates,
     overrides: [
       { provide: SchemaCatalogue, useValue: schemas },
-      { provide: RecordReader, useValue: store },
-      { provide: RecordSearcher, useValue: new RecordingSearcher(store, searcher) },
+      { provide: ReadStore, useValue: recordedReads(store) },
+      { provide: SearchStore, useValue: recordedSearches(store, searcher) },
       ...simulatedEmbeddings(loaded),
-      { provide: RecordWriter, useValue: new RecordingWriter(store) },
+      { provide: WriteStore, useValue: recordedWrites(store) },
       { provide: SchemaWriter, useValue: new RecordingSchemaWriter(store) },
       { provide: CachedPrincipalDirectory, useValue: new CachedPrincipalDirectory(directory) },
       { provide: Approver, useValue: approver },
@@ -275,7 +276,7 @@ export function simulateInstance(
       sessions === 'simulated'
         ? new SimulatedDirectory(roles)
         : new InstanceDirectory(roles, new Set(tokens)),
-    searcher: context.get<RecordSearcher>(RecordSearcher),
+    searcher: context.get<SearchStore>(SearchStore),
     tools: tools
       .filter(({ builtIn }) => !builtIn)
       .map(({ definition, input }) => ({ definition, override: true, ...(input && { input }) })),

@@ -1,21 +1,17 @@
 import {
-  type AggregateQuery,
-  type CountQuery,
-  type FacetCounts,
-  type FacetQuery,
+  type Caller,
+  firstRows,
   type FindQuery,
   type IncludePlan,
   type OperationContext,
+  overridden,
   type ParseRow,
-  type PipelineRoute,
-  type QueryPlan,
-  RecordReader,
-  RecordSearcher,
-  type RelatedQuery,
+  type Reads,
+  type ReadStore,
+  type Searches,
   type SearchHit,
-  type StoreCall,
+  type SearchStore,
   type TextSearchQuery,
-  type VectorSearchQuery,
 } from '#data';
 import type { Where } from '#policy';
 
@@ -122,79 +118,39 @@ function isRow(value: unknown): value is ParseRow {
  * Checks the rows of a reader that the application bound against the query. It removes columns that were not queried,
  * and rows that a plain constraint (a tenant, an id) excludes.
  */
-export class CheckedReader extends RecordReader {
-  constructor(private readonly bound: RecordReader) {
-    super();
-  }
-
-  override get pipelineRoute(): PipelineRoute {
-    return this.bound.pipelineRoute;
-  }
-
-  override forCall(call: StoreCall): RecordReader {
-    const own = this.bound.forCall(call);
-    return own === this.bound ? this : new CheckedReader(own);
-  }
-
-  async find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
-    const rows = await this.bound.find({ ...query, ...comparable(query) }, operation);
+export function checkedReads(bound: ReadStore): ReadStore {
+  const find = async (query: FindQuery, context: OperationContext, caller: Caller): Promise<ParseRow[]> => {
+    const rows = await bound.run({ ...query, ...comparable(query), kind: 'find' }, context, caller);
     return rows
       .filter((row) => isAdmitted(row, query))
       .slice(0, query.limit)
       .map((row) => cut(row, query));
-  }
-
-  count(query: CountQuery, operation: OperationContext): Promise<number> {
-    return this.bound.count(query, operation);
-  }
-
-  aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
-    return this.bound.aggregate(query, operation);
-  }
-
-  async related(query: RelatedQuery, operation: OperationContext): Promise<string[]> {
-    return (await this.bound.related(query, operation)).slice(0, query.limit);
-  }
-
-  explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
-    return this.bound.explain(query, operation);
-  }
+  };
+  return overridden<Reads>(bound, {
+    find,
+    findShown: async (query, context, caller) => firstRows(await find(query, context, caller), query),
+    related: async (query, context, caller) =>
+      (await bound.run(query, context, caller)).slice(0, query.limit),
+  });
 }
 
-/** As `CheckedReader`, for a searcher that the application bound. */
-export class CheckedSearcher extends RecordSearcher {
-  constructor(private readonly bound: RecordSearcher) {
-    super();
-  }
-
-  override forCall(call: StoreCall): RecordSearcher {
-    const own = this.bound.forCall(call);
-    return own === this.bound ? this : new CheckedSearcher(own);
-  }
-
-  override canSearch() {
-    return this.bound.canSearch();
-  }
-
-  async text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
-    const hits = await this.bound.text({ ...query, ...comparable(query) }, operation);
-    return held(hits, query);
-  }
-
-  async nearest(query: VectorSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
-    const hits = await this.bound.nearest({ ...query, ...comparable(query) }, operation);
-    return held(hits, query);
-  }
-
-  facets(query: FacetQuery, operation: OperationContext): Promise<FacetCounts> {
-    return this.bound.facets(query, operation);
-  }
+/** As `checkedReads`, for a searcher that the application bound. */
+export function checkedSearches(bound: SearchStore): SearchStore {
+  return {
+    canSearch: () => bound.canSearch(),
+    ...overridden<Searches>(bound, {
+      text: async (query, context, caller) =>
+        keepAdmitted(await bound.run({ ...query, ...comparable(query) }, context, caller), query),
+      nearest: async (query, context, caller) =>
+        keepAdmitted(await bound.run({ ...query, ...comparable(query) }, context, caller), query),
+    }),
+  };
 }
 
 type Searched = Pick<TextSearchQuery, 'where' | 'keys' | 'limit' | 'highlight'>;
 
 /** Passages come from the queried column only. */
-function held(hits: readonly SearchHit[], query: Searched): SearchHit[] {
+function keepAdmitted(hits: readonly SearchHit[], query: Searched): SearchHit[] {
   return hits
     .filter(({ row }) => isAdmitted(row, query))
     .slice(0, query.limit)

@@ -6,10 +6,19 @@ import { SharedState } from '#state';
 import { approvedBy } from '#approvals';
 import { type AgentChooser, admittedBy, chosenBy } from '../instance/index.js';
 import { ConfigError, type ConfigIssue } from '#config';
-import { PrincipalDirectory, RecordReader, RecordSearcher, RecordWriter, SchemaCatalogue } from '#data';
+import {
+  PrincipalDirectory,
+  ReadStore,
+  RecordReader,
+  RecordSearcher,
+  RecordWriter,
+  SchemaCatalogue,
+  SearchStore,
+  WriteStore,
+} from '#data';
 import { Approver } from '#dispatcher';
 import { TaskQueue } from '#tasks';
-import { CheckedReader, CheckedSearcher } from './checked-stores.js';
+import { checkedReads, checkedSearches } from './checked-stores.js';
 
 /**
  * Token of the function that returns the agent of each request. While it is bound, no rule of `auth` applies. Default:
@@ -31,9 +40,9 @@ const OVERRIDABLE: readonly Overridable[] = [
   overridable(AuditSink, 'admit', 'record', 'recordApproval', 'recordEvent'),
   overridable(Approver, 'review'),
   overridable(RateLimiters, 'limiter'),
-  overridable(RecordReader, 'forCall', 'find', 'count', 'aggregate', 'related', 'explain'),
-  overridable(RecordWriter, 'forCall', 'create', 'update', 'delete'),
-  overridable(RecordSearcher, 'forCall', 'text', 'facets', 'nearest'),
+  overridable(RecordReader, 'run', 'find', 'count', 'aggregate', 'related', 'explain'),
+  overridable(RecordWriter, 'run', 'create', 'update', 'delete'),
+  overridable(RecordSearcher, 'run', 'text', 'facets', 'nearest'),
   overridable(SchemaCatalogue, 'snapshot', 'indexesOf', 'invalidate'),
   overridable(PrincipalDirectory, 'ownerOfSession', 'rolesOfUser', 'rolesOfRole', 'forgetRoles'),
   overridable(TaskQueue, 'push', 'work', 'isUp', 'waiting', 'drain', 'close'),
@@ -142,9 +151,11 @@ export class BoundProviders {
         case Approver:
           return [approvedBy(value as Approver)];
         case RecordReader:
-          return [{ provide: token, useValue: new CheckedReader(value as RecordReader) }];
+          return [{ provide: ReadStore, useValue: checkedReads(value as RecordReader) }];
         case RecordSearcher:
-          return [{ provide: token, useValue: new CheckedSearcher(value as RecordSearcher) }];
+          return [{ provide: SearchStore, useValue: checkedSearches(value as RecordSearcher) }];
+        case RecordWriter:
+          return [{ provide: WriteStore, useValue: withoutHooks(value) }];
         default:
           return [{ provide: token, useValue: withoutHooks(value) }];
       }

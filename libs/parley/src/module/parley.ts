@@ -25,10 +25,13 @@ import { SessionStreams } from '#state';
 import {
   Impersonation,
   PrincipalResolver,
+  ReadStore,
   RecordReader,
   RecordSearcher,
   RecordWriter,
   SchemaWriter,
+  SearchStore,
+  WriteStore,
 } from '#data';
 import {
   AgentIntrospection,
@@ -47,6 +50,9 @@ import { openListener, type StandaloneListener, type StandaloneOptions } from '.
 
 /** Providers without a policy, and providers that return them. */
 const PAST_THE_POLICY: readonly unknown[] = [
+  ReadStore,
+  SearchStore,
+  WriteStore,
   RecordReader,
   RecordWriter,
   RecordSearcher,

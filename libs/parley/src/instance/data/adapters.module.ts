@@ -4,15 +4,15 @@ import {
   CachedPrincipalDirectory,
   type CatalogueOptions,
   DatabaseTurns,
-  InvalidatingWriter,
+  forgettingWrites,
   PrincipalDirectory,
-  RecordReader,
-  RecordSearcher,
-  RecordWriter,
+  ReadStore,
   SchemaCatalogue,
   SchemaWriter,
+  SearchStore,
   StoresModule,
   UserSessions,
+  WriteStore,
   WrittenClasses,
 } from '#data';
 import {
@@ -38,10 +38,10 @@ import {
   ParseSchemaCatalogue,
   ParseSchemaWriter,
   type ParseCredentials,
-  RoutedRecordReader,
-  RoutedRecordSearcher,
-  RoutedRecordWriter,
   CachedSessionWatch,
+  routedReads,
+  routedSearches,
+  routedWrites,
 } from '#data-parse';
 import { ConfigVersions, type DatabaseConfig, type LiveQueryConfig, type ParseConfig } from '#config';
 import type { Policy, ReadHooks } from '#policy';
@@ -110,6 +110,9 @@ const EMBEDDED_TURNS = { atOnce: 8, perPrincipal: 3 };
 export const CLASSES_READ_HOOKS = Symbol('parse.readHooks');
 
 const CATALOGUE = Symbol('catalogue of the adapters');
+const READS = Symbol('reads of the adapters');
+const SEARCHES = Symbol('searches of the adapters');
+const WRITES = Symbol('writes of the adapters');
 
 /** The connections of the instance; each is null where there is none. */
 @Module({
@@ -158,18 +161,6 @@ export async function openChangeSources(
 }
 
 @Injectable()
-class DatabaseWriter extends InvalidatingWriter {
-  constructor(
-    connection: MongoConnection,
-    catalogue: SchemaCatalogue,
-    directory: CachedPrincipalDirectory,
-    written: WrittenClasses,
-  ) {
-    super(new MongoRecordWriter(connection, catalogue), written.watchingRows(directory));
-  }
-}
-
-@Injectable()
 class DatabaseDirectory extends CachedPrincipalDirectory {
   constructor(connection: MongoConnection) {
     super(new MongoPrincipalDirectory(connection));
@@ -184,67 +175,52 @@ const ADAPTER_IMPORTS = [ConnectionsModule, ConfigurationModule, StoresModule];
   providers: [
     CATALOGUE_PROVIDER,
     DatabaseDirectory,
-    MongoRecordReader,
-    MongoRecordSearcher,
-    DatabaseWriter,
+    { provide: READS, useClass: MongoRecordReader },
+    { provide: SEARCHES, useClass: MongoRecordSearcher },
+    {
+      provide: WRITES,
+      useFactory: (
+        mongo: MongoConnection,
+        catalogue: SchemaCatalogue,
+        directory: CachedPrincipalDirectory,
+        written: WrittenClasses,
+      ) => forgettingWrites(new MongoRecordWriter(mongo, catalogue), written.watchingRows(directory)),
+      inject: [MongoConnection, SchemaCatalogue, CachedPrincipalDirectory, WrittenClasses],
+    },
     MongoSchemaWriter,
   ],
-  exports: [
-    CATALOGUE,
-    DatabaseDirectory,
-    MongoRecordReader,
-    MongoRecordSearcher,
-    DatabaseWriter,
-    MongoSchemaWriter,
-  ],
+  exports: [CATALOGUE, DatabaseDirectory, READS, SEARCHES, WRITES, MongoSchemaWriter],
 })
 class DatabaseModule {}
 
 /** Reads from the database where there is one, else through Parse Server with the rights of the caller. */
-@Injectable()
-class ReaderByRoute extends RoutedRecordReader {
-  constructor(
-    @Inject(MongoConnection) mongo: MongoConnection | null,
-    parse: ParseConnection,
-    catalogue: SchemaCatalogue,
-    sessions: CachedSessionWatch,
-    @Inject(CLASSES_READ_HOOKS) readHooks: ReadHooks,
-  ) {
-    const pipelines = new ExtendedJsonPipelines(catalogue);
-    const rest = (credentials: ParseCredentials) =>
-      new ParseRecordReader({ connection: parse, credentials, catalogue, pipelines });
-    const direct = mongo && new MongoRecordReader(mongo, catalogue);
-    const restMaster = parse.hasMasterKey ? rest(MASTER_KEY) : null;
-    super({ direct, restMaster, rest, sessions, readHooks });
-  }
+function readsByRoute(
+  mongo: MongoConnection | null,
+  parse: ParseConnection,
+  catalogue: SchemaCatalogue,
+  sessions: CachedSessionWatch,
+  readHooks: ReadHooks,
+): ReadStore {
+  const pipelines = new ExtendedJsonPipelines(catalogue);
+  const rest = (credentials: ParseCredentials) =>
+    new ParseRecordReader({ connection: parse, credentials, catalogue, pipelines });
+  const direct = mongo && new MongoRecordReader(mongo, catalogue);
+  const restMaster = parse.hasMasterKey ? rest(MASTER_KEY) : null;
+  return routedReads({ direct, restMaster, rest, sessions, readHooks });
 }
 
-@Injectable()
-class SearcherByRoute extends RoutedRecordSearcher {
-  constructor(
-    @Inject(MongoConnection) mongo: MongoConnection | null,
-    catalogue: SchemaCatalogue,
-    sessions: CachedSessionWatch,
-    @Inject(CLASSES_READ_HOOKS) readHooks: ReadHooks,
-  ) {
-    super({ direct: mongo && new MongoRecordSearcher(mongo, catalogue), sessions, readHooks });
-  }
-}
-
-@Injectable()
-class ParseServerWriter extends InvalidatingWriter {
-  constructor(
-    connection: ParseConnection,
-    catalogue: SchemaCatalogue,
-    conditions: RecordReader,
-    sessions: CachedSessionWatch,
-    directory: CachedPrincipalDirectory,
-    written: WrittenClasses,
-  ) {
-    const rest = (credentials: ParseCredentials) =>
-      new ParseRecordWriter({ connection, credentials, catalogue, conditions });
-    super(new RoutedRecordWriter({ rest, sessions }), written.watchingRows(directory));
-  }
+/** Writes through Parse Server, with the conditions of a write read by the operator's route. */
+function writesByRoute(
+  connection: ParseConnection,
+  catalogue: SchemaCatalogue,
+  conditions: ReadStore,
+  sessions: CachedSessionWatch,
+  directory: CachedPrincipalDirectory,
+  written: WrittenClasses,
+): WriteStore {
+  const rest = (credentials: ParseCredentials) =>
+    new ParseRecordWriter({ connection, credentials, catalogue, conditions });
+  return forgettingWrites(routedWrites({ rest, sessions }), written.watchingRows(directory));
 }
 
 @Injectable()
@@ -265,12 +241,37 @@ class ServerDirectory extends CachedPrincipalDirectory {
       useFactory: (directory: ServerDirectory) => new CachedSessionWatch(directory),
       inject: [ServerDirectory],
     },
-    ReaderByRoute,
-    SearcherByRoute,
-    ParseServerWriter,
+    {
+      provide: READS,
+      useFactory: readsByRoute,
+      inject: [MongoConnection, ParseConnection, SchemaCatalogue, CachedSessionWatch, CLASSES_READ_HOOKS],
+    },
+    {
+      provide: SEARCHES,
+      useFactory: (
+        mongo: MongoConnection | null,
+        catalogue: SchemaCatalogue,
+        sessions: CachedSessionWatch,
+        readHooks: ReadHooks,
+      ) =>
+        routedSearches({ direct: mongo && new MongoRecordSearcher(mongo, catalogue), sessions, readHooks }),
+      inject: [MongoConnection, SchemaCatalogue, CachedSessionWatch, CLASSES_READ_HOOKS],
+    },
+    {
+      provide: WRITES,
+      useFactory: writesByRoute,
+      inject: [
+        ParseConnection,
+        SchemaCatalogue,
+        ReadStore,
+        CachedSessionWatch,
+        CachedPrincipalDirectory,
+        WrittenClasses,
+      ],
+    },
     ParseSchemaWriter,
   ],
-  exports: [CATALOGUE, ServerDirectory, ReaderByRoute, SearcherByRoute, ParseServerWriter, ParseSchemaWriter],
+  exports: [CATALOGUE, ServerDirectory, READS, SEARCHES, WRITES, ParseSchemaWriter],
 })
 class ParseServerModule {}
 
@@ -279,27 +280,26 @@ export function chooseAdapters({ parse }: Pick<Connections, 'parse'>): {
   readonly module: Type;
   readonly providers: readonly Provider[];
 } {
-  const catalogue = { provide: SchemaCatalogue, useExisting: CATALOGUE };
+  const ports = [
+    { provide: SchemaCatalogue, useExisting: CATALOGUE },
+    { provide: ReadStore, useExisting: READS },
+    { provide: SearchStore, useExisting: SEARCHES },
+    { provide: WriteStore, useExisting: WRITES },
+  ];
   return parse
     ? {
         module: ParseServerModule,
         providers: [
-          catalogue,
+          ...ports,
           { provide: CachedPrincipalDirectory, useExisting: ServerDirectory },
-          { provide: RecordReader, useExisting: ReaderByRoute },
-          { provide: RecordSearcher, useExisting: SearcherByRoute },
-          { provide: RecordWriter, useExisting: ParseServerWriter },
           { provide: SchemaWriter, useExisting: ParseSchemaWriter },
         ],
       }
     : {
         module: DatabaseModule,
         providers: [
-          catalogue,
+          ...ports,
           { provide: CachedPrincipalDirectory, useExisting: DatabaseDirectory },
-          { provide: RecordReader, useExisting: MongoRecordReader },
-          { provide: RecordSearcher, useExisting: MongoRecordSearcher },
-          { provide: RecordWriter, useExisting: DatabaseWriter },
           { provide: SchemaWriter, useExisting: MongoSchemaWriter },
         ],
       };

@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { Refused, refusals } from '#core';
 import { AuditSink } from '#audit';
-import { type OperationContext, type ParseRow, RecordReader, RecordWriter, type SortKey } from '#data';
+import { type OperationContext, type ParseRow, ReadStore, type SortKey, WriteStore } from '#data';
 import type { Where } from '#policy';
 
 /** Milliseconds that one operation may take. */
@@ -44,8 +44,8 @@ export class UngovernedData {
   /** @internal Made by the module. */
   constructor(
     @Inject(UNGOVERNED_NAMES) private readonly names: readonly string[],
-    private readonly reader: RecordReader,
-    private readonly writer: RecordWriter,
+    private readonly rows: ReadStore,
+    private readonly writes: WriteStore,
     private readonly audit: AuditSink,
   ) {}
 
@@ -53,22 +53,34 @@ export class UngovernedData {
   as(name: string): UngovernedRecords {
     if (!this.names.includes(name))
       throw new TypeError(`'${name}' is not among the names that 'ungoverned' permits`);
-    const { reader, writer } = this;
+    const { rows, writes } = this;
     const run = <T>(verb: string, className: string, work: (operation: OperationContext) => Promise<T>) =>
       this.recorded(name, `${verb} ${className}`, work);
     return {
       find: (className, { where = {}, order, keys, limit = 100 } = {}) =>
         run('find', className, (operation) =>
-          reader.find({ className, where, limit, ...(order && { order }), ...(keys && { keys }) }, operation),
+          rows.run(
+            { kind: 'find', className, where, limit, ...(order && { order }), ...(keys && { keys }) },
+            operation,
+            'operator',
+          ),
         ),
       count: (className, where = {}) =>
-        run('count', className, (operation) => reader.count({ className, where }, operation)),
+        run('count', className, (operation) =>
+          rows.run({ kind: 'count', className, where }, operation, 'operator'),
+        ),
       create: (className, fields) =>
-        run('create', className, (operation) => writer.create(className, fields, operation)),
+        run('create', className, (operation) =>
+          writes.run({ kind: 'create', className, fields }, operation, 'operator'),
+        ),
       update: (className, objectId, fields) =>
-        run('update', className, (operation) => writer.update(className, objectId, fields, {}, operation)),
+        run('update', className, (operation) =>
+          writes.run({ kind: 'update', className, objectId, fields, where: {} }, operation, 'operator'),
+        ),
       delete: (className, objectId) =>
-        run('delete', className, (operation) => writer.delete(className, objectId, {}, operation)),
+        run('delete', className, (operation) =>
+          writes.run({ kind: 'delete', className, objectId, where: {} }, operation, 'operator'),
+        ),
     };
   }
 
