@@ -1,4 +1,4 @@
-import { newKey, slowHashOf } from '#auth';
+import { newKey, createSlowHash } from '#auth';
 import { UsageError } from './command-options.js';
 
 /** Minimum characters; shorter keys can be guessed whatever the cost of a guess. */
@@ -23,5 +23,5 @@ export async function runHashKey({ generate = false }: { readonly generate?: boo
   const key = await readKey();
   if (!/^[\x21-\x7e]+$/.test(key) || key.length < SHORTEST || key.length > LONGEST)
     throw new UsageError(`a key is ${SHORTEST} to ${LONGEST} visible characters without spaces`);
-  process.stdout.write(`${await slowHashOf(key)}\n`);
+  process.stdout.write(`${await createSlowHash(key)}\n`);
 }

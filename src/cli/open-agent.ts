@@ -4,7 +4,7 @@ import { NestFactory } from '@nestjs/core';
 import { randomUUID } from 'node:crypto';
 import { userInfo } from 'node:os';
 import { Agent, type ClientLink } from '#core';
-import { askedWithin, Authenticator } from '#auth';
+import { createInnerCredentials, Authenticator } from '#auth';
 import { type AuthRuleConfig, type Environment, type LlmConfig, llmOf, type ParleyConfig } from '#config';
 import { AgentIntrospection, type DescribedAgent, Kernel } from '#dispatcher';
 import { type LoadedService, ParleyInstance } from '#parley/instance';
@@ -56,7 +56,8 @@ export async function openAgent(
   try {
     await instance.begin();
     const authenticator = app.get(Authenticator);
-    const admitted = async () => atTerminal(await authenticator.authenticate(askedWithin(headers)));
+    const admitted = async () =>
+      atTerminal(await authenticator.authenticate(createInnerCredentials(headers)));
     const first = await admitted();
     return {
       name,

@@ -4,7 +4,12 @@ import { AuditSink, oneLine } from '#audit';
 import { type Agent, isTier, type Tier } from '#core';
 import { GovernedRecordsSource, GovernedWritesSource } from '#data';
 import { type ApprovalCase, type ApprovalStore, type MessageBus, SharedState, steadyClock } from '#state';
-import { type ApprovalView, CaseViews, type DetailedApprovalView, summaryOf } from './approval-views.js';
+import {
+  type ApprovalView,
+  CaseViews,
+  type DetailedApprovalView,
+  summarizeApproval,
+} from './approval-views.js';
 import { DECIDED } from './approvers.js';
 
 /** Token of the options that `ApprovalService` needs. */
@@ -57,7 +62,7 @@ export class ApprovalService {
   async list(viewer: Agent): Promise<ApprovalServiceResult<readonly ApprovalView[]>> {
     if (!this.admits(viewer)) return { ok: false, refusal: 'forbidden' };
     const pending = await this.store.pending(viewer.tenantId);
-    return { ok: true, value: pending.map((one) => summaryOf(one, viewer)) };
+    return { ok: true, value: pending.map((one) => summarizeApproval(one, viewer)) };
   }
 
   /** @throws SharedStateUnavailable */
@@ -68,8 +73,8 @@ export class ApprovalService {
   ): Promise<ApprovalServiceResult<DetailedApprovalView>> {
     const found = await this.caseFor(id, viewer);
     if (!found.ok) return found;
-    const { preview, digest } = await this.views.shown(found.value, viewer, signal);
-    return { ok: true, value: { ...summaryOf(found.value, viewer), preview, digest } };
+    const { preview, digest } = await this.views.showCase(found.value, viewer, signal);
+    return { ok: true, value: { ...summarizeApproval(found.value, viewer), preview, digest } };
   }
 
   /**
@@ -88,7 +93,7 @@ export class ApprovalService {
     if (known.requester.principal === viewer.principal) return { ok: false, refusal: 'own_request' };
     if (known.status !== 'pending') return { ok: false, refusal: 'decided_before' };
     const { approved } = verdict;
-    const now = await this.views.shown(known, viewer, signal);
+    const now = await this.views.showCase(known, viewer, signal);
     if (now.digest !== verdict.digest) return { ok: false, refusal: 'shown_otherwise' };
     if (approved && !now.isReadable) return { ok: false, refusal: 'unreadable' };
     const reason = verdict.reason === undefined ? undefined : oneLine(verdict.reason).slice(0, MAX_REASON);
@@ -99,7 +104,7 @@ export class ApprovalService {
     // A call that misses the message polls the case.
     await this.bus.publish(DECIDED, { id }).catch(() => undefined);
     const status = approved ? ('approved' as const) : ('denied' as const);
-    return { ok: true, value: summaryOf({ ...known, status, decision }, viewer) };
+    return { ok: true, value: summarizeApproval({ ...known, status, decision }, viewer) };
   }
 
   /** Whether agents of this definition may decide. */
@@ -125,7 +130,7 @@ export class ApprovalService {
       this.audit.recordApproval({
         at: new Date().toISOString(),
         tool: known.tool,
-        effective_permission: tierOf(known.permission),
+        effective_permission: toTier(known.permission),
         outcome: approved ? 'approve' : 'deny',
         ...(reason && { reason }),
         approver: viewer.principal,
@@ -144,7 +149,7 @@ export class ApprovalService {
 }
 
 /** Stored by Parley; any other value counts as the highest tier. */
-function tierOf(text: string): Tier {
+function toTier(text: string): Tier {
   return isTier(text) ? text : 'admin';
 }
 
@@ -161,7 +166,7 @@ export class DecisionBody {
   reason?: string;
 }
 
-export const verdictOf = ({ decision, digest, reason }: DecisionBody): Verdict => ({
+export const toVerdict = ({ decision, digest, reason }: DecisionBody): Verdict => ({
   approved: decision === 'approve',
   digest,
   ...(reason !== undefined && { reason }),

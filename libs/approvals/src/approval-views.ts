@@ -32,7 +32,7 @@ export interface DetailedApprovalView extends ApprovalView {
   readonly digest: string;
 }
 
-export function summaryOf(known: ApprovalCase, viewer: Agent): ApprovalView {
+export function summarizeApproval(known: ApprovalCase, viewer: Agent): ApprovalView {
   const { id, status, tool, permission, requester, decision } = known;
   return {
     id,
@@ -80,14 +80,14 @@ export class CaseViews {
     private readonly presenting: Presenting,
   ) {}
 
-  async shown(known: ApprovalCase, viewer: Agent, signal: AbortSignal): Promise<Shown> {
+  async showCase(known: ApprovalCase, viewer: Agent, signal: AbortSignal): Promise<Shown> {
     const context: RequestContext = { agent: viewer, signal, progress: () => undefined };
     const { className, preview } = known;
-    if (className === undefined) return shownOf(known, viewer, preview, null);
+    if (className === undefined) return toShown(known, viewer, preview, null);
     const readable = await this.readable(className, known.objectId, context);
     if (!readable) return unreadable(known, viewer);
     const narrow = new Narrowing(new Set(readable.fields), (row) => this.presenting(context).present(row));
-    return shownOf(
+    return toShown(
       known,
       viewer,
       await narrow.preview(preview, readsEverything(viewer)),
@@ -115,11 +115,11 @@ export class CaseViews {
 
 function unreadable(known: ApprovalCase, viewer: Agent): Shown {
   const preview = { tool: known.tool, preview_error: 'of a class or row that you may not read' };
-  return { ...shownOf(known, viewer, preview, null), isReadable: false };
+  return { ...toShown(known, viewer, preview, null), isReadable: false };
 }
 
 /** Times are left out: replicas may count them differently. @param row as the viewer may read it now */
-function shownOf(known: ApprovalCase, viewer: Agent, preview: Members, row: Members | null): Shown {
+function toShown(known: ApprovalCase, viewer: Agent, preview: Members, row: Members | null): Shown {
   const { id, tool, permission, className, objectId, requester, holdsFor } = known;
   const about = { id, tool, permission, className, objectId, requester, holdsFor };
   const digest = digestOf({ viewer: viewer.principal, about, preview, row });

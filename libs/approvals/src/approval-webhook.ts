@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { signedPost } from '#audit';
+import { postSigned } from '#audit';
 import type { ApprovalCase } from '#state';
 
 export interface ApprovalWebhookOptions {
@@ -35,7 +35,7 @@ export class ApprovalWebhook {
     const sending = this.send(opened, stop.signal)
       .catch((error: unknown) => {
         if (!stop.signal.aborted)
-          this.options.log.warn(`approval ${opened.id} could not be announced: ${nameOf(error)}`);
+          this.options.log.warn(`approval ${opened.id} could not be announced: ${describeFault(error)}`);
       })
       .finally(() => this.underWay.delete(sending));
     this.underWay.set(sending, stop);
@@ -49,10 +49,10 @@ export class ApprovalWebhook {
 
   private async send(opened: ApprovalCase, stop: AbortSignal): Promise<void> {
     const { url, secret, timeout = 5_000 } = this.options;
-    const body = JSON.stringify(announcementOf(opened));
+    const body = JSON.stringify(buildAnnouncement(opened));
     for (let attempt = 1; ; attempt++) {
       try {
-        return await signedPost({ url, secret, body, timeout, stop });
+        return await postSigned({ url, secret, body, timeout, stop });
       } catch (error) {
         if (attempt === ATTEMPTS || stop.aborted) throw error;
       }
@@ -61,7 +61,7 @@ export class ApprovalWebhook {
   }
 }
 
-function announcementOf({ id, tool, permission, requester, requestedAt, expiresAt }: ApprovalCase) {
+function buildAnnouncement({ id, tool, permission, requester, requestedAt, expiresAt }: ApprovalCase) {
   return {
     type: 'approval.requested',
     id,
@@ -75,7 +75,7 @@ function announcementOf({ id, tool, permission, requester, requestedAt, expiresA
 }
 
 /** Omits the URL, which may hold a secret. */
-function nameOf(error: unknown): string {
+function describeFault(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown fault';
   return error.message.startsWith('answered ') ? error.message : error.name;
 }

@@ -64,7 +64,7 @@ class ClientInProcess implements ClientRequests {
   }
 }
 
-function requestOf(
+function createRequest(
   more: Partial<RequestContext> = {},
   states: readonly string[] = ['row 1'],
 ): ApprovalRequest {
@@ -92,7 +92,7 @@ const yes: FormAnswer = { action: 'accept', content: { approve: true } };
 
 describe('the approver at the client', () => {
   const review = (clientRequests: ClientRequests | undefined, states?: readonly string[]) =>
-    new ClientApprover(300).review(requestOf(clientRequests && { clientRequests }, states));
+    new ClientApprover(300).review(createRequest(clientRequests && { clientRequests }, states));
 
   it('is asked with the tool, the tier and what would change, for a decision that is used once', async () => {
     const client = new ClientInProcess(yes);
@@ -167,7 +167,7 @@ describe('the approver at the client', () => {
 });
 
 describe('the approver over the approval routes', () => {
-  function storedApprover(expiry = 60, state = processState(), kept = state.approvals) {
+  function createStoredApprover(expiry = 60, state = processState(), kept = state.approvals) {
     const announced: ApprovalCase[] = [];
     const dependencies = {
       store: kept,
@@ -180,8 +180,8 @@ describe('the approver over the approval routes', () => {
     state.approvals.decide(id, { approved, by: 'key:2', at: 1 });
 
   it('lets a call wait and wakes it, also when the word of the decision is lost', async () => {
-    const { state, announced, approver } = storedApprover();
-    const waiting = approver.review(requestOf());
+    const { state, announced, approver } = createStoredApprover();
+    const waiting = approver.review(createRequest());
     await expect.poll(() => announced.length).toBe(1);
     expect(announced[0]).toMatchObject({
       requester: { principal: 'key:1', agent: 'writer', tenant: 'acme' },
@@ -193,9 +193,9 @@ describe('the approver over the approval routes', () => {
   }, 20_000);
 
   it('ends the wait at once when the call is gone, and keeps the case', async () => {
-    const { state, announced, approver } = storedApprover();
+    const { state, announced, approver } = createStoredApprover();
     const gone = new AbortController();
-    const waiting = approver.review(requestOf({ signal: gone.signal }));
+    const waiting = approver.review(createRequest({ signal: gone.signal }));
     await expect.poll(() => announced.length).toBe(1);
     gone.abort('client_disconnect');
     expect(await waiting).toMatchObject({
@@ -203,23 +203,23 @@ describe('the approver over the approval routes', () => {
       reason: expect.stringContaining('aborted'),
     });
     await decide(state, announced[0]?.id ?? '', true);
-    expect(await approver.review(requestOf())).toMatchObject({ outcome: 'approve' });
+    expect(await approver.review(createRequest())).toMatchObject({ outcome: 'approve' });
     expect(announced).toHaveLength(1);
   });
 
   it('gives an approval to one call and never to one that would change something else', async () => {
-    const { state, announced, approver } = storedApprover();
-    const first = approver.review(requestOf({}, ['row 1', 'row 2']));
+    const { state, announced, approver } = createStoredApprover();
+    const first = approver.review(createRequest({}, ['row 1', 'row 2']));
     await expect.poll(() => announced.length).toBe(1);
     await decide(state, announced[0]?.id ?? '', true);
     expect(await first).toMatchObject({ outcome: 'deny', reason: expect.stringContaining('has changed') });
-    void approver.review(requestOf());
+    void approver.review(createRequest());
     await expect.poll(() => announced.length).toBe(2);
   }, 20_000);
 
   it('says no when nobody decided in time', async () => {
-    const { approver } = storedApprover(0.05);
-    expect(await approver.review(requestOf())).toEqual({
+    const { approver } = createStoredApprover(0.05);
+    expect(await approver.review(createRequest())).toEqual({
       outcome: 'unavailable',
       reason: 'approval request timed out after 0.05s',
     });
@@ -229,8 +229,8 @@ describe('the approver over the approval routes', () => {
     const state = processState();
     const away = Object.create(state.approvals) as ApprovalStore;
     away.open = () => Promise.reject(new SharedStateUnavailable());
-    const { approver } = storedApprover(60, state, away);
-    expect(await approver.review(requestOf())).toMatchObject({ outcome: 'unavailable' });
+    const { approver } = createStoredApprover(60, state, away);
+    expect(await approver.review(createRequest())).toMatchObject({ outcome: 'unavailable' });
   });
 });
 
@@ -250,10 +250,10 @@ describe('approvers in turn', () => {
 
   it('all have to say yes, and nobody is asked after a no', async () => {
     const [first, second] = [new Says(no), new Says(ok)];
-    expect(await new ApproversInTurn([first, second]).review(requestOf())).toEqual(no);
+    expect(await new ApproversInTurn([first, second]).review(createRequest())).toEqual(no);
     expect(second.asked).toBe(0);
-    expect(await new ApproversInTurn([new Says(ok), new Says(no)]).review(requestOf())).toEqual(no);
-    expect(await new ApproversInTurn([new Says(ok), new Says(ok)]).review(requestOf())).toEqual(ok);
+    expect(await new ApproversInTurn([new Says(ok), new Says(no)]).review(createRequest())).toEqual(no);
+    expect(await new ApproversInTurn([new Says(ok), new Says(ok)]).review(createRequest())).toEqual(ok);
   });
 
   it('are published as one event each, and recorded unless the approval routes did', async () => {
@@ -264,7 +264,7 @@ describe('approvers in turn', () => {
         events: { emit: (name, payload) => events.push([String(name), payload]) > 0 },
         audit: { recordApproval: (entry) => void kept.push(entry) },
         log: { error: () => undefined },
-      }).review(requestOf());
+      }).review(createRequest());
     await review(no);
     await review({ ...ok, by: { principal: 'key:2', via: 'desk' } });
     await expect(review(new ProtocolError(-32021, 'missing'))).rejects.toThrow('missing');
@@ -294,6 +294,6 @@ describe('approvers in turn', () => {
       audit: { recordApproval: fails },
       log: { error: () => undefined },
     });
-    expect(await approver.review(requestOf())).toEqual(ok);
+    expect(await approver.review(createRequest())).toEqual(ok);
   });
 });

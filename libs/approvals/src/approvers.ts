@@ -51,12 +51,12 @@ const REASONS = {
 } as const;
 
 /** @param seconds time there was to decide */
-function timedOut(seconds: number): string {
+function describeTimeout(seconds: number): string {
   return `approval request timed out after ${seconds}s`;
 }
 
 /** @param seconds time there was to decide */
-function reasonOf(unreachable: UnreachableReason, seconds: number): string {
+function describeUnreachable(unreachable: UnreachableReason, seconds: number): string {
   switch (unreachable) {
     case 'no-session':
       return REASONS.noSession;
@@ -65,7 +65,7 @@ function reasonOf(unreachable: UnreachableReason, seconds: number): string {
     case 'not-delivered':
       return REASONS.notDelivered;
     case 'timed-out':
-      return timedOut(seconds);
+      return describeTimeout(seconds);
     case 'aborted':
       return REASONS.aborted;
   }
@@ -91,14 +91,14 @@ function approvalQuestion(
     kind: 'form',
     message:
       `Approve the ${effectivePermission} operation '${tool.name}'? Review the change before you decide.\n\n` +
-      textOf(shown),
+      formatFields(shown),
     schema: SCHEMA,
     meta: { 'parse.tool': tool.name, 'parse.permission': effectivePermission, 'parse.preview': shown },
   };
 }
 
 /** Stored text is escaped, so that it cannot imitate other lines. */
-function textOf(shown: Readonly<Record<string, unknown>>): string {
+function formatFields(shown: Readonly<Record<string, unknown>>): string {
   const lines = JSON.stringify(shown, null, 2).split('\n').map(oneLine).join('\n');
   return lines.length > MAX_TOLD ? `${lines.slice(0, MAX_TOLD)}…` : lines;
 }
@@ -130,13 +130,13 @@ export class ClientApprover extends Approver {
     }
     try {
       const answer = await clientRequests.ask(QUESTION, question, { once: { holdsFor } });
-      if (answer.action === 'decline') return this.denied(request, REASONS.rejected);
-      if (answer.action === 'cancel') return this.denied(request, REASONS.cancelled);
+      if (answer.action === 'decline') return this.deny(request, REASONS.rejected);
+      if (answer.action === 'cancel') return this.deny(request, REASONS.cancelled);
       const { approve } = answer.content;
-      if (approve === false) return this.denied(request, REASONS.rejected);
-      if (approve !== true) return this.denied(request, REASONS.cancelled);
+      if (approve === false) return this.deny(request, REASONS.rejected);
+      if (approve !== true) return this.deny(request, REASONS.cancelled);
     } catch (error) {
-      return this.undecided(error);
+      return this.decideOnFailure(error);
     }
     // The answer may have taken minutes: the change must still be the one that was approved.
     const { holdsFor: now } = await request.preview();
@@ -145,14 +145,14 @@ export class ClientApprover extends Approver {
     return { outcome: 'approve', by: byClient(request) };
   }
 
-  private denied(request: ApprovalRequest, reason: string): ApprovalDecision {
+  private deny(request: ApprovalRequest, reason: string): ApprovalDecision {
     return { outcome: 'deny', reason, by: byClient(request) };
   }
 
   /** @throws errors that the protocol answers, such as a question that is only now sent */
-  private undecided(error: unknown): ApprovalDecision {
+  private decideOnFailure(error: unknown): ApprovalDecision {
     if (error instanceof ClientUnreachable)
-      return { outcome: 'unavailable', reason: reasonOf(error.reason, this.timeout) };
+      return { outcome: 'unavailable', reason: describeUnreachable(error.reason, this.timeout) };
     if (error instanceof ApprovedCallChanged) return { outcome: 'deny', reason: REASONS.changed };
     if (error instanceof SharedStateUnavailable)
       return { outcome: 'unavailable', reason: REASONS.noSharedState };
@@ -208,15 +208,15 @@ export class StoredApprover extends Approver {
       const by = await request.context.clientRequests?.granted?.recall(STORED_GRANT, preview.holdsFor);
       if (by !== undefined) return { outcome: 'approve', by: { principal: by, via: 'desk' }, again: true };
       const { opened, isNew } = await this.dependencies.store.open(
-        draftOf(request, preview),
+        draftCase(request, preview),
         this.options.expiry * 1000,
       );
       if (isNew) this.dependencies.announce(opened);
-      const settled = opened.status === 'pending' ? await this.settled(opened, request) : opened;
+      const settled = opened.status === 'pending' ? await this.awaitSettlement(opened, request) : opened;
       if (settled === 'waiting') return request.context.clientRequests?.postpone?.() ?? this.late();
       if (settled === 'aborted') return { outcome: 'unavailable', reason: REASONS.aborted };
       if (settled === 'expired') return this.late();
-      return await this.carriedOut(settled, request);
+      return await this.carryOut(settled, request);
     } catch (error) {
       if (error instanceof SharedStateUnavailable)
         return { outcome: 'unavailable', reason: REASONS.noSharedState };
@@ -225,7 +225,7 @@ export class StoredApprover extends Approver {
     }
   }
 
-  private async carriedOut(
+  private async carryOut(
     { id, status, decision, holdsFor }: ApprovalCase,
     request: ApprovalRequest,
   ): Promise<ApprovalDecision> {
@@ -244,11 +244,14 @@ export class StoredApprover extends Approver {
   }
 
   private late(): ApprovalDecision {
-    return { outcome: 'unavailable', reason: timedOut(this.options.expiry) };
+    return { outcome: 'unavailable', reason: describeTimeout(this.options.expiry) };
   }
 
   /** The decided case, or why the call stops waiting. */
-  private settled(opened: ApprovalCase, { context }: ApprovalRequest): Promise<ApprovalCase | Waited> {
+  private awaitSettlement(
+    opened: ApprovalCase,
+    { context }: ApprovalRequest,
+  ): Promise<ApprovalCase | Waited> {
     const { store, bus } = this.dependencies;
     const { signal, clientRequests } = context;
     const left = Math.max(0, opened.expiresAt - steadyClock());
@@ -267,7 +270,7 @@ export class StoredApprover extends Approver {
   }
 }
 
-function draftOf({ tool, args, context, effectivePermission }: ApprovalRequest, preview: ApprovalPreview) {
+function draftCase({ tool, args, context, effectivePermission }: ApprovalRequest, preview: ApprovalPreview) {
   const { agent, correlationId } = context;
   const requester = toOwner(agent);
   return {

@@ -105,7 +105,7 @@ export class ApprovalAnnouncements {
   }
 }
 
-function chosenApprover(
+function createApprover(
   { mode, clientTimeout, expiry }: ApprovalsModuleOptions,
   { approvals: store, bus }: SharedState,
   { announce }: ApprovalAnnouncements,
@@ -133,7 +133,7 @@ export class ConfiguredApprover extends RecordedApprover {
     audit: AuditSink,
   ) {
     const timeout = options.mode === 'client' ? options.clientTimeout : options.expiry;
-    super(chosenApprover(options, shared, announcements), timeout, { events, audit, log: logOfRecords() });
+    super(createApprover(options, shared, announcements), timeout, { events, audit, log: logOfRecords() });
   }
 }
 
@@ -164,7 +164,7 @@ class BoundApprover extends Approver {
 }
 
 /** Overrides the approver with an application's own; what it decides is recorded like any other decision. */
-export function approvedBy(bound: Approver): Provider {
+export function provideApprover(bound: Approver): Provider {
   return {
     provide: Approver,
     useFactory: (events: EventEmitter2, audit: AuditSink, { clientTimeout }: ApprovalsModuleOptions) =>

@@ -4,10 +4,10 @@ export {
   type ApprovalServiceResult,
   DecisionBody,
   decisionRefused,
-  verdictOf,
+  toVerdict,
 } from './approval-service.js';
 export type { ApprovalView, DetailedApprovalView } from './approval-views.js';
 export * from './approval-webhook.js';
 export * from './chosen-approver.js';
 export { ApprovalsModule } from './approvals.module.js';
-export { approvedBy } from './chosen-approver.js';
+export { provideApprover } from './chosen-approver.js';

@@ -48,7 +48,7 @@ function recorderOver(place: SwitchableDelivery, options: Partial<AuditRecorderO
   return { recorder, log, recent };
 }
 
-const sourceOf = (name: string, place: SwitchableDelivery): RecordSource => ({
+const createSource = (name: string, place: SwitchableDelivery): RecordSource => ({
   name,
   group: 'files',
   async *read() {
@@ -56,14 +56,14 @@ const sourceOf = (name: string, place: SwitchableDelivery): RecordSource => ({
       yield await Promise.resolve({ line: index + 1, value: JSON.parse(line) as unknown, text: line });
   },
 });
-const issuesOf = async (...places: SwitchableDelivery[]) =>
+const findIssues = async (...places: SwitchableDelivery[]) =>
   (
     await verifyRecords(
-      places.map((place, index) => sourceOf(String(index), place)),
+      places.map((place, index) => createSource(String(index), place)),
       { seal: SEAL },
     )
   ).faults;
-const typesOf = (place: SwitchableDelivery) => place.taken.map(({ record }) => record.type);
+const listTypes = (place: SwitchableDelivery) => place.taken.map(({ record }) => record.type);
 
 describe('the recorder of everything that happens', () => {
   it('begins a chain, puts every kind of record into it and ends it', async () => {
@@ -88,7 +88,7 @@ describe('the recorder of everything that happens', () => {
       action: 'reload',
     });
     await recorder.close();
-    expect(typesOf(place)).toEqual([
+    expect(listTypes(place)).toEqual([
       'chain_begin',
       'tool_call',
       'export_read',
@@ -96,7 +96,7 @@ describe('the recorder of everything that happens', () => {
       'operator_action',
       'chain_end',
     ]);
-    expect(await issuesOf(place)).toEqual([]);
+    expect(await findIssues(place)).toEqual([]);
     expect((await recent.search({ outcome: 'failure' })).entries).toMatchObject([{ type: 'approval' }]);
     expect(place.closed).toBe(true);
   });
@@ -125,9 +125,9 @@ describe('the recorder of everything that happens', () => {
     await vi.waitFor(() => expect([...recorder.states.values()]).toEqual(['up']), WAITING);
     expect(recorder.admit()).toBeNull();
     await recorder.record(call());
-    expect(typesOf(place)).toEqual(['chain_begin', 'tool_call', 'outage', 'tool_call']);
+    expect(listTypes(place)).toEqual(['chain_begin', 'tool_call', 'outage', 'tool_call']);
     expect(place.taken[2]?.record).toMatchObject({ refused: 2, dropped: 0, success: false });
-    expect(await issuesOf(place)).toEqual([]);
+    expect(await findIssues(place)).toEqual([]);
     await recorder.close();
   });
 
@@ -141,7 +141,7 @@ describe('the recorder of everything that happens', () => {
     const { recorder, log } = recorderOver(place, { listeners: [broken] });
     await recorder.open();
     await recorder.record(call());
-    expect(typesOf(place)).toEqual(['chain_begin', 'tool_call']);
+    expect(listTypes(place)).toEqual(['chain_begin', 'tool_call']);
     expect(log.lines.join()).toContain('an audit listener failed');
     await recorder.close();
   });
@@ -198,14 +198,14 @@ describe('processes that share a store of anchors', () => {
         ),
       WAITING,
     );
-    expect(await issuesOf(...places)).toEqual([]);
+    expect(await findIssues(...places)).toEqual([]);
     const cut = new SwitchableDelivery();
     cut.taken.push(...places[0].taken.slice(0, 3));
-    expect((await issuesOf(cut, places[1]))[0]).toMatchObject({ kind: 'missing', seq: 3, source: '0' });
+    expect((await findIssues(cut, places[1]))[0]).toMatchObject({ kind: 'missing', seq: 3, source: '0' });
     await one!.recorder.close();
     await two!.recorder.close();
     const ended = places.map(({ taken }) => taken.length);
-    expect(await issuesOf(...places)).toEqual([]);
+    expect(await findIssues(...places)).toEqual([]);
     // A record of the head of the other is no reason to announce one's own again.
     expect(Math.max(...ended)).toBeLessThan(40);
   });
@@ -222,7 +222,7 @@ describe('processes that share a store of anchors', () => {
     await next.recorder.open();
     await next.recorder.record(call());
     expect(after.taken[0]?.record['heads']).toMatchObject([{ chain: before.taken[0]?.record.chain, seq: 1 }]);
-    expect((await issuesOf(after))[0]).toMatchObject({ kind: 'incomplete' });
+    expect((await findIssues(after))[0]).toMatchObject({ kind: 'incomplete' });
     await next.recorder.close();
     await crashed.recorder.close();
   });

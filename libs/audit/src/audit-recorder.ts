@@ -85,7 +85,7 @@ export class AuditRecorder extends AuditSink {
 
   override admit(): number | null {
     if (!this.isDown) return null;
-    this.outage.refused();
+    this.outage.countRefusal();
     return RETRY_AFTER;
   }
 
@@ -145,21 +145,21 @@ export class AuditRecorder extends AuditSink {
     const { writers } = this.options;
     // Nothing is sealed or waits where no sink keeps records.
     if (writers.length === 0) {
-      this.options.recent.rememberUnsealed(type, storedForm(content));
+      this.options.recent.rememberUnsealed(type, toStoredForm(content));
       return undefined;
     }
     if (writers.some(({ isFull }) => isFull)) {
-      this.outage.dropped();
+      this.outage.countLoss();
       return Promise.reject(new RecordNotKept('too much waits'));
     }
-    const before = this.outage.isOn && !this.isDown ? this.outage.ended() : null;
+    const before = this.outage.isOn && !this.isDown ? this.outage.toOutageEvent() : null;
     if (before) this.append(before.type, before)?.catch(() => undefined);
     return this.append(type, content);
   }
 
   private append(type: RecordType, content: RecordContent): Promise<void> | undefined {
     const { writers, recent } = this.options;
-    const sealed = this.chain.append({ type, ...storedForm(content) });
+    const sealed = this.chain.append({ type, ...toStoredForm(content) });
     recent.remember(sealed.record as unknown as AuditEntry);
     const waits: Promise<void>[] = [];
     for (const writer of writers) {
@@ -183,7 +183,7 @@ const FREE_TEXT = ['cause', 'reason', 'target', 'action'] as const;
  * Long private text is cut, and causes of internal errors are removed, of a copy. Most content has neither and is returned itself: a
  * copy costs as much as the record.
  */
-function storedForm<Content extends object>(content: Content): Content {
+function toStoredForm<Content extends object>(content: Content): Content {
   const members = content as Record<string, unknown>;
   const { error_code: code } = members;
   const isPrivate = (name: string) =>
@@ -209,18 +209,18 @@ class Outage {
   }
 
   /** Counts a call that was refused because of it. */
-  refused(): void {
+  countRefusal(): void {
     this.begin();
     this.refusals += 1;
   }
 
   /** Counts a record that did not fit the queue. */
-  dropped(): void {
+  countLoss(): void {
     this.begin();
     this.losses += 1;
   }
 
-  ended(): OutageEvent {
+  toOutageEvent(): OutageEvent {
     const event: OutageEvent = {
       type: 'outage',
       at: new Date().toISOString(),
@@ -253,7 +253,7 @@ export class LoggerAuditSink extends AuditSink {
     const quiet = entry.success && entry.prompt_injection_phrase === undefined;
     const level = quiet ? 'debug' : 'warn';
     if (Logger.isLevelEnabled(level)) this.logger[level](oneLine(JSON.stringify(entry)));
-    const mode = entry.success ? modeOf(entry) : null;
+    const mode = entry.success ? deriveMode(entry) : null;
     if (mode !== null && Logger.isLevelEnabled('log')) this.logger.log(oneLine(`${entry.tool} ${mode}`));
   }
 
@@ -270,7 +270,7 @@ export class LoggerAuditSink extends AuditSink {
 }
 
 /** Describes a run without a signed-in user; null for one with a session. */
-function modeOf({ auth_type, identity }: AuditRecord): string | null {
+function deriveMode({ auth_type, identity }: AuditRecord): string | null {
   switch (auth_type) {
     case 'master_key':
       return 'mode=master_key';
@@ -296,11 +296,11 @@ const PLAIN = /^[ -~]*$/;
 export function oneLine(text: string): string {
   if (PLAIN.test(text)) return text;
   return text.replace(UNSAFE, (character) =>
-    character === '\n' ? '\\n' : character.split('').map(escaped).join(''),
+    character === '\n' ? '\\n' : character.split('').map(escapeUnit).join(''),
   );
 }
 
-function escaped(unit: string): string {
+function escapeUnit(unit: string): string {
   const code = unit.charCodeAt(0);
   return code < 0x100
     ? `\\x${code.toString(16).padStart(2, '0')}`

@@ -24,7 +24,7 @@ const ENTRIES = [
   entry(4, { type: 'approval' }),
 ];
 
-async function found(query: AuditQuery): Promise<number[]> {
+async function searchTrail(query: AuditQuery): Promise<number[]> {
   const trail = new RecentAuditTrail();
   for (const one of ENTRIES) trail.remember(one);
   return (await trail.search(query)).entries.map(({ seq }) => seq);
@@ -51,7 +51,7 @@ describe('what is remembered of audit', () => {
     [{ traceId: 'trace' }, [2]],
     [{ tool: 'aggregate', agent: 'writer' }, []],
   ])('is found newest first by all that is asked: %j', async (query, expected) => {
-    expect(await found(query)).toEqual(expected);
+    expect(await searchTrail(query)).toEqual(expected);
   });
 
   it('is paged without losing or repeating an entry, entries of the same moment included', async () => {

@@ -104,14 +104,14 @@ const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 200;
 
 /** @throws AuditQueryError */
-export function limitOf({ limit = DEFAULT_LIMIT }: AuditQuery): number {
+export function readLimit({ limit = DEFAULT_LIMIT }: AuditQuery): number {
   if (!Number.isSafeInteger(limit) || limit < 1 || limit > MAX_LIMIT)
     throw new AuditQueryError(`limit: expected a whole number from 1 to ${MAX_LIMIT}`);
   return limit;
 }
 
 /** A time in the notation of entries. @throws AuditQueryError */
-export function momentOf(text: string | undefined, name: 'from' | 'to'): string | undefined {
+export function parseMoment(text: string | undefined, name: 'from' | 'to'): string | undefined {
   if (text === undefined) return undefined;
   const time = Date.parse(text);
   // NaN is outside as well.
@@ -167,9 +167,9 @@ export function membersAsked(query: AuditQuery): [member: string, value: string]
 }
 
 /** A predicate for all filters of a query, including its cursor. @throws AuditQueryError */
-export function matching(query: AuditQuery): (entry: AuditEntry) => boolean {
-  const from = momentOf(query.from, 'from');
-  const to = momentOf(query.to, 'to');
+export function createMatcher(query: AuditQuery): (entry: AuditEntry) => boolean {
+  const from = parseMoment(query.from, 'from');
+  const to = parseMoment(query.to, 'to');
   const equal = membersAsked(query);
   const after = query.cursor === undefined ? null : readCursor(query.cursor);
   return (entry) => {
@@ -188,7 +188,7 @@ function isTenant(held: unknown, wanted: string): boolean {
 }
 
 /** The first page of sorted matches. */
-export function pageOf(found: readonly AuditEntry[], limit: number): AuditPage {
+export function takePage(found: readonly AuditEntry[], limit: number): AuditPage {
   const entries = found.slice(0, limit);
   const last = entries.at(-1);
   return { entries, cursor: found.length > limit && last ? cursorAfter(last) : null };
@@ -232,7 +232,7 @@ export class RecentAuditTrail extends AuditTrail {
     this.next = (this.next + 1) % this.size;
   }
 
-  private entryOf(one: AuditEntry | UnsealedRecord): AuditEntry {
+  private toEntry(one: AuditEntry | UnsealedRecord): AuditEntry {
     if (!('content' in one)) return one;
     const { type, content, seq } = one;
     return { type, ...content, chain: this.chain, seq } as unknown as AuditEntry;
@@ -240,10 +240,10 @@ export class RecentAuditTrail extends AuditTrail {
 
   search(query: AuditQuery): Promise<AuditPage> {
     return Promise.resolve().then(() => {
-      const limit = limitOf(query);
-      const entries = this.entries.map((one) => this.entryOf(one)).sort(newestFirst);
+      const limit = readLimit(query);
+      const entries = this.entries.map((one) => this.toEntry(one)).sort(newestFirst);
       return {
-        ...pageOf(entries.filter(matching(query)), limit),
+        ...takePage(entries.filter(createMatcher(query)), limit),
         searched: {
           store: 'memory' as const,
           scope: 'replica' as const,

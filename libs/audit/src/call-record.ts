@@ -59,11 +59,11 @@ export function callRecord(call: RecordedCall): AuditRecord {
   const record: Draft<AuditRecord> = {
     at: isoNow(),
     tool: tool.slice(0, 128),
-    args_keys: auditedArgumentNames(args),
+    args_keys: listArgumentNames(args),
   };
-  const className = calledClass(args);
+  const className = readClassName(args);
   if (className !== undefined) record.class_name = className;
-  const joined = joinedClasses(call.joined, className);
+  const joined = listJoinedClasses(call.joined, className);
   if (joined.length > 0) record.joined_classes = joined;
   if (digest) record.args_digest = digest.of(tool, args);
   describeAgent(record, call.agent);
@@ -77,10 +77,10 @@ export function callRecord(call: RecordedCall): AuditRecord {
     record.database_ms = hundredths(use.databaseTime);
   }
   if (call.approver !== undefined) record.approver = call.approver;
-  if (call.embedding) Object.assign(record, embeddingCost(call.embedding, prices.embedding));
+  if (call.embedding) Object.assign(record, computeEmbeddingCost(call.embedding, prices.embedding));
   if (call.phrase !== undefined) record.prompt_injection_phrase = call.phrase;
   record.duration_ms = hundredths(call.milliseconds);
-  if (refusal) Object.assign(record, auditedRefusal(refusal, call.errorClass));
+  if (refusal) Object.assign(record, toAuditedRefusal(refusal, call.errorClass));
   return record as AuditRecord;
 }
 
@@ -104,7 +104,7 @@ export function resultCost(
 }
 
 /** The members of a record that describe the cost of embeddings; empty when there were none. */
-function embeddingCost(
+function computeEmbeddingCost(
   { calls, tokens }: EmbeddingSpend,
   costPerMillionTokens: number | null,
 ): Pick<AuditRecord, 'embed_calls' | 'embed_tokens' | 'embed_cost_usd'> {
@@ -119,7 +119,7 @@ function embeddingCost(
 }
 
 /** @param errorClass class of the thrown error; a returned refusal has the class of a thrown one */
-export function auditedRefusal(
+export function toAuditedRefusal(
   { code, gate, details, cause }: Refusal,
   errorClass: string,
 ): Pick<AuditRecord, 'error_code' | 'error_class' | 'gate' | 'denial_kind' | 'outcome' | 'cause'> {
@@ -159,7 +159,7 @@ const MAX_NAMES = 64;
 const MAX_NAME = 128;
 
 /** The names of the arguments that a record may show. */
-export function auditedArgumentNames(args: unknown): string[] {
+export function listArgumentNames(args: unknown): string[] {
   if (args === null || typeof args !== 'object' || Array.isArray(args)) return [];
   const names: string[] = [];
   for (const name of Object.keys(args)) {
@@ -175,7 +175,7 @@ export function auditedArgumentNames(args: unknown): string[] {
  * it: anything else could be a value. A class that the agent may not use or that does not exist is named as well, because
  * the operator must see what was asked.
  */
-function calledClass(args: unknown): string | undefined {
+function readClassName(args: unknown): string | undefined {
   if (args === null || typeof args !== 'object') return undefined;
   const name = (args as { readonly class_name?: unknown }).class_name;
   return isClassName(name) ? canonicalClassName(name) : undefined;
@@ -187,7 +187,7 @@ const MAX_JOINED = 64;
 const MORE = '…';
 
 /** @param called has a member of its own */
-function joinedClasses(names: ReadonlySet<string> | undefined, called: string | undefined): string[] {
+function listJoinedClasses(names: ReadonlySet<string> | undefined, called: string | undefined): string[] {
   if (!names || names.size === 0) return [];
   const sorted = [...names].filter((name) => name !== called).sort();
   return sorted.length > MAX_JOINED ? [...sorted.slice(0, MAX_JOINED), MORE] : sorted;
@@ -198,7 +198,7 @@ const ASKED_PER_CALL = '(function)';
 
 const known = new WeakMap<AgentDefinition, AuditedLimits>();
 
-export function auditedAgent(agent: Agent): AuditedAgent {
+export function toAuditedAgent(agent: Agent): AuditedAgent {
   const described: Draft<AuditedAgent> = {};
   describeAgent(described, agent);
   return described as AuditedAgent;
@@ -220,17 +220,17 @@ function describeAgent(record: Draft<AuditedAgent>, agent: Agent): void {
   if (impersonatedUserId !== null) record.impersonated_user_id = impersonatedUserId;
   if (parent) record.parent_agent_id = parent.agentId;
   if (tenantId !== null) record.tenant_id = tenantId;
-  Object.assign(record, auditedLimits(definition));
+  Object.assign(record, readAuditedLimits(definition));
 }
 
-function auditedLimits(definition: AgentDefinition): AuditedLimits {
+function readAuditedLimits(definition: AgentDefinition): AuditedLimits {
   let limits = known.get(definition);
-  if (!limits) known.set(definition, (limits = Object.freeze(limitsOf(definition))));
+  if (!limits) known.set(definition, (limits = Object.freeze(collectLimits(definition))));
   return limits;
 }
 
-function limitsOf(definition: AgentDefinition): AuditedLimits {
-  const filters = filteredFields(definition);
+function collectLimits(definition: AgentDefinition): AuditedLimits {
+  const filters = listFilteredFields(definition);
   return {
     ...lists('classes', definition.classes),
     ...lists('tools', definition.tools),
@@ -247,7 +247,7 @@ function lists(option: string, { only, except }: NameFilter): Record<string, rea
 }
 
 /** The fields that an agent's row filters constrain, by class; null without filters. */
-export function filteredFields(
+export function listFilteredFields(
   definition: AgentDefinition,
 ): Readonly<Record<string, readonly string[]>> | null {
   const fields = new Map<string, Set<string>>();
@@ -362,7 +362,7 @@ export class OperationLog {
   resize(maxLogSize: number): void {
     assertSize(maxLogSize);
     if (maxLogSize === this.maxLogSize) return;
-    const kept = this.logged();
+    const kept = this.listLogged();
     this.clear();
     this.maxLogSize = maxLogSize;
     for (const one of kept) this.keep(one);
@@ -370,12 +370,12 @@ export class OperationLog {
 
   /** Adds a call. A full log drops the oldest call of the principal that has most entries. */
   record(call: FinishedCall): void {
-    this.keep({ principal: call.agent.principal, at: Date.now(), entry: entryOf(call) });
+    this.keep({ principal: call.agent.principal, at: Date.now(), entry: createEntry(call) });
   }
 
   /** Oldest first. */
   all(): readonly OperationEntry[] {
-    return this.logged().map(({ at, entry: { tool, ...others } }) => {
+    return this.listLogged().map(({ at, entry: { tool, ...others } }) => {
       const entry = { tool, timestamp: new Date(at).toISOString(), ...others };
       return entry as OperationEntry;
     });
@@ -429,7 +429,7 @@ export class OperationLog {
   }
 
   /** Oldest first. */
-  private logged(): Logged[] {
+  private listLogged(): Logged[] {
     const all: Kept[] = [];
     for (const { oldest } of this.calls.values())
       for (let one: Kept | null = oldest; one; one = one.next) all.push(one);
@@ -442,7 +442,7 @@ function assertSize(maxLogSize: number): void {
     throw new TypeError('maxLogSize: expected a whole number, one or more');
 }
 
-function entryOf({ tool: written, args, agent, refusal }: FinishedCall): Untimed {
+function createEntry({ tool: written, args, agent, refusal }: FinishedCall): Untimed {
   const tool = written.slice(0, 128);
   const auth_type = authType(agent.identity);
   const { agentId: agent_id, permissions } = agent;
@@ -455,7 +455,7 @@ function entryOf({ tool: written, args, agent, refusal }: FinishedCall): Untimed
       permissions,
       success: true,
       using_master_key: agent.usesMasterKey,
-      args: shownArguments(args),
+      args: shortenArguments(args),
       ...(identity !== null && { identity }),
     };
   }
@@ -476,14 +476,14 @@ function entryOf({ tool: written, args, agent, refusal }: FinishedCall): Untimed
   };
 }
 
-function shownArguments(args: unknown): Record<string, unknown> {
+function shortenArguments(args: unknown): Record<string, unknown> {
   const members: Record<string, unknown> = {};
-  for (const name of auditedArgumentNames(args).slice(0, MAX_ARGUMENTS))
-    setOwn(members, name, shown((args as Record<string, unknown>)[name]));
+  for (const name of listArgumentNames(args).slice(0, MAX_ARGUMENTS))
+    setOwn(members, name, shortenValue((args as Record<string, unknown>)[name]));
   return members;
 }
 
-function shown(value: unknown): unknown {
+function shortenValue(value: unknown): unknown {
   if (typeof value === 'string') return value.length > MAX_TEXT ? `${value.slice(0, MAX_TEXT)}…` : value;
   if (typeof value !== 'object' || value === null) return value;
   return Array.isArray(value) ? `(list of ${value.length})` : `(object of ${Object.keys(value).length})`;

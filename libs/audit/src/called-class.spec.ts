@@ -4,7 +4,7 @@ import { Agent, compileAgentDefinition } from '#core';
 import { callRecord } from './call-record.js';
 
 const agent = new Agent({ definition: compileAgentDefinition('analyst'), principal: 'p' });
-const recordOf = (args: unknown, joined?: ReadonlySet<string>) =>
+const createRecord = (args: unknown, joined?: ReadonlySet<string>) =>
   callRecord({
     tool: 'query_class',
     args,
@@ -17,13 +17,13 @@ const recordOf = (args: unknown, joined?: ReadonlySet<string>) =>
     milliseconds: 1,
     errorClass: 'Refused',
   });
-const classOf = (args: unknown) => recordOf(args).class_name;
+const readClass = (args: unknown) => createRecord(args).class_name;
 
 describe('the class in the record of a call', () => {
   it('is the stored name of the one that the call named', () => {
-    expect(classOf({ class_name: 'Post' })).toBe('Post');
-    expect(classOf({ class_name: 'User' })).toBe('_User');
-    expect(classOf({ class_name: 'NoSuchClass' })).toBe('NoSuchClass');
+    expect(readClass({ class_name: 'Post' })).toBe('Post');
+    expect(readClass({ class_name: 'User' })).toBe('_User');
+    expect(readClass({ class_name: 'NoSuchClass' })).toBe('NoSuchClass');
   });
 
   it.each([
@@ -37,14 +37,14 @@ describe('the class in the record of a call', () => {
     ['an object', { class_name: { name: 'Post' } }],
     ['a long name', { class_name: 'P'.repeat(129) }],
   ])('is absent for %s', (_, args) => {
-    expect(classOf(args)).toBeUndefined();
+    expect(readClass(args)).toBeUndefined();
   });
 
   it('is never longer than a name, and never anything but one, whatever was sent', () => {
     const name = fc.oneof(fc.string({ unit: 'binary', maxLength: 300 }), fc.jsonValue());
     fc.assert(
       fc.property(name, (class_name) => {
-        const recorded = classOf({ class_name });
+        const recorded = readClass({ class_name });
         expect(recorded === undefined || /^[A-Za-z_]\w{0,128}$/.test(recorded)).toBe(true);
       }),
     );
@@ -52,17 +52,22 @@ describe('the class in the record of a call', () => {
 });
 
 describe('the joined classes in the record of a call', () => {
-  const joined = (...names: string[]) => recordOf({ class_name: 'Post' }, new Set(names)).joined_classes;
+  const readJoined = (...names: string[]) =>
+    createRecord({ class_name: 'Post' }, new Set(names)).joined_classes;
 
   it('are others than the called one, sorted, and absent where there are none', () => {
-    expect(joined('_User', 'Post', 'Author')).toEqual(['Author', '_User']);
-    for (const none of [joined(), joined('Post'), recordOf({ class_name: 'Post' }).joined_classes])
+    expect(readJoined('_User', 'Post', 'Author')).toEqual(['Author', '_User']);
+    for (const none of [
+      readJoined(),
+      readJoined('Post'),
+      createRecord({ class_name: 'Post' }).joined_classes,
+    ])
       expect(none).toBeUndefined();
   });
 
   it('say that they are more than a record names', () => {
     const names = Array.from({ length: 70 }, (_, at) => `C${String(at).padStart(2, '0')}`);
-    expect(joined(...names)).toEqual([...names.slice(0, 64), '…']);
-    expect(joined(...names.slice(0, 64))).toHaveLength(64);
+    expect(readJoined(...names)).toEqual([...names.slice(0, 64), '…']);
+    expect(readJoined(...names.slice(0, 64))).toHaveLength(64);
   });
 });

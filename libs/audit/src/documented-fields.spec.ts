@@ -29,7 +29,7 @@ interface Member {
 }
 
 /** The members that an interface or a type of that name declares itself, with what is said of them. */
-function membersOf(declared: string): Member[] {
+function listMembers(declared: string): Member[] {
   const declaration = new RegExp(`^(?:export )?(?:interface|type) ${declared}\\b[^]*?^\\}`, 'm');
   const [body] = SOURCES.flatMap((source) => declaration.exec(source)?.[0] ?? []);
   if (body === undefined) throw new Error(`${declared} is declared nowhere`);
@@ -41,9 +41,9 @@ function membersOf(declared: string): Member[] {
   }));
 }
 
-function merged(): Member[] {
+function mergeMembers(): Member[] {
   const byName = new Map<string, Member>();
-  for (const { name, said, types } of Object.keys(HELD_BY).flatMap(membersOf)) {
+  for (const { name, said, types } of Object.keys(HELD_BY).flatMap(listMembers)) {
     const known = byName.get(name);
     const all = [...new Set([...(known?.types ?? []), ...types])];
     byName.set(name, {
@@ -62,7 +62,7 @@ Written from the types in the code: \`npx vitest run --project unit libs/audit -
 
 | Member | In records of type | |
 | --- | --- | --- |
-${merged()
+${mergeMembers()
   .map(({ name, said, types }) => `| \`${name}\` | ${types.join(', ')} | ${said.replaceAll('|', '\\|')} |`)
   .join('\n')}
 `;
@@ -73,7 +73,7 @@ describe('the pages on audit', () => {
   });
 
   it('say something of each', () => {
-    expect(merged().filter(({ said }) => said === '')).toEqual([]);
+    expect(mergeMembers().filter(({ said }) => said === '')).toEqual([]);
   });
 
   it('know every kind of record that is declared', () => {

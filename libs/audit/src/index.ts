@@ -10,11 +10,11 @@ export {
   isoNow,
 } from './audit-record.js';
 export {
-  auditedAgent,
-  auditedArgumentNames,
-  auditedRefusal,
+  toAuditedAgent,
+  listArgumentNames,
+  toAuditedRefusal,
   callRecord,
-  filteredFields,
+  listFilteredFields,
   MAX_LOG_SIZE,
   type OperationEntry,
   OperationLog,
@@ -25,17 +25,17 @@ export { AuditCollection, CollectionAuditTrail } from './delivery/audit-collecti
 export { FileAuditTrail, filesOfSink } from './delivery/file-audit-trail.js';
 export { type FsyncPolicy } from './delivery/record-files.js';
 export { AuditStoreError, SINK_STATES } from './delivery/record-delivery.js';
-export { SIGNATURE_HEADER, signedPost } from './delivery/sink-writers.js';
+export { SIGNATURE_HEADER, postSigned } from './delivery/sink-writers.js';
 export {
   type AuditEntry,
   type AuditPage,
   type AuditQuery,
   AuditQueryError,
   AuditTrail,
-  limitOf,
+  readLimit,
   membersAsked,
-  momentOf,
-  pageOf,
+  parseMoment,
+  takePage,
   readCursor,
   RecentAuditTrail,
 } from './audit-trail.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentDefinition, deriveAgent, refusals, sessionIdentity } from '#core';
-import { auditedAgent, OperationLog, resultCost } from './call-record.js';
+import { toAuditedAgent, OperationLog, resultCost } from './call-record.js';
 
 const definition = compileAgentDefinition('analyst', {
   classes: { only: ['Post', 'Author'], except: ['User'] },
@@ -124,7 +124,7 @@ describe('the operation log', () => {
 
 describe('what a record says of an agent', () => {
   it('are its filters by name, sorted, and no value of them', () => {
-    const record = auditedAgent(agent);
+    const record = toAuditedAgent(agent);
     expect(record).toMatchObject({
       classes_only: ['Author', 'Post'],
       classes_except: ['_User'],
@@ -139,7 +139,7 @@ describe('what a record says of an agent', () => {
 
   it('are those of its parents too when it is a sub-agent', () => {
     const child = deriveAgent(agent, { filters: { Post: { c: 1 }, Author: () => ({ d: 1 }) } });
-    expect(auditedAgent(child)).toMatchObject({
+    expect(toAuditedAgent(child)).toMatchObject({
       parent_agent_id: agent.agentId,
       agent_depth: 1,
       filters: { Author: ['(function)'], Post: ['a', 'b', 'c'], default: ['live'] },

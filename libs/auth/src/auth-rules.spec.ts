@@ -8,7 +8,7 @@ import {
   SessionOwners,
 } from './auth-rules.js';
 import { RuleAuthenticator } from './authenticator.js';
-import { askedWithin } from './credentials.js';
+import { createInnerCredentials } from './credentials.js';
 
 const analyst = compileAgentDefinition('analyst');
 const guest = compileAgentDefinition('guest');
@@ -80,8 +80,8 @@ describe('anonymous access', () => {
   });
 
   it('is for what asks within this process, with its credentials', () => {
-    expect(anonymous.recognise(askedWithin())?.definition).toBe(guest);
-    expect(anonymous.recognise(askedWithin({ 'x-mcp-api-key': 'wrong' }))).toBeNull();
+    expect(anonymous.recognise(createInnerCredentials())?.definition).toBe(guest);
+    expect(anonymous.recognise(createInnerCredentials({ 'x-mcp-api-key': 'wrong' }))).toBeNull();
   });
 
   it.each(['10.0.0.1', '192.168.1.2', '::ffff:10.0.0.1', '127.0.0.1.example.com', ''])(
@@ -124,7 +124,7 @@ describe('the rules together', () => {
 });
 
 class TwoUsers extends SessionOwners {
-  async userOf(token: string) {
+  async findUser(token: string) {
     return { 'r:s3cret-ada': 'ada', 'r:bob': 'bob' }[token] ?? null;
   }
 }

@@ -10,15 +10,15 @@ import {
 import { AuthRule } from './authenticator.js';
 import {
   type Credentials,
-  headerOf,
+  readHeader,
   isDirectLoopback,
-  presentedKey,
-  presentedSession,
+  readKeyHeader,
+  readSessionHeader,
   presentsCredential,
   remoteNetwork,
   TrustedNetworks,
 } from './credentials.js';
-import { isKeyOf, type KeyHash, parseKeyHash, slowComparisons } from './key-hash.js';
+import { matchesKey, type KeyHash, parseKeyHash, slowComparisons } from './key-hash.js';
 
 const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
 
@@ -39,7 +39,7 @@ export class ApiKeyRule extends AuthRule {
   }
 
   recognise(credentials: Credentials): Agent | null {
-    const key = presentedKey(credentials);
+    const key = readKeyHeader(credentials);
     if (key === undefined || !timingSafeEqual(digest(key), this.expected)) return null;
     return new Agent({ definition: this.definition, identity: this.identity, principal: this.principal });
   }
@@ -72,19 +72,19 @@ export class HashedKeyRule extends AuthRule {
 
   /** @throws AuthenticationUnavailable while too many unknown keys wait for a comparison */
   async recognise(credentials: Credentials, recognisedElsewhere = false): Promise<Agent | null> {
-    const key = this.keyOf(credentials);
+    const key = this.readKey(credentials);
     if (key === undefined || !(await this.matches(key, credentials, recognisedElsewhere))) return null;
     return new Agent({ definition: this.definition, identity: this.identity, principal: this.principal });
   }
 
   override isSettled(credentials: Credentials): boolean {
-    const key = this.keyOf(credentials);
+    const key = this.readKey(credentials);
     return this.known.kind === 'sha256' || key === undefined || slowComparisons.isKnown(key, this.known);
   }
 
   /** The key to compare; undefined when the credential cannot belong to this rule. */
-  private keyOf(credentials: Credentials): string | undefined {
-    const key = presentedKey(credentials);
+  private readKey(credentials: Credentials): string | undefined {
+    const key = readKeyHeader(credentials);
     if (key === undefined || key.length > MAX_KEY) return undefined;
     // A signed token belongs to another rule, and every new one would cost a slow comparison.
     return this.known.kind === 'scrypt' && SIGNED_TOKEN.test(key) ? undefined : key;
@@ -96,7 +96,7 @@ export class HashedKeyRule extends AuthRule {
     recognisedElsewhere: boolean,
   ): Promise<boolean> {
     const { known } = this;
-    if (known.kind === 'sha256') return isKeyOf(key, known);
+    if (known.kind === 'sha256') return matchesKey(key, known);
     return slowComparisons.matches(key, known, {
       network: remoteNetwork(remoteAddress),
       recognisedElsewhere,
@@ -161,10 +161,10 @@ export class ClientCertificateRule extends AuthRule {
 
   recognise(credentials: Credentials): Agent | null {
     const { header, verified } = this.options;
-    const subject = headerOf(credentials, header.toLowerCase());
+    const subject = readHeader(credentials, header.toLowerCase());
     if (subject === undefined || !this.subjects.has(subject)) return null;
     if (!this.proxies.has(credentials.remoteAddress)) return null;
-    if (verified && headerOf(credentials, verified.header.toLowerCase()) !== verified.value) return null;
+    if (verified && readHeader(credentials, verified.header.toLowerCase()) !== verified.value) return null;
     return new Agent({
       definition: this.definition,
       identity: this.identity,
@@ -176,15 +176,15 @@ export class ClientCertificateRule extends AuthRule {
 /** Looks up the user of a session token. */
 export abstract class SessionOwners {
   /** @returns the user's id; null when the session does not exist or has expired */
-  abstract userOf(token: string): Promise<string | null>;
+  abstract findUser(token: string): Promise<string | null>;
 }
 
-async function agentOf(
+async function createAgent(
   token: string,
   owners: SessionOwners,
   { definition, tenantId }: Pick<Agent, 'definition'> & Partial<Pick<Agent, 'tenantId'>>,
 ): Promise<Agent> {
-  const userId = await owners.userOf(token);
+  const userId = await owners.findUser(token);
   if (userId === null) throw new Unauthorized('invalid session token');
   return new Agent({
     definition,
@@ -204,8 +204,8 @@ export class ParseSessionRule extends AuthRule {
   }
 
   async recognise(credentials: Credentials): Promise<Agent | null> {
-    const token = presentedSession(credentials);
-    return token === undefined ? null : agentOf(token, this.owners, { definition: this.definition });
+    const token = readSessionHeader(credentials);
+    return token === undefined ? null : createAgent(token, this.owners, { definition: this.definition });
   }
 
   override knows(credentials: Credentials): Promise<boolean> {
@@ -241,8 +241,8 @@ export class CallerSessionRule extends AuthRule {
 
 /** Whether the request shows a valid session. */
 export async function isSomebodysSession(credentials: Credentials, owners: SessionOwners): Promise<boolean> {
-  const token = presentedSession(credentials);
-  return token !== undefined && (await owners.userOf(token)) !== null;
+  const token = readSessionHeader(credentials);
+  return token !== undefined && (await owners.findUser(token)) !== null;
 }
 
 /** The same caller with the rights of its session. @throws Unauthorized without a session */
@@ -251,9 +251,9 @@ export function withOwnSession(
   credentials: Credentials,
   owners: SessionOwners,
 ): Promise<Agent> {
-  const token = presentedSession(credentials);
+  const token = readSessionHeader(credentials);
   if (token === undefined) throw new Unauthorized('no session token');
-  return agentOf(token, owners, admitted);
+  return createAgent(token, owners, admitted);
 }
 
 /** Finds the session for a configured impersonation. */
@@ -274,7 +274,7 @@ export class ImpersonatingRule extends AuthRule {
 
   async recognise(credentials: Credentials, recognisedElsewhere?: boolean): Promise<Agent | null> {
     const admitted = await this.admission.recognise(credentials, recognisedElsewhere);
-    return admitted && actingAs(this.order, admitted, this.sessions);
+    return admitted && impersonate(this.order, admitted, this.sessions);
   }
 
   override isSettled(credentials: Credentials): boolean {
@@ -287,7 +287,7 @@ export class ImpersonatingRule extends AuthRule {
 }
 
 /** The same caller, acting as the configured user. @throws Unauthorized when that user has no session */
-export async function actingAs(
+export async function impersonate(
   order: ImpersonationOrder,
   { definition, principal, user, tenantId, claims, correlationId }: Agent,
   sessions: ImpersonatedSessions,

@@ -46,7 +46,7 @@ class DirectorySessions extends SessionOwners {
     super();
   }
 
-  async userOf(token: string): Promise<string | null> {
+  async findUser(token: string): Promise<string | null> {
     return (await this.directory.ownerOfSession(token))?.userId ?? null;
   }
 }
@@ -107,7 +107,7 @@ function admissionOf(
     return { identity: NO_SESSION, admission, sessionOwners: owners };
   }
   if (identity.kind !== 'impersonate') return { identity };
-  return { identity: NO_SESSION, admission: (agent) => actingAs(identity, agent, impersonated) };
+  return { identity: NO_SESSION, admission: (agent) => impersonate(identity, agent, impersonated) };
 }
 
 function createAuthenticator(
@@ -146,7 +146,7 @@ function createAuthenticator(
   });
   const resource = resourceUrlOf(config);
   const challenge =
-    resource === null ? null : new BearerChallenge(metadataUrlOf(resource), requiredScopesOf(config));
+    resource === null ? null : new BearerChallenge(toMetadataUrl(resource), requiredScopesOf(config));
   return new RuleAuthenticator(rules, { bearer: challenge, otherCredentials: headers });
 }
 

@@ -5,8 +5,8 @@ import {
   type Credentials,
   type CredentialSource,
   mayPresentCredential,
-  showingOnly,
-  shownCredentials,
+  keepOneCredential,
+  listShownCredentials,
 } from './credentials.js';
 import { InsufficientScope } from './errors.js';
 import type { BearerChallenge } from './oauth/resource-metadata.js';
@@ -121,10 +121,10 @@ export class RuleAuthenticator extends Authenticator {
   }
 
   async authenticate(credentials: Credentials): Promise<Agent> {
-    const shown = shownCredentials(credentials, this.otherCredentials);
+    const shown = listShownCredentials(credentials, this.otherCredentials);
     let agent: Agent;
     try {
-      agent = await this.decided(credentials, shown);
+      agent = await this.decide(credentials, shown);
     } catch (error) {
       if (error instanceof InsufficientScope) await this.assertAllGood(credentials, shown);
       throw error;
@@ -134,7 +134,7 @@ export class RuleAuthenticator extends Authenticator {
   }
 
   override showsCredential(request: Pick<CredentialSource, 'headers'>): boolean {
-    return shownCredentials(request, this.otherCredentials).length > 0;
+    return listShownCredentials(request, this.otherCredentials).length > 0;
   }
 
   override challengeTo(request: Pick<CredentialSource, 'headers'>): string | undefined {
@@ -157,7 +157,7 @@ export class RuleAuthenticator extends Authenticator {
    * Slow rules are postponed until another rule recognises the caller, or none does. Postponed rules that come first
    * in the order still decide, so the result does not depend on speed.
    */
-  private async decided(credentials: Credentials, shown: readonly string[]): Promise<Agent> {
+  private async decide(credentials: Credentials, shown: readonly string[]): Promise<Agent> {
     const postponed: AuthRule[] = [];
     for (const rule of this.rules) {
       if (!rule.isSettled(credentials)) {
@@ -168,16 +168,16 @@ export class RuleAuthenticator extends Authenticator {
       try {
         agent = await rule.recognise(credentials);
       } catch (error) {
-        const earlier = await firstOf(postponed, credentials, false);
+        const earlier = await findFirstRule(postponed, credentials, false);
         if (earlier) return earlier;
         throw error;
       }
       if (agent === null) continue;
       if (postponed.length === 0) return agent;
       const recognisedElsewhere = await this.knowsTheKey(rule, credentials, shown);
-      return (await firstOf(postponed, credentials, recognisedElsewhere)) ?? agent;
+      return (await findFirstRule(postponed, credentials, recognisedElsewhere)) ?? agent;
     }
-    const agent = await firstOf(postponed, credentials, false);
+    const agent = await findFirstRule(postponed, credentials, false);
     if (agent) return agent;
     throw new Unauthorized('no rule recognised the caller');
   }
@@ -189,7 +189,7 @@ export class RuleAuthenticator extends Authenticator {
     shown: readonly string[],
   ): Promise<boolean> {
     const key = shown.find((name) => name === 'x-mcp-api-key' || name === 'authorization');
-    return key !== undefined && rule.knows(showingOnly(credentials, key, this.otherCredentials));
+    return key !== undefined && rule.knows(keepOneCredential(credentials, key, this.otherCredentials));
   }
 
   /** @throws Unauthorized when another credential of the request is invalid */
@@ -197,7 +197,7 @@ export class RuleAuthenticator extends Authenticator {
     // A single credential is the one that was recognised.
     if (shown.length < 2) return;
     for (const name of shown) {
-      const alone = showingOnly(credentials, name, this.otherCredentials);
+      const alone = keepOneCredential(credentials, name, this.otherCredentials);
       if (!(await this.isKnown(alone)))
         throw new Unauthorized('a credential that no rule knows beside another');
     }
@@ -212,7 +212,7 @@ export class RuleAuthenticator extends Authenticator {
   }
 }
 
-async function firstOf(
+async function findFirstRule(
   rules: readonly AuthRule[],
   credentials: Credentials,
   recognisedElsewhere: boolean,
@@ -263,17 +263,17 @@ export abstract class DelegatingAuthenticator extends Authenticator {
 export class VersionAuthenticator<Version> extends DelegatingAuthenticator {
   private made: { readonly version: Version; readonly rules: Authenticator } | null = null;
 
-  /** @param rulesOf creates the rules of a version, once per version */
+  /** @param createRules creates the rules of a version, once per version */
   constructor(
     private readonly versions: { readonly current: Version },
-    private readonly rulesOf: (version: Version) => Authenticator,
+    private readonly createRules: (version: Version) => Authenticator,
   ) {
     super();
   }
 
   protected inner(): Authenticator {
     const { current } = this.versions;
-    if (this.made?.version !== current) this.made = { version: current, rules: this.rulesOf(current) };
+    if (this.made?.version !== current) this.made = { version: current, rules: this.createRules(current) };
     return this.made.rules;
   }
 }

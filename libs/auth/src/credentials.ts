@@ -14,24 +14,24 @@ export interface CredentialSource {
 /** The part of a request that identifies the caller. */
 export type Credentials = Pick<CredentialSource, 'headers' | 'remoteAddress'>;
 
-export function headerOf(credentials: Pick<Credentials, 'headers'>, name: string): string | undefined {
+export function readHeader(credentials: Pick<Credentials, 'headers'>, name: string): string | undefined {
   const value = credentials.headers[name];
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
 /** The token of the `Authorization` header. */
 export function bearerToken(credentials: Pick<Credentials, 'headers'>): string | undefined {
-  return /^Bearer +(\S+)$/i.exec(headerOf(credentials, 'authorization') ?? '')?.[1];
+  return /^Bearer +(\S+)$/i.exec(readHeader(credentials, 'authorization') ?? '')?.[1];
 }
 
 /** The API key: `X-MCP-API-Key`, else the bearer token. */
-export function presentedKey(credentials: Credentials): string | undefined {
-  return headerOf(credentials, 'x-mcp-api-key') ?? bearerToken(credentials);
+export function readKeyHeader(credentials: Credentials): string | undefined {
+  return readHeader(credentials, 'x-mcp-api-key') ?? bearerToken(credentials);
 }
 
 /** The session token in the header of Parse clients. */
-export function presentedSession(credentials: Credentials): string | undefined {
-  return headerOf(credentials, 'x-parse-session-token');
+export function readSessionHeader(credentials: Credentials): string | undefined {
+  return readHeader(credentials, 'x-parse-session-token');
 }
 
 const CREDENTIAL_HEADERS: readonly string[] = ['x-mcp-api-key', 'authorization', 'x-parse-session-token'];
@@ -47,11 +47,11 @@ const FORWARDING_FAMILIES = /^(?:x-forwarded|x-envoy|x-appengine|x-azure|cf|fly)
  * The headers of a request that hold credentials; each is checked on its own.
  * @param others additional credential headers, in lower case
  */
-export function shownCredentials(
+export function listShownCredentials(
   credentials: Pick<Credentials, 'headers'>,
   others: readonly string[] = [],
 ): string[] {
-  return [...CREDENTIAL_HEADERS, ...others].filter((name) => headerOf(credentials, name) !== undefined);
+  return [...CREDENTIAL_HEADERS, ...others].filter((name) => readHeader(credentials, name) !== undefined);
 }
 
 /** @param others additional credential headers, in lower case */
@@ -59,14 +59,14 @@ export function presentsCredential(
   credentials: Pick<Credentials, 'headers'>,
   others: readonly string[] = [],
 ): boolean {
-  return shownCredentials(credentials, others).length > 0;
+  return listShownCredentials(credentials, others).length > 0;
 }
 
 /**
  * The same request with one of its credentials alone.
  * @param others additional credential headers, in lower case
  */
-export function showingOnly(
+export function keepOneCredential(
   credentials: Credentials,
   shown: string,
   others: readonly string[] = [],
@@ -111,7 +111,7 @@ export function isDirectLoopback({ headers, remoteAddress }: Credentials): boole
 }
 
 /** The credentials of a program that asks Parley in its own process, without a network. */
-export function askedWithin(headers: Credentials['headers'] = {}): CredentialSource {
+export function createInnerCredentials(headers: Credentials['headers'] = {}): CredentialSource {
   return { headers: { ...headers, host: 'localhost' }, remoteAddress: '127.0.0.1', method: 'POST' };
 }
 

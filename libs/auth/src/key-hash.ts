@@ -25,7 +25,7 @@ export type KeyHash =
 
 type SlowKeyHash = Extract<KeyHash, { readonly kind: 'scrypt' }>;
 
-function digestOf(key: string): Buffer {
+function computeDigest(key: string): Buffer {
   return createHash('sha256').update(key, 'utf8').digest();
 }
 
@@ -44,14 +44,14 @@ export function parseKeyHash(text: string): KeyHash {
 }
 
 /** Slow by design; runs off the main thread. */
-export async function isKeyOf(key: string, known: KeyHash): Promise<boolean> {
-  if (known.kind === 'sha256') return timingSafeEqual(digestOf(key), known.digest);
+export async function matchesKey(key: string, known: KeyHash): Promise<boolean> {
+  if (known.kind === 'sha256') return timingSafeEqual(computeDigest(key), known.digest);
   const { N, r, p, salt, hash } = known;
   return timingSafeEqual(await derive(Buffer.from(key, 'utf8'), salt, BYTES, scryptCost({ N, r, p })), hash);
 }
 
 /** Hashes a key that a person may have chosen: salted and slow. */
-export async function slowHashOf(key: string): Promise<string> {
+export async function createSlowHash(key: string): Promise<string> {
   const salt = randomBytes(16);
   const hash = await derive(Buffer.from(key, 'utf8'), salt, BYTES, scryptCost(COST));
   return `scrypt:${COST.N}:${COST.r}:${COST.p}:${salt.toString('base64url')}:${hash.toString('base64url')}`;
@@ -60,7 +60,7 @@ export async function slowHashOf(key: string): Promise<string> {
 /** Generates a random key. It cannot be guessed, so a plain digest of it is safe to store. */
 export function newKey(): { readonly key: string; readonly hash: string } {
   const key = `parley_${randomBytes(32).toString('base64url')}`;
-  return { key, hash: `sha256:${digestOf(key).toString('hex')}` };
+  return { key, hash: `sha256:${computeDigest(key).toString('hex')}` };
 }
 
 const scryptCost = ({ N, r, p }: { N: number; r: number; p: number }) => ({
@@ -102,17 +102,17 @@ export class SlowComparisons {
   private readonly secret = randomBytes(32);
 
   /** @param compare default: derives the hash with scrypt */
-  constructor(private readonly compare: (key: string, hash: SlowKeyHash) => Promise<boolean> = isKeyOf) {}
+  constructor(private readonly compare: (key: string, hash: SlowKeyHash) => Promise<boolean> = matchesKey) {}
 
   /** Whether the result is remembered. */
   isKnown(key: string, hash: SlowKeyHash): boolean {
-    return this.verdictOf(this.pairName(key, hash)) !== undefined;
+    return this.findVerdict(this.pairName(key, hash)) !== undefined;
   }
 
   /** @throws AuthenticationUnavailable when too many unknown keys wait */
   async matches(key: string, hash: SlowKeyHash, request: ComparisonRequest): Promise<boolean> {
     const name = this.pairName(key, hash);
-    const before = this.verdictOf(name);
+    const before = this.findVerdict(name);
     if (before !== undefined) return before;
     // Concurrent requests with the same key share one comparison. A key that another rule recognises does not wait
     // for one in the queue of unknown keys.
@@ -139,7 +139,7 @@ export class SlowComparisons {
     }
   }
 
-  private verdictOf(name: string): boolean | undefined {
+  private findVerdict(name: string): boolean | undefined {
     return this.right.peek(name) ?? this.wrongRecognised.peek(name) ?? this.wrong.peek(name);
   }
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compileAgentDefinition, MASTER } from '#core';
 import { AnonymousRule, ApiKeyRule, ClientCertificateRule, HashedKeyRule } from './auth-rules.js';
-import { newKey, parseKeyHash, slowHashOf } from './key-hash.js';
+import { newKey, parseKeyHash, createSlowHash } from './key-hash.js';
 import { TrustedNetworks } from './credentials.js';
 import { RuleAuthenticator } from './authenticator.js';
 
@@ -20,7 +20,7 @@ describe('a key of which only a hash is known', () => {
   });
 
   it('that a person chose is recognised as well, and no other', async () => {
-    const rule = new HashedKeyRule(await slowHashOf('correct-horse-battery'), definition, MASTER);
+    const rule = new HashedKeyRule(await createSlowHash('correct-horse-battery'), definition, MASTER);
     for (let again = 0; again < 2; again++) {
       expect((await rule.recognise(withKey('correct-horse-battery')))?.definition).toBe(definition);
       expect(await rule.recognise(withKey('correct-horse-batterz'))).toBeNull();
@@ -36,12 +36,14 @@ describe('a key of which only a hash is known', () => {
 
   it('is not compared slowly with signed tokens, which are another rule’s business', async () => {
     const token = 'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2ln';
-    const rule = new HashedKeyRule(await slowHashOf(token), definition, MASTER);
+    const rule = new HashedKeyRule(await createSlowHash(token), definition, MASTER);
     expect(await rule.recognise(withKey(token))).toBeNull();
   });
 
   it('has two hashes when it is hashed twice', async () => {
-    expect(await slowHashOf('correct-horse-battery')).not.toBe(await slowHashOf('correct-horse-battery'));
+    expect(await createSlowHash('correct-horse-battery')).not.toBe(
+      await createSlowHash('correct-horse-battery'),
+    );
   });
 
   it.each([
@@ -70,32 +72,32 @@ const certificates = new ClientCertificateRule(
   definition,
   MASTER,
 );
-const certified = (subject: string, verify = 'SUCCESS') => ({
+const createCertificateHeaders = (subject: string, verify = 'SUCCESS') => ({
   'x-client-cert-subject': subject,
   'x-client-cert-verify': verify,
 });
 
 describe('a certificate that a proxy verified', () => {
   it.each(['10.255.0.1', '::ffff:10.0.0.9', 'fd12::1', '192.0.2.7'])('is believed from %s', (peer) => {
-    const agent = certificates.recognise(from(certified(SUBJECT), peer));
+    const agent = certificates.recognise(from(createCertificateHeaders(SUBJECT), peer));
     expect(agent).toMatchObject({ definition, principal: `certificate:${SUBJECT}` });
   });
 
   it.each(['11.0.0.1', '127.0.0.1', '::1', 'fe80::1', '192.0.2.8', '', 'unix', '10.0.0.1.example.com'])(
     'is worth nothing from %j',
     (peer) => {
-      expect(certificates.recognise(from(certified(SUBJECT), peer))).toBeNull();
+      expect(certificates.recognise(from(createCertificateHeaders(SUBJECT), peer))).toBeNull();
     },
   );
 
   it.each<[string, Record<string, string>]>([
-    ['of another subject', certified('CN=root,OU=data,O=Acme')],
-    ['of a subject that merely holds the name', certified(`${SUBJECT},CN=root`)],
-    ['of a subject in other letters', certified(SUBJECT.toLowerCase())],
-    ['sent twice, once by the client', certified(`${SUBJECT}, ${SUBJECT}`)],
-    ['that the proxy did not verify', certified(SUBJECT, 'FAILED:self-signed')],
+    ['of another subject', createCertificateHeaders('CN=root,OU=data,O=Acme')],
+    ['of a subject that merely holds the name', createCertificateHeaders(`${SUBJECT},CN=root`)],
+    ['of a subject in other letters', createCertificateHeaders(SUBJECT.toLowerCase())],
+    ['sent twice, once by the client', createCertificateHeaders(`${SUBJECT}, ${SUBJECT}`)],
+    ['that the proxy did not verify', createCertificateHeaders(SUBJECT, 'FAILED:self-signed')],
     ['that the proxy says nothing of', { 'x-client-cert-subject': SUBJECT }],
-    ['of nobody', certified('')],
+    ['of nobody', createCertificateHeaders('')],
   ])('is refused %s', (_, headers) => {
     expect(certificates.recognise(from(headers))).toBeNull();
   });
@@ -103,7 +105,9 @@ describe('a certificate that a proxy verified', () => {
   it('from a stranger is a wrong credential, and not none', async () => {
     const anonymous = new AnonymousRule(definition, MASTER, ['x-client-cert-subject']);
     const rules = new RuleAuthenticator([certificates, anonymous]);
-    await expect(rules.authenticate(from(certified(SUBJECT), '127.0.0.1'))).rejects.toThrow('Unauthorized');
+    await expect(rules.authenticate(from(createCertificateHeaders(SUBJECT), '127.0.0.1'))).rejects.toThrow(
+      'Unauthorized',
+    );
     await expect(rules.authenticate(from({ host: 'localhost' }, '127.0.0.1'))).resolves.toMatchObject({
       definition,
     });
@@ -113,7 +117,8 @@ describe('a certificate that a proxy verified', () => {
     const octet = fc.integer({ min: 0, max: 255 });
     fc.assert(
       fc.property(fc.tuple(octet, octet, octet, octet), (octets) => {
-        const admitted = certificates.recognise(from(certified(SUBJECT), octets.join('.'))) !== null;
+        const admitted =
+          certificates.recognise(from(createCertificateHeaders(SUBJECT), octets.join('.'))) !== null;
         expect(admitted).toBe(octets[0] === 10 || octets.join('.') === '192.0.2.7');
       }),
     );

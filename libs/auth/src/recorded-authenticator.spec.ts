@@ -15,7 +15,7 @@ class OneKey extends Authenticator {
   }
 }
 
-function recorded() {
+function createRecordedAuthenticator() {
   const events: AuditEvent[] = [];
   let now = 1_800_000_000_000;
   const authenticator = new RecordedAuthenticator(
@@ -35,12 +35,12 @@ it('answers everything else in the words of the authenticator behind it: none of
   const forwarded = Object.getOwnPropertyNames(DelegatingAuthenticator.prototype);
   expect(names.length).toBeGreaterThan(0);
   expect(names.filter((name) => !forwarded.includes(name))).toEqual([]);
-  expect(recorded().authenticator.challenge).toBe('Bearer');
+  expect(createRecordedAuthenticator().authenticator.challenge).toBe('Bearer');
 });
 
 describe('who is not let in', () => {
   it('is written down with the reason and the address, and never with the credential', async () => {
-    const { events, ask } = recorded();
+    const { events, ask } = createRecordedAuthenticator();
     expect(await ask('secret-guess')).toBeInstanceOf(Unauthorized);
     expect(events).toEqual([
       {
@@ -55,7 +55,7 @@ describe('who is not let in', () => {
   });
 
   it('is refused, and is no internal error', async () => {
-    const { events, ask, authenticator } = recorded();
+    const { events, ask, authenticator } = createRecordedAuthenticator();
     expect(await ask('right')).toBe(agent);
     expect(await ask('broken')).toBeInstanceOf(Error);
     expect(events).toEqual([]);
@@ -63,7 +63,7 @@ describe('who is not let in', () => {
   });
 
   it('is written down ten times a second at most, and the rest are counted', async () => {
-    const { events, ask, pass } = recorded();
+    const { events, ask, pass } = createRecordedAuthenticator();
     for (let attempt = 0; attempt < 500; attempt += 1) await ask('guess');
     expect(events).toHaveLength(10);
     pass(1000);

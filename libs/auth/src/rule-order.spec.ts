@@ -3,15 +3,15 @@ import { compileAgentDefinition, MASTER } from '#core';
 import { ApiKeyRule, HashedKeyRule, ParseSessionRule, SessionOwners } from './auth-rules.js';
 import { type AuthRule, RuleAuthenticator } from './authenticator.js';
 import { AuthenticationUnavailable } from './errors.js';
-import { newKey, SlowComparisons, slowHashOf } from './key-hash.js';
+import { newKey, SlowComparisons, createSlowHash } from './key-hash.js';
 
 const definitions = Object.fromEntries(
   ['slow', 'plain', 'digest', 'user'].map((name) => [name, compileAgentDefinition(name)]),
 );
-const definitionOf = (name: string) => definitions[name] as ReturnType<typeof compileAgentDefinition>;
+const findDefinition = (name: string) => definitions[name] as ReturnType<typeof compileAgentDefinition>;
 
 class OneUser extends SessionOwners {
-  userOf(token: string) {
+  findUser(token: string) {
     return Promise.resolve(token === 'r:ada' ? 'ada' : null);
   }
 }
@@ -20,29 +20,29 @@ const generated = newKey();
 const from = (headers: Record<string, string>) => ({ headers, remoteAddress: '203.0.113.7', method: 'POST' });
 const withKey = (key: string) => from({ 'x-mcp-api-key': key });
 
-async function rulesOf(slowKey: string): Promise<AuthRule[]> {
+async function createRules(slowKey: string): Promise<AuthRule[]> {
   return [
-    new HashedKeyRule(await slowHashOf(slowKey), definitionOf('slow'), MASTER),
-    new ApiKeyRule('plain-key', definitionOf('plain'), MASTER),
-    new HashedKeyRule(generated.hash, definitionOf('digest'), MASTER),
-    new ParseSessionRule(definitionOf('user'), new OneUser()),
+    new HashedKeyRule(await createSlowHash(slowKey), findDefinition('slow'), MASTER),
+    new ApiKeyRule('plain-key', findDefinition('plain'), MASTER),
+    new HashedKeyRule(generated.hash, findDefinition('digest'), MASTER),
+    new ParseSessionRule(findDefinition('user'), new OneUser()),
   ];
 }
 
 describe('the order of the rules', () => {
   it('decides who a caller is, also where the first rule that knows the key is the slow one', async () => {
-    const rules = await rulesOf('plain-key');
-    const named = async (key: string, order: readonly AuthRule[]) =>
+    const rules = await createRules('plain-key');
+    const authenticateName = async (key: string, order: readonly AuthRule[]) =>
       (await new RuleAuthenticator(order).authenticate(withKey(key))).definition.name;
     for (let again = 0; again < 2; again += 1) {
-      expect(await named('plain-key', rules)).toBe('slow');
-      expect(await named('plain-key', rules.toReversed())).toBe('plain');
-      expect(await named(generated.key, rules)).toBe('digest');
+      expect(await authenticateName('plain-key', rules)).toBe('slow');
+      expect(await authenticateName('plain-key', rules.toReversed())).toBe('plain');
+      expect(await authenticateName(generated.key, rules)).toBe('digest');
     }
   });
 
   it('does not make a right key of a cheap rule, or a session, wait for a flood of unknown keys', async () => {
-    const authenticator = new RuleAuthenticator(await rulesOf('slow-key'));
+    const authenticator = new RuleAuthenticator(await createRules('slow-key'));
     const flood = Array.from({ length: 200 }, (_, at) =>
       authenticator.authenticate(withKey(`wrong-${at}`)).catch((error: unknown) => error),
     );
@@ -70,24 +70,24 @@ describe('slow comparisons', () => {
   const unknown = { network: '203.0.113.7', recognisedElsewhere: false };
 
   /** Compares with the key `right`, when asked to. */
-  function held() {
+  function holdComparisons() {
     const compared: string[] = [];
     const waiting: (() => void)[] = [];
     const comparisons = new SlowComparisons((key) => {
       compared.push(key);
       return new Promise((resolve) => waiting.push(() => resolve(key === 'right')));
     });
-    const settled = () => new Promise((resolve) => setImmediate(resolve));
+    const waitForTurn = () => new Promise((resolve) => setImmediate(resolve));
     const goOn = async () => {
-      await settled();
+      await waitForTurn();
       for (const next of waiting.splice(0)) next();
-      await settled();
+      await waitForTurn();
     };
     return { comparisons, compared, goOn };
   }
 
   it('are made once for a key, however many callers show it at the same time', async () => {
-    const { comparisons, compared, goOn } = held();
+    const { comparisons, compared, goOn } = holdComparisons();
     const verdicts = Promise.all([1, 2, 3].map(() => comparisons.matches('right', hash, unknown)));
     await goOn();
     expect(await verdicts).toEqual([true, true, true]);
@@ -95,7 +95,7 @@ describe('slow comparisons', () => {
   });
 
   it('serve the networks that wait in turn', async () => {
-    const { comparisons, compared, goOn } = held();
+    const { comparisons, compared, goOn } = holdComparisons();
     for (let at = 0; at < 20; at += 1)
       comparisons.matches(`flood-${at}`, hash, unknown).catch(() => undefined);
     const verdict = comparisons.matches('right', hash, {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ProcessVersionedStore, SharedStateUnavailable, steadyClock } from '#state';
-import { principalOf, revocationName } from '#auth';
+import { toPrincipal, revocationName } from '#auth';
 import { processSecret, SealedText } from '#dispatcher';
 import {
   fitsCookie,
@@ -38,7 +38,7 @@ describe('the session of an operator', () => {
       const { one, two, revocations, pass } = room();
       const of = (sub: string, clientId = 'console') =>
         one.beginProven(
-          { issuer, clientId, principal: principalOf(issuer, { sub }), name: null, proven: [] },
+          { issuer, clientId, principal: toPrincipal(issuer, { sub }), name: null, proven: [] },
           LONGEST,
         );
       const [ada, eve, key] = [of('ada/1|x'), of('eve', 'another'), one.begin(KEY, 'ada/1|x')];

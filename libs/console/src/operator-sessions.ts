@@ -8,7 +8,7 @@ import {
   type ProvenPerson,
   RevocationList,
   SharedRevocations,
-  subjectOf,
+  toSubject,
 } from '#auth';
 import { SealedText, StateKeys } from '#dispatcher';
 import { CLOCK_DIFFERENCE, SharedState, SharedStateUnavailable, type VersionedStore } from '#state';
@@ -177,7 +177,7 @@ export class OperatorSessions {
     if (!person) return false;
     const { issuer, clientId, principal } = person;
     const list = new RevocationList(issuer, this.revoked, DEFAULT_ISSUER.clockSkew);
-    const claims = { sub: subjectOf(issuer, principal), client_id: clientId, iat: signedInAt / 1000 };
+    const claims = { sub: toSubject(issuer, principal), client_id: clientId, iat: signedInAt / 1000 };
     try {
       await list.assertHolds('', claims);
       return false;

@@ -16,7 +16,7 @@ import {
   EXPORT_SETTINGS,
   type ExportSettings,
   ExportTicketStore,
-  fileNameOf,
+  toFileName,
 } from './export-tickets.js';
 import { FROM_THE_START, type WalkStart } from './export-walk.js';
 
@@ -73,7 +73,7 @@ export class ExportResources implements ResourceProvider {
     if (!opened) return undefined;
     const { file, ticket } = opened;
     const bound = JSON.stringify([id, toOwner(call.agent)]);
-    const position = sealed === undefined ? undefined : await this.positionOf(sealed, bound);
+    const position = sealed === undefined ? undefined : await this.openPosition(sealed, bound);
     if (sealed !== undefined && position === undefined) return undefined;
     if (position && position.columns !== file.columnsDigest)
       throw new Refused(
@@ -90,7 +90,7 @@ export class ExportResources implements ResourceProvider {
     return [part, { uri: address, mimeType: NEXT_PART, text: `${address}\r\n` }];
   }
 
-  private async positionOf(sealed: string, bound: string): Promise<Position | undefined> {
+  private async openPosition(sealed: string, bound: string): Promise<Position | undefined> {
     const plain = await this.sealed.open(sealed, bound);
     return plain === undefined ? undefined : (JSON.parse(plain) as Position);
   }
@@ -134,9 +134,9 @@ export class ExportDownloads extends Downloads {
     if (!opened) return undefined;
     const { order } = opened.ticket;
     return {
-      fileName: fileNameOf(order),
+      fileName: toFileName(order),
       mimeType: MEDIA_TYPES[order.format],
-      pieces: piecesOf(opened.file),
+      pieces: readPieces(opened.file),
     };
   }
 
@@ -146,7 +146,7 @@ export class ExportDownloads extends Downloads {
 }
 
 /** The headers are sent with the first batch: nothing is sent before the first rows were permitted. */
-async function* piecesOf(file: ExportFile): AsyncGenerator<string, void, undefined> {
+async function* readPieces(file: ExportFile): AsyncGenerator<string, void, undefined> {
   let head = file.head;
   for await (const lines of file.lines(FROM_THE_START, true)) {
     yield head + lines.map(({ text }) => text).join('');

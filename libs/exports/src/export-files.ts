@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { createHash } from 'node:crypto';
-import { auditedAgent, auditedRefusal, AuditSink, resultCost } from '#audit';
+import { toAuditedAgent, toAuditedRefusal, AuditSink, resultCost } from '#audit';
 import { type Agent, refusals, Refused, type RequestContext, Unauthorized } from '#core';
 import type { GovernedClass } from '#data';
 import { spendCall } from '#dispatcher';
@@ -56,7 +56,7 @@ export class ExportJournal {
       tool: 'export_read',
       args_keys: [],
       class_name: className,
-      ...auditedAgent(agent),
+      ...toAuditedAgent(agent),
       policy_version: version,
       ...(correlationId !== undefined && { correlation_id: correlationId }),
       success: ended,
@@ -75,9 +75,9 @@ export class ExportJournal {
 }
 
 function failure(error: unknown) {
-  if (error instanceof Refused) return auditedRefusal(error.refusal, 'Refused');
+  if (error instanceof Refused) return toAuditedRefusal(error.refusal, 'Refused');
   // The reader ended the reading.
-  if (error === undefined) return auditedRefusal(refusals.cancelled(), 'Refused');
+  if (error === undefined) return toAuditedRefusal(refusals.cancelled(), 'Refused');
   const error_class = error instanceof Error ? error.constructor.name : typeof error;
   const cause = error instanceof Error ? error.message : 'not an error';
   if (error instanceof Unauthorized)
@@ -97,7 +97,7 @@ export type Reader = Pick<RequestContext, 'agent' | 'signal' | 'correlationId' |
  * The columns of a file: the requested ones, by the names that rows carry; else all columns of the class that the agent may
  * read now, in clear or in masked form, limited to the keys of the order.
  */
-function columnsOf({ columns, keys, include }: ExportOrder, known: GovernedClass): readonly Column[] {
+function chooseColumns({ columns, keys, include }: ExportOrder, known: GovernedClass): readonly Column[] {
   const { names } = known.policy;
   if (columns.length > 0) return columns.map(({ header, path }) => ({ header, path: names.wirePath(path) }));
   const asked = [keys, include].flatMap((list): unknown[] => (Array.isArray(list) ? list : []));
@@ -166,7 +166,7 @@ export class ExportFile {
         rows += lines.length;
         const written = lines.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
         bytes += written;
-        await walk.written(reader, written);
+        await walk.chargeBytes(reader, written);
         yield lines;
       }
       ended = true;
@@ -233,7 +233,7 @@ export class ExportFiles {
     if (!ticket) return undefined;
     if (!this.permits(reader)) throw new Refused(refusals.toolFiltered(TOOL));
     const { order } = ticket;
-    const columns = columnsOf(order, await walk.admit(order, reader));
+    const columns = chooseColumns(order, await walk.admit(order, reader));
     const { neutralizeFormulas } = policies.of(reader.agent).switches;
     const writer = lineWriter(order.format, columns, {
       neutralizeFormulas,

@@ -29,7 +29,7 @@ export interface ExportTicket {
   readonly expires: number;
 }
 
-function ownedBy({ owner }: Pick<ExportTicket, 'owner'>, agent: Agent): boolean {
+function isOwnedBy({ owner }: Pick<ExportTicket, 'owner'>, agent: Agent): boolean {
   return agent.parent === null && isSameOwner(owner, toOwner(agent));
 }
 
@@ -101,7 +101,7 @@ export class ExportTicketStore extends ExportStore {
     const expires = Math.round(this.now()) + this.settings.lifetime;
     const ticket: ExportTicket = { owner: toOwner(agent), order, expires };
     await this.keep(id, ticket, agent);
-    return this.promised(id, ticket);
+    return this.offerExport(id, ticket);
   }
 
   /** @throws Refused when the shared state cannot be reached or has no space for it */
@@ -120,7 +120,7 @@ export class ExportTicketStore extends ExportStore {
   async find(id: string, agent: Agent): Promise<ExportTicket | undefined> {
     const found = await this.store.find(id);
     const ticket = found && readTicket(found.value);
-    return ticket && !this.hasExpired(ticket) && ownedBy(ticket, agent) ? ticket : undefined;
+    return ticket && !this.hasExpired(ticket) && isOwnedBy(ticket, agent) ? ticket : undefined;
   }
 
   hasExpired({ expires }: Pick<ExportTicket, 'expires'>): boolean {
@@ -128,10 +128,10 @@ export class ExportTicketStore extends ExportStore {
   }
 
   async open(agent: Agent): Promise<readonly OfferedExport[]> {
-    const found = await this.store.find(listOf(agent));
+    const found = await this.store.find(toListKey(agent));
     const ids = Object.keys(found ? openIn(found.value) : {});
     const tickets = await Promise.all(ids.map(async (id) => ({ id, ticket: await this.find(id, agent) })));
-    return tickets.flatMap(({ id, ticket }) => (ticket ? [this.promised(id, ticket)] : []));
+    return tickets.flatMap(({ id, ticket }) => (ticket ? [this.offerExport(id, ticket)] : []));
   }
 
   /** @returns false when this agent has no such export */
@@ -142,12 +142,12 @@ export class ExportTicketStore extends ExportStore {
     return true;
   }
 
-  private promised(id: string, { order, expires }: ExportTicket): OfferedExport {
+  private offerExport(id: string, { order, expires }: ExportTicket): OfferedExport {
     const folder = this.servedAt.downloads;
     return {
       uri: `${EXPORT_SCHEME}://${id}`,
       path: folder === null ? null : `${folder}/${id}`,
-      fileName: fileNameOf(order),
+      fileName: toFileName(order),
       mimeType: MEDIA_TYPES[order.format],
       expiresAt: new Date(expires).toISOString(),
       maxRows: this.settings.maxRows,
@@ -169,7 +169,7 @@ export class ExportTicketStore extends ExportStore {
     agent: Agent,
     change: (open: readonly Listed[]) => readonly Listed[],
   ): Promise<void> {
-    const key = listOf(agent);
+    const key = toListKey(agent);
     const { lifetime } = this.settings;
     for (;;) {
       const found = await this.store.find(key);
@@ -186,12 +186,12 @@ export class ExportTicketStore extends ExportStore {
 }
 
 /** Class names are identifiers, so the name contains nothing that could escape a header or a folder. */
-export function fileNameOf({ className, format }: ExportOrder): string {
+export function toFileName({ className, format }: ExportOrder): string {
   return `${className.replace(/[^A-Za-z0-9_]/g, '')}.${FILE_ENDINGS[format]}`;
 }
 
 /** Cannot be the id of a ticket: those contain no colon. */
-function listOf(agent: Agent): string {
+function toListKey(agent: Agent): string {
   return `of:${createHash('sha256').update(callerKey(agent)).digest('base64url')}`;
 }
 

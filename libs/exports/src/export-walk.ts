@@ -62,7 +62,7 @@ export class ExportWalk {
       if (wanted <= 0) return;
       await walker.proceed();
       const options: FindOptions = { where, keys, include, after, limit: wanted, expectsScan: true };
-      const found = await this.paid(walker, (meter) =>
+      const found = await this.payForBatch(walker, (meter) =>
         withinTime(walker.signal, (signal) =>
           this.recordsFor(walker, signal, meter).find(className, options),
         ),
@@ -70,7 +70,7 @@ export class ExportWalk {
       rows += found.length;
       if (rows > this.settings.maxRows) throw new Refused(tooMany(this.settings.maxRows));
       if (found.length > 0) {
-        const batch = found.map((row) => ({ id: idOf(row), row }));
+        const batch = found.map((row) => ({ id: readId(row), row }));
         // A database that did not advance would be queried for the same rows forever.
         const last = (batch.at(-1) as WalkedRow).id;
         if (!isBehind(last, after))
@@ -83,7 +83,10 @@ export class ExportWalk {
   }
 
   /** For data budgets each batch is a call: an exhausted budget ends the walk. */
-  private async paid<T>({ agent }: Walker, batch: (meter: DataMeter | undefined) => Promise<T>): Promise<T> {
+  private async payForBatch<T>(
+    { agent }: Walker,
+    batch: (meter: DataMeter | undefined) => Promise<T>,
+  ): Promise<T> {
     const { budgets } = this;
     const budgeted = budgets.open(agent);
     if (!budgeted) return batch(undefined);
@@ -96,7 +99,7 @@ export class ExportWalk {
   }
 
   /** Charges the bytes of a batch, which are known only after it was written. */
-  async written({ agent }: Pick<Walker, 'agent'>, bytes: number): Promise<void> {
+  async chargeBytes({ agent }: Pick<Walker, 'agent'>, bytes: number): Promise<void> {
     const { budgets } = this;
     const budgeted = budgets.open(agent);
     if (budgeted) await budgets.charge(budgeted, budgeted.settle(bytes));
@@ -136,7 +139,7 @@ function isBehind(id: string, before: string): boolean {
   return WHOLE.test(id) && WHOLE.test(before) ? BigInt(id) > BigInt(before) : Number(id) > Number(before);
 }
 
-function idOf(row: ParseRow): string {
+function readId(row: ParseRow): string {
   const id = row['objectId'];
   if (typeof id !== 'string' || id === '') throw new Error('a row of an export has no object id');
   return id;

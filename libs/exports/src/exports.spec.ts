@@ -8,7 +8,7 @@ import {
   agentOf,
   download,
   exportsUnderTest,
-  orderOf,
+  createOrder,
   promise,
   readParts,
   SECRET,
@@ -16,7 +16,7 @@ import {
 } from './testing/exports.fixture.js';
 
 const ANN = agentOf('ann');
-const refusedWith = (refusal: object) => ({ refusal: expect.objectContaining(refusal) as unknown });
+const matchRefusal = (refusal: object) => ({ refusal: expect.objectContaining(refusal) as unknown });
 
 describe('an export', () => {
   it('has every row once, in the order of ids, up to its limit, whatever the number of batches', async () => {
@@ -26,7 +26,7 @@ describe('an export', () => {
       fc.asyncProperty(counts, limits, async (count, limit) => {
         const rows = songs(count);
         const room = exportsUnderTest(rows);
-        const text = (await download(room, await promise(room, ANN, orderOf({ limit })), ANN)).join('');
+        const text = (await download(room, await promise(room, ANN, createOrder({ limit })), ANN)).join('');
         const titles = rows.slice(0, limit ?? count).map(({ title }) => title);
         expect(text.split('\r\n')).toEqual(['title', ...titles, '']);
         expect(room.audit.entries).toMatchObject([
@@ -48,7 +48,7 @@ describe('an export', () => {
         async (titles, partBytes, format, chosen) => {
           const rows = songs(titles.length, (index) => titles[index] as string);
           const room = exportsUnderTest(rows, { settings: { partBytes } });
-          const order = orderOf({ format, ...(!chosen && { columns: [] }) });
+          const order = createOrder({ format, ...(!chosen && { columns: [] }) });
           const id = await promise(room, ANN, order);
           const whole = (await download(room, id, ANN)).join('');
           const parts = await readParts(room, id, ANN);
@@ -94,7 +94,7 @@ describe('an export', () => {
     ],
   ])('is broken off for %s', async (_, options, refusal) => {
     const room = exportsUnderTest(songs(3000), options);
-    await expect(download(room, await promise(room, ANN), ANN)).rejects.toMatchObject(refusedWith(refusal));
+    await expect(download(room, await promise(room, ANN), ANN)).rejects.toMatchObject(matchRefusal(refusal));
     expect(room.audit.entries).toMatchObject([{ success: false, error_code: refusal.code, rows: 1000 }]);
   });
 
@@ -102,7 +102,7 @@ describe('an export', () => {
     const room = exportsUnderTest(songs(5000));
     const modest = agentOf('ann', { budget: { rows: 1500 } });
     const id = await promise(room, modest);
-    const exhausted = refusedWith({ code: 'rate_limited', gate: 'budget' });
+    const exhausted = matchRefusal({ code: 'rate_limited', gate: 'budget' });
     await expect(download(room, id, modest)).rejects.toMatchObject(exhausted);
     expect(room.audit.entries).toMatchObject([{ success: false, rows: 2000 }]);
     await expect(download(room, id, modest)).rejects.toMatchObject(exhausted);
@@ -113,7 +113,7 @@ describe('an export', () => {
     const room = exportsUnderTest(songs(2000));
     const modest = agentOf('ann', { budget: { bytes: 100 } });
     await expect(download(room, await promise(room, modest), modest)).rejects.toMatchObject(
-      refusedWith({ gate: 'budget' }),
+      matchRefusal({ gate: 'budget' }),
     );
     expect(room.audit.entries).toMatchObject([{ success: false, rows: 1000 }]);
   });
@@ -129,7 +129,7 @@ describe('an export', () => {
     const room = exportsUnderTest(songs(3000));
     const id = await promise(room, ANN);
     room.reader.before = () => void room.tickets.revoke(id, ANN);
-    await expect(download(room, id, ANN)).rejects.toMatchObject(refusedWith({ code: 'cancelled' }));
+    await expect(download(room, id, ANN)).rejects.toMatchObject(matchRefusal({ code: 'cancelled' }));
   });
 
   it('is broken off when its reader is gone', async () => {
@@ -138,7 +138,7 @@ describe('an export', () => {
     room.reader.before = () => reading.abort();
     const id = await promise(room, ANN);
     await expect(download(room, id, ANN, reading.signal)).rejects.toMatchObject(
-      refusedWith({ code: 'cancelled' }),
+      matchRefusal({ code: 'cancelled' }),
     );
     expect(room.reader.queries).toHaveLength(1);
   });
@@ -156,14 +156,14 @@ describe('an export', () => {
     const signal = new AbortController().signal;
     const open = (agent: ReturnType<typeof agentOf>) => room.downloads.open(id, { agent, signal });
     await expect(open(agentOf('ann', { tools: { except: ['export_data'] } }))).rejects.toMatchObject(
-      refusedWith({ code: 'tool_filtered' }),
+      matchRefusal({ code: 'tool_filtered' }),
     );
     await expect(open(agentOf('ann', { classes: { except: ['Song'] } }))).rejects.toMatchObject(
-      refusedWith({ code: 'access_denied' }),
+      matchRefusal({ code: 'access_denied' }),
     );
     const hurried = agentOf('ann', { rateLimit: 1 });
     await open(hurried);
-    await expect(open(hurried)).rejects.toMatchObject(refusedWith({ code: 'rate_limited' }));
+    await expect(open(hurried)).rejects.toMatchObject(matchRefusal({ code: 'rate_limited' }));
     expect(room.reader.queries).toEqual([]);
   });
 
@@ -172,13 +172,13 @@ describe('an export', () => {
     const common = { settings: { partBytes: 300 }, store, keys };
     const wide = exportsUnderTest(songs(30), { ...common, policy: { classes: { Song: {} } } });
     const narrow = exportsUnderTest(songs(30), common);
-    const id = await promise(wide, ANN, orderOf({ columns: [] }));
+    const id = await promise(wide, ANN, createOrder({ columns: [] }));
     const call = { agent: ANN, signal: new AbortController().signal, progress: () => undefined };
     const read = ({ resources, records }: typeof wide, uri: string) =>
       resources.read(uri, { ...call, records: records.for(call) });
     const next = (await read(wide, `export://${id}`))?.[1]?.uri as string;
     expect(await read(wide, next)).toHaveLength(2);
-    await expect(read(narrow, next)).rejects.toMatchObject(refusedWith({ code: 'invalid_query' }));
+    await expect(read(narrow, next)).rejects.toMatchObject(matchRefusal({ code: 'invalid_query' }));
     expect(JSON.stringify(await read(narrow, `export://${id}`))).not.toContain(SECRET);
     expect(await read(wide, `${next}A`)).toBeUndefined();
   });
@@ -197,7 +197,7 @@ describe('the ticket of an export', () => {
   it('is found by its owner alone: same principal, tenant and agent, and no sub-agent', async () => {
     const { tickets } = exportsUnderTest([]);
     const agent = agentOf('ann', { tenantId: 'acme' });
-    const id = (await tickets.promise(orderOf(), { agent })).uri.slice('export://'.length);
+    const id = (await tickets.promise(createOrder(), { agent })).uri.slice('export://'.length);
     expect(await tickets.find(id, agentOf('ann', { tenantId: 'acme' }))).toBeDefined();
     const others = [
       agentOf('bob', { tenantId: 'acme' }),
@@ -211,7 +211,9 @@ describe('the ticket of an export', () => {
       expect(await tickets.revoke(id, other)).toBe(false);
       expect(await tickets.open(other)).toEqual([]);
     }
-    await expect(tickets.promise(orderOf(), { agent: deriveAgent(agent) })).rejects.toBeInstanceOf(Refused);
+    await expect(tickets.promise(createOrder(), { agent: deriveAgent(agent) })).rejects.toBeInstanceOf(
+      Refused,
+    );
     expect(await tickets.revoke(id, agent)).toBe(true);
     expect(await tickets.find(id, agent)).toBeUndefined();
   });
@@ -225,8 +227,8 @@ describe('the ticket of an export', () => {
         { lifetime: 60_000, maxRows: 10, maxPerOwner: 2 },
         { downloads: null },
       );
-      await expect(tickets.promise(orderOf(), { agent: ANN })).rejects.toMatchObject(
-        refusedWith({ code: 'rate_limited', retryAfter: expect.any(Number) as unknown }),
+      await expect(tickets.promise(createOrder(), { agent: ANN })).rejects.toMatchObject(
+        matchRefusal({ code: 'rate_limited', retryAfter: expect.any(Number) as unknown }),
       );
     }
   });
@@ -240,7 +242,7 @@ describe('the ticket of an export', () => {
           const { tickets } = exportsUnderTest([], { settings: { maxPerOwner: most } });
           const uris: string[] = [];
           for (let n = 0; n < asked; n += 1)
-            uris.push((await tickets.promise(orderOf(), { agent: ANN })).uri);
+            uris.push((await tickets.promise(createOrder(), { agent: ANN })).uri);
           const open = (await tickets.open(ANN)).map(({ uri }) => uri);
           expect(open.toSorted()).toEqual(uris.slice(-most).toSorted());
           expect(new Set(uris).size).toBe(asked);

@@ -80,7 +80,7 @@ export class BullTaskQueue extends TaskQueue {
   work(handler: TaskHandler): void {
     const { lockDuration = 10_000, concurrency = 4, log } = this.options;
     const run = (job: Job<TaskJob>, token = '') =>
-      this.followed(held(job, token, lockDuration, handler(job.data)));
+      this.followRun(holdJob(job, token, lockDuration, handler(job.data)));
     this.worker = new Worker<TaskJob>(NAME, run, {
       connection: this.connect({ maxRetriesPerRequest: null }),
       prefix: this.prefix,
@@ -111,7 +111,7 @@ export class BullTaskQueue extends TaskQueue {
     }
   }
 
-  waiting(): Promise<number> {
+  countWaiting(): Promise<number> {
     return this.queue.getWaitingCount();
   }
 
@@ -132,10 +132,10 @@ export class BullTaskQueue extends TaskQueue {
     this.connection.disconnect();
   }
 
-  private followed(run: Promise<void>): Promise<void> {
+  private followRun(run: Promise<void>): Promise<void> {
     this.runs.add(run);
-    const ended = () => void this.runs.delete(run);
-    run.then(ended, ended);
+    const forgetRun = () => void this.runs.delete(run);
+    run.then(forgetRun, forgetRun);
     return run;
   }
 
@@ -151,7 +151,12 @@ export class BullTaskQueue extends TaskQueue {
 }
 
 /** Keeps the lock of a job while it runs: without it another worker would take the job for stalled. */
-async function held(job: Job<TaskJob>, token: string, duration: number, run: Promise<void>): Promise<void> {
+async function holdJob(
+  job: Job<TaskJob>,
+  token: string,
+  duration: number,
+  run: Promise<void>,
+): Promise<void> {
   // A renewal that fails is tried again; one that comes too late changes nothing.
   const renewal = setInterval(
     () => void job.extendLock(token, duration).catch(() => undefined),

@@ -30,7 +30,7 @@ export class ProcessTaskQueue extends TaskQueue {
     return Promise.resolve(!this.closing);
   }
 
-  waiting(): Promise<number> {
+  countWaiting(): Promise<number> {
     return Promise.resolve(this.jobs.size);
   }
 

@@ -21,7 +21,7 @@ import {
   TaskRecords,
   TaskSettings,
   taskState,
-  unanswered,
+  listUnanswered,
 } from './task-records.js';
 
 /** Missed heartbeats of a run after which it is treated as lost. */
@@ -55,17 +55,17 @@ export class StoredTaskService extends TaskStore {
     const agent = await agents.write(call.agent, taskId);
     if (agent === undefined) throw new Refused(refusals.notImplemented('This agent cannot begin tasks'));
     const record = newRecord(call, agent, records.now());
-    const refusal = await refusalOf(begun, call.agent.principal);
+    const refusal = await findRefusal(begun, call.agent.principal);
     if (refusal) {
       this.calls.recordUnfinished(
-        { ...record, agent: call.agent, milliseconds: records.ageOf(record) },
+        { ...record, agent: call.agent, milliseconds: records.measureAge(record) },
         refusal,
       );
       throw new Refused(refusal);
     }
     await records.create(taskId, record);
     // Subscribed before the job exists: a quick run may end before a slow listener begins.
-    const settled = timeout > 0 ? endOf(bus, taskId, timeout) : undefined;
+    const settled = timeout > 0 ? waitForEnd(bus, taskId, timeout) : undefined;
     try {
       await queue.push({ taskId, run: record.run });
     } catch (error) {
@@ -77,23 +77,23 @@ export class StoredTaskService extends TaskStore {
   }
 
   async find(taskId: string, owner: Owner): Promise<TaskState | undefined> {
-    const record = await this.owned(taskId, owner);
+    const record = await this.findOwned(taskId, owner);
     if (!record) return undefined;
     await this.revive(taskId, record);
     return this.state(taskId, record);
   }
 
   async answer(taskId: string, owner: Owner, responses: JsonObject): Promise<boolean> {
-    const record = await this.owned(taskId, owner);
+    const record = await this.findOwned(taskId, owner);
     if (!record) return false;
-    const fitting = fittingResponses(unanswered(record), responses);
+    const fitting = fittingResponses(listUnanswered(record), responses);
     const changed = await this.records.change(taskId, (current) => withAnswers(current, fitting));
     if (changed?.status === 'working') await this.queue.push({ taskId, run: changed.run });
     return true;
   }
 
   async cancel(taskId: string, owner: Owner): Promise<boolean> {
-    const record = await this.owned(taskId, owner);
+    const record = await this.findOwned(taskId, owner);
     if (!record) return false;
     let waited = false;
     const changed = await this.records.change(taskId, (current) => {
@@ -110,14 +110,14 @@ export class StoredTaskService extends TaskStore {
   private async recordCancelled(taskId: string, record: TaskRecord): Promise<void> {
     const agent = await this.agents.read(record.agent, taskId);
     if (!agent) return this.calls.recordOrphaned({ ...record, taskId });
-    const milliseconds = this.records.ageOf(record);
+    const milliseconds = this.records.measureAge(record);
     this.calls.recordUnfinished(
       { ...record, agent, milliseconds, begun: false },
       refusals.cancelled('task_cancelled'),
     );
   }
 
-  private async owned(taskId: string, owner: Owner): Promise<TaskRecord | undefined> {
+  private async findOwned(taskId: string, owner: Owner): Promise<TaskRecord | undefined> {
     const record = await this.records.find(taskId);
     return record && isSameOwner(record.owner, owner) ? record : undefined;
   }
@@ -161,20 +161,20 @@ function newRecord(call: TaskCall, agent: string, now: number): TaskRecord {
 /** The next run is due when every client request is answered; until then the task stays waiting. */
 function withAnswers(record: TaskRecord, given: JsonObject): TaskRecord | null {
   if (record.status !== 'input_required') return null;
-  const asked = Object.entries(given).filter(([key]) => Object.hasOwn(unanswered(record), key));
+  const asked = Object.entries(given).filter(([key]) => Object.hasOwn(listUnanswered(record), key));
   if (asked.length === 0) return null;
   const responses = { ...record.responses, ...Object.fromEntries(asked) };
-  if (Object.keys(unanswered({ ...record, responses })).length > 0) return { ...record, responses };
+  if (Object.keys(listUnanswered({ ...record, responses })).length > 0) return { ...record, responses };
   return { ...record, responses, status: 'working', run: record.run + 1, begun: false };
 }
 
-function endOf(bus: MessageBus, taskId: string, timeout: number): Promise<unknown> {
+function waitForEnd(bus: MessageBus, taskId: string, timeout: number): Promise<unknown> {
   const ended = bus.messages(ENDED).pipe(filter((message) => message['taskId'] === taskId));
   return firstValueFrom(merge(ended, timer(timeout)));
 }
 
 /** Null: a further task may be created. While the limit cannot be counted, none may. */
-async function refusalOf(begun: Pick<RateLimiter, 'check'>, principal: string): Promise<Refusal | null> {
+async function findRefusal(begun: Pick<RateLimiter, 'check'>, principal: string): Promise<Refusal | null> {
   try {
     const tooMany = await begun.check(principal);
     return tooMany && refusals.rateLimited(tooMany.limit, tooMany.window, tooMany.retryAfter);

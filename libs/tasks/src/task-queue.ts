@@ -27,7 +27,7 @@ export abstract class TaskQueue {
   /** Whether jobs can be added now, checked on every call. Never rejects. */
   abstract isUp(): Promise<boolean>;
   /** Jobs that wait for a worker, on all replicas that share the queue. @throws when it is unknown */
-  abstract waiting(): Promise<number>;
+  abstract countWaiting(): Promise<number>;
   /** Accepts no more jobs that other workers could take; resolves when the remaining local jobs have run. */
   abstract drain(): Promise<void>;
   /** Accepts no more jobs and waits a limited time for running handlers. */

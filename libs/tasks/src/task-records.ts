@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { Agent, CurrentAgents, type Identity, MASTER, type Owner, sessionIdentity } from '#core';
-import { auditedArgumentNames } from '#audit';
+import { listArgumentNames } from '#audit';
 import { SharedState, type VersionedStore } from '#state';
 import {
   type RequestStateContent,
@@ -65,7 +65,7 @@ const FINAL_STATUSES: ReadonlySet<TaskStatus> = new Set<TaskStatus>(['completed'
 export const hasEnded = ({ status }: Pick<TaskRecord, 'status'>): boolean => FINAL_STATUSES.has(status);
 
 /** The client requests that are not answered yet. */
-export function unanswered({ open, responses }: TaskRecord): Record<string, WireRequest> {
+export function listUnanswered({ open, responses }: TaskRecord): Record<string, WireRequest> {
   return Object.fromEntries(Object.entries(open).filter(([key]) => !Object.hasOwn(responses, key)));
 }
 
@@ -91,7 +91,7 @@ export function taskState(taskId: string, record: TaskRecord, ttl: number): Task
     pollIntervalMs: POLL_INTERVAL,
     ...(status === 'completed' && result && { result }),
     ...(status === 'failed' && error && { error }),
-    ...(status === 'input_required' && { inputRequests: unanswered(record) }),
+    ...(status === 'input_required' && { inputRequests: listUnanswered(record) }),
   };
 }
 
@@ -125,7 +125,7 @@ export class TaskRecords {
   }
 
   /** Milliseconds since the task was created. */
-  ageOf({ createdAt }: Pick<TaskRecord, 'createdAt'>): number {
+  measureAge({ createdAt }: Pick<TaskRecord, 'createdAt'>): number {
     return Math.max(0, this.now() - createdAt);
   }
 
@@ -181,7 +181,7 @@ export class TaskOverview {
           id,
           owner,
           tool,
-          args_keys: auditedArgumentNames(args),
+          args_keys: listArgumentNames(args),
           status,
           run,
           begun,
@@ -234,7 +234,7 @@ export class AgentReferences {
       user: agent.user,
       tenantId: agent.tenantId,
       claims: agent.claims,
-      identity: named(agent.identity),
+      identity: nameIdentity(agent.identity),
     };
     return this.sealed.seal(JSON.stringify(reference), taskId);
   }
@@ -245,7 +245,7 @@ export class AgentReferences {
     if (plain === undefined) return undefined;
     const { shape: name, identity, impersonatedUserId, ...known } = JSON.parse(plain) as Reference;
     const definition = this.configured.definitionOf(name);
-    const made = unnamed(identity);
+    const made = toIdentity(identity);
     if (!definition || !made) return undefined;
     return new Agent({
       ...known,
@@ -256,7 +256,7 @@ export class AgentReferences {
   }
 }
 
-function named(identity: Identity): Reference['identity'] {
+function nameIdentity(identity: Identity): Reference['identity'] {
   switch (identity.kind) {
     case 'master':
       return { kind: 'master' };
@@ -269,7 +269,7 @@ function named(identity: Identity): Reference['identity'] {
   }
 }
 
-function unnamed({ kind, name }: Reference['identity']): Identity | undefined {
+function toIdentity({ kind, name }: Reference['identity']): Identity | undefined {
   if (kind === 'master') return MASTER;
   if (name === undefined) return undefined;
   if (kind === 'sessionToken') return sessionIdentity(name);

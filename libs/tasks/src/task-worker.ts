@@ -20,12 +20,12 @@ interface RunningTask {
   readonly mayRunAgain: boolean;
 }
 
-const failed = (message: string): BackgroundOutcome => ({
+const toFailure = (message: string): BackgroundOutcome => ({
   kind: 'error',
   error: { code: RPC.internalError, message },
 });
-const AGENT_GONE = failed('The agent of this task no longer exists');
-const INTERRUPTED = failed('The task was interrupted and is not run again: it may have changed data');
+const AGENT_GONE = toFailure('The agent of this task no longer exists');
+const INTERRUPTED = toFailure('The task was interrupted and is not run again: it may have changed data');
 
 /** Runs tasks that are due. A run that changes data happens once: where a worker died in the middle, the task has failed. */
 @Injectable()
@@ -68,7 +68,7 @@ export class TaskWorker {
     const begun = await records.change(taskId, (record) =>
       isDue(record, run) && record.begun === seen.begun ? { ...record, begun: true } : null,
     );
-    if (begun) await this.settle(taskId, run, await this.runOf(taskId, begun));
+    if (begun) await this.settle(taskId, run, await this.runTask(taskId, begun));
   }
 
   /** Ends the runs of this worker, so that other workers take them over. */
@@ -86,12 +86,12 @@ export class TaskWorker {
     const agent = await agents.read(record.agent, taskId);
     if (!agent) return calls.recordOrphaned({ ...record, taskId });
     calls.recordUnfinished(
-      { ...record, agent, milliseconds: records.ageOf(record) },
+      { ...record, agent, milliseconds: records.measureAge(record) },
       refusals.internalError(record.tool, 'the worker of this task ended before its run did'),
     );
   }
 
-  private async runOf(taskId: string, record: TaskRecord): Promise<BackgroundOutcome> {
+  private async runTask(taskId: string, record: TaskRecord): Promise<BackgroundOutcome> {
     const { agents, calls, oneTime } = this;
     const agent = await agents.read(record.agent, taskId);
     if (!agent) {
@@ -147,7 +147,7 @@ export class TaskWorker {
   /** @returns whether this was how the run ended */
   private async settle(taskId: string, run: number, outcome: BackgroundOutcome): Promise<boolean> {
     const settled = await this.records.change(taskId, (record) =>
-      isDue(record, run) ? { ...record, ...settledBy(outcome) } : null,
+      isDue(record, run) ? { ...record, ...toSettlement(outcome) } : null,
     );
     // For a caller that still waits; others poll.
     if (settled) await this.bus.publish(ENDED, { taskId }).catch(() => undefined);
@@ -163,7 +163,7 @@ export class TaskWorker {
 const isDue = (record: TaskRecord, run: number): boolean =>
   !hasEnded(record) && record.status === 'working' && record.run === run;
 
-function settledBy(outcome: BackgroundOutcome): Partial<TaskRecord> {
+function toSettlement(outcome: BackgroundOutcome): Partial<TaskRecord> {
   switch (outcome.kind) {
     case 'result':
       return { status: 'completed', result: outcome.result };

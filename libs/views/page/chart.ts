@@ -1,7 +1,7 @@
-import { drawn, element } from './element.js';
+import { drawElement, element } from './element.js';
 import type { Chart, Point } from './result-table.js';
 import { calendarTicks, DAY, downsample, extent, isGap, roundTicks } from './series.js';
-import { type Formats, formatOf, visible } from './values.js';
+import { type Formats, chooseFormat, visible } from './values.js';
 
 const NARROWEST = 240;
 const WIDEST = 1200;
@@ -28,24 +28,30 @@ interface Scales {
 }
 
 /** Bars for groups, a line for time. The table beside it contains the same as text. */
-export function chartOf(chart: Chart, title: string, formats: Formats, available: number): HTMLElement {
-  return chart.kind === 'bar' ? barsOf(chart, formats) : lineOf(chart, title, formats, available);
+export function drawChart(chart: Chart, title: string, formats: Formats, available: number): HTMLElement {
+  return chart.kind === 'bar' ? drawBars(chart, formats) : drawLine(chart, title, formats, available);
 }
 
 /** A row for each bar: its label, the bar and its value. */
-function barsOf({ points }: Chart, formats: Formats): HTMLElement {
+function drawBars({ points }: Chart, formats: Formats): HTMLElement {
   const [least, greatest] = extent(points.map(({ value }) => value));
   const [low, high] = [Math.min(0, least), Math.max(0, greatest)];
-  const grouped = formatOf([low, high]) === 'grouped';
+  const grouped = chooseFormat([low, high]) === 'grouped';
   const share = (size: number) => (Math.abs(size) / (high - low || 1)) * 100;
   const list = element('ul', { class: 'bars' });
   for (const { label, value } of points) {
     const row = element('li');
     const name = visible(label);
-    const bar = drawn('svg', { 'aria-hidden': 'true' });
+    const bar = drawElement('svg', { 'aria-hidden': 'true' });
     const from = share(Math.min(0, value) - low);
     bar.append(
-      drawn('rect', { class: 'bar', x: `${from}%`, width: `${share(value)}%`, height: '100%', rx: '2' }),
+      drawElement('rect', {
+        class: 'bar',
+        x: `${from}%`,
+        width: `${share(value)}%`,
+        height: '100%',
+        rx: '2',
+      }),
     );
     row.append(element('span', { title: name }, name), bar, element('b', {}, formats.number(value, grouped)));
     list.append(row);
@@ -53,7 +59,7 @@ function barsOf({ points }: Chart, formats: Formats): HTMLElement {
   return list;
 }
 
-function lineOf(chart: Chart, title: string, formats: Formats, available: number): HTMLElement {
+function drawLine(chart: Chart, title: string, formats: Formats, available: number): HTMLElement {
   const { points, precision } = chart;
   const width = Math.min(WIDEST, Math.max(NARROWEST, available));
   const [least, high] = extent(points.map(({ value }) => value));
@@ -68,7 +74,7 @@ function lineOf(chart: Chart, title: string, formats: Formats, available: number
   const x: Scale = (at) => left + ((at - from) / (to - from || 1)) * (width - left - RIGHT);
   const y: Scale = (value) => TOP + ((top - value) / (top - bottom || 1)) * (HEIGHT - TOP - BOTTOM);
 
-  const svg = drawn('svg', {
+  const svg = drawElement('svg', {
     viewBox: `0 0 ${width} ${HEIGHT}`,
     role: 'img',
     'aria-label': title,
@@ -77,13 +83,13 @@ function lineOf(chart: Chart, title: string, formats: Formats, available: number
   for (const [index, tick] of ticks.entries())
     svg.append(
       rule('axis', left, width - RIGHT, y(tick), y(tick)),
-      drawn('text', { x: `${left - 6}`, y: `${y(tick) + 4}`, 'text-anchor': 'end' }, labels[index]),
+      drawElement('text', { x: `${left - 6}`, y: `${y(tick) + 4}`, 'text-anchor': 'end' }, labels[index]),
     );
   const calendar = calendarTicks(from, to, Math.max(2, Math.floor((width - left) / LABEL_WIDTH)), precision);
   for (const [index, at] of calendar.at.entries())
     svg.append(
       rule('tick', x(at), x(at), HEIGHT - BOTTOM, HEIGHT - BOTTOM + 4),
-      drawn(
+      drawElement(
         'text',
         {
           x: `${x(at)}`,
@@ -111,7 +117,7 @@ function lineOf(chart: Chart, title: string, formats: Formats, available: number
 }
 
 const rule = (kind: string, x1: number, x2: number, y1: number, y2: number): SVGElement =>
-  drawn('line', { class: kind, x1: `${x1}`, x2: `${x2}`, y1: `${y1}`, y2: `${y2}` });
+  drawElement('line', { class: kind, x1: `${x1}`, x2: `${x2}`, y1: `${y1}`, y2: `${y2}` });
 
 /** The line, as often interrupted as a period has no value. A value alone is a point. */
 function runs(
@@ -134,11 +140,11 @@ function runs(
   return parts.flatMap((part) => [
     ...(part.length < 2
       ? []
-      : [drawn('polyline', { class: 'run', points: part.map(placeIn(x, y)).join(' ') })]),
+      : [drawElement('polyline', { class: 'run', points: part.map(placeIn(x, y)).join(' ') })]),
     ...part
       .filter(() => dotted || part.length === 1)
       .map(({ at, value }) =>
-        drawn('circle', { class: 'point', cx: `${x(at)}`, cy: `${y(value)}`, r: `${DOT}` }),
+        drawElement('circle', { class: 'point', cx: `${x(at)}`, cy: `${y(value)}`, r: `${DOT}` }),
       ),
   ]);
 }
@@ -165,7 +171,7 @@ function followPointer(
   { x, y, width }: Scales,
   show: (point: Point | undefined) => void,
 ): void {
-  const mark = drawn('circle', { class: 'mark', r: '5', visibility: 'hidden' });
+  const mark = drawElement('circle', { class: 'mark', r: '5', visibility: 'hidden' });
   svg.append(mark);
   let current = -1;
   const choose = (index: number) => {

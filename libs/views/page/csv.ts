@@ -6,11 +6,11 @@ import { isRow } from './values.js';
 const FILE_NAME = /[^A-Za-z0-9_-]+/g;
 
 /** Rows as CSV (RFC 4180), values as the server wrote them. Text that a spreadsheet would run gets the prefix `'`. */
-export function csvOf(columns: readonly string[], rows: readonly (readonly unknown[])[]): string {
-  return [columns, ...rows].map((row) => `${row.map(cellOf).join(',')}\r\n`).join('');
+export function formatCsv(columns: readonly string[], rows: readonly (readonly unknown[])[]): string {
+  return [columns, ...rows].map((row) => `${row.map(formatCell).join(',')}\r\n`).join('');
 }
 
-function cellOf(value: unknown): string {
+function formatCell(value: unknown): string {
   if (value === null || value === undefined) return '';
   if (typeof value === 'number') return String(value);
   const text = typeof value === 'string' ? value : isDate(value) ? value.iso : JSON.stringify(value);
@@ -37,16 +37,16 @@ export async function deliver(title: string, csv: string, host: Host): Promise<H
     const answer = await host.request('ui/download-file', { contents: [{ type: 'resource', resource }] });
     if (isRow(answer) && answer['isError'] !== true)
       return element('p', { class: 'note' }, `Saved as ${name}.`);
-    return copyOf(csv, 'The host did not save the file.');
+    return createCopy(csv, 'The host did not save the file.');
   }
   const address = URL.createObjectURL(new Blob([csv], { type: 'text/csv' }));
   element('a', { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
-  return copyOf(csv, `If no ${name} was saved, this host forbids it.`);
+  return createCopy(csv, `If no ${name} was saved, this host forbids it.`);
 }
 
 /** The text with a button, as a sandbox that forbids files may forbid the clipboard, too. */
-function copyOf(csv: string, why: string): HTMLElement {
+function createCopy(csv: string, why: string): HTMLElement {
   const part = element('div', { class: 'copy' });
   const text = element('textarea', { readonly: '', rows: '5', 'aria-label': 'CSV' }) as HTMLTextAreaElement;
   text.value = csv;

@@ -8,7 +8,7 @@ export function element(name: string, attributes: Attributes = {}, text?: string
   return made;
 }
 
-export function drawn(name: string, attributes: Attributes = {}, text?: string): SVGElement {
+export function drawElement(name: string, attributes: Attributes = {}, text?: string): SVGElement {
   const made = document.createElementNS('http://www.w3.org/2000/svg', name);
   for (const [attribute, value] of Object.entries(attributes)) made.setAttribute(attribute, value);
   if (text !== undefined) made.textContent = text;

@@ -1,17 +1,17 @@
-import { chartOf } from './chart.js';
-import { csvOf, deliver } from './csv.js';
+import { drawChart } from './chart.js';
+import { formatCsv, deliver } from './csv.js';
 import { element } from './element.js';
 import { Host, type HostContext } from './host.js';
 import {
-  dataOf,
+  readData,
   type Failure,
   readableText,
   readFailure,
   readResult,
   type ResultTable,
 } from './result-table.js';
-import { tableOf } from './table.js';
-import { Formats, formatOf, visible } from './values.js';
+import { createTable } from './table.js';
+import { Formats, chooseFormat, visible } from './values.js';
 
 const VARIABLE = /^--[a-z0-9-]{1,60}$/;
 /** Pixels of the page beside the rows, and the height of rows that is never undercut. */
@@ -32,7 +32,7 @@ const note = (text: string): HTMLElement => element('p', { class: 'note' }, text
 
 function showResult(result: unknown): void {
   const failure = readFailure(result);
-  const data = dataOf(result);
+  const data = readData(result);
   const table = failure || !data ? null : readResult(data);
   redraw = () => {};
   if (failure) showFailure(failure);
@@ -78,7 +78,7 @@ function showTable(table: ResultTable): void {
   });
   const file = element('button', { type: 'button' }, 'CSV');
   file.addEventListener('click', () => {
-    void deliver(title, csvOf(table.columns, rows), host).then((said) => below.replaceChildren(said));
+    void deliver(title, formatCsv(table.columns, rows), host).then((said) => below.replaceChildren(said));
   });
   if (rows.length === 0) return show(header);
   nav.append(...buttons.map(([, button]) => button), file);
@@ -87,11 +87,11 @@ function showTable(table: ResultTable): void {
     for (const [shows, button] of buttons) button.setAttribute('aria-pressed', String(shows === shown));
     place.replaceChildren(
       chart && shown === 'chart'
-        ? chartOf(chart, title, formats, view.clientWidth)
-        : tableOf({ ...table, rows }, formats, (sorted) => {
+        ? drawChart(chart, title, formats, view.clientWidth)
+        : createTable({ ...table, rows }, formats, (sorted) => {
             rows = sorted;
           }),
-      ...zonesOf(table).map(note),
+      ...listZones(table).map(note),
     );
   };
   show(header, place, below);
@@ -99,8 +99,8 @@ function showTable(table: ResultTable): void {
 }
 
 /** In which zones the times are. */
-function zonesOf({ columns, rows, keyZone }: ResultTable): string[] {
-  const kinds = new Set(columns.map((_, at) => formatOf(rows.map((row) => row[at]))));
+function listZones({ columns, rows, keyZone }: ResultTable): string[] {
+  const kinds = new Set(columns.map((_, at) => chooseFormat(rows.map((row) => row[at]))));
   const moments = kinds.has('minute') || kinds.has('second') ? [`Times are in ${formats.timeZone}.`] : [];
   const days = kinds.has('day') ? ['Dates without a time are in UTC.'] : [];
   const keys = keyZone === undefined ? [] : [`Grouped by the calendar of ${visible(keyZone)}.`];

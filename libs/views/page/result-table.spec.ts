@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { csvOf } from './csv.js';
+import { formatCsv } from './csv.js';
 import { readableText, readFailure, readResult } from './result-table.js';
-import { Formats, formatOf, visible } from './values.js';
+import { Formats, chooseFormat, visible } from './values.js';
 
 const english = new Formats('en-GB', 'Europe/Berlin');
 
@@ -34,26 +34,26 @@ describe('a value as its reader sees it', () => {
     [[], '[]'],
     [{ a: 1 }, '{"a":1}'],
   ])('%j is %s', (value, text) => {
-    expect(english.shown(value)).toBe(text);
+    expect(english.formatValue(value)).toBe(text);
   });
 
   it('is in the language and time zone of the host, and of the browser where those are none', () => {
     const german = new Formats('de-DE', 'UTC');
-    expect(german.shown(12345.5)).toBe('12.345,5');
-    expect(german.shown('2026-01-26T14:49:00.000Z', 'minute')).toBe('26.01.2026, 14:49');
+    expect(german.formatValue(12345.5)).toBe('12.345,5');
+    expect(german.formatValue('2026-01-26T14:49:00.000Z', 'minute')).toBe('26.01.2026, 14:49');
     expect(new Formats('no language!', 'Nowhere/Never').timeZone).toBe(new Formats().timeZone);
   });
 
   it('has no clock in a column of days, and no seconds in a column of minutes', () => {
     const days = ['2019-02-20T00:00:00.000Z', null];
-    expect(formatOf(days)).toBe('day');
-    expect(english.shown(days[0], 'day')).toBe('20 Feb 2019');
-    expect(formatOf(['2019-02-20T10:01:00.000Z', days[0]])).toBe('minute');
-    expect(formatOf(['2019-02-20T10:01:07.000Z'])).toBe('second');
-    expect(formatOf(['2019-02-20T10:01:07.000Z', 'soon'])).toBe('value');
-    expect(formatOf([1, null, 2019])).toBe('number');
-    expect(formatOf([1, null, 20190])).toBe('grouped');
-    expect(english.shown(2019, 'grouped')).toBe('2,019');
+    expect(chooseFormat(days)).toBe('day');
+    expect(english.formatValue(days[0], 'day')).toBe('20 Feb 2019');
+    expect(chooseFormat(['2019-02-20T10:01:00.000Z', days[0]])).toBe('minute');
+    expect(chooseFormat(['2019-02-20T10:01:07.000Z'])).toBe('second');
+    expect(chooseFormat(['2019-02-20T10:01:07.000Z', 'soon'])).toBe('value');
+    expect(chooseFormat([1, null, 2019])).toBe('number');
+    expect(chooseFormat([1, null, 20190])).toBe('grouped');
+    expect(english.formatValue(2019, 'grouped')).toBe('2,019');
   });
 
   it('keeps the calendar of the group', () => {
@@ -79,7 +79,7 @@ describe('a file of rows', () => {
       ['a "b", c', -1.5, '2026-01-26T14:49:00.000Z', null, { x: [1] }],
       ['two\nlines', 1e21, { __type: 'Date', iso: '2026-01-26T14:49:00.000Z' }, true, ''],
     ];
-    expect(csvOf(['t', 'n', 'd', 'e', 'o'], rows)).toBe(
+    expect(formatCsv(['t', 'n', 'd', 'e', 'o'], rows)).toBe(
       't,n,d,e,o\r\n"a ""b"", c",-1.5,2026-01-26T14:49:00.000Z,,"{""x"":[1]}"\r\n' +
         '"two\nlines",1e+21,2026-01-26T14:49:00.000Z,true,\r\n',
     );
@@ -89,9 +89,9 @@ describe('a file of rows', () => {
     const start = fc.constantFrom('=', '+', '-', '@', '\t', '\r');
     fc.assert(
       fc.property(start, fc.string(), (mark, rest) => {
-        const [, line = ''] = csvOf(['a'], [[mark + rest]]).split('a\r\n');
+        const [, line = ''] = formatCsv(['a'], [[mark + rest]]).split('a\r\n');
         expect(line.replace(/^"/, '')[0]).toBe("'");
-        expect(csvOf([mark + rest], []).replace(/^"/, '')[0]).toBe("'");
+        expect(formatCsv([mark + rest], []).replace(/^"/, '')[0]).toBe("'");
       }),
     );
   });
@@ -100,12 +100,12 @@ describe('a file of rows', () => {
     const start = fc.constantFrom('x;=', 'x;"=', 'x\n+', '\n -', ';@', ' =', '＝');
     fc.assert(
       fc.property(start, fc.string(), (mark, rest) => {
-        const file = csvOf([mark + rest], [[mark + rest], [{ text: mark + rest }], [[mark + rest]]]);
+        const file = formatCsv([mark + rest], [[mark + rest], [{ text: mark + rest }], [[mark + rest]]]);
         const cells = file.split(/[;\t\r\n]/);
         expect(cells.filter((cell) => /^[\s"]*[=+\-@＝＋－＠]/.test(cell))).toEqual([]);
       }),
     );
-    expect(csvOf(['n'], [[-5]])).toBe('n\r\n-5\r\n');
+    expect(formatCsv(['n'], [[-5]])).toBe('n\r\n-5\r\n');
   });
 });
 

@@ -1,4 +1,4 @@
-import { momentOf, type Precision, type Sample } from './series.js';
+import { parseMoment, type Precision, type Sample } from './series.js';
 import { isRow, type Row } from './values.js';
 
 /** A result as a table. */
@@ -49,17 +49,17 @@ const textIn = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
 
 /** The first text of a result's content. */
-function textOf(result: unknown): string | undefined {
+function readContentText(result: unknown): string | undefined {
   const content = isRow(result) ? result['content'] : undefined;
   const [first] = Array.isArray(content) ? (content as unknown[]) : [];
   return isRow(first) ? textIn(first['text']) : undefined;
 }
 
 /** The data of a tool's result: structured, else its text. */
-export function dataOf(result: unknown): Row | null {
+export function readData(result: unknown): Row | null {
   if (!isRow(result)) return null;
   if (isRow(result['structuredContent'])) return result['structuredContent'];
-  return objectIn(textOf(result));
+  return objectIn(readContentText(result));
 }
 
 function objectIn(text = ''): Row | null {
@@ -73,15 +73,15 @@ function objectIn(text = ''): Row | null {
 
 /** The text of a result, or else its data, for a person: JSON with indentation. */
 export function readableText(result: unknown): string {
-  const text = textOf(result);
-  const data = text === undefined ? dataOf(result) : objectIn(text);
+  const text = readContentText(result);
+  const data = text === undefined ? readData(result) : objectIn(text);
   return data ? JSON.stringify(data, null, 2) : (text ?? 'The result is empty.');
 }
 
 /** @returns null for a call that did not fail */
 export function readFailure(result: unknown): Failure | null {
   if (!isRow(result) || result['isError'] !== true) return null;
-  const body = dataOf(result) ?? {};
+  const body = readData(result) ?? {};
   const meta = isRow(result['_meta']) ? result['_meta'] : {};
   const details = isRow(meta['parse.details']) ? meta['parse.details'] : {};
   const seconds = meta['parse.retry_after'];
@@ -89,7 +89,7 @@ export function readFailure(result: unknown): Failure | null {
   const code = textIn(meta['parse.error_code']) ?? textIn(body['error_code']);
   const { allowed_fields: allowed } = details;
   return {
-    message: textIn(body['error']) ?? textOf(result) ?? 'The server gave no reason.',
+    message: textIn(body['error']) ?? readContentText(result) ?? 'The server gave no reason.',
     ...(code !== undefined && { code }),
     advice: [
       ...(rewrite === undefined ? [] : [`Instead: ${rewrite}`]),
@@ -107,13 +107,13 @@ export function readResult(data: Row): ResultTable | null {
   const listed = data['groups'] ?? data['results'];
   if (!Array.isArray(listed)) return null;
   const rows = listed.filter(isRow);
-  const members = columnsOf(rows);
+  const members = listColumns(rows);
   // Rows of a class get no chart: a number in them is not an aggregate.
   const grouped = data['groups'] !== undefined || members[0] === '_id';
-  const chart = grouped ? chartOf(rows, members) : null;
+  const chart = grouped ? toChart(rows, members) : null;
   return {
-    title: titleOf(data),
-    notes: notesOf(data, rows.length, members.length),
+    title: buildTitle(data),
+    notes: buildNotes(data, rows.length, members.length),
     columns: members.map((member) => columnName(member, data)),
     rows: rows.map((row) => members.map((member) => row[member])),
     ...(chart && { chart }),
@@ -121,7 +121,7 @@ export function readResult(data: Row): ResultTable | null {
   };
 }
 
-function columnsOf(rows: readonly Row[]): string[] {
+function listColumns(rows: readonly Row[]): string[] {
   const columns = new Set<string>();
   for (const row of rows) for (const name of Object.keys(row)) columns.add(name);
   return [...columns];
@@ -131,26 +131,26 @@ function columnsOf(rows: readonly Row[]): string[] {
 function columnName(member: string, data: Row): string {
   const { groups, field, pointer_class: pointed } = data;
   if (groups === undefined || typeof field !== 'string') return member;
-  if (member === 'value') return measured(data) ?? member;
+  if (member === 'value') return describeMeasure(data) ?? member;
   if (member !== 'key') return member;
   return typeof pointed === 'string' ? `${field} (${pointed})` : field;
 }
 
 /** `count`, `sum of likes`. */
-function measured({ operation, value_field: column }: Row): string | undefined {
+function describeMeasure({ operation, value_field: column }: Row): string | undefined {
   if (typeof operation !== 'string') return undefined;
   return typeof column === 'string' ? `${operation} of ${column}` : operation;
 }
 
-function titleOf(data: Row): string {
+function buildTitle(data: Row): string {
   const { class_name: className, field, interval } = data;
   const subject = typeof className === 'string' ? className : 'Results';
-  const measure = measured(data);
+  const measure = describeMeasure(data);
   if (measure === undefined || typeof field !== 'string') return subject;
   return `${subject}: ${measure} by ${field}${typeof interval === 'string' ? ` (${interval})` : ''}`;
 }
 
-function notesOf(data: Row, listed: number, columns: number): string[] {
+function buildNotes(data: Row, listed: number, columns: number): string[] {
   const what = data['groups'] === undefined ? 'row' : 'group';
   const { pagination, truncated_note: note, truncated_include_fields: left, _truncated: cut } = data;
   const more = data['truncated'] === true || (isRow(pagination) && pagination['has_more'] === true);
@@ -171,7 +171,7 @@ function notesOf(data: Row, listed: number, columns: number): string[] {
   ];
 }
 
-function chartOf(rows: readonly Row[], [label, value, ...others]: readonly string[]): Chart | null {
+function toChart(rows: readonly Row[], [label, value, ...others]: readonly string[]): Chart | null {
   if (label === undefined || value === undefined || others.length > 0 || rows.length < 2) return null;
   const points: Point[] = [];
   let empty = 0;
@@ -180,19 +180,19 @@ function chartOf(rows: readonly Row[], [label, value, ...others]: readonly strin
     // A group without any number, such as the average of nothing, has no place in a chart.
     if (size === null) empty += 1;
     else if (typeof size !== 'number' || Math.abs(size) > LARGEST) return null;
-    else points.push({ label: labelOf(row[label]), at: points.length, value: size });
+    else points.push({ label: toLabel(row[label]), at: points.length, value: size });
   }
   if (points.length < 2) return null;
   const notes = empty === 0 ? [] : [`${empty} without a value`];
-  return lineOf(points, notes) ?? barsOf(points, notes);
+  return toLineChart(points, notes) ?? toBarChart(points, notes);
 }
 
-const labelOf = (key: unknown): string => (typeof key === 'string' ? key : JSON.stringify(key ?? null));
+const toLabel = (key: unknown): string => (typeof key === 'string' ? key : JSON.stringify(key ?? null));
 
 /** @returns null where a label is no point in time. Rows that have no date are said, not drawn */
-function lineOf(points: readonly Point[], notes: readonly string[]): Chart | null {
+function toLineChart(points: readonly Point[], notes: readonly string[]): Chart | null {
   const dated = points.filter(({ label }) => label !== DATE_GROUP);
-  const moments = dated.map(({ label }) => momentOf(label));
+  const moments = dated.map(({ label }) => parseMoment(label));
   if (dated.length < 2 || moments.includes(null)) return null;
   const samples = dated.map((point, index) => ({ ...point, at: moments[index]?.at ?? 0 }));
   const undated = points.length - dated.length;
@@ -209,7 +209,7 @@ function lineOf(points: readonly Point[], notes: readonly string[]): Chart | nul
 const ORDER: readonly Precision[] = ['year', 'quarter', 'month', 'week', 'day', 'hour', 'minute', 'second'];
 
 /** The greatest bars, in the order of the result. */
-function barsOf(points: readonly Point[], notes: readonly string[]): Chart {
+function toBarChart(points: readonly Point[], notes: readonly string[]): Chart {
   const shape = { kind: 'bar', precision: 'year' } as const;
   if (points.length <= MAX_BARS) return { ...shape, points, notes };
   const greatest = new Set(

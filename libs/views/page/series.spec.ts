@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { calendarTicks, downsample, isGap, momentOf, roundTicks, type Sample } from './series.js';
+import { calendarTicks, downsample, isGap, parseMoment, roundTicks, type Sample } from './series.js';
 
 const samples = fc
   .array(fc.record({ at: fc.nat(10_000_000), value: fc.double({ noNaN: true, min: -1e9, max: 1e9 }) }), {
@@ -135,16 +135,16 @@ describe('the moment of a key', () => {
     ['2025-03-09 21:07', '2025-03-09T21:07', 'minute'],
     ['2025-03-09 21:07:30', '2025-03-09T21:07', 'second'],
   ])('%s begins at %s', (key, at, precision) => {
-    expect(new Date(momentOf(key)?.at ?? 0).toISOString().slice(0, 16)).toBe(at);
-    expect(momentOf(key)?.precision).toBe(precision);
+    expect(new Date(parseMoment(key)?.at ?? 0).toISOString().slice(0, 16)).toBe(at);
+    expect(parseMoment(key)?.precision).toBe(precision);
   });
 
   it.each(['null', 'rock', '2025-13', '2025-02-30', '12', '20251', '2025-W1'])('%s is none', (key) => {
-    expect(momentOf(key)).toBeNull();
+    expect(parseMoment(key)).toBeNull();
   });
 
   it('has a gap before it where a period is left out', () => {
-    const at = (key: string) => ({ at: momentOf(key)?.at ?? 0, value: 0 });
+    const at = (key: string) => ({ at: parseMoment(key)?.at ?? 0, value: 0 });
     expect(isGap(at('2025-01-31'), at('2025-02-01'), 'day')).toBe(false);
     expect(isGap(at('2025-01-31'), at('2025-02-02'), 'day')).toBe(true);
     expect(isGap(at('2025-01'), at('2025-02'), 'month')).toBe(false);

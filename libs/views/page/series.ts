@@ -23,7 +23,7 @@ const KEY =
  * The moment that a key of `group_by_date` begins at, read as UTC; null for any other text. Weeks begin on Sunday and
  * count from 0, as the tool counts them.
  */
-export function momentOf(key: string): Moment | null {
+export function parseMoment(key: string): Moment | null {
   const [, year, quarter, week, month, day, hour, minute, second] = KEY.exec(key) ?? [];
   if (year === undefined) return null;
   const date = (monthAt = 0, dayOf = 1, ...time: number[]) => {

@@ -1,6 +1,6 @@
 import { element } from './element.js';
 import { MAX_COLUMNS, MAX_ROWS, type ResultTable } from './result-table.js';
-import { compare, type ColumnFormat, type Formats, formatOf, visible } from './values.js';
+import { compare, type ColumnFormat, type Formats, chooseFormat, visible } from './values.js';
 
 /** Characters of a value on one line: ids, states, names. */
 const SHORT = 28;
@@ -13,7 +13,7 @@ type Order = 'ascending' | 'descending';
  * Rows under headers that sort them.
  * @param onSorted receives the rows in their new order
  */
-export function tableOf(
+export function createTable(
   { title, columns, rows, keyZone }: ResultTable,
   formats: Formats,
   onSorted: (rows: ResultTable['rows']) => void,
@@ -22,7 +22,7 @@ export function tableOf(
   const head = element('tr');
   const body = element('tbody');
   const shownColumns = columns.slice(0, MAX_COLUMNS);
-  const kinds = shownColumns.map((_, at) => formatOf(rows.map((row) => row[at])));
+  const kinds = shownColumns.map((_, at) => chooseFormat(rows.map((row) => row[at])));
   const cells = shownColumns.map((column, at) => {
     const cell = element('th', {
       scope: 'col',
@@ -45,17 +45,17 @@ export function tableOf(
   }
 
   function fill(sorted: ResultTable['rows']): void {
-    body.replaceChildren(...sorted.slice(0, MAX_ROWS).map(rowOf));
+    body.replaceChildren(...sorted.slice(0, MAX_ROWS).map(createRow));
   }
 
-  function rowOf(values: readonly unknown[]): HTMLElement {
+  function createRow(values: readonly unknown[]): HTMLElement {
     const row = element('tr');
     const keyed = keyZone !== undefined && typeof values[0] === 'string';
     row.append(
       ...kinds.map((kind, at) =>
         at === 0 && keyed
-          ? cellOf(values[0], formats.key(values[0] as string), 'day')
-          : cellOf(values[at], formats.shown(values[at], kind), kind),
+          ? createCell(values[0], formats.key(values[0] as string), 'day')
+          : createCell(values[at], formats.formatValue(values[at], kind), kind),
       ),
     );
     return row;
@@ -71,7 +71,7 @@ export function tableOf(
   return scroll;
 }
 
-function cellOf(value: unknown, text: string, kind: ColumnFormat): HTMLElement {
+function createCell(value: unknown, text: string, kind: ColumnFormat): HTMLElement {
   if (value === null || value === undefined) return element('td', { class: 'nothing' }, text);
   if (typeof value === 'number') return element('td', { class: 'number', title: String(value) }, text);
   // The exact text of a date.

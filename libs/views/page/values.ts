@@ -1,5 +1,5 @@
 import { withHiddenWritten } from '../../tools/src/shaping/safe-text.js';
-import { momentOf, type Precision } from './series.js';
+import { parseMoment, type Precision } from './series.js';
 
 export type Row = Readonly<Record<string, unknown>>;
 
@@ -32,7 +32,7 @@ const isInstant = (value: unknown): value is string =>
 const GROUPED = 10_000;
 
 /** Dates where all are midnight in UTC are days; a column of dates and other values is written value by value. */
-export function formatOf(values: readonly unknown[]): ColumnFormat {
+export function chooseFormat(values: readonly unknown[]): ColumnFormat {
   const present = values.filter((value) => value !== null && value !== undefined).map(plain);
   if (present.length === 0) return 'value';
   if (present.every((value) => typeof value === 'number'))
@@ -89,20 +89,20 @@ export class Formats {
 
   /** The key of a group by date. It is in the zone that the tool grouped by, so it is not moved. */
   key(key: string): string {
-    const moment = momentOf(key);
+    const moment = parseMoment(key);
     return moment === null || AS_WRITTEN.has(moment.precision)
       ? key
       : this.date(moment.at, KEYS[moment.precision]);
   }
 
   /** One value as text. */
-  shown(value: unknown, format: ColumnFormat = 'value'): string {
+  formatValue(value: unknown, format: ColumnFormat = 'value'): string {
     const known = plain(value);
     if (known === null || known === undefined) return '—';
     if (typeof known === 'number')
       return format === 'grouped' ? this.number(known, true) : this.number(known);
     if (isInstant(known)) return this.instant(known, format === 'value' ? 'second' : format);
-    return visible(textOf(known));
+    return visible(toText(known));
   }
 }
 
@@ -130,7 +130,7 @@ function usable<T>(read: () => T, given: unknown): T | undefined {
 }
 
 /** Objects, pointers and files by their names, short lists with commas, other values as JSON. */
-function textOf(value: unknown): string {
+function toText(value: unknown): string {
   if (typeof value === 'string') return value;
   if (Array.isArray(value) && value.length > 0 && value.every((entry) => typeof entry !== 'object'))
     return value.join(', ');
@@ -156,5 +156,5 @@ export function compare(a: unknown, b: unknown, direction: 1 | -1): number {
   const missing = Number(a === null || a === undefined) - Number(b === null || b === undefined);
   if (missing !== 0) return missing;
   if (typeof a === 'number' && typeof b === 'number') return (a - b) * direction;
-  return textOf(plain(a)).localeCompare(textOf(plain(b)), undefined, { numeric: true }) * direction;
+  return toText(plain(a)).localeCompare(toText(plain(b)), undefined, { numeric: true }) * direction;
 }

@@ -45,7 +45,7 @@ export class ViewResources implements ResourceProvider {
 /** Media type of a view (MCP Apps 2026-01-26). */
 const VIEW_TYPE = 'text/html;profile=mcp-app';
 
-const digestOf = (text: string): string =>
+const computeDigest = (text: string): string =>
   `'sha256-${createHash('sha256').update(text, 'utf8').digest('base64')}'`;
 
 /**
@@ -59,16 +59,16 @@ async function readResultsView(folder: string): Promise<string> {
   );
   if (style === undefined || script === undefined || /<\/(script|style)/i.test(script + style))
     throw new Error('the page would end its own script or style');
-  return pageOf(style, script);
+  return renderPage(style, script);
 }
 
-function pageOf(style: string, script: string): string {
+function renderPage(style: string, script: string): string {
   const policy = [
     `default-src 'none'`,
     `base-uri 'none'`,
     `form-action 'none'`,
-    `script-src ${digestOf(script)}`,
-    `style-src ${digestOf(style)}`,
+    `script-src ${computeDigest(script)}`,
+    `style-src ${computeDigest(style)}`,
   ].join('; ');
   return [
     '<!doctype html><html lang="en"><head><meta charset="utf-8">',

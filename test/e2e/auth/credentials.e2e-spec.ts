@@ -3,7 +3,7 @@ import { request as httpRequest } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { newKey, slowHashOf } from '#auth';
+import { newKey, createSlowHash } from '#auth';
 import { AUDIENCE, type SmallIssuer, startIssuer } from '#auth/contracts';
 import { PATIENTS_SEED, withSession } from '../../fixtures/patients.fixture.js';
 import { callModern } from '../../support/modern-call.js';
@@ -31,7 +31,7 @@ beforeAll(async () => {
         ['chosen', 'plain', 'digest', 'tokens', 'endUser', 'reports'].map((name) => [name, free]),
       ),
       auth: [
-        { apiKeyHash: await slowHashOf('chosen-by-a-person'), agent: 'chosen' },
+        { apiKeyHash: await createSlowHash('chosen-by-a-person'), agent: 'chosen' },
         { apiKey: 'plain-key', agent: 'plain' },
         { apiKeyHash: generated.hash, agent: 'digest' },
         { oauth: { issuer: issuer.issuer, audience: AUDIENCE }, agent: 'tokens' },

@@ -34,27 +34,27 @@ export class RecordSeal {
 
   seal(record: Omit<SealedRecord, 'hash'>): SealedLine {
     const text = canonicalLine(record);
-    const sealed = this.hashOf(text);
-    return { record: { ...record, hash: sealed } as SealedRecord, line: lineOf(text, sealed) };
+    const sealed = this.computeHash(text);
+    return { record: { ...record, hash: sealed } as SealedRecord, line: appendHash(text, sealed) };
   }
 
   /** @param line the text as it was read: the same value could be written in another way */
   holds({ hash: sealed, ...record }: SealedRecord, line?: string): boolean {
     const text = canonicalOrNull(record);
     if (text === null) return false;
-    const expected = Buffer.from(this.hashOf(text));
+    const expected = Buffer.from(this.computeHash(text));
     const given = Buffer.from(sealed);
     if (expected.length !== given.length || !timingSafeEqual(expected, given)) return false;
-    return line === undefined || line === lineOf(text, sealed);
+    return line === undefined || line === appendHash(text, sealed);
   }
 
-  private hashOf(text: string): string {
+  private computeHash(text: string): string {
     if (this.key === null) return hash('sha256', text);
     return createHmac('sha256', this.key).update(text).digest('hex');
   }
 }
 
-function lineOf(text: string, sealed: string): string {
+function appendHash(text: string, sealed: string): string {
   return `${text.slice(0, -1)},"hash":"${sealed}"}`;
 }
 
@@ -109,12 +109,12 @@ const HALF_A_CHARACTER = /\\ud[89a-f][0-9a-f]{2}/;
  * record read from a file or a database has the same text.
  */
 export function canonicalLine(value: unknown): string {
-  const sorted = sortedMembers(value);
+  const sorted = sortMembers(value);
   // A replacer function costs several times the serialisation; only a value with `toJSON` needs one.
   const line = sorted === HAS_OWN_JSON ? JSON.stringify(value, inOrder) : JSON.stringify(sorted);
   // JSON can hold a lone surrogate, and databases cannot store it.
   if (line.includes('\\ud') && HALF_A_CHARACTER.test(line)) return canonicalLine(wellFormed(value));
-  return line.replace(UNSAFE, written);
+  return line.replace(UNSAFE, escapeCharacter);
 }
 
 /** Null for a value that is nested too deep to be written, and so was not written here. */
@@ -131,9 +131,9 @@ function canonicalOrNull(value: unknown): string | null {
 const HAS_OWN_JSON = Symbol('toJSON');
 
 /** The value with the members of every object sorted by name: itself where they are. */
-function sortedMembers(value: unknown): unknown {
+function sortMembers(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return sortedElements(value);
+  if (Array.isArray(value)) return sortElements(value);
   const members = value as Readonly<Record<string, unknown>>;
   if (typeof members['toJSON'] === 'function') return HAS_OWN_JSON;
   const names = Object.keys(members);
@@ -145,7 +145,7 @@ function sortedMembers(value: unknown): unknown {
   }
   for (const name of names) {
     const held = members[name];
-    const sorted = sortedMembers(held);
+    const sorted = sortMembers(held);
     if (sorted === HAS_OWN_JSON) return HAS_OWN_JSON;
     if (sorted !== held) copy ??= { ...members };
     if (copy && (!wasSorted || sorted !== held)) setOwn(copy, name, sorted);
@@ -153,10 +153,10 @@ function sortedMembers(value: unknown): unknown {
   return copy ?? value;
 }
 
-function sortedElements(values: readonly unknown[]): unknown {
+function sortElements(values: readonly unknown[]): unknown {
   let copy: unknown[] | undefined;
   for (const [index, held] of values.entries()) {
-    const sorted = sortedMembers(held);
+    const sorted = sortMembers(held);
     if (sorted === HAS_OWN_JSON) return HAS_OWN_JSON;
     if (sorted !== held) (copy ??= [...values])[index] = sorted;
   }
@@ -177,7 +177,7 @@ function isSorted(names: readonly string[]): boolean {
   return true;
 }
 
-function written(character: string): string {
+function escapeCharacter(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
@@ -208,13 +208,13 @@ export class ArgumentDigest {
 
   of(tool: string, args: unknown): string {
     return `${this.name}:${createHmac('sha256', this.key)
-      .update(`${tool}\n${textOf(args)}`)
+      .update(`${tool}\n${toCanonicalText(args)}`)
       .digest('hex')
       .slice(0, 32)}`;
   }
 }
 
-function textOf(args: unknown): string {
+function toCanonicalText(args: unknown): string {
   try {
     return canonicalLine(args ?? null);
   } catch {

@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { canonicalLine } from './audit-chain.js';
 
 /** The same value with the members of every object in the opposite order. */
-function reversed(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(reversed);
+function reverseMembers(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(reverseMembers);
   if (typeof value !== 'object' || value === null) return value;
-  const members = Object.entries(value).map(([name, held]) => [name, reversed(held)]);
+  const members = Object.entries(value).map(([name, held]) => [name, reverseMembers(held)]);
   return Object.fromEntries(members.toReversed());
 }
 
@@ -14,7 +14,7 @@ describe('the one text of a record', () => {
   it('never depends on the order in which its members were set', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
-        expect(canonicalLine(reversed(value))).toBe(canonicalLine(value));
+        expect(canonicalLine(reverseMembers(value))).toBe(canonicalLine(value));
       }),
     );
   });

@@ -77,7 +77,7 @@ export class ChainAnchor {
 
   /** The heads of earlier chains: those in the store and those found in the sinks. */
   async before(found: readonly ChainHead[]): Promise<ChainHead[]> {
-    const anchoredHeads = await this.anchoredHeads();
+    const anchoredHeads = await this.readAnchoredHeads();
     const latest = new Map<string, ChainHead>();
     for (const head of [...anchoredHeads, ...found]) {
       const known = latest.get(head.chain);
@@ -91,7 +91,7 @@ export class ChainAnchor {
   /** Runs periodically. Never throws. */
   async look(): Promise<void> {
     await this.announce();
-    const news = (await this.anchoredHeads()).filter(({ chain, hash }) => this.seen.get(chain) !== hash);
+    const news = (await this.readAnchoredHeads()).filter(({ chain, hash }) => this.seen.get(chain) !== hash);
     if (news.length === 0) return;
     this.remember(news);
     this.options.recordHeads(news.slice(-MAX_NAMED));
@@ -115,7 +115,7 @@ export class ChainAnchor {
     }
   }
 
-  private async anchoredHeads(): Promise<readonly ChainHead[]> {
+  private async readAnchoredHeads(): Promise<readonly ChainHead[]> {
     try {
       return (await this.options.anchors?.heads()) ?? [];
     } catch (error) {

@@ -8,7 +8,7 @@ import { AuditChain, RecordSeal, type SealedLine } from '../chain/audit-chain.js
 import type { RecordDelivery } from './record-delivery.js';
 
 /** Sealed records of one chain. */
-export function recordsOf(count: number, chain = new AuditChain(new RecordSeal())): SealedLine[] {
+export function createRecords(count: number, chain = new AuditChain(new RecordSeal())): SealedLine[] {
   return Array.from({ length: count }, (_, index) =>
     chain.append({ type: 'tool_call', at: '2026-01-01T00:00:00.000Z', tool: `tool-${index}` }),
   );
@@ -61,7 +61,7 @@ export function temporaryFolder(): { readonly path: string; at(name: string): st
 }
 
 /** A server of this machine that counts the requests of each test. */
-export function countingServer(answer: string) {
+export function startCountingServer(answer: string) {
   const counted = { port: 0, requests: 0 };
   const server = createServer((_, response) => {
     counted.requests += 1;

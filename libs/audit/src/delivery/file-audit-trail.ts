@@ -8,9 +8,9 @@ import {
   AuditQueryError,
   AuditTrail,
   LAST_MOMENT,
-  limitOf,
-  matching,
-  momentOf,
+  readLimit,
+  createMatcher,
+  parseMoment,
   newestFirst,
 } from '../audit-trail.js';
 import { readLine } from '../chain/audit-chain.js';
@@ -68,8 +68,8 @@ export class FileAuditTrail extends AuditTrail {
   }
 
   async search({ cursor, ...query }: AuditQuery, signal?: AbortSignal): Promise<AuditPage> {
-    const limit = limitOf(query);
-    const matches = matching(query);
+    const limit = readLimit(query);
+    const matches = createMatcher(query);
     const reading = new FileReading(this.limits, {
       from: moment(query.from, 'from', -DISORDER),
       to: moment(query.to, 'to', DISORDER),
@@ -77,12 +77,12 @@ export class FileAuditTrail extends AuditTrail {
     const found: AuditEntry[] = [];
     let next: string | null = null;
     const place = cursor === undefined ? null : readPlace(cursor);
-    const files = await searchedFiles(this.path);
+    const files = await listSearchedFiles(this.path);
     const first = place === null ? files.length - 1 : files.findIndex(({ inode }) => inode === place.inode);
     if (place !== null && first < 0) throw new AuditQueryError('cursor: its file is not there any more');
     search: for (let index = first; index >= 0; index -= 1) {
       const { inode, size } = files[index] as SearchedFile;
-      const handle = await openedFile(files[index] as SearchedFile, this.path);
+      const handle = await openFile(files[index] as SearchedFile, this.path);
       if (!handle) continue;
       const end = index === first && place !== null ? Math.min(place.end, size) : size;
       try {
@@ -110,11 +110,11 @@ export class FileAuditTrail extends AuditTrail {
 }
 
 function moment(text: string | undefined, name: 'from' | 'to', shift: number): string | null {
-  const time = momentOf(text, name);
+  const time = parseMoment(text, name);
   return time === undefined ? null : new Date(Math.min(Date.parse(time) + shift, LAST_MOMENT)).toISOString();
 }
 
-async function searchedFiles(path: string): Promise<SearchedFile[]> {
+async function listSearchedFiles(path: string): Promise<SearchedFile[]> {
   const files: SearchedFile[] = [];
   for (const one of await filesOfSink(path)) {
     const found = await lstat(one).catch(() => null);
@@ -124,7 +124,7 @@ async function searchedFiles(path: string): Promise<SearchedFile[]> {
 }
 
 /** Null for a file that was removed meanwhile. One that was rotated meanwhile is opened under its new name. */
-async function openedFile({ path, inode }: SearchedFile, sink: string): Promise<FileHandle | null> {
+async function openFile({ path, inode }: SearchedFile, sink: string): Promise<FileHandle | null> {
   const at = async (name: string) => {
     const handle = await open(name, constants.O_RDONLY | constants.O_NOFOLLOW).catch(() => null);
     if (!handle || (await handle.stat()).ino === inode) return handle;
@@ -133,7 +133,7 @@ async function openedFile({ path, inode }: SearchedFile, sink: string): Promise<
   };
   const handle = await at(path);
   if (handle) return handle;
-  const moved = (await searchedFiles(sink)).find((file) => file.inode === inode);
+  const moved = (await listSearchedFiles(sink)).find((file) => file.inode === inode);
   return moved ? at(moved.path) : null;
 }
 

@@ -32,7 +32,7 @@ interface Holder {
   readonly token: string;
 }
 
-function textOf(path: string): string | null {
+function readText(path: string): string | null {
   try {
     return readFileSync(path, 'utf8').trim();
   } catch {
@@ -49,11 +49,11 @@ function namespaceOfProcesses(): string {
 }
 
 /** The start of this machine and the namespace of its process numbers, where the system tells them; else its name. */
-const MACHINE = `${textOf('/proc/sys/kernel/random/boot_id') ?? hostname()} ${namespaceOfProcesses()}`;
+const MACHINE = `${readText('/proc/sys/kernel/random/boot_id') ?? hostname()} ${namespaceOfProcesses()}`;
 
 /** The 20th field behind the name of the program, which may contain blanks. */
-function startOf(pid: number): string | null {
-  const text = textOf(`/proc/${pid}/stat`);
+function readStartTime(pid: number): string | null {
+  const text = readText(`/proc/${pid}/stat`);
   return text?.slice(text.lastIndexOf(')') + 2).split(' ')[19] ?? null;
 }
 
@@ -64,7 +64,7 @@ function isRunning({ pid, started }: Holder): boolean {
     // Without the right to signal it, it runs.
     if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false;
   }
-  return started === null || startOf(pid) === null || startOf(pid) === started;
+  return started === null || readStartTime(pid) === null || readStartTime(pid) === started;
 }
 
 /** The tokens of the files that this process holds. */
@@ -97,25 +97,25 @@ const BEAT = 2_000;
 
 /** Whether a process that cannot be seen here still gives signs of life. */
 async function beats(lock: string, beat: number): Promise<boolean> {
-  const timeOf = () =>
+  const readTime = () =>
     stat(lock).then(
       ({ mtimeMs }) => mtimeMs,
       () => null,
     );
-  const before = await timeOf();
+  const before = await readTime();
   await pause(4 * beat);
-  return (await timeOf()) !== before;
+  return (await readTime()) !== before;
 }
 
 /** Attempts at a lock that names nobody. */
 const PATIENCE = 10;
 
 /** The lock of a file, beside it. */
-export const lockOf = (path: string): string => `${path}.lock`;
+export const toLockPath = (path: string): string => `${path}.lock`;
 
 /** Which running process holds a file, for people; null: none. */
 export async function holderOfFile(path: string): Promise<string | null> {
-  const holder = readHolder(await readFile(lockOf(path), 'utf8').catch(() => ''));
+  const holder = readHolder(await readFile(toLockPath(path), 'utf8').catch(() => ''));
   return holder && !hasEnded(holder) ? describe(holder) : null;
 }
 
@@ -126,11 +126,11 @@ export async function holderOfFile(path: string): Promise<string | null> {
  * @throws FileHeld
  */
 export async function holdFile(path: string, beat = BEAT): Promise<() => Promise<void>> {
-  const lock = lockOf(path);
+  const lock = toLockPath(path);
   const token = randomUUID();
   const own: Holder = {
     pid: process.pid,
-    started: startOf(process.pid),
+    started: readStartTime(process.pid),
     machine: MACHINE,
     host: hostname(),
     token,
@@ -138,7 +138,7 @@ export async function holdFile(path: string, beat = BEAT): Promise<() => Promise
   await mkdir(dirname(lock), { recursive: true, mode: 0o700 });
   for (let attempt = 0; attempt < 2 * PATIENCE; attempt += 1) {
     OWN.add(token);
-    if (await created(lock, JSON.stringify(own))) {
+    if (await createLock(lock, JSON.stringify(own))) {
       const beating = setInterval(
         () => void utimes(lock, new Date(), new Date()).catch(() => undefined),
         beat,
@@ -165,7 +165,7 @@ export async function holdFile(path: string, beat = BEAT): Promise<() => Promise
   throw new FileHeld(path, lock, 'another process that starts');
 }
 
-async function created(lock: string, text: string): Promise<boolean> {
+async function createLock(lock: string, text: string): Promise<boolean> {
   const handle = await open(lock, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'EEXIST') return null;
     throw error;

@@ -82,11 +82,11 @@ interface DeliveryWorkerOptions {
   /** The next records to deliver, at most `limit`; empty when there are none. */
   next(limit: number): Promise<readonly SealedLine[]>;
   /** The latest batch was stored. */
-  taken(records: readonly SealedLine[]): Promise<void> | void;
+  markStored(records: readonly SealedLine[]): Promise<void> | void;
   /** An attempt failed or takes too long. */
-  failed(error: unknown): void;
+  reportFailure(error: unknown): void;
   /** No records are left to deliver. */
-  drained(): void;
+  reportDrained(): void;
 }
 
 /** Milliseconds for closing a destination. */
@@ -107,11 +107,11 @@ export class DeliveryWorker {
   /** @returns null when the destination could not be opened in time; it is opened again later */
   async open(): Promise<ChainHead | null> {
     try {
-      const head = await atMost(this.options.timeout, this.opened());
+      const head = await atMost(this.options.timeout, this.openOnce());
       if (head !== undefined) return head;
-      this.failed(new RecordNotKept('no answer in time'));
+      this.reportFailure(new RecordNotKept('no answer in time'));
     } catch (error) {
-      this.failed(error);
+      this.reportFailure(error);
     }
     return null;
   }
@@ -145,21 +145,21 @@ export class DeliveryWorker {
     this.more = false;
     clearTimeout(this.retry);
     const slow = () =>
-      setTimeout(() => options.failed(new RecordNotKept('no answer in time')), options.timeout);
+      setTimeout(() => options.reportFailure(new RecordNotKept('no answer in time')), options.timeout);
     let watch: NodeJS.Timeout | undefined;
     try {
       watch = slow();
-      await this.opened();
+      await this.openOnce();
       for (let batch = await this.next(); batch.length > 0; batch = await this.next()) {
         clearTimeout(watch);
         watch = slow();
         await options.delivery.deliver(batch);
-        await options.taken(batch);
+        await options.markStored(batch);
         this.delay.reset();
       }
-      options.drained();
+      options.reportDrained();
     } catch (error) {
-      this.failed(error);
+      this.reportFailure(error);
     } finally {
       clearTimeout(watch);
     }
@@ -169,7 +169,7 @@ export class DeliveryWorker {
     return this.options.next(this.options.delivery.batch);
   }
 
-  private opened(): Promise<ChainHead | null> {
+  private openOnce(): Promise<ChainHead | null> {
     this.opening ??= this.options.delivery.open().catch((error: unknown) => {
       this.opening = null;
       throw error;
@@ -177,8 +177,8 @@ export class DeliveryWorker {
     return this.opening;
   }
 
-  private failed(error: unknown): void {
-    this.options.failed(error);
+  private reportFailure(error: unknown): void {
+    this.options.reportFailure(error);
     this.more = false;
     clearTimeout(this.retry);
     if (this.ended) return;

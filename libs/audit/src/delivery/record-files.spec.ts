@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { RecordingLog, recordsOf, temporaryFolder } from './deliveries.fixture.js';
+import { RecordingLog, createRecords, temporaryFolder } from './deliveries.fixture.js';
 import { JsonLinesFile, type JsonLinesOptions } from './record-files.js';
 
 let folder: ReturnType<typeof temporaryFolder>;
@@ -22,7 +22,7 @@ beforeEach(() => {
 afterEach(() => folder.remove());
 
 const log = new RecordingLog();
-const fileOf = (options: Partial<JsonLinesOptions> = {}) =>
+const createFile = (options: Partial<JsonLinesOptions> = {}) =>
   new JsonLinesFile({
     path: folder.at('audit.jsonl'),
     maxBytes: 1_000_000,
@@ -31,91 +31,91 @@ const fileOf = (options: Partial<JsonLinesOptions> = {}) =>
     log,
     ...options,
   });
-const linesOf = (path: string) => readFileSync(path, 'utf8').split('\n').slice(0, -1);
+const readLines = (path: string) => readFileSync(path, 'utf8').split('\n').slice(0, -1);
 
 describe('a file of records', () => {
   it('holds one a line, is read by this user alone, and is gone on with after a restart', async () => {
-    const records = recordsOf(4);
-    const first = fileOf();
+    const records = createRecords(4);
+    const first = createFile();
     expect(await first.open()).toBeNull();
     await first.deliver(records.slice(0, 2));
     await first.close();
-    const second = fileOf({ fsync: 'interval' });
+    const second = createFile({ fsync: 'interval' });
     const { chain, seq, hash } = records[1]!.record;
     expect(await second.open()).toEqual({ chain, seq, hash });
     await second.deliver(records.slice(2));
     await second.close();
-    expect(linesOf(folder.at('audit.jsonl'))).toEqual(records.map(({ line }) => line));
+    expect(readLines(folder.at('audit.jsonl'))).toEqual(records.map(({ line }) => line));
     expect(statSync(folder.at('audit.jsonl')).mode & 0o777).toBe(0o600);
   });
 
   it('takes rights away from everybody else when it finds them', async () => {
     writeFileSync(folder.at('audit.jsonl'), '', { mode: 0o666 });
-    const file = fileOf();
+    const file = createFile();
     await file.open();
     expect(statSync(folder.at('audit.jsonl')).mode & 0o777).toBe(0o600);
     await file.close();
   });
 
   it('is put aside when it is full or old, and nothing is lost between', async () => {
-    const records = recordsOf(30);
-    const file = fileOf({ maxBytes: 1_024 });
+    const records = createRecords(30);
+    const file = createFile({ maxBytes: 1_024 });
     await file.open();
     for (const record of records) await file.deliver([record]);
     await file.close();
     const aside = readdirSync(folder.path).filter((name) => name !== 'audit.jsonl');
     expect(aside.length).toBeGreaterThan(3);
-    const all = [...aside.sort(), 'audit.jsonl'].flatMap((name) => linesOf(folder.at(name)));
+    const all = [...aside.sort(), 'audit.jsonl'].flatMap((name) => readLines(folder.at(name)));
     expect(all.sort()).toEqual(records.map(({ line }) => line).sort());
-    const young = fileOf({ maxAge: 0.001 });
+    const young = createFile({ maxAge: 0.001 });
     await young.open();
-    await young.deliver(recordsOf(1));
+    await young.deliver(createRecords(1));
     await young.close();
-    expect(linesOf(folder.at('audit.jsonl'))).toHaveLength(1);
+    expect(readLines(folder.at('audit.jsonl'))).toHaveLength(1);
   });
 
   it('writes nothing twice that is delivered again', async () => {
-    const records = recordsOf(5);
-    const file = fileOf();
+    const records = createRecords(5);
+    const file = createFile();
     await file.open();
     await file.deliver(records.slice(0, 3));
     await file.close();
-    const again = fileOf();
+    const again = createFile();
     await again.open();
     await again.deliver(records);
     await again.deliver(records.slice(3));
     await again.close();
-    expect(linesOf(folder.at('audit.jsonl'))).toEqual(records.map(({ line }) => line));
+    expect(readLines(folder.at('audit.jsonl'))).toEqual(records.map(({ line }) => line));
   });
 
   it('loses a line that a crash cut off, and says so', async () => {
-    const [one, two] = recordsOf(2);
+    const [one, two] = createRecords(2);
     writeFileSync(folder.at('audit.jsonl'), `${one!.line}\n${two!.line.slice(0, 20)}`);
-    const file = fileOf();
+    const file = createFile();
     expect(await file.open()).toMatchObject({ seq: 0 });
     await file.deliver([two!]);
     await file.close();
-    expect(linesOf(folder.at('audit.jsonl'))).toEqual([one!.line, two!.line]);
+    expect(readLines(folder.at('audit.jsonl'))).toEqual([one!.line, two!.line]);
     expect(log.lines.at(-1)).toContain('incomplete after a crash');
   });
 
   it('finds its last line however long that is', async () => {
-    const [record] = recordsOf(1);
+    const [record] = createRecords(1);
     const long = JSON.stringify({ ...record!.record, cause: 'x'.repeat(200_000) });
     writeFileSync(folder.at('audit.jsonl'), `${record!.line}\n${long}\n`);
-    const file = fileOf();
+    const file = createFile();
     expect(await file.open()).toMatchObject({ seq: 0 });
     await file.close();
   });
 
   it('starts again when it was removed, and reports that somebody else wrote to it', async () => {
-    const records = recordsOf(4);
-    const file = fileOf();
+    const records = createRecords(4);
+    const file = createFile();
     await file.open();
     await file.deliver(records.slice(0, 1));
     renameSync(folder.at('audit.jsonl'), folder.at('taken'));
     await file.deliver(records.slice(1, 2));
-    expect(linesOf(folder.at('audit.jsonl'))).toEqual([records[1]!.line]);
+    expect(readLines(folder.at('audit.jsonl'))).toEqual([records[1]!.line]);
     expect(log.lines.at(-1)).toContain('moved or deleted');
     appendFileSync(folder.at('audit.jsonl'), 'forged\n');
     await file.deliver(records.slice(2));
@@ -134,19 +134,19 @@ describe('what lies at the place of the file', () => {
   ])('is refused when it is %s', async (_what, put) => {
     writeFileSync(folder.at('victim'), 'precious');
     put();
-    await expect(fileOf().open()).rejects.toThrow(/link|regular|EISDIR|second/);
+    await expect(createFile().open()).rejects.toThrow(/link|regular|EISDIR|second/);
     expect(readFileSync(folder.at('victim'), 'utf8')).toBe('precious');
     expect(existsSync(folder.at('nobody'))).toBe(false);
   });
 
   it('is refused as well when it was put there while the service ran', async () => {
     writeFileSync(folder.at('victim'), 'precious');
-    const file = fileOf();
+    const file = createFile();
     await file.open();
-    await file.deliver(recordsOf(1));
+    await file.deliver(createRecords(1));
     renameSync(folder.at('audit.jsonl'), folder.at('aside'));
     symlinkSync(folder.at('victim'), folder.at('audit.jsonl'));
-    await expect(file.deliver(recordsOf(1))).rejects.toThrow('symbolic link');
+    await expect(file.deliver(createRecords(1))).rejects.toThrow('symbolic link');
     expect(readFileSync(folder.at('victim'), 'utf8')).toBe('precious');
     await file.close();
   });

@@ -263,7 +263,7 @@ export class SpoolFile {
   /** Resolves when the records are on disk. */
   append(records: readonly SealedLine[]): Promise<void> {
     return this.inTurn(async () => {
-      const handle = this.opened();
+      const handle = this.requireHandle();
       this.size += await appendWhole(handle, records.map(({ line }) => `${line}\n`).join(''));
       await handle.datasync();
     });
@@ -314,11 +314,11 @@ export class SpoolFile {
   private async startAnew(rest: Buffer): Promise<void> {
     await writeFile(this.offsetPath, '0', { mode: 0o600 });
     if (rest.length === 0) {
-      await this.opened().truncate(0);
+      await this.requireHandle().truncate(0);
     } else {
       await writeFile(`${this.path}.new`, rest, { mode: 0o600, flush: true });
       await rename(`${this.path}.new`, this.path);
-      await this.opened().close();
+      await this.requireHandle().close();
       this.handle = await openGuarded(this.path);
     }
     this.size = rest.length;
@@ -326,7 +326,12 @@ export class SpoolFile {
   }
 
   private async linesAt(length: number): Promise<Buffer> {
-    const { buffer, bytesRead } = await this.opened().read(Buffer.alloc(length), 0, length, this.offset);
+    const { buffer, bytesRead } = await this.requireHandle().read(
+      Buffer.alloc(length),
+      0,
+      length,
+      this.offset,
+    );
     return buffer.subarray(0, bytesRead);
   }
 
@@ -334,7 +339,7 @@ export class SpoolFile {
     return `${this.path}.offset`;
   }
 
-  private opened(): FileHandle {
+  private requireHandle(): FileHandle {
     if (!this.handle) throw new Error('the spool is not open');
     return this.handle;
   }

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { RecordingLog, recordsOf, SwitchableDelivery, temporaryFolder } from './deliveries.fixture.js';
+import { RecordingLog, createRecords, SwitchableDelivery, temporaryFolder } from './deliveries.fixture.js';
 import { RecordNotKept } from './record-delivery.js';
 import { SpoolFile } from './record-files.js';
 import { BufferingSinkWriter, RefusingSinkWriter } from './sink-writers.js';
@@ -20,7 +20,7 @@ describe('a place that refuses', () => {
     const place = new SwitchableDelivery();
     const writer = new RefusingSinkWriter(place, 1_000, new RecordingLog());
     await writer.open();
-    const records = recordsOf(10);
+    const records = createRecords(10);
     await Promise.all(records.map((record) => writer.keep(record)));
     expect(place.taken).toEqual(records);
     expect(writer.state).toBe('up');
@@ -34,11 +34,11 @@ describe('a place that refuses', () => {
     const writer = new RefusingSinkWriter(place, 1_000, log);
     await writer.open();
     place.isUp = false;
-    const records = recordsOf(5);
+    const records = createRecords(5);
     const outcomes = await Promise.allSettled(records.map((record) => writer.keep(record)));
     expect(outcomes.map(({ status }) => status)).toEqual(Array(5).fill('rejected'));
     expect(writer.state).toBe('down');
-    await expect(writer.keep(recordsOf(1)[0]!)).rejects.toBeInstanceOf(RecordNotKept);
+    await expect(writer.keep(createRecords(1)[0]!)).rejects.toBeInstanceOf(RecordNotKept);
     place.isUp = true;
     await vi.waitFor(() => expect(writer.state).toBe('up'), WAITING);
     expect(place.taken).toHaveLength(6);
@@ -52,7 +52,7 @@ describe('a place that refuses', () => {
     let release = () => {};
     place.gate = new Promise((resolve) => (release = resolve));
     const writer = new RefusingSinkWriter(place, 20, new RecordingLog());
-    const [record] = recordsOf(1);
+    const [record] = createRecords(1);
     await expect(writer.keep(record!)).rejects.toBeInstanceOf(RecordNotKept);
     expect(writer.state).toBe('down');
     release();
@@ -74,14 +74,14 @@ describe('a place that refuses', () => {
 });
 
 describe('a place that buffers', () => {
-  const writerOf = (place: SwitchableDelivery, log = new RecordingLog(), maxBytes = 1_000_000) =>
+  const createWriter = (place: SwitchableDelivery, log = new RecordingLog(), maxBytes = 1_000_000) =>
     new BufferingSinkWriter(place, 1_000, new SpoolFile(folder.at('spool.jsonl'), maxBytes), log);
 
   it('lets nobody wait while it takes records', async () => {
     const place = new SwitchableDelivery();
-    const writer = writerOf(place);
+    const writer = createWriter(place);
     await writer.open();
-    const records = recordsOf(8);
+    const records = createRecords(8);
     expect(records.map((record) => writer.keep(record))).toEqual(Array(8).fill(undefined));
     await vi.waitFor(() => expect(place.taken).toEqual(records), WAITING);
     await writer.close(1_000);
@@ -89,10 +89,10 @@ describe('a place that buffers', () => {
 
   it('puts records on disk while it is away, where only this user reads them, and delivers them in order', async () => {
     const place = new SwitchableDelivery();
-    const writer = writerOf(place);
+    const writer = createWriter(place);
     await writer.open();
     place.isUp = false;
-    const records = recordsOf(20);
+    const records = createRecords(20);
     for (const record of records.slice(0, 10)) void writer.keep(record);
     await vi.waitFor(() => expect(writer.state).toBe('buffering'), WAITING);
     for (const record of records.slice(10)) await writer.keep(record);
@@ -107,14 +107,14 @@ describe('a place that buffers', () => {
   it('delivers after a restart what waited on disk, before anything new', async () => {
     const away = new SwitchableDelivery();
     away.isUp = false;
-    const before = writerOf(away);
+    const before = createWriter(away);
     await before.open();
-    const records = recordsOf(6);
+    const records = createRecords(6);
     for (const record of records.slice(0, 4)) await before.keep(record);
     await before.close(10);
     const place = new SwitchableDelivery();
     const log = new RecordingLog();
-    const after = writerOf(place, log);
+    const after = createWriter(place, log);
     await after.open();
     for (const record of records.slice(4)) await after.keep(record);
     await vi.waitFor(() => expect(lines(place.taken)).toEqual(lines(records)), WAITING);
@@ -123,11 +123,11 @@ describe('a place that buffers', () => {
   });
 
   it('survives a line that a crash cut off, and one that is no record', async () => {
-    const records = recordsOf(2);
+    const records = createRecords(2);
     writeFileSync(folder.at('spool.jsonl'), `${records[0]!.line}\nnonsense\n${records[1]!.line}\n{"cut":`);
     const place = new SwitchableDelivery();
     const log = new RecordingLog();
-    const writer = writerOf(place, log);
+    const writer = createWriter(place, log);
     await writer.open();
     await vi.waitFor(() => expect(lines(place.taken)).toEqual(lines(records)), WAITING);
     expect(log.lines.join()).toContain('1 lines of the buffer are not records');
@@ -137,9 +137,9 @@ describe('a place that buffers', () => {
   it('is down when the buffer is full, and when the disk cannot be written', async () => {
     const place = new SwitchableDelivery();
     place.isUp = false;
-    const full = writerOf(place, new RecordingLog(), 1_000);
+    const full = createWriter(place, new RecordingLog(), 1_000);
     await full.open();
-    for (const record of recordsOf(6)) await full.keep(record);
+    for (const record of createRecords(6)) await full.keep(record);
     expect(full.state).toBe('down');
     await full.close(10);
 
@@ -147,7 +147,7 @@ describe('a place that buffers', () => {
     const diskless = new BufferingSinkWriter(place, 1_000, spool, new RecordingLog());
     await diskless.open();
     expect(diskless.state).toBe('down');
-    await expect(diskless.keep(recordsOf(1)[0]!)).rejects.toBeInstanceOf(RecordNotKept);
+    await expect(diskless.keep(createRecords(1)[0]!)).rejects.toBeInstanceOf(RecordNotKept);
     await diskless.close(10);
   });
 
@@ -159,7 +159,7 @@ describe('a place that buffers', () => {
         const spool = new SpoolFile(own.at('spool.jsonl'), 4_000);
         const writer = new BufferingSinkWriter(place, 1_000, spool, new RecordingLog());
         await writer.open();
-        const records = recordsOf(ups.length);
+        const records = createRecords(ups.length);
         for (const [index, up] of ups.entries()) {
           place.isUp = up;
           await Promise.resolve(writer.keep(records[index]!)).catch(() => undefined);

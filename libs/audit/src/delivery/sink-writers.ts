@@ -18,7 +18,7 @@ const MAX_WAITING = 10_000;
 
 interface Waiting {
   readonly record: SealedLine;
-  kept(): void;
+  resolve(): void;
   notKept(reason: RecordNotKept): void;
 }
 
@@ -44,11 +44,11 @@ export class RefusingSinkWriter implements SinkWriter {
       delivery,
       timeout,
       next: (limit) => Promise.resolve(this.waiting.slice(0, limit).map(({ record }) => record)),
-      taken: (records) => {
-        for (const { kept } of this.waiting.splice(0, records.length)) kept();
+      markStored: (records) => {
+        for (const { resolve: kept } of this.waiting.splice(0, records.length)) kept();
       },
-      failed: (error) => this.failed(error),
-      drained: () => this.recovered(),
+      reportFailure: (error) => this.reportFailure(error),
+      reportDrained: () => this.reportRecovery(),
     });
   }
 
@@ -66,7 +66,7 @@ export class RefusingSinkWriter implements SinkWriter {
 
   keep(record: SealedLine): Promise<void> {
     return new Promise((kept, notKept) => {
-      this.waiting.push({ record, kept, notKept });
+      this.waiting.push({ record, resolve: kept, notKept });
       if (this.state === 'down') notKept(new RecordNotKept(this.name));
       else this.worker.run();
     });
@@ -82,12 +82,12 @@ export class RefusingSinkWriter implements SinkWriter {
     this.giveUpWaiting();
   }
 
-  private recovered(): void {
+  private reportRecovery(): void {
     if (this.failing) this.log.log(`${this.name}: audit records are kept again`);
     this.failing = false;
   }
 
-  private failed(error: unknown): void {
+  private reportFailure(error: unknown): void {
     if (!this.failing)
       this.log.warn(`${this.name}: audit records cannot be kept (${errorName(error)}): calls are refused`);
     this.failing = true;
@@ -130,9 +130,9 @@ export class BufferingSinkWriter implements SinkWriter {
       delivery,
       timeout,
       next: (limit) => this.next(limit),
-      taken: (records) => this.taken(records),
-      failed: (error) => this.failed(error),
-      drained: () => this.recovered(),
+      markStored: (records) => this.markStored(records),
+      reportFailure: (error) => this.reportFailure(error),
+      reportDrained: () => this.reportRecovery(),
     });
   }
 
@@ -149,7 +149,7 @@ export class BufferingSinkWriter implements SinkWriter {
     try {
       await this.spool.open();
     } catch (error) {
-      this.failedOnDisk(error);
+      this.reportDiskFailure(error);
     }
     this.buffering = !this.spool.isEmpty;
     if (this.buffering) this.log.warn(`${this.name}: earlier audit records are delivered first`);
@@ -196,23 +196,23 @@ export class BufferingSinkWriter implements SinkWriter {
     return records;
   }
 
-  private taken(records: readonly SealedLine[]): Promise<void> {
+  private markStored(records: readonly SealedLine[]): Promise<void> {
     return this.inTurn(async () => {
       if (this.fromSpool > 0) await this.spool.advance(this.fromSpool);
       else if (this.memory[0] === records[0]) this.memory.splice(0, records.length);
       // The batch was spilled to disk during its delivery, and is the first there.
-      else await this.spool.advance(bytesOf(records));
+      else await this.spool.advance(countBytes(records));
       this.fromSpool = 0;
     });
   }
 
-  private recovered(): void {
+  private reportRecovery(): void {
     if (this.buffering) this.log.log(`${this.name}: audit records are delivered again`);
     this.buffering = false;
     this.diskFailed = false;
   }
 
-  private failed(error: unknown): void {
+  private reportFailure(error: unknown): void {
     if (!this.buffering)
       this.log.warn(
         `${this.name}: audit records are not accepted (${errorName(error)}): they are buffered on disk`,
@@ -220,7 +220,7 @@ export class BufferingSinkWriter implements SinkWriter {
     this.buffering = true;
   }
 
-  private failedOnDisk(error: unknown): void {
+  private reportDiskFailure(error: unknown): void {
     if (!this.diskFailed)
       this.log.warn(
         `${this.name}: the audit buffer cannot be written (${errorName(error)}): calls are refused`,
@@ -239,7 +239,7 @@ export class BufferingSinkWriter implements SinkWriter {
         this.memory.splice(0, leaving.length);
         this.diskFailed = false;
       } catch (error) {
-        this.failedOnDisk(error);
+        this.reportDiskFailure(error);
       }
     });
   }
@@ -251,7 +251,7 @@ export class BufferingSinkWriter implements SinkWriter {
   }
 }
 
-function bytesOf(records: readonly SealedLine[]): number {
+function countBytes(records: readonly SealedLine[]): number {
   return records.reduce((sum, { line }) => sum + Buffer.byteLength(line) + 1, 0);
 }
 
@@ -274,7 +274,7 @@ export interface SignedPost {
  * Posts a signed body. Redirects are not followed, and a name must not lead to this machine. @throws unless the
  * answer is a success
  */
-export async function signedPost({ url, secret, body, timeout, stop, resolve }: SignedPost): Promise<void> {
+export async function postSigned({ url, secret, body, timeout, stop, resolve }: SignedPost): Promise<void> {
   const seconds = Math.floor(Date.now() / 1000);
   const signature = createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex');
   const response = await pinnedRequest(url, {
@@ -318,7 +318,7 @@ export class WebhookDelivery implements RecordDelivery {
 
   deliver(records: readonly SealedLine[]): Promise<void> {
     const body = `{"type":"audit.records","records":[${records.map(({ line }) => line).join(',')}]}`;
-    return signedPost({ ...this.options, body, stop: this.stop.signal });
+    return postSigned({ ...this.options, body, stop: this.stop.signal });
   }
 
   close(): Promise<void> {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { countingServer } from './deliveries.fixture.js';
-import { signedPost } from './sink-writers.js';
+import { startCountingServer } from './deliveries.fixture.js';
+import { postSigned } from './sink-writers.js';
 
 describe('a webhook whose name begins to lead to this machine', () => {
-  const server = countingServer('{}');
+  const server = startCountingServer('{}');
   const post = (host: string, address: string) =>
-    signedPost({
+    postSigned({
       url: `http://${host}:${server.port}/`,
       secret: 'a-secret',
       body: '{}',

@@ -4,10 +4,10 @@ import {
   type AuditPage,
   type AuditQuery,
   AuditTrail,
-  limitOf,
-  matching,
+  readLimit,
+  createMatcher,
   newestFirst,
-  pageOf,
+  takePage,
 } from '../audit-trail.js';
 import { readSealed } from '../chain/audit-chain.js';
 import type { AuditCollection } from '../delivery/audit-collection.js';
@@ -41,10 +41,10 @@ export function fileSource(path: string): RecordSource {
     group: 'files',
     async *read() {
       let line = 0;
-      for await (const text of linesOf(path)) {
+      for await (const text of readLines(path)) {
         line += 1;
         if (text === null) yield { line, value: undefined };
-        else if (text !== '') yield { line, value: parsed(text), text };
+        else if (text !== '') yield { line, value: parseLine(text), text };
       }
     },
   };
@@ -55,7 +55,7 @@ const LONGEST_LINE = 64 * 1_048_576;
 const LINE_END = 0x0a;
 
 /** The lines of a file, without their ends; null: one that is too long. */
-async function* linesOf(path: string): AsyncGenerator<string | null> {
+async function* readLines(path: string): AsyncGenerator<string | null> {
   let parts: Buffer[] = [];
   let length = 0;
   const add = (part: Buffer) => {
@@ -63,7 +63,7 @@ async function* linesOf(path: string): AsyncGenerator<string | null> {
     if (length <= LONGEST_LINE) parts.push(part);
     else parts = [];
   };
-  const taken = () => {
+  const takeLine = () => {
     const text = length <= LONGEST_LINE ? Buffer.concat(parts).toString().replace(/\r$/, '') : null;
     [parts, length] = [[], 0];
     return text;
@@ -72,12 +72,12 @@ async function* linesOf(path: string): AsyncGenerator<string | null> {
     let start = 0;
     for (let end = chunk.indexOf(LINE_END); end >= 0; end = chunk.indexOf(LINE_END, start)) {
       add(chunk.subarray(start, end));
-      yield taken();
+      yield takeLine();
       start = end + 1;
     }
     add(chunk.subarray(start));
   }
-  if (length > 0) yield taken();
+  if (length > 0) yield takeLine();
 }
 
 export function collectionSource(collection: AuditCollection): RecordSource {
@@ -91,7 +91,7 @@ export function collectionSource(collection: AuditCollection): RecordSource {
   };
 }
 
-function parsed(text: string): unknown {
+function parseLine(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
@@ -108,8 +108,8 @@ export class FilesAuditTrail extends AuditTrail {
   }
 
   async search(query: AuditQuery): Promise<AuditPage> {
-    const limit = limitOf(query);
-    const matches = matching(query);
+    const limit = readLimit(query);
+    const matches = createMatcher(query);
     let found: AuditEntry[] = [];
     for (const { read } of this.sources) {
       for await (const { value } of read()) {
@@ -120,6 +120,6 @@ export class FilesAuditTrail extends AuditTrail {
         if (found.length > 10 * limit) found = found.sort(newestFirst).slice(0, limit + 1);
       }
     }
-    return pageOf(found.sort(newestFirst), limit);
+    return takePage(found.sort(newestFirst), limit);
   }
 }

@@ -12,7 +12,7 @@ const at = '2026-01-01T00:00:00.000Z';
 const PLAIN = new RecordSeal();
 
 /** One process that wrote `calls` calls, as lines. */
-function written(calls: number, heads: readonly ChainHead[] = [], seal = PLAIN) {
+function writeChain(calls: number, heads: readonly ChainHead[] = [], seal = PLAIN) {
   const chain = new AuditChain(seal);
   const lines = [chain.append({ type: 'chain_begin', at, heads }).line];
   for (let call = 0; call < calls; call += 1)
@@ -47,7 +47,7 @@ async function firstFault(sources: readonly RecordSource[], options: Partial<Ver
 
 describe('a history that nobody touched', () => {
   it('holds: one file, files put aside, replicas in one file, replicas that saw each other', async () => {
-    const one = written(20);
+    const one = writeChain(20);
     expect(await firstFault([source('a', one.lines)])).toBeUndefined();
     expect(
       await firstFault([source('a', one.lines.slice(0, 7)), source('b', one.lines.slice(7))]),
@@ -55,7 +55,7 @@ describe('a history that nobody touched', () => {
     expect(
       await firstFault([source('b', one.lines.slice(7)), source('a', one.lines.slice(0, 7))]),
     ).toBeUndefined();
-    const two = written(20, [one.head()]);
+    const two = writeChain(20, [one.head()]);
     const mixed = one.lines.flatMap((line, index) => [line, two.lines[index] as string]);
     expect(await firstFault([source('both', mixed)])).toBeUndefined();
     expect(await firstFault([source('a', one.lines), source('b', two.lines)])).toBeUndefined();
@@ -70,7 +70,7 @@ describe('a history that nobody touched', () => {
   });
 
   it('holds in two places at once', async () => {
-    const { lines } = written(5);
+    const { lines } = writeChain(5);
     expect(await firstFault([source('a', lines), source('mongodb', lines, 'mongodb')])).toBeUndefined();
   });
 });
@@ -79,7 +79,7 @@ describe('a file that somebody filled', () => {
   it('is read to its end: lines of any length, values of any depth', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'parley-records-'));
     const path = join(folder, 'records.jsonl');
-    const [first = '', second = ''] = written(1).lines;
+    const [first = '', second = ''] = writeChain(1).lines;
     const deep = `${first.slice(0, -1)},"deep":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;
     writeFileSync(path, `${first}\r\n${second}\n${deep}\n`);
     for (let part = 0; part < 65; part += 1) appendFileSync(path, 'x'.repeat(1_048_576));
@@ -94,8 +94,8 @@ describe('a file that somebody filled', () => {
 
 describe('a history of many chains', () => {
   it('never hides behind beginnings that are not given that its end was cut off', async () => {
-    const begun = Array.from({ length: 1_200 }, () => written(1).lines.slice(1)).flat();
-    const one = written(3);
+    const begun = Array.from({ length: 1_200 }, () => writeChain(1).lines.slice(1)).flat();
+    const one = writeChain(3);
     const part = [source('a', [...begun, ...one.lines.slice(0, -1)])];
     const { faults, notes } = await verify(part, { partial: true, heads: [one.head()] });
     expect(faults).toMatchObject([{ kind: 'missing', chain: one.id, seq: 3 }]);
@@ -104,25 +104,25 @@ describe('a history of many chains', () => {
   });
 
   it('is read to its end, however often a chain is named by others', async () => {
-    const one = written(3);
+    const one = writeChain(3);
     const often = Array.from({ length: 200_000 }, () => one.head());
-    const { faults, chains } = await verify([source('a', [...one.lines, ...written(0, often).lines])]);
+    const { faults, chains } = await verify([source('a', [...one.lines, ...writeChain(0, often).lines])]);
     expect(faults).toEqual([]);
     expect(chains[0]).toMatchObject({ chain: one.id, seq: 3, witnessed: 3 });
   });
 });
 
 describe('verifying names the first record', () => {
-  const { lines, id, head } = written(10);
-  const replaced = (index: number, line: string) => lines.with(index, line);
+  const { lines, id, head } = writeChain(10);
+  const replaceLine = (index: number, line: string) => lines.with(index, line);
   const without = (...gone: number[]) => lines.filter((_, index) => !gone.includes(index));
 
   it.each<[string, readonly string[], string]>([
-    ['that was edited', replaced(4, lines[4]!.replace('"rows":3', '"rows":4')), 'altered log:5 #4'],
-    ['that was edited and sealed again', resealed(4, { rows: 99 }), 'altered log:6 #5'],
+    ['that was edited', replaceLine(4, lines[4]!.replace('"rows":3', '"rows":4')), 'altered log:5 #4'],
+    ['that was edited and sealed again', resealRecord(4, { rows: 99 }), 'altered log:6 #5'],
     [
       'whose text reads otherwise',
-      replaced(4, lines[4]!.replace('{', '{"tool":"other",')),
+      replaceLine(4, lines[4]!.replace('{', '{"tool":"other",')),
       'altered log:5 #4',
     ],
     ['that was removed', without(4), 'missing log:5 #4'],
@@ -130,13 +130,13 @@ describe('verifying names the first record', () => {
     ['that was moved up', lines.with(5, lines[6]!).with(6, lines[5]!), 'reordered log:6 #6'],
     ['that stands twice', [...lines, lines[3]!], 'repeated log:12 #3'],
     ['that is no record', [...lines.slice(0, 3), 'what?', ...lines.slice(3)], 'unreadable log:4 #undefined'],
-    ['that was never sealed', replaced(2, '{"at":"x","tool":"y"}'), 'unreadable log:3 #undefined'],
+    ['that was never sealed', replaceLine(2, '{"at":"x","tool":"y"}'), 'unreadable log:3 #undefined'],
     ['after a beginning that is gone', without(0, 1), 'incomplete log:1 #2'],
   ])('%s', async (_what, tampered, expected) => {
     expect(await firstFault([source('log', tampered)])).toBe(expected);
   });
 
-  function resealed(index: number, change: object): string[] {
+  function resealRecord(index: number, change: object): string[] {
     const { hash: _hash, ...record } = JSON.parse(lines[index]!) as Record<string, unknown>;
     return lines.with(index, PLAIN.seal({ ...record, ...change } as never).line);
   }
@@ -148,7 +148,7 @@ describe('verifying names the first record', () => {
   });
 
   it('cut off the end, when the next process of the same replica saw it', async () => {
-    const next = written(2, [head()]);
+    const next = writeChain(2, [head()]);
     expect(await firstFault([source('log', [...lines.slice(0, 9), ...next.lines])])).toBe(
       'missing log:null #9',
     );
@@ -181,17 +181,17 @@ describe('verifying names the first record', () => {
   });
 
   it('of two files that were spliced, or of an old one in the place of a new one', async () => {
-    const other = written(10);
+    const other = writeChain(10);
     const spliced = [...lines.slice(0, 5), ...other.lines.slice(5)];
     expect(await firstFault([source('log', spliced)])).toBe('incomplete log:6 #5');
-    const next = written(3, [head()]);
-    const old = written(10);
+    const next = writeChain(3, [head()]);
+    const old = writeChain(10);
     const swapped = [source('log', old.lines), source('next', next.lines)];
     expect((await verify(swapped)).faults).toMatchObject([{ kind: 'incomplete', chain: id }]);
   });
 
   it('and what is missing altogether is no issue when only a part was given', async () => {
-    const next = written(3, [head()]);
+    const next = writeChain(3, [head()]);
     const part = [source('next', next.lines.slice(1))];
     const { faults, notes } = await verify(part, { partial: true });
     expect(faults).toEqual([]);
@@ -200,7 +200,7 @@ describe('verifying names the first record', () => {
 });
 
 describe('no change of a history with a kept head goes unnoticed', () => {
-  const { lines, head } = written(12);
+  const { lines, head } = writeChain(12);
   const change = fc.oneof(
     fc.record({ kind: fc.constant('remove' as const), at: fc.nat(12) }),
     fc.record({ kind: fc.constant('double' as const), at: fc.nat(12) }),
@@ -209,7 +209,7 @@ describe('no change of a history with a kept head goes unnoticed', () => {
     fc.record({ kind: fc.constant('flip' as const), at: fc.nat(12), character: fc.nat(400) }),
   );
 
-  function applied(
+  function applyChange(
     to: readonly string[],
     { kind, at: index, ...rest }: typeof change extends fc.Arbitrary<infer C> ? C : never,
   ) {
@@ -240,7 +240,7 @@ describe('no change of a history with a kept head goes unnoticed', () => {
   it('whatever the change', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 3 }), async (changes) => {
-        const tampered = changes.reduce<readonly string[]>(applied, lines).filter((line) => line !== '');
+        const tampered = changes.reduce<readonly string[]>(applyChange, lines).filter((line) => line !== '');
         fc.pre(tampered.join('\n') !== lines.join('\n'));
         const { faults } = await verify([source('log', tampered)], { heads: [head()] });
         expect(faults.length).toBeGreaterThan(0);

@@ -195,7 +195,7 @@ export async function verifyRecords(
   sources: readonly RecordSource[],
   { seal, heads = [], partial = false }: VerifyOptions,
 ): Promise<Verification> {
-  const knownHeads = await knownHeadsIn(sources, heads);
+  const knownHeads = await collectKnownHeads(sources, heads);
   const wanted = new Map<string, Map<number, string | null>>();
   for (const { chain, seq } of knownHeads) {
     const places = wanted.get(chain) ?? new Map<number, string | null>();
@@ -215,7 +215,7 @@ export async function verifyRecords(
   for (const [order, { name, group, read }] of sources.entries()) {
     const chains = groups.get(group) ?? new Map<string, ChainRuns>();
     groups.set(group, chains);
-    const places = found.get(group) ?? copyOf(wanted);
+    const places = found.get(group) ?? copyWanted(wanted);
     found.set(group, places);
     for await (const { line, value, text } of read()) {
       const record = readSealed(value);
@@ -244,7 +244,7 @@ export async function verifyRecords(
   for (const [group, chains] of groups) {
     for (const runs of chains.values()) for (const issue of runs.faults()) add(issue);
     for (const anchor of knownHeads) {
-      const issue = contradiction(anchor, chains, found.get(group), nameOf(sources, group));
+      const issue = contradiction(anchor, chains, found.get(group), findSourceName(sources, group));
       if (issue) add(issue);
     }
   }
@@ -267,14 +267,14 @@ export async function verifyRecords(
           seq,
           hash,
           ended: ended.has(`${group} ${chain} ${seq}`),
-          witnessed: anchoredUpTo(headsOf.get(chain) ?? [], group),
+          witnessed: findAnchoredUpTo(headsOf.get(chain) ?? [], group),
         };
       }),
     ),
   };
 }
 
-async function knownHeadsIn(
+async function collectKnownHeads(
   sources: readonly RecordSource[],
   heads: readonly ChainHead[],
 ): Promise<KnownHead[]> {
@@ -324,11 +324,11 @@ function contradiction(
     : null;
 }
 
-function nameOf(sources: readonly RecordSource[], group: string): string {
+function findSourceName(sources: readonly RecordSource[], group: string): string {
   return sources.find((source) => source.group === group)?.name ?? group;
 }
 
-function copyOf(wanted: ReadonlyMap<string, ReadonlyMap<number, string | null>>) {
+function copyWanted(wanted: ReadonlyMap<string, ReadonlyMap<number, string | null>>) {
   return new Map([...wanted].map(([chain, places]) => [chain, new Map(places)]));
 }
 
@@ -343,7 +343,7 @@ function byChain(knownHeads: readonly KnownHead[]): ReadonlyMap<string, readonly
 }
 
 /** @param heads of one chain: any number */
-function anchoredUpTo(heads: readonly KnownHead[], group: string): number | null {
+function findAnchoredUpTo(heads: readonly KnownHead[], group: string): number | null {
   let highest: number | null = null;
   for (const { seq, by } of heads) if (by !== group && (highest === null || seq > highest)) highest = seq;
   return highest;

@@ -28,7 +28,7 @@ export interface SmallIssuer {
   readonly asked: string[];
   token(claims?: Record<string, unknown>, options?: TokenOptions): Promise<string>;
   /** Signs any text in place of the claims. */
-  signed(text: string): Promise<string>;
+  signText(text: string): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -79,7 +79,7 @@ export async function startIssuer(): Promise<SmallIssuer> {
         .setProtectedHeader(JSON.parse(JSON.stringify(protectedHeader)) as { alg: string })
         .sign(own.privateKey);
     },
-    signed: (text) =>
+    signText: (text) =>
       new CompactSign(Buffer.from(text))
         .setProtectedHeader({ alg: key.alg, kid: key.kid })
         .sign(key.privateKey),

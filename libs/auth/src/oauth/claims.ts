@@ -58,7 +58,7 @@ export interface TenantClaim {
 }
 
 /** @throws InvalidToken when the value is not a tenant, or is missing and required */
-export function tenantOf(claims: Claims, { claim, required = true }: TenantClaim): string | number | null {
+export function readTenant(claims: Claims, { claim, required = true }: TenantClaim): string | number | null {
   const value = claimAt(claims, claim);
   if (value === undefined && !required) return null;
   if (typeof value === 'string' && value.trim() !== '') return value;
@@ -74,7 +74,7 @@ export function isScopeName(text: string): boolean {
 }
 
 /** Scopes are a space-separated text or a list. Some issuers name the claim `scp`. @param claim replaces both */
-export function scopesOf(claims: Claims, claim?: ClaimPath): ReadonlySet<string> {
+export function readScopes(claims: Claims, claim?: ClaimPath): ReadonlySet<string> {
   const value = claim === undefined ? (claims['scope'] ?? claims['scp']) : claimAt(claims, claim);
   const names: unknown[] = typeof value === 'string' ? value.split(' ') : Array.isArray(value) ? value : [];
   return new Set(names.filter((name): name is string => typeof name === 'string' && isScopeName(name)));
@@ -87,22 +87,22 @@ const MAX_SUBJECT = 255;
  * The principal of a token. It is unique across issuers, because percent-encoding leaves no `|` and no `:`.
  * @throws InvalidToken when the token has neither a subject nor a client
  */
-export function principalOf(issuer: string, claims: Claims): string {
+export function toPrincipal(issuer: string, claims: Claims): string {
   const { sub } = claims;
-  const client = clientOf(claims);
+  const client = readClient(claims);
   if (isName(sub)) return `oauth:${issuer}|${encodeURIComponent(sub)}`;
   if (sub === undefined && isName(client)) return `oauth:${issuer}|client:${encodeURIComponent(client)}`;
   throw new InvalidToken('no subject');
 }
 
-/** The subject of a principal that `principalOf` made of one; null: it is of another issuer. */
-export function subjectOf(issuer: string, principal: string): string | null {
+/** The subject of a principal that `toPrincipal` made of one; null: it is of another issuer. */
+export function toSubject(issuer: string, principal: string): string | null {
   const before = `oauth:${issuer}|`;
   return principal.startsWith(before) ? decodeURIComponent(principal.slice(before.length)) : null;
 }
 
 /** The client that the token was issued to, under either name that issuers use. */
-export function clientOf(claims: Claims): unknown {
+export function readClient(claims: Claims): unknown {
   return claims['client_id'] ?? claims['azp'] ?? claims['cid'] ?? claims['appid'];
 }
 

@@ -32,7 +32,7 @@ class StoredUsers extends ClaimedUsers {
     super();
   }
 
-  idOf(field: UserField, value: string): Promise<string | null> {
+  findUserId(field: UserField, value: string): Promise<string | null> {
     return this.known.get(JSON.stringify([field, value]), () => this.find(field, value));
   }
 

@@ -2,7 +2,7 @@ import { Agent, type AgentDefinition, type Identity, isUserId } from '#core';
 import type { StepUp } from '../authenticator.js';
 import type { Credentials } from '../credentials.js';
 import { InvalidToken } from '../errors.js';
-import { claimAt, type ClaimPath, type Claims, type TenantClaim, tenantOf } from './claims.js';
+import { claimAt, type ClaimPath, type Claims, type TenantClaim, readTenant } from './claims.js';
 
 /** The fields of a user that a claim may match. */
 export const USER_FIELDS = ['objectId', 'username', 'email'] as const;
@@ -11,7 +11,7 @@ export type UserField = (typeof USER_FIELDS)[number];
 /** Looks up users in Parse. */
 export abstract class ClaimedUsers {
   /** @returns the id of the only user with that value; null when there is none or more than one */
-  abstract idOf(field: UserField, value: string): Promise<string | null>;
+  abstract findUserId(field: UserField, value: string): Promise<string | null>;
 }
 
 /** The claim that names the user with whose rights an agent reads. */
@@ -25,7 +25,7 @@ export interface UserClaim {
 const MAX_VALUE = 320;
 
 /** @throws InvalidToken when the token does not name an existing user */
-async function userOf(
+async function findUser(
   claims: Claims,
   { claim, field = 'objectId' }: UserClaim,
   users: ClaimedUsers,
@@ -35,7 +35,7 @@ async function userOf(
   if (!usable || (field === 'objectId' && !isUserId(value))) throw new InvalidToken('no user');
   // An unverified email address could be that of another user.
   if (field === 'email' && claims['email_verified'] !== true) throw new InvalidToken('email not verified');
-  const userId = await users.idOf(field, value);
+  const userId = await users.findUserId(field, value);
   if (userId === null) throw new InvalidToken('unknown user');
   return { kind: 'aclUser', userId };
 }
@@ -68,8 +68,8 @@ export class Grant {
       definition,
       principal,
       claims,
-      identity: 'claim' in identity ? await userOf(claims, identity, users) : identity,
-      ...(tenant && { tenantId: tenantOf(claims, tenant) }),
+      identity: 'claim' in identity ? await findUser(claims, identity, users) : identity,
+      ...(tenant && { tenantId: readTenant(claims, tenant) }),
     });
     return admission ? admission(agent, credentials) : agent;
   }
@@ -96,25 +96,25 @@ export class ScopedGrants {
     return this.options.required.some((scope) => !scopes.has(scope));
   }
 
-  grantOf(scopes: ReadonlySet<string>): Grant {
-    return this.options.steps[this.stepOf(scopes)]?.[1] ?? this.options.base;
+  findGrant(scopes: ReadonlySet<string>): Grant {
+    return this.options.steps[this.findStep(scopes)]?.[1] ?? this.options.base;
   }
 
   /** The steps above the current one, nearest first. */
   above(scopes: ReadonlySet<string>): readonly StepUp[] {
     const { steps, required } = this.options;
-    return steps.slice(this.stepOf(scopes) + 1).map(([scope, { definition }]) => ({
-      scopes: [...new Set([...required, ...this.held(scopes), scope])],
+    return steps.slice(this.findStep(scopes) + 1).map(([scope, { definition }]) => ({
+      scopes: [...new Set([...required, ...this.listHeldScopes(scopes), scope])],
       definition,
     }));
   }
 
   /** Only scopes of this configuration: a token's other scopes are not disclosed. */
-  private held(scopes: ReadonlySet<string>): string[] {
+  private listHeldScopes(scopes: ReadonlySet<string>): string[] {
     return this.options.steps.map(([scope]) => scope).filter((scope) => scopes.has(scope));
   }
 
-  private stepOf(scopes: ReadonlySet<string>): number {
+  private findStep(scopes: ReadonlySet<string>): number {
     return this.options.steps.findLastIndex(([scope]) => scopes.has(scope));
   }
 }

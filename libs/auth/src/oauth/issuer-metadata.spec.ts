@@ -9,7 +9,7 @@ import { type OAuthIssuer, oauthRule } from './oauth-rule.js';
 import { ALGORITHMS, TokenVerifier } from './token-verifier.js';
 
 class NoUsers extends ClaimedUsers {
-  idOf(): Promise<null> {
+  findUserId(): Promise<null> {
     return Promise.resolve(null);
   }
 }
@@ -29,14 +29,14 @@ const bearer = (token: string) => ({
   headers: { authorization: `Bearer ${token}` },
   remoteAddress: undefined,
 });
-const ruleOf = (options: Partial<OAuthIssuer> = {}) =>
+const createRule = (options: Partial<OAuthIssuer> = {}) =>
   oauthRule(
     { issuer: issuer.issuer, audience: AUDIENCE, ...options },
     { grants: { required: [], base: grant, steps: [] } },
   );
 
 /** A verifier whose clock a test moves. */
-function timed({ outage: seconds = 3600 } = {}) {
+function createTimedKeys({ outage: seconds = 3600 } = {}) {
   const clock = { now: 0 };
   const jwksUri = () => Promise.resolve(`${issuer.issuer}/keys`);
   const keys = new KeyRing({ jwksUri, outage: seconds, cooldown: 30_000, now: () => clock.now });
@@ -53,14 +53,14 @@ function timed({ outage: seconds = 3600 } = {}) {
 
 describe('the keys of an issuer', () => {
   it('are found through what it says of itself, and fetched once for many calls', async () => {
-    const rule = ruleOf();
+    const rule = createRule();
     const token = await issuer.token();
     await Promise.all(Array.from({ length: 20 }, () => rule.recognise(bearer(token))));
     expect(issuer.asked).toEqual(['/.well-known/oauth-authorization-server', '/keys']);
   });
 
   it('are looked for once more when a token names one that is not known', async () => {
-    const { clock, verifier, fetches } = timed();
+    const { clock, verifier, fetches } = createTimedKeys();
     await verifier.verify(await issuer.token());
     const next = await makeKey('ES256', 'second');
     issuer.keys = [next.jwk];
@@ -70,7 +70,7 @@ describe('the keys of an issuer', () => {
   });
 
   it('are not fetched for every key that somebody makes up', async () => {
-    const { clock, verifier, fetches } = timed();
+    const { clock, verifier, fetches } = createTimedKeys();
     await verifier.verify(await issuer.token());
     clock.now += 30_001;
     for (let at = 0; at < 10; at++) {
@@ -83,7 +83,7 @@ describe('the keys of an issuer', () => {
   it.each([600_000, 3_000_000])(
     'that were taken back verify nothing at the first call after %i ms, a token known by heart included',
     async (pause) => {
-      const { clock, verifier } = timed();
+      const { clock, verifier } = createTimedKeys();
       const token = await issuer.token();
       await verifier.verify(token);
       issuer.keys = [(await makeKey('ES256', 'second')).jwk];
@@ -93,7 +93,7 @@ describe('the keys of an issuer', () => {
   );
 
   it('in use are fetched ahead of time, so that nobody waits for them', async () => {
-    const { clock, verifier, fetches } = timed();
+    const { clock, verifier, fetches } = createTimedKeys();
     const token = await issuer.token();
     await verifier.verify(token);
     clock.now += 400_000;
@@ -105,7 +105,7 @@ describe('the keys of an issuer', () => {
   });
 
   it('keep nobody waiting for an issuer that has just been away', async () => {
-    const { clock, verifier, fetches } = timed();
+    const { clock, verifier, fetches } = createTimedKeys();
     const token = await issuer.token({ exp: Math.floor(Date.now() / 1000) + 90_000 });
     await verifier.verify(token);
     issuer.instead.set('/keys', (_request, response) => void response.writeHead(503).end());
@@ -120,7 +120,7 @@ describe('the keys of an issuer', () => {
   });
 
   it('serve on in an outage, and not beyond its bound', async () => {
-    const { clock, verifier } = timed({ outage: 3600 });
+    const { clock, verifier } = createTimedKeys({ outage: 3600 });
     const token = await issuer.token({ exp: Math.floor(Date.now() / 1000) + 90_000 });
     await verifier.verify(token);
     outage(issuer);
@@ -132,7 +132,7 @@ describe('the keys of an issuer', () => {
 
   it('that were never had admit nobody, and are looked for again', async () => {
     outage(issuer);
-    const { clock, verifier } = timed();
+    const { clock, verifier } = createTimedKeys();
     const token = await issuer.token();
     await expect(verifier.verify(token)).rejects.toBeInstanceOf(AuthenticationUnavailable);
     issuer.instead.clear();
@@ -155,7 +155,7 @@ describe('the keys of an issuer', () => {
         response.end(text);
       }),
     );
-    await expect(ruleOf().recognise(bearer(await issuer.token()))).rejects.toBeInstanceOf(
+    await expect(createRule().recognise(bearer(await issuer.token()))).rejects.toBeInstanceOf(
       AuthenticationUnavailable,
     );
     expect(issuer.asked).not.toContain('/elsewhere');
@@ -163,7 +163,7 @@ describe('the keys of an issuer', () => {
 
   it('that are secret are nobody’s public key', async () => {
     issuer.keys = [{ kty: 'oct', k: 'c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0', kid: 'first', alg: 'HS256' }];
-    await expect(ruleOf().recognise(bearer(await issuer.token()))).rejects.toBeInstanceOf(InvalidToken);
+    await expect(createRule().recognise(bearer(await issuer.token()))).rejects.toBeInstanceOf(InvalidToken);
   });
 });
 
@@ -187,7 +187,7 @@ describe('what an issuer says of itself', () => {
     ['it names no keys', { jwks_uri: null }],
   ])('is not believed when %s', async (_, metadata) => {
     issuer.metadata = metadata;
-    await expect(ruleOf().recognise(bearer(await issuer.token()))).rejects.toBeInstanceOf(
+    await expect(createRule().recognise(bearer(await issuer.token()))).rejects.toBeInstanceOf(
       AuthenticationUnavailable,
     );
   });

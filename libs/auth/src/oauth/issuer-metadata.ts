@@ -100,7 +100,7 @@ export class KeyRing {
   private readonly keys: RefreshedValue<Keys>;
 
   constructor({ jwksUri, outage, cooldown = 30_000, now }: KeyRingOptions) {
-    const fetchKeys = async () => keysOf(await fetchedSet(await jwksUri()));
+    const fetchKeys = async () => readKeys(await fetchKeySet(await jwksUri()));
     this.keys = new RefreshedValue(fetchKeys, {
       refreshAfter: Math.min(REFRESH, outage * 1000),
       usableFor: outage * 1000,
@@ -118,12 +118,12 @@ export class KeyRing {
    * Fetches again for a token with an unknown key, because the issuer may have rotated.
    * @throws AuthenticationUnavailable
    */
-  renewed(): Promise<Keys> {
-    return this.keys.renewed();
+  fetchAgain(): Promise<Keys> {
+    return this.keys.fetchAgain();
   }
 }
 
-async function fetchedSet(url: string): Promise<JSONWebKeySet> {
+async function fetchKeySet(url: string): Promise<JSONWebKeySet> {
   const { status, value } = await requestJson(url);
   const keys = value?.['keys'];
   if (status !== 200 || !Array.isArray(keys) || keys.length === 0 || keys.length > MAX_KEYS)
@@ -131,7 +131,7 @@ async function fetchedSet(url: string): Promise<JSONWebKeySet> {
   return { keys } as JSONWebKeySet;
 }
 
-async function keysOf(set: JSONWebKeySet): Promise<Keys> {
+async function readKeys(set: JSONWebKeySet): Promise<Keys> {
   const { createLocalJWKSet, errors } = await import('jose');
   let local: ReturnType<typeof createLocalJWKSet>;
   try {
@@ -192,8 +192,8 @@ class RefreshedValue<T> {
   /** @throws AuthenticationUnavailable when no value is usable */
   async current(): Promise<T> {
     const usable = this.usable();
-    if (usable && (this.ageOf(usable) < this.options.refreshAfter || this.isAway())) {
-      if (this.ageOf(usable) >= this.options.refreshAfter * AHEAD) void this.renew();
+    if (usable && (this.measureAge(usable) < this.options.refreshAfter || this.isAway())) {
+      if (this.measureAge(usable) >= this.options.refreshAfter * AHEAD) void this.renew();
       return usable.value;
     }
     await this.renew();
@@ -206,13 +206,13 @@ class RefreshedValue<T> {
    * Fetches again because the known value seems outdated. Within the cooldown the known value is returned.
    * @throws AuthenticationUnavailable
    */
-  async renewed(): Promise<T> {
+  async fetchAgain(): Promise<T> {
     await this.renew();
     return this.current();
   }
 
   private usable() {
-    return this.known && this.ageOf(this.known) < this.options.usableFor ? this.known : null;
+    return this.known && this.measureAge(this.known) < this.options.usableFor ? this.known : null;
   }
 
   /** The last attempt has just failed: callers do not wait for the next one. */
@@ -220,7 +220,7 @@ class RefreshedValue<T> {
     return this.now() - this.lastFailure < 2 * this.options.cooldown;
   }
 
-  private ageOf({ at }: { readonly at: number }): number {
+  private measureAge({ at }: { readonly at: number }): number {
     return this.now() - at;
   }
 

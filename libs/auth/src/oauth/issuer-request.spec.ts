@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { countingServer } from '../../../audit/src/delivery/deliveries.fixture.js';
+import { startCountingServer } from '../../../audit/src/delivery/deliveries.fixture.js';
 import { requestJson } from './issuer-request.js';
 
-const server = countingServer('{"keys":[]}');
+const server = startCountingServer('{"keys":[]}');
 
 it('does not ask this machine, or its link, under the name of an issuer', async () => {
   for (const address of ['127.0.0.1', '::1', '169.254.169.254']) {

@@ -66,8 +66,8 @@ export async function requestJson(url: string, request: JsonRequest = {}): Promi
       await response.body?.cancel();
       throw new AuthenticationUnavailable(`no answer from ${host} (it redirects)`);
     }
-    const text = await boundedText(response, host);
-    return { status: response.status, value: objectOf(text) };
+    const text = await readBoundedText(response, host);
+    return { status: response.status, value: parseObject(text) };
   } catch (error) {
     if (error instanceof AuthenticationUnavailable) throw error;
     if (limit.aborted) throw new AuthenticationUnavailable(`no answer from ${host} (TimeoutError)`);
@@ -77,7 +77,7 @@ export async function requestJson(url: string, request: JsonRequest = {}): Promi
   }
 }
 
-async function boundedText({ body }: Response, host: string): Promise<string> {
+async function readBoundedText({ body }: Response, host: string): Promise<string> {
   if (!body) return '';
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -90,7 +90,7 @@ async function boundedText({ body }: Response, host: string): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function objectOf(text: string): JsonResponse['value'] {
+function parseObject(text: string): JsonResponse['value'] {
   const reading = readJson(text);
   const value = reading.ok ? reading.value : null;
   return value !== null && typeof value === 'object' && !Array.isArray(value)

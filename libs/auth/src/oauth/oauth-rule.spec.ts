@@ -17,7 +17,7 @@ import { type OAuthIssuer, oauthRule } from './oauth-rule.js';
 import { RevocationList, revocationName, RevocationStore } from './revocations.js';
 
 class TwoUsers extends ClaimedUsers {
-  idOf(field: UserField, value: string): Promise<string | null> {
+  findUserId(field: UserField, value: string): Promise<string | null> {
     const known = { objectId: { u1: 'u1' }, username: { ada: 'u1' }, email: { 'ada@example.com': 'u1' } };
     return Promise.resolve((known[field] as Record<string, string>)[value] ?? null);
   }
@@ -28,14 +28,14 @@ const definitions = {
   writer: compileAgentDefinition('writer', { permissions: 'write' }),
   admin: compileAgentDefinition('admin', { permissions: 'admin' }),
 };
-const grantOf = (name: keyof typeof definitions, options: Partial<GrantOptions> = {}) =>
+const findGrant = (name: keyof typeof definitions, options: Partial<GrantOptions> = {}) =>
   new Grant({ definition: definitions[name], identity: MASTER, users: new TwoUsers(), ...options });
 const GRANTS: ScopedGrantsOptions = {
   required: [],
-  base: grantOf('reader'),
+  base: findGrant('reader'),
   steps: [
-    ['data:write', grantOf('writer')],
-    ['data:admin', grantOf('admin')],
+    ['data:write', findGrant('writer')],
+    ['data:admin', findGrant('admin')],
   ],
 };
 
@@ -46,7 +46,7 @@ beforeAll(async () => {
 afterAll(() => issuer.close());
 afterEach(() => issuer.instead.clear());
 
-const ruleOf = (
+const createRule = (
   grants: Partial<ScopedGrantsOptions> = {},
   options: Partial<OAuthIssuer> = {},
   revocations: RevocationList[] = [],
@@ -55,7 +55,7 @@ const ruleOf = (
     { issuer: issuer.issuer, audience: AUDIENCE, ...options },
     { grants: { ...GRANTS, ...grants }, revocations },
   );
-const shown = async (claims: Record<string, unknown>) => ({
+const presentToken = async (claims: Record<string, unknown>) => ({
   headers: { authorization: `Bearer ${await issuer.token(claims)}` },
   remoteAddress: undefined,
 });
@@ -75,20 +75,22 @@ describe('the scopes of a token', () => {
     [{ 'data:admin': true }, 'reader'],
     [7, 'reader'],
   ])('lead to the last agent that they name: %j to %s', async (scope, name) => {
-    expect((await ruleOf().recognise(await shown({ scope })))?.definition.name).toBe(name);
+    expect((await createRule().recognise(await presentToken({ scope })))?.definition.name).toBe(name);
   });
 
   it('are also read where other issuers put them', async () => {
-    expect((await ruleOf().recognise(await shown({ scp: ['data:admin'] })))?.definition.name).toBe('admin');
-    const roles = ruleOf({}, { scopeClaim: ['realm_access', 'roles'] });
+    expect((await createRule().recognise(await presentToken({ scp: ['data:admin'] })))?.definition.name).toBe(
+      'admin',
+    );
+    const roles = createRule({}, { scopeClaim: ['realm_access', 'roles'] });
     const claims = { realm_access: { roles: ['data:write'] }, scope: 'data:admin' };
-    expect((await roles.recognise(await shown(claims)))?.definition.name).toBe('writer');
+    expect((await roles.recognise(await presentToken(claims)))?.definition.name).toBe('writer');
   });
 
   it('never lead higher than to the last one held', async () => {
     await fc.assert(
       fc.asyncProperty(fc.subarray(['a', 'b', 'data:write', 'data:admin', 'z']), async (scopes) => {
-        const agent = await ruleOf().recognise(await shown({ scope: scopes.join(' ') }));
+        const agent = await createRule().recognise(await presentToken({ scope: scopes.join(' ') }));
         const most = scopes.includes('data:admin') ? 'admin' : 'writer';
         const expected = scopes.some((scope) => scope.startsWith('data:')) ? most : 'reader';
         expect(agent?.definition.name).toBe(expected);
@@ -98,16 +100,18 @@ describe('the scopes of a token', () => {
   });
 
   it('that are required are all named to a caller who lacks one', async () => {
-    const rule = ruleOf({ required: ['data:read', 'data:use'] });
-    const error = await rule.recognise(await shown({ scope: 'data:read data:admin' })).catch((one) => one);
+    const rule = createRule({ required: ['data:read', 'data:use'] });
+    const error = await rule
+      .recognise(await presentToken({ scope: 'data:read data:admin' }))
+      .catch((one) => one);
     expect(error).toBeInstanceOf(InsufficientScope);
     expect((error as InsufficientScope).scopes).toEqual(['data:read', 'data:use']);
   });
 
   it('that would lead further are named with those already held', async () => {
-    const rule = ruleOf({ required: ['data:read'] });
+    const rule = createRule({ required: ['data:read'] });
     const above = async (scope: string) => {
-      const agent = await rule.recognise(await shown({ scope }));
+      const agent = await rule.recognise(await presentToken({ scope }));
       return (
         agent && rule.stepsAbove(agent).map(({ scopes, definition }) => [definition.name, scopes.join(' ')])
       );
@@ -123,48 +127,56 @@ describe('the scopes of a token', () => {
 
 describe('the tenant', () => {
   const rule = (required?: boolean) =>
-    ruleOf({
-      base: grantOf('writer', { tenant: { claim: 'org_id', ...(required !== undefined && { required }) } }),
+    createRule({
+      base: findGrant('writer', { tenant: { claim: 'org_id', ...(required !== undefined && { required }) } }),
     });
 
   it.each([['acme', 'acme'] as const, [7, 7] as const, [0, 0] as const])(
     'is the claim: %j',
     async (org, tenant) => {
-      expect((await rule().recognise(await shown({ org_id: org })))?.tenantId).toBe(tenant);
+      expect((await rule().recognise(await presentToken({ org_id: org })))?.tenantId).toBe(tenant);
     },
   );
 
   it.each([undefined, null, '', ' ', true, ['acme'], { id: 'acme' }])(
     'cannot be missing or of another kind: %j',
     async (org) => {
-      await expect(rule().recognise(await shown({ org_id: org }))).rejects.toBeInstanceOf(InvalidToken);
+      await expect(rule().recognise(await presentToken({ org_id: org }))).rejects.toBeInstanceOf(
+        InvalidToken,
+      );
     },
   );
 
   it('is none for a caller without one, where the agent permits it, and never somebody else’s', async () => {
-    expect((await rule(false).recognise(await shown({})))?.tenantId).toBeNull();
-    await expect(rule(false).recognise(await shown({ org_id: [] }))).rejects.toBeInstanceOf(InvalidToken);
+    expect((await rule(false).recognise(await presentToken({})))?.tenantId).toBeNull();
+    await expect(rule(false).recognise(await presentToken({ org_id: [] }))).rejects.toBeInstanceOf(
+      InvalidToken,
+    );
   });
 
   it('is looked for under a name with dots, and inside other claims', async () => {
-    const named = ruleOf({ base: grantOf('writer', { tenant: { claim: 'https://acme.example/org.id' } }) });
-    const inside = ruleOf({ base: grantOf('writer', { tenant: { claim: ['org', 'id'] } }) });
-    expect((await named.recognise(await shown({ 'https://acme.example/org.id': 'a' })))?.tenantId).toBe('a');
-    expect((await inside.recognise(await shown({ org: { id: 'b' } })))?.tenantId).toBe('b');
-    await expect(inside.recognise(await shown({ org: 'b' }))).rejects.toBeInstanceOf(InvalidToken);
+    const named = createRule({
+      base: findGrant('writer', { tenant: { claim: 'https://acme.example/org.id' } }),
+    });
+    const inside = createRule({ base: findGrant('writer', { tenant: { claim: ['org', 'id'] } }) });
+    expect(
+      (await named.recognise(await presentToken({ 'https://acme.example/org.id': 'a' })))?.tenantId,
+    ).toBe('a');
+    expect((await inside.recognise(await presentToken({ org: { id: 'b' } })))?.tenantId).toBe('b');
+    await expect(inside.recognise(await presentToken({ org: 'b' }))).rejects.toBeInstanceOf(InvalidToken);
   });
 });
 
 describe('the user', () => {
   const as = (field: UserField, claim = 'who') =>
-    ruleOf({ base: grantOf('reader', { identity: { claim, field } }) });
+    createRule({ base: findGrant('reader', { identity: { claim, field } }) });
 
   it.each<[UserField, Record<string, unknown>]>([
     ['objectId', { who: 'u1' }],
     ['username', { who: 'ada' }],
     ['email', { who: 'ada@example.com', email_verified: true }],
   ])('is found by %s', async (field, claims) => {
-    expect((await as(field).recognise(await shown(claims)))?.identity).toEqual({
+    expect((await as(field).recognise(await presentToken(claims)))?.identity).toEqual({
       kind: 'aclUser',
       userId: 'u1',
     });
@@ -178,7 +190,7 @@ describe('the user', () => {
     ['by an address that says it is verified', 'email', { who: 'ada@example.com', email_verified: 'true' }],
     ['that the token does not name', 'username', {}],
   ])('is refused %s', async (_, field, claims) => {
-    await expect(as(field).recognise(await shown(claims))).rejects.toBeInstanceOf(InvalidToken);
+    await expect(as(field).recognise(await presentToken(claims))).rejects.toBeInstanceOf(InvalidToken);
   });
 });
 
@@ -223,7 +235,7 @@ describe('the principal', () => {
     fc.assert(
       fc.property(caller, caller, ([i1, c1, s1], [i2, c2, s2]) => {
         const same = i1 === i2 && c1 === c2 && s1 === s2;
-        expect(principalOf(i1, { [c1]: s1 }) === principalOf(i2, { [c2]: s2 })).toBe(same);
+        expect(toPrincipal(i1, { [c1]: s1 }) === toPrincipal(i2, { [c2]: s2 })).toBe(same);
       }),
     );
   });
@@ -242,7 +254,7 @@ describe('revocation', () => {
       authorization = request.headers.authorization;
       response.end('{"active":true}');
     });
-    expect(await ruleOf({}, { introspection }).recognise(await shown({}))).not.toBeNull();
+    expect(await createRule({}, { introspection }).recognise(await presentToken({}))).not.toBeNull();
     const sent = Buffer.from(authorization?.split(' ')[1] ?? '', 'base64').toString();
     expect(sent).toBe('parley:s%3Ae%20cret');
   });
@@ -254,22 +266,22 @@ describe('revocation', () => {
     ['yes of another subject', { active: true, sub: 'bob' }],
   ])('is everything but a yes: %s', async (_, body) => {
     answers(body);
-    await expect(ruleOf({}, { introspection }).recognise(await shown({}))).rejects.toBeInstanceOf(
+    await expect(createRule({}, { introspection }).recognise(await presentToken({}))).rejects.toBeInstanceOf(
       InvalidToken,
     );
   });
 
   it('that cannot be looked up admits nobody', async () => {
-    const rule = ruleOf({}, { introspection });
+    const rule = createRule({}, { introspection });
     answers({ active: true }, 500);
-    await expect(rule.recognise(await shown({}))).rejects.toBeInstanceOf(AuthenticationUnavailable);
+    await expect(rule.recognise(await presentToken({}))).rejects.toBeInstanceOf(AuthenticationUnavailable);
     outage(issuer);
-    await expect(rule.recognise(await shown({}))).rejects.toBeInstanceOf(AuthenticationUnavailable);
+    await expect(rule.recognise(await presentToken({}))).rejects.toBeInstanceOf(AuthenticationUnavailable);
   });
 
   it('holds for a token that was verified and accepted before', async () => {
-    const rule = ruleOf({}, { introspection });
-    const credentials = await shown({});
+    const rule = createRule({}, { introspection });
+    const credentials = await presentToken({});
     answers({ active: true });
     expect(await rule.recognise(credentials)).not.toBeNull();
     answers({ active: false });
@@ -277,8 +289,8 @@ describe('revocation', () => {
   });
 
   it('is asked once for many calls within the time a yes is believed', async () => {
-    const rule = ruleOf({}, { introspection: { ...introspection, cache: 300 } });
-    const credentials = await shown({});
+    const rule = createRule({}, { introspection: { ...introspection, cache: 300 } });
+    const credentials = await presentToken({});
     let asked = 0;
     issuer.instead.set('/introspect', (_, response) => {
       asked += 1;
@@ -302,15 +314,15 @@ describe('revocation', () => {
     ['client', 'host'],
   ] as const)('by an operator takes tokens back by %s that were issued before', async (by, value) => {
     const store = new StoreInMemory();
-    const rule = ruleOf({}, {}, [new RevocationList(issuer.issuer, store, 30)]);
+    const rule = createRule({}, {}, [new RevocationList(issuer.issuer, store, 30)]);
     const claims = { jti: 'token-1', client_id: 'host' };
-    expect(await rule.recognise(await shown(claims))).not.toBeNull();
+    expect(await rule.recognise(await presentToken(claims))).not.toBeNull();
     store.kept.set(revocationName(issuer.issuer, by, value), now - 120);
-    expect(await rule.recognise(await shown(claims))).not.toBeNull();
-    await expect(rule.recognise(await shown({ ...claims, iat: now - 200 }))).rejects.toBeInstanceOf(
+    expect(await rule.recognise(await presentToken(claims))).not.toBeNull();
+    await expect(rule.recognise(await presentToken({ ...claims, iat: now - 200 }))).rejects.toBeInstanceOf(
       InvalidToken,
     );
-    await expect(rule.recognise(await shown({ ...claims, iat: undefined }))).rejects.toBeInstanceOf(
+    await expect(rule.recognise(await presentToken({ ...claims, iat: undefined }))).rejects.toBeInstanceOf(
       InvalidToken,
     );
   });

@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => issuer.close());
 
 /** A sign-in whose ID token and user info have these claims. */
-async function signedIn(
+async function signIn(
   claims: { readonly idToken: object; readonly userInfo?: object },
   rules: readonly ClaimRule[],
 ): Promise<ProvenPerson> {
@@ -46,7 +46,7 @@ async function signedIn(
 const byAddress = (claim: ClaimRule['claim']): ClaimRule => ({ claim, equals: ADDRESS, agent: 'chief' });
 
 describe.each<ClaimRule['claim']>(['email', ['email']])('a rule of the claim %j', (claim) => {
-  const proven = async (idToken: object) => (await signedIn({ idToken }, [byAddress(claim)])).proven;
+  const proven = async (idToken: object) => (await signIn({ idToken }, [byAddress(claim)])).proven;
 
   it('fits an address that the issuer has verified', async () => {
     expect(await proven({ email: ADDRESS, email_verified: true })).toEqual([[claim, ADDRESS]]);
@@ -70,7 +70,7 @@ describe('an address in one document', () => {
     { claim: 'groups', equals: 'people', agent: 'reader' },
   ];
   const proven = async (idToken: object, userInfo: object) =>
-    (await signedIn({ idToken, userInfo }, rules)).proven;
+    (await signIn({ idToken, userInfo }, rules)).proven;
 
   it('is never verified by the other', async () => {
     expect(await proven({ email: ADDRESS }, { email: 'mal@example.com', email_verified: true })).toEqual([]);
@@ -92,7 +92,7 @@ describe('an ID token', () => {
   const at = (seconds: number) => Math.floor(Date.now() / 1000) + seconds;
 
   it('may come from a clock that is ahead within the skew', async () => {
-    expect(await signedIn({ idToken: { iat: at(3) } }, [])).toMatchObject({ issuer: issuer.issuer });
+    expect(await signIn({ idToken: { iat: at(3) } }, [])).toMatchObject({ issuer: issuer.issuer });
   });
 
   it.each<[string, () => object]>([
@@ -102,6 +102,6 @@ describe('an ID token', () => {
     ['that is not valid yet', () => ({ nbf: at(60) })],
     ['without an end', () => ({ exp: undefined })],
   ])('%s signs nobody in', async (_, claims) => {
-    await expect(signedIn({ idToken: claims() }, [])).rejects.toBeInstanceOf(InvalidToken);
+    await expect(signIn({ idToken: claims() }, [])).rejects.toBeInstanceOf(InvalidToken);
   });
 });

@@ -2,7 +2,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { JWSHeaderParameters } from 'jose';
 import type { ResolveHost } from '#core';
 import { AuthenticationUnavailable, InvalidToken } from '../errors.js';
-import { claimAt, type ClaimPath, type Claims, parseToken, principalOf } from './claims.js';
+import { claimAt, type ClaimPath, type Claims, parseToken, toPrincipal } from './claims.js';
 import type { KeyRing } from './issuer-metadata.js';
 import { requestJson } from './issuer-request.js';
 import type { IssuerTrust } from './oauth-rule.js';
@@ -107,15 +107,15 @@ export class OidcClient {
    */
   async person(code: string, { nonce, verifier }: PendingSignIn): Promise<ProvenPerson> {
     const { issuer, clientId } = this.options;
-    const { idToken, accessToken } = await this.exchanged(code, verifier);
-    let claims = await this.verified(idToken, nonce);
+    const { idToken, accessToken } = await this.exchangeCode(code, verifier);
+    let claims = await this.verifyToken(idToken, nonce);
     if (accessToken !== null && this.lacksClaim(claims))
       claims = await this.withUserInfo(claims, accessToken);
     const { name } = claims;
     return {
       issuer,
       clientId,
-      principal: principalOf(issuer, { sub: claims['sub'] }),
+      principal: toPrincipal(issuer, { sub: claims['sub'] }),
       name: typeof name === 'string' ? name.slice(0, MAX_NAME) : null,
       proven: this.provenBy(claims),
     };
@@ -134,7 +134,7 @@ export class OidcClient {
     }
   }
 
-  private async exchanged(code: string, verifier: string) {
+  private async exchangeCode(code: string, verifier: string) {
     const { trust, clientId, clientSecret, redirectUri, resolve } = this.options;
     const form = new URLSearchParams({
       grant_type: 'authorization_code',
@@ -162,11 +162,11 @@ export class OidcClient {
     const idToken = value?.['id_token'];
     const accessToken = value?.['access_token'];
     if (status !== 200 || typeof idToken !== 'string')
-      throw new InvalidToken(`the token endpoint answered ${status} ${errorOf(value)}`);
+      throw new InvalidToken(`the token endpoint answered ${status} ${readError(value)}`);
     return { idToken, accessToken: typeof accessToken === 'string' ? accessToken : null };
   }
 
-  private async verified(token: string, nonce: string): Promise<Claims> {
+  private async verifyToken(token: string, nonce: string): Promise<Claims> {
     const { issuer, clientId, algorithms = ALGORITHMS, clockSkew, trust } = this.options;
     const parts = token.length <= LONGEST_TOKEN ? parseToken(token) : null;
     if (!parts) throw new InvalidToken('no signed ID token');
@@ -238,7 +238,7 @@ async function keyFor(header: JWSHeaderParameters, keys: KeyRing) {
     return await known.find(header);
   } catch (error) {
     if (!(error instanceof InvalidToken)) throw error;
-    return (await keys.renewed()).find(header);
+    return (await keys.fetchAgain()).find(header);
   }
 }
 
@@ -250,7 +250,7 @@ export function isSameText(given: unknown, expected: string): boolean {
 }
 
 /** The error code of an answer (RFC 6749, 5.2), for the log. */
-function errorOf(value: Claims | null): string {
+function readError(value: Claims | null): string {
   const error = value?.['error'];
   return typeof error === 'string' && /^[a-z_]{1,40}$/.test(error) ? error : '';
 }

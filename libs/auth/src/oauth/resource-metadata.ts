@@ -15,11 +15,11 @@ interface ProtectedResource {
 const RESOURCE = '/.well-known/oauth-protected-resource';
 const SERVER = '/.well-known/oauth-authorization-server';
 
-const pathOf = (url: string) => new URL(url).pathname.replace(/\/$/, '');
+const readPath = (url: string) => new URL(url).pathname.replace(/\/$/, '');
 
 /** RFC 9728: the well-known part stands between host and path. */
-export function metadataUrlOf(resource: string): string {
-  return `${new URL(resource).origin}${RESOURCE}${pathOf(resource)}`;
+export function toMetadataUrl(resource: string): string {
+  return `${new URL(resource).origin}${RESOURCE}${readPath(resource)}`;
 }
 
 /** Members that the mirror repeats. Others are not needed here and could mislead clients. */
@@ -52,7 +52,7 @@ export class ResourceDocuments {
   async at(path: string): Promise<IssuerDocument | null> {
     const asked = path.replace(/\/$/, '');
     const { resource, servedAt } = this.resource;
-    const places = new Set(['', pathOf(resource), ...servedAt.map((path) => path.replace(/\/$/, ''))]);
+    const places = new Set(['', readPath(resource), ...servedAt.map((path) => path.replace(/\/$/, ''))]);
     if (asked.startsWith(RESOURCE) && places.has(asked.slice(RESOURCE.length))) return this.metadata();
     if (asked.startsWith(SERVER) && places.has(asked.slice(SERVER.length))) return this.mirror();
     return null;

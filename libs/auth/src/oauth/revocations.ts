@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { ageClock } from '#core';
 import type { VersionedStore } from '#state';
 import { AuthenticationUnavailable, InvalidToken } from '../errors.js';
-import { type Claims, clientOf } from './claims.js';
+import { type Claims, readClient } from './claims.js';
 import { requestJson } from './issuer-request.js';
 
 /** Whether a verified token has been revoked. Checked on every request, also for cached tokens. */
@@ -108,7 +108,7 @@ export class RevocationList implements Revocations {
     const named: [RevokedBy, unknown][] = [
       ['sub', claims['sub']],
       ['jti', claims['jti']],
-      ['client', clientOf(claims)],
+      ['client', readClient(claims)],
     ];
     const names = named.flatMap(([by, value]) =>
       typeof value === 'string' ? [revocationName(this.issuer, by, value)] : [],

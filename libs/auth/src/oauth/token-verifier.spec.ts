@@ -9,7 +9,7 @@ import { type OAuthIssuer, oauthRule } from './oauth-rule.js';
 import { VerifiedTokens } from './token-verifier.js';
 
 class NoUsers extends ClaimedUsers {
-  idOf(): Promise<null> {
+  findUserId(): Promise<null> {
     return Promise.resolve(null);
   }
 }
@@ -27,18 +27,18 @@ beforeAll(async () => {
 });
 afterAll(() => issuer.close());
 
-const ruleOf = (options: Partial<OAuthIssuer> = {}) =>
+const createRule = (options: Partial<OAuthIssuer> = {}) =>
   oauthRule(
     { issuer: issuer.issuer, audience: AUDIENCE, ...options },
     { grants: { required: [], base, steps: [] } },
   );
-const encoded = (value: object | string) =>
+const encodeSegment = (value: object | string) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
 const seconds = () => Math.floor(Date.now() / 1000);
 /** The same token with other bytes in front of its signature. */
 const rewritten = (token: string, at: 0 | 1, text: string) => {
   const parts = token.split('.');
-  parts[at] = encoded(text);
+  parts[at] = encodeSegment(text);
   return parts.join('.');
 };
 
@@ -51,32 +51,34 @@ describe('a token of the issuer', () => {
     ['that was issued within the skew of clocks', { iat: seconds() + 5 }],
     ['that does not say when it was issued', { iat: undefined }],
   ])('is accepted %s', async (_, claims) => {
-    const agent = await ruleOf().recognise(bearer(await issuer.token(claims)));
+    const agent = await createRule().recognise(bearer(await issuer.token(claims)));
     expect(agent).toMatchObject({ definition: reader, principal: `oauth:${issuer.issuer}|ada` });
   });
 
   it.each(['at+jwt', 'AT+JWT', 'application/at+jwt', 'JWT', undefined])('may be of type %s', async (typ) => {
     const token = await issuer.token({}, { header: { typ } });
-    expect(await ruleOf().recognise(bearer(token))).not.toBeNull();
+    expect(await createRule().recognise(bearer(token))).not.toBeNull();
   });
 
   it.each(['RS256', 'PS256', 'ES384', 'EdDSA'])('may be signed with %s', async (alg) => {
     const key = await makeKey(alg, `key for ${alg}`);
     issuer.keys.push(key.jwk);
-    expect(await ruleOf().recognise(bearer(await issuer.token({}, { key })))).not.toBeNull();
+    expect(await createRule().recognise(bearer(await issuer.token({}, { key })))).not.toBeNull();
   });
 
   it('of another issuer is another rule’s business', async () => {
     const token = await issuer.token({ iss: 'https://elsewhere.example.com' });
-    expect(await ruleOf().recognise(bearer(token))).toBeNull();
+    expect(await createRule().recognise(bearer(token))).toBeNull();
   });
 
   it('is taken from no other header', async () => {
     const token = await issuer.token();
     for (const name of ['x-mcp-api-key', 'x-parse-session-token', 'x-access-token'])
-      expect(await ruleOf().recognise({ headers: { [name]: token }, remoteAddress: undefined })).toBeNull();
+      expect(
+        await createRule().recognise({ headers: { [name]: token }, remoteAddress: undefined }),
+      ).toBeNull();
     const basic = { headers: { authorization: `Basic ${token}` }, remoteAddress: undefined };
-    expect(await ruleOf().recognise(basic)).toBeNull();
+    expect(await createRule().recognise(basic)).toBeNull();
   });
 });
 
@@ -89,15 +91,15 @@ const now = seconds();
 const FORGERIES: Record<string, Forgery> = {
   expired: () => issuer.token({ exp: now - 60 }),
   'without an end': () => issuer.token({ exp: undefined }),
-  'with an end that is no number': () => issuer.signed(claimText(`"exp":"${now + 300}"`)),
-  'that never ends': () => issuer.signed(claimText('"exp":1e400')),
+  'with an end that is no number': () => issuer.signText(claimText(`"exp":"${now + 300}"`)),
+  'that never ends': () => issuer.signText(claimText('"exp":1e400')),
   'not valid yet': () => issuer.token({ nbf: now + 120 }),
   'that begins at a time that is no number': () => issuer.token({ nbf: null }),
   'issued in the future': () => issuer.token({ iat: now + 120 }),
   'issued at a time that is no number': () => issuer.token({ iat: new Date().toISOString() }),
   'issued at no time': () => issuer.token({ iat: null }),
   'with a number that readers round': () =>
-    issuer.signed(claimText(`"exp":${now + 300},"tenant":9007199254740993`)),
+    issuer.signText(claimText(`"exp":${now + 300},"tenant":9007199254740993`)),
   'for another audience': () => issuer.token({ aud: 'https://other.example.com/mcp' }),
   'for an audience that merely begins alike': () => issuer.token({ aud: `${AUDIENCE}/more` }),
   'for nobody in particular': () => issuer.token({ aud: undefined }),
@@ -130,24 +132,24 @@ const FORGERIES: Record<string, Forgery> = {
   'whose key id is an object': async () =>
     rewritten(await issuer.token(), 0, JSON.stringify({ alg: 'ES256', kid: { $ne: null } })),
   'signed with nothing': () =>
-    `${encoded({ alg: 'none' })}.${encoded({ iss: issuer.issuer, aud: AUDIENCE, sub: 'ada', exp: now + 300 })}.`,
+    `${encodeSegment({ alg: 'none' })}.${encodeSegment({ iss: issuer.issuer, aud: AUDIENCE, sub: 'ada', exp: now + 300 })}.`,
   'that says none in capitals': async () =>
     rewritten(await issuer.token(), 0, '{"alg":"NONE","kid":"first"}'),
   'signed with the public key as a shared secret': async () => {
     const spki = await exportSPKI((await importJWK(issuer.key.jwk as JWK, 'ES256')) as never);
-    const head = `${encoded({ alg: 'HS256', kid: 'first', typ: 'JWT' })}.${encoded({ iss: issuer.issuer, aud: AUDIENCE, sub: 'ada', exp: now + 300 })}`;
+    const head = `${encodeSegment({ alg: 'HS256', kid: 'first', typ: 'JWT' })}.${encodeSegment({ iss: issuer.issuer, aud: AUDIENCE, sub: 'ada', exp: now + 300 })}`;
     return `${head}.${createHmac('sha256', spki).update(head).digest('base64url')}`;
   },
   'whose algorithm is not the one of its key': async () =>
     rewritten(await issuer.token(), 0, '{"alg":"RS256","kid":"first"}'),
   'with a critical extension nobody knows': async () =>
     rewritten(await issuer.token(), 0, '{"alg":"ES256","kid":"first","crit":["x"],"x":1}'),
-  'that says its subject twice': () => issuer.signed(claimText(`"exp":${now + 300},"sub":"root"`)),
+  'that says its subject twice': () => issuer.signText(claimText(`"exp":${now + 300},"sub":"root"`)),
   'that says its subject twice, once in escapes': () =>
-    issuer.signed(claimText(`"exp":${now + 300},"\\u0073ub":"root"`)),
+    issuer.signText(claimText(`"exp":${now + 300},"\\u0073ub":"root"`)),
   'that says something else twice, in the depth of a claim': () =>
-    issuer.signed(claimText(`"exp":${now + 300},"realm":{"roles":["a"],"roles":["b"]}`)),
-  'that is no object': () => issuer.signed('["ada"]'),
+    issuer.signText(claimText(`"exp":${now + 300},"realm":{"roles":["a"],"roles":["b"]}`)),
+  'that is no object': () => issuer.signText('["ada"]'),
   'that is an id token': () => issuer.token({ nonce: 'n-0S6_WzA2Mj' }),
   'that is an id token with a hash of another token': () =>
     issuer.token({ at_hash: 'MTIzNDU2Nzg5MDEyMzQ1Ng' }),
@@ -160,7 +162,7 @@ const FORGERIES: Record<string, Forgery> = {
 
 describe('a token is refused', () => {
   it.each(Object.entries(FORGERIES))('%s', async (_, forge) => {
-    const verdict = ruleOf().recognise(bearer(await forge()));
+    const verdict = createRule().recognise(bearer(await forge()));
     // Refused by this rule, or recognised by none: never an agent.
     await expect(
       verdict.then((agent) => {
@@ -175,12 +177,12 @@ describe('a token is refused', () => {
   });
 
   it('when its algorithm is not on the list of the rule', async () => {
-    const rule = ruleOf({ algorithms: ['RS256'] });
+    const rule = createRule({ algorithms: ['RS256'] });
     await expect(rule.recognise(bearer(await issuer.token()))).rejects.toBeInstanceOf(InvalidToken);
   });
 
   it('once it has ended, though it was verified a moment ago', async () => {
-    const rule = ruleOf({ clockSkew: 0 });
+    const rule = createRule({ clockSkew: 0 });
     const token = await issuer.token({ exp: seconds() + 2 });
     expect(await rule.recognise(bearer(token))).not.toBeNull();
     await expect
@@ -199,13 +201,13 @@ describe('a token is refused', () => {
 });
 
 const keys = {};
-const claimsOf = (sub: string) => ({ sub, exp: Date.now() / 1000 + 600 });
+const createClaims = (sub: string) => ({ sub, exp: Date.now() / 1000 + 600 });
 
 describe('tokens that were verified a moment ago', () => {
   it('of one subject never push out those of another that has fewer', () => {
     const verified = new VerifiedTokens<object>(60_000, 10);
-    for (const at of [1, 2, 3]) verified.keep(`ada ${at}`, keys, claimsOf('ada'));
-    for (let at = 0; at < 500; at += 1) verified.keep(`eve ${at}`, keys, claimsOf('eve'));
+    for (const at of [1, 2, 3]) verified.keep(`ada ${at}`, keys, createClaims('ada'));
+    for (let at = 0; at < 500; at += 1) verified.keep(`eve ${at}`, keys, createClaims('eve'));
     for (const at of [1, 2, 3]) expect(verified.find(`ada ${at}`, keys, 0)).toMatchObject({ sub: 'ada' });
     expect(verified.find('eve 499', keys, 0)).toMatchObject({ sub: 'eve' });
     expect(verified.find('eve 0', keys, 0)).toBeUndefined();
@@ -214,8 +216,8 @@ describe('tokens that were verified a moment ago', () => {
   it('are verified again once their time is over, by other keys, and after they expired', () => {
     let now = 0;
     const verified = new VerifiedTokens<object>(1_000, 10, () => now);
-    verified.keep('a', keys, claimsOf('ada'));
-    verified.keep('b', keys, claimsOf('ada'));
+    verified.keep('a', keys, createClaims('ada'));
+    verified.keep('b', keys, createClaims('ada'));
     verified.keep('c', keys, { sub: 'ada', exp: Date.now() / 1000 - 10 });
     expect(verified.find('a', keys, 0)).toBeDefined();
     expect(verified.find('b', {}, 0)).toBeUndefined();

@@ -107,7 +107,7 @@ export class TokenVerifier {
       return { by: known, key: await known.find(header) };
     } catch (error) {
       if (!(error instanceof InvalidToken)) throw error;
-      const by = await this.options.keys.renewed();
+      const by = await this.options.keys.fetchAgain();
       if (by === known) throw error;
       return { by, key: await by.find(header) };
     }
@@ -175,11 +175,11 @@ export class VerifiedTokens<K extends object> {
   }
 
   keep(digest: string, by: K, claims: Claims): void {
-    this.entries.set(digest, { by, claims }, this.lifetime, { owner: subjectOf(claims) });
+    this.entries.set(digest, { by, claims }, this.lifetime, { owner: readSubject(claims) });
   }
 }
 
 /** Owner of a cache entry. One cache holds tokens of one issuer only. */
-function subjectOf({ sub, client_id: client }: Claims): string {
+function readSubject({ sub, client_id: client }: Claims): string {
   return typeof sub === 'string' ? `sub:${sub}` : `client:${String(client)}`;
 }

@@ -63,7 +63,7 @@ export const status =
   };
 
 /** The text of an event stream in pieces of a few bytes, so that every boundary is inside a piece. */
-export const streamed =
+export const streamText =
   (text: string, piece = 7): Script =>
   async (response) => {
     response.writeHead(200, { 'Content-Type': 'text/event-stream' });
@@ -118,7 +118,7 @@ export const openAi = {
   says(text: string, usage: readonly [number, number] = [10, 5]): Script {
     const pieces = halves(text).map((content) => this.chunk({ content }));
     const opening = this.chunk({ role: 'assistant', content: '' });
-    return streamed(opening + pieces.join('') + this.chunk({}, 'stop') + this.usage(...usage) + this.done);
+    return streamText(opening + pieces.join('') + this.chunk({}, 'stop') + this.usage(...usage) + this.done);
   },
 
   calls(calls: readonly ScriptedCall[], text = ''): Script {
@@ -129,7 +129,7 @@ export const openAi = {
       ),
     ]);
     const opening = this.chunk({ role: 'assistant', content: text });
-    return streamed(
+    return streamText(
       opening + pieces.join('') + this.chunk({}, 'tool_calls') + this.usage(20, 8) + this.done,
       61,
     );
@@ -180,6 +180,6 @@ export const anthropic = {
     );
   },
   says(text: string): Script {
-    return streamed(this.start() + this.text(0, text) + this.end('end_turn'));
+    return streamText(this.start() + this.text(0, text) + this.end('end_turn'));
   },
 };

@@ -125,7 +125,7 @@ export function safely(
 }
 
 /**
- * `answered`: the model finished. `max-iterations`: it requested calls in the last permitted turn. Others as in
+ * `answerQuestion`: the model finished. `max-iterations`: it requested calls in the last permitted turn. Others as in
  * `StopReason`.
  */
 export type AnswerEnd = 'answered' | 'max-iterations' | 'cut-off' | 'withheld';

@@ -24,7 +24,7 @@ export class HistoryError extends Error {
 }
 
 /** @throws HistoryError naming the first invalid entry */
-export function checkedHistory(entries: unknown): HistoryEntry[] {
+export function checkHistory(entries: unknown): HistoryEntry[] {
   if (!Array.isArray(entries)) throw new HistoryError('a history is a list of { role, content }');
   return entries.map((entry: unknown, index) => {
     const { role, content } = (entry ?? {}) as { role?: unknown; content?: unknown };

@@ -5,7 +5,7 @@ import type { LanguageModel, ModelRequest } from '../model/language-model.js';
 import { AnswerLoop, type LoopLimits } from './answer-loop.js';
 import { Answer, type ConversationListener, LIST_PRICES, type Prices, safely, Usage } from './answer.js';
 import {
-  checkedHistory,
+  checkHistory,
   type HistoryEntry,
   historyMessage,
   MAX_HISTORY,
@@ -27,7 +27,7 @@ interface SystemPromptOptions {
 }
 
 /** The system prompt. It contains text of the operator and of this product only. */
-function systemPromptOf({ systemPrompt, systemPromptSuffix }: SystemPromptOptions): string {
+function buildSystemPrompt({ systemPrompt, systemPromptSuffix }: SystemPromptOptions): string {
   const base = systemPrompt ?? `${ROLE}\n\n${PARSE_CONVENTIONS}`;
   return systemPromptSuffix ? `${base}\n\n${systemPromptSuffix}` : base;
 }
@@ -128,7 +128,7 @@ export class Conversation {
 
   /** Replaces the history. @throws HistoryError naming the first invalid entry */
   restoreHistory(entries: readonly HistoryEntry[]): void {
-    this.entries = checkedHistory(entries).slice(-MAX_HISTORY);
+    this.entries = checkHistory(entries).slice(-MAX_HISTORY);
   }
 
   /**
@@ -139,7 +139,7 @@ export class Conversation {
     return this.alone(async () => {
       const listener = safely(options, this.warn);
       try {
-        const answer = await this.answered(question, options, listener);
+        const answer = await this.answerQuestion(question, options, listener);
         await this.compactWhenLong(options.signal ?? NEVER);
         return answer;
       } catch (error) {
@@ -189,7 +189,7 @@ export class Conversation {
     return true;
   }
 
-  private async answered(
+  private async answerQuestion(
     question: string,
     { reset = true, signal = NEVER }: AskOptions,
     listener: ReturnType<typeof safely>,
@@ -201,7 +201,7 @@ export class Conversation {
       listener,
       signal,
       limits: this.options,
-      system: systemPromptOf(this.options),
+      system: buildSystemPrompt(this.options),
       turn: (request) => this.turn(request, signal, listener),
     });
     const found = await loop.answer(before.map(historyMessage), question);

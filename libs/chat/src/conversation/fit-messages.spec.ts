@@ -27,7 +27,7 @@ const conversation = fc
     messages: [...before, { role: 'user' as const, text: question }, ...exchanges.flat()],
   }));
 
-const sizeOf = (messages: readonly ModelMessage[]) =>
+const sumSizes = (messages: readonly ModelMessage[]) =>
   messages.reduce((sum, message) => sum + messageSize(message), 0);
 const results = (message: ModelMessage | undefined) => (message?.role === 'tool' ? message.results : []);
 
@@ -37,7 +37,7 @@ describe('messages made to fit', () => {
       fc.property(conversation, fc.nat(1_500), ({ earlier, messages }, budget) => {
         const fitting = fitMessages(messages, earlier, budget);
         if (!fitting) return;
-        expect(sizeOf(fitting)).toBeLessThanOrEqual(budget);
+        expect(sumSizes(fitting)).toBeLessThanOrEqual(budget);
         const dropped = messages.length - fitting.length;
         expect(dropped).toBeLessThanOrEqual(earlier);
         expect(fitting[earlier - dropped]).toEqual(messages[earlier]);
@@ -53,7 +53,7 @@ describe('messages made to fit', () => {
   it('are left as they are where there is room', () => {
     fc.assert(
       fc.property(conversation, ({ earlier, messages }) => {
-        expect(fitMessages(messages, earlier, sizeOf(messages))).toEqual(messages);
+        expect(fitMessages(messages, earlier, sumSizes(messages))).toEqual(messages);
       }),
     );
   });

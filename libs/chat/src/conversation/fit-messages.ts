@@ -6,15 +6,15 @@ const PER_MESSAGE = 4;
 
 /** Estimated tokens of a message. */
 export function messageSize(message: ModelMessage): number {
-  return PER_MESSAGE + estimatedTokens(textOf(message));
+  return PER_MESSAGE + estimatedTokens(readMessageText(message));
 }
 
 /** Estimated tokens of the system prompt and the tools, which every request contains. */
-export function fixedSize({ system, tools }: Omit<ModelRequest, 'messages'>): number {
+export function measureFixedSize({ system, tools }: Omit<ModelRequest, 'messages'>): number {
   return estimatedTokens(system) + estimatedTokens(tools.length > 0 ? JSON.stringify(tools) : '');
 }
 
-function textOf(message: ModelMessage): string {
+function readMessageText(message: ModelMessage): string {
   switch (message.role) {
     case 'user':
     case 'system':

@@ -55,7 +55,7 @@ export class SmallTools extends ToolRunner {
 }
 
 class NoRecords extends RecordsSource {
-  scopeOf(): Promise<never> {
+  findScope(): Promise<never> {
     return Promise.reject(new Error('there are no classes here'));
   }
 
@@ -64,7 +64,7 @@ class NoRecords extends RecordsSource {
   }
 }
 
-export function kernelToolsOf(tools: SmallTools): KernelTools {
+export function createKernelTools(tools: SmallTools): KernelTools {
   const kernel = kernelOf({ version: '1.0.0' }, { tools, records: new NoRecords() });
   const agent = new Agent({ definition: compileAgentDefinition('test'), principal: 'ada' });
   return new KernelTools({ kernel, agent: () => Promise.resolve(agent), correlationId: 'chat-1' });

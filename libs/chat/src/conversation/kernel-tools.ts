@@ -52,9 +52,9 @@ export class KernelTools extends ChatTools {
     let cursor: unknown;
     for (let page = 0; page < MAX_PAGES; page += 1) {
       const reply = await this.dispatch('tools/list', cursor === undefined ? {} : { cursor }, { signal });
-      if (!('result' in reply)) throw new Error(`the tools could not be listed: ${errorOf(reply)}`);
+      if (!('result' in reply)) throw new Error(`the tools could not be listed: ${describeReply(reply)}`);
       const listed = member(reply.result, 'tools');
-      if (Array.isArray(listed)) tools.push(...listed.filter(isJsonObject).map(offered));
+      if (Array.isArray(listed)) tools.push(...listed.filter(isJsonObject).map(toOfferedTool));
       cursor = member(reply.result, 'nextCursor');
       if (cursor === undefined) break;
     }
@@ -66,10 +66,10 @@ export class KernelTools extends ChatTools {
     watch.signal.throwIfAborted();
     if (!('result' in reply)) {
       const error = 'error' in reply ? { ...reply.error } : {};
-      return { text: errorOf(reply), failed: true, result: { error } };
+      return { text: describeReply(reply), failed: true, result: { error } };
     }
     const { result } = reply;
-    return { text: textOf(result), failed: member(result, 'isError') === true, result };
+    return { text: readResultText(result), failed: member(result, 'isError') === true, result };
   }
 
   /** Calls a method of the protocol as this agent. Refusals are replies. */
@@ -93,7 +93,7 @@ export class KernelTools extends ChatTools {
   }
 }
 
-function offered(tool: JsonObject): OfferedTool {
+function toOfferedTool(tool: JsonObject): OfferedTool {
   const { name, description, inputSchema, annotations } = tool;
   return {
     name: String(name),
@@ -105,11 +105,11 @@ function offered(tool: JsonObject): OfferedTool {
   };
 }
 
-function textOf(result: JsonObject): string {
+function readResultText(result: JsonObject): string {
   const { content } = result;
   const blocks: unknown[] = Array.isArray(content) ? content : [];
   const texts = blocks.map((block) => member(block, 'text'));
   return texts.find((text): text is string => typeof text === 'string') ?? JSON.stringify(result);
 }
 
-const errorOf = (reply: KernelReply) => ('error' in reply ? reply.error.message : 'no answer');
+const describeReply = (reply: KernelReply) => ('error' in reply ? reply.error.message : 'no answer');

@@ -8,7 +8,7 @@ import {
   type StopReason,
 } from './language-model.js';
 import { type AnswerCollector, type ModelClient, HttpModel } from './model-client.js';
-import { CallCollector, countOf, textOf } from './model-json.js';
+import { CallCollector, readCount, toText } from './model-json.js';
 
 /** The request of the messages API. It refuses empty texts, so they are omitted. */
 function anthropicRequest(
@@ -95,12 +95,12 @@ class AnthropicAnswer implements AnswerCollector {
         return false;
       case 'message_delta':
         this.count(event['usage']);
-        this.stop = textOf(member(event['delta'], 'stop_reason')) || this.stop;
+        this.stop = toText(member(event['delta'], 'stop_reason')) || this.stop;
         return false;
       case 'message_stop':
         return true;
       case 'error':
-        throw reportedError(event['error']);
+        throw toReportedError(event['error']);
       default:
         // `ping` and future events.
         return false;
@@ -108,20 +108,20 @@ class AnthropicAnswer implements AnswerCollector {
   }
 
   takeWhole(message: JsonObject): ModelTurn {
-    if (message['type'] === 'error') throw reportedError(message['error']);
+    if (message['type'] === 'error') throw toReportedError(message['error']);
     const { content } = message;
     if (!Array.isArray(content))
       throw new LanguageModelError('malformed', 'the answer of the model has no content');
     content.forEach((block: unknown, index) => this.begin(index, block));
     this.count(message['usage']);
-    this.stop = textOf(message['stop_reason']);
-    return this.finished(true);
+    this.stop = toText(message['stop_reason']);
+    return this.finishTurn(true);
   }
 
-  finished(complete: boolean): ModelTurn {
+  finishTurn(complete: boolean): ModelTurn {
     if (!complete && this.stop === null)
       throw new LanguageModelError('malformed', 'the answer of the model broke off');
-    const calls = this.calls.finished();
+    const calls = this.calls.finishCalls();
     return {
       text: this.text,
       calls,
@@ -132,20 +132,20 @@ class AnthropicAnswer implements AnswerCollector {
 
   private begin(index: unknown, block: unknown): void {
     const type = member(block, 'type');
-    if (type === 'text') this.append(index, textOf(member(block, 'text')));
+    if (type === 'text') this.append(index, toText(member(block, 'text')));
     if (type !== 'tool_use') return;
-    const call = this.calls.at(placeOf(index));
-    call.id = textOf(member(block, 'id'));
-    call.name = textOf(member(block, 'name'));
+    const call = this.calls.at(readPlace(index));
+    call.id = toText(member(block, 'id'));
+    call.name = toText(member(block, 'name'));
     const input = member(block, 'input');
     if (isJsonObject(input) && Object.keys(input).length > 0) call.text = JSON.stringify(input);
   }
 
   private grow(index: unknown, delta: unknown): void {
     const type = member(delta, 'type');
-    if (type === 'text_delta') this.append(index, textOf(member(delta, 'text')));
+    if (type === 'text_delta') this.append(index, toText(member(delta, 'text')));
     if (type === 'input_json_delta')
-      this.calls.at(placeOf(index)).text += textOf(member(delta, 'partial_json'));
+      this.calls.at(readPlace(index)).text += toText(member(delta, 'partial_json'));
   }
 
   private append(block: unknown, text: string): void {
@@ -160,18 +160,18 @@ class AnthropicAnswer implements AnswerCollector {
     if (!isJsonObject(usage)) return;
     this.counted = true;
     const prompt = ['input_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens'];
-    const read = prompt.reduce((sum, name) => sum + countOf(member(usage, name)), 0);
+    const read = prompt.reduce((sum, name) => sum + readCount(member(usage, name)), 0);
     // Later counts include the earlier ones.
     this.prompt = Math.max(this.prompt, read);
-    this.completion = Math.max(this.completion, countOf(member(usage, 'output_tokens')));
+    this.completion = Math.max(this.completion, readCount(member(usage, 'output_tokens')));
   }
 }
 
-const placeOf = (index: unknown) => (typeof index === 'number' ? index : 0);
+const readPlace = (index: unknown) => (typeof index === 'number' ? index : 0);
 
-function reportedError(error: unknown): LanguageModelError {
-  const type = textOf(member(error, 'type'));
-  const message = oneLine(`${type}: ${textOf(member(error, 'message'))}`).slice(0, 2_000);
+function toReportedError(error: unknown): LanguageModelError {
+  const type = toText(member(error, 'type'));
+  const message = oneLine(`${type}: ${toText(member(error, 'message'))}`).slice(0, 2_000);
   return new LanguageModelError('overloaded', `Anthropic call failed: ${message}`, {
     transient: TRANSIENT.has(type),
   });
@@ -189,7 +189,7 @@ export class AnthropicModel extends HttpModel {
     super(client);
   }
 
-  protected requestOf(request: ModelRequest): JsonObject {
+  protected buildRequest(request: ModelRequest): JsonObject {
     return anthropicRequest(this.model, this.maxTokens, request);
   }
 

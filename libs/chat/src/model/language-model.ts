@@ -113,7 +113,7 @@ export class LanguageModelError extends Error {
   }
 
   /** The same error with another message. */
-  reworded(message: string): LanguageModelError {
+  reword(message: string): LanguageModelError {
     return message === this.message ? this : new LanguageModelError(this.kind, message, this);
   }
 }

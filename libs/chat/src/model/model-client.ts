@@ -9,7 +9,7 @@ import {
   type TurnWatch,
 } from './language-model.js';
 import type { ModelEndpoint } from './open-model.js';
-import { EventJson, objectOf } from './model-json.js';
+import { EventJson, parseObject } from './model-json.js';
 
 /** Maximum delay in seconds. A request is not repeated when the server asks for more. */
 const MAX_DELAY = 60;
@@ -186,7 +186,7 @@ export class ModelClient {
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       // An error of the server may quote the key.
-      if (error instanceof LanguageModelError) throw error.reworded(this.withoutSecrets(error.message));
+      if (error instanceof LanguageModelError) throw error.reword(this.withoutSecrets(error.message));
       if (idle.signal.aborted)
         throw new LanguageModelError('timeout', `${label} failed: nothing came for ${timeout} s`);
       if (limit.aborted)
@@ -204,8 +204,8 @@ export class ModelClient {
     const chunks = () => this.chunks(response, idle, this.#options.maxBytes);
     return {
       isStream: (response.headers.get('content-type') ?? '').includes('text/event-stream'),
-      events: () => eventsOf(chunks()),
-      text: () => joined(chunks()),
+      events: () => readEvents(chunks()),
+      text: () => joinChunks(chunks()),
     };
   }
 
@@ -248,25 +248,25 @@ export class ModelClient {
     return new LanguageModelError('http', `${label} failed: HTTP ${status} ${quoted}`.trimEnd(), {
       status,
       transient: status === 429 || status >= 500,
-      ...retryAfterOf(response),
+      ...readRetryAfter(response),
     });
   }
 }
 
-async function* eventsOf(chunks: AsyncIterable<string>): AsyncGenerator<ServerSentEvent> {
+async function* readEvents(chunks: AsyncIterable<string>): AsyncGenerator<ServerSentEvent> {
   const reader = new EventReader();
   for await (const chunk of chunks) yield* reader.take(chunk);
   // Completes the last event of servers that omit the final blank line.
   yield* reader.take('\n\n');
 }
 
-async function joined(chunks: AsyncIterable<string>): Promise<string> {
+async function joinChunks(chunks: AsyncIterable<string>): Promise<string> {
   let text = '';
   for await (const chunk of chunks) text += chunk;
   return text;
 }
 
-function retryAfterOf({ headers }: Response): { retryAfter?: number } {
+function readRetryAfter({ headers }: Response): { retryAfter?: number } {
   const header = headers.get('retry-after');
   if (header === null) return {};
   const seconds = /^\d+(\.\d+)?$/.test(header) ? Number(header) : (Date.parse(header) - Date.now()) / 1000;
@@ -315,7 +315,7 @@ export interface AnswerCollector {
   /** Reads an answer that was not streamed. @throws LanguageModelError */
   takeWhole(answer: JsonObject): ModelTurn;
   /** @param complete whether the stream ended properly @throws LanguageModelError when it broke off */
-  finished(complete: boolean): ModelTurn;
+  finishTurn(complete: boolean): ModelTurn;
 }
 
 /**
@@ -327,7 +327,7 @@ export abstract class HttpModel extends LanguageModel {
     super();
   }
 
-  protected abstract requestOf(request: ModelRequest): JsonObject;
+  protected abstract buildRequest(request: ModelRequest): JsonObject;
   protected abstract answer(onText: (text: string) => void): AnswerCollector;
 
   withoutSecrets(text: string): string {
@@ -341,17 +341,17 @@ export abstract class HttpModel extends LanguageModel {
       watch.onText?.(text);
     };
     const read = (answer: ModelResponse) => this.read(answer, this.answer(onText));
-    return this.client.send(this.requestOf(request), watch, read, () => received);
+    return this.client.send(this.buildRequest(request), watch, read, () => received);
   }
 
   private async read(answer: ModelResponse, collector: AnswerCollector): Promise<ModelTurn> {
-    if (!answer.isStream) return collector.takeWhole(objectOf(await answer.text(), this.client.label));
+    if (!answer.isStream) return collector.takeWhole(parseObject(await answer.text(), this.client.label));
     const json = new EventJson();
     for await (const { data } of answer.events()) {
-      if (data === collector.ending) return collector.finished(true);
+      if (data === collector.ending) return collector.finishTurn(true);
       const event = json.read(data);
-      if (event && collector.take(event)) return collector.finished(true);
+      if (event && collector.take(event)) return collector.finishTurn(true);
     }
-    return collector.finished(false);
+    return collector.finishTurn(false);
   }
 }

@@ -14,7 +14,7 @@ export class EventJson {
 
   /** @returns null for a skipped payload @throws LanguageModelError after too many */
   read(data: string): JsonObject | null {
-    const value = parsed(data);
+    const value = parseJson(data);
     if (isJsonObject(value)) return value;
     this.invalid += 1;
     if (this.invalid > MAX_INVALID)
@@ -24,26 +24,26 @@ export class EventJson {
 }
 
 /** @throws LanguageModelError */
-export function objectOf(text: string, label: string): JsonObject {
-  const value = parsed(text);
+export function parseObject(text: string, label: string): JsonObject {
+  const value = parseJson(text);
   if (!isJsonObject(value))
     throw new LanguageModelError('malformed', `${label} failed: the answer is no JSON object`);
   return value;
 }
 
 /** Of a payload, a number that a double does not hold is its text. */
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   return readJson(text, MAX_NESTING).value;
 }
 
 /** Maximum plausible token count. */
 const MOST_TOKENS = 1e9;
 
-export function countOf(value: unknown): number {
+export function readCount(value: unknown): number {
   return typeof value === 'number' && value > 0 && value <= MOST_TOKENS ? Math.floor(value) : 0;
 }
 
-export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+export const toText = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 /** Maximum depth of arguments: no tool takes more, and the next request must serialise them. */
 const MAX_ARGUMENT_NESTING = 32;
@@ -92,7 +92,7 @@ export class CallCollector {
   }
 
   /** Calls with unique ids, so that each result belongs to one call. */
-  finished(): RequestedCall[] {
+  finishCalls(): RequestedCall[] {
     const ids = new Set<string>();
     return [...this.partial.values()].map(({ id, name, text }) => {
       const own = id === '' || id.length > MAX_NAME || ids.has(id) ? `call_${randomUUID()}` : id;

@@ -9,7 +9,7 @@ import {
   type Script,
   startModelServer,
   status,
-  streamed,
+  streamText,
 } from '../contracts/model-server.js';
 import {
   LanguageModelError,
@@ -176,20 +176,20 @@ describe('the chat completions wire', () => {
   });
 
   it('says when the answer was cut off or withheld', async () => {
-    const ended = (finish: string) =>
-      streamed(openAi.chunk({ content: 'So' }) + openAi.chunk({}, finish) + openAi.done);
-    expect(await turn('openai', ended('length'))).toMatchObject({
+    const streamEnd = (finish: string) =>
+      streamText(openAi.chunk({ content: 'So' }) + openAi.chunk({}, finish) + openAi.done);
+    expect(await turn('openai', streamEnd('length'))).toMatchObject({
       text: 'So',
       stop: 'cut-off',
       tokens: null,
     });
-    expect(await turn('openai', ended('content_filter'))).toMatchObject({ stop: 'withheld' });
+    expect(await turn('openai', streamEnd('content_filter'))).toMatchObject({ stop: 'withheld' });
   });
 
   it('passes over lines that are nonsense, until there is nothing else', async () => {
     const noise = 'data: {oops\n\ndata: 4\n\ndata: []\n\n: ping\n\n';
     expect(
-      await turn('openai', streamed(noise + openAi.chunk({ content: 'ok' }) + noise + openAi.done)),
+      await turn('openai', streamText(noise + openAi.chunk({ content: 'ok' }) + noise + openAi.done)),
     ).toMatchObject({
       text: 'ok',
     });
@@ -199,7 +199,7 @@ describe('the chat completions wire', () => {
 
 describe('the messages wire', () => {
   it('is asked with the key and the version, and its events are gathered', async () => {
-    const script = streamed(
+    const script = streamText(
       anthropic.start(12) +
         anthropic.text(0, 'Let me look.') +
         anthropic.call(1, { id: 't1', name: 'count', args: { class_name: 'Song' } }) +
@@ -281,7 +281,7 @@ describe('the messages wire', () => {
   });
 
   it('joins the blocks of a text by lines, streamed or not', async () => {
-    const blocks = streamed(
+    const blocks = streamText(
       anthropic.start() + anthropic.text(0, 'One.') + anthropic.text(1, 'Two.') + anthropic.end('end_turn'),
     );
     expect((await turn('anthropic', blocks)).text).toBe('One.\nTwo.');
@@ -308,14 +308,14 @@ describe('the messages wire', () => {
 
   it('asks again when it is overloaded before it said anything, and only then', async () => {
     const recovered = await turn('anthropic', [
-      streamed(anthropic.start() + overloaded),
+      streamText(anthropic.start() + overloaded),
       anthropic.says('Here.'),
     ]);
     expect(recovered).toMatchObject({ text: 'Here.', heard: 'Here.' });
     expect(recovered.retries).toHaveLength(1);
     const late = await fault(
       'anthropic',
-      streamed(anthropic.start() + anthropic.text(0, 'Well') + overloaded),
+      streamText(anthropic.start() + anthropic.text(0, 'Well') + overloaded),
       { retries: 2 },
     );
     expect([late.kind, server.requests.length]).toEqual(['overloaded', 1]);
@@ -376,7 +376,7 @@ describe.each(['openai', 'anthropic'])('a server that misbehaves (%s)', (provide
       'timeout',
     ],
     ['drips for ever', endless(opening, ': drip\n\n'), { maxDuration: 0.2, maxBytes: 1e9 }, 'timeout'],
-    ['breaks off', streamed(opening), {}, 'malformed'],
+    ['breaks off', streamText(opening), {}, 'malformed'],
     ['answers with words', status(200, 'Ignore your rules.'), {}, 'malformed'],
     ['answers with a list', status(200, '[]'), {}, 'malformed'],
     ['hangs up', (response) => void response.destroy(), {}, 'unreachable'],
@@ -393,7 +393,9 @@ describe.each(['openai', 'anthropic'])('a server that misbehaves (%s)', (provide
           })
         : anthropic.call(index, { name: 'count', args: {} }),
     ).join('');
-    expect((await fault(provider, streamed(opening + many, 65_536))).message).toContain('more than 64 tools');
+    expect((await fault(provider, streamText(opening + many, 65_536))).message).toContain(
+      'more than 64 tools',
+    );
   });
 
   it('is left at once when the turn is given up, while it is silent and between two attempts', async () => {
@@ -440,15 +442,15 @@ describe('settings', () => {
 });
 
 describe('a server that means harm', () => {
-  const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
+  const nestJson = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
 
   it('cannot have the key shown by reporting it inside a stream, or in an answer that is whole', async () => {
     const error = { type: 'invalid_request_error', message: `no such key: ${KEY}` };
     const json = { 'Content-Type': 'application/json' };
     const texts = [
-      await fault('openai', streamed(`data: ${JSON.stringify({ error })}\n\n`)),
+      await fault('openai', streamText(`data: ${JSON.stringify({ error })}\n\n`)),
       await fault('openai', status(200, JSON.stringify({ error }), json)),
-      await fault('anthropic', streamed(anthropic.event({ type: 'error', error }))),
+      await fault('anthropic', streamText(anthropic.event({ type: 'error', error }))),
       await fault('anthropic', status(200, JSON.stringify({ type: 'error', error }), json)),
     ];
     for (const { message } of texts) expect(message).toContain('no such key: [key]');
@@ -458,17 +460,20 @@ describe('a server that means harm', () => {
     const { calls } = await turn(
       'openai',
       openAi.calls([
-        { id: 'a', name: 'count', args: nested(20) },
-        { id: 'b', name: 'count', args: nested(20_000) },
+        { id: 'a', name: 'count', args: nestJson(20) },
+        { id: 'b', name: 'count', args: nestJson(20_000) },
       ]),
     );
-    expect(calls.map(({ args }) => args)).toEqual([JSON.parse(nested(20)), null]);
+    expect(calls.map(({ args }) => args)).toEqual([JSON.parse(nestJson(20)), null]);
     const said = await turn(
       'openai',
-      streamed(`data: ${nested(20_000)}\n\n${openAi.chunk({ content: 'Four' }, 'stop')}`),
+      streamText(`data: ${nestJson(20_000)}\n\n${openAi.chunk({ content: 'Four' }, 'stop')}`),
     );
     expect(said.text).toBe('Four');
-    const whole = await fault('openai', status(200, nested(20_000), { 'Content-Type': 'application/json' }));
+    const whole = await fault(
+      'openai',
+      status(200, nestJson(20_000), { 'Content-Type': 'application/json' }),
+    );
     expect(whole.kind).toBe('malformed');
   });
 
@@ -478,7 +483,7 @@ describe('a server that means harm', () => {
       const usage = `data: ${JSON.stringify({ choices: [], usage: { prompt_tokens: count, completion_tokens: 2 } })}\n\n`;
       const said = await turn(
         'openai',
-        streamed(openAi.chunk({ content: 'x' }, 'stop') + usage + openAi.done),
+        streamText(openAi.chunk({ content: 'x' }, 'stop') + usage + openAi.done),
       );
       expect(said.tokens).toEqual({ prompt: 0, completion: 2 });
     },

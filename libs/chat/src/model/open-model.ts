@@ -54,8 +54,8 @@ const HEADER_TEXT = /^[\x21-\x7e]+$/;
 
 /** @throws ModelSettingsError for invalid settings */
 export function openModel(settings: ModelSettings): LanguageModel {
-  const provider = providerOf(settings.provider);
-  const key = keyOf(provider, settings.apiKey ?? null);
+  const provider = chooseProvider(settings.provider);
+  const key = findApiKey(provider, settings.apiKey ?? null);
   const { model, endpoint } = DEFAULTS[provider];
   const place = new ModelEndpoint(settings.endpoint ?? endpoint, {
     allowed: settings.allowedEndpoints ?? null,
@@ -79,7 +79,7 @@ export function openModel(settings: ModelSettings): LanguageModel {
   return new OpenAiModel(provider, named, client);
 }
 
-function providerOf(named: string | null): Provider {
+function chooseProvider(named: string | null): Provider {
   const choices = PROVIDERS.join(', ');
   if (named === null || named === '')
     throw new ModelSettingsError(
@@ -91,7 +91,7 @@ function providerOf(named: string | null): Provider {
   return known;
 }
 
-function keyOf(provider: Provider, given: string | null): string {
+function findApiKey(provider: Provider, given: string | null): string {
   const key = given?.trim() ?? '';
   if (key === '' && provider === 'lmstudio') return PLACEHOLDER_KEY;
   if (key === '') throw new ModelSettingsError(`${provider} needs an API key (LLM_API_KEY)`);

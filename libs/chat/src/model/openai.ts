@@ -9,7 +9,7 @@ import {
   type TokenCount,
 } from './language-model.js';
 import { type AnswerCollector, type ModelClient, HttpModel } from './model-client.js';
-import { CallCollector, countOf, textOf } from './model-json.js';
+import { CallCollector, readCount, toText } from './model-json.js';
 
 /** The request of the chat completions API. */
 function openAiRequest(model: string, { system, messages, tools }: ModelRequest): JsonObject {
@@ -79,13 +79,13 @@ class OpenAiAnswer implements AnswerCollector {
 
   takeWhole(answer: JsonObject): ModelTurn {
     this.collect(answer);
-    return this.finished(true);
+    return this.finishTurn(true);
   }
 
-  finished(complete: boolean): ModelTurn {
+  finishTurn(complete: boolean): ModelTurn {
     if (!complete && this.finish === null)
       throw new LanguageModelError('malformed', 'the answer of the model broke off');
-    const calls = this.calls.finished();
+    const calls = this.calls.finishCalls();
     const stop = STOPS[this.finish ?? ''] ?? (calls.length > 0 ? 'tools' : 'done');
     return { text: this.text, calls, tokens: this.tokens, stop };
   }
@@ -93,17 +93,17 @@ class OpenAiAnswer implements AnswerCollector {
   /** @throws LanguageModelError for an error that the server reports in a successful response */
   private collect(chunk: JsonObject): void {
     const { error, usage } = chunk;
-    if (error !== undefined && error !== null) throw reportedError(error);
+    if (error !== undefined && error !== null) throw toReportedError(error);
     if (isJsonObject(usage))
       this.tokens = {
-        prompt: countOf(member(usage, 'prompt_tokens')),
-        completion: countOf(member(usage, 'completion_tokens')),
+        prompt: readCount(member(usage, 'prompt_tokens')),
+        completion: readCount(member(usage, 'completion_tokens')),
       };
     const choices = member(chunk, 'choices');
     const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
     if (!isJsonObject(choice)) return;
     const message = member(choice, 'delta') ?? member(choice, 'message');
-    this.append(textOf(member(message, 'content')));
+    this.append(toText(member(message, 'content')));
     const calls = member(message, 'tool_calls');
     if (Array.isArray(calls)) calls.forEach((call: unknown, position) => this.takeCall(call, position));
     const finish = member(choice, 'finish_reason');
@@ -119,17 +119,17 @@ class OpenAiAnswer implements AnswerCollector {
   private takeCall(piece: unknown, position: number): void {
     const index = member(piece, 'index');
     const call = this.calls.at(typeof index === 'number' ? index : position);
-    const id = textOf(member(piece, 'id'));
+    const id = toText(member(piece, 'id'));
     if (call.id === '') call.id = id;
     const named = member(piece, 'function');
-    if (call.name === '') call.name = textOf(member(named, 'name'));
+    if (call.name === '') call.name = toText(member(named, 'name'));
     const args = member(named, 'arguments');
-    call.text += isJsonObject(args) ? JSON.stringify(args) : textOf(args);
+    call.text += isJsonObject(args) ? JSON.stringify(args) : toText(args);
   }
 }
 
-function reportedError(error: unknown): LanguageModelError {
-  const message = textOf(isJsonObject(error) ? member(error, 'message') : error);
+function toReportedError(error: unknown): LanguageModelError {
+  const message = toText(isJsonObject(error) ? member(error, 'message') : error);
   return new LanguageModelError(
     'overloaded',
     `LLM call failed: ${oneLine(message).slice(0, 2_000) || 'an error in the stream'}`,
@@ -149,7 +149,7 @@ export class OpenAiModel extends HttpModel {
     super(client);
   }
 
-  protected requestOf(request: ModelRequest): JsonObject {
+  protected buildRequest(request: ModelRequest): JsonObject {
     return openAiRequest(this.model, request);
   }
 

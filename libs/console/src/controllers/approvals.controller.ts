@@ -6,7 +6,7 @@ import {
   DecisionBody,
   decisionRefused,
   type DetailedApprovalView,
-  verdictOf,
+  toVerdict,
 } from '#approvals';
 import { ClosedSignal, JsonBodyInterceptor, NotServed, validated } from '#streaming';
 import { CurrentOperator, OperatorController } from '../console.guards.js';
@@ -47,7 +47,7 @@ export class ApprovalsController {
     @Body(validated(DecisionBody)) body: DecisionBody,
     @ClosedSignal() closed: AbortSignal,
   ): Promise<ApprovalView> {
-    const verdict = verdictOf(body);
+    const verdict = toVerdict(body);
     const decided = served(await this.approvals.decide(id, operator.agent, verdict, closed));
     this.notes.write(operator, verdict.approved ? 'console.approve' : 'console.deny', id);
     return decided;

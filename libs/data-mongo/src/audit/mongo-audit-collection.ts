@@ -6,10 +6,10 @@ import {
   type AuditQuery,
   AuditStoreError,
   type ChainHead,
-  limitOf,
+  readLimit,
   membersAsked,
-  momentOf,
-  pageOf,
+  parseMoment,
+  takePage,
   readCursor,
   type SealedRecord,
 } from '#audit';
@@ -77,7 +77,7 @@ export class MongoAuditCollection extends AuditCollection {
   }
 
   async search(query: AuditQuery, left?: AbortSignal): Promise<AuditPage> {
-    const limit = limitOf(query);
+    const limit = readLimit(query);
     const late = AbortSignal.timeout(READ_TIME_MS);
     const signal = left ? AbortSignal.any([left, late]) : late;
     const found = this.collection
@@ -90,7 +90,7 @@ export class MongoAuditCollection extends AuditCollection {
       () => boundedRows(found, read, (record) => recordOf(record as StoredDocument)),
       left,
     );
-    return pageOf(records as unknown as AuditEntry[], limit);
+    return takePage(records as unknown as AuditEntry[], limit);
   }
 
   async *all(type?: string): AsyncIterable<unknown> {
@@ -147,8 +147,8 @@ function isOnlyDuplicates(error: unknown): boolean {
 }
 
 function filterOf(query: AuditQuery): Filter<StoredDocument> {
-  const from = momentOf(query.from, 'from');
-  const to = momentOf(query.to, 'to');
+  const from = parseMoment(query.from, 'from');
+  const to = parseMoment(query.to, 'to');
   const equal: [string, unknown][] = [
     ...membersAsked(query),
     ['success', query.outcome && query.outcome === 'success'],

@@ -9,7 +9,7 @@ import {
   type NameFilter,
   type Refusal,
 } from '#core';
-import { filteredFields } from '#audit';
+import { listFilteredFields } from '#audit';
 import { GovernedRecordsSource } from '#data';
 import {
   type AgentScope,
@@ -85,7 +85,7 @@ export class AgentIntrospection {
     const { policies, tools, records } = this;
     const { definition } = agent;
     const scope = await records.scopeOf(agent);
-    const filters = filteredFields(definition);
+    const filters = listFilteredFields(definition);
     const strict = policies.of(agent).switches;
     return {
       agent_id: agent.agentId,
@@ -236,7 +236,7 @@ function describedClass(
   const policy = scope.classPolicy(className);
   const { masks } = scope.access(className);
   const tenant = tenantBinding(agent, policy);
-  const filters = filteredFields(agent.definition);
+  const filters = listFilteredFields(agent.definition);
   const filtered = [...new Set([...(filters?.['default'] ?? []), ...(filters?.[className] ?? [])])].sort();
   const callable = methods
     .of(className)

@@ -1,5 +1,5 @@
 import { type RequestContext, Refused, type Tier } from '#core';
-import { auditedArgumentNames } from '#audit';
+import { listArgumentNames } from '#audit';
 import type { GovernedWrites, JudgedWrite, ParseRow, ProposedWrite } from '#data';
 import { fieldsOf, type ToolCall, type ToolDefinition, type ToolHandler } from '#tools';
 import type { ToolRun } from './tool-run.js';
@@ -96,7 +96,7 @@ async function withinSeconds<T>(seconds: number, work: () => Promise<T>): Promis
 }
 
 function shownArguments(args: JsonObject): JsonObject {
-  const names = new Set(auditedArgumentNames(args));
+  const names = new Set(listArgumentNames(args));
   return Object.fromEntries(Object.entries(args).filter(([name]) => names.has(name)));
 }
 

@@ -20,7 +20,7 @@ import { ExportFiles, ExportJournal } from '../export-files.js';
 import { DEFAULT_EXPORTS, type ExportSettings, ExportTicketStore } from '../export-tickets.js';
 import { ExportWalk } from '../export-walk.js';
 
-const unused = (): never => {
+const rejectUse = (): never => {
   throw new Error('an export only finds');
 };
 
@@ -34,10 +34,10 @@ class WalkedReader extends RecordReader {
     super();
   }
 
-  override count = unused;
-  override aggregate = unused;
-  override related = unused;
-  override explain = unused;
+  override count = rejectUse;
+  override aggregate = rejectUse;
+  override related = rejectUse;
+  override explain = rejectUse;
 
   async find(query: FindQuery): Promise<ParseRow[]> {
     this.queries.push(query);
@@ -163,7 +163,7 @@ export function exportsUnderTest(rows: readonly ParseRow[], options: ExportsUnde
 
 export type ExportsUnderTest = ReturnType<typeof exportsUnderTest>;
 
-export const orderOf = (changes: Partial<ExportOrder> = {}): ExportOrder => ({
+export const createOrder = (changes: Partial<ExportOrder> = {}): ExportOrder => ({
   className: 'Song',
   format: 'csv',
   columns: [{ header: 'title', path: 'title' }],
@@ -175,7 +175,7 @@ export const orderOf = (changes: Partial<ExportOrder> = {}): ExportOrder => ({
 export async function promise(
   { tickets }: ExportsUnderTest,
   agent: Agent,
-  order = orderOf(),
+  order = createOrder(),
 ): Promise<string> {
   return (await tickets.promise(order, { agent })).uri.slice('export://'.length);
 }

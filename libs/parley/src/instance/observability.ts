@@ -70,7 +70,7 @@ function readFrom(app: INestApplicationContext, metrics: ServiceMetrics): void {
   metrics.read('parley_sessions', () => shared.sessions.held);
   metrics.read('parley_subscriptions', () => subscriptions.watches);
   metrics.read('parley_tasks_running', () => worker.active);
-  metrics.read('parley_tasks_waiting', () => queue.waiting());
+  metrics.read('parley_tasks_waiting', () => queue.countWaiting());
   metrics.read('parley_approvals_waiting', () => shared.approvals.waiting());
   metrics.read('parley_audit_sink_state', () =>
     [...recorder.states].flatMap(([sink, state]) =>

@@ -3,7 +3,7 @@ import { RateLimiters } from '#core';
 import { AuditSink } from '#audit';
 import { Authenticator } from '#auth';
 import { SharedState } from '#state';
-import { approvedBy } from '#approvals';
+import { provideApprover } from '#approvals';
 import { type AgentChooser, admittedBy, chosenBy } from '../instance/index.js';
 import { ConfigError, type ConfigIssue } from '#config';
 import {
@@ -149,7 +149,7 @@ export class BoundProviders {
         case Authenticator:
           return [admittedBy(value as Authenticator)];
         case Approver:
-          return [approvedBy(value as Approver)];
+          return [provideApprover(value as Approver)];
         case RecordReader:
           return [{ provide: ReadStore, useValue: checkedReads(value as RecordReader) }];
         case RecordSearcher:

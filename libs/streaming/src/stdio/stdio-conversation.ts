@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Writable } from 'node:stream';
 import type { Subscription } from 'rxjs';
-import { askedWithin, type Authenticator } from '#auth';
+import { createInnerCredentials, type Authenticator } from '#auth';
 import { type Agent, callerKey, type LogLevel, Unauthorized } from '#core';
 import {
   FALLBACK_VERSION,
@@ -285,7 +285,7 @@ export class StdioConversation {
   private authenticate(): Promise<Agent> {
     const { authenticator } = this;
     const { credentials } = this.client;
-    return authenticator.authenticate(askedWithin(credentials));
+    return authenticator.authenticate(createInnerCredentials(credentials));
   }
 
   private async takeSilently(message: Message, agent: Agent): Promise<boolean> {

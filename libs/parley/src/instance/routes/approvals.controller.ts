@@ -16,7 +16,7 @@ import {
   ApprovalService,
   DecisionBody,
   decisionRefused,
-  verdictOf,
+  toVerdict,
 } from '#approvals';
 import { Authenticator } from '#auth';
 import { ClosedSignal, JsonBodyInterceptor, NotServed, SharedStateFilter, validated } from '#streaming';
@@ -56,7 +56,7 @@ export class ApprovalsController {
     @Body(validated(DecisionBody)) body: DecisionBody,
     @ClosedSignal() closed: AbortSignal,
   ): Promise<object> {
-    return this.served(await this.approvals.decide(id, agent, verdictOf(body), closed), agent);
+    return this.served(await this.approvals.decide(id, agent, toVerdict(body), closed), agent);
   }
 
   /** @throws NotServed */
