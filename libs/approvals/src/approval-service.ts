@@ -61,7 +61,7 @@ export class ApprovalService {
   /** @throws SharedStateUnavailable */
   async list(viewer: Agent): Promise<ApprovalServiceResult<readonly ApprovalView[]>> {
     if (!this.admits(viewer)) return { ok: false, refusal: 'forbidden' };
-    const pending = await this.store.pending(viewer.tenantId);
+    const pending = await this.store.listPending(viewer.tenantId);
     return { ok: true, value: pending.map((one) => summarizeApproval(one, viewer)) };
   }
 

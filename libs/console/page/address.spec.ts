@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { addressOf, readAddress } from './address.js';
+import { toAddress, readAddress } from './address.js';
 
 describe('the address of a page', () => {
   it('names the page and its filters, without those that are empty', () => {
-    expect(addressOf('audit', { agent: 'a b', tool: '', gate: undefined })).toBe('#/audit?agent=a+b');
-    expect(addressOf('live')).toBe('#/live');
+    expect(toAddress('audit', { agent: 'a b', tool: '', gate: undefined })).toBe('#/audit?agent=a+b');
+    expect(toAddress('live')).toBe('#/live');
     expect(readAddress('').page).toBe('');
   });
 
@@ -15,7 +15,7 @@ describe('the address of a page', () => {
         fc.string({ unit: 'grapheme', minLength: 1 }),
         fc.string({ unit: 'grapheme', minLength: 1 }),
         (agent, tool) => {
-          const { page, filters } = readAddress(addressOf('audit', { agent, tool }));
+          const { page, filters } = readAddress(toAddress('audit', { agent, tool }));
           expect([page, filters.get('agent'), filters.get('tool')]).toEqual(['audit', agent, tool]);
         },
       ),

@@ -17,7 +17,7 @@ export function readAddress(hash: string): Address {
 }
 
 /** Empty filters are left out. */
-export function addressOf(page: string, filters: Filters = {}): string {
+export function toAddress(page: string, filters: Filters = {}): string {
   const given = Object.entries(filters).filter((pair): pair is [string, string] => (pair[1] ?? '') !== '');
   const query = new URLSearchParams(given).toString();
   return `#/${page}${query === '' ? '' : `?${query}`}`;
@@ -39,12 +39,12 @@ export function replaceAddress(address: string): void {
 export function useAddress(): Address {
   const [hash, setHash] = useState(location.hash);
   useEffect(() => {
-    const changed = () => setHash(location.hash);
-    addEventListener('hashchange', changed);
-    addEventListener(REPLACED, changed);
+    const syncHash = () => setHash(location.hash);
+    addEventListener('hashchange', syncHash);
+    addEventListener(REPLACED, syncHash);
     return () => {
-      removeEventListener('hashchange', changed);
-      removeEventListener(REPLACED, changed);
+      removeEventListener('hashchange', syncHash);
+      removeEventListener(REPLACED, syncHash);
     };
   }, []);
   return readAddress(hash);

@@ -5,7 +5,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { CONSOLE, open, useAddress } from './address.js';
 import { announce, Icon, type IconName, Notice } from './components.js';
-import { counted } from './formats.js';
+import { formatCount } from './formats.js';
 import { useApprovalNotifications, useNotifications } from './notifications.js';
 import { type Answer, ask, errorText, onSignedOut, Refusal, send, useAnswer } from './server.js';
 import { ShortcutHelp, type Shortcuts, useShortcuts } from './shortcuts.js';
@@ -72,10 +72,10 @@ export function App() {
           sessions.postMessage('over');
           setSession({ why: 'You are signed out.', elsewhere });
         }}
-        expired={() => setSession({ why: 'Sign in again.', elsewhere: null })}
+        onExpired={() => setSession({ why: 'Sign in again.', elsewhere: null })}
       />
     );
-  const signedIn = (operator: ShownOperator) => {
+  const handleSignIn = (operator: ShownOperator) => {
     sessions.postMessage('begun');
     begin(operator);
   };
@@ -84,7 +84,7 @@ export function App() {
       <p class="brand">
         <Mark /> Parley <span class="quiet">console</span>
       </p>
-      <SignIn key={session.why} why={session.why} signedIn={signedIn} />
+      <SignIn key={session.why} why={session.why} handleSignIn={handleSignIn} />
       {session.elsewhere !== null && (
         <p class="aside">
           <a href={session.elsewhere}>Sign out at the issuer too</a>
@@ -104,28 +104,28 @@ const Mark = () => (
 interface ConsoleProps {
   readonly operator: ShownOperator;
   readonly leave: (issuerSignOut: string | null) => void;
-  readonly expired: () => void;
+  readonly onExpired: () => void;
 }
 
 /** Renews the session while somebody uses the page; a page that is only open does not count. */
-function useRenewal(expired: () => void): void {
+function useRenewal(onExpired: () => void): void {
   useEffect(() => {
     let renewedAt = Date.now();
-    const used = () => {
+    const renewWhenUsed = () => {
       if (Date.now() - renewedAt < RENEWAL) return;
       renewedAt = Date.now();
       // A renewal that failed for another reason ends nothing: the session is still valid.
       ask('session').catch((error: unknown) => {
-        if (error instanceof Refusal && error.status === 401) expired();
+        if (error instanceof Refusal && error.status === 401) onExpired();
       });
     };
     const events = ['pointerdown', 'keydown'];
-    for (const event of events) document.addEventListener(event, used, { passive: true });
-    return () => events.forEach((event) => document.removeEventListener(event, used));
+    for (const event of events) document.addEventListener(event, renewWhenUsed, { passive: true });
+    return () => events.forEach((event) => document.removeEventListener(event, renewWhenUsed));
   }, []);
 }
 
-function Console({ operator, leave, expired }: ConsoleProps) {
+function Console({ operator, leave, onExpired: expired }: ConsoleProps) {
   const { page } = useAddress();
   const place = PLACES.find(({ name }) => name === page) ?? (PLACES[0] as Place);
   const main = useRef<HTMLElement>(null);
@@ -146,7 +146,7 @@ function Console({ operator, leave, expired }: ConsoleProps) {
   }, [place]);
   const [announced, setAnnounced] = useState(0);
   useEffect(() => {
-    if (waiting > announced) announce(`${counted(waiting, 'approval')} waiting`);
+    if (waiting > announced) announce(`${formatCount(waiting, 'approval')} waiting`);
     setAnnounced(waiting);
   }, [waiting]);
   useEffect(() => {
@@ -188,7 +188,11 @@ function Console({ operator, leave, expired }: ConsoleProps) {
         </p>
         {/* On narrow screens alone. */}
         {waiting > 0 && (
-          <a class="waiting-link" href="#/approvals" aria-label={`${counted(waiting, 'approval')} waiting`}>
+          <a
+            class="waiting-link"
+            href="#/approvals"
+            aria-label={`${formatCount(waiting, 'approval')} waiting`}
+          >
             <Icon name="approvals" />
             <span class="count">{waiting}</span>
           </a>
@@ -262,19 +266,19 @@ const THEMES = ['system', 'light', 'dark'] as const;
 type Theme = (typeof THEMES)[number];
 const THEME_SETTING = 'parley-console-theme';
 
-function storedTheme(): Theme {
+function readTheme(): Theme {
   const stored = localStorage.getItem(THEME_SETTING);
   return THEMES.find((theme) => theme === stored) ?? 'system';
 }
 
 /** Applies the stored theme; without one the browser's preference counts. */
-export function applyTheme(theme: Theme = storedTheme()): void {
+export function applyTheme(theme: Theme = readTheme()): void {
   if (theme === 'system') delete document.documentElement.dataset['theme'];
   else document.documentElement.dataset['theme'] = theme;
 }
 
 function ThemeSwitch() {
-  const [theme, setTheme] = useState(storedTheme());
+  const [theme, setTheme] = useState(readTheme());
   const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] as Theme;
   const change = () => {
     localStorage.setItem(THEME_SETTING, next);

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { DataTable } from './components.js';
-import { shownClock, shownDay } from './formats.js';
+import { formatClock, formatDay } from './formats.js';
 import { roundTicks, timeTicks } from './scale.js';
 
 /** One series of a time chart. */
@@ -47,12 +47,12 @@ function useWidth(): readonly [ref: { current: HTMLDivElement | null }, width: n
 
 function timeLabel(at: number, isLong: boolean): string {
   const date = new Date(at);
-  return isLong && date.getHours() === 0 && date.getMinutes() === 0 ? shownDay(date) : shownClock(date);
+  return isLong && date.getHours() === 0 && date.getMinutes() === 0 ? formatDay(date) : formatClock(date);
 }
 
 function intervalLabel(at: number, seconds: number): string {
   const [from, to] = [new Date(at), new Date(at + seconds * 1000)];
-  return `${shownDay(from)}, ${shownClock(from)}–${shownClock(to)}`;
+  return `${formatDay(from)}, ${formatClock(from)}–${formatClock(to)}`;
 }
 
 /**

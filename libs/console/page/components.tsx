@@ -1,6 +1,6 @@
 import { cloneElement, type ComponentChildren, type VNode } from 'preact';
 import { useEffect, useId, useRef } from 'preact/hooks';
-import { exactTime, shownTime } from './formats.js';
+import { exactTime, formatTime } from './formats.js';
 import { type Answer, Busy, errorText } from './server.js';
 
 export type Kind = 'good' | 'bad' | 'busy' | 'plain';
@@ -93,7 +93,7 @@ export function Badge({ kind = 'plain', children }: { kind?: Kind; children: Com
 export function Time({ iso }: { readonly iso: string }) {
   return (
     <time dateTime={iso} title={exactTime(iso)}>
-      {shownTime(iso)}
+      {formatTime(iso)}
     </time>
   );
 }
@@ -169,7 +169,7 @@ export function DataTable(props: {
   figures?: readonly number[];
 }) {
   const { caption, columns, rows, figures = [] } = props;
-  const kindOf = (at: number) => (figures.includes(at) ? 'figure' : undefined);
+  const findKind = (at: number) => (figures.includes(at) ? 'figure' : undefined);
   return (
     <div class="table-frame">
       <table role="table">
@@ -177,7 +177,7 @@ export function DataTable(props: {
         <thead role="rowgroup">
           <tr role="row">
             {columns.map((name, at) => (
-              <th key={name} scope="col" role="columnheader" class={kindOf(at)}>
+              <th key={name} scope="col" role="columnheader" class={findKind(at)}>
                 {name}
               </th>
             ))}
@@ -187,7 +187,7 @@ export function DataTable(props: {
           {rows.map((cells, row) => (
             <tr key={row} role="row">
               {cells.map((cell, at) => (
-                <td key={at} role="cell" data-label={columns[at]} class={kindOf(at)}>
+                <td key={at} role="cell" data-label={columns[at]} class={findKind(at)}>
                   <span>{cell}</span>
                 </td>
               ))}

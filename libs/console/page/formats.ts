@@ -15,7 +15,7 @@ const NUMBER = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
 const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 
 /** Date and time to the second. A text that is no time is returned as it is. */
-export function shownTime(iso: string): string {
+export function formatTime(iso: string): string {
   const at = new Date(iso);
   return Number.isNaN(at.getTime()) ? iso : `${DAY.format(at)}, ${CLOCK.format(at)}`;
 }
@@ -26,11 +26,11 @@ export function exactTime(iso: string): string {
   return Number.isNaN(at.getTime()) ? iso : EXACT.format(at);
 }
 
-export function shownClock(at: Date): string {
+export function formatClock(at: Date): string {
   return SHORT_CLOCK.format(at);
 }
 
-export function shownDay(at: Date): string {
+export function formatDay(at: Date): string {
   return DAY.format(at);
 }
 
@@ -38,45 +38,45 @@ export function shownDay(at: Date): string {
 export function timeUntil(iso: string, now = Date.now()): string {
   const seconds = Math.round((Date.parse(iso) - now) / 1000);
   if (Number.isNaN(seconds)) return iso;
-  return seconds <= 0 ? 'ended' : shownDuration(seconds);
+  return seconds <= 0 ? 'ended' : formatDuration(seconds);
 }
 
 /** How long ago that was, in words. */
 export function timeSince(iso: string, now = Date.now()): string {
   const seconds = Math.round((now - Date.parse(iso)) / 1000);
   if (Number.isNaN(seconds)) return iso;
-  return seconds < 5 ? 'now' : `${shownDuration(seconds)} ago`;
+  return seconds < 5 ? 'now' : `${formatDuration(seconds)} ago`;
 }
 
 /** Seconds as one number with a unit. */
-function shownDuration(seconds: number): string {
+function formatDuration(seconds: number): string {
   if (seconds < 120) return `${Math.round(seconds)} s`;
   if (seconds < 7_200) return `${Math.round(seconds / 60)} min`;
   return seconds < 172_800 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} days`;
 }
 
-export function shownMilliseconds(value: number | null): string {
+export function formatMilliseconds(value: number | null): string {
   if (value === null) return '–';
   if (value >= 10_000) return `${NUMBER.format(value / 1000)} s`;
   return `${value >= 100 ? Math.round(value).toLocaleString('en') : NUMBER.format(value)} ms`;
 }
 
-export function shownBytes(bytes: number): string {
+export function formatBytes(bytes: number): string {
   return bytes < 1024 * 1024 ? `${Math.round(bytes / 1024)} KB` : `${Math.round(bytes / 1024 / 1024)} MB`;
 }
 
-export function shownNumber(value: number): string {
+export function formatNumber(value: number): string {
   return value.toLocaleString('en', { maximumFractionDigits: 1 });
 }
 
 /** At most four characters and a unit: 1.2K, 3.4M. */
 export function shortNumber(value: number): string {
-  return Math.abs(value) < 10_000 ? shownNumber(value) : COMPACT.format(value);
+  return Math.abs(value) < 10_000 ? formatNumber(value) : COMPACT.format(value);
 }
 
 /** `1 call`, `2 calls`. */
-export function counted(count: number, one: string, several = `${one}s`): string {
-  return `${shownNumber(count)} ${count === 1 ? one : several}`;
+export function formatCount(count: number, one: string, several = `${one}s`): string {
+  return `${formatNumber(count)} ${count === 1 ? one : several}`;
 }
 
 /** Names as a line; an empty list is said. */

@@ -2,8 +2,8 @@ import type { ApprovalView } from '#approvals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { CONSOLE, open } from './address.js';
 import { announce } from './components.js';
-import { counted } from './formats.js';
-import { shownText } from './shown-text.js';
+import { formatCount } from './formats.js';
+import { cleanText } from './shown-text.js';
 
 /** Of this browser and this console. */
 const SETTING = `parley-console-notifications:${CONSOLE}`;
@@ -30,10 +30,10 @@ function set(on: boolean): void {
 export function useNotifications(): boolean {
   const [on, setOn] = useState(isOn);
   useEffect(() => {
-    const changed = () => setOn(isOn());
+    const handleChange = () => setOn(isOn());
     // Another tab may have changed it.
-    for (const event of [CHANGED, 'storage']) addEventListener(event, changed);
-    return () => [CHANGED, 'storage'].forEach((event) => removeEventListener(event, changed));
+    for (const event of [CHANGED, 'storage']) addEventListener(event, handleChange);
+    return () => [CHANGED, 'storage'].forEach((event) => removeEventListener(event, handleChange));
   }, []);
   return on;
 }
@@ -83,15 +83,15 @@ export function useApprovalNotifications(
     known.current = new Set(waiting.map(({ id }) => id));
     if (!on || before === null || (isSeen() && document.hasFocus())) return;
     const fresh = waiting.filter(({ id }) => !before.has(id));
-    if (fresh.length > MOST) show(`${counted(fresh.length, 'approval')} waiting`, '', 'several');
+    if (fresh.length > MOST) show(`${formatCount(fresh.length, 'approval')} waiting`, '', 'several');
     else
       for (const { id, tool, requester } of fresh)
-        show('An approval waits', textOf(tool, requester.agent), id);
+        show('An approval waits', describe(tool, requester.agent), id);
   }, [waiting, on]);
 }
 
-const textOf = (tool: string, agent: string): string =>
-  `${shownText(tool, MOST_OF_NAME)} for ${shownText(agent, MOST_OF_NAME)}`;
+const describe = (tool: string, agent: string): string =>
+  `${cleanText(tool, MOST_OF_NAME)} for ${cleanText(agent, MOST_OF_NAME)}`;
 
 /** @param tag several tabs show one notification of a call */
 function show(title: string, body: string, tag: string): void {

@@ -90,7 +90,7 @@ class Watch {
     const { top, height } = shown;
     const read: Span = part ? [Math.max(0, part[0] - top), Math.min(height, part[1] - top)] : [0, 0];
     this.reading.look(read, height, now);
-    const place = part && isInView([box.top, box.bottom], part) ? placeOf(box) : null;
+    const place = part && isInView([box.top, box.bottom], part) ? describePlace(box) : null;
     if (place === null || place !== this.place) this.since = now;
     this.place = place;
     // What is whole in view needs no scrolling, only another moment.
@@ -101,7 +101,7 @@ class Watch {
 }
 
 /** Where a box is on the screen, also where fingers have enlarged a part of the page. */
-function placeOf({ left, top, width, height }: DOMRect): string {
+function describePlace({ left, top, width, height }: DOMRect): string {
   const { offsetLeft = 0, offsetTop = 0, scale = 1 } = visualViewport ?? {};
   return [left - offsetLeft, top - offsetTop, width, height].map((one) => Math.round(one * scale)).join();
 }
@@ -128,18 +128,18 @@ export function useReadiness(
     look();
     const timer = setInterval(look, LOOK);
     const looks = () => void look();
-    const returned = () => {
+    const handleReturn = () => {
       disturb();
       look();
     };
     addEventListener('scroll', looks, { passive: true, capture: true });
     for (const event of ['resize', 'visibilitychange']) addEventListener(event, looks);
-    addEventListener('focus', returned);
+    addEventListener('focus', handleReturn);
     return () => {
       clearInterval(timer);
       removeEventListener('scroll', looks, { capture: true });
       for (const event of ['resize', 'visibilitychange']) removeEventListener(event, looks);
-      removeEventListener('focus', returned);
+      removeEventListener('focus', handleReturn);
     };
   }, []);
   return {

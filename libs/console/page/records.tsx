@@ -1,9 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { addressOf } from './address.js';
+import { toAddress } from './address.js';
 import { Badge, Facts, type Kind, Time } from './components.js';
-import { shownMilliseconds, valueText } from './formats.js';
-import { shownText } from './shown-text.js';
+import { formatMilliseconds, valueText } from './formats.js';
+import { cleanText } from './shown-text.js';
 
 /** An audit record as the service sends it. */
 export type ConsoleRecord = Readonly<Record<string, unknown>>;
@@ -30,13 +30,13 @@ const FAILURES: ReadonlySet<unknown> = new Set(['parse_error', 'internal_error',
 
 export const isRefused = (record: ConsoleRecord): boolean => record['success'] === false;
 
-function verdictOf(record: ConsoleRecord): readonly [text: string, kind: Kind] {
+function toVerdict(record: ConsoleRecord): readonly [text: string, kind: Kind] {
   if (!isRefused(record)) return ['ok', 'good'];
   return FAILURES.has(record['error_code']) ? ['failed', 'busy'] : ['refused', 'bad'];
 }
 
 /** What the record is about: a tool, or an action. */
-function subjectOf(record: ConsoleRecord): string {
+function describeSubject(record: ConsoleRecord): string {
   const { tool, action, type } = record;
   if (tool !== undefined) return valueText(tool);
   if (action !== undefined) return ACTIONS[valueText(action)] ?? valueText(action);
@@ -44,7 +44,7 @@ function subjectOf(record: ConsoleRecord): string {
 }
 
 /** Why it was refused, or what came of it. */
-function reasonOf(record: ConsoleRecord): string {
+function describeReason(record: ConsoleRecord): string {
   const { gate, error_code: code, denial_kind: kind, type, cause } = record;
   if (type === 'authentication') return valueText(cause) || 'no valid credential';
   // The kind of a refusal says more than its code.
@@ -78,13 +78,13 @@ function memberValue(name: string, value: unknown): ComponentChildren {
   const text = valueText(value);
   const filter = SEARCHABLE[name];
   if (name === 'at') return <Time iso={text} />;
-  if (filter === undefined) return shownText(text);
+  if (filter === undefined) return cleanText(text);
   return (
     <>
-      {shownText(text)}{' '}
+      {cleanText(text)}{' '}
       <a
         class="find"
-        href={addressOf('audit', { [filter]: text })}
+        href={toAddress('audit', { [filter]: text })}
         aria-label={`Find records with this ${name}`}
       >
         find
@@ -128,15 +128,15 @@ export interface Keyed {
 }
 
 let lastKey = 0;
-export const keyed = (records: readonly ConsoleRecord[]): Keyed[] =>
+export const addKeys = (records: readonly ConsoleRecord[]): Keyed[] =>
   records.map((record) => ({ key: ++lastKey, record }));
 
 function RecordRow({ record }: { readonly record: ConsoleRecord }) {
   const [isOpen, setOpen] = useState(false);
-  const [verdict, kind] = verdictOf(record);
-  const subject = subjectOf(record);
+  const [verdict, kind] = toVerdict(record);
+  const subject = describeSubject(record);
   const type = TYPES[valueText(record['type'])];
-  const text = (name: string) => shownText(valueText(record[name]), 300);
+  const text = (name: string) => cleanText(valueText(record[name]), 300);
   const duration = record['duration_ms'];
   const cell = (name: string, className: string, content: ComponentChildren) => (
     <td role="cell" data-label={name} class={className}>
@@ -161,16 +161,16 @@ function RecordRow({ record }: { readonly record: ConsoleRecord }) {
           'Call',
           'subject',
           <>
-            <b>{shownText(subject, 300)}</b>
+            <b>{cleanText(subject, 300)}</b>
             {type !== undefined && type !== subject && <span class="quiet">{` ${type}`}</span>}
           </>,
         )}
         {cell('Class', 'class-name', text('class_name'))}
         {cell('Agent', 'agent', text('agent_name'))}
         {cell('Tenant', 'tenant', text('tenant_id'))}
-        {cell('Address', 'address', shownText(addressText(record), 300))}
-        {cell('Why', 'reason', shownText(reasonOf(record), 300))}
-        {cell('Took', 'figure', typeof duration === 'number' ? shownMilliseconds(duration) : '')}
+        {cell('Address', 'address', cleanText(addressText(record), 300))}
+        {cell('Why', 'reason', cleanText(describeReason(record), 300))}
+        {cell('Took', 'figure', typeof duration === 'number' ? formatMilliseconds(duration) : '')}
       </tr>
       {isOpen && (
         <tr role="row" class="details-row">

@@ -4,22 +4,22 @@ import { Field, Select } from './components.js';
 export type Schema = Readonly<Record<string, unknown>>;
 export type Arguments = Readonly<Record<string, unknown>>;
 
-const propertiesOf = (schema: Schema) =>
+const readProperties = (schema: Schema) =>
   Object.entries((schema['properties'] ?? {}) as Record<string, Schema>);
-const requiredOf = (schema: Schema): readonly string[] =>
+const readRequired = (schema: Schema): readonly string[] =>
   Array.isArray(schema['required']) ? (schema['required'] as string[]) : [];
 
 /** The required arguments of a tool, with values that show what belongs there. */
 export function sampleArguments(schema: Schema): Record<string, unknown> {
-  const properties = Object.fromEntries(propertiesOf(schema));
-  return Object.fromEntries(requiredOf(schema).map((name) => [name, sampleOf(properties[name] ?? {})]));
+  const properties = Object.fromEntries(readProperties(schema));
+  return Object.fromEntries(readRequired(schema).map((name) => [name, createSample(properties[name] ?? {})]));
 }
 
-function sampleOf(schema: Schema): unknown {
+function createSample(schema: Schema): unknown {
   const { enum: choices, default: usual } = schema;
   if (usual !== undefined) return usual;
   if (Array.isArray(choices)) return choices[0];
-  switch (typeOf(schema)) {
+  switch (readType(schema)) {
     case 'number':
     case 'integer':
       return 1;
@@ -34,7 +34,7 @@ function sampleOf(schema: Schema): unknown {
   }
 }
 
-function typeOf({ type }: Schema): unknown {
+function readType({ type }: Schema): unknown {
   return Array.isArray(type) ? type.find((one) => one !== 'null') : type;
 }
 
@@ -42,11 +42,11 @@ function typeOf({ type }: Schema): unknown {
 export function inputFor(schema: Schema): 'choice' | 'yes-no' | 'number' | 'text' | 'lines' | 'json' {
   const { enum: choices } = schema;
   if (Array.isArray(choices) && choices.every((one) => typeof one === 'string')) return 'choice';
-  const type = typeOf(schema);
+  const type = readType(schema);
   if (type === 'boolean') return 'yes-no';
   if (type === 'integer' || type === 'number') return 'number';
   if (type === 'string') return 'text';
-  if (type === 'array' && typeOf((schema['items'] ?? {}) as Schema) === 'string') return 'lines';
+  if (type === 'array' && readType((schema['items'] ?? {}) as Schema) === 'string') return 'lines';
   return 'json';
 }
 
@@ -58,7 +58,7 @@ export function withArgument(args: Arguments, name: string, value: unknown): Arg
 }
 
 /** @throws SyntaxError for text that is no JSON, or whose numbers would be rounded */
-function parsed(text: string): unknown {
+function parseText(text: string): unknown {
   if (text.trim() === '') return undefined;
   const reading = readJson(text);
   if (reading.ok) return reading.value;
@@ -74,8 +74,8 @@ export function SchemaForm(props: {
   change: (args: Arguments) => void;
 }) {
   const { schema, args, classes, change } = props;
-  const required = requiredOf(schema);
-  const all = propertiesOf(schema);
+  const required = readRequired(schema);
+  const all = readProperties(schema);
   // Required arguments, then those that are given, then the others.
   const rank = (name: string) => (required.includes(name) ? 0 : 1);
   const sorted = all.toSorted(([one], [other]) => rank(one) - rank(other));
@@ -221,5 +221,5 @@ export function readInput(kind: ReturnType<typeof inputFor>, text: string): unkn
     const lines = text.split('\n').filter((line) => line !== '');
     return lines.length === 0 ? undefined : lines;
   }
-  return parsed(text);
+  return parseText(text);
 }

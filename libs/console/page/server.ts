@@ -25,11 +25,11 @@ export class Busy extends Refusal {
 }
 
 const HEADER = { 'X-Parley-Console': '1' };
-let signedOut: () => void = () => undefined;
+let handleSignOut: () => void = () => undefined;
 
 /** Registers what happens when the session is over. */
 export function onSignedOut(listener: () => void): void {
-  signedOut = listener;
+  handleSignOut = listener;
 }
 
 /** Reads something. @throws SignedOut, Refusal */
@@ -61,7 +61,7 @@ async function exchange<T>(method: string, path: string, body?: object, signal?:
   if (response.ok && answer === null) throw new Refusal(0, NO_ANSWER);
   if (response.ok) return answer as T;
   if (response.status === 401 && !path.startsWith('session')) {
-    signedOut();
+    handleSignOut();
     throw new SignedOut(answer?.error ?? 'signed out');
   }
   const message = answer?.error ?? `the service answered ${response.status}`;

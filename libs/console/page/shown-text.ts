@@ -7,7 +7,7 @@ const MOST = 2_000;
 const MOST_OF_NODE = 200_000;
 
 /** Untrusted text for display: invisible characters are escaped, and what is too long is cut. */
-export function shownText(text: string, most = MOST): string {
+export function cleanText(text: string, most = MOST): string {
   const cut = text.length > most ? `${text.slice(0, most)}… (${text.length} characters)` : text;
   return withHiddenWritten(cut);
 }
@@ -33,7 +33,7 @@ export function makeSafe(node: VNode, path = '/console'): void {
   const props: unknown = node.props;
   if (typeof node.type === 'function') return;
   if (typeof props === 'string') {
-    (node as { props: unknown }).props = shownText(props, MOST_OF_NODE);
+    (node as { props: unknown }).props = cleanText(props, MOST_OF_NODE);
     return;
   }
   if (props === null || typeof props !== 'object') return;
@@ -50,7 +50,7 @@ export function makeSafe(node: VNode, path = '/console'): void {
     throw new TypeError('the page has no such link');
   for (const name of READ) {
     const value = attributes[name];
-    if (typeof value === 'string') attributes[name] = shownText(value);
+    if (typeof value === 'string') attributes[name] = cleanText(value);
   }
 }
 

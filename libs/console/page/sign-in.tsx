@@ -46,10 +46,10 @@ function refusalText(error: unknown): string {
 /** Requests a credential; it is sent once and not stored. */
 export function SignIn({
   why,
-  signedIn,
+  handleSignIn: signedIn,
 }: {
   why: string | null;
-  signedIn: (operator: ShownOperator) => void;
+  handleSignIn: (operator: ShownOperator) => void;
 }) {
   const [message, setMessage] = useState<{ text: string; bad: boolean } | null>(() => {
     const refusal = issuerRefusal();

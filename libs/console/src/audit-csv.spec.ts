@@ -3,18 +3,18 @@ import { describe, expect, it } from 'vitest';
 import { type AuditEntry, RecentAuditTrail } from '#audit';
 import { auditCsv, CSV_LIMITS } from './audit-csv.js';
 
-async function fileOf(records: readonly object[], limits = CSV_LIMITS): Promise<string[][]> {
+async function readFile(records: readonly object[], limits = CSV_LIMITS): Promise<string[][]> {
   const trail = new RecentAuditTrail();
   const [type, chain, at] = ['tool_call', 'c', '2026-01-01T00:00:00.000Z'];
   for (const [seq, members] of records.entries())
     trail.remember({ type, chain, at, success: true, seq, ...members } as unknown as AuditEntry);
   let text = '';
   for await (const piece of auditCsv(trail, {}, limits)) text += piece;
-  return rowsOf(text);
+  return parseRows(text);
 }
 
 /** RFC 4180, read strictly. */
-function rowsOf(text: string): string[][] {
+function parseRows(text: string): string[][] {
   const rows: string[][] = [];
   let row: string[] = [];
   const cell = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/gy;
@@ -28,7 +28,7 @@ function rowsOf(text: string): string[][] {
 
 describe('a file of audit records', () => {
   it('has a head and a row for each record, newest first', async () => {
-    const [head, ...rows] = await fileOf([{ tool: 'a' }, { tool: 'b', class_name: 'Post', rows: 3 }]);
+    const [head, ...rows] = await readFile([{ tool: 'a' }, { tool: 'b', class_name: 'Post', rows: 3 }]);
     expect(head?.slice(0, 7)).toEqual([
       'at',
       'type',
@@ -43,7 +43,7 @@ describe('a file of audit records', () => {
   });
 
   it('says where it ends before the records do, and how to go on', async () => {
-    const rows = await fileOf([{}, {}, {}], { records: 2, searches: 9 });
+    const rows = await readFile([{}, {}, {}], { records: 2, searches: 9 });
     expect(rows).toHaveLength(4);
     expect(rows.at(-1)?.join(' ')).toMatch(/cut .*2 records; cursor=\S+ continues/);
   });
@@ -53,12 +53,12 @@ describe('a file of audit records', () => {
     const text = fc.tuple(start, fc.string({ unit: 'binary' })).map(([first, rest]) => first + rest);
     await fc.assert(
       fc.asyncProperty(text, text, async (tool, cause) => {
-        const [, row = []] = await fileOf([{ tool, cause }]);
+        const [, row = []] = await readFile([{ tool, cause }]);
         expect(row.filter((cell) => /^[=+\-@\t\r]/.test(cell))).toEqual([]);
         const others = row.flatMap((cell) => cell.split(/[;\t\r\n]/));
         expect(others.filter((cell) => /^[\s"]*[=+\-@＝＋－＠]/.test(cell))).toEqual([]);
-        const unquoted = (cell: string | undefined) => cell?.replaceAll("'", '');
-        expect([unquoted(row[5]), unquoted(row[14])]).toEqual([unquoted(tool), unquoted(cause)]);
+        const stripQuotes = (cell: string | undefined) => cell?.replaceAll("'", '');
+        expect([stripQuotes(row[5]), stripQuotes(row[14])]).toEqual([stripQuotes(tool), stripQuotes(cause)]);
       }),
     );
   });

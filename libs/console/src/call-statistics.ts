@@ -102,10 +102,10 @@ export class Bucket {
 
   /** Adds the sums of another bucket, of this replica or of another. */
   merge(other: CountedBucket): void {
-    for (const name of SUMS) this.sums[name] += numberOf(other[name]);
+    for (const name of SUMS) this.sums[name] += toNumber(other[name]);
     for (const [duration, calls] of Object.entries(other.durations ?? {})) {
       const place = Math.min(DURATIONS - 1, Math.max(0, Math.trunc(Number(duration)) || 0));
-      this.durations.set(place, (this.durations.get(place) ?? 0) + numberOf(calls));
+      this.durations.set(place, (this.durations.get(place) ?? 0) + toNumber(calls));
     }
     for (const kind of COUNTED)
       for (const [name, count] of Object.entries(other[kind] ?? {}))
@@ -113,23 +113,23 @@ export class Bucket {
   }
 
   /** @param most names of each kind; the others are summed */
-  counted(most = MAX_NAMES): CountedBucket {
-    const named = (kind: Counted) => {
+  countNames(most = MAX_NAMES): CountedBucket {
+    const keepNames = (kind: Counted) => {
       const kept: Record<string, NameCount> = {};
       const sorted = [...this.names[kind]].sort(([, a], [, b]) => b.calls - a.calls);
       const first = sorted.filter(([name]) => name !== OTHER).slice(0, most);
       const rest = sorted.filter((one) => !first.includes(one));
       for (const [name, count] of first) setName(kept, name, { ...count });
-      if (rest.length > 0) setName(kept, OTHER, rest.map(([, count]) => count).reduce(summed));
+      if (rest.length > 0) setName(kept, OTHER, rest.map(([, count]) => count).reduce(sumCounts));
       return kept;
     };
     return {
       ...this.sums,
       durations: Object.fromEntries(this.durations),
-      gates: named('gates'),
-      agents: named('agents'),
-      classes: named('classes'),
-      tools: named('tools'),
+      gates: keepNames('gates'),
+      agents: keepNames('agents'),
+      classes: keepNames('classes'),
+      tools: keepNames('tools'),
     };
   }
 
@@ -147,12 +147,12 @@ export class Bucket {
   private count(kind: Counted, written: string, { calls, refused, rows, tokens }: NameCount): void {
     const names = this.names[kind];
     let name = written.slice(0, 128);
-    if (!names.has(name) && !this.hasPlace(kind, names, numberOf(refused) >= numberOf(calls))) name = OTHER;
+    if (!names.has(name) && !this.hasPlace(kind, names, toNumber(refused) >= toNumber(calls))) name = OTHER;
     const known = names.get(name) ?? { calls: 0, refused: 0, rows: 0, tokens: 0 };
-    known.calls += numberOf(calls);
-    known.refused += numberOf(refused);
-    known.rows += numberOf(rows);
-    known.tokens += numberOf(tokens);
+    known.calls += toNumber(calls);
+    known.refused += toNumber(refused);
+    known.rows += toNumber(rows);
+    known.tokens += toNumber(tokens);
     names.set(name, known);
   }
 
@@ -163,7 +163,7 @@ export class Bucket {
   }
 }
 
-function summed(a: NameCount, b: NameCount): NameCount {
+function sumCounts(a: NameCount, b: NameCount): NameCount {
   return {
     calls: a.calls + b.calls,
     refused: a.refused + b.refused,
@@ -182,7 +182,7 @@ export function isMembers(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function numberOf(value: unknown): number {
+function toNumber(value: unknown): number {
   return typeof value === 'number' && Number.isFinite(value) && value > 0 ? value : 0;
 }
 

@@ -19,7 +19,7 @@ import {
   NotServed,
   RefusalFilter,
   SharedStateFilter,
-  trustedHeaders,
+  readTrustedHeaders,
 } from '#streaming';
 import { type Operator, OperatorGate } from './operator-gate.js';
 import { crossSiteRefusal } from './operator-sessions.js';
@@ -65,7 +65,7 @@ export class SameSiteGuard implements CanActivate {
   /** @throws NotServed */
   canActivate(context: ExecutionContext): boolean {
     const request = context.switchToHttp().getRequest<IncomingMessage>();
-    const refusal = crossSiteRefusal(trustedHeaders(request), request.method ?? '');
+    const refusal = crossSiteRefusal(readTrustedHeaders(request), request.method ?? '');
     if (refusal !== null) throw new NotServed(403, refusal);
     return true;
   }

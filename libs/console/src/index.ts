@@ -4,7 +4,7 @@ export { LiveRecords } from './live-records.js';
 export type { OidcSetting } from './oidc-sign-in.js';
 export { LiveStreams } from './controllers/live.controller.js';
 export { type ServiceReport, ServiceStatus } from './controllers/status.controller.js';
-export { classesOf, type PolicyViewDependencies, shownChange, shownSurface } from './policy-view.js';
+export { listGovernedClasses, type PolicyViewDependencies, showChange, showSurface } from './policy-view.js';
 export {
   type AgentSurface,
   type ListedClasses,

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { AuditRecord } from '#audit';
 import { type BusMessage, ProcessMessageBus } from '#state';
-import { type LiveBatch, LiveRecords, shownRecord } from './live-records.js';
+import { type LiveBatch, LiveRecords, toShownRecord } from './live-records.js';
 
 const call = (tool: string): AuditRecord =>
   ({
@@ -26,7 +26,7 @@ function replicas() {
   const settings = { maxRecords: 3 };
   return { bus, one: new LiveRecords(bus, settings, now), two: new LiveRecords(bus, settings, now) };
 }
-const toolsOf = (batches: readonly LiveBatch[]) =>
+const listTools = (batches: readonly LiveBatch[]) =>
   batches
     .flatMap(({ records }) => records.map(({ tool }) => String(tool)))
     .sort((a, b) => a.localeCompare(b));
@@ -52,7 +52,7 @@ describe('live records', () => {
     one.record(call('a'));
     two.record(call('b'));
     await pass(1_000);
-    expect(toolsOf(seen)).toEqual(['a', 'b']);
+    expect(listTools(seen)).toEqual(['a', 'b']);
     expect(new Set(seen.map(({ replica }) => replica)).size).toBe(2);
     watching.unsubscribe();
   });
@@ -96,7 +96,7 @@ describe('live records', () => {
 
 describe('a shown record', () => {
   it('is cut, and has nothing that nobody said it should have', () => {
-    const shown = shownRecord({
+    const shown = toShownRecord({
       type: 'tool_call',
       ...call('x'.repeat(10_000)),
       args_keys: Array.from({ length: 100 }, () => 'k'.repeat(1_000)),

@@ -19,7 +19,7 @@ const MAX_NAMES = 32;
 
 type Recorded = (AuditRecord | ApprovalRecord | AuditEvent) & { readonly type: string };
 
-export function shownRecord(entry: Recorded): ShownRecord {
+export function toShownRecord(entry: Recorded): ShownRecord {
   const fields = entry as unknown as Readonly<Record<string, unknown>>;
   const shown: [string, string | number | boolean | readonly string[]][] = [];
   for (const name of SHOWN) {
@@ -136,8 +136,8 @@ export class LiveRecords extends AuditSink {
     this.watchedUntil = -Infinity;
   }
 
-  private gather(entry: Parameters<typeof shownRecord>[0]): void {
-    if (this.gathered.length < this.settings.maxRecords) this.gathered.push(shownRecord(entry));
+  private gather(entry: Parameters<typeof toShownRecord>[0]): void {
+    if (this.gathered.length < this.settings.maxRecords) this.gathered.push(toShownRecord(entry));
     else this.missed += 1;
     if (this.timer !== null) return;
     this.timer = setTimeout(() => this.publish(), this.settings.batchInterval);

@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => issuer.close());
 
 /** A console with space for one claim. The person of the issuer is `sub`, and its operator, unless it is `mal`. */
-function consoleOf() {
+function createConsole() {
   const oneTime = new ProcessOneTimeStore(1);
   const state = {
     clock: steadyClock,
@@ -34,7 +34,7 @@ function consoleOf() {
   const rights = {
     operators: () => ['chief'],
     approvers: [],
-    agentOf: ({ principal }: { principal: string }) =>
+    findAgent: ({ principal }: { principal: string }) =>
       principal.endsWith('|mal') ? null : new Agent({ definition, principal, identity: MASTER }),
   };
   const authenticator = new RuleAuthenticator([]);
@@ -57,7 +57,7 @@ function consoleOf() {
   return { oidc, oneTime, spend: (from: IncomingMessage) => () => limit.spend(from) };
 }
 
-const requestOf = (cookie?: string, host = HOST) =>
+const createRequest = (cookie?: string, host = HOST) =>
   ({
     headers: { host, ...(cookie !== undefined && { cookie }) },
     rawHeaders: [],
@@ -65,8 +65,8 @@ const requestOf = (cookie?: string, host = HOST) =>
   }) as unknown as IncomingMessage;
 
 /** A sign-in that has begun; the issuer answers the code `good` with a token of `sub`. */
-async function begun({ oidc, spend }: ReturnType<typeof consoleOf>, sub = 'ada') {
-  const { location, cookies } = await oidc.begin(requestOf(), spend(requestOf()));
+async function begun({ oidc, spend }: ReturnType<typeof createConsole>, sub = 'ada') {
+  const { location, cookies } = await oidc.begin(createRequest(), spend(createRequest()));
   const asked = new URL(location).searchParams;
   const nonce = asked.get('nonce');
   issuer.instead.set('/token', (request, response) => {
@@ -88,7 +88,7 @@ const GOOD = { code: 'good' };
 
 describe('the answer of an issuer', () => {
   it('takes no room in the shared store unless it signs an operator in', async () => {
-    const console = consoleOf();
+    const console = createConsole();
     for (const [answer, sub] of [
       [{}, 'ada'],
       [{ error: 'access_denied' }, 'ada'],
@@ -96,7 +96,7 @@ describe('the answer of an issuer', () => {
       [{ code: 'good' }, 'mal'],
     ] as const) {
       const { cookie, state } = await begun(console, sub);
-      const request = requestOf(cookie);
+      const request = createRequest(cookie);
       const { location } = await console.oidc.finish(request, { state, ...answer }, console.spend(request));
       expect(location).toMatch(/sign_in=(denied|invalid|no_operator)$/);
     }
@@ -104,35 +104,35 @@ describe('the answer of an issuer', () => {
   });
 
   it('signs in once, and never again with another code', async () => {
-    const console = consoleOf();
+    const console = createConsole();
     const { cookie, state } = await begun(console);
-    const request = requestOf(cookie);
+    const request = createRequest(cookie);
     const finish = () => console.oidc.finish(request, { ...GOOD, state }, console.spend(request));
     const places = (await Promise.all([finish(), finish(), finish()])).map(({ location }) => location);
     expect(places.sort()).toEqual(['/console', '/console?sign_in=expired', '/console?sign_in=expired']);
   });
 
   it('that another website sent uses up no attempts, and ends no sign-in that has begun', async () => {
-    const console = consoleOf();
+    const console = createConsole();
     const { cookie, state } = await begun(console);
     const finish = (from: IncomingMessage, answer: object): Promise<Finished> =>
       console.oidc.finish(from, answer, console.spend(from));
     for (let time = 0; time < 25; time += 1) {
       for (const answer of [{}, GOOD, { ...GOOD, state: 'guessed' }, { error: 'access_denied' }])
-        expect(await finish(requestOf(cookie), answer)).toEqual({
+        expect(await finish(createRequest(cookie), answer)).toEqual({
           location: '/console?sign_in=mismatch',
           cookies: [],
         });
-      expect((await finish(requestOf(), { ...GOOD, state })).cookies).toEqual([]);
-      expect((await finish(requestOf(cookie, 'other.example'), { ...GOOD, state })).cookies).toEqual([]);
+      expect((await finish(createRequest(), { ...GOOD, state })).cookies).toEqual([]);
+      expect((await finish(createRequest(cookie, 'other.example'), { ...GOOD, state })).cookies).toEqual([]);
     }
-    expect((await finish(requestOf(cookie), { ...GOOD, state })).location).toBe('/console');
+    expect((await finish(createRequest(cookie), { ...GOOD, state })).location).toBe('/console');
   });
 
   it('is limited for a browser that began a sign-in, which may try again later', async () => {
-    const console = consoleOf();
+    const console = createConsole();
     const { cookie, state } = await begun(console);
-    const request = requestOf(cookie);
+    const request = createRequest(cookie);
     const seen: Finished[] = [];
     for (let time = 0; time < 20; time += 1)
       seen.push(await console.oidc.finish(request, { code: 'wrong', state }, console.spend(request)));
@@ -141,9 +141,9 @@ describe('the answer of an issuer', () => {
   });
 
   it('about a person whose session fits into no cookie is refused instead of signing in again and again', async () => {
-    const console = consoleOf();
+    const console = createConsole();
     const { cookie, state } = await begun(console, '人'.repeat(255));
-    const request = requestOf(cookie);
+    const request = createRequest(cookie);
     const done = await console.oidc.finish(request, { ...GOOD, state }, console.spend(request));
     expect(done.location).toBe('/console?sign_in=invalid');
     expect(done.cookies).toEqual([expect.stringMatching(/^__Host-parley-console-sign-in=;.*Max-Age=0/)]);
@@ -151,7 +151,7 @@ describe('the answer of an issuer', () => {
 });
 
 it('keeps what it asked in a cookie that no other host can set', async () => {
-  const { set } = await begun(consoleOf());
+  const { set } = await begun(createConsole());
   expect(set).toMatch(
     new RegExp(`^${COOKIE}=[\\w.-]+; Path=/; HttpOnly; SameSite=Lax; Max-Age=600; Secure$`),
   );

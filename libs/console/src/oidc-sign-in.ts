@@ -11,7 +11,7 @@ import {
 } from '#auth';
 import { SealedText, StateKeys } from '#dispatcher';
 import { SharedState } from '#state';
-import { NotServed, notServed, remoteNetwork, trustedHeaders } from '#streaming';
+import { NotServed, notServed, remoteNetwork, readTrustedHeaders } from '#streaming';
 import { OperatorGate, OperatorNotes } from './operator-gate.js';
 import {
   type ConsolePlace,
@@ -19,9 +19,9 @@ import {
   OperatorSessions,
   ownName,
   pathOfConsole,
-  placeOf,
-  presentedCookie,
-  sealedFor,
+  readPlace,
+  readCookie,
+  toSealContext,
 } from './operator-sessions.js';
 
 /** Sign-in with an issuer of OpenID Connect. */
@@ -63,7 +63,7 @@ const nameAt = (place: ConsolePlace) =>
  * The cookie of a sign-in that has begun. The issuer's redirect comes from another site, so it is `Lax`; it opens nothing by
  * itself.
  */
-function pendingCookie(value: string, seconds: number, place: ConsolePlace): string {
+function formatPendingCookie(value: string, seconds: number, place: ConsolePlace): string {
   // The prefix demands `Secure` and `/`.
   const [path, secure] = isLoopbackName(place.host) ? [pathOfSignIn(place), ''] : ['/', '; Secure'];
   return `${nameAt(place)}=${value}; Path=${path}; HttpOnly; SameSite=Lax; Max-Age=${seconds}${secure}`;
@@ -128,7 +128,10 @@ export class OidcSignIn {
     const { setting } = this;
     if (!setting) return { key: true, oidc: null };
     const { issuer } = setting;
-    return { key: true, oidc: { issuer, name: new URL(issuer).host, begin: pathOfSignIn(placeOf(request)) } };
+    return {
+      key: true,
+      oidc: { issuer, name: new URL(issuer).host, begin: pathOfSignIn(readPlace(request)) },
+    };
   }
 
   /**
@@ -136,21 +139,21 @@ export class OidcSignIn {
    * @param spend counts an attempt. @throws NotServed where no issuer is configured
    */
   async begin(request: IncomingMessage, spend: () => Promise<void>): Promise<Redirect> {
-    const setting = this.configured();
-    const place = placeOf(request);
+    const setting = this.requireSetting();
+    const place = readPlace(request);
     const { host = '' } = place;
-    if (!(await isWithinLimit(spend))) return this.refused('too_many', place);
-    if (host.toLowerCase() !== setting.host) return this.refused('wrong_host', place);
+    if (!(await isWithinLimit(spend))) return this.redirectRefused('too_many', place);
+    if (host.toLowerCase() !== setting.host) return this.redirectRefused('wrong_host', place);
     try {
       const { url, pending } = await setting.client.begin();
       const until = this.now() + PENDING;
       const text = await this.sealed.seal(
         JSON.stringify({ ...pending, until } satisfies SealedSignIn),
-        sealedFor(place),
+        toSealContext(place),
       );
-      return { location: url, cookies: [pendingCookie(text, PENDING / 1000, place)] };
+      return { location: url, cookies: [formatPendingCookie(text, PENDING / 1000, place)] };
     } catch (error) {
-      return this.failed(error, request, place);
+      return this.redirectFailed(error, request, place);
     }
   }
 
@@ -160,34 +163,34 @@ export class OidcSignIn {
    * must not spend what operators may. @throws NotServed where no issuer is configured, SharedStateUnavailable
    */
   async finish(request: IncomingMessage, answer: OidcAnswer, spend: () => Promise<void>): Promise<Redirect> {
-    const { client, longest, host: ownHost } = this.configured();
-    const place = placeOf(request);
+    const { client, longest, host: ownHost } = this.requireSetting();
+    const place = readPlace(request);
     const { host = '' } = place;
-    if (host.toLowerCase() !== ownHost) return this.refused('wrong_host', place);
-    const cookie = presentedCookie(place, nameAt(place));
-    const text = cookie === undefined ? undefined : await this.sealed.open(cookie, sealedFor(place));
-    if (text === undefined) return this.refused('mismatch', place);
+    if (host.toLowerCase() !== ownHost) return this.redirectRefused('wrong_host', place);
+    const cookie = readCookie(place, nameAt(place));
+    const text = cookie === undefined ? undefined : await this.sealed.open(cookie, toSealContext(place));
+    if (text === undefined) return this.redirectRefused('mismatch', place);
     const pending = JSON.parse(text) as SealedSignIn;
-    if (!isSameText(answer.state, pending.state)) return this.refused('mismatch', place);
-    if (!(await isWithinLimit(spend))) return this.refused('too_many', place);
-    if (pending.until <= this.now()) return this.refused('expired', place);
+    if (!isSameText(answer.state, pending.state)) return this.redirectRefused('mismatch', place);
+    if (!(await isWithinLimit(spend))) return this.redirectRefused('too_many', place);
+    if (pending.until <= this.now()) return this.redirectRefused('expired', place);
     try {
-      if (!(await client.isFromIssuer(textOf(answer.iss)))) return this.refused('mismatch', place);
+      if (!(await client.isFromIssuer(textOf(answer.iss)))) return this.redirectRefused('mismatch', place);
       const code = textOf(answer.code);
-      if (answer.error !== undefined || code === undefined) return this.refused('denied', place);
+      if (answer.error !== undefined || code === undefined) return this.redirectRefused('denied', place);
       const person = await client.person(code, pending);
       const agent = this.gate.proven(person);
       const session = this.sessions.beginProven(person, longest);
-      const own = await this.sessions.cookieOf(session, place);
+      const own = await this.sessions.createCookie(session, place);
       if (own === null) throw new InvalidToken('claims that are too long for a session');
       // In the share of an operator: nobody else can fill the store.
       if (!(await this.oneTime.claim(`console sign-in ${pending.state}`, 2 * PENDING, agent.principal)))
-        return this.refused('expired', place);
+        return this.redirectRefused('expired', place);
       const network = remoteNetwork(request.socket.remoteAddress);
       this.notes.write({ agent }, 'console.sign_in', network);
-      return { location: pathOfConsole(place), cookies: [pendingCookie('', 0, place), own] };
+      return { location: pathOfConsole(place), cookies: [formatPendingCookie('', 0, place), own] };
     } catch (error) {
-      return this.failed(error, request, place);
+      return this.redirectFailed(error, request, place);
     }
   }
 
@@ -199,22 +202,22 @@ export class OidcSignIn {
   }
 
   /** @throws NotServed */
-  private configured(): OidcSetting {
+  private requireSetting(): OidcSetting {
     if (!this.setting) throw notServed(404);
     return this.setting;
   }
 
-  private refused(why: SignInRefusal, place: ConsolePlace): Redirect {
-    const cookies = KEEPS_PENDING.has(why) ? [] : [pendingCookie('', 0, place)];
+  private redirectRefused(why: SignInRefusal, place: ConsolePlace): Redirect {
+    const cookies = KEEPS_PENDING.has(why) ? [] : [formatPendingCookie('', 0, place)];
     return { location: `${pathOfConsole(place)}?sign_in=${why}`, cookies };
   }
 
   /** @throws errors of other kinds */
-  private failed(error: unknown, request: IncomingMessage, place: ConsolePlace): Redirect {
+  private redirectFailed(error: unknown, request: IncomingMessage, place: ConsolePlace): Redirect {
     const network = remoteNetwork(request.socket.remoteAddress);
     if (error instanceof AuthenticationUnavailable) {
       this.log.warn(`a sign-in from ${network} failed: ${error.cause}`);
-      return this.refused('unavailable', place);
+      return this.redirectRefused('unavailable', place);
     }
     const cause =
       error instanceof InvalidToken
@@ -226,9 +229,9 @@ export class OidcSignIn {
     this.log.warn(`a sign-in from ${network} was refused: ${cause}`);
     if (this.authenticator instanceof RecordedAuthenticator)
       this.authenticator.recordRefused(
-        { headers: trustedHeaders(request), remoteAddress: request.socket.remoteAddress },
+        { headers: readTrustedHeaders(request), remoteAddress: request.socket.remoteAddress },
         { cause: `console sign-in: ${cause}` },
       );
-    return this.refused(error instanceof InvalidToken ? 'invalid' : 'no_operator', place);
+    return this.redirectRefused(error instanceof InvalidToken ? 'invalid' : 'no_operator', place);
   }
 }

@@ -4,12 +4,12 @@ import { type Agent, type RateLimiter, Unauthorized } from '#core';
 import { AuditSink } from '#audit';
 import { Authenticator, type ProvenPerson, RecordedAuthenticator } from '#auth';
 import { SharedState } from '#state';
-import { NotServed, trustedHeaders } from '#streaming';
+import { NotServed, readTrustedHeaders } from '#streaming';
 import {
   type ConsolePlace,
   type OperatorSession,
   OperatorSessions,
-  placeOf,
+  readPlace,
   setCookie,
 } from './operator-sessions.js';
 
@@ -22,7 +22,7 @@ export interface OperatorRights {
   /** Names of the agents that may decide approvals. */
   readonly approvers: readonly string[];
   /** The agent that a person of the issuer is in the current configuration; null: none. Default: none. */
-  readonly agentOf?: (person: ProvenPerson) => Agent | null;
+  readonly findAgent?: (person: ProvenPerson) => Agent | null;
 }
 
 /** Limit of requests per operator and minute, over all replicas. */
@@ -52,7 +52,7 @@ export class OperatorGate {
   constructor(
     @Inject(Authenticator) private readonly authenticator: Authenticator,
     @Inject(OperatorSessions) private readonly sessions: OperatorSessions,
-    @Inject(OPERATOR_RIGHTS) private readonly rights: Pick<OperatorRights, 'operators' | 'agentOf'>,
+    @Inject(OPERATOR_RIGHTS) private readonly rights: Pick<OperatorRights, 'operators' | 'findAgent'>,
     @Inject(SharedState) { limiters }: Pick<SharedState, 'limiters'>,
   ) {
     this.limiter = limiters.limiter('console', REQUESTS);
@@ -60,12 +60,12 @@ export class OperatorGate {
 
   /** @throws NotServed */
   async admit(request: IncomingMessage): Promise<Operator> {
-    const headers = trustedHeaders(request);
+    const headers = readTrustedHeaders(request);
     const shown = CREDENTIALS.some((name) => headers[name] !== undefined);
     const session = shown ? undefined : await this.sessions.of(request);
     const operator =
       session === undefined
-        ? await this.asked(() => this.identify(request, headers))
+        ? await this.ask(() => this.identify(request, headers))
         : await this.bySession(request, headers, session);
     await spend(this.limiter, operator.agent.principal, 'Too Many Requests');
     return operator;
@@ -73,12 +73,12 @@ export class OperatorGate {
 
   /** @throws NotServed */
   async identify(request: IncomingMessage, credential: IncomingHttpHeaders): Promise<Agent> {
-    return this.operator(await this.authenticated(request, credential));
+    return this.operator(await this.authenticate(request, credential));
   }
 
   /** The operator that a person of the issuer is, by the rules of the current configuration. @throws NotServed */
   proven(person: ProvenPerson): Agent {
-    const agent = this.rights.agentOf?.(person) ?? null;
+    const agent = this.rights.findAgent?.(person) ?? null;
     if (!agent) throw new NotServed(403, 'this person is no operator');
     return this.operator(agent);
   }
@@ -96,13 +96,13 @@ export class OperatorGate {
     session: OperatorSession | 'over' | 'forged',
   ): Promise<Operator> {
     const { sessions } = this;
-    const place = placeOf(request);
+    const place = readPlace(request);
     // A cookie that this service did not seal is a wrong credential, unlike an expired one.
     if (session === 'forged' && this.authenticator instanceof RecordedAuthenticator)
       this.authenticator.recordRefused({ headers, remoteAddress: request.socket.remoteAddress }, FORGED);
     if (session === 'forged' || session === 'over') throw signInAgain(place);
     const { person } = session;
-    const operator = await this.asked(async () => {
+    const operator = await this.ask(async () => {
       if (await sessions.isOver(session)) throw signInAgain(place);
       return person ? this.proven(person) : this.identify(request, session.credential);
     }).catch((error: unknown) => {
@@ -111,7 +111,7 @@ export class OperatorGate {
     return { ...operator, session };
   }
 
-  private async asked(identify: () => Promise<Agent>): Promise<Operator> {
+  private async ask(identify: () => Promise<Agent>): Promise<Operator> {
     const agent = await identify();
     const confirm = async () => {
       const again = await identify();
@@ -120,7 +120,7 @@ export class OperatorGate {
     return { agent, confirm };
   }
 
-  private async authenticated(request: IncomingMessage, headers: IncomingHttpHeaders): Promise<Agent> {
+  private async authenticate(request: IncomingMessage, headers: IncomingHttpHeaders): Promise<Agent> {
     const { remoteAddress } = request.socket;
     try {
       return await this.authenticator.authenticate({ headers, remoteAddress, method: 'GET' });

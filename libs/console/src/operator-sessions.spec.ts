@@ -8,7 +8,7 @@ import {
   LONGEST,
   type OperatorSession,
   OperatorSessions,
-  presentedCookie,
+  readCookie,
   setCookie,
 } from './operator-sessions.js';
 
@@ -42,17 +42,17 @@ describe('the session of an operator', () => {
           LONGEST,
         );
       const [ada, eve, key] = [of('ada/1|x'), of('eve', 'another'), one.begin(KEY, 'ada/1|x')];
-      const opened = async (session: OperatorSession) =>
+      const canOpen = async (session: OperatorSession) =>
         typeof (await two.open(await one.seal(session, HOST), HOST));
-      expect(await opened(ada)).toBe('object');
+      expect(await canOpen(ada)).toBe('object');
       await revocations.create(revocationName(issuer, by, name), { before: 1_000 }, LONGEST);
-      expect([await opened(ada), await opened(eve), await opened(key)]).toEqual([
+      expect([await canOpen(ada), await canOpen(eve), await canOpen(key)]).toEqual([
         'string',
         'object',
         'object',
       ]);
       pass(31_000);
-      expect(await opened(of('ada/1|x'))).toBe('object');
+      expect(await canOpen(of('ada/1|x'))).toBe('object');
     }
   });
 
@@ -96,12 +96,12 @@ describe('the session of an operator', () => {
     const { signedInAt } = session;
     for (let passed = 0; passed < LONGEST - IDLE; passed += IDLE / 2) {
       pass(IDLE / 2);
-      session = one.renewed(session);
+      session = one.renewSession(session);
       expect(await one.isOver(session)).toBe(false);
     }
-    expect(one.renewed(session).expiresAt).toBe(signedInAt + LONGEST);
+    expect(one.renewSession(session).expiresAt).toBe(signedInAt + LONGEST);
     pass(IDLE);
-    expect(await one.isOver(one.renewed(session))).toBe(true);
+    expect(await one.isOver(one.renewSession(session))).toBe(true);
   });
 
   it('is over on every replica once it is signed out, older and newer copies of it too', async () => {
@@ -109,7 +109,7 @@ describe('the session of an operator', () => {
     const session = one.begin(KEY, 'ada');
     const older = await one.seal(session, HOST);
     pass(1_000);
-    const newer = await one.seal(one.renewed(session), HOST);
+    const newer = await one.seal(one.renewSession(session), HOST);
     const other = await one.seal(one.begin(KEY, 'ada'), HOST);
     await two.end(session);
     await two.end(session);
@@ -148,13 +148,13 @@ describe('the cookie', () => {
   it('is taken without TLS on this machine alone', () => {
     expect(setCookie('sealed', 60, { host: 'localhost:3001' }).split('; ')).not.toContain('Secure');
     const cookie = 'parley-console=sealed';
-    expect(presentedCookie({ host: 'localhost:3001', cookie })).toBe('sealed');
-    expect(presentedCookie({ host: HOST, cookie })).toBeUndefined();
+    expect(readCookie({ host: 'localhost:3001', cookie })).toBe('sealed');
+    expect(readCookie({ host: HOST, cookie })).toBeUndefined();
   });
 
   it('counts only when there is one: another site of the domain may have set a second', () => {
     const cookie = '__Secure-parley-console=mine; a=b; __Secure-parley-console=theirs';
-    expect(presentedCookie({ host: HOST, cookie })).toBeUndefined();
+    expect(readCookie({ host: HOST, cookie })).toBeUndefined();
   });
 
   it('holds what every browser keeps, and no more', () => {

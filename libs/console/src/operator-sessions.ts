@@ -12,7 +12,7 @@ import {
 } from '#auth';
 import { SealedText, StateKeys } from '#dispatcher';
 import { CLOCK_DIFFERENCE, SharedState, SharedStateUnavailable, type VersionedStore } from '#state';
-import { mountedAt, trustedHeaders } from '#streaming';
+import { readMountPath, readTrustedHeaders } from '#streaming';
 
 /** Where a browser found the console. Its cookies are of this host and path. */
 export interface ConsolePlace {
@@ -22,16 +22,16 @@ export interface ConsolePlace {
 }
 
 /** The place that a request names, with its cookies. */
-export function placeOf(request: IncomingMessage): ConsolePlace & Pick<IncomingHttpHeaders, 'cookie'> {
-  const { host, cookie } = trustedHeaders(request);
-  return { host, cookie, base: mountedAt(request) };
+export function readPlace(request: IncomingMessage): ConsolePlace & Pick<IncomingHttpHeaders, 'cookie'> {
+  const { host, cookie } = readTrustedHeaders(request);
+  return { host, cookie, base: readMountPath(request) };
 }
 
 /** The path of the console in its addresses. */
 export const pathOfConsole = ({ base = '' }: ConsolePlace): string => `${base}/console`;
 
 /** What cookies are sealed for: another host, and another console of the same application, cannot open them. */
-export const sealedFor = ({ host = '', base = '' }: ConsolePlace): string => `${host}${base}`;
+export const toSealContext = ({ host = '', base = '' }: ConsolePlace): string => `${host}${base}`;
 
 /** Consoles of one application have cookies of their own, also where a browser sends those of both. */
 export function ownName(name: string, { base = '' }: ConsolePlace): string {
@@ -52,7 +52,7 @@ export const fitsCookie = (value: string): boolean => value.length <= MAX_VALUE;
 /**
  * The session cookie of a request, or another one; `undefined` also when there are two, because nothing shows which is the genuine one.
  */
-export function presentedCookie(
+export function readCookie(
   { cookie, ...place }: ConsolePlace & Pick<IncomingHttpHeaders, 'cookie'>,
   name = nameAt(place),
 ): string | undefined {
@@ -127,7 +127,7 @@ export class OperatorSessions {
   }
 
   /** Extends a session that is in use. */
-  renewed(session: OperatorSession): OperatorSession {
+  renewSession(session: OperatorSession): OperatorSession {
     const longest = Math.min(session.longest ?? LONGEST, LONGEST);
     return { ...session, expiresAt: Math.min(this.now() + IDLE, session.signedInAt + longest) };
   }
@@ -136,7 +136,7 @@ export class OperatorSessions {
     return Math.max(0, Math.floor((expiresAt - this.now()) / 1000));
   }
 
-  /** @param place the session is valid there only: `sealedFor` */
+  /** @param place the session is valid there only: `toSealContext` */
   seal(session: OperatorSession, place: string): Promise<string> {
     return this.sealed.seal(JSON.stringify(session), place);
   }
@@ -154,14 +154,14 @@ export class OperatorSessions {
 
   /** The session of a request, as `open` answers it; `undefined`: its browser has none. @throws SharedStateUnavailable */
   async of(request: IncomingMessage): Promise<OperatorSession | 'over' | 'forged' | undefined> {
-    const place = placeOf(request);
-    const cookie = presentedCookie(place);
-    return cookie === undefined ? undefined : this.open(cookie, sealedFor(place));
+    const place = readPlace(request);
+    const cookie = readCookie(place);
+    return cookie === undefined ? undefined : this.open(cookie, toSealContext(place));
   }
 
   /** The cookie of a session; null: what it contains is too long for one. */
-  async cookieOf(session: OperatorSession, place: ConsolePlace): Promise<string | null> {
-    const value = await this.seal(session, sealedFor(place));
+  async createCookie(session: OperatorSession, place: ConsolePlace): Promise<string | null> {
+    const value = await this.seal(session, toSealContext(place));
     return fitsCookie(value) ? setCookie(value, this.secondsLeft(session), place) : null;
   }
 

@@ -152,7 +152,7 @@ describe('the overview of calls', () => {
     for (let one = 0; one < 500; one += 1)
       bucket.add(call({ tool: `made_up_${one}`, class_name: `C${one}`, success: false, gate: 'tool' }));
     bucket.add(call({ class_name: 'Post' }));
-    const counted = bucket.counted();
+    const counted = bucket.countNames();
     expect(Object.keys(counted.tools).length).toBeLessThanOrEqual(33);
     expect(counted.tools['query_class']).toMatchObject({ calls: 1, refused: 0 });
     expect(counted.classes['Post']).toMatchObject({ calls: 1 });
@@ -173,14 +173,14 @@ describe('the overview of calls', () => {
         for (const part of parts) {
           const bucket = new Bucket();
           for (const one of part) bucket.add(call(one));
-          merged.merge(JSON.parse(JSON.stringify(bucket.counted())));
+          merged.merge(JSON.parse(JSON.stringify(bucket.countNames())));
         }
         const all = parts.flat();
         const sum = (names: object) =>
           Object.values(names).reduce((total: number, count: { calls: number }) => total + count.calls, 0);
-        expect(merged.counted().calls).toBe(all.length);
-        expect(sum(merged.counted().classes)).toBe(all.length);
-        expect(sum(merged.counted().tools)).toBe(all.length);
+        expect(merged.countNames().calls).toBe(all.length);
+        expect(sum(merged.countNames().classes)).toBe(all.length);
+        expect(sum(merged.countNames().tools)).toBe(all.length);
       }),
     );
   });

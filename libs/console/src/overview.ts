@@ -146,12 +146,12 @@ export class Overviews implements OnModuleDestroy {
     const total = new Bucket();
     const buckets: Record<string, CountedBucket> = {};
     for (const [number, bucket] of this.statistics.recent(window)) {
-      total.merge(bucket.counted());
-      buckets[number] = bucket.counted(BUCKET_NAMES);
+      total.merge(bucket.countNames());
+      buckets[number] = bucket.countNames(BUCKET_NAMES);
     }
     const { replica, name } = this.options;
     const since = new Date(this.statistics.since).toISOString();
-    return { id, replica, name, since, total: total.counted(), buckets };
+    return { id, replica, name, since, total: total.countNames(), buckets };
   }
 
   private answer({ id, window, replica }: BusMessage): void {
@@ -172,7 +172,7 @@ export class Overviews implements OnModuleDestroy {
   private async gather(window: WindowName): Promise<Overview> {
     const own = this.figures('', window);
     const others = this.options.reach === 'replicas' ? await this.askOthers(window) : [];
-    return this.summed(window, [own, ...others]);
+    return this.sumFigures(window, [own, ...others]);
   }
 
   /** Waits for every known replica, as long as it may take. */
@@ -207,7 +207,7 @@ export class Overviews implements OnModuleDestroy {
     });
   }
 
-  private summed(window: WindowName, figures: readonly ReplicaFigures[]): Overview {
+  private sumFigures(window: WindowName, figures: readonly ReplicaFigures[]): Overview {
     const { buckets: count, seconds } = WINDOWS[window];
     const last = Math.floor(this.now() / 1000 / seconds);
     const total = new Bucket();
@@ -219,29 +219,29 @@ export class Overviews implements OnModuleDestroy {
       ...known,
       answered: answered.has(known.replica),
     }));
-    const sums = total.counted();
+    const sums = total.countNames();
     return {
       window,
       bucket_seconds: seconds,
-      from: timeOf(last - count + 1, seconds),
-      to: timeOf(last + 1, seconds),
+      from: toTime(last - count + 1, seconds),
+      to: toTime(last + 1, seconds),
       scope: this.options.reach === 'replicas' ? 'replicas' : 'replica',
       replica,
       replicas,
       complete: replicas.every((known) => known.answered),
       totals: {
-        ...figuresOf(total, sums),
+        ...toFigures(total, sums),
         embed_tokens: sums.embedTokens,
         sign_ins_refused: sums.signIns,
       },
-      gates: listed(sums.gates, ({ refused }) => ({ refused })),
-      agents: listed(sums.agents, (one) => one),
-      classes: listed(sums.classes, ({ calls, refused }) => ({ calls, refused })),
-      tools: listed(sums.tools, ({ calls, refused }) => ({ calls, refused })),
+      gates: listNames(sums.gates, ({ refused }) => ({ refused })),
+      agents: listNames(sums.agents, (one) => one),
+      classes: listNames(sums.classes, ({ calls, refused }) => ({ calls, refused })),
+      tools: listNames(sums.tools, ({ calls, refused }) => ({ calls, refused })),
       buckets: Array.from({ length: count }, (_, index) => {
         const number = last - count + 1 + index;
-        return shownBucket(
-          timeOf(number, seconds),
+        return toShownBucket(
+          toTime(number, seconds),
           figures.flatMap((one) => one.buckets[number] ?? []),
         );
       }),
@@ -249,7 +249,7 @@ export class Overviews implements OnModuleDestroy {
   }
 }
 
-function figuresOf(bucket: Bucket, sums: CountedBucket): Figures {
+function toFigures(bucket: Bucket, sums: CountedBucket): Figures {
   return {
     calls: sums.calls,
     refused: sums.refused,
@@ -261,31 +261,31 @@ function figuresOf(bucket: Bucket, sums: CountedBucket): Figures {
   };
 }
 
-function shownBucket(at: string, parts: readonly CountedBucket[]): OverviewBucket {
+function toShownBucket(at: string, parts: readonly CountedBucket[]): OverviewBucket {
   const bucket = new Bucket();
   for (const part of parts) bucket.merge(part);
-  const sums = bucket.counted();
+  const sums = bucket.countNames();
   const column = (names: Readonly<Record<string, NameCount>>, member: 'calls' | 'refused') =>
     Object.fromEntries(
       Object.entries(names).flatMap(([name, count]) => (count[member] > 0 ? [[name, count[member]]] : [])),
     );
   return {
     at,
-    ...figuresOf(bucket, sums),
+    ...toFigures(bucket, sums),
     gates: column(sums.gates, 'refused'),
     agents: column(sums.agents, 'calls'),
     refused_agents: column(sums.agents, 'refused'),
   };
 }
 
-const timeOf = (number: number, seconds: number): string => new Date(number * seconds * 1000).toISOString();
+const toTime = (number: number, seconds: number): string => new Date(number * seconds * 1000).toISOString();
 
 /** Most first. */
-function listed<Shown extends object>(
+function listNames<Shown extends object>(
   names: Readonly<Record<string, NameCount>>,
-  shown: (count: NameCount) => Shown,
+  showOperator: (count: NameCount) => Shown,
 ): (Shown & { readonly name: string })[] {
-  return Object.entries(names).map(([name, count]) => ({ name, ...shown(count) }));
+  return Object.entries(names).map(([name, count]) => ({ name, ...showOperator(count) }));
 }
 
 function isWindow(value: unknown): value is WindowName {

@@ -47,28 +47,28 @@ const MOST_VALUES = 50;
 const MAX_VALUE = 200;
 
 /** Declared values of a field, as far as they are displayed. */
-export const shownValues = (values: Iterable<string>): string[] =>
+export const showValues = (values: Iterable<string>): string[] =>
   [...values].slice(0, MOST_VALUES).map((value) => value.slice(0, MAX_VALUE));
 
 /** Simulates every tool of the agent on every given class, and shows what the gates permit. */
-export async function shownSurface(
+export async function showSurface(
   parts: PolicyViewDependencies,
   agent: Agent,
   classNames: readonly string[],
 ): Promise<ShownSurface> {
   const surface = await surfaceOf(parts, agent, classNames);
-  const known = new Map((await classesOf(parts.records, agent)).map((one) => [one.className, one]));
+  const known = new Map((await listGovernedClasses(parts.records, agent)).map((one) => [one.className, one]));
   return {
     tools: [...surface.tools].map(([name, how]) => ({ name, approval: how === 'asks approval' })),
     classes: classNames.map((name) => {
       const own = surface.classes.get(name);
-      return own ? shownClass(name, own, agent, known.get(name), parts) : noClass(name);
+      return own ? showAgentClass(name, own, agent, known.get(name), parts) : noClass(name);
     }),
   };
 }
 
 /** The classes that an agent's own listing names. */
-export function classesOf(records: RecordsSource, agent: Agent): Promise<readonly GovernedClass[]> {
+export function listGovernedClasses(records: RecordsSource, agent: Agent): Promise<readonly GovernedClass[]> {
   return records.for(new InternalRequest(agent)).classes();
 }
 
@@ -86,14 +86,14 @@ const noClass = (name: string): ShownAgentClass => ({
   methods: [],
 });
 
-function shownClass(
+function showAgentClass(
   name: string,
   { tools, fields, masks, listed }: ClassSurface,
   agent: Agent,
   known: GovernedClass | undefined,
   { methods, environment }: PolicyViewDependencies,
 ): ShownAgentClass {
-  const limits = limitsOf(tools);
+  const limits = collectLimits(tools);
   const every = fields.has(EVERY_FIELD);
   const readable = [...fields].filter((field) => field !== EVERY_FIELD).sort();
   const isOpen = every && masks.size === 0 && limits.length === 0 && agent.usesMasterKey && tools.size > 0;
@@ -107,7 +107,7 @@ function shownClass(
     every_field: every,
     masks: [...masks].map(([field, form]) => ({ field, form })),
     limits,
-    enums: known ? enumsOf(known, new Set(readable)) : {},
+    enums: known ? listEnums(known, new Set(readable)) : {},
     methods: known
       ? callableMethods(methods.of(name), known, agent, environment).map((one) => ({
           name: one.name,
@@ -122,15 +122,15 @@ function withholds(known: GovernedClass | undefined): boolean {
   return known === undefined || known.policy.masks.size > 0 || known.policy.tenantScope !== null;
 }
 
-function enumsOf({ policy }: GovernedClass, readable: ReadonlySet<string>): Record<string, string[]> {
+function listEnums({ policy }: GovernedClass, readable: ReadonlySet<string>): Record<string, string[]> {
   const declared = [...policy.properties].flatMap(([field, { enum: values }]) =>
-    values && readable.has(field) ? [[field, shownValues(values.keys())] as const] : [],
+    values && readable.has(field) ? [[field, showValues(values.keys())] as const] : [],
   );
   return Object.fromEntries(declared);
 }
 
 /** The fields of row limits by origin, and the tools that they apply to. */
-function limitsOf(tools: ClassSurface['tools']): ShownAgentClass['limits'] {
+function collectLimits(tools: ClassSurface['tools']): ShownAgentClass['limits'] {
   const found = new Map<string, { fields: Set<string>; tools: Set<string> }>();
   for (const [tool, limits] of tools)
     for (const [origin, where] of limits) {
@@ -164,7 +164,7 @@ export interface ShownChange extends Pick<
   readonly widens: boolean;
 }
 
-export function shownChange(change: SurfaceChange): ShownChange {
+export function showChange(change: SurfaceChange): ShownChange {
   const { agent, className, what, name, effect, before, after } = change;
   return {
     agent,

@@ -16,7 +16,7 @@ import {
   type CredentialHeaders,
   type OperatorSession,
   OperatorSessions,
-  placeOf,
+  readPlace,
 } from './operator-sessions.js';
 
 /** Limit of sign-in attempts per remote network and minute, successful or not, over all replicas. */
@@ -67,20 +67,20 @@ export class SignIn {
   async begin(request: IncomingMessage, body: SignInBody): Promise<SignedIn> {
     const { gate, sessions, notes, log } = this;
     const network = remoteNetwork(request.socket.remoteAddress);
-    const credential = credentialOf(body);
+    const credential = toCredentialHeaders(body);
     const agent = await gate.identify(request, credential).catch((error: unknown) => {
       if (error instanceof NotServed) log.warn(`a sign-in from ${network} was refused (${error.status})`);
       throw error;
     });
-    const signedIn = await this.carried(request, agent, sessions.begin(credential, agent.principal));
+    const signedIn = await this.carrySession(request, agent, sessions.begin(credential, agent.principal));
     notes.write({ agent }, 'console.sign_in', network);
     return signedIn;
   }
 
   /** Extends the session of an open page. */
   async renew(request: IncomingMessage, { agent, session }: Operator): Promise<SignedIn> {
-    if (!session) return { operator: this.shown(agent, undefined) };
-    return this.carried(request, agent, this.sessions.renewed(session));
+    if (!session) return { operator: this.showOperator(agent, undefined) };
+    return this.carrySession(request, agent, this.sessions.renewSession(session));
   }
 
   /** Signing out without a session is no error. @throws SharedStateUnavailable when copies of the session stay valid */
@@ -89,14 +89,18 @@ export class SignIn {
     if (typeof session === 'object') await this.sessions.end(session);
   }
 
-  private async carried(request: IncomingMessage, agent: Agent, session: OperatorSession): Promise<SignedIn> {
-    const cookie = await this.sessions.cookieOf(session, placeOf(request));
+  private async carrySession(
+    request: IncomingMessage,
+    agent: Agent,
+    session: OperatorSession,
+  ): Promise<SignedIn> {
+    const cookie = await this.sessions.createCookie(session, readPlace(request));
     if (cookie === null)
       throw new NotServed(400, 'this credential is too long for a browser session: send it as a header');
-    return { operator: this.shown(agent, session), cookie };
+    return { operator: this.showOperator(agent, session), cookie };
   }
 
-  private shown(
+  private showOperator(
     { definition, principal, tenantId }: Agent,
     session: OperatorSession | undefined,
   ): ShownOperator {
@@ -113,7 +117,7 @@ export class SignIn {
 }
 
 /** @throws NotServed */
-function credentialOf({ key, session }: SignInBody): CredentialHeaders {
+function toCredentialHeaders({ key, session }: SignInBody): CredentialHeaders {
   const headers = {
     ...(key !== undefined && { authorization: `Bearer ${key}` }),
     ...(session !== undefined && { 'x-parse-session-token': session }),

@@ -52,7 +52,7 @@ export abstract class BudgetStore {
   /** Adds what a finished call used. @throws as `admit` */
   abstract charge(account: string, budget: DataBudget, use: Partial<DataUse>): Promise<void>;
   /** What counts in the current window. */
-  abstract used(account: string, budget: DataBudget): Promise<DataUse>;
+  abstract readUse(account: string, budget: DataBudget): Promise<DataUse>;
 }
 
 /** Steps of a window. */

@@ -20,19 +20,19 @@ export class BatchAnswers {
    */
   async run<T, O extends Reply | StreamedResult | null>(
     messages: readonly T[],
-    messageOf: (one: T) => Message,
+    toMessage: (one: T) => Message,
     answer: (one: T) => Promise<O>,
   ): Promise<(readonly [T, O | Reply])[]> {
     const run = async (one: T) => {
-      const { id } = messageOf(one);
-      const outcome = this.isFull ? batchMessageNotRun(id) : this.kept(await answer(one), id);
+      const { id } = toMessage(one);
+      const outcome = this.isFull ? batchMessageNotRun(id) : this.keepWithin(await answer(one), id);
       return [one, outcome] as const;
     };
     return lastValueFrom(of(...messages).pipe(mergeMap(run, CONCURRENCY), toArray()));
   }
 
   /** The first answer is always kept: alone it is no larger than an answer outside of a batch. */
-  private kept<O extends Reply | StreamedResult | null>(outcome: O, id: unknown): O | Reply {
+  private keepWithin<O extends Reply | StreamedResult | null>(outcome: O, id: unknown): O | Reply {
     if (outcome === null || outcome instanceof StreamedResult) return outcome;
     const bytes = Buffer.byteLength(outcome.body) + (outcome.tail?.length ?? 0);
     const fits = this.bytes === 0 || this.bytes + bytes <= MAX_BATCH_ANSWER;

@@ -3,7 +3,7 @@ import { Subject } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import type { CallUpdate } from '#core';
 import { Agent, compileAgentDefinition } from '#core';
-import { EdgeRequest, notificationsOf, RunningCalls } from './edge-request.js';
+import { EdgeRequest, toNotifications, RunningCalls } from './edge-request.js';
 import type { Message, ProtocolSession } from './message.js';
 import type { Wire } from './sessions/wire.js';
 import type { ResponseStream } from './sse/event-stream.js';
@@ -16,10 +16,10 @@ const NOVEMBER: ProtocolSession = {
 };
 const TOKEN = { _meta: { progressToken: 't' } };
 
-function sentFor(reported: readonly CallUpdate[], params: unknown, protocol: ProtocolSession) {
+function collectSent(reported: readonly CallUpdate[], params: unknown, protocol: ProtocolSession) {
   const updates = new Subject<CallUpdate>();
   const sent: unknown[] = [];
-  notificationsOf(updates, params, protocol).subscribe(({ params: what }) => sent.push(what));
+  toNotifications(updates, params, protocol).subscribe(({ params: what }) => sent.push(what));
   for (const update of reported) updates.next(update);
   return sent;
 }
@@ -28,30 +28,30 @@ const progress = (value: number): CallUpdate => ({ kind: 'progress', update: { p
 
 describe('the notifications of a running call', () => {
   it('carry the token of the client, and only rising progress', () => {
-    expect(sentFor([1, 3, 2, 3, 4].map(progress), TOKEN, NOVEMBER)).toEqual(
+    expect(collectSent([1, 3, 2, 3, 4].map(progress), TOKEN, NOVEMBER)).toEqual(
       [1, 3, 4].map((value) => ({ progressToken: 't', progress: value })),
     );
   });
 
   it('carry every report where the revision does not require it to rise', () => {
     const oldest = { ...NOVEMBER, version: '2024-11-05' };
-    expect(sentFor([2, 1].map(progress), TOKEN, oldest)).toHaveLength(2);
+    expect(collectSent([2, 1].map(progress), TOKEN, oldest)).toHaveLength(2);
   });
 
   it('are not sent for progress without a token from 2025-11-25 on, or without a number', () => {
-    expect(sentFor([progress(1)], {}, NOVEMBER)).toEqual([]);
-    expect(sentFor([progress(Number.NaN)], TOKEN, NOVEMBER)).toEqual([]);
+    expect(collectSent([progress(1)], {}, NOVEMBER)).toEqual([]);
+    expect(collectSent([progress(Number.NaN)], TOKEN, NOVEMBER)).toEqual([]);
   });
 
   it('carry log messages from the wanted level on, in the order of the reports', () => {
     const log = (level: 'debug' | 'error'): CallUpdate => ({ kind: 'log', entry: { level, data: level } });
-    expect(sentFor([log('debug'), progress(1), log('error'), progress(2)], TOKEN, NOVEMBER)).toEqual([
+    expect(collectSent([log('debug'), progress(1), log('error'), progress(2)], TOKEN, NOVEMBER)).toEqual([
       { progressToken: 't', progress: 1 },
       { level: 'error', data: 'error' },
       { progressToken: 't', progress: 2 },
     ]);
-    expect(sentFor([log('debug')], TOKEN, { ...NOVEMBER, logLevel: 'debug' })).toHaveLength(1);
-    expect(sentFor([log('error')], TOKEN, { ...NOVEMBER, version: '2025-06-18' })).toEqual([]);
+    expect(collectSent([log('debug')], TOKEN, { ...NOVEMBER, logLevel: 'debug' })).toHaveLength(1);
+    expect(collectSent([log('error')], TOKEN, { ...NOVEMBER, version: '2025-06-18' })).toEqual([]);
   });
 });
 

@@ -27,10 +27,10 @@ import {
   StreamedResult,
 } from '#dispatcher';
 import type { MessageEnding, ReceivedMessage } from '#telemetry';
-import { type CheckedMessage, type Message, type ProtocolSession, shownId } from './message.js';
+import { type CheckedMessage, type Message, type ProtocolSession, toShownId } from './message.js';
 import type { PendingClientRequests } from './sessions/client-requests.js';
 import type { ListeningStreams } from './sessions/listening-streams.js';
-import { notification, progressTokenOf, type ResponseStream } from './sse/event-stream.js';
+import { notification, readProgressToken, type ResponseStream } from './sse/event-stream.js';
 
 /** What an edge knows about a message besides its caller. */
 export interface EdgeRequestOptions {
@@ -174,7 +174,7 @@ export class EdgeRequest implements RequestContext, ClientLink {
 
   private openUpdates(stream: ResponseStream): Subject<CallUpdate> {
     const updates = new Subject<CallUpdate>();
-    notificationsOf(updates, this.message.params, this.options.protocol).subscribe((message) => {
+    toNotifications(updates, this.message.params, this.options.protocol).subscribe((message) => {
       try {
         stream.send(message);
       } catch (error) {
@@ -194,47 +194,47 @@ const RISING = '2025-03-26';
 
 const rank = (level: LogLevel) => LOG_LEVELS.indexOf(level);
 
-function tokenOf(params: unknown, version: string): unknown {
-  return progressTokenOf(params) ?? (version < ADDITIONS ? randomUUID() : undefined);
+function readToken(params: unknown, version: string): unknown {
+  return readProgressToken(params) ?? (version < ADDITIONS ? randomUUID() : undefined);
 }
 
-function wantedLevel(params: unknown, { era, version, logLevel }: ProtocolSession): LogLevel | null {
+function readWantedLevel(params: unknown, { era, version, logLevel }: ProtocolSession): LogLevel | null {
   if (era === 'legacy') return version < ADDITIONS ? null : (logLevel ?? DEFAULT_LEVEL);
   const asked = member(member(params, '_meta'), LOG_LEVEL_KEY);
   return isLogLevel(asked) ? asked : null;
 }
 
 /** The notifications of a running call: progress under its token, and log messages from the wanted level. */
-export function notificationsOf(
+export function toNotifications(
   updates: Observable<CallUpdate>,
   params: unknown,
   protocol: ProtocolSession,
 ): Observable<JsonObject> {
-  const token = tokenOf(params, protocol.version);
-  const level = wantedLevel(params, protocol);
+  const token = readToken(params, protocol.version);
+  const level = readWantedLevel(params, protocol);
   const progress = updates.pipe(
     // A report without a finite `progress` is ignored.
     map((reported) => (reported.kind === 'progress' ? readProgress(reported.update) : null)),
     filter((report) => report !== null && token !== undefined),
-    protocol.version >= RISING ? rising : (reports) => reports,
+    protocol.version >= RISING ? keepRising : (reports) => reports,
     map((report) => notification('notifications/progress', { progressToken: token, ...report })),
   );
   const logs = updates.pipe(
     map((reported) => (reported.kind === 'log' ? reported.entry : null)),
     filter((entry) => entry !== null && level !== null && rank(entry.level) >= rank(level)),
-    map((entry) => notification('notifications/message', messageOf(entry as LogEntry))),
+    map((entry) => notification('notifications/message', toMessage(entry as LogEntry))),
   );
   return merge(progress, logs);
 }
 
-const messageOf = ({ level, data, logger }: LogEntry): JsonObject => ({
+const toMessage = ({ level, data, logger }: LogEntry): JsonObject => ({
   level,
   ...(logger !== undefined && { logger }),
   data,
 });
 
 /** Without the reports that are not above an earlier one. */
-function rising(reports: Observable<ProgressUpdate | null>): Observable<ProgressUpdate | null> {
+function keepRising(reports: Observable<ProgressUpdate | null>): Observable<ProgressUpdate | null> {
   return defer(() => {
     let last = -Infinity;
     return reports.pipe(
@@ -258,17 +258,17 @@ const NOTIFICATIONS: ReadonlySet<string> = new Set(
 );
 
 /** A message as telemetry records it. @param session the caller's own */
-export function measuredMessage(
+export function toMeasuredMessage(
   { message, label }: Pick<EdgeRequest, 'message' | 'label'>,
   { era, version, edge: { kernel } }: Pick<CheckedMessage, 'era' | 'version' | 'edge'>,
   session: string | undefined,
 ): ReceivedMessage {
   const { method, params, id } = message;
   const served = kernel.serves(method, era, version) || NOTIFICATIONS.has(method);
-  return { method, served, params, id: shownId(id), era, version, session, correlationId: label };
+  return { method, served, params, id: toShownId(id), era, version, session, correlationId: label };
 }
 
-export function endingOf(reply: KernelReply): MessageEnding {
+export function findEnding(reply: KernelReply): MessageEnding {
   if (reply instanceof StreamedResult || 'accepted' in reply || 'envelopeTail' in reply)
     return { outcome: 'ok' };
   if ('error' in reply) return { outcome: 'error', code: reply.error.code };
@@ -299,7 +299,7 @@ export interface CallName {
   readonly requestId: unknown;
 }
 
-function keyOf({ owner, session, requestId }: CallName): string {
+function toKey({ owner, session, requestId }: CallName): string {
   return JSON.stringify([owner, session, requestId]);
 }
 
@@ -328,7 +328,7 @@ export class RunningCalls {
 
   /** @returns whether there was such a call */
   cancel(name: CallName, reason: string): boolean {
-    const key = keyOf(name);
+    const key = toKey(name);
     const call = this.named.get(key);
     if (!call) return false;
     this.named.delete(key);
@@ -369,6 +369,6 @@ export class RunningCalls {
 
   private keyOfCall({ label, message: { id }, agent }: RunningCall): string | null {
     if (label === undefined || id === undefined || id === null) return null;
-    return keyOf({ owner: agent.principal, session: label, requestId: id });
+    return toKey({ owner: agent.principal, session: label, requestId: id });
   }
 }

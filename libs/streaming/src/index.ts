@@ -1,7 +1,7 @@
 export { remoteNetwork } from '#auth';
 export { type Download, type DownloadCall, Downloads } from './http/edge-dependencies.js';
 export { mayLackHeaders } from './http/max-headers.js';
-export { mountAt, mountedAt, pathOf, trustedHeaders } from './http/http-exchange.js';
+export { mountAt, readMountPath, readPath, readTrustedHeaders } from './http/http-exchange.js';
 export * from './http/arrival.guard.js';
 export * from './http/mcp-edge.js';
 export { NodeHttpAdapter } from './http/node-http-adapter.js';
@@ -13,7 +13,7 @@ export {
   RefusalFilter,
   sendJson,
   SharedStateFilter,
-  validated,
+  createValidationPipe,
 } from './http/routes.js';
 export { UnreadAnswers } from './http/client-memory.js';
 export type { ChangingList } from './sessions/listening-streams.js';

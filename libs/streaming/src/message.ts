@@ -36,7 +36,7 @@ export class ExactId {
 const idText = (id: unknown): string => (id instanceof ExactId ? id.literal : JSON.stringify(id ?? null));
 
 /** An id as records show it: text where it is one of more digits than a double holds. */
-export const shownId = (id: unknown): unknown => (id instanceof ExactId ? id.literal : (id ?? null));
+export const toShownId = (id: unknown): unknown => (id instanceof ExactId ? id.literal : (id ?? null));
 
 export type BodyReading =
   | { readonly ok: true; readonly value: unknown }
@@ -133,7 +133,7 @@ export function isNotification({ method, id }: Message): boolean {
 }
 
 /** The protocol version in the body; `undefined` when there is none. */
-export function claimedVersion({ params }: Message): unknown {
+export function readClaimedVersion({ params }: Message): unknown {
   return member(member(params, '_meta'), PROTOCOL_VERSION_KEY);
 }
 
@@ -143,7 +143,7 @@ export function readBatch(values: readonly unknown[], limit: number): Message[] 
   const messages: Message[] = [];
   for (const value of values) {
     const message = readMessage(value);
-    if (!message || message.method === 'initialize' || claimedVersion(message) !== undefined) return null;
+    if (!message || message.method === 'initialize' || readClaimedVersion(message) !== undefined) return null;
     messages.push(message);
   }
   return messages;

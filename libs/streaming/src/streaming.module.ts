@@ -37,7 +37,7 @@ export type StreamingModuleOptions = RequestLimits &
   Omit<McpEdgeOptions, 'requestLimiter' | 'preAuthRateLimiter'>;
 
 /** The settings of the edge, with the limiters that the shared state provides. */
-function settingsOf(
+function toSettings(
   { requestRateLimit, preAuthRateLimit, ...options }: StreamingModuleOptions,
   { limiters }: SharedState,
 ): EdgeSettings {

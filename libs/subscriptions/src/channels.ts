@@ -25,7 +25,7 @@ export function watchUnavailable(cause?: string): Refusal {
 
 /** A member of a channel. */
 export interface ChannelMember {
-  /** There are changes. Not called again until `settled`. */
+  /** There are changes. Not called again until `settle`. */
   wake(): void;
   /** The source reports no more changes. */
   cutOff(): void;
@@ -54,7 +54,7 @@ export class Channel {
     this.subscription = news
       .pipe(
         catchError((error: unknown) => {
-          this.lost(error);
+          this.fail(error);
           return EMPTY;
         }),
       )
@@ -79,7 +79,7 @@ export class Channel {
   }
 
   /** The member has processed all changes up to now; the next change notifies it again. */
-  settled(member: ChannelMember): void {
+  settle(member: ChannelMember): void {
     if (this.members.has(member)) this.settledMembers.add(member);
   }
 
@@ -115,7 +115,7 @@ export class Channel {
     for (const member of woken) member.wake();
   }
 
-  private lost(error: unknown): void {
+  private fail(error: unknown): void {
     this.listening.error(error instanceof SourceRefused ? error : new SourceRefused(error));
     this.onEmpty();
     for (const member of this.members) member.cutOff();
@@ -169,7 +169,7 @@ export class Channels {
       }
     }
     throw new Refused(
-      passing === undefined ? watchDenied(causeOf(final)) : watchUnavailable(causeOf(passing)),
+      passing === undefined ? watchDenied(readCause(final)) : watchUnavailable(readCause(passing)),
     );
   }
 
@@ -201,7 +201,7 @@ function isForNow(error: unknown): boolean {
   );
 }
 
-function causeOf(error: unknown): string {
+function readCause(error: unknown): string {
   const cause = error instanceof SourceRefused ? error.cause : error;
   return cause instanceof Error ? describeError(cause) : String(cause);
 }

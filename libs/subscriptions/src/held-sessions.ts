@@ -60,7 +60,7 @@ export class HeldSessions {
   }
 
   /** Sessions that watch something. */
-  watching(): string[] {
+  listWatching(): string[] {
     return [...this.held].filter(([, { watchers }]) => watchers.size > 0).map(([session]) => session);
   }
 
@@ -69,7 +69,7 @@ export class HeldSessions {
     return [...this.held.values()].reduce((sum, { watchers }) => sum + watchers.size, 0);
   }
 
-  agentOf(session: string): Agent | undefined {
+  findAgent(session: string): Agent | undefined {
     return this.held.get(session)?.agent;
   }
 
@@ -124,8 +124,8 @@ export class HeldSessions {
   private open(session: string, held: Held, resource: WatchedResource, agent: Agent): Promise<WatchHandle> {
     const { uri } = resource;
     const opening = this.service.watch(resource, agent, {
-      updated: () => this.notify(session, uri),
-      ended: () => {
+      onUpdated: () => this.notify(session, uri),
+      onEnded: () => {
         if (held.watchers.get(uri) === opening) held.watchers.delete(uri);
         this.store.remove(session, uri).catch((error: unknown) => {
           this.log.warn(faultLine('[Subscriptions]', error));

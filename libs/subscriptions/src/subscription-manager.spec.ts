@@ -2,12 +2,12 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Agent } from '#core';
 import type { ListenEvent } from '#dispatcher';
 import {
-  acting,
+  createActing,
   admin,
-  contextOf,
+  createContext,
   WatchedPosts,
   type Replica,
-  signedIn,
+  createSignedIn,
   tenant,
 } from './testing/subscriptions.fixture.js';
 
@@ -26,12 +26,12 @@ afterEach(async () => {
   if (subscriptionsUnderTest.warnings.length > 0) throw new Error(subscriptionsUnderTest.warnings.join('\n'));
 });
 
-const updates = (session: string) => subscriptionsUnderTest.streams.updatesOf(session);
+const updates = (session: string) => subscriptionsUnderTest.streams.listUpdates(session);
 const expectUpdates = (session: string, count: number) =>
   vi.waitFor(() => expect(updates(session)).toHaveLength(count), SOON);
 
 /** Subscribes with a stream that is open already. */
-async function subscribed(
+async function subscribeTo(
   session: string,
   agent: Parameters<Replica['subscribe']>[2],
   uri = POSTS,
@@ -42,7 +42,7 @@ async function subscribed(
 
 describe('a subscription', () => {
   it('reports rows that are created, changed and deleted, by the address alone', async () => {
-    await subscribed('s', admin());
+    await subscribeTo('s', admin());
     const id = await subscriptionsUnderTest.create('Post', { title: 'one' });
     await expectUpdates('s', 1);
     await subscriptionsUnderTest.update('Post', id, { title: 'two' });
@@ -56,7 +56,7 @@ describe('a subscription', () => {
   });
 
   it('exists once, however often it is requested', async () => {
-    await subscribed('s', admin());
+    await subscribeTo('s', admin());
     expect(await here.subscribe('s', POSTS, admin())).toBe(true);
     await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('s', 1);
@@ -65,8 +65,8 @@ describe('a subscription', () => {
   });
 
   it('ends with unsubscribe, which may be repeated', async () => {
-    await subscribed('s', admin());
-    await subscribed('s', admin(), SAMPLES);
+    await subscribeTo('s', admin());
+    await subscribeTo('s', admin(), SAMPLES);
     await here.unsubscribe('s', POSTS);
     await here.unsubscribe('s', POSTS);
     await subscriptionsUnderTest.create('Post', {});
@@ -75,8 +75,8 @@ describe('a subscription', () => {
   });
 
   it('ends when the session is left without a stream, and leaves nothing behind', async () => {
-    await subscribed('s', admin());
-    await subscribed('t', admin());
+    await subscribeTo('s', admin());
+    await subscribeTo('t', admin());
     subscriptionsUnderTest.streams.hangUp('s');
     subscriptionsUnderTest.streams.listen('s', admin());
     await subscriptionsUnderTest.create('Post', {});
@@ -148,8 +148,8 @@ describe('who may subscribe', () => {
     ['a hidden class', 'parse://Secret/count', admin(), 'access_denied'],
     ['a class that does not exist', 'parse://Nothing/count', admin(), 'invalid_argument'],
     ['a tenant class without a tenant', POSTS, { ...tenant('x'), tenantId: null }, 'access_denied'],
-    ['a class that permits it to nobody', 'parse://Payroll/count', signedIn('ada'), 'access_denied'],
-    ['a role that does not exist', POSTS, acting({ kind: 'aclRole', role: 'none' }), 'access_denied'],
+    ['a class that permits it to nobody', 'parse://Payroll/count', createSignedIn('ada'), 'access_denied'],
+    ['a role that does not exist', POSTS, createActing({ kind: 'aclRole', role: 'none' }), 'access_denied'],
   ])('no agent to %s, as reading would refuse it', async (_, uri, agent, code) => {
     subscriptionsUnderTest.streams.listen('s', agent);
     await expect(here.subscribe('s', uri, agent)).rejects.toMatchObject({ refusal: { code } });
@@ -157,13 +157,13 @@ describe('who may subscribe', () => {
   });
 
   it('nobody whose session token is not known', async () => {
-    await expect(here.subscribe('s', POSTS, signedIn('mallory'))).rejects.toMatchObject({
+    await expect(here.subscribe('s', POSTS, createSignedIn('mallory'))).rejects.toMatchObject({
       name: 'Unauthorized',
     });
   });
 
   it('users and roles that an agent acts for, over the changes of the database', async () => {
-    await subscribed('u', acting({ kind: 'aclUser', userId: 'ada' }));
+    await subscribeTo('u', createActing({ kind: 'aclUser', userId: 'ada' }));
     await subscriptionsUnderTest.create('Post', { title: 'x', ACL: { ada: { read: true } } });
     await expectUpdates('u', 1);
   });
@@ -200,7 +200,7 @@ describe('a row that an agent may not read', () => {
     changes: readonly (() => Promise<unknown>)[],
     visible: () => Promise<unknown>,
   ) => {
-    await subscribed('witness', admin());
+    await subscribeTo('witness', admin());
     let seen = 0;
     for (const change of changes) {
       await change();
@@ -214,7 +214,7 @@ describe('a row that an agent may not read', () => {
   };
 
   it('of another tenant is never reported, whatever happens to it', async () => {
-    await subscribed('s', tenant('acme'));
+    await subscribeTo('s', tenant('acme'));
     let foreign = '';
     await expectSilence(
       's',
@@ -228,7 +228,7 @@ describe('a row that an agent may not read', () => {
   });
 
   it('by the canonical filter is never reported, not even to the master key', async () => {
-    await subscribed('s', admin());
+    await subscribeTo('s', admin());
     for (let made = 0; made < 10; made += 1) {
       await subscriptionsUnderTest.delete(
         'Post',
@@ -242,7 +242,7 @@ describe('a row that an agent may not read', () => {
   });
 
   it('by its own rights is never reported', async () => {
-    await subscribed('s', signedIn('bob'));
+    await subscribeTo('s', createSignedIn('bob'));
     let private_ = '';
     await expectSilence(
       's',
@@ -259,8 +259,8 @@ describe('a row that an agent may not read', () => {
 
   it('that names another user in the field of class permissions is never reported', async () => {
     const owner = (objectId: string) => ({ owner: { __type: 'Pointer', className: '_User', objectId } });
-    await subscribed('s', signedIn('bob'), 'parse://Diary/samples');
-    await subscribed('w', admin(), 'parse://Diary/samples');
+    await subscribeTo('s', createSignedIn('bob'), 'parse://Diary/samples');
+    await subscribeTo('w', admin(), 'parse://Diary/samples');
     const foreign = await subscriptionsUnderTest.create('Diary', owner('ada'));
     await expectUpdates('w', 1);
     await subscriptionsUnderTest.delete('Diary', foreign);
@@ -271,7 +271,7 @@ describe('a row that an agent may not read', () => {
   });
 
   it('is reported when its rights make it visible, and when they hide it', async () => {
-    await subscribed('s', signedIn('bob'));
+    await subscribeTo('s', createSignedIn('bob'));
     const id = await subscriptionsUnderTest.create('Post', { ACL: { ada: { read: true } } });
     await subscriptionsUnderTest.update('Post', id, { ACL: { bob: { read: true } } });
     await expectUpdates('s', 1);
@@ -281,7 +281,7 @@ describe('a row that an agent may not read', () => {
 
   it('is reported when a row that could be read is deleted', async () => {
     const id = await subscriptionsUnderTest.create('Post', { org: 'acme' });
-    await subscribed('s', tenant('acme'));
+    await subscribeTo('s', tenant('acme'));
     await subscriptionsUnderTest.delete('Post', id);
     await expectUpdates('s', 1);
   });
@@ -289,11 +289,11 @@ describe('a row that an agent may not read', () => {
 
 describe('rights', () => {
   it('are checked again before each update: a session that has ended receives nothing more', async () => {
-    await subscribed('s', signedIn('bob'));
+    await subscribeTo('s', createSignedIn('bob'));
     await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('s', 1);
     await subscriptionsUnderTest.endSession('r:bob');
-    await subscribed('witness', admin());
+    await subscribeTo('witness', admin());
     await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('witness', 1);
     await vi.waitFor(async () => expect(await subscriptionsUnderTest.store.of('s')).toEqual([]), SOON);
@@ -305,7 +305,7 @@ describe('a session whose stream a weaker agent of the same person holds', () =>
   const PAYROLL = 'parse://Payroll/count';
 
   it('watches nothing for the stronger one that the listener may not read', async () => {
-    subscriptionsUnderTest.streams.listen('s', signedIn('ada'));
+    subscriptionsUnderTest.streams.listen('s', createSignedIn('ada'));
     await expect(here.subscribe('s', PAYROLL, admin())).rejects.toMatchObject({
       refusal: { code: 'access_denied' },
     });
@@ -313,9 +313,9 @@ describe('a session whose stream a weaker agent of the same person holds', () =>
   });
 
   it('watches on only what the newer listener may read', async () => {
-    await subscribed('s', admin(), PAYROLL);
+    await subscribeTo('s', admin(), PAYROLL);
     await here.subscribe('s', POSTS, admin());
-    subscriptionsUnderTest.streams.listen('s', signedIn('ada'));
+    subscriptionsUnderTest.streams.listen('s', createSignedIn('ada'));
     await vi.waitFor(async () => expect(await subscriptionsUnderTest.store.of('s')).toEqual([POSTS]), SOON);
     await vi.waitFor(() => expect(here.manager.watches).toBe(1), SOON);
   });
@@ -331,20 +331,20 @@ describe('replicas', () => {
     await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('s', 1);
     await there.unsubscribe('s', POSTS);
-    await subscribedThere(there);
+    await subscribeThere(there);
     await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('t', 1);
     expect(updates('s')).toHaveLength(1);
   });
 
-  const subscribedThere = async (there: Replica) => {
+  const subscribeThere = async (there: Replica) => {
     subscriptionsUnderTest.streams.listen('t', admin(), 1);
     await there.subscribe('t', POSTS, admin());
   };
 
   it('refuse for each other what the owner of the stream may not watch', async () => {
     await subscriptionsUnderTest.replica();
-    subscriptionsUnderTest.streams.listen('s', signedIn('ada'), 1);
+    subscriptionsUnderTest.streams.listen('s', createSignedIn('ada'), 1);
     await vi.waitFor(async () => expect(await subscriptionsUnderTest.store.holder('s')).toBeDefined(), SOON);
     await expect(here.subscribe('s', 'parse://Payroll/count', admin())).rejects.toMatchObject({
       refusal: { code: 'access_denied' },
@@ -392,9 +392,11 @@ describe('replicas', () => {
 });
 
 describe('listening', () => {
-  const listen = (agent: Parameters<typeof contextOf>[0], ...uris: string[]) => {
+  const listen = (agent: Parameters<typeof createContext>[0], ...uris: string[]) => {
     const events: ListenEvent[] = [];
-    const subscription = here.manager.listen(uris, contextOf(agent)).subscribe((event) => events.push(event));
+    const subscription = here.manager
+      .listen(uris, createContext(agent))
+      .subscribe((event) => events.push(event));
     return { events, subscription };
   };
 
@@ -435,14 +437,14 @@ describe('an agent that changes while it is subscribed', () => {
     here = await subscriptionsUnderTest.replica({ debounce: 0 }, [], (agent) => asNow(agent));
   });
   /** On the replica that sends the request. */
-  async function subscribedThere(session: string, agent: Parameters<Replica['subscribe']>[2]) {
+  async function subscribeThere(session: string, agent: Parameters<Replica['subscribe']>[2]) {
     subscriptionsUnderTest.streams.listen(session, agent, 1);
     expect(await here.subscribe(session, POSTS, agent)).toBe(true);
   }
 
   it('receives updates by its current rights', async () => {
-    await subscribedThere('s', tenant('acme'));
-    await subscribedThere('witness', admin());
+    await subscribeThere('s', tenant('acme'));
+    await subscribeThere('witness', admin());
     await subscriptionsUnderTest.create('Post', { org: 'acme' });
     await expectUpdates('s', 1);
     await expectUpdates('witness', 1);
@@ -458,8 +460,8 @@ describe('an agent that changes while it is subscribed', () => {
   });
 
   it('receives nothing more once it is no longer configured, and loses its subscriptions', async () => {
-    await subscribedThere('s', admin('s'));
-    await subscribedThere('witness', admin('witness'));
+    await subscribeThere('s', admin('s'));
+    await subscribeThere('witness', admin('witness'));
     asNow = (agent) => (agent.principal === 's' ? null : agent);
     await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('witness', 1);
@@ -471,8 +473,8 @@ describe('an agent that changes while it is subscribed', () => {
 
 describe('a session whose stream was ended on this side', () => {
   it('keeps its subscriptions when its client reconnects, and is notified of changes it may have missed', async () => {
-    await subscribed('s', admin());
-    await subscribed('witness', admin());
+    await subscribeTo('s', admin());
+    await subscribeTo('witness', admin());
     subscriptionsUnderTest.streams.sendBack('s');
     await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('witness', 1);

@@ -47,13 +47,16 @@ export class SubscriptionManager extends ResourceSubscriptions {
     super();
     this.store = store;
     this.subscriptions = [
-      streams.opened.subscribe((stream) => this.inBackground(this.opened(stream))),
-      streams.left.subscribe((session) => this.inBackground(this.left(session))),
+      streams.opened.subscribe((stream) => this.inBackground(this.handleOpened(stream))),
+      streams.left.subscribe((session) => this.inBackground(this.leave(session))),
       // The subscriptions stay stored: the replica that gets the stream continues them.
       streams.returning.subscribe((session) => this.held.release(session)),
       this.replicas.messages.subscribe((message) => this.inBackground(this.handle(message))),
     ];
-    this.touching = setInterval(() => this.inBackground(store.touch(this.held.watching())), TOUCH).unref();
+    this.touching = setInterval(
+      () => this.inBackground(store.touch(this.held.listWatching())),
+      TOUCH,
+    ).unref();
   }
 
   /** Resources that this process watches, each once for every client. */
@@ -100,7 +103,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
     const some = uris.slice(0, this.limits.maxPerSession);
     return defer(() => {
       this.listeners += 1;
-      return listening(this.service, some, agent).pipe(finalize(() => (this.listeners -= 1)));
+      return listenTo(this.service, some, agent).pipe(finalize(() => (this.listeners -= 1)));
     });
   }
 
@@ -148,7 +151,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
 
   /** Uses the rights of the listener, who receives the updates. */
   private async watchHere(session: string, uri: string): Promise<void> {
-    const listener = this.held.agentOf(session);
+    const listener = this.held.findAgent(session);
     if (listener) await this.held.watch(session, this.service.resource(uri, listener), listener);
   }
 
@@ -159,7 +162,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
     throw new Refused(outcome === 'denied' ? watchDenied() : watchUnavailable());
   }
 
-  private async opened({ session, agent }: OpenedStream): Promise<void> {
+  private async handleOpened({ session, agent }: OpenedStream): Promise<void> {
     if (!this.held.take(session, agent)) return;
     const before = await this.store.hold(session, this.replica);
     await this.replicas.publish({ do: 'hold', session, replica: this.replica });
@@ -172,7 +175,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
     }
   }
 
-  private async left(session: string): Promise<void> {
+  private async leave(session: string): Promise<void> {
     this.subscribing.leave(session);
     this.held.release(session);
     await this.store.forget(session);
@@ -219,7 +222,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
 const PASSING: ReadonlySet<string> = new Set(['parse_error', 'timeout', 'cancelled']);
 
 /** The resources of one listening request, watched while the request is open. */
-function listening(service: WatchService, uris: readonly string[], agent: Agent): Observable<ListenEvent> {
+function listenTo(service: WatchService, uris: readonly string[], agent: Agent): Observable<ListenEvent> {
   return new Observable((subscriber) => {
     const request = new Listening(service, agent, subscriber);
     request.open(uris).catch((error: unknown) => subscriber.error(error));
@@ -259,8 +262,8 @@ class Listening {
     try {
       const resource = await this.service.admit(uri, this.agent);
       const watcher = await this.service.watch(resource, this.agent, {
-        updated: () => this.notify(uri),
-        ended: () => this.watchers.delete(uri),
+        onUpdated: () => this.notify(uri),
+        onEnded: () => this.watchers.delete(uri),
       });
       if (this.closed) watcher.close();
       else this.watchers.set(uri, watcher);

@@ -104,7 +104,7 @@ describe('a watcher whose source is lost', () => {
   beforeEach(() => vi.useFakeTimers());
   afterEach(() => vi.useRealTimers());
 
-  async function watching() {
+  async function createWatching() {
     const source = new UnsteadySource();
     const notified: string[] = [];
     const agent = new Agent({ definition: compileAgentDefinition('a', {}), principal: 'a' });
@@ -119,13 +119,13 @@ describe('a watcher whose source is lost', () => {
       { uri: 'parse://Post/count', className: 'Post', operation: 'count' },
       () => context,
       { views: { open: async () => view }, channels: new Channels([source]), debouncer, perChange: true },
-      { updated: () => notified.push('updated'), ended: () => notified.push('ended') },
+      { onUpdated: () => notified.push('updated'), onEnded: () => notified.push('ended') },
     );
     return { source, notified, watcher };
   }
 
   it('looks for one as long as there is none, reports once that changes may be missing, and goes on', async () => {
-    const { source, notified, watcher } = await watching();
+    const { source, notified, watcher } = await createWatching();
     source.refuses = true;
     source.lose();
     await vi.advanceTimersByTimeAsync(120_000);
@@ -142,7 +142,7 @@ describe('a watcher whose source is lost', () => {
   });
 
   it('looks for none once it is closed', async () => {
-    const { source, notified, watcher } = await watching();
+    const { source, notified, watcher } = await createWatching();
     source.refuses = true;
     source.lose();
     await vi.advanceTimersByTimeAsync(1_000);

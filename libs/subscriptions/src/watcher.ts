@@ -76,9 +76,9 @@ export interface WatcherDependencies {
 
 export interface WatcherEvents {
   /** The resource has changed for the agent. */
-  readonly updated: (uri: string) => void;
+  readonly onUpdated: (uri: string) => void;
   /** The agent may not watch it any more, or its rights cannot be checked. */
-  readonly ended: (uri: string) => void;
+  readonly onEnded: (uri: string) => void;
 }
 
 /** A watch that continues until it is closed. */
@@ -207,7 +207,7 @@ export class Watcher implements ChannelMember, WatchHandle {
       const view = await this.view();
       if (this.closed) return;
       const updates = await this.updates(view);
-      for (let sent = 0; sent < updates && !this.closed; sent += 1) this.events.updated(this.resource.uri);
+      for (let sent = 0; sent < updates && !this.closed; sent += 1) this.events.onUpdated(this.resource.uri);
       this.failures = 0;
       this.rest();
     } catch (error) {
@@ -256,14 +256,14 @@ export class Watcher implements ChannelMember, WatchHandle {
     if (!this.now) return;
     const { channel } = this.now;
     if (channel.changes.last > this.seen) this.wake();
-    else channel.settled(this);
+    else channel.settle(this);
   }
 
   private askAgain(): void {
     this.failures += 1;
     if (!this.now) this.lookAgain();
     else if (this.failures < ATTEMPTS) this.wake();
-    else this.now.channel.settled(this);
+    else this.now.channel.settle(this);
   }
 
   /** Without a source no change wakes it, so it looks for one until there is one. */
@@ -278,7 +278,7 @@ export class Watcher implements ChannelMember, WatchHandle {
       this.dependencies.log?.warn(faultLine('[Subscriptions]', error));
     }
     this.close();
-    this.events.ended(this.resource.uri);
+    this.events.onEnded(this.resource.uri);
   }
 }
 

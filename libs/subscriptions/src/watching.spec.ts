@@ -1,15 +1,15 @@
 import { Subject } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { renewed, watchProvided } from './watching.js';
+import { renewOn, watchProvided } from './watching.js';
 
 const uri = 'note://one';
 
-function watched(debounce: number) {
+function watchChanges(debounce: number) {
   const changes = new Subject<void>();
   const reported: string[] = [];
   const events = {
-    updated: (which: string) => reported.push(`updated ${which}`),
-    ended: (which: string) => reported.push(`ended ${which}`),
+    onUpdated: (which: string) => reported.push(`updated ${which}`),
+    onEnded: (which: string) => reported.push(`ended ${which}`),
   };
   return { changes, reported, watch: watchProvided({ uri, changes }, debounce, events) };
 }
@@ -23,7 +23,7 @@ describe('a resource that its provider watches', () => {
   });
 
   it('reports many changes within the interval once, at its end', () => {
-    const { changes, reported } = watched(250);
+    const { changes, reported } = watchChanges(250);
     for (let n = 0; n < 100; n += 1) changes.next();
     vi.advanceTimersByTime(249);
     expect(reported).toEqual([]);
@@ -34,14 +34,14 @@ describe('a resource that its provider watches', () => {
   });
 
   it('reports each change without an interval', () => {
-    const { changes, reported } = watched(0);
+    const { changes, reported } = watchChanges(0);
     changes.next();
     changes.next();
     expect(reported).toHaveLength(2);
   });
 
   it('reports nothing more once it is closed, a waiting change included', () => {
-    const { changes, reported, watch } = watched(250);
+    const { changes, reported, watch } = watchChanges(250);
     changes.next();
     watch.close();
     changes.next();
@@ -53,7 +53,7 @@ describe('a resource that its provider watches', () => {
     ['completes', (changes: Subject<void>) => changes.complete()],
     ['fails', (changes: Subject<void>) => changes.error(new Error('gone'))],
   ])('ends when its provider %s', (_title, end) => {
-    const { changes, reported } = watched(0);
+    const { changes, reported } = watchChanges(0);
     end(changes);
     expect(reported).toEqual([`ended ${uri}`]);
   });
@@ -63,7 +63,7 @@ describe('a resource whose changes are subscribed to again', () => {
   it('reports only what its provider reports since then', () => {
     const [first, second, renewals] = [new Subject<string>(), new Subject<string>(), new Subject<void>()];
     const reported: unknown[] = [];
-    renewed(first, renewals, () => second).subscribe((change) => reported.push(change));
+    renewOn(first, renewals, () => second).subscribe((change) => reported.push(change));
     first.next('before');
     second.next('nobody listens yet');
     renewals.next();
@@ -79,8 +79,8 @@ describe('a resource whose changes are subscribed to again', () => {
   ])('ends when %s', (_, end) => {
     const [renewals, again] = [new Subject<void>(), new Subject<string>()];
     const reported: string[] = [];
-    const done = () => reported.push('ended');
-    renewed(new Subject(), renewals, () => again).subscribe({ complete: done, error: done });
+    const reportEnd = () => reported.push('ended');
+    renewOn(new Subject(), renewals, () => again).subscribe({ complete: reportEnd, error: reportEnd });
     renewals.next();
     end(again);
     expect(reported).toEqual(['ended']);
@@ -90,7 +90,7 @@ describe('a resource whose changes are subscribed to again', () => {
   it('ends when it cannot be subscribed to again', () => {
     const renewals = new Subject<void>();
     let error: unknown;
-    renewed(new Subject(), renewals, () => {
+    renewOn(new Subject(), renewals, () => {
       throw new Error('nobody');
     }).subscribe({ error: (thrown) => (error = thrown) });
     renewals.next();

@@ -105,7 +105,7 @@ export interface ProvidedResource {
  * The changes that the provider reports, subscribed again at each renewal; it ends when the provider's stream ends, or when
  * `again` throws.
  */
-export function renewed(
+export function renewOn(
   first: Observable<unknown>,
   renewals: Observable<unknown>,
   again: () => Observable<unknown>,
@@ -129,9 +129,9 @@ export function watchProvided(
       ? changes.pipe(throttleTime(debounce, asyncScheduler, { leading: false, trailing: true }))
       : changes;
   const subscription = gathered.subscribe({
-    next: () => events.updated(uri),
-    error: () => events.ended(uri),
-    complete: () => events.ended(uri),
+    next: () => events.onUpdated(uri),
+    error: () => events.onEnded(uri),
+    complete: () => events.onEnded(uri),
   });
   return { close: () => subscription.unsubscribe() };
 }
@@ -144,7 +144,7 @@ const RESOURCE = /^parse:\/\/([A-Za-z_][A-Za-z0-9_]*)\/(schema|count|samples)$/;
 const OPERATIONS: Readonly<Record<string, WatchedOperation>> = { count: 'count', samples: 'find' };
 
 /** @throws ProtocolError for anything but `parse://<Class>/count` and `parse://<Class>/samples` */
-function watchedRows(uri: string): WatchedRows {
+function parseWatchedRows(uri: string): WatchedRows {
   const match = RESOURCE.exec(uri);
   const [whole, className, kind] = match ?? [];
   // `$` also matches before a final line break.
@@ -199,7 +199,7 @@ export class WatchService {
     const resource = this.resource(uri, agent);
     if ('changes' in resource) return resource;
     const view = await this.dependencies.views.open(
-      this.contextOf(agent),
+      this.createContext(agent),
       resource.className,
       resource.operation,
     );
@@ -212,16 +212,16 @@ export class WatchService {
    * such resource
    */
   resource(uri: string, agent: Agent): WatchedResource {
-    const first = this.provided(uri, this.contextOf(agent));
-    if (!first) return watchedRows(uri);
-    const again = () => this.provided(uri, this.contextOf(agent)) ?? EMPTY;
-    return { uri, changes: renewed(first, this.agents.changes, again) };
+    const first = this.findProvided(uri, this.createContext(agent));
+    if (!first) return parseWatchedRows(uri);
+    const again = () => this.findProvided(uri, this.createContext(agent)) ?? EMPTY;
+    return { uri, changes: renewOn(first, this.agents.changes, again) };
   }
 
   /** @throws as `admit` */
   async watch(resource: WatchedResource, agent: Agent, events: WatcherEvents): Promise<WatchHandle> {
     if ('changes' in resource) return watchProvided(resource, this.debounce, events);
-    return Watcher.open(resource, () => this.contextOf(agent), this.dependencies, events);
+    return Watcher.open(resource, () => this.createContext(agent), this.dependencies, events);
   }
 
   /** Aborts running queries. */
@@ -230,13 +230,13 @@ export class WatchService {
   }
 
   /** The changes of a resource that does not consist of rows, as this caller may receive them. */
-  private provided(uri: string, context: RequestContext): Observable<unknown> | undefined {
+  private findProvided(uri: string, context: RequestContext): Observable<unknown> | undefined {
     const provider = this.resources.providerOf(uri);
     return provider?.changes?.(uri, { ...context, records: this.records.for(context) });
   }
 
   /** @throws Unauthorized for an agent that would not be admitted any more */
-  private contextOf(given: Agent): RequestContext {
+  private createContext(given: Agent): RequestContext {
     const agent = this.agents.asNow(given);
     if (!agent) throw new Unauthorized('the agent is no longer configured');
     return { agent, signal: this.closing.signal, progress: () => undefined };

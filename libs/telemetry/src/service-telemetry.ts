@@ -26,7 +26,7 @@ import {
   type MessageTarget,
   requestAttributes,
   type Tracing,
-  verbOf,
+  toVerb,
   writeTraceParent,
 } from './tracing/tracing.js';
 
@@ -46,7 +46,7 @@ export interface Observers {
 /** Codes of store errors are few and hold no data; all other errors are reported as `failed`. */
 const STORE_CODE = /^[a-z_]{1,40}$/;
 
-function codeOf(error: unknown): string {
+function readCode(error: unknown): string {
   const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown };
   return name === 'StoreError' && typeof code === 'string' && STORE_CODE.test(code) ? code : 'failed';
 }
@@ -72,7 +72,7 @@ class ObservedData implements DataMeter {
           )
         : null;
     return (rows, error) => {
-      const code = error === undefined ? null : codeOf(error);
+      const code = error === undefined ? null : readCode(error);
       metrics?.database(operation, rows, performance.now() - began, code);
       if (!span || !tracing) return;
       span.setAttribute('db.response.returned_rows', rows);
@@ -234,7 +234,7 @@ function member(value: unknown, name: string): unknown {
 }
 
 /** The tool or prompt of a message, if it exists; names that a client made up are not reported. */
-function targetOf({ method, params }: ReceivedMessage, { names }: Observers): MessageTarget {
+function findTarget({ method, params }: ReceivedMessage, { names }: Observers): MessageTarget {
   const name = member(params, 'name');
   if (typeof name !== 'string') return {};
   if (method === 'tools/call') return { tool: names.isTool(name) ? name : OTHER_NAME };
@@ -256,7 +256,7 @@ function observeMessage(
   const method = message.served ? message.method : OTHER_NAME;
   const labels = { method, era: message.era, transport };
   if (!tracing) return new ObservedMessage(observers, labels, null);
-  const target = targetOf(message, observers);
+  const target = findTarget(message, observers);
   const meta = member(message.params, '_meta');
   const origin = tracing.fromCaller(member(meta, 'traceparent'), member(meta, 'tracestate'), requestSpan);
   const name = target.tool ?? target.prompt;
@@ -280,7 +280,7 @@ class ObservedRequest implements RequestTelemetry {
     private readonly span: Span | null,
   ) {}
 
-  authenticating(): (admitted: boolean) => void {
+  startAuthentication(): (admitted: boolean) => void {
     const { tracing } = this.observers;
     if (!tracing || !this.span?.isRecording()) return () => undefined;
     const span = tracing.start('authenticate', 'INTERNAL', tracing.below(this.span), {});
@@ -298,8 +298,8 @@ class ObservedRequest implements RequestTelemetry {
     return new ObservedMessage(this.observers, FILE, this.span);
   }
 
-  refused(check: string): void {
-    this.observers.metrics?.refusedByEdge(check);
+  recordRefusal(check: string): void {
+    this.observers.metrics?.countEdgeRefusal(check);
     this.span?.setAttribute('parley.check', check);
   }
 
@@ -328,7 +328,7 @@ export class ServiceTelemetry extends Telemetry {
     if (!tracing) return new ObservedRequest(this.observers, null);
     const { traceparent, tracestate } = arrival.headers;
     const origin = tracing.fromCaller(traceparent, tracestate, null);
-    const name = `${verbOf(arrival)} ${arrival.route}`;
+    const name = `${toVerb(arrival)} ${arrival.route}`;
     return new ObservedRequest(
       this.observers,
       tracing.start(name, 'SERVER', origin, requestAttributes(arrival)),

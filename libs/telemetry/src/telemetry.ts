@@ -43,12 +43,12 @@ export interface MessageTelemetry extends CallTelemetry {
 /** Observes one HTTP request. */
 export interface RequestTelemetry {
   /** @returns a function to call once the caller is authenticated or refused */
-  authenticating(): (admitted: boolean) => void;
+  startAuthentication(): (admitted: boolean) => void;
   message(said: ReceivedMessage): MessageTelemetry;
   /** The request downloads a file, which is produced while it is sent. */
   file(): CallTelemetry;
   /** A named check before the message refused the request. */
-  refused(check: string): void;
+  recordRefusal(check: string): void;
   /** @param status null when the client disconnected before the response. Only the first call counts */
   ends(status: number | null): void;
 }

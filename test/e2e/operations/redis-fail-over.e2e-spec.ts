@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type BusMessage, openSharedState, type SharedState, SharedStateUnavailable } from '#state';
-import { draftOf, type RedisTopology, startRedisCluster, startSentinels } from '#state/contracts';
+import { createDraft, type RedisTopology, startRedisCluster, startSentinels } from '#state/contracts';
 
 import {
   type Database,
@@ -71,9 +71,9 @@ describe.each([
       expect(await two.isUp()).toBe(true);
     }, WAIT);
     const sessions = await Promise.all(Array.from({ length: 30 }, () => one.sessions.create(SESSION)));
-    const { opened } = await one.approvals.open(draftOf(), 600_000);
+    const { opened } = await one.approvals.open(createDraft(), 600_000);
     expect(await two.approvals.decide(opened.id, { approved: true, by: 'eve', at: 1 })).toBe('decided');
-    const used = await one.approvals.open(draftOf({ subject: 'used' }), 600_000);
+    const used = await one.approvals.open(createDraft({ subject: 'used' }), 600_000);
     await one.approvals.decide(used.opened.id, { approved: true, by: 'eve', at: 1 });
     expect(await one.approvals.use(used.opened.id)).toBe(true);
     const secret = await one.secrets.secret('state');

@@ -3,9 +3,9 @@ import { useEffect, useState } from 'preact/hooks';
 import type { AgentSurface } from '../../src/controllers/explain.controller.js';
 import type { PolicyAgents } from '../../src/controllers/policy.controller.js';
 import type { ShownAgentClass } from '../../src/policy-view.js';
-import { addressOf, useAddress } from '../address.js';
+import { toAddress, useAddress } from '../address.js';
 import { Badge, type Fact, Facts, Failure, type Kind } from '../components.js';
-import { counted, names } from '../formats.js';
+import { formatCount, names } from '../formats.js';
 import { ask } from '../server.js';
 
 type Agent = PolicyAgents['agents'][number];
@@ -45,12 +45,12 @@ export function AgentMatrix({ agents }: { readonly agents: readonly Agent[] }) {
   const pages = [...columns.values()].flatMap(({ page }) => (page ? [page] : []));
   const classes = [...new Set(pages.flatMap((page) => page.classes.map(({ name }) => name)))].sort();
   const failed = [...columns.values()].find(({ error }) => error !== null);
-  const sightOf = (agent: string, className: string) =>
+  const findSight = (agent: string, className: string) =>
     columns.get(agent)?.page?.classes.find(({ name }) => name === className);
   const address = (changed: Record<string, string>) =>
-    addressOf('policy', { first: first === 0 ? '' : String(first), ...changed });
+    toAddress('policy', { first: first === 0 ? '' : String(first), ...changed });
   const chosen = { agent: filters.get('agent') ?? '', className: filters.get('class') ?? '' };
-  const sight = sightOf(chosen.agent, chosen.className);
+  const sight = findSight(chosen.agent, chosen.className);
   const next = pages.find(({ next: more }) => more !== null)?.next ?? null;
   return (
     <>
@@ -80,7 +80,7 @@ export function AgentMatrix({ agents }: { readonly agents: readonly Agent[] }) {
                 {shown.map(({ name }) => (
                   <td key={name}>
                     <Cell
-                      sight={sightOf(name, className)}
+                      sight={findSight(name, className)}
                       isLoading={!columns.has(name)}
                       href={address({ agent: name, class: className })}
                       isChosen={chosen.agent === name && chosen.className === className}
@@ -107,12 +107,12 @@ export function AgentMatrix({ agents }: { readonly agents: readonly Agent[] }) {
           </button>
         )}
         {first > 0 && (
-          <a class="button" href={addressOf('policy', { first: String(Math.max(0, first - MOST_AGENTS)) })}>
+          <a class="button" href={toAddress('policy', { first: String(Math.max(0, first - MOST_AGENTS)) })}>
             Agents before
           </a>
         )}
         {first + MOST_AGENTS < agents.length && (
-          <a class="button" href={addressOf('policy', { first: String(first + MOST_AGENTS) })}>
+          <a class="button" href={toAddress('policy', { first: String(first + MOST_AGENTS) })}>
             {`More agents (${agents.length - first - MOST_AGENTS})`}
           </a>
         )}
@@ -129,7 +129,7 @@ const ACCESS: Readonly<Record<ShownAgentClass['access'], readonly [string, Kind]
 };
 
 /** What limits an agent at a class, in words. */
-function limitsOf({
+function describeLimits({
   every_field: every,
   fields,
   masks,
@@ -140,12 +140,12 @@ function limitsOf({
   const tenants = limits.filter(({ origin }) => origin === 'tenant');
   const others = limits.length - tenants.length;
   return [
-    every ? 'all fields' : counted(fields.length, 'field'),
+    every ? 'all fields' : formatCount(fields.length, 'field'),
     ...(masks.length > 0 ? [`${masks.length} masked`] : []),
     ...(tenants.length > 0 ? ['tenant'] : []),
-    ...(others > 0 ? [counted(others, 'filter')] : []),
-    ...(Object.keys(enums).length > 0 ? [counted(Object.keys(enums).length, 'enum')] : []),
-    ...(methods.length > 0 ? [counted(methods.length, 'method')] : []),
+    ...(others > 0 ? [formatCount(others, 'filter')] : []),
+    ...(Object.keys(enums).length > 0 ? [formatCount(Object.keys(enums).length, 'enum')] : []),
+    ...(methods.length > 0 ? [formatCount(methods.length, 'method')] : []),
   ];
 }
 
@@ -159,7 +159,7 @@ function Cell(props: {
   const { sight, isLoading, href, isChosen, label } = props;
   if (!sight) return <span class="quiet">{isLoading ? '…' : '–'}</span>;
   const [text, kind] = ACCESS[sight.access];
-  const limits = sight.access === 'none' ? [] : limitsOf(sight);
+  const limits = sight.access === 'none' ? [] : describeLimits(sight);
   return (
     <a
       class="cell"
@@ -204,10 +204,10 @@ function SightDetails({ agent, sight }: { readonly agent: string; readonly sight
         ]}
       />
       <p class="buttons">
-        <a class="button" href={addressOf('explain', { agent, class: sight.name })}>
+        <a class="button" href={toAddress('explain', { agent, class: sight.name })}>
           Explain a call
         </a>
-        <a class="button" href={addressOf('audit', { agent, class: sight.name })}>
+        <a class="button" href={toAddress('audit', { agent, class: sight.name })}>
           Its records
         </a>
       </p>

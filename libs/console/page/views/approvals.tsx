@@ -7,7 +7,7 @@ import { NotificationSwitch } from '../notifications.js';
 import { type Answer, ask } from '../server.js';
 import { usePageShortcuts } from '../shortcuts.js';
 import { Decision, type Outcome } from './decision.js';
-import { Change, classOf, objectOf, PreviewAsJson } from './proposed-change.js';
+import { Change, findClass, describeObject, PreviewAsJson } from './proposed-change.js';
 
 interface Decided extends Outcome {
   readonly id: string;
@@ -47,7 +47,7 @@ function PendingApprovals({ pending }: { readonly pending: Answer<ApprovalsAnswe
   const [decided, setDecided] = useState(lastDecided);
   const [cards, setCards] = useState<readonly ApprovalView[]>([]);
   const listed = pending.value?.approvals;
-  const outcomeOf = (id: string): Outcome | null =>
+  const findOutcome = (id: string): Outcome | null =>
     decided.find((one) => one.id === id) ?? (listed?.some((one) => one.id === id) ? null : GONE);
   useEffect(() => void (lastDecided = decided), [decided]);
   useEffect(() => {
@@ -66,7 +66,7 @@ function PendingApprovals({ pending }: { readonly pending: Answer<ApprovalsAnswe
     announce(text);
     pending.reload();
   };
-  const done = cards.filter(({ id }) => outcomeOf(id) !== null).length;
+  const done = cards.filter(({ id }) => findOutcome(id) !== null).length;
   const before = decided.filter(({ id }) => !cards.some((card) => card.id === id));
   return (
     <>
@@ -77,7 +77,7 @@ function PendingApprovals({ pending }: { readonly pending: Answer<ApprovalsAnswe
         <button
           type="button"
           class={done === 0 ? 'absent' : undefined}
-          onClick={() => setCards(cards.filter(({ id }) => outcomeOf(id) === null))}
+          onClick={() => setCards(cards.filter(({ id }) => findOutcome(id) === null))}
         >
           Remove {done} decided
         </button>
@@ -89,8 +89,8 @@ function PendingApprovals({ pending }: { readonly pending: Answer<ApprovalsAnswe
           <Card
             key={call.id}
             call={call}
-            outcome={outcomeOf(call.id)}
-            decided={(approved) => settle(call, approved)}
+            outcome={findOutcome(call.id)}
+            onDecided={(approved) => settle(call, approved)}
           />
         ))}
       </ul>
@@ -122,10 +122,10 @@ function focusNext(): void {
 interface CardProps {
   readonly call: ApprovalView;
   readonly outcome: Outcome | null;
-  readonly decided: (approved: boolean) => void;
+  readonly onDecided: (approved: boolean) => void;
 }
 
-function Card({ call, outcome, decided }: CardProps) {
+function Card({ call, outcome, onDecided: decided }: CardProps) {
   const { id, tool, permission, requester } = call;
   const content = useRef<HTMLDivElement>(null);
   const [loaded, setLoaded] = useState<{ readonly detailed: DetailedApprovalView; readonly round: number }>();
@@ -151,7 +151,7 @@ function Card({ call, outcome, decided }: CardProps) {
     return () => clearInterval(timer);
   }, []);
   const preview = loaded?.detailed.preview;
-  const className = call.class_name ?? (preview && classOf(preview));
+  const className = call.class_name ?? (preview && findClass(preview));
   const title = `${tool}${className ? ` on ${className}` : ''} for ${requester.agent}`;
   return (
     <li class={outcome ? 'card done' : 'card'} tabIndex={-1} aria-label={title}>
@@ -159,7 +159,7 @@ function Card({ call, outcome, decided }: CardProps) {
         <div class="card-head">
           <h3>{tool}</h3>
           {className && <span class="class-name">{className}</span>}
-          {preview && objectOf(preview) !== '' && <code>{objectOf(preview)}</code>}
+          {preview && describeObject(preview) !== '' && <code>{describeObject(preview)}</code>}
           <Badge kind={permission === 'admin' ? 'bad' : 'busy'}>{permission}</Badge>
           <span class={outcome ? 'ends absent' : 'ends'}>ends in {timeUntil(call.expires_at)}</span>
         </div>
@@ -180,7 +180,7 @@ function Card({ call, outcome, decided }: CardProps) {
           title={title}
           content={content}
           outcome={outcome}
-          decided={decided}
+          onDecided={decided}
           showAgain={() => setRound(round + 1)}
         />
       )}

@@ -1,9 +1,9 @@
 import type { AuditAnswer } from '../../src/controllers/audit.controller.js';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { addressOf, CONSOLE, open, useAddress } from '../address.js';
+import { toAddress, CONSOLE, open, useAddress } from '../address.js';
 import { announce, Failure, Field, Heading } from '../components.js';
-import { counted, shownTime } from '../formats.js';
-import { type ConsoleRecord, type Keyed, keyed, RecordTable } from '../records.js';
+import { formatCount, formatTime } from '../formats.js';
+import { type ConsoleRecord, type Keyed, addKeys, RecordTable } from '../records.js';
 import { ask } from '../server.js';
 
 /** Records of other versions are found as well: which members they have is not known. */
@@ -66,8 +66,8 @@ function wherefrom({
   const of = scope === 'replica' ? ' of this replica' : ' of all replicas';
   return [
     `from the ${places[store] ?? store}${store === 'mongodb' ? ',' : ''}${of}`,
-    ...(records === undefined ? [] : [`${counted(records, 'record')} read`]),
-    ...(back === null ? [] : [`back to ${shownTime(back)}`]),
+    ...(records === undefined ? [] : [`${formatCount(records, 'record')} read`]),
+    ...(back === null ? [] : [`back to ${formatTime(back)}`]),
     ...(cut === null ? [] : ['stopped at the limit of one search: More goes on']),
   ].join(' · ');
 }
@@ -90,10 +90,10 @@ export function AuditPage() {
     if (cursor !== null) paged.set('cursor', cursor);
     try {
       const page = await ask<FoundRecords>(`api/audit?${paged.toString()}`, signal);
-      const records = [...before, ...keyed(page.entries)];
+      const records = [...before, ...addKeys(page.entries)];
       setFound({ records, page });
       setFailure(null);
-      if (cursor === null) announce(`${counted(records.length, 'record')} found`);
+      if (cursor === null) announce(`${formatCount(records.length, 'record')} found`);
     } catch (failed) {
       if (!signal.aborted) setFailure({ error: failed, retry: () => void load(cursor, before) });
     }
@@ -115,7 +115,7 @@ export function AuditPage() {
         return [name, isTime ? new Date(text).toISOString() : text];
       }),
     );
-    const address = addressOf('audit', wanted);
+    const address = toAddress('audit', wanted);
     if (address === location.hash) setRound(round + 1);
     else open(address);
   };
@@ -180,7 +180,7 @@ export function AuditPage() {
       ) : (
         <>
           <p class="quiet counted">
-            {counted(found.records.length, 'record')}
+            {formatCount(found.records.length, 'record')}
             {found.page.cursor === null ? '' : ', and more'} ·{' '}
             {found.page.searched
               ? wherefrom(found.page.searched)

@@ -20,7 +20,7 @@ interface DecisionProps {
   /** What has to have been in view. */
   readonly content: RefObject<HTMLElement | null>;
   readonly outcome: Outcome | null;
-  readonly decided: (approved: boolean) => void;
+  readonly onDecided: (approved: boolean) => void;
   /** Loads what would change now. */
   readonly showAgain: () => void;
 }
@@ -29,7 +29,7 @@ interface DecisionProps {
  * The two decisions, at the end of what they are about. What takes their place is as high as they were, so that no other card
  * moves.
  */
-export function Decision({ call, title, content, outcome, decided, showAgain }: DecisionProps) {
+export function Decision({ call, title, content, outcome, onDecided: decided, showAgain }: DecisionProps) {
   const place = useRef<HTMLDivElement>(null);
   const height = useRef(0);
   const [reading] = useState(() => new Reading());
@@ -66,7 +66,7 @@ export function Decision({ call, title, content, outcome, decided, showAgain }: 
   if (outcome) shown = <Settled outcome={outcome} />;
   else if (isFinal(error))
     shown = (
-      <Settled outcome={{ kind: 'bad', badge: 'not decided', text: refusedText(error) }}>
+      <Settled outcome={{ kind: 'bad', badge: 'not decided', text: describeRefusal(error) }}>
         {error.status === CHANGED && (
           <button type="button" onClick={showAgain}>
             Show it again
@@ -103,13 +103,13 @@ export function Decision({ call, title, content, outcome, decided, showAgain }: 
   );
 }
 
-const textOf = (error: unknown) => (error === null ? null : errorText(error));
+const toErrorText = (error: unknown) => (error === null ? null : errorText(error));
 
 const CHANGED = 412;
 /** Whether the same decision can never be taken. */
 const isFinal = (error: unknown): error is Refusal =>
   error instanceof Refusal && [404, 409, CHANGED].includes(error.status);
-const refusedText = (error: Refusal) =>
+const describeRefusal = (error: Refusal) =>
   error.status === CHANGED
     ? 'What this call would change has changed since it was shown: nothing was decided.'
     : error.message;
@@ -212,7 +212,7 @@ function Hint(props: {
   readonly error: unknown;
 }) {
   const { id, at, kind = '', texts, readiness, error } = props;
-  const failed = textOf(error);
+  const failed = toErrorText(error);
   const shown = failed ?? texts[readiness];
   return (
     <p

@@ -2,7 +2,7 @@ import type { SimulatedCall } from '#dispatcher';
 import type { ListedClasses, SimulationCatalogue } from '../../src/controllers/explain.controller.js';
 import { readJson } from '../../../core/src/read-json.js';
 import { useRef, useState } from 'preact/hooks';
-import { addressOf, replaceAddress, useAddress } from '../address.js';
+import { toAddress, replaceAddress, useAddress } from '../address.js';
 import {
   announce,
   Badge,
@@ -34,7 +34,7 @@ export function ExplainPage() {
 }
 
 /** @returns null for a text that is no JSON object */
-function parsedArguments(text: string): Arguments | null {
+function parseArguments(text: string): Arguments | null {
   const reading = readJson(text);
   const value = reading.ok ? reading.value : null;
   return value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Arguments) : null;
@@ -68,10 +68,10 @@ function ExplainForm({ catalogue: { agents, tools } }: { readonly catalogue: Sim
   const sample = tool ? sampleArguments(tool.input_schema) : {};
   const shown =
     text ?? asText('class_name' in sample && given !== '' ? { ...sample, class_name: given } : sample);
-  const args = parsedArguments(shown);
+  const args = parseArguments(shown);
   const choose = (changed: { agent?: string; tool?: string }) =>
     replaceAddress(
-      addressOf('explain', {
+      toAddress('explain', {
         agent: agent?.name,
         tool: toolName,
         class: filters.get('class') ?? '',

@@ -1,6 +1,6 @@
 import type { ServiceReport } from '../../src/controllers/status.controller.js';
 import { Badge, Facts, Heading, Loaded, Notice, Time } from '../components.js';
-import { shownBytes, shownTime } from '../formats.js';
+import { formatBytes, formatTime } from '../formats.js';
 import { useAnswer } from '../server.js';
 
 /** How the answering replica is. */
@@ -27,7 +27,7 @@ function Report({ report }: { readonly report: ServiceReport }) {
       )}
       {policy.last_refused && (
         <Notice kind="bad">
-          {`A configuration was refused at ${shownTime(policy.last_refused.at)}: ${policy.last_refused.faults.join('; ')}`}
+          {`A configuration was refused at ${formatTime(policy.last_refused.at)}: ${policy.last_refused.faults.join('; ')}`}
         </Notice>
       )}
       <div class="columns">
@@ -64,7 +64,7 @@ function Report({ report }: { readonly report: ServiceReport }) {
               ['Node', report.node],
               ['replica', report.replica],
               ['started', <Time iso={report.started_at} />],
-              ['memory', shownBytes(report.memory_bytes)],
+              ['memory', formatBytes(report.memory_bytes)],
               [
                 'shares its state with',
                 report.shared_state === 'replicas' ? 'other replicas, over Redis' : 'nobody',

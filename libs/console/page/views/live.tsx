@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { addressOf, CONSOLE, replaceAddress, useAddress } from '../address.js';
+import { toAddress, CONSOLE, replaceAddress, useAddress } from '../address.js';
 import { announce, Field, Heading, Select } from '../components.js';
-import { counted, shownNumber } from '../formats.js';
-import { type ConsoleRecord, isRefused, type Keyed, keyed, mentions, RecordTable } from '../records.js';
+import { formatCount, formatNumber } from '../formats.js';
+import { type ConsoleRecord, isRefused, type Keyed, addKeys, mentions, RecordTable } from '../records.js';
 import { ask, SignedOut } from '../server.js';
 import { usePageShortcuts } from '../shortcuts.js';
 
@@ -82,7 +82,7 @@ export function LivePage() {
   useEffect(() => void (lastCalls = calls), [calls]);
 
   const connection = useStream(({ records, missed }) => {
-    const fresh = keyed(records).reverse();
+    const fresh = addKeys(records).reverse();
     setCalls((before) => ({
       ...before,
       missed: before.missed + missed,
@@ -104,18 +104,18 @@ export function LivePage() {
   usePageShortcuts({ p: { does: 'pause or continue', run: toggle } });
 
   const narrow = (changed: { search?: string; verdict?: string }) =>
-    replaceAddress(addressOf('live', { search, verdict, ...changed }));
+    replaceAddress(toAddress('live', { search, verdict, ...changed }));
   const { records, held, missed } = calls;
   const found = records.filter(
     ({ record }) =>
       (verdict === '' || isRefused(record) === (verdict === 'refused')) && mentions(record, search.trim()),
   );
   const parts = [
-    `${shownNumber(records.length)} seen`,
+    `${formatNumber(records.length)} seen`,
     `${records.filter(({ record }) => isRefused(record)).length} refused`,
     ...(found.length === records.length ? [] : [`${found.length} match`]),
     ...(found.length > SHOWN ? [`the latest ${SHOWN} shown`] : []),
-    ...(missed > 0 ? [`${counted(missed, 'record')} too many to show`] : []),
+    ...(missed > 0 ? [`${formatCount(missed, 'record')} too many to show`] : []),
     ...(held.length > 0 ? [`${held.length} held back`] : []),
   ];
   const kind = connection === 'watching' ? 'good' : connection === 'connecting' ? 'plain' : 'bad';

@@ -1,8 +1,15 @@
 import type { OverviewAnswer } from '../../src/controllers/overview.controller.js';
-import { addressOf, useAddress } from '../address.js';
+import { toAddress, useAddress } from '../address.js';
 import { RankedBars, TimeChart } from '../charts.js';
 import { Badge, DataTable, Heading, Loaded, Notice, Time } from '../components.js';
-import { counted, shortNumber, shownBytes, shownMilliseconds, shownNumber, timeSince } from '../formats.js';
+import {
+  formatCount,
+  shortNumber,
+  formatBytes,
+  formatMilliseconds,
+  formatNumber,
+  timeSince,
+} from '../formats.js';
 import { useAnswer } from '../server.js';
 
 const WINDOWS = [
@@ -27,7 +34,7 @@ export function OverviewPage() {
             {WINDOWS.map(([key, text]) => (
               <li key={key}>
                 <a
-                  href={addressOf('overview', { window: key })}
+                  href={toAddress('overview', { window: key })}
                   aria-current={key === chosen ? 'true' : undefined}
                 >
                   {text}
@@ -77,7 +84,7 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
   const times = buckets.map(({ at }) => Date.parse(at));
   const common = { times, interval: overview.bucket_seconds };
   const share = totals.calls === 0 ? 0 : (totals.refused / totals.calls) * 100;
-  const capped = (count: number, isCapped: boolean) => `${shownNumber(count)}${isCapped ? '+' : ''}`;
+  const formatCapped = (count: number, isCapped: boolean) => `${formatNumber(count)}${isCapped ? '+' : ''}`;
   const since = replicas.map(({ since: at }) => at).sort()[0];
   return (
     <>
@@ -88,35 +95,35 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
         {waiting.approvals !== null && (
           <Tile
             name="Approvals waiting"
-            value={shownNumber(waiting.approvals)}
+            value={formatNumber(waiting.approvals)}
             href="#/approvals"
             bad={waiting.approvals > 0}
           />
         )}
         <Tile
           name="Tasks open"
-          value={capped(waiting.tasks, waiting.tasks_capped)}
-          note={counted(waiting.exports, 'export')}
+          value={formatCapped(waiting.tasks, waiting.tasks_capped)}
+          note={formatCount(waiting.exports, 'export')}
           href="#/work"
         />
         <Tile name="Calls" value={shortNumber(totals.calls)} href="#/audit" />
         <Tile
           name="Refused"
           value={shortNumber(totals.refused)}
-          note={`${shownNumber(share)} % of calls`}
-          href={addressOf('audit', { outcome: 'failure' })}
+          note={`${formatNumber(share)} % of calls`}
+          href={toAddress('audit', { outcome: 'failure' })}
         />
         <Tile
           name="Latency p50"
-          value={shownMilliseconds(totals.p50_ms)}
-          note={`p95 ${shownMilliseconds(totals.p95_ms)}`}
+          value={formatMilliseconds(totals.p50_ms)}
+          note={`p95 ${formatMilliseconds(totals.p95_ms)}`}
         />
-        <Tile name="Rows" value={shortNumber(totals.rows)} note={shownBytes(totals.result_bytes)} />
+        <Tile name="Rows" value={shortNumber(totals.rows)} note={formatBytes(totals.result_bytes)} />
         <Tile name="Tokens" value={shortNumber(totals.tokens)} note="estimated" />
         <Tile
           name="Sign-ins refused"
           value={shortNumber(totals.sign_ins_refused)}
-          href={addressOf('audit', { type: 'authentication', outcome: 'failure' })}
+          href={toAddress('audit', { type: 'authentication', outcome: 'failure' })}
         />
       </ul>
       <div class="charts">
@@ -135,7 +142,7 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
           {...common}
           title="Latency"
           form="lines"
-          format={shownMilliseconds}
+          format={formatMilliseconds}
           series={[
             { name: 'p95', colour: '2', values: buckets.map(({ p95_ms: value }) => value) },
             { name: 'p50', colour: '1', values: buckets.map(({ p50_ms: value }) => value) },
@@ -163,16 +170,16 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
           title="Refusals by gate"
           empty="No call was refused."
           colour="bad"
-          format={shownNumber}
+          format={formatNumber}
           rows={overview.gates
             .slice(0, MOST)
-            .map(({ name, refused }) => ({ name, value: refused, href: addressOf('audit', { gate: name }) }))}
+            .map(({ name, refused }) => ({ name, value: refused, href: toAddress('audit', { gate: name }) }))}
         />
         <RankedBars
           title="Refusals by agent"
           empty="No call was refused."
           colour="bad"
-          format={shownNumber}
+          format={formatNumber}
           rows={overview.agents
             .filter(({ refused }) => refused > 0)
             .toSorted((one, other) => other.refused - one.refused)
@@ -180,30 +187,30 @@ function Charts({ overview }: { readonly overview: OverviewAnswer }) {
             .map(({ name, calls, refused }) => ({
               name,
               value: refused,
-              note: `of ${shownNumber(calls)}`,
-              href: addressOf('audit', { agent: name, outcome: 'failure' }),
+              note: `of ${formatNumber(calls)}`,
+              href: toAddress('audit', { agent: name, outcome: 'failure' }),
             }))}
         />
         <RankedBars
           title="Calls by agent"
           empty="No call was made."
           colour="1"
-          format={shownNumber}
+          format={formatNumber}
           rows={overview.agents.slice(0, MOST).map(({ name, calls, tokens }) => ({
             name,
             value: calls,
             note: `${shortNumber(tokens)} tokens`,
-            href: addressOf('audit', { agent: name }),
+            href: toAddress('audit', { agent: name }),
           }))}
         />
         <RankedBars
           title="Calls by class"
           empty="No call named a class."
           colour="1"
-          format={shownNumber}
+          format={formatNumber}
           rows={overview.classes
             .slice(0, MOST)
-            .map(({ name, calls }) => ({ name, value: calls, href: addressOf('audit', { class: name }) }))}
+            .map(({ name, calls }) => ({ name, value: calls, href: toAddress('audit', { class: name }) }))}
         />
       </div>
       <h2>Replicas</h2>

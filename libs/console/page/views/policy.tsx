@@ -7,7 +7,7 @@ import type {
   ShownClass,
 } from '../../src/controllers/policy.controller.js';
 import { Badge, DataTable, Facts, Failure, Heading, type Kind, Loaded, Notice, Time } from '../components.js';
-import { counted, names } from '../formats.js';
+import { formatCount, names } from '../formats.js';
 import { ask, useAnswer } from '../server.js';
 import { AgentMatrix } from './agent-matrix.js';
 
@@ -119,7 +119,9 @@ function ClassItem({ rules }: { readonly rules: ShownClass }) {
 type Change = PolicyChanges['changes'][number];
 
 /** Changes of one kind to several names of a class, as one row: a class that is lost takes all its tools and fields with it. */
-function grouped(changes: readonly Change[]): readonly (Change & { readonly names: readonly string[] })[] {
+function groupChanges(
+  changes: readonly Change[],
+): readonly (Change & { readonly names: readonly string[] })[] {
   const groups = new Map<string, Change & { readonly names: string[] }>();
   for (const change of changes) {
     const { agent, class_name: className, what, effect, before, after, widens } = change;
@@ -175,7 +177,7 @@ function VersionChanges() {
               <DataTable
                 caption="What changed between the versions"
                 columns={['Agent', 'Class', 'What', 'Name', 'Change', 'Before', 'After']}
-                rows={grouped(changes).map((change) => [
+                rows={groupChanges(changes).map((change) => [
                   change.agent,
                   change.class_name ?? '',
                   change.what,
@@ -186,7 +188,7 @@ function VersionChanges() {
                 ])}
               />
             )}
-            {cut > 0 && <Notice>{`${counted(cut, 'further change')} not shown.`}</Notice>}
+            {cut > 0 && <Notice>{`${formatCount(cut, 'further change')} not shown.`}</Notice>}
           </>
         )
       }
@@ -206,11 +208,11 @@ function Gaps({ found }: { readonly found: MetadataAnswer }) {
   ];
   if (rows.length === 0)
     return (
-      <p class="empty">{counted(found.classes_audited, 'class', 'classes')}: everything is described.</p>
+      <p class="empty">{formatCount(found.classes_audited, 'class', 'classes')}: everything is described.</p>
     );
   return (
     <details>
-      <summary>{`${counted(rows.length, 'gap')} in ${counted(found.classes_audited, 'class', 'classes')}`}</summary>
+      <summary>{`${formatCount(rows.length, 'gap')} in ${formatCount(found.classes_audited, 'class', 'classes')}`}</summary>
       <DataTable caption="What is missing" columns={['Class', 'What', 'Fields']} rows={rows} />
     </details>
   );

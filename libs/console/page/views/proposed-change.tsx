@@ -9,7 +9,7 @@ const isMembers = (value: unknown): value is Members =>
   value !== null && typeof value === 'object' && !Array.isArray(value);
 
 /** The id of the row that would change. */
-export function objectOf({ change }: Members): string {
+export function describeObject({ change }: Members): string {
   return isMembers(change) ? valueText(change['object_id']) : '';
 }
 
@@ -19,9 +19,9 @@ export function secondStep(
   preview: Members,
 ): { readonly why: string; readonly does: string } | null {
   const { change } = preview;
-  const className = class_name ?? classOf(preview) ?? '';
+  const className = class_name ?? findClass(preview) ?? '';
   if (tool === 'delete_object' || (isMembers(change) && change['operation'] === 'delete')) {
-    const id = objectOf(preview);
+    const id = describeObject(preview);
     const row = `${id === '' ? 'a row' : id} of ${className}`;
     const why = id === '' ? `This deletes ${row}.` : `This deletes the row ${row}.`;
     return { why, does: `Delete ${row}` };
@@ -35,7 +35,7 @@ export function secondStep(
 }
 
 /** The class that the call is about, as the preview names it. */
-export function classOf(preview: Members): string | null {
+export function findClass(preview: Members): string | null {
   for (const held of [preview['change'], preview['args'], preview]) {
     const name = isMembers(held) ? (held['class_name'] ?? held['class']) : undefined;
     if (typeof name === 'string') return name;
@@ -63,7 +63,7 @@ export function Change({ tool, preview }: { readonly tool: string; readonly prev
   if (isMembers(change)) {
     const { before, after, operation, class_name: _class, object_id: _object, ...rest } = change;
     const [old, next] = [isMembers(before) ? before : null, isMembers(after) ? after : null];
-    facts.push(...restOf(rest));
+    facts.push(...listRest(rest));
     const fields = [...new Set([...Object.keys(old ?? {}), ...Object.keys(next ?? {})])];
     const columns = ['Field', ...(operation === 'create' ? [] : ['Now']), ...(next ? ['After'] : [])];
     table =
@@ -94,7 +94,7 @@ export function Change({ tool, preview }: { readonly tool: string; readonly prev
       />
     );
   }
-  facts.push(...restOf(others));
+  facts.push(...listRest(others));
   return (
     <>
       {facts.length > 0 && <Facts pairs={facts} />}
@@ -127,7 +127,7 @@ const LABELS: Readonly<Record<string, string>> = {
   preview_error: 'no preview',
 };
 
-function restOf(members: Members): Fact[] {
+function listRest(members: Members): Fact[] {
   return Object.entries(members).map(([name, value]) => [
     LABELS[name] ?? name,
     Array.isArray(value) && value.every((one) => typeof one === 'string') ? (

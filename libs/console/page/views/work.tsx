@@ -11,7 +11,7 @@ const REFRESH = 15_000;
 export function WorkPage() {
   const tasks = useAnswer<{ tasks: readonly ListedTask[] }>('api/tasks?limit=100', REFRESH);
   const exports = useAnswer<{ exports: readonly ListedExport[] }>('api/exports?limit=100', REFRESH);
-  const ownerOf = ({ agent, principal, tenant }: ListedTask['owner']) => [
+  const formatOwner = ({ agent, principal, tenant }: ListedTask['owner']) => [
     agent,
     principal,
     tenant === null ? '' : String(tenant),
@@ -32,7 +32,7 @@ export function WorkPage() {
               rows={answer.tasks.map((task) => [
                 task.tool,
                 <Badge kind={STATUS[task.status] ?? 'busy'}>{task.status.replace('_', ' ')}</Badge>,
-                ...ownerOf(task.owner),
+                ...formatOwner(task.owner),
                 names(task.args_keys),
                 task.run,
                 <Time iso={task.updated_at} />,
@@ -54,7 +54,7 @@ export function WorkPage() {
               rows={answer.exports.map((one) => [
                 one.class_name,
                 one.format,
-                ...ownerOf(one.owner),
+                ...formatOwner(one.owner),
                 names(one.columns, 'all'),
                 one.limit === null ? 'all' : `at most ${one.limit}`,
                 timeUntil(one.expires_at),

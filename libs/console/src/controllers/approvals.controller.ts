@@ -8,7 +8,7 @@ import {
   type DetailedApprovalView,
   toVerdict,
 } from '#approvals';
-import { ClosedSignal, JsonBodyInterceptor, NotServed, validated } from '#streaming';
+import { ClosedSignal, JsonBodyInterceptor, NotServed, createValidationPipe } from '#streaming';
 import { CurrentOperator, OperatorController } from '../console.guards.js';
 import { type Operator, OperatorNotes } from '../operator-gate.js';
 
@@ -26,7 +26,7 @@ export class ApprovalsController {
 
   @Get()
   async list(@CurrentOperator() { agent }: Operator): Promise<ApprovalsAnswer> {
-    return { approvals: served(await this.approvals.list(agent)) };
+    return { approvals: unwrapServed(await this.approvals.list(agent)) };
   }
 
   @Get(':id')
@@ -35,7 +35,7 @@ export class ApprovalsController {
     @CurrentOperator() { agent }: Operator,
     @ClosedSignal() closed: AbortSignal,
   ): Promise<DetailedApprovalView> {
-    return served(await this.approvals.show(id, agent, closed));
+    return unwrapServed(await this.approvals.show(id, agent, closed));
   }
 
   @Post(':id')
@@ -44,18 +44,18 @@ export class ApprovalsController {
   async decide(
     @Param('id') id: string,
     @CurrentOperator() operator: Operator,
-    @Body(validated(DecisionBody)) body: DecisionBody,
+    @Body(createValidationPipe(DecisionBody)) body: DecisionBody,
     @ClosedSignal() closed: AbortSignal,
   ): Promise<ApprovalView> {
     const verdict = toVerdict(body);
-    const decided = served(await this.approvals.decide(id, operator.agent, verdict, closed));
+    const decided = unwrapServed(await this.approvals.decide(id, operator.agent, verdict, closed));
     this.notes.write(operator, verdict.approved ? 'console.approve' : 'console.deny', id);
     return decided;
   }
 }
 
 /** @throws NotServed */
-function served<T>(answered: ApprovalServiceResult<T>): T {
+function unwrapServed<T>(answered: ApprovalServiceResult<T>): T {
   if (!answered.ok) throw new NotServed(...decisionRefused(answered.refusal, 'operator'));
   return answered.value;
 }

@@ -70,7 +70,7 @@ function operator(principal: string): Operator {
 }
 
 /** The answer, of which nothing is read yet. */
-const asked = (query: string) =>
+const ask = (query: string) =>
   new Promise<IncomingMessage>((resolve, reject) => {
     const { port } = server.address() as AddressInfo;
     get({ port, host: '127.0.0.1', path: `/?${query}`, agent: false }, (answer) =>
@@ -88,22 +88,22 @@ async function read(answer: IncomingMessage) {
 
 describe('files of audit records', () => {
   it('are one of each operator at once: a slow reader takes none from another', async () => {
-    const slow = await asked('who=ada&format=csv');
+    const slow = await ask('who=ada&format=csv');
     expect(slow.statusCode).toBe(200);
-    expect((await asked('who=ada&format=csv')).statusCode).toBe(503);
-    const other = await asked('who=bob&format=csv');
+    expect((await ask('who=ada&format=csv')).statusCode).toBe(503);
+    const other = await ask('who=bob&format=csv');
     expect(other.statusCode).toBe(200);
-    expect((await asked('who=eve&format=csv')).statusCode).toBe(503);
+    expect((await ask('who=eve&format=csv')).statusCode).toBe(503);
     expect(await read(other)).toMatchObject({ whole: true });
-    expect((await asked('who=eve&format=csv')).statusCode).toBe(200);
+    expect((await ask('who=eve&format=csv')).statusCode).toBe(200);
     slow.destroy();
-    await expect.poll(async () => (await asked('who=ada&format=csv')).statusCode).toBe(200);
+    await expect.poll(async () => (await ask('who=ada&format=csv')).statusCode).toBe(200);
   });
 
   it('break off for a reader who is signed out meanwhile', async () => {
-    const whole = await read(await asked('who=bob&format=csv'));
+    const whole = await read(await ask('who=bob&format=csv'));
     expect(whole.whole).toBe(true);
-    const slow = await asked('who=ada&format=csv');
+    const slow = await ask('who=ada&format=csv');
     ended.add('ada');
     const rest = await read(slow);
     expect(rest.whole).toBe(false);
@@ -113,16 +113,16 @@ describe('files of audit records', () => {
   it('break off at their deadline, however steadily they are read', async () => {
     const { timeout } = AbortSignal;
     vi.spyOn(AbortSignal, 'timeout').mockImplementation((time) => timeout(time === 300_000 ? 200 : time));
-    const slow = await asked('who=ada&format=csv');
+    const slow = await ask('who=ada&format=csv');
     expect(await once(slow, 'readable')).toBeDefined();
-    await expect.poll(async () => (await asked('who=ada&format=csv')).statusCode).toBe(200);
+    await expect.poll(async () => (await ask('who=ada&format=csv')).statusCode).toBe(200);
     expect((await read(slow)).whole).toBe(false);
   });
 
   it('are recorded with their filters, and no more of them than a record holds', async () => {
-    await read(await asked('who=ada&format=csv'));
-    await read(await asked('who=ada&format=csv&agent=support&class=Post'));
-    await read(await asked(`who=ada&format=csv&tool=${'x'.repeat(400)}`));
+    await read(await ask('who=ada&format=csv'));
+    await read(await ask('who=ada&format=csv&agent=support&class=Post'));
+    await read(await ask(`who=ada&format=csv&tool=${'x'.repeat(400)}`));
     expect(targets.slice(0, 2)).toEqual([undefined, 'agent=support&class=Post']);
     expect(targets[2]).toMatch(/^tool=x{194}…$/);
   });
@@ -136,24 +136,24 @@ describe('searches of audit records', () => {
       get({ port, host: '127.0.0.1', path: `/?who=${who}`, agent: false }).on('error', () => undefined),
     );
     await expect.poll(() => trail.searches).toBe(4);
-    expect((await asked('who=eve')).statusCode).toBe(503);
+    expect((await ask('who=eve')).statusCode).toBe(503);
     for (const reader of readers) reader.destroy();
     trail.gate = Promise.resolve();
-    await expect.poll(async () => (await asked('who=ada')).statusCode).toBe(200);
+    await expect.poll(async () => (await ask('who=ada')).statusCode).toBe(200);
   });
 
   it('run two at once of one operator, and four of all', async () => {
     let open = () => undefined as void;
     trail.gate = new Promise<void>((resolve) => (open = resolve));
-    const waiting = ['ada', 'ada', 'bob', 'bob'].map((who) => asked(`who=${who}`));
+    const waiting = ['ada', 'ada', 'bob', 'bob'].map((who) => ask(`who=${who}`));
     await expect.poll(() => trail.searches).toBe(4);
     for (const who of ['ada', 'eve']) {
-      const refused = await asked(`who=${who}`);
+      const refused = await ask(`who=${who}`);
       expect(refused.statusCode).toBe(503);
     }
     expect(trail.searches).toBe(4);
     open();
     expect((await Promise.all(waiting)).map(({ statusCode }) => statusCode)).toEqual([200, 200, 200, 200]);
-    expect((await asked('who=ada')).statusCode).toBe(200);
+    expect((await ask('who=ada')).statusCode).toBe(200);
   });
 });

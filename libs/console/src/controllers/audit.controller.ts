@@ -8,7 +8,7 @@ import { ClosedSignal, McpEdge, NotServed, sendJson, validated } from '#streamin
 import { auditCsv, CSV_LIMITS } from '../audit-csv.js';
 import { CurrentOperator, OperatorController } from '../console.guards.js';
 import { type Operator, OperatorNotes } from '../operator-gate.js';
-import { limitOf } from './page-query.js';
+import { readLimit } from './page-query.js';
 
 const Filter = (): PropertyDecorator => (target, name) => {
   IsOptional()(target, name);
@@ -19,7 +19,7 @@ const Filter = (): PropertyDecorator => (target, name) => {
 export class AuditSearchQuery {
   @Convert(limitOf)
   @IsInt()
-  limit = limitOf(undefined);
+  limit = readLimit(undefined);
 
   @Filter() from?: string;
   @Filter() to?: string;
@@ -76,7 +76,7 @@ class KnownFilters implements PipeTransform<Readonly<Record<string, string>>> {
   }
 }
 
-function auditQueryOf(asked: AuditSearchQuery): AuditQuery {
+function toAuditQuery(asked: AuditSearchQuery): AuditQuery {
   const { correlation_id, trace_id, class: className, format: _format, ...query } = asked;
   const members = { ...query, className, correlationId: correlation_id, traceId: trace_id };
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as AuditQuery;
@@ -135,7 +135,7 @@ export class AuditController {
 
   @Get()
   async search(
-    @Query(new KnownFilters(), validated(AuditSearchQuery)) query: AuditSearchQuery,
+    @Query(new KnownFilters(), createValidationPipe(AuditSearchQuery)) query: AuditSearchQuery,
     @CurrentOperator() operator: Operator,
     @ClosedSignal() closed: AbortSignal,
     @Res() response: ServerResponse,
@@ -143,7 +143,7 @@ export class AuditController {
     if (query.format === 'csv') return this.file(query, operator, closed, response);
     const free = this.searches.take(operator.agent.principal);
     try {
-      const page = await this.trail.search(auditQueryOf(query), closed).catch(refuseQuery);
+      const page = await this.trail.search(toAuditQuery(query), closed).catch(refuseQuery);
       const answer: AuditAnswer = { reach: this.trail.reach, ...page };
       sendJson(response, 200, answer);
     } catch (error) {
@@ -163,11 +163,11 @@ export class AuditController {
     const free = this.files.take(operator.agent.principal);
     const over = AbortSignal.any([closed, AbortSignal.timeout(FILE_WITHIN)]);
     try {
-      const { limit: _limit, ...asked } = auditQueryOf(query);
+      const { limit: _limit, ...asked } = toAuditQuery(query);
       const pieces = auditCsv(this.trail, asked, CSV_LIMITS, over);
       // Nothing is sent before the first search: a wrong query is answered like any other.
       let piece = await pieces.next().catch(refuseQuery);
-      this.notes.write(operator, 'console.audit_csv', filtersOf(query));
+      this.notes.write(operator, 'console.audit_csv', formatFilters(query));
       const time = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '');
       response.writeHead(200, {
         'Content-Type': 'text/csv; charset=utf-8; header=present',
@@ -196,7 +196,7 @@ export class AuditController {
 const MAX_TARGET = 200;
 
 /** The filters of a file, for the record of it; undefined: none. */
-function filtersOf({ limit: _limit, format: _format, ...filters }: AuditSearchQuery): string | undefined {
+function formatFilters({ limit: _limit, format: _format, ...filters }: AuditSearchQuery): string | undefined {
   const given = Object.entries(filters).filter(([, value]) => value !== undefined);
   const text = new URLSearchParams(given).toString();
   if (text.length > MAX_TARGET) return `${text.slice(0, MAX_TARGET - 1)}…`;

@@ -12,7 +12,7 @@ const refusal = (asked: Promise<unknown>) =>
 describe('simulations', () => {
   it('of which too many wait are refused for now, whatever was asked', async () => {
     const busy = () => Promise.reject(new SimulationsBusy());
-    const service = { catalogue: busy, simulate: busy, surface: busy, classesOf: busy, changes: busy };
+    const service = { catalogue: busy, simulate: busy, surface: busy, listClasses: busy, changes: busy };
     const explain = new ExplainController(service, {} as never);
     const policy = new PolicyController({} as never, {} as never, {} as never, service);
     const page = { after: '', limit: 1 };
@@ -21,7 +21,7 @@ describe('simulations', () => {
       explain.explain({} as never, { agent: 'a', tool: 't', args: {} }),
       policy.agents(),
       policy.agent('a', page),
-      policy.listed('a', page),
+      policy.listClasses('a', page),
       policy.changes({}),
     ])
       expect(await refusal(asked)).toEqual([503, 'too many questions wait already']);

@@ -1,7 +1,7 @@
 import { Body, Get, HttpCode, Inject, Post, UseInterceptors } from '@nestjs/common';
 import { IsObject, IsString, MinLength, ValidateIf } from 'class-validator';
 import type { SimulatedCall } from '#dispatcher';
-import { JsonBodyInterceptor, NotServed, validated } from '#streaming';
+import { JsonBodyInterceptor, NotServed, createValidationPipe } from '#streaming';
 import { CurrentOperator, OperatorController } from '../console.guards.js';
 import { type Operator, OperatorNotes } from '../operator-gate.js';
 import type { ShownChange, ShownSurface } from '../policy-view.js';
@@ -111,7 +111,7 @@ export abstract class SimulationService {
   /** What an agent sees of classes. @returns `undefined` for an unknown agent. @throws SimulationsBusy */
   abstract surface(agent: string, part: ListPart): Promise<AgentSurface | undefined>;
   /** The classes that the listing of an agent names. @returns `undefined` for an unknown agent. @throws SimulationsBusy */
-  abstract classesOf(agent: string, part: ListPart): Promise<ListedClasses | undefined>;
+  abstract listClasses(agent: string, part: ListPart): Promise<ListedClasses | undefined>;
   /** Changes between two versions, the earlier first. @returns `undefined` for one that is not kept. @throws SimulationsBusy */
   abstract changes(from: number | undefined, to: number | undefined): Promise<PolicyChanges | undefined>;
 }
@@ -152,7 +152,7 @@ export class ExplainController {
   @UseInterceptors(JsonBodyInterceptor)
   async explain(
     @CurrentOperator() operator: Operator,
-    @Body(validated(ExplainBody)) { agent, tool, args, user }: ExplainBody,
+    @Body(createValidationPipe(ExplainBody)) { agent, tool, args, user }: ExplainBody,
   ): Promise<SimulatedCall> {
     const order = { agent, tool, args, ...(user !== undefined && user !== '' && { user }) };
     const simulation = await this.simulations.simulate(order).catch(refuseBusy);

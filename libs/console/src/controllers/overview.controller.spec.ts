@@ -4,7 +4,7 @@ import { OverviewController } from './overview.controller.js';
 type Parts = ConstructorParameters<typeof OverviewController>;
 
 describe('the approvals that an overview counts', () => {
-  const counted = async (approvals: object) => {
+  const countNames = async (approvals: object) => {
     const none = { latest: () => Promise.resolve([]) };
     const controller = new OverviewController(
       { read: () => Promise.resolve({}) } as unknown as Parts[0],
@@ -17,11 +17,11 @@ describe('the approvals that an overview counts', () => {
   };
 
   it('are those that the operator may decide, as in the navigation of the page', async () => {
-    expect(await counted({ ok: true, value: [{ own: true }, { own: false }, { own: true }] })).toBe(1);
-    expect(await counted({ ok: true, value: [{ own: true }] })).toBe(0);
+    expect(await countNames({ ok: true, value: [{ own: true }, { own: false }, { own: true }] })).toBe(1);
+    expect(await countNames({ ok: true, value: [{ own: true }] })).toBe(0);
   });
 
   it('are none for an operator that decides none', async () => {
-    expect(await counted({ ok: false, refusal: 'not_an_approver' })).toBeNull();
+    expect(await countNames({ ok: false, refusal: 'not_an_approver' })).toBeNull();
   });
 });

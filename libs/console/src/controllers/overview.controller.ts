@@ -2,7 +2,7 @@ import { Get, Inject, Query } from '@nestjs/common';
 import { IsIn } from 'class-validator';
 import { ApprovalService } from '#approvals';
 import { ExportOverview } from '#exports';
-import { validated } from '#streaming';
+import { createValidationPipe } from '#streaming';
 import { TaskOverview } from '#tasks';
 import { type WindowName, WINDOWS } from '../call-statistics.js';
 import { CurrentOperator, OperatorController } from '../console.guards.js';
@@ -43,7 +43,7 @@ export class OverviewController {
 
   @Get()
   async read(
-    @Query(validated(OverviewQuery)) { window }: OverviewQuery,
+    @Query(createValidationPipe(OverviewQuery)) { window }: OverviewQuery,
     @CurrentOperator() { agent }: Operator,
   ): Promise<OverviewAnswer> {
     const [overview, approvals, tasks, exports] = await Promise.all([

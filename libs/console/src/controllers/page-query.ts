@@ -5,7 +5,7 @@ const MOST = 200;
 const USUAL = 50;
 
 /** The `limit` of a query: 50 by default, at most 200. */
-export function limitOf(value: unknown): number {
+export function readLimit(value: unknown): number {
   const asked = Number(value);
   return Number.isSafeInteger(asked) && asked > 0 ? Math.min(asked, MOST) : USUAL;
 }

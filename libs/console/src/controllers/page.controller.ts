@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants } from 'node:zlib';
 import { ArrivalGuard, type NodeHttpAdapter, notServed } from '#streaming';
 import { ConsoleController, OperatorController } from '../console.guards.js';
-import { pathOfConsole, placeOf } from '../operator-sessions.js';
+import { pathOfConsole, readPlace } from '../operator-sessions.js';
 
 const TYPES: Readonly<Record<string, string>> = {
   js: 'text/javascript; charset=utf-8',
@@ -49,9 +49,9 @@ export class PageFiles {
     const page = await this.page();
     let written = this.written.get(path);
     if (!written) {
-      const assets = escaped(`${path}/assets/${page.version}`);
+      const assets = escapeHtml(`${path}/assets/${page.version}`);
       const text = page.html.replaceAll('%ASSETS%', () => assets);
-      this.written.set(path, (written = sent('text/html; charset=utf-8', Buffer.from(text))));
+      this.written.set(path, (written = preparePage('text/html; charset=utf-8', Buffer.from(text))));
     }
     return written;
   }
@@ -79,15 +79,15 @@ export class PageFiles {
     const version = digest.digest('base64url').slice(0, 16);
     const files = names.map(async (name, at): Promise<[string, PageFile]> => {
       const type = TYPES[name.slice(name.lastIndexOf('.') + 1)] as string;
-      return [name, await sent(type, contents[at] as Buffer)];
+      return [name, await preparePage(type, contents[at] as Buffer)];
     });
     return { version, html, assets: new Map(await Promise.all(files)) };
   }
 }
 
-const escaped = (text: string) => text.replaceAll(/["&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+const escapeHtml = (text: string) => text.replaceAll(/["&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`);
 
-async function sent(type: string, plain: Buffer): Promise<PageFile> {
+async function preparePage(type: string, plain: Buffer): Promise<PageFile> {
   const params = { [constants.BROTLI_PARAM_QUALITY]: 9, [constants.BROTLI_PARAM_SIZE_HINT]: plain.length };
   return { type, plain, brotli: await compress(plain, { params }) };
 }
@@ -99,7 +99,7 @@ export class PageController {
 
   @Get()
   async html(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
-    sendFile(request, response, await this.page.html(pathOfConsole(placeOf(request))));
+    sendFile(request, response, await this.page.html(pathOfConsole(readPlace(request))));
   }
 }
 
@@ -143,7 +143,7 @@ export class HeadController {
 
   @Head(['session', 'api/*rest'])
   refuse(@Param('rest') rest: string | undefined): never {
-    throw refusalOf(this.host.httpAdapter, rest === undefined ? 'session' : `api/${rest}`);
+    throw findRefusal(this.host.httpAdapter, rest === undefined ? 'session' : `api/${rest}`);
   }
 }
 
@@ -154,12 +154,12 @@ export class OtherPathsController {
 
   @All('*rest')
   refuse(@Param('rest') rest = ''): never {
-    throw refusalOf(this.host.httpAdapter, rest);
+    throw findRefusal(this.host.httpAdapter, rest);
   }
 }
 
-function refusalOf(adapter: NodeHttpAdapter, path: string) {
-  const methods = /^(?:session$|api\/)/.test(path) ? adapter.methodsOf(`/console/${path}`) : [];
+function findRefusal(adapter: NodeHttpAdapter, path: string) {
+  const methods = /^(?:session$|api\/)/.test(path) ? adapter.listMethods(`/console/${path}`) : [];
   const allowed = methods.filter((method) => method !== 'HEAD');
   return allowed.length > 0 ? notServed(405, { Allow: allowed.join(', ') }) : notServed(404);
 }

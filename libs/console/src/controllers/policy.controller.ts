@@ -6,7 +6,7 @@ import { Convert } from '#schema';
 import { NotServed, validated } from '#streaming';
 import { DeclaredMethods } from '#tools';
 import { OperatorController } from '../console.guards.js';
-import { shownValues } from '../policy-view.js';
+import { showValues } from '../policy-view.js';
 import {
   type AgentSurface,
   type ListedClasses,
@@ -90,7 +90,7 @@ export class PolicyController {
   ) {}
 
   @Get('policy')
-  classes(@Query(validated(PageQuery)) { after, limit }: PageQuery): PolicyAnswer {
+  classes(@Query(createValidationPipe(PageQuery)) { after, limit }: PageQuery): PolicyAnswer {
     const { classes, version, switches } = this.policies.current;
     const names = [...classes.keys()].filter((name) => name > after).sort();
     const page = names.slice(0, limit);
@@ -98,7 +98,7 @@ export class PolicyController {
       version,
       switches,
       total: classes.size,
-      classes: page.map((name) => shownClass(classes.get(name) as DeclaredClass, this.methodsOf(name))),
+      classes: page.map((name) => showClass(classes.get(name) as DeclaredClass, this.listMethods(name))),
       next: page.length < names.length ? (page.at(-1) ?? null) : null,
     };
   }
@@ -114,7 +114,7 @@ export class PolicyController {
   @Get('policy/agents/:agent')
   async agent(
     @Param('agent') agent: string,
-    @Query(validated(PageQuery)) { after, limit }: PageQuery,
+    @Query(createValidationPipe(PageQuery)) { after, limit }: PageQuery,
   ): Promise<AgentSurface> {
     const found = await this.simulations
       .surface(agent, { after, limit: Math.min(limit, MOST_SURFACES) })
@@ -125,7 +125,9 @@ export class PolicyController {
 
   /** What agents gained and lost between two versions that this process has served. */
   @Get('policy/changes')
-  async changes(@Query(validated(ChangesQuery)) { from, to }: ChangesQuery): Promise<PolicyChanges> {
+  async changes(
+    @Query(createValidationPipe(ChangesQuery)) { from, to }: ChangesQuery,
+  ): Promise<PolicyChanges> {
     if (from !== undefined && to !== undefined && from >= to)
       throw new NotServed(400, 'from must be the number of a version before to');
     const found = await this.simulations.changes(from, to).catch(refuseBusy);
@@ -135,16 +137,16 @@ export class PolicyController {
 
   /** The classes that an agent's own listing names, for menus. */
   @Get('agents/:agent/classes')
-  async listed(
+  async listClasses(
     @Param('agent') agent: string,
-    @Query(validated(PageQuery)) { after, limit }: PageQuery,
+    @Query(createValidationPipe(PageQuery)) { after, limit }: PageQuery,
   ): Promise<ListedClasses> {
-    const found = await this.simulations.classesOf(agent, { after, limit }).catch(refuseBusy);
+    const found = await this.simulations.listClasses(agent, { after, limit }).catch(refuseBusy);
     if (!found) throw new NotServed(404, 'no such agent');
     return found;
   }
 
-  private methodsOf(className: string): ShownClass['methods'] {
+  private listMethods(className: string): ShownClass['methods'] {
     return this.methods
       .of(className)
       .slice(0, MOST_NAMES)
@@ -153,14 +155,14 @@ export class PolicyController {
 
   @Get('metadata')
   async gaps(): Promise<MetadataAnswer> {
-    return bounded(await this.metadata.run());
+    return limitSections(await this.metadata.run());
   }
 }
 
-function shownClass(known: DeclaredClass, methods: ShownClass['methods']): ShownClass {
+function showClass(known: DeclaredClass, methods: ShownClass['methods']): ShownClass {
   return {
     name: known.className,
-    access: accessOf(known),
+    access: describeAccess(known),
     visible: known.visible,
     description: known.description,
     usage: known.usage,
@@ -174,22 +176,28 @@ function shownClass(known: DeclaredClass, methods: ShownClass['methods']): Shown
       return { field, form: tiers.readonly.kind, tiers: Object.fromEntries(forms) };
     }),
     filters: Object.keys(known.filters ?? {}).sort(),
-    enums: enumsOf(known),
+    enums: listEnums(known),
     methods,
   };
 }
 
 /** Open is only what no rule of the class withholds, limits or masks. The default filter is one that a caller may leave out. */
-function accessOf({ hiding, masks, tenantScope, filters, fields }: DeclaredClass): ShownClass['access'] {
+function describeAccess({
+  hiding,
+  masks,
+  tenantScope,
+  filters,
+  fields,
+}: DeclaredClass): ShownClass['access'] {
   if (hiding !== 'no') return 'hidden';
   const limited = masks.size > 0 || tenantScope !== null || filters !== null || fields !== null;
   return limited ? 'limited' : 'open';
 }
 
 const MOST_NAMES = 500;
-function enumsOf({ properties }: Pick<DeclaredClass, 'properties'>): Record<string, readonly string[]> {
+function listEnums({ properties }: Pick<DeclaredClass, 'properties'>): Record<string, readonly string[]> {
   const declared = [...properties].flatMap(([field, { enum: values }]) =>
-    values ? [[field, shownValues(values.keys())] as const] : [],
+    values ? [[field, showValues(values.keys())] as const] : [],
   );
   return Object.fromEntries(declared.slice(0, MOST_NAMES));
 }
@@ -197,7 +205,7 @@ function enumsOf({ properties }: Pick<DeclaredClass, 'properties'>): Record<stri
 const MOST_CLASSES = 500;
 
 /** Bounds the report for databases with thousands of classes; `shown_classes` says how many it covers. */
-function bounded(found: AuditedMetadata): MetadataAnswer {
+function limitSections(found: AuditedMetadata): MetadataAnswer {
   const first = <T>(section: Readonly<Record<string, T>>) =>
     Object.fromEntries(Object.entries(section).slice(0, MOST_CLASSES));
   return {

@@ -62,7 +62,7 @@ describe('a sign-out', () => {
   });
   afterAll(() => new Promise((resolve) => server.close(resolve)));
 
-  const asked = async (method: string, headers: Record<string, string> = {}, body?: string) => {
+  const ask = async (method: string, headers: Record<string, string> = {}, body?: string) => {
     const changing = { 'X-Parley-Console': '1', 'Content-Type': 'application/json', ...headers };
     const response = await fetch(url, { method, headers: changing, ...(body !== undefined && { body }) });
     return {
@@ -71,27 +71,27 @@ describe('a sign-out', () => {
       body: await response.json(),
     };
   };
-  const signedIn = async () => {
-    const { status, cookie } = await asked('POST', {}, '{"key":"key-of-chief"}');
+  const startSession = async () => {
+    const { status, cookie } = await ask('POST', {}, '{"key":"key-of-chief"}');
     expect(status).toBe(200);
     return cookie.split(';')[0] ?? '';
   };
 
   it('ends the session for every copy of its cookie', async () => {
-    const cookie = await signedIn();
-    expect(await asked('GET', { Cookie: cookie })).toMatchObject({ status: 200, body: { agent: 'chief' } });
-    const out = await asked('DELETE', { Cookie: cookie });
+    const cookie = await startSession();
+    expect(await ask('GET', { Cookie: cookie })).toMatchObject({ status: 200, body: { agent: 'chief' } });
+    const out = await ask('DELETE', { Cookie: cookie });
     expect(out).toMatchObject({ status: 200, body: { signed_in: false } });
     expect(out.cookie).toMatch(/^parley-console=;.*Max-Age=0/);
-    expect(await asked('GET', { Cookie: cookie })).toMatchObject({
+    expect(await ask('GET', { Cookie: cookie })).toMatchObject({
       status: 401,
       body: { error: 'sign in again' },
     });
   });
 
   it('that cannot be remembered any more is refused, and the browser forgets its session all the same', async () => {
-    for (let at = 1; at < SHARE; at += 1) await asked('DELETE', { Cookie: await signedIn() });
-    const out = await asked('DELETE', { Cookie: await signedIn() });
+    for (let at = 1; at < SHARE; at += 1) await ask('DELETE', { Cookie: await startSession() });
+    const out = await ask('DELETE', { Cookie: await startSession() });
     expect(out.status).toBe(503);
     expect(out.body).toEqual({ error: 'shared state cannot be reached at the moment' });
     expect(out.cookie).toMatch(/^parley-console=;.*Max-Age=0/);

@@ -15,11 +15,11 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ArrivalGuard, JsonBodyInterceptor, validated } from '#streaming';
+import { ArrivalGuard, JsonBodyInterceptor, createValidationPipe } from '#streaming';
 import { ConsoleController, CurrentOperator, OperatorGuard, SameSiteGuard } from '../console.guards.js';
 import { type OidcAnswer, OidcSignIn, type SignInMethods } from '../oidc-sign-in.js';
 import type { Operator } from '../operator-gate.js';
-import { placeOf, setCookie } from '../operator-sessions.js';
+import { readPlace, setCookie } from '../operator-sessions.js';
 import { type ShownOperator, SignIn, SignInBody } from '../sign-in.js';
 
 /** Limits attempts to sign in, before their bodies are read. */
@@ -77,7 +77,7 @@ export class SessionController {
   @UseGuards(SignInLimitGuard)
   @UseInterceptors(JsonBodyInterceptor)
   async begin(
-    @Body(validated(SignInBody)) body: SignInBody,
+    @Body(createValidationPipe(SignInBody)) body: SignInBody,
     @Req() request: IncomingMessage,
     @Res({ passthrough: true }) response: ServerResponse,
   ): Promise<ShownOperator> {
@@ -92,7 +92,7 @@ export class SessionController {
     @Req() request: IncomingMessage,
     @Res({ passthrough: true }) response: ServerResponse,
   ): Promise<SignOutAnswer> {
-    response.setHeader('Set-Cookie', setCookie('', 0, placeOf(request)));
+    response.setHeader('Set-Cookie', setCookie('', 0, readPlace(request)));
     // An issuer that cannot be asked must not keep anybody from signing out.
     const issuerSignOut = await this.oidc.endOfSession(request).catch(() => null);
     await this.signIn.end(request);

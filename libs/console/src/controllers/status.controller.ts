@@ -1,6 +1,6 @@
 import { Get, Inject, Query } from '@nestjs/common';
 import { ExportOverview, type ListedExport } from '#exports';
-import { validated } from '#streaming';
+import { createValidationPipe } from '#streaming';
 import { type ListedTask, TaskOverview } from '#tasks';
 import { OperatorController } from '../console.guards.js';
 import { PageQuery } from './page-query.js';
@@ -51,14 +51,14 @@ export class StatusController {
 
   @Get('tasks')
   async latestTasks(
-    @Query(validated(PageQuery)) { limit }: PageQuery,
+    @Query(createValidationPipe(PageQuery)) { limit }: PageQuery,
   ): Promise<{ readonly tasks: readonly ListedTask[] }> {
     return { tasks: await this.tasks.latest(limit) };
   }
 
   @Get('exports')
   async latestExports(
-    @Query(validated(PageQuery)) { limit }: PageQuery,
+    @Query(createValidationPipe(PageQuery)) { limit }: PageQuery,
   ): Promise<{ readonly exports: readonly ListedExport[] }> {
     return { exports: await this.exports.latest(limit) };
   }

@@ -97,7 +97,7 @@ describe('the data budgets of a call', () => {
           away ? Promise.reject(new SharedStateUnavailable('redis')) : store.admit(...args),
         charge: (...args) =>
           away ? Promise.reject(new SharedStateUnavailable('redis')) : store.charge(...args),
-        used: (...args) => store.used(...args),
+        readUse: (...args) => store.readUse(...args),
       };
       budgets = new DataBudgets({ budgets: failing }, { of: () => ({ tenantBudget: null }) });
       vi.spyOn(Logger.prototype, 'error').mockImplementation(() => undefined);

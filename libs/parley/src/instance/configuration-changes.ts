@@ -26,7 +26,7 @@ export function followConfiguration(
   versions.changes.subscribe((change) => {
     const { now } = change;
     app.get(OperationLog).resize(now.policy.switches.maxLogSize);
-    app.get(McpEdge).endStreamsOf(mustReturn(change));
+    app.get(McpEdge).endStreamsWhere(mustReturn(change));
     logSecurityWarnings(now, log, new Set());
     warnOfNoClasses(now.policy, log);
   });

@@ -71,7 +71,7 @@ function readFrom(app: INestApplicationContext, metrics: ServiceMetrics): void {
   metrics.read('parley_subscriptions', () => subscriptions.watches);
   metrics.read('parley_tasks_running', () => worker.active);
   metrics.read('parley_tasks_waiting', () => queue.countWaiting());
-  metrics.read('parley_approvals_waiting', () => shared.approvals.waiting());
+  metrics.read('parley_approvals_waiting', () => shared.approvals.countWaiting());
   metrics.read('parley_audit_sink_state', () =>
     [...recorder.states].flatMap(([sink, state]) =>
       SINK_STATES.map((each) => ({ labels: { sink, state: each }, value: each === state ? 1 : 0 })),

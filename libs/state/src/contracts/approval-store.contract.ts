@@ -8,7 +8,7 @@ import {
 import type { MakePort } from './port-under-test.js';
 
 /** A case with the members that a call sets. */
-export function draftOf(more: Partial<ApprovalDraft> = {}): ApprovalDraft {
+export function createDraft(more: Partial<ApprovalDraft> = {}): ApprovalDraft {
   return {
     requester: { principal: 'key:1', agent: 'writer', tenant: 'acme' },
     tool: 'update_object',
@@ -34,9 +34,9 @@ export function approvalStoreContract(name: string, make: MakePort<ApprovalStore
   describe(`${name} keeps the contract of approval stores`, () => {
     it('gives back a case as it was opened', async () => {
       const { port } = await make();
-      const { opened, isNew } = await port.open(draftOf(), TTL);
+      const { opened, isNew } = await port.open(createDraft(), TTL);
       expect(isNew).toBe(true);
-      expect(opened).toMatchObject({ ...draftOf(), status: 'pending' });
+      expect(opened).toMatchObject({ ...createDraft(), status: 'pending' });
       expect(opened.expiresAt - opened.requestedAt).toBe(TTL);
       expect(await port.find(opened.id)).toEqual(opened);
       expect(await port.find('never')).toBeUndefined();
@@ -44,16 +44,16 @@ export function approvalStoreContract(name: string, make: MakePort<ApprovalStore
 
     it('has one open case for a subject, however many ask at once', async () => {
       const { port } = await make();
-      const cases = await Promise.all(Array.from({ length: 10 }, () => port.open(draftOf(), TTL)));
+      const cases = await Promise.all(Array.from({ length: 10 }, () => port.open(createDraft(), TTL)));
       expect(new Set(cases.map(({ opened }) => opened.id)).size).toBe(1);
       expect(cases.filter(({ isNew }) => isNew)).toHaveLength(1);
-      const other = await port.open(draftOf({ subject: 'subject 2' }), TTL);
+      const other = await port.open(createDraft({ subject: 'subject 2' }), TTL);
       expect(other.isNew).toBe(true);
     });
 
     it('takes the first of many decisions, and no later one', async () => {
       const { port } = await make();
-      const { opened } = await port.open(draftOf(), TTL);
+      const { opened } = await port.open(createDraft(), TTL);
       const outcomes = await Promise.all(
         [yes, no, yes, no].map((decision) => port.decide(opened.id, decision)),
       );
@@ -67,27 +67,27 @@ export function approvalStoreContract(name: string, make: MakePort<ApprovalStore
 
     it('lets an approval be used once, and then opens another case for the subject', async () => {
       const { port } = await make();
-      const { opened } = await port.open(draftOf(), TTL);
+      const { opened } = await port.open(createDraft(), TTL);
       expect(await port.use(opened.id)).toBe(false);
       await port.decide(opened.id, yes);
-      expect(await port.open(draftOf(), TTL)).toMatchObject({
+      expect(await port.open(createDraft(), TTL)).toMatchObject({
         isNew: false,
         opened: { id: opened.id, status: 'approved', decision: yes },
       });
       const uses = await Promise.all(Array.from({ length: 5 }, () => port.use(opened.id)));
       expect(uses.filter(Boolean)).toHaveLength(1);
       expect(await port.find(opened.id)).toMatchObject({ status: 'used' });
-      const next = await port.open(draftOf(), TTL);
+      const next = await port.open(createDraft(), TTL);
       expect(next).toMatchObject({ isNew: true, opened: { status: 'pending' } });
       expect(next.opened.id).not.toBe(opened.id);
     });
 
     it('never lets a denial be used, and keeps it for the next request', async () => {
       const { port } = await make();
-      const { opened } = await port.open(draftOf(), TTL);
+      const { opened } = await port.open(createDraft(), TTL);
       await port.decide(opened.id, no);
       expect(await port.use(opened.id)).toBe(false);
-      expect(await port.open(draftOf(), TTL)).toMatchObject({
+      expect(await port.open(createDraft(), TTL)).toMatchObject({
         isNew: false,
         opened: { status: 'denied', decision: no },
       });
@@ -95,17 +95,17 @@ export function approvalStoreContract(name: string, make: MakePort<ApprovalStore
 
     it('forgets a case after its time: it can be neither decided nor used', async () => {
       const { port, pass } = await make();
-      const { opened } = await port.open(draftOf(), TTL);
+      const { opened } = await port.open(createDraft(), TTL);
       await pass(TTL);
       expect(await port.decide(opened.id, yes)).toBe('unknown');
       expect(await port.find(opened.id)).toBeUndefined();
       expect(await port.use(opened.id)).toBe(false);
-      expect((await port.open(draftOf(), TTL)).isNew).toBe(true);
+      expect((await port.open(createDraft(), TTL)).isNew).toBe(true);
     });
 
     it('gives an approval its whole time again from the decision on, and no more', async () => {
       const { port, pass } = await make();
-      const { opened } = await port.open(draftOf(), TTL);
+      const { opened } = await port.open(createDraft(), TTL);
       await pass(TTL - 10_000);
       await port.decide(opened.id, yes);
       await pass(TTL - 10_000);
@@ -117,7 +117,7 @@ export function approvalStoreContract(name: string, make: MakePort<ApprovalStore
     it('lists the undecided cases of one tenant', async () => {
       const { port } = await make();
       const of = (tenant: string | number | null, subject: string) =>
-        port.open(draftOf({ subject, requester: { ...draftOf().requester, tenant } }), TTL);
+        port.open(createDraft({ subject, requester: { ...createDraft().requester, tenant } }), TTL);
       const first = await of('acme', 'a');
       const second = await of('acme', 'b');
       for (const [tenant, subject] of [
@@ -128,15 +128,15 @@ export function approvalStoreContract(name: string, make: MakePort<ApprovalStore
       ] as const)
         await of(tenant, subject);
       await port.decide(second.opened.id, no);
-      expect((await port.pending('acme')).map(({ id }) => id)).toEqual([first.opened.id]);
-      for (const tenant of ['other', null, 7, '7']) expect(await port.pending(tenant)).toHaveLength(1);
-      expect(await port.pending('nobody')).toEqual([]);
+      expect((await port.listPending('acme')).map(({ id }) => id)).toEqual([first.opened.id]);
+      for (const tenant of ['other', null, 7, '7']) expect(await port.listPending(tenant)).toHaveLength(1);
+      expect(await port.listPending('nobody')).toEqual([]);
     });
 
     it('lets one requester have so many undecided cases and no more', async () => {
       const { port } = await make();
       const open = (subject: string, principal = 'key:1') =>
-        port.open(draftOf({ subject, requester: { ...draftOf().requester, principal } }), TTL);
+        port.open(createDraft({ subject, requester: { ...createDraft().requester, principal } }), TTL);
       const cases = [];
       for (let count = 0; count < MAX_PENDING; count++) cases.push(await open(`s${count}`));
       await expect(open('one more')).rejects.toBeInstanceOf(ApprovalStoreFull);
@@ -149,8 +149,8 @@ export function approvalStoreContract(name: string, make: MakePort<ApprovalStore
     it('forgets the decided cases of a requester beyond its share, the oldest decision first, and nobody else’s', async () => {
       const { port, pass } = await make();
       const open = async (subject: string, principal = 'key:1') =>
-        (await port.open(draftOf({ subject, requester: { ...draftOf().requester, principal } }), TTL)).opened
-          .id;
+        (await port.open(createDraft({ subject, requester: { ...createDraft().requester, principal } }), TTL))
+          .opened.id;
       const theirs = await open('theirs', 'key:9');
       await port.decide(theirs, yes);
       const undecided = await open('undecided');
@@ -164,7 +164,7 @@ export function approvalStoreContract(name: string, make: MakePort<ApprovalStore
       expect(statuses).toEqual([undefined, undefined, 'approved', 'approved', 'approved']);
       expect(await port.use(ids[0] ?? '')).toBe(false);
       expect(await port.decide(ids[0] ?? '', yes)).toBe('unknown');
-      expect((await port.open(draftOf({ subject: 'b' }), TTL)).isNew).toBe(true);
+      expect((await port.open(createDraft({ subject: 'b' }), TTL)).isNew).toBe(true);
       expect(await port.use(ids[4] ?? '')).toBe(true);
       expect((await port.find(undecided))?.status).toBe('pending');
       expect(await port.use(theirs)).toBe(true);

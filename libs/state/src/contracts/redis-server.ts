@@ -22,7 +22,7 @@ export async function freePort(): Promise<number> {
 }
 
 /** Options of `redis-server` as its command line has them. */
-export function argumentsOf(options: Readonly<Record<string, string | number>>): string[] {
+export function toArguments(options: Readonly<Record<string, string | number>>): string[] {
   return Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
 }
 
@@ -41,7 +41,7 @@ export function launch(port: number, extra: readonly string[]): Promise<ChildPro
   });
 }
 
-export const ended = (child: ChildProcess) =>
+export const waitForExit = (child: ChildProcess) =>
   new Promise<void>((resolve) => {
     if (child.exitCode !== null || child.signalCode !== null) resolve();
     else child.once('exit', () => resolve());
@@ -62,7 +62,7 @@ export async function startRedis(extra: readonly string[] = []): Promise<RedisSe
     stop: async () => {
       process.removeListener('exit', kill);
       kill();
-      await ended(child);
+      await waitForExit(child);
     },
     start: async () => {
       child = await launch(port, extra);

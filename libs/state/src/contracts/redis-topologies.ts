@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import type { RedisSettings } from '#core';
-import { argumentsOf, ended, freePort, launch } from './redis-server.js';
+import { toArguments, waitForExit, freePort, launch } from './redis-server.js';
 
 const SLOTS = 16_384;
 /** Milliseconds after which a silent node or server is taken for dead. */
@@ -68,7 +68,7 @@ class Servers {
   async stop(): Promise<void> {
     for (const client of this.clients) client.disconnect();
     for (const child of this.children) child.kill('SIGKILL');
-    await Promise.all(this.children.map(ended));
+    await Promise.all(this.children.map(waitForExit));
     for (const folder of this.folders) rmSync(folder, { recursive: true, force: true });
   }
 
@@ -80,7 +80,7 @@ class Servers {
       kill: async (at) => {
         const child = this.children[at] as ChildProcess;
         child.kill('SIGKILL');
-        await ended(child);
+        await waitForExit(child);
         return `127.0.0.1:${this.ports[at]}`;
       },
       revive: async (at) => {
@@ -105,7 +105,7 @@ async function until(what: string, holds: () => Promise<boolean>): Promise<void>
 /** Three primaries, each with one replica where it is asked for. */
 export async function startRedisCluster({ replicas = false } = {}): Promise<RedisTopology> {
   const servers = new Servers();
-  const options = argumentsOf({
+  const options = toArguments({
     'cluster-enabled': 'yes',
     'cluster-node-timeout': NODE_TIMEOUT,
     'cluster-replica-validity-factor': 0,

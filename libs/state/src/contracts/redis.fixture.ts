@@ -9,7 +9,7 @@ import type { SharedState } from '../ports/shared-state.js';
 import { openRedisState } from '../redis/open-redis-state.js';
 import { BUDGET_WINDOW_UNDER_TEST } from './budget-store.contract.js';
 import type { RedisSettings } from '#core';
-import { argumentsOf, ended, freePort, launch, type RedisServer, startRedis } from './redis-server.js';
+import { toArguments, waitForExit, freePort, launch, type RedisServer, startRedis } from './redis-server.js';
 import { startRedisCluster } from './redis-topologies.js';
 
 /** One Redis as replicas see it, with control over its time and its keys. */
@@ -76,7 +76,7 @@ export async function openRedisFixture(): Promise<RedisFixture> {
   const url = given ?? (server as RedisServer).url;
   const client = new Redis(url);
   client.on('error', () => undefined);
-  return fixtureOf({ url }, [client], async () => {
+  return createFixture({ url }, [client], async () => {
     client.disconnect();
     await server?.stop();
   });
@@ -85,7 +85,7 @@ export async function openRedisFixture(): Promise<RedisFixture> {
 /** Starts a cluster of three primaries. */
 export async function openClusterFixture(): Promise<RedisFixture> {
   const { settings, primaries, stop } = await startRedisCluster();
-  return fixtureOf(settings, primaries, stop);
+  return createFixture(settings, primaries, stop);
 }
 
 /** What a user of its own may do, as docs/operations/replicas.md says it; the prefixes are those of the tests. */
@@ -129,7 +129,7 @@ export async function openGuardedFixture(): Promise<RedisFixture> {
   const port = await freePort();
   const child = await launch(
     0,
-    argumentsOf({
+    toArguments({
       'tls-port': port,
       'tls-cert-file': file('redis.pem'),
       'tls-key-file': file('redis.key'),
@@ -146,17 +146,17 @@ export async function openGuardedFixture(): Promise<RedisFixture> {
   const permissions = REDIS_PERMISSIONS.replaceAll('parley', 'parley-test-*').split(' ');
   await client.call('acl', 'setuser', 'parley', 'on', '>hunter2', ...permissions);
   const settings = { url: `rediss://parley:hunter2@localhost:${port}`, tls: { ca, cert, key } };
-  return fixtureOf(settings, [client], async () => {
+  return createFixture(settings, [client], async () => {
     client.disconnect();
     process.removeListener('exit', kill);
     kill();
-    await ended(child);
+    await waitForExit(child);
     rmSync(folder, { recursive: true, force: true });
   });
 }
 
 /** @param primaries plain clients of the servers that hold the keys */
-function fixtureOf(
+function createFixture(
   settings: RedisSettings,
   primaries: readonly Redis[],
   stop: () => Promise<void>,

@@ -14,7 +14,11 @@ export const TIGHT_STREAMS = { entries: 2, weight: 40 };
  */
 export function streamLogContract(name: string, make: MakePort<StreamLog>): void {
   describe(`${name} keeps the contract of stream logs`, () => {
-    const written = async (log: StreamLog, stream: string, frames: readonly string[]): Promise<string[]> => {
+    const writeFrames = async (
+      log: StreamLog,
+      stream: string,
+      frames: readonly string[],
+    ): Promise<string[]> => {
       const entries: string[] = [];
       for (const frame of frames) entries.push(await log.append(stream, frame));
       return entries;
@@ -24,61 +28,61 @@ export function streamLogContract(name: string, make: MakePort<StreamLog>): void
 
     it('replays what followed an entry, oldest first, byte for byte', async () => {
       const { port } = await make();
-      const [first] = await written(port, 's', ['a', 'data: "ä\u0001\n', 'c']);
+      const [first] = await writeFrames(port, 's', ['a', 'data: "ä\u0001\n', 'c']);
       expect(await framesAfter(port, 's', first)).toEqual(['data: "ä\u0001\n', 'c']);
     });
 
     it('names each replayed frame as it was named when it was written', async () => {
       const { port } = await make();
-      const [first, ...rest] = await written(port, 's', ['a', 'b', 'c']);
+      const [first, ...rest] = await writeFrames(port, 's', ['a', 'b', 'c']);
       const replayed = await port.after('s', first ?? '');
       expect(replayed?.map(({ entry }) => entry)).toEqual(rest);
     });
 
     it('replays nothing after the last entry', async () => {
       const { port } = await make();
-      const entries = await written(port, 's', ['a', 'b']);
+      const entries = await writeFrames(port, 's', ['a', 'b']);
       expect(await port.after('s', entries[1] ?? '')).toEqual([]);
     });
 
     it('names no two frames of a stream alike, also after it was forgotten', async () => {
       const { port } = await make();
-      const before = await written(port, 's', ['a', 'b']);
+      const before = await writeFrames(port, 's', ['a', 'b']);
       await port.forget('s');
-      const entries = [...before, ...(await written(port, 's', ['a']))];
+      const entries = [...before, ...(await writeFrames(port, 's', ['a']))];
       expect(new Set(entries).size).toBe(3);
       expect(await port.after('s', before[0] ?? '')).toBeUndefined();
     });
 
     it('keeps streams apart', async () => {
       const { port } = await make();
-      const [mine] = await written(port, 'mine', ['a', 'b']);
-      await written(port, 'yours', ['x', 'y']);
+      const [mine] = await writeFrames(port, 'mine', ['a', 'b']);
+      await writeFrames(port, 'yours', ['x', 'y']);
       expect(await framesAfter(port, 'mine', mine)).toEqual(['b']);
       expect(await port.after('unknown', mine ?? '')).toBeUndefined();
     });
 
     it('calls an entry that gave way unknown, not the beginning', async () => {
       const { port } = await make();
-      const entries = await written(port, 's', ['a', 'b', 'c', 'd', 'e', 'f']);
+      const entries = await writeFrames(port, 's', ['a', 'b', 'c', 'd', 'e', 'f']);
       expect(await port.after('s', entries[1] ?? '')).toBeUndefined();
       expect(await framesAfter(port, 's', entries[2])).toEqual(['d', 'e', 'f']);
     });
 
     it('lets the oldest frames go when all together are too large', async () => {
       const { port } = await make();
-      const entries = await written(port, 's', ['a'.repeat(15), 'b'.repeat(15), 'ä'.repeat(10)]);
+      const entries = await writeFrames(port, 's', ['a'.repeat(15), 'b'.repeat(15), 'ä'.repeat(10)]);
       expect(await port.after('s', entries[0] ?? '')).toBeUndefined();
       expect(await framesAfter(port, 's', entries[1])).toEqual(['ä'.repeat(10)]);
-      const later = await written(port, 's', ['d'.repeat(5)]);
+      const later = await writeFrames(port, 's', ['d'.repeat(5)]);
       expect(await framesAfter(port, 's', entries[1])).toEqual(['ä'.repeat(10), 'd'.repeat(5)]);
       expect(later).toHaveLength(1);
     });
 
     it('keeps the newest frame however large it is', async () => {
       const { port } = await make();
-      const [small] = await written(port, 's', ['a']);
-      const [large] = await written(port, 's', ['b'.repeat(100)]);
+      const [small] = await writeFrames(port, 's', ['a']);
+      const [large] = await writeFrames(port, 's', ['b'.repeat(100)]);
       expect(await port.after('s', small ?? '')).toBeUndefined();
       expect(await port.after('s', large ?? '')).toEqual([]);
     });
@@ -108,9 +112,9 @@ export function streamLogContract(name: string, make: MakePort<StreamLog>): void
 
     it('forgets a stream that nothing was added to for its time', async () => {
       const { port, pass } = await make();
-      const [first] = await written(port, 's', ['a']);
+      const [first] = await writeFrames(port, 's', ['a']);
       await pass(TIGHT_LOG.ttl * 0.6);
-      await written(port, 's', ['b']);
+      await writeFrames(port, 's', ['b']);
       await pass(TIGHT_LOG.ttl * 0.6);
       expect(await framesAfter(port, 's', first)).toEqual(['b']);
       await pass(TIGHT_LOG.ttl * 0.6);
@@ -121,7 +125,7 @@ export function streamLogContract(name: string, make: MakePort<StreamLog>): void
       'calls the forged entry %j unknown',
       async (forged) => {
         const { port } = await make();
-        await written(port, 's', ['a', 'b']);
+        await writeFrames(port, 's', ['a', 'b']);
         expect(await port.after('s', forged)).toBeUndefined();
       },
     );

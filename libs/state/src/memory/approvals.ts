@@ -41,7 +41,7 @@ export class ProcessApprovalStore extends ApprovalStore {
     const open = id === undefined ? undefined : this.live(id);
     if (open) return Promise.resolve({ opened: open.known, isNew: false });
     this.forgetExpired();
-    if (this.pendingOf(draft.requester.principal) >= MAX_PENDING || !this.makeRoom())
+    if (this.countPendingFor(draft.requester.principal) >= MAX_PENDING || !this.makeRoom())
       return Promise.reject(new ApprovalStoreFull());
     const requestedAt = this.now();
     const opened: ApprovalCase = Object.freeze({
@@ -60,12 +60,12 @@ export class ProcessApprovalStore extends ApprovalStore {
     return Promise.resolve(this.live(id)?.known);
   }
 
-  override waiting(): number {
+  override countWaiting(): number {
     this.forgetExpired();
     return [...this.cases.values()].filter(({ known }) => known.status === 'pending').length;
   }
 
-  pending(tenant: string | number | null): Promise<readonly ApprovalCase[]> {
+  listPending(tenant: string | number | null): Promise<readonly ApprovalCase[]> {
     this.forgetExpired();
     const found = [...this.cases.values()]
       .map(({ known }) => known)
@@ -130,7 +130,7 @@ export class ProcessApprovalStore extends ApprovalStore {
     return undefined;
   }
 
-  private pendingOf(principal: string): number {
+  private countPendingFor(principal: string): number {
     let count = 0;
     for (const { known } of this.cases.values())
       if (known.status === 'pending' && known.requester.principal === principal) count++;

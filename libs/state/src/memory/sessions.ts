@@ -170,7 +170,7 @@ export class ProcessSubscriptionStore extends SubscriptionStore {
   }
 
   hold(session: string, replica: string): Promise<string | undefined> {
-    const entry = this.kept(session);
+    const entry = this.touchEntry(session);
     const before = entry.holder;
     entry.holder = replica;
     this.shrink();
@@ -182,7 +182,7 @@ export class ProcessSubscriptionStore extends SubscriptionStore {
   }
 
   touch(sessions: readonly string[]): Promise<void> {
-    for (const session of sessions) if (this.entry(session)) this.kept(session);
+    for (const session of sessions) if (this.entry(session)) this.touchEntry(session);
     return Promise.resolve();
   }
 
@@ -198,21 +198,25 @@ export class ProcessSubscriptionStore extends SubscriptionStore {
   ): SubscriptionOutcome {
     const entry = this.entry(session);
     if (entry?.uris.has(uri)) {
-      this.kept(session);
+      this.touchEntry(session);
       return 'present';
     }
-    if (!entry?.uris.size && this.subscribed(maxSessions) >= maxSessions) return 'full';
-    if (!entry?.uris.size && share && this.subscribed(share.maxSessions, share.owner) >= share.maxSessions)
+    if (!entry?.uris.size && this.countSubscribed(maxSessions) >= maxSessions) return 'full';
+    if (
+      !entry?.uris.size &&
+      share &&
+      this.countSubscribed(share.maxSessions, share.owner) >= share.maxSessions
+    )
       return 'owner-full';
     if (entry && entry.uris.size >= maxPerSession) return 'session-full';
-    const kept = this.kept(session);
+    const kept = this.touchEntry(session);
     kept.owner = share?.owner;
     kept.uris.add(uri);
     return 'added';
   }
 
   /** Number of sessions with entries; removes expired ones only when the limit is reached. */
-  private subscribed(enough: number, owner?: string): number {
+  private countSubscribed(enough: number, owner?: string): number {
     const isCounted = (entry: SessionEntry) =>
       entry.uris.size > 0 && (owner === undefined || entry.owner === owner);
     const count = () => [...this.sessions.values()].filter(isCounted).length;
@@ -231,7 +235,7 @@ export class ProcessSubscriptionStore extends SubscriptionStore {
   }
 
   /** Re-inserting keeps the map in order of last use. */
-  private kept(session: string): SessionEntry {
+  private touchEntry(session: string): SessionEntry {
     const entry = this.entry(session) ?? {
       uris: new Set<string>(),
       holder: undefined,

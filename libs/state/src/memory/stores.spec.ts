@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ProcessRateLimiters } from '#core';
-import { approvalStoreContract, draftOf, TIGHT_DECIDED } from '../contracts/approval-store.contract.js';
+import { approvalStoreContract, createDraft, TIGHT_DECIDED } from '../contracts/approval-store.contract.js';
 import { budgetStoreContract } from '../contracts/budget-store.contract.js';
 import { messageBusContract } from '../contracts/message-bus.contract.js';
 import { oneTimeStoreContract, TIGHT_ONE_TIME } from '../contracts/one-time-store.contract.js';
@@ -56,24 +56,24 @@ versionedStoreContract('ProcessVersionedStore', () => {
 
 describe('ProcessApprovalStore', () => {
   const open = (store: ProcessApprovalStore, subject: string, principal: string) =>
-    store.open(draftOf({ subject, requester: { ...draftOf().requester, principal } }), 60_000);
+    store.open(createDraft({ subject, requester: { ...createDraft().requester, principal } }), 60_000);
 
   it('lets the oldest decision of the requester with most give way, and no undecided case', async () => {
     const store = new ProcessApprovalStore(5);
-    const decided = async (subject: string, principal: string) => {
+    const openDecided = async (subject: string, principal: string) => {
       const { opened } = await open(store, subject, principal);
       await store.decide(opened.id, { approved: true, by: 'key:2', at: 1 });
       return opened.id;
     };
-    const hers = await decided('hers', 'key:9');
-    const his = [await decided('a', 'key:1'), await decided('b', 'key:1')];
+    const hers = await openDecided('hers', 'key:9');
+    const his = [await openDecided('a', 'key:1'), await openDecided('b', 'key:1')];
     for (const subject of ['c', 'd', 'e']) await open(store, subject, `key:${subject}`);
     expect(await store.find(his[0] ?? '')).toBeUndefined();
     expect(await store.use(his[1] ?? '')).toBe(true);
     expect(await store.use(hers)).toBe(true);
     for (const subject of ['f', 'g']) await open(store, subject, `key:${subject}`);
     await expect(open(store, 'h', 'key:h')).rejects.toBeInstanceOf(ApprovalStoreFull);
-    expect(store.waiting()).toBe(5);
+    expect(store.countWaiting()).toBe(5);
   });
 });
 

@@ -108,7 +108,7 @@ export class ProcessVersionedStore extends VersionedStore {
 
   find(id: string): Promise<VersionedRecord | undefined> {
     const held = this.records.get(id);
-    return Promise.resolve(held && recordOf(held));
+    return Promise.resolve(held && toRecord(held));
   }
 
   replace(id: string, revision: number, value: BusMessage, ttl: number): Promise<boolean> {
@@ -125,17 +125,17 @@ export class ProcessVersionedStore extends VersionedStore {
 
   latest(limit: number): Promise<readonly ListedRecord[]> {
     const found = this.records.latest(Math.min(limit, MAX_LISTED_RECORDS));
-    return Promise.resolve(found.map(([id, held]) => ({ id, ...recordOf(held) })));
+    return Promise.resolve(found.map(([id, held]) => ({ id, ...toRecord(held) })));
   }
 }
 
-function recordOf({ text, revision }: Held): VersionedRecord {
+function toRecord({ text, revision }: Held): VersionedRecord {
   return { value: JSON.parse(text) as BusMessage, revision };
 }
 
 type Use = Record<Quantity, number>;
 
-const nothing = (): Use => ({ calls: 0, rows: 0, bytes: 0, databaseTime: 0 });
+const createEmptyUse = (): Use => ({ calls: 0, rows: 0, bytes: 0, databaseTime: 0 });
 
 /** What accounts used, in this process's memory: the counts are for this process only. */
 export class ProcessBudgetStore extends BudgetStore {
@@ -152,7 +152,7 @@ export class ProcessBudgetStore extends BudgetStore {
   }
 
   admit(account: string, budget: DataBudget, counts = true): Promise<BudgetVerdict | null> {
-    const steps = this.stepsOf(account, budget);
+    const steps = this.listSteps(account, budget);
     const looked = counts ? QUANTITIES : QUANTITIES.filter((quantity) => quantity !== 'calls');
     const waits = looked.flatMap((quantity) => this.waitFor(quantity, steps, budget));
     const longest = waits.toSorted((a, b) => b.wait - a.wait)[0];
@@ -166,9 +166,9 @@ export class ProcessBudgetStore extends BudgetStore {
     return Promise.resolve();
   }
 
-  used(account: string, budget: DataBudget): Promise<DataUse> {
-    const sum = nothing();
-    for (const use of this.stepsOf(account, budget).values())
+  readUse(account: string, budget: DataBudget): Promise<DataUse> {
+    const sum = createEmptyUse();
+    for (const use of this.listSteps(account, budget).values())
       for (const quantity of QUANTITIES) sum[quantity] += use[quantity];
     return Promise.resolve(sum);
   }
@@ -187,17 +187,17 @@ export class ProcessBudgetStore extends BudgetStore {
   }
 
   private add(account: string, budget: DataBudget, use: Partial<DataUse>): void {
-    const steps = this.stepsOf(account, budget);
+    const steps = this.listSteps(account, budget);
     const step = Math.floor(this.now() / stepLength(budget));
-    const counted = steps.get(step) ?? nothing();
+    const counted = steps.get(step) ?? createEmptyUse();
     for (const quantity of QUANTITIES) counted[quantity] += Math.ceil(use[quantity] ?? 0);
     steps.set(step, counted);
-    this.accounts.set(keyOf(account, budget), steps, budget.window * 1000 + stepLength(budget));
+    this.accounts.set(toKey(account, budget), steps, budget.window * 1000 + stepLength(budget));
   }
 
   /** What counts in the current window. */
-  private stepsOf(account: string, budget: DataBudget): Map<number, Use> {
-    const steps = this.accounts.get(keyOf(account, budget)) ?? new Map<number, Use>();
+  private listSteps(account: string, budget: DataBudget): Map<number, Use> {
+    const steps = this.accounts.get(toKey(account, budget)) ?? new Map<number, Use>();
     const oldest = Math.floor(this.now() / stepLength(budget)) - BUDGET_STEPS;
     for (const step of steps.keys()) if (step < oldest) steps.delete(step);
     return steps;
@@ -208,7 +208,7 @@ export class ProcessBudgetStore extends BudgetStore {
 const stepLength = ({ window }: DataBudget) => (window * 1000) / BUDGET_STEPS;
 
 /** Each account has its own window: after a change of its length, counting starts again. */
-const keyOf = (account: string, { window }: DataBudget) => JSON.stringify([account, window]);
+const toKey = (account: string, { window }: DataBudget) => JSON.stringify([account, window]);
 
 /** The listeners of each topic in this process. A topic exists as long as it has a listener. */
 export class TopicListeners {

@@ -72,9 +72,9 @@ export abstract class ApprovalStore {
   /** `undefined` also once it has expired. @throws SharedStateUnavailable */
   abstract find(id: string): Promise<ApprovalCase | undefined>;
   /** Undecided cases of a tenant, the first to expire first. @throws SharedStateUnavailable */
-  abstract pending(tenant: string | number | null): Promise<readonly ApprovalCase[]>;
+  abstract listPending(tenant: string | number | null): Promise<readonly ApprovalCase[]>;
   /** Number of undecided cases of all tenants; null where counting them would require reading all. */
-  waiting(): number | null {
+  countWaiting(): number | null {
     return null;
   }
   /** Only the first decision counts, on whichever replica it arrives. @throws SharedStateUnavailable */

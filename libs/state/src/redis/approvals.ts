@@ -103,10 +103,10 @@ export class RedisApprovalStore extends ApprovalStore {
   }
 
   async find(id: string): Promise<ApprovalCase | undefined> {
-    return readCase(id, await this.stored(id), this.behind);
+    return readCase(id, await this.readStored(id), this.behind);
   }
 
-  async pending(tenant: string | number | null): Promise<readonly ApprovalCase[]> {
+  async listPending(tenant: string | number | null): Promise<readonly ApprovalCase[]> {
     const index = this.tenantIndex(tenant);
     const ids = (await this.redis.send((redis) => LIST.run(redis, [index], [MAX_LISTED]))) as string[];
     const found = await Promise.all(ids.map((id) => this.find(id)));
@@ -114,7 +114,7 @@ export class RedisApprovalStore extends ApprovalStore {
   }
 
   async decide(id: string, decision: CaseDecision): Promise<'decided' | 'decided_before' | 'unknown'> {
-    const fields = await this.stored(id);
+    const fields = await this.readStored(id);
     const known = readCase(id, fields, this.behind);
     if (!known) return 'unknown';
     const status = decision.approved ? 'approved' : 'denied';
@@ -130,7 +130,7 @@ export class RedisApprovalStore extends ApprovalStore {
     return known !== undefined && (await this.run(USE, id, known, [])) === 1;
   }
 
-  private stored(id: string): Promise<Record<string, string>> {
+  private readStored(id: string): Promise<Record<string, string>> {
     return this.redis.send((redis) => redis.hgetall(this.part('case', id)));
   }
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { draftOf } from '../contracts/approval-store.contract.js';
+import { createDraft } from '../contracts/approval-store.contract.js';
 import { type RedisServer, startRedis } from '../contracts/redis-server.js';
 import { steadyClock } from '../ports/stores.js';
 import { RedisApprovalStore } from './approvals.js';
@@ -45,12 +45,12 @@ describe('approvals of replicas whose clocks differ', () => {
     [FIVE_MINUTES, -FIVE_MINUTES],
   ])('are shown, decided and used on the other one: %i and %i ms', async (one, other) => {
     const [here, there] = await Promise.all([replica(one), replica(other)]);
-    const { opened } = await here.store.open(draftOf({ subject: `${one} ${other}` }), TTL);
+    const { opened } = await here.store.open(createDraft({ subject: `${one} ${other}` }), TTL);
     const shown = await there.store.find(opened.id);
     // One minute from now on the other clock.
     expect(Math.abs((shown?.expiresAt ?? 0) - there.now() - TTL)).toBeLessThan(10_000);
     expect(Math.abs(opened.expiresAt - here.now() - TTL)).toBeLessThan(10_000);
-    expect((await there.store.pending('acme')).map(({ id }) => id)).toContain(opened.id);
+    expect((await there.store.listPending('acme')).map(({ id }) => id)).toContain(opened.id);
     expect(await there.store.decide(opened.id, yes)).toBe('decided');
     expect(await here.store.use(opened.id)).toBe(true);
     expect(await there.store.use(opened.id)).toBe(false);
@@ -142,7 +142,7 @@ describe('after the clock of Redis was set back', () => {
     const refused = await store.admit('ann', budget);
     expect(refused?.retryAfter).toBeGreaterThan(0);
     expect(refused?.retryAfter).toBeLessThanOrEqual(2 * WINDOW);
-    expect((await store.used('ann', budget)).rows).toBe(10);
+    expect((await store.readUse('ann', budget)).rows).toBe(10);
     await expect
       .poll(() => store.admit('ann', budget), { timeout: 3 * WINDOW * 1000, interval: 100 })
       .toBeNull();

@@ -90,9 +90,9 @@ export class RedisBudgetStore extends BudgetStore {
   }
 
   async admit(account: string, budget: DataBudget, counts = true): Promise<BudgetVerdict | null> {
-    const looked = (quantity: (typeof QUANTITIES)[number]) => counts || quantity !== 'calls';
+    const isCounted = (quantity: (typeof QUANTITIES)[number]) => counts || quantity !== 'calls';
     const limits = QUANTITIES.map(
-      (quantity) => (looked(quantity) ? budget.limits[quantity] : undefined) ?? -1,
+      (quantity) => (isCounted(quantity) ? budget.limits[quantity] : undefined) ?? -1,
     );
     const [which = 0, wait = 0] = await this.run(ADMIT, account, budget, [...limits, counts ? 1 : 0]);
     const quantity = QUANTITIES[which - 1];
@@ -106,7 +106,7 @@ export class RedisBudgetStore extends BudgetStore {
     );
   }
 
-  async used(account: string, budget: DataBudget): Promise<DataUse> {
+  async readUse(account: string, budget: DataBudget): Promise<DataUse> {
     const [calls = 0, rows = 0, bytes = 0, databaseTime = 0] = await this.run(USED, account, budget, []);
     return { calls, rows, bytes, databaseTime };
   }
@@ -199,17 +199,17 @@ class RedisRateLimiter extends SlidingRateLimiter {
   }
 
   async reset(key: string): Promise<void> {
-    await this.redis.send((redis) => redis.del(this.keyOf(key)));
+    await this.redis.send((redis) => redis.del(this.toKey(key)));
   }
 
   private run(script: RedisScript, key: string): Promise<unknown> {
     const { limit, window } = this.rate;
     const args = [limit, Math.ceil(window * MICROSECONDS), Math.ceil(window * 1000)];
-    return this.redis.send((redis) => script.run(redis, [this.keyOf(key)], args));
+    return this.redis.send((redis) => script.run(redis, [this.toKey(key)], args));
   }
 
   /** The rate is part of the name: after a change of the rate, a new count starts. */
-  private keyOf(key: string): string {
+  private toKey(key: string): string {
     const { limit, window } = this.rate;
     return this.redis.key('rate', JSON.stringify([this.name, limit, window, key]));
   }

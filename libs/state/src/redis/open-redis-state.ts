@@ -217,13 +217,13 @@ export async function readRedisFacts(settings: RedisSettings): Promise<readonly 
     await connection.open(CONNECT_TIMEOUT);
     if (!connection.isUsable) throw new SharedStateUnavailable(new Error(connection.lossReason));
     await connection.check();
-    return await Promise.all(connection.primaries.map((server) => factsOf(connection, server)));
+    return await Promise.all(connection.primaries.map((server) => readFacts(connection, server)));
   } finally {
     connection.close();
   }
 }
 
-async function factsOf(connection: RedisConnection, server: Redis): Promise<RedisFacts> {
+async function readFacts(connection: RedisConnection, server: Redis): Promise<RedisFacts> {
   const asked = Date.now();
   const [seconds, micros] = await connection.send(() => server.time());
   const answered = Date.now();
@@ -233,7 +233,7 @@ async function factsOf(connection: RedisConnection, server: Redis): Promise<Redi
     address: `${server.options.host}:${server.options.port}`,
     version: info.get('redis_version') ?? 'unknown',
     replicas: Number(info.get('connected_slaves') ?? 0),
-    persistence: persistenceOf(info, save),
+    persistence: readPersistence(info, save),
     eviction: info.get('maxmemory_policy') ?? null,
     maxMemory: Number(info.get('maxmemory') ?? 0),
     clockAhead: Number(seconds) * 1000 + Number(micros) / 1000 - (asked + answered) / 2,
@@ -241,7 +241,7 @@ async function factsOf(connection: RedisConnection, server: Redis): Promise<Redi
 }
 
 /** @param answer of `CONFIG GET save`; null where a hosted Redis does not expose its configuration */
-function persistenceOf(info: ReadonlyMap<string, string>, answer: unknown): RedisFacts['persistence'] {
+function readPersistence(info: ReadonlyMap<string, string>, answer: unknown): RedisFacts['persistence'] {
   if (info.get('aof_enabled') === '1') return 'append-only file';
   const save: unknown = Array.isArray(answer) ? answer[1] : undefined;
   if (typeof save !== 'string') return null;

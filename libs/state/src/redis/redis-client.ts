@@ -18,14 +18,14 @@ function readAddresses(texts: readonly string[]): Address[] {
 }
 
 /** Where the server is a cluster or behind Sentinels, its user is not part of an address. */
-function credentialsOf({ username, password }: RedisSettings): Partial<RedisOptions> {
+function toCredentials({ username, password }: RedisSettings): Partial<RedisOptions> {
   return {
     ...(typeof username === 'string' && { username }),
     ...(typeof password === 'string' && { password }),
   };
 }
 
-function tlsOf({ tls }: RedisSettings): Partial<RedisOptions> {
+function toTls({ tls }: RedisSettings): Partial<RedisOptions> {
   if (tls === undefined || tls === null) return {};
   const { ca, cert, key } = tls;
   return {
@@ -36,7 +36,7 @@ function tlsOf({ tls }: RedisSettings): Partial<RedisOptions> {
 function ofServer(url: string, settings: RedisSettings, options: RedisOptions): Redis {
   if (!/^rediss?:\/\//.test(url) || !URL.canParse(url))
     throw new TypeError('the Redis URL cannot be read: expected redis://host:port or rediss://host:port');
-  return new Redis(url, { ...options, ...tlsOf(settings) });
+  return new Redis(url, { ...options, ...toTls(settings) });
 }
 
 function behindSentinels(texts: readonly string[], settings: RedisSettings, options: RedisOptions): Redis {
@@ -45,12 +45,12 @@ function behindSentinels(texts: readonly string[], settings: RedisSettings, opti
     throw new TypeError('Sentinels need the name under which they watch the primary');
   return new Redis({
     ...options,
-    ...credentialsOf(settings),
-    ...tlsOf(settings),
+    ...toCredentials(settings),
+    ...toTls(settings),
     sentinels: readAddresses(texts),
     name,
     ...(typeof sentinelPassword === 'string' && { sentinelPassword }),
-    ...(settings.tls && { enableTLSForSentinelMode: true, sentinelTLS: tlsOf(settings).tls }),
+    ...(settings.tls && { enableTLSForSentinelMode: true, sentinelTLS: toTls(settings).tls }),
     // The Sentinels report a fail-over: an old primary that still answers is left at once.
     failoverDetector: true,
   });
@@ -79,7 +79,7 @@ export function createRedisClient(settings: RedisSettings, options: RedisOptions
     ...CLUSTER_OPTIONS,
     ...(lazyConnect !== undefined && { lazyConnect }),
     ...(retryStrategy && { clusterRetryStrategy: (attempt: number) => retryStrategy(attempt) }),
-    redisOptions: { ...redisOptions, ...credentialsOf(settings), ...tlsOf(settings) },
+    redisOptions: { ...redisOptions, ...toCredentials(settings), ...toTls(settings) },
   });
 }
 
@@ -95,8 +95,8 @@ export function createSubscriber(settings: RedisSettings, options: RedisOptions)
   const { retryStrategy } = options;
   const client: Redis = new Redis({
     ...options,
-    ...credentialsOf(settings),
-    ...tlsOf(settings),
+    ...toCredentials(settings),
+    ...toTls(settings),
     ...nodes[at],
     retryStrategy: (attempt) => {
       at = (at + 1) % nodes.length;

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { draftOf } from '../contracts/approval-store.contract.js';
+import { createDraft } from '../contracts/approval-store.contract.js';
 import { type RedisServer, startRedis } from '../contracts/redis-server.js';
 import { openSharedState } from '../open-shared-state.js';
 import { type BusMessage, SharedStateUnavailable } from '../ports/stores.js';
@@ -39,9 +39,9 @@ describe('a Redis that goes away and comes back', () => {
     state.bus.publish('t', {}),
     state.subscriptions.of('s'),
     state.subscriptions.forget('s'),
-    state.approvals.open(draftOf(), 1000),
+    state.approvals.open(createDraft(), 1000),
     state.approvals.find('x'),
-    state.approvals.pending('x'),
+    state.approvals.listPending('x'),
     state.approvals.decide('x', { approved: true, by: 'eve', at: 1 }),
     state.approvals.use('x'),
     state.secrets.secret('s'),

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { approvalStoreContract, draftOf, TIGHT_DECIDED } from '../contracts/approval-store.contract.js';
+import { approvalStoreContract, createDraft, TIGHT_DECIDED } from '../contracts/approval-store.contract.js';
 import { budgetStoreContract } from '../contracts/budget-store.contract.js';
 import { messageBusContract } from '../contracts/message-bus.contract.js';
 import { oneTimeStoreContract, TIGHT_ONE_TIME } from '../contracts/one-time-store.contract.js';
@@ -33,7 +33,7 @@ describe.each([
   }, 60_000);
   afterAll(() => room.close());
 
-  function portOf<Port>(pick: (state: SharedState) => Port) {
+  function createPort<Port>(pick: (state: SharedState) => Port) {
     return async () => {
       const prefix = room.freshPrefix();
       const state = await room.enter(prefix);
@@ -47,16 +47,16 @@ describe.each([
   });
   subscriptionStoreContract(
     'RedisSubscriptionStore',
-    portOf((state) => state.subscriptions),
+    createPort((state) => state.subscriptions),
   );
   budgetStoreContract(
     'RedisBudgetStore',
-    portOf((state) => state.budgets),
+    createPort((state) => state.budgets),
     10,
   );
   rateLimitersContract(
     'RedisRateLimiters',
-    portOf((state) => state.limiters),
+    createPort((state) => state.limiters),
     { runs: 15 },
   );
 
@@ -152,7 +152,7 @@ describe.each([
     it('keeps an approval and a secret for every replica, also for one that starts later', async () => {
       const prefix = room.freshPrefix();
       const [one, two] = [await room.enter(prefix), await room.enter(prefix)];
-      const { opened } = await one.approvals.open(draftOf(), 60_000);
+      const { opened } = await one.approvals.open(createDraft(), 60_000);
       expect(await two.approvals.decide(opened.id, { approved: true, by: 'eve', at: 1 })).toBe('decided');
       const secrets = await Promise.all([one, two].map(({ secrets: kept }) => kept.secret('state')));
       const later = await room.enter(prefix);

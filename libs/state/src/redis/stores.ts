@@ -96,7 +96,7 @@ export class RedisVersionedStore extends VersionedStore {
     const text = JSON.stringify(value);
     if (
       owner !== undefined &&
-      !(await this.shares.claim(owner, this.key(id), { ttl, weight: bytesOf(text) }))
+      !(await this.shares.claim(owner, this.key(id), { ttl, weight: countBytes(text) }))
     )
       throw new SharedStateUnavailable('no room for another record');
     const created = (await this.run(CREATE, id, [text, Math.ceil(ttl), owner ?? ''])) === 1;
@@ -117,7 +117,7 @@ export class RedisVersionedStore extends VersionedStore {
     const replaced = await this.run(REPLACE, id, [String(revision), text, Math.ceil(ttl)]);
     if (!Array.isArray(replaced)) return false;
     const owner = String(replaced[0] ?? '');
-    if (owner !== '') await this.shares.take(owner, this.key(id), { ttl, weight: bytesOf(text) });
+    if (owner !== '') await this.shares.take(owner, this.key(id), { ttl, weight: countBytes(text) });
     await this.note(id, ttl);
     return true;
   }
@@ -155,4 +155,4 @@ export class RedisVersionedStore extends VersionedStore {
   }
 }
 
-const bytesOf = (text: string) => Buffer.byteLength(text);
+const countBytes = (text: string) => Buffer.byteLength(text);

@@ -17,7 +17,7 @@ import {
   type ProtocolError,
 } from '#dispatcher';
 import {
-  claimedVersion,
+  readClaimedVersion,
   type Message,
   parseBody,
   readBatch,
@@ -241,9 +241,9 @@ export const messageShape: RequestCheck = {
 export const VERSION_HEADER = 'mcp-protocol-version';
 
 /** The body takes precedence; the header counts only where the body names no version. */
-function eraOf(message: Message, header: string | undefined): Era {
+function findEra(message: Message, header: string | undefined): Era {
   if (message.isResponse) return 'legacy';
-  if (claimedVersion(message) !== undefined) return 'modern';
+  if (readClaimedVersion(message) !== undefined) return 'modern';
   if (!namesModernEra(header)) return 'legacy';
   // `initialize` is the handshake itself: there its header is only checked for a contradiction.
   return message.method === 'initialize' && !isServedModernVersion(header) ? 'legacy' : 'modern';
@@ -252,7 +252,7 @@ function eraOf(message: Message, header: string | undefined): Era {
 export const era: RequestCheck = {
   name: 'era',
   check: (exchange) => {
-    exchange.era = eraOf(exchange.message, headerText(exchange.headers, VERSION_HEADER));
+    exchange.era = findEra(exchange.message, headerText(exchange.headers, VERSION_HEADER));
     return null;
   },
 };
@@ -302,16 +302,16 @@ export const modernShape = modernCheck('modern-shape', ({ message: { jsonrpc, id
 export const envelope = modernCheck('envelope', (exchange) => {
   const { message } = exchange;
   const meta = member(message.params, '_meta');
-  const version = claimedVersion(message);
-  const missing = (key: string) => malformedEnvelope(key, message.id);
+  const version = readClaimedVersion(message);
+  const refuseMissing = (key: string) => malformedEnvelope(key, message.id);
   if (isNotification(exchange)) {
-    if (version !== undefined && typeof version !== 'string') return missing(PROTOCOL_VERSION_KEY);
+    if (version !== undefined && typeof version !== 'string') return refuseMissing(PROTOCOL_VERSION_KEY);
     exchange.version = version ?? headerText(exchange.headers, VERSION_HEADER) ?? '';
     return null;
   }
-  if (typeof version !== 'string') return missing(PROTOCOL_VERSION_KEY);
+  if (typeof version !== 'string') return refuseMissing(PROTOCOL_VERSION_KEY);
   const capabilities = member(meta, CLIENT_CAPABILITIES_KEY);
-  if (!isJsonObject(capabilities)) return missing(CLIENT_CAPABILITIES_KEY);
+  if (!isJsonObject(capabilities)) return refuseMissing(CLIENT_CAPABILITIES_KEY);
   exchange.version = version;
   exchange.clientCapabilities = knownCapabilities(capabilities);
   return null;

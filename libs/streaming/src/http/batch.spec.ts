@@ -1,11 +1,11 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { call, cancel, EVENTS, sessionOf, until } from '../testing/calls.js';
+import { call, cancel, EVENTS, openSession, until } from '../testing/calls.js';
 import { edgeUnderTest } from '../testing/edge-under-test.js';
 import { initialize, modern, ping } from '../testing/requests.js';
 
 const edge = await edgeUnderTest({ maxBatchSize: 3 });
 afterAll(() => edge.stop());
-const session = await sessionOf(edge, '2025-03-26');
+const session = await openSession(edge, '2025-03-26');
 
 const batch = (body: unknown, headers: Record<string, string> = session) => edge.ask({ headers, body });
 const refused = { jsonrpc: '2.0', id: null, error: { code: -32600, message: 'Invalid Request' } };
@@ -61,7 +61,7 @@ describe('several messages in one body', () => {
   });
 
   it.each(['2024-11-05', '2025-06-18', '2025-11-25'])('are refused to a session of %s', async (version) => {
-    const answer = await batch([ping(1)], await sessionOf(edge, version));
+    const answer = await batch([ping(1)], await openSession(edge, version));
     expect([answer.status, answer.json()]).toEqual([400, refused]);
   });
 
@@ -84,7 +84,7 @@ describe('the answers to one batch', () => {
     try {
       wide.tools.work = () => ({ text: 'x'.repeat(3 * MIB) });
       const calls = Array.from({ length: 50 }, (_, at) => call('work', at));
-      const answer = await wide.ask({ headers: await sessionOf(wide, '2025-03-26'), body: calls });
+      const answer = await wide.ask({ headers: await openSession(wide, '2025-03-26'), body: calls });
       const answers = answer.json() as unknown as Answered;
       expect([answer.status, answers.map(({ id }) => id)]).toEqual([200, calls.map(({ id }) => id)]);
       expect(Buffer.byteLength(answer.text)).toBeLessThan(8.1 * MIB);

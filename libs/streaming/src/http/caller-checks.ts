@@ -9,7 +9,7 @@ import {
 import { SharedStateUnavailable } from '#state';
 import { faultLine, isLegacyVersion, member } from '#dispatcher';
 import { ACCEPTED, isNotification, type Message, type Reply } from '../message.js';
-import { jsonOf } from '../sse/event-stream.js';
+import { formatJson } from '../sse/event-stream.js';
 import { VERSION_HEADER } from './arrival-checks.js';
 import type { Turn } from './client-memory.js';
 import type { EdgeDependencies } from './edge-dependencies.js';
@@ -28,12 +28,12 @@ import {
   unauthenticated,
 } from './refusals.js';
 
-const challenging = (challenge: string | undefined) =>
+const toChallengeHeaders = (challenge: string | undefined) =>
   challenge === undefined ? undefined : { 'WWW-Authenticate': challenge };
 
 /** The only answer to credentials that were not recognised, with the challenge where there is one. */
-export function unauthorized(exchange: HttpExchange): Reply {
-  return unauthenticated(null, challenging(exchange.edge.authenticator.challengeTo(exchange)));
+export function refuseUnauthorized(exchange: HttpExchange): Reply {
+  return unauthenticated(null, toChallengeHeaders(exchange.edge.authenticator.challengeTo(exchange)));
 }
 
 /** A known caller would be permitted more with these scopes. */
@@ -42,11 +42,11 @@ export function insufficientScope(
   scopes: readonly string[],
   id: unknown = null,
 ): Reply {
-  return scopeMissing(id, challenging(authenticator.scopeChallenge(scopes)));
+  return scopeMissing(id, toChallengeHeaders(authenticator.scopeChallenge(scopes)));
 }
 
 /** @returns null for what is no refusal of credentials. The reason is logged, never returned. */
-function refusedCredentials(error: unknown, exchange: HttpExchange): Reply | null {
+function refuseCredentials(error: unknown, exchange: HttpExchange): Reply | null {
   const { edge } = exchange;
   if (error instanceof InsufficientScope) {
     edge.log.warn('[McpEdge] Insufficient scope');
@@ -60,11 +60,11 @@ function refusedCredentials(error: unknown, exchange: HttpExchange): Reply | nul
   edge.log.warn(
     error instanceof InvalidToken ? `[McpEdge] Unauthorized: ${error.cause}` : '[McpEdge] Unauthorized',
   );
-  return unauthorized(exchange);
+  return refuseUnauthorized(exchange);
 }
 
 /** The parts of a request that identify the caller. */
-export function credentialsOf({ headers, request, verb }: HttpExchange): CredentialSource {
+export function readCredentials({ headers, request, verb }: HttpExchange): CredentialSource {
   return { headers, remoteAddress: request.socket.remoteAddress, method: verb };
 }
 
@@ -73,11 +73,11 @@ export const authenticate: RequestCheck = {
   check: async (exchange) => {
     const { edge } = exchange;
     try {
-      exchange.agent = await edge.authenticator.authenticate(credentialsOf(exchange));
+      exchange.agent = await edge.authenticator.authenticate(readCredentials(exchange));
       edge.unread.own(exchange.response, exchange.agent.principal);
       return null;
     } catch (error) {
-      const refused = refusedCredentials(error, exchange);
+      const refused = refuseCredentials(error, exchange);
       if (refused) return refused;
       edge.log.warn(faultLine('[McpEdge] authenticator failed:', error));
       return internalError();
@@ -212,21 +212,21 @@ export const acknowledge: RequestCheck = {
 };
 
 /** Begins when the answers to earlier requests of the connection have been sent; cancellations and replies never wait. */
-function turnOf(busy: (id: unknown) => Reply): RequestCheck {
+function createTurnCheck(busy: (id: unknown) => Reply): RequestCheck {
   return {
     name: 'turn',
     check: ({ request, response, message, edge }) => {
-      const verdictOf = (turn: Turn) => (turn === 'now' ? null : turn === 'busy' ? busy(message.id) : 'gone');
+      const toVerdict = (turn: Turn) => (turn === 'now' ? null : turn === 'busy' ? busy(message.id) : 'gone');
       const turn = edge.unread.turns.of(request, response);
-      if (!(turn instanceof Promise)) return verdictOf(turn);
+      if (!(turn instanceof Promise)) return toVerdict(turn);
       // A request that waited when the service began to close is not started.
-      return turn.then((settled) => (settled === 'now' && !edge.accepting ? CLOSING : verdictOf(settled)));
+      return turn.then((settled) => (settled === 'now' && !edge.accepting ? CLOSING : toVerdict(settled)));
     },
   };
 }
 
-export const turn = turnOf(connectionBusy);
-export const fileTurn = turnOf(() => ROUTE_BUSY);
+export const turn = createTurnCheck(connectionBusy);
+export const fileTurn = createTurnCheck(() => ROUTE_BUSY);
 
 /** The refusals of the gates that depend only on the agent. */
 const GATE_CODES: ReadonlySet<unknown> = new Set(['permission_denied', 'tool_filtered', 'access_denied']);
@@ -254,7 +254,7 @@ function isPermittedTo(
  * The nearest scopes with which the caller's agent could make this call, when its own agent may not. A tool that none of
  * those agents can see is refused like any other.
  */
-export function stepUpOf(message: Message, edge: EdgeDependencies, agent: Agent): StepUp | null {
+export function findStepUp(message: Message, edge: EdgeDependencies, agent: Agent): StepUp | null {
   if (message.method !== 'tools/call' || isNotification(message)) return null;
   const above = edge.authenticator.stepsAbove(agent);
   if (above.length === 0 || isPermitted(message, edge, agent)) return null;
@@ -271,7 +271,7 @@ export function isScopeRefusal(
   edge: EdgeDependencies,
   agent: Agent,
 ): boolean {
-  const result = member(JSON.parse(jsonOf(answer)), 'result');
+  const result = member(JSON.parse(formatJson(answer)), 'result');
   const code = member(member(result, '_meta'), 'parse.error_code');
   const isListed = edge.kernel.permits(agent, String(member(params, 'name')), {});
   return isListed ? code === 'permission_denied' : GATE_CODES.has(code);
@@ -288,12 +288,12 @@ export interface BatchStepUp<Call> {
  * The nearest scopes that permit everything in the batch that scopes could permit, without a loss of what is permitted now;
  * null when no call lacks any, or no single step would suffice.
  */
-export function batchStepUpOf<Call extends { readonly message: Message }>(
+export function findBatchStepUp<Call extends { readonly message: Message }>(
   calls: readonly Call[],
   edge: EdgeDependencies,
   agent: Agent,
 ): BatchStepUp<Call> | null {
-  const lacking = calls.filter(({ message }) => stepUpOf(message, edge, agent) !== null);
+  const lacking = calls.filter(({ message }) => findStepUp(message, edge, agent) !== null);
   if (lacking.length === 0) return null;
   const wanted = calls.filter((call) => lacking.includes(call) || isPermitted(call.message, edge, agent));
   const step = edge.authenticator

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type RequestListener, type ServerRe
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
-import { call, cancel, sessionOf, until } from '../testing/calls.js';
+import { call, cancel, openSession, until } from '../testing/calls.js';
 import { edgeUnderTest, type EdgeUnderTest } from '../testing/edge-under-test.js';
 import { EventStream } from '../sse/event-stream.js';
 import { UnreadAnswers, type UnreadLimits } from './client-memory.js';
@@ -21,7 +21,7 @@ interface Served {
 }
 
 /** @returns opens a connection to a server that answers with this listener, until the end of the test */
-async function serverOf(listener: RequestListener): Promise<() => Socket> {
+async function startServer(listener: RequestListener): Promise<() => Socket> {
   const server = createServer(listener);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   stops.push(
@@ -50,7 +50,7 @@ async function route(bytes: number): Promise<Served> {
     }
     served.answered += 1;
   };
-  const client = await serverOf((request, response) => void answer(request, response));
+  const client = await startServer((request, response) => void answer(request, response));
   return { begun, served, client };
 }
 
@@ -121,7 +121,7 @@ describe('answers to requests whose body was refused before its end', () => {
       response.writeHead(413).end('too large');
       unread.wrote(response);
     };
-    const connected = await serverOf((request, response) => void refuse(request, response));
+    const connected = await startServer((request, response) => void refuse(request, response));
     for (const body of ['x'.repeat(20_000), 'x'.repeat(1_000_000)]) {
       const socket = connected();
       let received = '';
@@ -143,11 +143,11 @@ describe('answers that nobody reads', () => {
   }
 
   /** A server that answers each connection when the test says so. */
-  async function waiting(limits: UnreadLimits) {
+  async function createWaiting(limits: UnreadLimits) {
     let now = 0;
     const unread = new UnreadAnswers(limits, () => now);
     const answers = new Map<string, ServerResponse>();
-    const connected = await serverOf((request, response) => {
+    const connected = await startServer((request, response) => {
       unread.watch(request);
       answers.set(String(request.url), response);
     });
@@ -173,12 +173,12 @@ describe('answers that nobody reads', () => {
       now += milliseconds;
       unread.closeIdle();
     };
-    const closed = (clients: readonly Client[]) => clients.map(({ isClosed }) => isClosed());
-    return { unread, client, whole, pass, closed };
+    const listClosed = (clients: readonly Client[]) => clients.map(({ isClosed }) => isClosed());
+    return { unread, client, whole, pass, closed: listClosed };
   }
 
   it('are bounded for one caller: the connection that accepted nothing for longest is closed', async () => {
-    const { whole, closed } = await waiting({ perCaller: 40 * MIB });
+    const { whole, closed } = await createWaiting({ perCaller: 40 * MIB });
     const others = [await whole('grace', 16 * MIB)];
     const clients = [];
     for (let at = 0; at < 5; at += 1) clients.push(await whole('ada', 16 * MIB));
@@ -187,12 +187,12 @@ describe('answers that nobody reads', () => {
   });
 
   it('are not bounded when there is one, however large it is', async () => {
-    const { whole, closed } = await waiting({ perCaller: 1 });
+    const { whole, closed } = await createWaiting({ perCaller: 1 });
     expect(closed([await whole('ada', 16 * MIB)])).toEqual([false]);
   });
 
   it('are not counted any more once they were read', async () => {
-    const { whole, closed } = await waiting({ perCaller: 40 * MIB });
+    const { whole, closed } = await createWaiting({ perCaller: 40 * MIB });
     const first = await whole('ada', 16 * MIB);
     first.socket.resume();
     await until(() => first.answer.writableFinished);
@@ -201,7 +201,7 @@ describe('answers that nobody reads', () => {
   });
 
   it('spare the reader who accepts a little, and close one who accepts nothing', async () => {
-    const { whole, closed, pass } = await waiting({ perCaller: 40 * MIB, timeout: 10_000 });
+    const { whole, closed, pass } = await createWaiting({ perCaller: 40 * MIB, timeout: 10_000 });
     const [first, second] = [await whole('ada', 16 * MIB), await whole('ada', 16 * MIB)];
     // What the operating system accepts at once is noticed by the first check.
     await new Promise(setImmediate);
@@ -219,7 +219,7 @@ describe('answers that nobody reads', () => {
   });
 
   it('are bounded for all callers: the one for whom most waits loses a connection', async () => {
-    const { whole, closed } = await waiting({ perCaller: 64 * MIB, total: 70 * MIB });
+    const { whole, closed } = await createWaiting({ perCaller: 64 * MIB, total: 70 * MIB });
     const one = [await whole('ada', 16 * MIB)];
     const many = [
       await whole('grace', 16 * MIB),
@@ -232,7 +232,7 @@ describe('answers that nobody reads', () => {
   });
 
   it('count each stream with what waits now, whatever waited before', async () => {
-    const { unread, client, closed } = await waiting({ perCaller: 3 * MIB });
+    const { unread, client, closed } = await createWaiting({ perCaller: 3 * MIB });
     const clients = [await client('ada'), await client('ada'), await client('ada')];
     const frame = `data: ${'x'.repeat(100_000)}\n\n`;
     for (const { socket, answer } of clients) {
@@ -299,15 +299,15 @@ describe('the limits of unread answers', () => {
           unread.watch(request);
           unread.own(answer, owner);
         }
-        const waitingOf = (owner?: string) =>
+        const listWaiting = (owner?: string) =>
           connections.filter(
             (one) => !one.destroyed && one.waiting > 0 && (owner === undefined || one.owner === owner),
           );
         const sum = (some: readonly StagedConnection[]) =>
           some.reduce((bytes, { waiting }) => bytes + waiting, 0);
         const isKept = (owner: string) =>
-          sum(waitingOf()) <= LIMITS.total &&
-          (sum(waitingOf(owner)) <= LIMITS.perCaller || waitingOf(owner).length <= 1);
+          sum(listWaiting()) <= LIMITS.total &&
+          (sum(listWaiting(owner)) <= LIMITS.perCaller || listWaiting(owner).length <= 1);
         for (const { kind, at, bytes } of steps) {
           const one = connections[at] as StagedConnection;
           if (one.destroyed) continue;
@@ -320,13 +320,13 @@ describe('the limits of unread answers', () => {
           if (one.waiting === 0) one.since = now;
           one.waiting += bytes;
           const wasKept = isKept(one.owner);
-          const before = waitingOf();
+          const before = listWaiting();
           unread.wrote(one.answer);
           const closed = before.filter(({ destroyed }) => destroyed);
           expect(isKept(one.owner)).toBe(true);
           if (wasKept) expect(closed).toEqual([]);
           for (const { owner, since } of closed)
-            for (const left of waitingOf(owner)) expect(left.since).toBeGreaterThan(since);
+            for (const left of listWaiting(owner)) expect(left.since).toBeGreaterThan(since);
         }
         for (const { socket } of connections) if (!socket.destroyed) socket.destroy();
       }),
@@ -339,12 +339,12 @@ describe('messages that are sent on one connection without waiting', () => {
   afterEach(async () => {
     for (const edge of edges.splice(0)) await edge.stop();
   });
-  async function serving(options: Parameters<typeof edgeUnderTest>[0] = {}): Promise<EdgeUnderTest> {
+  async function startServing(options: Parameters<typeof edgeUnderTest>[0] = {}): Promise<EdgeUnderTest> {
     const edge = await edgeUnderTest(options);
     edges.push(edge);
     return edge;
   }
-  const posted = (message: unknown, headers: Record<string, string> = {}) => {
+  const post = (message: unknown, headers: Record<string, string> = {}) => {
     const body = JSON.stringify(message);
     const fields = { Host: 'localhost', 'Content-Type': 'application/json', ...headers };
     const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
@@ -358,11 +358,11 @@ describe('messages that are sent on one connection without waiting', () => {
   };
 
   it('are processed one after another, and cancelled at once', async () => {
-    const edge = await serving();
-    const session = await sessionOf(edge);
+    const edge = await startServing();
+    const session = await openSession(edge);
     const { socket, received } = client(edge);
     socket.write(
-      [call('wait', 'w'), call('echo', 'e'), cancel('w')].map((message) => posted(message, session)).join(''),
+      [call('wait', 'w'), call('echo', 'e'), cancel('w')].map((message) => post(message, session)).join(''),
     );
     await until(() => statuses(received.text).length === 3);
     expect(statuses(received.text)).toEqual(['200', '200', '202']);
@@ -372,11 +372,9 @@ describe('messages that are sent on one connection without waiting', () => {
   });
 
   it('are refused with 503 beyond a hundred that wait, and the others answered in their order', async () => {
-    const edge = await serving();
+    const edge = await startServing();
     const { socket, received } = client(edge);
-    socket.write(
-      Array.from({ length: 150 }, (_, at) => posted(call(at === 0 ? 'wait' : 'echo', at))).join(''),
-    );
+    socket.write(Array.from({ length: 150 }, (_, at) => post(call(at === 0 ? 'wait' : 'echo', at))).join(''));
     // The answers of the refused requests are ready; only the first request has begun.
     await until(() => edge.edge.answering === 101);
     expect(edge.tools.contexts).toHaveLength(1);
@@ -393,12 +391,12 @@ describe('messages that are sent on one connection without waiting', () => {
   });
 
   it('are not processed while the answer to an earlier one is not read', async () => {
-    const edge = await serving();
+    const edge = await startServing();
     edge.tools.work = () => ({ text: 'x'.repeat(16 * MIB) });
     const deaf = connect({ port: edge.port, host: '127.0.0.1' })
       .on('error', () => undefined)
       .pause();
-    deaf.write(posted(call('work')).repeat(90));
+    deaf.write(post(call('work')).repeat(90));
     await until(() => edge.edge.answering === 89);
     await new Promise((resolve) => setTimeout(resolve, 200));
     expect(edge.tools.contexts).toHaveLength(1);
@@ -408,9 +406,9 @@ describe('messages that are sent on one connection without waiting', () => {
   });
 
   it('hold no body, stream or call once their connection is closed', async () => {
-    const edge = await serving({ maxConcurrentDispatchers: 3 });
-    const session = await sessionOf(edge, '2025-11-25');
-    const large = posted({ ...call('echo', 'large'), filler: 'x'.repeat(900_000) }, session);
+    const edge = await startServing({ maxConcurrentDispatchers: 3 });
+    const session = await openSession(edge, '2025-11-25');
+    const large = post({ ...call('echo', 'large'), filler: 'x'.repeat(900_000) }, session);
     const listen = `GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n${Object.entries(
       session,
     )
@@ -419,7 +417,7 @@ describe('messages that are sent on one connection without waiting', () => {
     // Each part is far below the limit of an address, and all together are far above it.
     for (let time = 1; time <= 4; time += 1) {
       const { socket } = client(edge);
-      socket.write(`${posted(call('wait', 'w'), session)}${large.repeat(6)}${listen.repeat(3)}`);
+      socket.write(`${post(call('wait', 'w'), session)}${large.repeat(6)}${listen.repeat(3)}`);
       await until(() => edge.edge.answering === 10);
       expect(edge.edge.activeListeningStreamCount).toBe(0);
       socket.destroy();

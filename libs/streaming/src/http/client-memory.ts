@@ -67,7 +67,7 @@ export type Turn = 'now' | 'gone' | 'busy';
 /** Per connection, the listeners for its end, for answers that wait behind earlier ones. */
 const closing = new WeakMap<Socket, Set<() => void>>();
 
-function closingOf(socket: Socket): Set<() => void> {
+function findClosing(socket: Socket): Set<() => void> {
   const known = closing.get(socket);
   if (known) return known;
   const listeners = new Set<() => void>();
@@ -96,7 +96,7 @@ export function onceClosed(
     process.nextTick(listener);
     return;
   }
-  const listeners = closingOf(socket);
+  const listeners = findClosing(socket);
   listeners.add(listener);
   response.once('socket', () => {
     if (listeners.delete(listener)) response.once('close', listener);
@@ -121,7 +121,7 @@ class ConnectionTurns {
     if (waiting >= MAX_WAITING) return 'busy';
     this.waiting.set(socket, waiting + 1);
     const ended = new Promise<void>((resolve) => {
-      const listeners = closingOf(socket);
+      const listeners = findClosing(socket);
       const settle = () => {
         listeners.delete(settle);
         this.waiting.set(socket, (this.waiting.get(socket) ?? 1) - 1);
@@ -159,7 +159,7 @@ interface WritingHandle {
 }
 
 /** Bytes that left this process, whatever was written since. */
-function takenOf(socket: Socket): number {
+function countTaken(socket: Socket): number {
   const { bytesWritten, writeQueueSize } = (socket as { readonly _handle?: WritingHandle })._handle ?? {};
   if (bytesWritten !== undefined && writeQueueSize !== undefined) return bytesWritten - writeQueueSize;
   return socket.bytesWritten - socket.writableLength;
@@ -177,7 +177,7 @@ interface Reader {
 }
 
 /** Node takes the socket from a request whose body was refused before its end. The answer still has it. */
-function socketOf(response: ServerResponse): Socket | null {
+function findSocket(response: ServerResponse): Socket | null {
   return response.socket ?? (response.req.socket as Socket | null);
 }
 
@@ -234,7 +234,7 @@ export class UnreadAnswers {
   /** Must be called for every request, before it is answered. */
   watch({ socket }: IncomingMessage): void {
     if (this.readers.has(socket) || socket.destroyed) return;
-    this.readers.set(socket, { socket, taken: takenOf(socket), since: this.now(), answers: new Set() });
+    this.readers.set(socket, { socket, taken: countTaken(socket), since: this.now(), answers: new Set() });
     socket.once('close', () => this.forget(socket));
     this.timer ??= setInterval(() => this.closeIdle(), this.limits.timeout / 6).unref();
   }
@@ -269,14 +269,14 @@ export class UnreadAnswers {
   /** Must be called for every answer, once it or a part of it was written, and once a part of a stream was accepted. */
   wrote(response: ServerResponse): void {
     const caller = this.count(response);
-    if (caller) this.bound(caller);
+    if (caller) this.enforceLimits(caller);
   }
 
   /** Closes the connections whose readers accept nothing. */
   closeIdle(): void {
     const now = this.now();
     for (const [socket, reader] of this.readers) {
-      const taken = takenOf(socket);
+      const taken = countTaken(socket);
       if (socket.writableLength === 0 || taken !== reader.taken) {
         reader.taken = taken;
         reader.since = now;
@@ -288,7 +288,7 @@ export class UnreadAnswers {
   /** Counts the bytes of an answer that wait now. @returns its caller; `undefined` when none wait */
   private count(response: ServerResponse): Caller | undefined {
     const known = this.counted.get(response);
-    const socket = known?.reader.socket ?? socketOf(response);
+    const socket = known?.reader.socket ?? findSocket(response);
     const reader = socket === null ? undefined : this.readers.get(socket);
     const bytes = response.destroyed || socket === null || socket.destroyed ? 0 : response.writableLength;
     if (!reader || bytes === 0) {
@@ -340,7 +340,7 @@ export class UnreadAnswers {
   }
 
   /** The limit of the caller ends before the last answer, because a single answer may have any size; the common one does not. */
-  private bound(caller: Caller): void {
+  private enforceLimits(caller: Caller): void {
     const { perCaller, total } = this.limits;
     while (caller.answers.size > 1 && caller.bytes > perCaller) this.cut(caller);
     while (this.total > total) this.cut(this.mostWaitedFor());

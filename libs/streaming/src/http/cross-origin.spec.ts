@@ -5,7 +5,7 @@ import { DOWNLOADS } from './downloads.js';
 import type { McpEdgeOptions } from './edge-dependencies.js';
 
 const running: EdgeUnderTest[] = [];
-async function serving(options?: McpEdgeOptions): Promise<EdgeUnderTest> {
+async function startServing(options?: McpEdgeOptions): Promise<EdgeUnderTest> {
   const edge = await edgeUnderTest(options);
   running.push(edge);
   return edge;
@@ -26,8 +26,8 @@ const preflight = (origin: string, wanted = 'content-type', method = 'POST'): As
     'Access-Control-Request-Headers': wanted,
   },
 });
-const usual = await serving(LISTED);
-const allowed = (answer: Answer) =>
+const usual = await startServing(LISTED);
+const readAllowedHeaders = (answer: Answer) =>
   String(answer.headers['access-control-allow-headers']).toLowerCase().split(', ');
 
 describe('a preflight', () => {
@@ -59,16 +59,16 @@ describe('a preflight', () => {
       'x-mcp-api-key',
       'x-parse-session-token',
     ])
-      expect(allowed(answer)).toContain(name);
+      expect(readAllowedHeaders(answer)).toContain(name);
   });
 
   it('is granted the required header and mirrored params, and no header that only a proxy sends', async () => {
-    const { ask } = await serving({ ...LISTED, requireCustomHeader: 'X-App' });
+    const { ask } = await startServing({ ...LISTED, requireCustomHeader: 'X-App' });
     const wanted = 'x-app,mcp-param-Region, x-forwarded-for,x-client-cert-subject, mcp-param-a:b';
     const answer = await ask(preflight(PAGE, wanted));
-    expect(allowed(answer)).toEqual(expect.arrayContaining(['x-app', 'mcp-param-region']));
+    expect(readAllowedHeaders(answer)).toEqual(expect.arrayContaining(['x-app', 'mcp-param-region']));
     for (const name of ['x-forwarded-for', 'x-client-cert-subject', 'mcp-param-a:b'])
-      expect(allowed(answer)).not.toContain(name);
+      expect(readAllowedHeaders(answer)).not.toContain(name);
   });
 
   it('never permits credentials that a browser sends by itself', async () => {
@@ -102,7 +102,7 @@ describe('a preflight', () => {
   it.each([{ allowedOrigins: [] }, { allowedOrigins: [], loopbackOrigins: false }])(
     'is granted to nobody where no origin is listed: %j',
     async (options) => {
-      const { ask } = await serving(options);
+      const { ask } = await startServing(options);
       for (const origin of [PAGE, 'http://localhost:5173']) {
         expect(crossOrigin(await ask(preflight(origin)))).toEqual({});
         expect(crossOrigin(await ask({ headers: { Origin: origin }, body: ping() }))).toEqual({});
@@ -115,7 +115,7 @@ describe('a preflight', () => {
   });
 
   it('costs as much of the limit of an address as any request, and asks for a permitted host', async () => {
-    const { ask } = await serving({
+    const { ask } = await startServing({
       ...LISTED,
       preAuthRateLimiter: { check: () => Promise.resolve({ retryAfter: 1, limit: 1, window: 60 }) },
     });

@@ -11,7 +11,7 @@ import {
 } from '#dispatcher';
 import type { StepUp } from '#auth';
 import { BatchAnswers } from '../batch-answers.js';
-import { EdgeRequest, endingOf, FAILED, measuredMessage, refusesUntilLater } from '../edge-request.js';
+import { EdgeRequest, findEnding, FAILED, toMeasuredMessage, refusesUntilLater } from '../edge-request.js';
 import {
   type Reply,
   isNotification,
@@ -19,28 +19,28 @@ import {
   ACCEPTED,
   resultReply,
   reply,
-  shownId,
+  toShownId,
 } from '../message.js';
 import { OpenAnswer } from '../sse/open-streams.js';
 import {
   type EventStream,
   Heartbeat,
   ImmediateStream,
-  jsonOf,
+  formatJson,
   LateStream,
-  progressTokenOf,
+  readProgressToken,
   type ResponseStream,
 } from '../sse/event-stream.js';
 import { ResumableStream } from '../sse/resumable-stream.js';
 import {
   type BatchStepUp,
-  batchStepUpOf,
-  credentialsOf,
+  findBatchStepUp,
+  readCredentials,
   insufficientScope,
   isScopeRefusal,
-  stepUpOf,
+  findStepUp,
   takeSilently,
-  unauthorized,
+  refuseUnauthorized,
 } from './caller-checks.js';
 import type { EdgeDependencies } from './edge-dependencies.js';
 import { type HttpExchange, type RequestCheck, type CheckVerdict, headerText } from './http-exchange.js';
@@ -68,7 +68,7 @@ function chooseResponseStream(exchange: HttpExchange): ResponseStream | Reply | 
       stream,
       edge.keepAlives,
       (answer) => exchange.send(answer),
-      new Heartbeat(progressTokenOf(message.params), exchange.version),
+      new Heartbeat(readProgressToken(message.params), exchange.version),
     );
   return legacyStream(exchange, stream);
 }
@@ -77,7 +77,7 @@ function legacyStream(exchange: HttpExchange, stream: EventStream): ResponseStre
   const { agent, message, version, session, correlationId } = exchange;
   const { keepAlives, wire } = exchange.edge;
   const late = version >= ADDITIONS;
-  const heartbeat = new Heartbeat(progressTokenOf(message.params), version);
+  const heartbeat = new Heartbeat(readProgressToken(message.params), version);
   // The session's id stands in the headers, and is not known before the answer is.
   if (message.method !== 'initialize') stream.open();
   if (late && agent && session && correlationId !== undefined && message.method === 'tools/call')
@@ -108,14 +108,14 @@ function onGone(
   edge: EdgeDependencies,
   isRunning: () => boolean,
 ): void {
-  if (responseStream?.left()) return;
+  if (responseStream?.leave()) return;
   const running = isRunning();
   call.abort('client_disconnect');
   if (running) edge.counts.abandonedDispatchers += 1;
   edge.onAbandoned({
     reason: 'client_disconnect',
     dispatcher_alive: running,
-    request_id: shownId(call.message.id),
+    request_id: toShownId(call.message.id),
   });
 }
 
@@ -146,7 +146,7 @@ async function answerStreaming(
   }
   if (outcome instanceof StreamedResult) {
     // From now on the open answer sends its own keep-alives.
-    responseStream.left();
+    responseStream.leave();
     return keepOpen(outcome, call, exchange);
   }
   if (exchange.refusalsUntilLater > 0) await exchange.keepRefusalPace();
@@ -166,19 +166,19 @@ function keepOpen(result: StreamedResult, call: EdgeRequest, exchange: HttpExcha
     openStreams.remove(open);
   });
   counts.listeningStreams += 1;
-  openStreams.add(open, { agent: call.agent, credentials: credentialsOf(exchange) });
-  exchange.onGone = () => open.left();
+  openStreams.add(open, { agent: call.agent, credentials: readCredentials(exchange) });
+  exchange.onGone = () => open.leave();
   open.begin();
   return 'streamed';
 }
 
 async function answer(exchange: HttpExchange, agent: Agent): Promise<CheckVerdict> {
   const { edge } = exchange;
-  const stepUp = stepUpOf(exchange.message, edge, agent);
+  const stepUp = findStepUp(exchange.message, edge, agent);
   if (stepUp) return answerStepUp(stepUp, exchange, agent);
   const responseStream = chooseResponseStream(exchange);
   if (isReply(responseStream)) return responseStream;
-  const call = callOf(agent, exchange.message, exchange);
+  const call = createCall(agent, exchange.message, exchange);
   let running = true;
   exchange.onGone = () => onGone(call, responseStream, edge, () => running);
   if (exchange.isGone) exchange.onGone();
@@ -195,7 +195,7 @@ export const dispatch: RequestCheck = {
   name: 'dispatch',
   check: (exchange) => {
     const { agent } = exchange;
-    if (!agent) return unauthorized(exchange);
+    if (!agent) return refuseUnauthorized(exchange);
     return exchange.batch ? answerBatch(exchange.batch, exchange, agent) : answer(exchange, agent);
   },
 };
@@ -210,7 +210,7 @@ async function runCall(
   responseStream: ResponseStream | null,
 ): Promise<Outcome> {
   const { wire, kernel } = exchange.edge;
-  const observed = exchange.observed?.message(measuredMessage(call, exchange, call.sessionId));
+  const observed = exchange.observed?.message(toMeasuredMessage(call, exchange, call.sessionId));
   call.telemetry = observed;
   call.responseStream = responseStream;
   wire.calls.begin(call);
@@ -219,9 +219,9 @@ async function runCall(
     const reply = await (observed
       ? observed.within(() => kernel.dispatch(method, params, call))
       : kernel.dispatch(method, params, call));
-    observed?.ends(exchange.isGone ? { outcome: 'gone' } : endingOf(reply));
+    observed?.ends(exchange.isGone ? { outcome: 'gone' } : findEnding(reply));
     if (refusesUntilLater(reply)) exchange.refusalsUntilLater += 1;
-    return reply instanceof StreamedResult ? reply : await httpReplyOf(reply, call, exchange, responseStream);
+    return reply instanceof StreamedResult ? reply : await toHttpReply(reply, call, exchange, responseStream);
   } finally {
     observed?.ends(FAILED);
     wire.calls.end(call);
@@ -229,7 +229,7 @@ async function runCall(
 }
 
 /** The HTTP answer to what the kernel replied. */
-async function httpReplyOf(
+async function toHttpReply(
   reply: Exclude<KernelReply, StreamedResult>,
   { agent, message }: EdgeRequest,
   exchange: HttpExchange,
@@ -238,7 +238,7 @@ async function httpReplyOf(
   if ('accepted' in reply) return ACCEPTED;
   if ('error' in reply) {
     // On a stream the error carries the request id; a refused credential gets one answer for all requests.
-    if (reply.status === 401 && !responseStream) return unauthorized(exchange);
+    if (reply.status === 401 && !responseStream) return refuseUnauthorized(exchange);
     if (reply.status === 503) return stateUnavailable(message.id);
     return refusedByKernel(reply.status, reply.error, message.id);
   }
@@ -262,7 +262,7 @@ async function openSession(
 }
 
 /** The call in a message of an exchange. */
-function callOf(agent: Agent, message: Message, exchange: HttpExchange): EdgeRequest {
+function createCall(agent: Agent, message: Message, exchange: HttpExchange): EdgeRequest {
   const { era, version, clientCapabilities, session, correlationId, edge, headers } = exchange;
   const own = session && correlationId !== undefined ? { session, id: correlationId } : null;
   const logLevel = isLogLevel(session?.logLevel) ? session?.logLevel : undefined;
@@ -286,7 +286,7 @@ function callOf(agent: Agent, message: Message, exchange: HttpExchange): EdgeReq
 /** The call is still made, so that it is counted and recorded like every other refusal; only its answer differs. */
 async function answerStepUp({ scopes }: StepUp, exchange: HttpExchange, agent: Agent): Promise<CheckVerdict> {
   const { message, edge } = exchange;
-  const call = callOf(agent, message, exchange);
+  const call = createCall(agent, message, exchange);
   exchange.onGone = () => call.abort('client_disconnect');
   if (exchange.isGone) exchange.onGone();
   const outcome = await runCall(call, exchange, null);
@@ -313,7 +313,9 @@ function insufficientForBatch(
       return null;
   }
   const errors = calls.map((call) =>
-    jsonOf(lacking.includes(call) ? batchScopeMissing(call.message.id) : batchNeedsScopes(call.message.id)),
+    formatJson(
+      lacking.includes(call) ? batchScopeMissing(call.message.id) : batchNeedsScopes(call.message.id),
+    ),
   );
   return { ...insufficientScope(edge, step.scopes), body: `[${errors.join(',')}]` };
 }
@@ -330,12 +332,12 @@ async function answerBatch(
   const { edge } = exchange;
   const requests = batch.filter((message) => !takeSilently(message, exchange) && !isNotification(message));
   if (requests.length === 0) return ACCEPTED;
-  const calls = requests.map((message) => callOf(agent, message, exchange));
+  const calls = requests.map((message) => createCall(agent, message, exchange));
   exchange.onGone = () => {
     for (const call of calls) call.abort('client_disconnect');
   };
   if (exchange.isGone) exchange.onGone();
-  const stepUp = batchStepUpOf(calls, edge, agent);
+  const stepUp = findBatchStepUp(calls, edge, agent);
   const answers = new BatchAnswers();
   const run = (some: readonly EdgeRequest[]) =>
     answers.run<EdgeRequest, Outcome>(
@@ -350,11 +352,11 @@ async function answerBatch(
   const others = calls.filter((call) => !outcomes.has(call));
   for (const [call, outcome] of await run(others)) outcomes.set(call, outcome);
   if (exchange.isGone) return 'gone';
-  return reply(200, `[${calls.map((call) => answerOf(call, outcomes.get(call))).join(',')}]`);
+  return reply(200, `[${calls.map((call) => formatAnswer(call, outcomes.get(call))).join(',')}]`);
 }
 
-function answerOf(call: EdgeRequest, outcome: Outcome | undefined): string {
-  return jsonOf(
+function formatAnswer(call: EdgeRequest, outcome: Outcome | undefined): string {
+  return formatJson(
     outcome === undefined || outcome instanceof StreamedResult ? internalError(call.message.id) : outcome,
   );
 }

@@ -17,7 +17,7 @@ const {
 /** A row of the page: HTTP status, JSON-RPC code where there is one, words. */
 type Row = readonly [status: string, code: string, words: string];
 
-const rowOf = ({ status, body }: Pick<Reply, 'status' | 'body'>): Row => {
+const toRow = ({ status, body }: Pick<Reply, 'status' | 'body'>): Row => {
   const { error } = JSON.parse(body) as { error: string | { code: number; message: string } };
   return typeof error === 'string'
     ? [String(status), '', error]
@@ -59,30 +59,30 @@ const inBatches = [
   batchMessageNotRun(1),
   batchAnswerLeftOut(1),
 ].map((reply): Row => {
-  const [, code, words] = rowOf(reply);
+  const [, code, words] = toRow(reply);
   return ['in a batch', code, words];
 });
 
 const every: readonly Row[] = [
   ...Object.values(refusals)
     .filter((refusal) => typeof refusal === 'object')
-    .map(rowOf),
-  ...Object.values(EXAMPLES).flat().map(rowOf),
+    .map(toRow),
+  ...Object.values(EXAMPLES).flat().map(toRow),
   ...inBatches,
   ...Object.entries(ROUTE_WORDS).map(([status, words]): Row => [status, '', words]),
   ...Object.values(BODY_WORDS).map(([status, words]): Row => [String(status), '', words]),
 ];
 
 const libs = fileURLToPath(new URL('../../../', import.meta.url));
-const sourcesOf = (folder: string) =>
+const listSources = (folder: string) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts') && !/\.spec\.ts$|contracts\/|testing\/|under-test/.test(file))
     .map((file) => [file, readFileSync(`${folder}/${file}`, 'utf8')] as const);
 
 /** Refusals that routes of other libraries define. */
-function wordedElsewhere(): Row[] {
+function listWordedElsewhere(): Row[] {
   const others = readdirSync(libs).filter((name) => name !== 'streaming');
-  const sources = others.flatMap((name) => sourcesOf(`${libs}${name}/src`));
+  const sources = others.flatMap((name) => listSources(`${libs}${name}/src`));
   const thrown = sources
     .flatMap(([, code]) => [...code.matchAll(/new NotServed\(\s*(\d{3}),\s*(?:'([^']*)'|"([^"]*)")/g)])
     .map(([, status = '', single, double]): Row => [status, '', single ?? double ?? '']);
@@ -110,13 +110,13 @@ describe('the page on refusals', () => {
 
   it('lists every refusal of the routes beside MCP', () => {
     expect(text(rows.filter(isOfRoutes))).toEqual(
-      expect.arrayContaining(text([...every.filter(isOfRoutes), ...wordedElsewhere()])),
+      expect.arrayContaining(text([...every.filter(isOfRoutes), ...listWordedElsewhere()])),
     );
   });
 
   it('misses none, because no other file of this library contains the text of one', () => {
     const wording = /\berrorReply\((?!\s*$)|\breply\(\s*[45]\d\d|new NotServed\(\s*\d|\bmessage: ['"`]/;
-    const files = sourcesOf(`${libs}streaming/src`).filter(([, code]) =>
+    const files = listSources(`${libs}streaming/src`).filter(([, code]) =>
       wording.test(code.replace(/export function errorReply\(/, '').replaceAll('message: `running for', '')),
     );
     expect(files.map(([file]) => file)).toEqual(['http/refusals.ts']);

@@ -20,7 +20,7 @@ class OneFile extends Downloads {
   open(id: string, call: DownloadCall): Promise<Download | undefined> {
     if (id !== 'file' || call.agent.principal !== 'ada') return Promise.resolve(undefined);
     this.opened.push(call);
-    const pieces = this.counted(this.pieces(call));
+    const pieces = this.countPieces(this.pieces(call));
     return Promise.resolve({ fileName: 'Post.csv', mimeType: 'text/csv; charset=utf-8', pieces });
   }
 
@@ -28,7 +28,7 @@ class OneFile extends Downloads {
     return Promise.resolve(id === 'file' && agent.principal === 'ada');
   }
 
-  private async *counted(pieces: AsyncGenerator<string, void, undefined>) {
+  private async *countPieces(pieces: AsyncGenerator<string, void, undefined>) {
     try {
       for await (const piece of pieces) {
         this.made += 1;
@@ -48,7 +48,7 @@ async function* three() {
 async function* endless() {
   for (;;) yield 'x'.repeat(65_536);
 }
-const failing = (error: unknown, first?: string): Pieces =>
+const createFailing = (error: unknown, first?: string): Pieces =>
   async function* () {
     if (first !== undefined) yield first;
     throw error;
@@ -63,12 +63,12 @@ async function setUp(pieces: Pieces = three, options: McpEdgeOptions = {}) {
   const files = new OneFile(pieces);
   const edge = await edgeUnderTest(options, undefined, files);
   running.push(edge);
-  const asked = (path = '/exports/file', headers: Record<string, string> = {}, method = 'GET') => ({
+  const createRequest = (path = '/exports/file', headers: Record<string, string> = {}, method = 'GET') => ({
     method,
     path,
     headers,
   });
-  return { files, edge, asked };
+  return { files, edge, asked: createRequest };
 }
 
 describe('a file', () => {
@@ -149,7 +149,7 @@ describe('a file', () => {
     ['a shared state that is away', new SharedStateUnavailable('redis.internal'), 503, 'server busy'],
     ['an error', new Error('secret of db.internal'), 500, 'Internal error'],
   ])('answers %s before the first piece, and no cause', async (_, error, status, word) => {
-    const { edge, asked } = await setUp(failing(error));
+    const { edge, asked } = await setUp(createFailing(error));
     const answer = await edge.ask(asked());
     expect(answer.status).toBe(status);
     expect(answer.text).toContain(word);
@@ -157,7 +157,7 @@ describe('a file', () => {
   });
 
   it('that fails in the middle breaks the connection, so no reader treats a part as the whole', async () => {
-    const { edge, asked } = await setUp(failing(new Error('lost'), 'a\n'));
+    const { edge, asked } = await setUp(createFailing(new Error('lost'), 'a\n'));
     await expect(fetch(`http://127.0.0.1:${edge.port}${asked().path}`).then((r) => r.text())).rejects.toThrow(
       /terminated|fetch failed/,
     );

@@ -3,7 +3,13 @@ import { type ErrorCode, Refused, sanitizeCorrelationId, Unauthorized } from '#c
 import { SharedStateUnavailable } from '#state';
 import { faultLine } from '#dispatcher';
 import { accepting, customHeader, host, origin, preAuthLimit, wholeHeaders } from './arrival-checks.js';
-import { authenticate, credentialsOf, fileTurn, requestLimit, unauthorized } from './caller-checks.js';
+import {
+  authenticate,
+  readCredentials,
+  fileTurn,
+  requestLimit,
+  refuseUnauthorized,
+} from './caller-checks.js';
 import { preflightFor } from './cross-origin.js';
 import type { Download } from './edge-dependencies.js';
 import { type HttpExchange, headerText, type RequestCheck, type CheckVerdict } from './http-exchange.js';
@@ -20,9 +26,9 @@ const UNAVAILABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 ]);
 
 /** The reason why no file is sent, known before any of it was sent. */
-function refusedDownload(error: unknown, exchange: HttpExchange): Reply {
+function refuseDownload(error: unknown, exchange: HttpExchange): Reply {
   const { edge } = exchange;
-  if (error instanceof Unauthorized) return unauthorized(exchange);
+  if (error instanceof Unauthorized) return refuseUnauthorized(exchange);
   if (error instanceof SharedStateUnavailable) return FILE_BUSY;
   if (!(error instanceof Refused)) {
     edge.log.warn(faultLine('[Downloads]', error));
@@ -62,12 +68,12 @@ async function sendDownload(
   if (running.signal.aborted) response.destroy();
   try {
     for (let piece = first; !piece.done; piece = await pieces.next()) {
-      if (!(await taken(response, piece.value, settings.downloadTimeout, unread))) {
+      if (!(await writeChunk(response, piece.value, settings.downloadTimeout, unread))) {
         running.abort('client_disconnect');
         return 'gone';
       }
     }
-    if (await ended(response, settings.downloadTimeout)) return 'streamed';
+    if (await endResponse(response, settings.downloadTimeout)) return 'streamed';
     response.destroy();
     return 'gone';
   } catch (error) {
@@ -80,7 +86,7 @@ async function sendDownload(
 }
 
 /** Writes, and waits until there is space for more. @returns false when the reader left, or accepted nothing for too long */
-function taken(
+function writeChunk(
   response: ServerResponse,
   text: string,
   timeout: number,
@@ -93,7 +99,7 @@ function taken(
   return isTaken;
 }
 
-function ended(response: ServerResponse, timeout: number): Promise<boolean> {
+function endResponse(response: ServerResponse, timeout: number): Promise<boolean> {
   const finished = happens(response, 'finish', timeout);
   response.end();
   return finished;
@@ -104,13 +110,13 @@ function happens(response: ServerResponse, event: 'drain' | 'finish', timeout: n
   return new Promise((resolve) => {
     const settle = (isTaken: boolean) => {
       clearTimeout(timer);
-      response.off(event, happened).off('close', failed);
+      response.off(event, settleTrue).off('close', settleFalse);
       resolve(isTaken);
     };
-    const happened = () => settle(true);
-    const failed = () => settle(false);
-    const timer = setTimeout(failed, timeout);
-    response.once(event, happened).once('close', failed);
+    const settleTrue = () => settle(true);
+    const settleFalse = () => settle(false);
+    const timer = setTimeout(settleFalse, timeout);
+    response.once(event, settleTrue).once('close', settleFalse);
   });
 }
 
@@ -149,7 +155,7 @@ async function revoke(revoking: Promise<boolean>, exchange: HttpExchange): Promi
   try {
     return (await revoking) ? REVOKED : FILE_NOT_FOUND;
   } catch (error) {
-    return refusedDownload(error, exchange);
+    return refuseDownload(error, exchange);
   }
 }
 
@@ -162,7 +168,7 @@ async function send(id: string, exchange: HttpExchange): Promise<CheckVerdict> {
   if (exchange.isGone) return 'gone';
   const telemetry = exchange.observed?.file();
   const stream = { finite: true, shutDown: () => running.abort('server_shutdown') };
-  edge.openStreams.add(stream, { agent, credentials: credentialsOf(exchange) });
+  edge.openStreams.add(stream, { agent, credentials: readCredentials(exchange) });
   try {
     const correlationId =
       agent.correlationId ?? sanitizeCorrelationId(headerText(exchange.headers, 'mcp-session-id'));
@@ -174,7 +180,7 @@ async function send(id: string, exchange: HttpExchange): Promise<CheckVerdict> {
     });
     return opened ? await sendDownload(exchange, opened, running) : FILE_NOT_FOUND;
   } catch (error) {
-    return refusedDownload(error, exchange);
+    return refuseDownload(error, exchange);
   } finally {
     edge.openStreams.remove(stream);
   }

@@ -92,16 +92,16 @@ function pathOption(value: string, option: string): string {
 
 function customHeader(value: McpEdgeOptions['requireCustomHeader']): CustomHeader | null {
   if (value === undefined || value === null) return null;
-  if (typeof value === 'string') return value.trim() === '' ? null : named(value, null);
+  if (typeof value === 'string') return value.trim() === '' ? null : toCustomHeader(value, null);
   const pairs = typeof value === 'object' && !Array.isArray(value) ? Object.entries(value) : [];
   const [pair] = pairs;
   if (pairs.length !== 1 || !pair || typeof pair[1] !== 'string') {
     throw new TypeError('requireCustomHeader: expected a header name or one { name: value }');
   }
-  return pair[0].trim() === '' ? null : named(pair[0], pair[1]);
+  return pair[0].trim() === '' ? null : toCustomHeader(pair[0], pair[1]);
 }
 
-function named(name: string, value: string | null): CustomHeader {
+function toCustomHeader(name: string, value: string | null): CustomHeader {
   return { name: name.trim().toLowerCase(), value };
 }
 
@@ -194,7 +194,7 @@ function readHost(header: string): NamedHost | null {
 
 const shortest = (address: string) => new URL(`http://[${address}]`).hostname;
 
-/** `malformed`: not a host; `foreign`: a host that is not allowed. */
+/** `expectMalformed`: not a host; `foreign`: a host that is not allowed. */
 export type HostVerdict = 'permitted' | 'malformed' | 'foreign';
 
 /** The `Host` names that a request may use: a page that rebinds its own name to this server is refused here. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, expect, it } from 'vitest';
 import { type Answer, edgeUnderTest } from '../testing/edge-under-test.js';
-import { framesOf, messagesOf } from '../testing/event-frames.js';
+import { parseFrames, listMessages } from '../testing/event-frames.js';
 import { MODERN_META } from '../testing/requests.js';
 
 const usual = await edgeUnderTest({ requireContentLength: false });
@@ -99,9 +99,9 @@ const headers = fc.record(
 );
 
 /** The error in an answer; `null` when it is one valid envelope, or correctly empty. */
-function faultOf({ status, text, headers: { 'content-type': type }, json }: Answer): string | null {
+function findFault({ status, text, headers: { 'content-type': type }, json }: Answer): string | null {
   if (type === 'text/event-stream') {
-    const messages = messagesOf(framesOf(text));
+    const messages = listMessages(parseFrames(text));
     return messages.length === 1 ? envelopeFault(messages[0] ?? {}, status) : 'not one frame';
   }
   if (type !== 'application/json') return 'another content type';
@@ -124,7 +124,7 @@ it(
   async () => {
     await fc.assert(
       fc.asyncProperty(body, headers, async (sent, given) => {
-        expect(faultOf(await usual.ask({ body: sent, headers: given }))).toBeNull();
+        expect(findFault(await usual.ask({ body: sent, headers: given }))).toBeNull();
       }),
       { numRuns: 250 },
     );
@@ -145,7 +145,7 @@ it('answers every verb and path with one valid envelope or nothing', { timeout: 
       async (asked, target, given) => {
         // A listening stream does not end, so the test cannot wait for its end.
         const sent = asked === 'GET' ? { ...given, Accept: '*/*' } : given;
-        expect(faultOf(await usual.ask({ method: asked, path: target, headers: sent }))).toBeNull();
+        expect(findFault(await usual.ask({ method: asked, path: target, headers: sent }))).toBeNull();
       },
     ),
     { numRuns: 100 },

@@ -64,7 +64,7 @@ const echo = (headers: Asked['headers'] = {}) =>
   modern('tools/call', { name: 'echo', arguments: {} }, headers);
 const regional = (headers: Asked['headers'], args: object = { region: 'eu' }) =>
   modern('tools/call', { name: 'regional', arguments: args }, headers);
-const changed = (body: object): Asked => ({ ...list, body: { ...(list.body as object), ...body } });
+const withBody = (body: object): Asked => ({ ...list, body: { ...(list.body as object), ...body } });
 const withMeta = (meta: unknown, headers: Asked['headers'] = {}): Asked => ({
   headers: { ...list.headers, ...headers },
   body: { ...(list.body as object), params: { _meta: meta } },
@@ -80,18 +80,18 @@ describe('agrees with the official server on', () => {
     ['white space around a name', echo({ 'Mcp-Name': '  echo  ' })],
     ['a header that nobody mirrors', modern('tools/list', {}, { 'Mcp-Name': 'anything' })],
     ['discovery', modern('server/discover')],
-    ['a text id', changed({ id: 'seven' })],
-    ['an id of zero', changed({ id: 0 })],
-    ['no JSON-RPC version', changed({ jsonrpc: undefined })],
-    ['another JSON-RPC version', changed({ jsonrpc: '1.0' })],
-    ['a null id', changed({ id: null })],
-    ['a fraction as id', changed({ id: 1.5 })],
-    ['an object as id', changed({ id: {} })],
-    ['no method', changed({ method: undefined })],
+    ['a text id', withBody({ id: 'seven' })],
+    ['an id of zero', withBody({ id: 0 })],
+    ['no JSON-RPC version', withBody({ jsonrpc: undefined })],
+    ['another JSON-RPC version', withBody({ jsonrpc: '1.0' })],
+    ['a null id', withBody({ id: null })],
+    ['a fraction as id', withBody({ id: 1.5 })],
+    ['an object as id', withBody({ id: {} })],
+    ['no method', withBody({ method: undefined })],
     ['an array', { ...list, body: [list.body] }],
     ['an empty array', { ...list, body: [] }],
-    ['no params', changed({ params: undefined })],
-    ['no envelope', changed({ params: {} })],
+    ['no params', withBody({ params: undefined })],
+    ['no envelope', withBody({ params: {} })],
     ['no client capabilities', withMeta(withoutCapabilities)],
     [
       'client capabilities that are a list',

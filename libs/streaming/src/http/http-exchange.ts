@@ -14,7 +14,7 @@ import type { EdgeDependencies } from './edge-dependencies.js';
  * headers; here they are one text, which is no valid credential. A request in HTTP/1.0 counts as forwarded: proxies ask so by
  * default, some without a word of themselves, and programs of this machine speak 1.1.
  */
-export function trustedHeaders(request: IncomingMessage): IncomingHttpHeaders {
+export function readTrustedHeaders(request: IncomingMessage): IncomingHttpHeaders {
   const { rawHeaders, headers } = request;
   let underscored = false;
   let authorizations = 0;
@@ -25,12 +25,12 @@ export function trustedHeaders(request: IncomingMessage): IncomingHttpHeaders {
   }
   const named = underscored ? withoutUnderscores(headers) : headers;
   const trusted = request.httpVersion === '1.0' ? { via: '1.0 unknown', ...named } : named;
-  return authorizations < 2 ? trusted : { ...trusted, [AUTHORIZATION]: allOf(rawHeaders, AUTHORIZATION) };
+  return authorizations < 2 ? trusted : { ...trusted, [AUTHORIZATION]: readAll(rawHeaders, AUTHORIZATION) };
 }
 
 const AUTHORIZATION = 'authorization';
 
-function allOf(rawHeaders: readonly string[], wanted: string): string {
+function readAll(rawHeaders: readonly string[], wanted: string): string {
   const values = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === wanted);
   return values.join(', ');
 }
@@ -65,7 +65,7 @@ const NO_CAPABILITIES: JsonObject = Object.freeze({});
 const EVENTS = 'text/event-stream';
 
 /** The path of a request target, without its query. */
-export function pathOf(url: string): string {
+export function readPath(url: string): string {
   const query = url.indexOf('?');
   return query < 0 ? url : url.slice(0, query);
 }
@@ -79,7 +79,7 @@ export function mountAt(request: IncomingMessage, path: string): void {
 }
 
 /** The path at which the routes of a request are mounted; empty at the root. */
-export const mountedAt = (request: IncomingMessage): string => MOUNTED.get(request) ?? '';
+export const readMountPath = (request: IncomingMessage): string => MOUNTED.get(request) ?? '';
 
 /** The state of one request during the checks, which fill it from top to bottom. */
 export class HttpExchange {
@@ -124,8 +124,8 @@ export class HttpExchange {
     readonly edge: EdgeDependencies,
   ) {
     this.verb = request.method ?? '';
-    this.path = pathOf(request.url ?? '');
-    this.headers = trustedHeaders(request);
+    this.path = readPath(request.url ?? '');
+    this.headers = readTrustedHeaders(request);
     onceClosed(request, response, () => {
       if (response.writableFinished) return;
       this.isGone = true;

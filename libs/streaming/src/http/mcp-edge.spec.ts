@@ -7,7 +7,7 @@ import { ping } from '../testing/requests.js';
 import type { McpEdgeOptions } from './edge-dependencies.js';
 
 const running: EdgeUnderTest[] = [];
-async function serving(options?: McpEdgeOptions): Promise<EdgeUnderTest> {
+async function startServing(options?: McpEdgeOptions): Promise<EdgeUnderTest> {
   const edge = await edgeUnderTest(options);
   running.push(edge);
   return edge;
@@ -36,7 +36,7 @@ function exchangeBytes(port: number, dependencies: readonly string[]): Promise<s
 
 describe('McpEdge', () => {
   it('claims its path and what lies below, and nothing that merely begins alike', async () => {
-    const { edge } = await serving();
+    const { edge } = await startServing();
     for (const url of ['/mcp', '/mcp/', '/mcp?a=/b', '/mcp/x']) expect(edge.claims(url)).toBe(true);
     for (const url of ['/', '/mcpx', '/MCP', '/health', '/health/x', ''])
       expect(edge.claims(url)).toBe(false);
@@ -47,7 +47,7 @@ describe('McpEdge', () => {
     const preAuthRateLimiter = {
       check: () => Promise.resolve(left-- > 0 ? null : { limit: 8, window: 60, retryAfter: 6.5 }),
     };
-    const { edge } = await serving({ preAuthRateLimiter });
+    const { edge } = await startServing({ preAuthRateLimiter });
     const beside = createServer((request, response) => {
       void edge.refusalFor(request, response).then((refused) => {
         response.writeHead(refused?.status ?? 200, { Connection: 'close', ...refused?.headers }).end();
@@ -55,26 +55,26 @@ describe('McpEdge', () => {
     });
     await new Promise<void>((resolve) => beside.listen(0, '127.0.0.1', resolve));
     const { port } = beside.address() as AddressInfo;
-    const asked = async (...headers: string[]) => {
+    const sendRaw = async (...headers: string[]) => {
       const head = ['GET /tools HTTP/1.1', ...headers, '', ''].join('\r\n');
       return (await exchangeBytes(port, [head])).split('\r\n');
     };
-    expect((await asked('Host: localhost:3001'))[0]).toContain('200');
-    expect((await asked('Host: localhost', 'Origin: http://localhost:5173'))[0]).toContain('200');
-    expect((await asked('Host: evil.example'))[0]).toContain('403');
-    expect((await asked('Host: localhost', 'Host: evil.example'))[0]).toContain('400');
-    expect((await asked('Host: localhost', 'Origin: https://evil.example'))[0]).toContain('403');
-    while (left > 0) await asked('Host: localhost');
-    const limited = await asked('Host: localhost');
+    expect((await sendRaw('Host: localhost:3001'))[0]).toContain('200');
+    expect((await sendRaw('Host: localhost', 'Origin: http://localhost:5173'))[0]).toContain('200');
+    expect((await sendRaw('Host: evil.example'))[0]).toContain('403');
+    expect((await sendRaw('Host: localhost', 'Host: evil.example'))[0]).toContain('400');
+    expect((await sendRaw('Host: localhost', 'Origin: https://evil.example'))[0]).toContain('403');
+    while (left > 0) await sendRaw('Host: localhost');
+    const limited = await sendRaw('Host: localhost');
     expect(limited[0]).toContain('429');
     expect(limited).toContain('Retry-After: 7');
     await edge.close();
-    expect((await asked('Host: localhost'))[0]).toContain('503');
+    expect((await sendRaw('Host: localhost'))[0]).toContain('503');
     await new Promise((resolve) => beside.close(resolve));
   });
 
   it('shows an authenticator no header whose name has an underscore', async () => {
-    const { ask, authenticator } = await serving();
+    const { ask, authenticator } = await startServing();
     await ask({ headers: { X_MCP_API_KEY: 'eve', 'X-MCP-API-Key': 'ada' }, body: ping() });
     expect(authenticator.seen[0]?.headers).toMatchObject({ 'x-mcp-api-key': 'ada' });
     expect(Object.keys(authenticator.seen[0]?.headers ?? {}).filter((name) => name.includes('_'))).toEqual(
@@ -83,7 +83,7 @@ describe('McpEdge', () => {
   });
 
   it('sends the challenge of its authenticator with a 401', async () => {
-    const { ask, authenticator } = await serving();
+    const { ask, authenticator } = await startServing();
     authenticator.challenge = 'Bearer resource_metadata="https://mcp.example.com/x"';
     const answer = await ask({ headers: { 'X-MCP-API-Key': 'wrong' }, body: ping() });
     expect(answer.headers['www-authenticate']).toBe(authenticator.challenge);
@@ -91,7 +91,7 @@ describe('McpEdge', () => {
   });
 
   it('sends no part of an answer that cannot be sent whole, and continues to serve', async () => {
-    const { ask, authenticator, warnings } = await serving();
+    const { ask, authenticator, warnings } = await startServing();
     authenticator.challenge = 'Bearer realm="a\nb"';
     await expect(ask({ headers: { 'X-MCP-API-Key': 'wrong' }, body: ping() })).rejects.toThrow(
       'socket hang up',
@@ -101,20 +101,20 @@ describe('McpEdge', () => {
   });
 
   it('logs why an authenticator failed, and does not return it to the caller', async () => {
-    const { ask, warnings } = await serving();
+    const { ask, warnings } = await startServing();
     const answer = await ask({ headers: { 'X-MCP-API-Key': 'broken' }, body: ping() });
     expect(answer.text).not.toContain('db.internal');
     expect(warnings).toEqual(['[McpEdge] authenticator failed: Error: the key store at db.internal is down']);
   });
 
   it('quotes a refused origin in one log line', async () => {
-    const { ask, warnings } = await serving();
+    const { ask, warnings } = await startServing();
     await ask({ headers: { Origin: 'https://evil.example"x' }, body: ping() });
     expect(warnings).toEqual(['[McpEdge] Origin refused: "https://evil.example\\"x"']);
   });
 
   it('aborts the call when its client goes away', async () => {
-    const { tools, port } = await serving();
+    const { tools, port } = await startServing();
     const body = JSON.stringify(call('wait'));
     const socket = connect(port, '127.0.0.1');
     socket.write(
@@ -129,7 +129,7 @@ describe('McpEdge', () => {
   });
 
   it('does not authenticate a client that disconnects in the middle of its body', async () => {
-    const { edge, authenticator, port, warnings } = await serving();
+    const { edge, authenticator, port, warnings } = await startServing();
     const socket = connect(port, '127.0.0.1');
     socket.write(
       'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"jsonrpc"',
@@ -142,13 +142,13 @@ describe('McpEdge', () => {
   });
 
   it('does not abort a call whose answer was read', async () => {
-    const { ask, tools } = await serving();
+    const { ask, tools } = await startServing();
     await ask({ body: call('echo') });
     expect(tools.contexts[0]?.signal.aborted).toBe(false);
   });
 
   it('refuses a body that does not arrive in time', async () => {
-    const { port } = await serving({ bodyTimeout: 30 });
+    const { port } = await startServing({ bodyTimeout: 30 });
     const received = await exchangeBytes(port, [
       'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"jsonrpc"',
     ]);
@@ -157,7 +157,7 @@ describe('McpEdge', () => {
   });
 
   it('lets a client read why a large body was refused, and keeps the connection usable', async () => {
-    const { port } = await serving({ maxBodySize: 1000 });
+    const { port } = await startServing({ maxBodySize: 1000 });
     const body = JSON.stringify(ping());
     const head = (length: number, more = '') =>
       `POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n${more}\r\n`;
@@ -171,7 +171,7 @@ describe('McpEdge', () => {
   });
 
   it('accepts several bodies in one packet', async () => {
-    const { port } = await serving();
+    const { port } = await startServing();
     const one = (more = '') => {
       const body = JSON.stringify(ping());
       return `POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n${more}\r\n${body}`;
@@ -182,7 +182,7 @@ describe('McpEdge', () => {
 
   describe('closing', () => {
     it('refuses new requests while running ones finish', async () => {
-      const { edge, ask, tools } = await serving();
+      const { edge, ask, tools } = await startServing();
       const slow = ask({ body: call('wait') });
       await until(() => tools.contexts.length === 1);
       const closed = edge.close(10_000);
@@ -194,7 +194,7 @@ describe('McpEdge', () => {
     });
 
     it('aborts what still runs after the grace period, and answers it', async () => {
-      const { edge, ask, tools } = await serving();
+      const { edge, ask, tools } = await startServing();
       const slow = ask({ body: call('wait') });
       await until(() => tools.contexts.length === 1);
       await edge.close(10);
@@ -203,13 +203,13 @@ describe('McpEdge', () => {
     });
 
     it('is at once when nothing runs', async () => {
-      const { edge } = await serving();
+      const { edge } = await startServing();
       await expect(edge.close(60_000)).resolves.toBeUndefined();
     });
   });
 
   it('never returns the text of an internal error', async () => {
-    const { ask, sessions, warnings } = await serving();
+    const { ask, sessions, warnings } = await startServing();
     sessions.find = () => Promise.reject(new Error('redis at 10.0.0.7 refused'));
     const answer = await ask({ headers: { 'Mcp-Session-Id': 'x' }, body: ping(4) });
     expect([answer.status, answer.json()]).toEqual([
@@ -247,7 +247,7 @@ describe('McpEdge options', () => {
   });
 
   it('warns once where nothing bounds how many streams are open', async () => {
-    const { ask, warnings } = await serving({ maxConcurrentDispatchers: null });
+    const { ask, warnings } = await startServing({ maxConcurrentDispatchers: null });
     await ask({ headers: { Accept: 'text/event-stream' }, body: ping() });
     expect(warnings).toEqual([
       '[McpEdge] maxConcurrentDispatchers is null: nothing bounds how many streams are open',
@@ -255,7 +255,7 @@ describe('McpEdge options', () => {
   });
 
   it('takes a blank custom header and blank lists as none', async () => {
-    const { ask } = await serving({ requireCustomHeader: ' ', allowedOrigins: [' '], allowedHosts: [] });
+    const { ask } = await startServing({ requireCustomHeader: ' ', allowedOrigins: [' '], allowedHosts: [] });
     expect((await ask({ body: ping() })).status).toBe(200);
   });
 });

@@ -47,8 +47,8 @@ import {
   type CheckVerdict,
   HttpExchange,
   type RequestCheck,
-  pathOf,
-  trustedHeaders,
+  readPath,
+  readTrustedHeaders,
 } from './http-exchange.js';
 import { internalError, stateUnavailable } from './refusals.js';
 import { type NotServed, notServed } from './routes.js';
@@ -104,7 +104,7 @@ const ABORT_GRACE = 1_000;
 /** Measures the refusal of a check. The outcome of a call is measured with the call. */
 function measureRefusal({ observed }: HttpExchange, by: RequestCheck, verdict: CheckVerdict): void {
   if (!observed || by === dispatch || verdict === null || typeof verdict !== 'object') return;
-  if (verdict.status >= 400) observed.refused(by.name);
+  if (verdict.status >= 400) observed.recordRefusal(by.name);
 }
 
 /** MCP over HTTP, on plain Node requests: the surrounding framework passes them on unread. */
@@ -181,7 +181,7 @@ export class McpEdge {
     { route, methods }: { readonly route: string; readonly methods: readonly string[] },
   ): Promise<boolean> {
     const { settings } = this.edge;
-    openToPage(trustedHeaders(request), response, settings);
+    openToPage(readTrustedHeaders(request), response, settings);
     if (request.method !== 'OPTIONS' || methods.length === 0) return false;
     if (!isPreflight(new HttpExchange(request, response, this.edge))) return false;
     const arrival = ROUTE_CHECKS.filter((requestCheck) => requestCheck !== origin);
@@ -205,7 +205,7 @@ export class McpEdge {
   /** Whether a request target is that of MCP or below it: this edge answers it, even if only with 404. */
   claims(url: string): boolean {
     const { path } = this.edge.settings;
-    const asked = pathOf(url);
+    const asked = readPath(url);
     return asked === path || asked.startsWith(`${path}/`);
   }
 
@@ -236,7 +236,7 @@ export class McpEdge {
       if (exchange.refusalsUntilLater > 0) await exchange.keepRefusalPace();
       if (verdict !== 'streamed' && verdict && verdict !== 'gone') exchange.send(verdict);
       this.edge.unread.wrote(response);
-      if (verdict === 'streamed') await this.flushed(exchange);
+      if (verdict === 'streamed') await this.waitForFlush(exchange);
     } catch (error) {
       // An answer that cannot be sent, as with a challenge that no header can carry, is dropped and not sent partially.
       this.edge.log.warn(faultLine('[McpEdge]', error));
@@ -267,7 +267,7 @@ export class McpEdge {
    * Ends the listening streams of these agents: their clients reconnect and are authenticated again. Running calls, downloads
    * among them, continue.
    */
-  endStreamsOf(whose: (agent: Agent) => boolean): void {
+  endStreamsWhere(whose: (agent: Agent) => boolean): void {
     this.edge.openStreams.shutDown((stream, agent) => !stream.finite && whose(agent));
   }
 
@@ -282,7 +282,7 @@ export class McpEdge {
   }
 
   /** A streamed answer counts as running until its client has received it. Listening streams are counted separately. */
-  private flushed({ response }: HttpExchange): Promise<void> | void {
+  private waitForFlush({ response }: HttpExchange): Promise<void> | void {
     if (!response.writableEnded || response.writableFinished || response.destroyed) return;
     return new Promise((resolve) => response.once('close', resolve));
   }
@@ -297,7 +297,7 @@ export class McpEdge {
   private async runChecks(exchange: HttpExchange, checks: readonly RequestCheck[]): Promise<CheckVerdict> {
     try {
       for (const requestCheck of checks) {
-        const ended = requestCheck === authenticate ? exchange.observed?.authenticating() : undefined;
+        const ended = requestCheck === authenticate ? exchange.observed?.startAuthentication() : undefined;
         const verdict = requestCheck.check(exchange);
         const settled = verdict instanceof Promise ? await verdict : verdict;
         ended?.(settled === null);

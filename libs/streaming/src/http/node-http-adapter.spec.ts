@@ -21,7 +21,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NodeHttpAdapter } from './node-http-adapter.js';
-import { JsonBodyInterceptor, NotServed, RefusalFilter, validated } from './routes.js';
+import { JsonBodyInterceptor, NotServed, RefusalFilter, createValidationPipe } from './routes.js';
 
 class Choice {
   @IsIn(['this', 'that'], { message: 'choice must be this or that' })
@@ -48,7 +48,7 @@ class ThingsController {
   @Post('choice')
   @HttpCode(200)
   @UseInterceptors(JsonBodyInterceptor)
-  choose(@Body(validated(Choice)) { choice }: Choice): object {
+  choose(@Body(createValidationPipe(Choice)) { choice }: Choice): object {
     return { choice };
   }
 
@@ -109,7 +109,7 @@ describe('the routes of controllers on plain requests', () => {
   });
   afterAll(() => new Promise((resolve) => server.close(resolve)));
 
-  const asked = async (path: string, method = 'GET', json?: string) => {
+  const sendRequest = async (path: string, method = 'GET', json?: string) => {
     const sent = json !== undefined && { body: json, headers: { 'Content-Type': 'application/json' } };
     const response = await fetch(`${origin}${path}`, { method, ...sent });
     const text = await response.text();
@@ -121,37 +121,40 @@ describe('the routes of controllers on plain requests', () => {
   };
 
   it('take the first route that was declared for a path', async () => {
-    expect(await asked('/things/first')).toMatchObject({ status: 200, body: { first: true } });
-    expect(await asked('/things/second')).toMatchObject({ status: 200, body: { id: 'second' } });
+    expect(await sendRequest('/things/first')).toMatchObject({ status: 200, body: { first: true } });
+    expect(await sendRequest('/things/second')).toMatchObject({ status: 200, body: { id: 'second' } });
   });
 
   it('name the methods of a path that has others, and refuse any other path', async () => {
-    const refused = await asked('/things/one', 'DELETE');
+    const refused = await sendRequest('/things/one', 'DELETE');
     expect(refused).toMatchObject({ status: 405, body: { error: 'Method Not Allowed' } });
     expect(refused.headers.get('allow')).toBe('GET, HEAD, POST');
     for (const path of ['/', '/thing', '/things/', '/things/a/b', '/things/a%20b', '/THINGS'])
-      expect([path, await asked(path)]).toMatchObject([path, { status: 404, body: { error: 'Not Found' } }]);
+      expect([path, await sendRequest(path)]).toMatchObject([
+        path,
+        { status: 404, body: { error: 'Not Found' } },
+      ]);
   });
 
   it('answer HEAD like GET, without a body', async () => {
-    const { status, body, headers } = await asked('/things/first', 'HEAD');
+    const { status, body, headers } = await sendRequest('/things/first', 'HEAD');
     expect([status, body, headers.get('content-length')]).toEqual([200, null, '14']);
   });
 
   it('take the first of a repeated parameter, whatever its name', async () => {
-    const { body } = await asked('/things?a=1&a=2&__proto__=3');
+    const { body } = await sendRequest('/things?a=1&a=2&__proto__=3');
     expect(JSON.stringify(body)).toBe('{"query":{"a":"1","__proto__":"3"}}');
   });
 
   it('pass all other paths and methods to a route for the rest, after the middleware', async () => {
-    expect(await asked('/guarded/a/b', 'DELETE')).toMatchObject({ status: 200, body: { rest: 'a/b' } });
-    expect(await asked('/guarded')).toMatchObject({ status: 200, body: { rest: null } });
-    expect((await asked('/guarded/page')).headers.get('x-marked')).toBe('yes');
-    expect((await asked('/things')).headers.get('x-marked')).toBeNull();
+    expect(await sendRequest('/guarded/a/b', 'DELETE')).toMatchObject({ status: 200, body: { rest: 'a/b' } });
+    expect(await sendRequest('/guarded')).toMatchObject({ status: 200, body: { rest: null } });
+    expect((await sendRequest('/guarded/page')).headers.get('x-marked')).toBe('yes');
+    expect((await sendRequest('/things')).headers.get('x-marked')).toBeNull();
   });
 
   it('show an error in the log alone', async () => {
-    expect(await asked('/things/one', 'POST')).toMatchObject({
+    expect(await sendRequest('/things/one', 'POST')).toMatchObject({
       status: 500,
       body: { error: 'Internal error' },
     });
@@ -159,7 +162,7 @@ describe('the routes of controllers on plain requests', () => {
   });
 
   it('refuse a body with a number that its readers round, or with a member twice', async () => {
-    const choose = async (body: string) => asked('/things/choice', 'POST', body);
+    const choose = async (body: string) => sendRequest('/things/choice', 'POST', body);
     expect(await choose('{"choice":"this","more":[9007199254740993]}')).toMatchObject({
       status: 400,
       body: {
@@ -176,7 +179,11 @@ describe('the routes of controllers on plain requests', () => {
 
   it('refuse a body that is nested too deeply, wherever it is, without an error', async () => {
     const choose = async (more: string) => {
-      const { status, body } = await asked('/things/choice', 'POST', `{"choice":"this","more":${more}}`);
+      const { status, body } = await sendRequest(
+        '/things/choice',
+        'POST',
+        `{"choice":"this","more":${more}}`,
+      );
       return [status, body];
     };
     const lists = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
@@ -191,7 +198,7 @@ describe('the routes of controllers on plain requests', () => {
   });
 
   it('answer with an error when a refusal has a header that cannot be sent', async () => {
-    const { status, headers } = await asked('/things/unsendable', 'POST');
+    const { status, headers } = await sendRequest('/things/unsendable', 'POST');
     expect([status, headers.get('www-authenticate')]).toEqual([500, null]);
     expect(logged.pop()).toContain('Invalid character in header');
   });
@@ -200,7 +207,7 @@ describe('the routes of controllers on plain requests', () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: 'binary-ascii' }), async (text) => {
         const path = `/things/${encodeURI(text.replace(/[?#\\]/g, ''))}`;
-        expect([200, 404]).toContain((await asked(path)).status);
+        expect([200, 404]).toContain((await sendRequest(path)).status);
       }),
       { numRuns: 100 },
     );

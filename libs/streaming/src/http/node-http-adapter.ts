@@ -22,7 +22,7 @@ interface Route {
 const SEGMENT = '[A-Za-z0-9._~-]+';
 
 /** `/a/:id` and `/a/*rest` of Nest as an expression; a rest may be empty. */
-function patternOf(path: string): RegExp {
+function compilePattern(path: string): RegExp {
   const parts = path.split('/').filter((part) => part !== '');
   const source = parts.map((part) => {
     if (part.startsWith(':')) return `/(?<${part.slice(1)}>${SEGMENT})`;
@@ -45,7 +45,7 @@ class RouteTable {
   readonly all = (path: string, handler: Handler) => this.add(null, path, handler);
 
   use(path: string, handler: Handler): void {
-    this.middleware.push({ methods: null, pattern: patternOf(path), handler });
+    this.middleware.push({ methods: null, pattern: compilePattern(path), handler });
   }
 
   before(path: string): readonly Route[] {
@@ -64,18 +64,18 @@ class RouteTable {
     return undefined;
   }
 
-  methodsOf(path: string): readonly string[] {
+  listMethods(path: string): readonly string[] {
     const serving = this.routes.filter(({ pattern }) => pattern.test(path));
     return [...new Set(serving.flatMap(({ methods }) => methods ?? []))];
   }
 
   private add(methods: Route['methods'], path: string, handler: Handler): void {
-    this.routes.push({ methods, pattern: patternOf(path), handler });
+    this.routes.push({ methods, pattern: compilePattern(path), handler });
   }
 }
 
 /** Of a repeated parameter the first. */
-function queryOf(url: string): Readonly<Record<string, string>> {
+function parseQuery(url: string): Readonly<Record<string, string>> {
   const at = url.indexOf('?');
   const query: Record<string, string> = {};
   if (at < 0) return query;
@@ -85,7 +85,7 @@ function queryOf(url: string): Readonly<Record<string, string>> {
   return query;
 }
 
-const unsupported = (): never => {
+const refuseUnsupported = (): never => {
   throw new TypeError('routes beside MCP have no such feature');
 };
 
@@ -109,7 +109,7 @@ export class NodeHttpAdapter extends AbstractHttpAdapter<object, RoutedRequest, 
    */
   async handle(request: RoutedRequest, response: ServerResponse, path: string): Promise<void> {
     const method = request.method ?? '';
-    const ignored = () => undefined;
+    const ignore = () => undefined;
     try {
       for (const { handler } of this.table.before(path)) {
         let passed = false;
@@ -117,10 +117,10 @@ export class NodeHttpAdapter extends AbstractHttpAdapter<object, RoutedRequest, 
         if (!passed) return;
       }
       const found = this.table.find(method, path);
-      if (!found) throw this.refusalOf(path);
+      if (!found) throw this.findRefusal(path);
       request.params = { ...found.params.groups };
-      request.query = queryOf(request.url ?? '');
-      await found.route.handler(request, response, ignored);
+      request.query = parseQuery(request.url ?? '');
+      await found.route.handler(request, response, ignore);
     } catch (error) {
       await this.answerError(error, request, response);
     }
@@ -136,14 +136,14 @@ export class NodeHttpAdapter extends AbstractHttpAdapter<object, RoutedRequest, 
   }
 
   /** Why no route serves a request to this path. */
-  refusalOf(path: string): NotServed {
-    const methods = this.methodsOf(path);
+  findRefusal(path: string): NotServed {
+    const methods = this.listMethods(path);
     return methods.length > 0 ? notServed(405, { Allow: methods.join(', ') }) : notServed(404);
   }
 
   /** The methods of the routes of a path, except those for every method. */
-  methodsOf(path: string): readonly string[] {
-    return this.table.methodsOf(path);
+  listMethods(path: string): readonly string[] {
+    return this.table.listMethods(path);
   }
 
   setErrorHandler(handler: ErrorHandler): void {
@@ -209,30 +209,30 @@ export class NodeHttpAdapter extends AbstractHttpAdapter<object, RoutedRequest, 
   setNotFoundHandler(): void {}
 
   registerParserMiddleware(): never {
-    return unsupported();
+    return refuseUnsupported();
   }
 
   useStaticAssets(): never {
-    return unsupported();
+    return refuseUnsupported();
   }
 
   setViewEngine(): never {
-    return unsupported();
+    return refuseUnsupported();
   }
 
   render(): never {
-    return unsupported();
+    return refuseUnsupported();
   }
 
   redirect(): never {
-    return unsupported();
+    return refuseUnsupported();
   }
 
   enableCors(): never {
-    return unsupported();
+    return refuseUnsupported();
   }
 
   applyVersionFilter(): never {
-    return unsupported();
+    return refuseUnsupported();
   }
 }

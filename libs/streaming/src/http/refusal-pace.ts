@@ -47,9 +47,9 @@ export class RefusalPace {
    * Counts refusals of a principal.
    * @returns milliseconds that their answer has to wait
    */
-  delayOf(principal: string, refusals: number): number {
+  findDelay(principal: string, refusals: number): number {
     const now = this.now();
-    const paced = this.pacedOf(principal, now);
+    const paced = this.findPaced(principal, now);
     const earliest = now - BURST * INTERVAL;
     paced.next = Math.min(Math.max(paced.next, earliest) + refusals * INTERVAL, now + LONGEST);
     return Math.max(0, paced.next - now);
@@ -57,7 +57,7 @@ export class RefusalPace {
 
   /** Waits before the answer to refused calls is sent: until its turn, or until the client leaves or the service closes. */
   async wait(principal: string, refusals: number, waiting: Waiting): Promise<void> {
-    const delay = this.delayOf(principal, refusals);
+    const delay = this.findDelay(principal, refusals);
     const paced = this.principals.get(principal);
     if (delay === 0 || !paced || this.closed || waiting.isGone || !this.hasRoomFor(paced)) return;
     paced.waiting += 1;
@@ -89,7 +89,7 @@ export class RefusalPace {
     return waiting < MAX_WAITING.perPrincipal && this.waits.size < MAX_WAITING.total;
   }
 
-  private pacedOf(principal: string, now: number): Paced {
+  private findPaced(principal: string, now: number): Paced {
     const known = this.principals.get(principal);
     if (known) return known;
     if (this.principals.size >= this.forgetsAt) this.forget(now);

@@ -19,12 +19,12 @@ const WITHOUT_A_ROW = [
 ];
 
 const running: EdgeUnderTest[] = [];
-async function serving(options?: McpEdgeOptions): Promise<EdgeUnderTest> {
+async function startServing(options?: McpEdgeOptions): Promise<EdgeUnderTest> {
   const edge = await edgeUnderTest(options);
   running.push(edge);
   return edge;
 }
-const usual = await serving();
+const usual = await startServing();
 afterAll(async () => {
   await Promise.all(running.map((edge) => edge.stop()));
 });
@@ -33,7 +33,7 @@ describe('the list of request checks', () => {
   it.each(REFUSALS)(
     '$requestCheck answers when: $when',
     async ({ requestCheck, asked, options, status, code, message, id, data, headers }) => {
-      const { ask, authenticator } = options ? await serving(options) : usual;
+      const { ask, authenticator } = options ? await startServing(options) : usual;
       const before = authenticator.seen.length;
       const answer = await ask(asked);
       expect(answer.json()).toEqual({
@@ -105,7 +105,7 @@ describe('what passes the list of request checks', () => {
   });
 
   it('reads a body of undeclared length where that is allowed', async () => {
-    const { ask } = await serving({ requireContentLength: false });
+    const { ask } = await startServing({ requireContentLength: false });
     const headers = { 'Transfer-Encoding': 'chunked', 'Content-Length': null };
     expect((await ask({ headers, body: ping() })).status).toBe(200);
   });
@@ -122,7 +122,9 @@ describe('what passes the list of request checks', () => {
   });
 
   it('spends the limit of each request once', async () => {
-    const { ask } = await serving({ preAuthRateLimiter: new ProcessRateLimiter({ limit: 2, window: 60 }) });
+    const { ask } = await startServing({
+      preAuthRateLimiter: new ProcessRateLimiter({ limit: 2, window: 60 }),
+    });
     const statuses = [];
     for (let at = 0; at < 3; at += 1) statuses.push((await ask({ body: ping() })).status);
     expect(statuses).toEqual([200, 200, 429]);

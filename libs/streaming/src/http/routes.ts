@@ -122,14 +122,14 @@ const JSON_TYPE = /^application\/json\s*(;|$)/i;
 async function readSmallJson(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
   if (!JSON_TYPE.test(request.headers['content-type'] ?? '')) throw new NotServed(...BODY_WORDS.notJson);
   const reading = readJson(await readText(request));
-  if (!reading.ok) throw new NotServed(...refusedBody(reading));
+  if (!reading.ok) throw new NotServed(...describeRefusedBody(reading));
   const { value } = reading;
   if (value === null || typeof value !== 'object' || Array.isArray(value))
     throw new NotServed(...BODY_WORDS.notObject);
   return value as Record<string, unknown>;
 }
 
-function refusedBody({ fault, why }: RefusedJson): readonly [number, string] {
+function describeRefusedBody({ fault, why }: RefusedJson): readonly [number, string] {
   if (fault === 'syntax') return BODY_WORDS.notObject;
   return fault === 'depth' ? BODY_WORDS.tooDeep : [400, `body: ${why}`];
 }

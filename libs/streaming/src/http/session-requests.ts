@@ -3,7 +3,7 @@ import { FALLBACK_VERSION, isLegacyVersion } from '#dispatcher';
 import { ListeningStream, type OpenStream } from '../sse/open-streams.js';
 import { ReturnedStream } from '../sse/resumable-stream.js';
 import { customHeader, forMethod, legacyVersion, origin, VERSION_HEADER } from './arrival-checks.js';
-import { authenticate, credentialsOf, requestLimit, turn, unauthorized } from './caller-checks.js';
+import { authenticate, readCredentials, requestLimit, turn, refuseUnauthorized } from './caller-checks.js';
 import { onceClosed } from './client-memory.js';
 import { type HttpExchange, headerText, type RequestCheck, type CheckVerdict } from './http-exchange.js';
 import {
@@ -75,7 +75,7 @@ async function openListening(exchange: HttpExchange): Promise<CheckVerdict> {
     if (verdict) return verdict;
   }
   const { agent, correlationId: session } = exchange;
-  if (!agent || session === undefined) return unauthorized(exchange);
+  if (!agent || session === undefined) return refuseUnauthorized(exchange);
   if (exchange.isGone) return 'gone';
   const eventId = headerText(exchange.headers, 'last-event-id');
   if (eventId !== undefined && exchange.version >= WITH_EVENT_IDS)
@@ -101,7 +101,7 @@ async function resume(
 ): Promise<CheckVerdict> {
   const { edge } = exchange;
   const { resumption } = edge.wire;
-  const place = resumption.placeOf({ session, agent }, eventId);
+  const place = resumption.findPlace({ session, agent }, eventId);
   const missed = place && (await resumption.log.after(place.stream, place.entry));
   if (!place || !missed) return UNKNOWN_EVENT;
   if (exchange.isGone) return 'gone';
@@ -119,7 +119,7 @@ function count(stream: OpenStream, agent: Agent, exchange: HttpExchange, onClose
   const { edge } = exchange;
   const { counts, openStreams } = edge;
   counts.listeningStreams += 1;
-  openStreams.add(stream, { agent, credentials: credentialsOf(exchange) });
+  openStreams.add(stream, { agent, credentials: readCredentials(exchange) });
   onceClosed(exchange.request, exchange.response, () => {
     counts.listeningStreams -= 1;
     openStreams.remove(stream);
@@ -141,7 +141,7 @@ async function endSession(exchange: HttpExchange): Promise<CheckVerdict> {
     if (verdict) return verdict;
   }
   const { agent } = exchange;
-  if (!agent) return unauthorized(exchange);
+  if (!agent) return refuseUnauthorized(exchange);
   const session = await edge.sessions.find(id);
   const isOwn = session?.owner === agent.principal;
   if (isOwn) await edge.sessions.terminate(id);

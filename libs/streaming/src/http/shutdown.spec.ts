@@ -1,11 +1,11 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { call, EVENTS, listenAs, listening, sessionOf, until } from '../testing/calls.js';
+import { call, EVENTS, listenAs, openListening, openSession, until } from '../testing/calls.js';
 import { edgeUnderTest, type EdgeUnderTest } from '../testing/edge-under-test.js';
 import { modern } from '../testing/requests.js';
 import type { McpEdgeOptions } from './edge-dependencies.js';
 
 const running: EdgeUnderTest[] = [];
-async function serving(options?: McpEdgeOptions): Promise<EdgeUnderTest> {
+async function startServing(options?: McpEdgeOptions): Promise<EdgeUnderTest> {
   const edge = await edgeUnderTest(options);
   running.push(edge);
   return edge;
@@ -16,9 +16,9 @@ afterAll(async () => {
 
 describe('closing', () => {
   it('ends listening streams at once and opens no more, while calls finish', async () => {
-    const edge = await serving();
-    const session = await sessionOf(edge);
-    const stream = await listening(edge, session);
+    const edge = await startServing();
+    const session = await openSession(edge);
+    const stream = await openListening(edge, session);
     const slow = await edge.open({ headers: { ...session, ...EVENTS }, body: call('wait') });
     await until(() => edge.tools.contexts.length === 1);
     const closed = edge.edge.close(60_000);
@@ -32,7 +32,7 @@ describe('closing', () => {
   });
 
   it('aborts a streamed call after the grace period, and its answer says so', async () => {
-    const edge = await serving();
+    const edge = await startServing();
     const slow = await edge.open({ headers: EVENTS, body: call('wait') });
     await until(() => edge.tools.contexts.length === 1);
     await edge.edge.close(1);
@@ -44,16 +44,16 @@ describe('closing', () => {
 
 describe('streams that are ended on this side', () => {
   it('end for the named agents, while their calls and the streams of others continue', async () => {
-    const edge = await serving();
-    const [ada, bob] = [await sessionOf(edge), await sessionOf(edge, '2025-06-18', 'bob')];
+    const edge = await startServing();
+    const [ada, bob] = [await openSession(edge), await openSession(edge, '2025-06-18', 'bob')];
     const returning: string[] = [];
     const left: string[] = [];
     edge.wire.listening.returning.subscribe((session) => returning.push(session));
     edge.wire.listening.left.subscribe((session) => left.push(session));
-    const [hers, his] = [await listening(edge, ada), await listening(edge, bob)];
+    const [hers, his] = [await openListening(edge, ada), await openListening(edge, bob)];
     const slow = await edge.open({ headers: { ...ada, ...EVENTS }, body: call('wait') });
     await until(() => edge.tools.contexts.length === 1);
-    edge.edge.endStreamsOf(({ principal }) => principal === 'ada');
+    edge.edge.endStreamsWhere(({ principal }) => principal === 'ada');
     await hers.over;
     await until(() => edge.edge.activeListeningStreamCount === 1);
     expect(returning).toEqual([ada['Mcp-Session-Id']]);
@@ -62,16 +62,16 @@ describe('streams that are ended on this side', () => {
     await slow.over;
     expect(slow.messages()).toMatchObject([{ id: 1, result: { isError: false } }]);
     // The client reconnects to its previous session.
-    const again = await listening(edge, ada);
+    const again = await openListening(edge, ada);
     await edge.edge.close();
     await Promise.all([his.over, again.over]);
   });
 });
 
 describe('streams whose credentials are no longer valid', () => {
-  const opened = async (edge: EdgeUnderTest) => {
-    const [ada, bob] = [await sessionOf(edge), await sessionOf(edge, '2025-06-18', 'bob')];
-    const [hers, his] = [await listening(edge, ada), await listening(edge, bob)];
+  const openSessions = async (edge: EdgeUnderTest) => {
+    const [ada, bob] = [await openSession(edge), await openSession(edge, '2025-06-18', 'bob')];
+    const [hers, his] = [await openListening(edge, ada), await openListening(edge, bob)];
     const modernOne = await edge.open(
       modern('subscriptions/listen', { notifications: { toolsListChanged: true } }, EVENTS),
     );
@@ -80,8 +80,8 @@ describe('streams whose credentials are no longer valid', () => {
   };
 
   it('end, of both eras, while running calls and the streams of others continue', async () => {
-    const edge = await serving({ credentialsInterval: 20 });
-    const { ada, hers, his, modernOne } = await opened(edge);
+    const edge = await startServing({ credentialsInterval: 20 });
+    const { ada, hers, his, modernOne } = await openSessions(edge);
     const slow = await edge.open({ headers: { ...ada, ...EVENTS }, body: call('wait') });
     await until(() => edge.tools.contexts.length === 1);
     edge.authenticator.takenBack.add('ada');
@@ -97,8 +97,8 @@ describe('streams whose credentials are no longer valid', () => {
   });
 
   it('end as well while the credentials cannot be verified', async () => {
-    const edge = await serving({ credentialsInterval: 20 });
-    const { hers, his, modernOne } = await opened(edge);
+    const edge = await startServing({ credentialsInterval: 20 });
+    const { hers, his, modernOne } = await openSessions(edge);
     edge.authenticator.away = true;
     await Promise.all([hers.over, his.over, modernOne.over]);
     await until(() => edge.edge.activeListeningStreamCount === 0);

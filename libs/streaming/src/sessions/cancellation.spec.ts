@@ -1,5 +1,5 @@
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { call, cancel, EVENTS, sessionOf, until } from '../testing/calls.js';
+import { call, cancel, EVENTS, openSession, until } from '../testing/calls.js';
 import { edgeUnderTest, replicaState } from '../testing/edge-under-test.js';
 import { modern } from '../testing/requests.js';
 
@@ -20,7 +20,7 @@ const CANCELLED = {
   cancelled: true,
   content: [{ type: 'text', text: 'Cancelled by client' }],
 };
-const running = () => until(() => edge.tools.contexts.length === 1);
+const waitUntilRunning = () => until(() => edge.tools.contexts.length === 1);
 const reason = () => edge.tools.contexts[0]?.signal.reason as unknown;
 
 describe.each([
@@ -31,9 +31,9 @@ describe.each([
     ['as JSON', {}],
     ['as a stream', EVENTS],
   ])('ends a call answered %s, and its answer says so', async (_form, accept) => {
-    const session = await sessionOf(edge);
+    const session = await openSession(edge);
     const answering = edge.open({ headers: { ...session, ...accept }, body: call('wait', 5) });
-    await running();
+    await waitUntilRunning();
     const taken = await at.ask({ headers: session, body: cancel(5) });
     expect([taken.status, taken.text]).toEqual([202, '']);
     const answer = await answering;
@@ -50,9 +50,9 @@ describe.each([
     ['another request', {}, 6],
     ['no request', {}, undefined],
   ])('is accepted without effect when it names %s', async (_what, changed, requestId) => {
-    const session = await sessionOf(edge);
+    const session = await openSession(edge);
     const answering = edge.ask({ headers: session, body: call('wait', 5) });
-    await running();
+    await waitUntilRunning();
     expect((await at.ask({ headers: { ...session, ...changed }, body: cancel(requestId) })).status).toBe(202);
     // When a later message has arrived, every earlier message of the bus has arrived too.
     await at.ask({ headers: session, body: cancel('later') });
@@ -62,9 +62,9 @@ describe.each([
   });
 
   it('of the whole session by DELETE ends its calls everywhere', async () => {
-    const session = await sessionOf(edge);
+    const session = await openSession(edge);
     const answering = edge.ask({ headers: session, body: call('wait', 5) });
-    await running();
+    await waitUntilRunning();
     expect((await at.ask({ method: 'DELETE', headers: session })).status).toBe(204);
     expect((await answering).json()).toMatchObject({ result: CANCELLED });
     expect(reason()).toBe('session_terminated');
@@ -86,7 +86,7 @@ describe('a client that goes away', () => {
       body,
       signal: controller.signal,
     }).catch(() => null);
-    await running();
+    await waitUntilRunning();
     controller.abort();
     await until(() => edge.abandoned.length === 1);
     expect(edge.abandoned).toEqual([
@@ -119,13 +119,13 @@ describe('a client that goes away', () => {
 
 describe('the name of a call', () => {
   it('goes to the latest request of that id, and stays with it when the earlier one ends', async () => {
-    const session = await sessionOf(edge);
+    const session = await openSession(edge);
     edge.tools.work = async ({ signal }, args) => {
       if ((args as { brief?: boolean }).brief) return 'brief';
       return new Promise((resolve) => signal.addEventListener('abort', () => resolve('cancelled')));
     };
     const first = edge.ask({ headers: session, body: call('wait', 8) });
-    await running();
+    await waitUntilRunning();
     const second = edge.ask({ headers: session, body: call('work', 8) });
     await until(() => edge.tools.contexts.length === 2);
     edge.tools.release();

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import type { RequestContext } from '#core';
 import { SharedStateUnavailable } from '#state';
-import { call, cancel, EVENTS, listening, sessionOf, until } from '../testing/calls.js';
+import { call, cancel, EVENTS, openListening, openSession, until } from '../testing/calls.js';
 import { edgeUnderTest, type EdgeUnderTest, replicaState } from '../testing/edge-under-test.js';
 import { initialize } from '../testing/requests.js';
 
@@ -38,7 +38,7 @@ const reply = (id: unknown, content: object = { result: { action: 'accept' } }) 
 });
 
 /** A call that sends a request to the client on the stream of its own answer. */
-async function asked(edge: EdgeUnderTest, session: Record<string, string>) {
+async function askClient(edge: EdgeUnderTest, session: Record<string, string>) {
   edge.tools.work = ask();
   const answer = await edge.open({ headers: { ...session, ...EVENTS }, body: call('work', 'asking') });
   await until(() => answer.messages().length > 0);
@@ -50,8 +50,8 @@ describe('a request to the client', () => {
     ['the replica that asked', here],
     ['another replica', there],
   ])('goes out on the stream of the call and is answered at %s, always with 202', async (_, at) => {
-    const session = await sessionOf(here);
-    const { answer, question } = await asked(here, session);
+    const session = await openSession(here);
+    const { answer, question } = await askClient(here, session);
     expect(question).toMatchObject({ method: 'elicitation/create', params: { message: 'Sure?' } });
     const taken = await at.ask({ headers: session, body: reply(question.id) });
     expect([taken.status, taken.text]).toEqual([202, '']);
@@ -61,8 +61,8 @@ describe('a request to the client', () => {
   });
 
   it('returns an error as an error', async () => {
-    const session = await sessionOf(here);
-    const { question } = await asked(here, session);
+    const session = await openSession(here);
+    const { question } = await askClient(here, session);
     await here.ask({ headers: session, body: reply(question.id, { error: { code: 1, message: 'no' } }) });
     expect(await outcome()).toEqual([{ error: { code: 1, message: 'no' } }]);
   });
@@ -72,8 +72,8 @@ describe('a request to the client', () => {
     ['the same one with a weaker token', { 'X-MCP-API-Key': 'ada as weak' }],
     ['another session', { 'Mcp-Session-Id': 'elsewhere' }],
   ])('is never answered by %s, who receives 202 as well', async (_, changed) => {
-    const session = await sessionOf(here);
-    const { question } = await asked(here, session);
+    const session = await openSession(here);
+    const { question } = await askClient(here, session);
     const forged = { headers: { ...session, ...changed }, body: reply(question.id, { result: 'forged' }) };
     for (const edge of [here, there]) expect((await edge.ask(forged)).status).toBe(202);
     await here.ask({ headers: session, body: reply(question.id, { result: 'real' }) });
@@ -81,8 +81,8 @@ describe('a request to the client', () => {
   });
 
   it('is answered once: the first reply counts, wherever the second arrives', async () => {
-    const session = await sessionOf(here);
-    const { question } = await asked(here, session);
+    const session = await openSession(here);
+    const { question } = await askClient(here, session);
     await Promise.all([
       here.ask({ headers: session, body: reply(question.id, { result: 1 }) }),
       there.ask({ headers: session, body: reply(question.id, { result: 1 }) }),
@@ -95,8 +95,8 @@ describe('a request to the client', () => {
     ['the replica of the call', here],
     ['another replica', there],
   ])('goes out on the listening stream at %s when the call is answered with JSON', async (_, at) => {
-    const session = await sessionOf(here);
-    const stream = await listening(at, session);
+    const session = await openSession(here);
+    const stream = await openListening(at, session);
     here.tools.work = ask();
     const answer = here.ask({ headers: session, body: call('work') });
     await until(() => stream.messages().length === 1);
@@ -110,8 +110,8 @@ describe('a request to the client', () => {
 
 describe('a client that cannot receive requests', () => {
   it('is one without a session, even under a label of somebody else’s', async () => {
-    const session = await sessionOf(here);
-    const stream = await listening(here, session);
+    const session = await openSession(here);
+    const stream = await openListening(here, session);
     here.tools.work = ask();
     const strangers: Record<string, string>[] = [
       {},
@@ -134,8 +134,8 @@ describe('a client that cannot receive requests', () => {
     ['at the replica of the call', here],
     ['at another replica', there],
   ])('is one whose listening stream belongs to a weaker agent of the same person %s', async (_, at) => {
-    const session = await sessionOf(here);
-    const stream = await listening(at, { ...session, 'X-MCP-API-Key': 'ada as weak' });
+    const session = await openSession(here);
+    const stream = await openListening(at, { ...session, 'X-MCP-API-Key': 'ada as weak' });
     here.tools.work = ask();
     await here.ask({ headers: session, body: call('work') });
     expect(await outcome()).toEqual([{ unreachable: 'no-stream' }]);
@@ -145,13 +145,13 @@ describe('a client that cannot receive requests', () => {
 
   it('is one that has no stream', async () => {
     here.tools.work = ask();
-    await here.ask({ headers: await sessionOf(here), body: call('work') });
+    await here.ask({ headers: await openSession(here), body: call('work') });
     expect(await outcome()).toEqual([{ unreachable: 'no-stream' }]);
   });
 
   it('is one that does not reply in time', async () => {
     here.tools.work = ask(20);
-    await here.ask({ headers: { ...(await sessionOf(here)), ...EVENTS }, body: call('work') });
+    await here.ask({ headers: { ...(await openSession(here)), ...EVENTS }, body: call('work') });
     expect(await outcome()).toEqual([{ unreachable: 'timed-out' }]);
   });
 
@@ -161,7 +161,7 @@ describe('a client that cannot receive requests', () => {
     const edge = await edgeUnderTest({}, broken);
     edge.tools.work = ask();
     const answer = await edge.open({
-      headers: { ...(await sessionOf(edge)), ...EVENTS },
+      headers: { ...(await openSession(edge)), ...EVENTS },
       body: call('work'),
     });
     await answer.over;
@@ -182,23 +182,23 @@ describe('waiting for a reply ends at once', () => {
     ['here', here],
     ['there', there],
   ])('when the call is cancelled %s', async (_, at) => {
-    const session = await sessionOf(here);
-    const { answer } = await asked(here, session);
+    const session = await openSession(here);
+    const { answer } = await askClient(here, session);
     await at.ask({ headers: session, body: cancel('asking') });
     expect(await outcome()).toEqual([{ unreachable: 'aborted' }]);
     await answer.over;
   });
 
   it('when the session ends on another replica', async () => {
-    const session = await sessionOf(here);
-    const { answer } = await asked(here, session);
+    const session = await openSession(here);
+    const { answer } = await askClient(here, session);
     await there.ask({ method: 'DELETE', headers: session });
     expect(await outcome()).toEqual([{ unreachable: 'aborted' }]);
     await answer.over;
   });
 
   it('when the stream of the call closes', async () => {
-    const { answer } = await asked(here, await sessionOf(here));
+    const { answer } = await askClient(here, await openSession(here));
     answer.leave();
     expect(await outcome()).toEqual([{ unreachable: 'aborted' }]);
   });
@@ -207,8 +207,8 @@ describe('waiting for a reply ends at once', () => {
     ['here', here],
     ['there', there],
   ])('when the listening stream that carried the request closes %s', async (_, at) => {
-    const session = await sessionOf(here);
-    const stream = await listening(at, session);
+    const session = await openSession(here);
+    const stream = await openListening(at, session);
     here.tools.work = ask();
     const answer = here.ask({ headers: session, body: call('work') });
     await until(() => stream.messages().length === 1);

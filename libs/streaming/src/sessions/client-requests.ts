@@ -38,7 +38,7 @@ interface Waiting {
   readonly settle: (outcome: ClientReply | ClientUnreachable) => void;
 }
 
-const keyOf = ({ owner, session }: RequestSender, id: unknown) =>
+const toKey = ({ owner, session }: RequestSender, id: unknown) =>
   `ask:${JSON.stringify([owner, session, id])}`;
 
 /** Unanswered requests to clients. A reply may arrive at any replica and counts once. */
@@ -56,8 +56,8 @@ export class PendingClientRequests {
       for (const { session, listening, settle } of this.waiting.values())
         if (listening && session === left) settle(new ClientUnreachable('aborted'));
     });
-    signals.received('reply').subscribe((message) => {
-      const reply = replyOf(message);
+    signals.listenTo('reply').subscribe((message) => {
+      const reply = readReply(message);
       if (reply) this.waiting.get(text(message, 'ask') ?? '')?.settle(reply);
     });
   }
@@ -67,14 +67,14 @@ export class PendingClientRequests {
     const { call, timeout } = question;
     if (call.abortedBecause !== null) throw new ClientUnreachable('aborted');
     const id = randomUUID();
-    const key = keyOf(question, id);
+    const key = toKey(question, id);
     try {
       await this.store.keep(key, {}, timeout, call.agent.principal);
     } catch {
       throw new ClientUnreachable('not-delivered');
     }
     try {
-      return await this.answered(id, question);
+      return await this.waitForReply(id, question);
     } finally {
       this.waiting.delete(id);
       // The key was used, or must never be used: during an outage it expires by itself.
@@ -85,7 +85,7 @@ export class PendingClientRequests {
   /** A posted response. It settles its own request, once; any other is ignored, and the answer does not reveal that. */
   async deliver(from: RequestSender, { id, result, error }: Message): Promise<void> {
     if (typeof id !== 'string') return;
-    const taken = await this.store.take(keyOf(from, id)).catch(() => undefined);
+    const taken = await this.store.take(toKey(from, id)).catch(() => undefined);
     if (!taken) return;
     const reply = error === undefined ? { result } : { error };
     const here = this.waiting.get(id);
@@ -99,19 +99,19 @@ export class PendingClientRequests {
       if (session === ended) settle(new ClientUnreachable('aborted'));
   }
 
-  private answered(id: string, question: ClientRequest): Promise<ClientReply> {
+  private waitForReply(id: string, question: ClientRequest): Promise<ClientReply> {
     const { call, owner, session, method, params, timeout, onOwnStream } = question;
     const request = { jsonrpc: '2.0', id, method, params };
     return new Promise((resolve, reject) => {
       const settle = (outcome: ClientReply | ClientUnreachable) => {
         clearTimeout(timer);
-        call.signal.removeEventListener('abort', aborted);
+        call.signal.removeEventListener('abort', settleAborted);
         if (outcome instanceof ClientUnreachable) reject(outcome);
         else resolve(outcome);
       };
-      const aborted = () => settle(new ClientUnreachable('aborted'));
+      const settleAborted = () => settle(new ClientUnreachable('aborted'));
       const timer = setTimeout(() => settle(new ClientUnreachable('timed-out')), timeout);
-      call.signal.addEventListener('abort', aborted, { once: true });
+      call.signal.addEventListener('abort', settleAborted, { once: true });
       // Registered before it is sent: an answer may arrive before the next line runs.
       this.waiting.set(id, { session, listening: false, settle });
       if (onOwnStream(request)) return;
@@ -123,7 +123,7 @@ export class PendingClientRequests {
   }
 }
 
-function replyOf(message: JsonObject): ClientReply | undefined {
+function readReply(message: JsonObject): ClientReply | undefined {
   if (!isJsonObject(message)) return undefined;
   if ('error' in message) return { error: message.error };
   return 'result' in message ? { result: message.result } : undefined;

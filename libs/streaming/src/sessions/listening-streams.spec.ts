@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { listenAs, listening, sessionOf, until } from '../testing/calls.js';
+import { listenAs, openListening, openSession, until } from '../testing/calls.js';
 import { edgeUnderTest, replicaState } from '../testing/edge-under-test.js';
 import { ping } from '../testing/requests.js';
 
@@ -16,7 +16,7 @@ const error = (code: number, message: string) => ({ jsonrpc: '2.0', id: null, er
 
 describe('opening a listening stream', () => {
   it('begins with a comment under the headers of a stream', async () => {
-    const stream = await listening(here, await sessionOf(here));
+    const stream = await openListening(here, await openSession(here));
     expect(stream.status).toBe(200);
     expect(stream.headers).toMatchObject({
       'content-type': 'text/event-stream',
@@ -29,7 +29,7 @@ describe('opening a listening stream', () => {
   });
 
   it('is kept alive by comments', async () => {
-    const stream = await listening(here, await sessionOf(here));
+    const stream = await openListening(here, await openSession(here));
     await until(() => stream.frames().length > 2);
     expect(stream.frames().slice(1, 3)).toEqual([{ comment: 'keep-alive' }, { comment: 'keep-alive' }]);
     stream.leave();
@@ -65,7 +65,7 @@ describe('opening a listening stream', () => {
   });
 
   it("is refused for another principal's session", async () => {
-    const session = await sessionOf(here);
+    const session = await openSession(here);
     for (const edge of [here, there]) {
       const answer = await edge.ask(listenAs({ ...session, 'X-MCP-API-Key': 'eve' }));
       expect([answer.status, answer.json()]).toEqual([
@@ -77,9 +77,9 @@ describe('opening a listening stream', () => {
 
   it('assigns an unknown session to the first caller, and to no other', async () => {
     const label = { 'Mcp-Session-Id': 'first-come' };
-    const stream = await listening(here, label);
+    const stream = await openListening(here, label);
     expect((await there.ask(listenAs({ ...label, 'X-MCP-API-Key': 'eve' }))).status).toBe(403);
-    const again = await listening(there, label);
+    const again = await openListening(there, label);
     await stream.over;
     again.leave();
     const strict = { 'X-MCP-Client': '1', 'Mcp-Session-Id': 'never-opened' };
@@ -87,19 +87,19 @@ describe('opening a listening stream', () => {
   });
 
   it('is refused for a session that ended', async () => {
-    const session = await sessionOf(here);
+    const session = await openSession(here);
     await here.ask({ method: 'DELETE', headers: session });
     expect((await there.ask(listenAs(session))).status).toBe(404);
   });
 
   it('answers busy when as many streams as permitted are open, until one closes', async () => {
-    const first = await listening(small, await sessionOf(small));
-    const refused = await small.ask(listenAs(await sessionOf(small)));
+    const first = await openListening(small, await openSession(small));
+    const refused = await small.ask(listenAs(await openSession(small)));
     expect([refused.status, refused.json()]).toEqual([503, error(-32000, 'server busy')]);
     expect((await small.ask({ body: ping() })).status).toBe(200);
     first.leave();
     await until(() => small.edge.activeListeningStreamCount === 0);
-    (await listening(small, await sessionOf(small))).leave();
+    (await openListening(small, await openSession(small))).leave();
   });
 });
 
@@ -108,8 +108,8 @@ describe.each([
   ['another replica', there],
 ])('a notification sent at %s', (_, at) => {
   it('reaches the stream of its session and no other', async () => {
-    const [mine, others] = [await sessionOf(here), await sessionOf(here)];
-    const [stream, foreign] = [await listening(here, mine), await listening(here, others)];
+    const [mine, others] = [await openSession(here), await openSession(here)];
+    const [stream, foreign] = [await openListening(here, mine), await openListening(here, others)];
     expect(await at.edge.notify(mine['Mcp-Session-Id'] as string, notice)).toBe(true);
     await until(() => stream.messages().length === 1);
     expect(stream.text()).toContain(
@@ -126,9 +126,9 @@ describe.each([
   });
 
   it('is not delivered when there is no listening stream', async () => {
-    const session = await sessionOf(here);
+    const session = await openSession(here);
     expect(await at.edge.notify(session['Mcp-Session-Id'] as string, notice)).toBe(false);
-    const stream = await listening(here, session);
+    const stream = await openListening(here, session);
     stream.leave();
     await until(() => here.edge.activeListeningStreamCount === 0);
     expect(await at.edge.notify(session['Mcp-Session-Id'] as string, notice)).toBe(false);
@@ -139,9 +139,9 @@ describe.each([
   });
 
   it('goes to the newer of two streams of a session; the older one ends', async () => {
-    const session = await sessionOf(here);
-    const older = await listening(here, session);
-    const newer = await listening(there, session);
+    const session = await openSession(here);
+    const older = await openListening(here, session);
+    const newer = await openListening(there, session);
     await older.over;
     expect(await at.edge.notify(session['Mcp-Session-Id'] as string, notice)).toBe(true);
     await until(() => newer.messages().length === 1);
@@ -152,8 +152,8 @@ describe.each([
   });
 
   it('finds no stream once the session was ended: DELETE closes it everywhere', async () => {
-    const session = await sessionOf(here);
-    const stream = await listening(here, session);
+    const session = await openSession(here);
+    const stream = await openListening(here, session);
     await at.ask({ method: 'DELETE', headers: session });
     await stream.over;
     expect(await at.edge.notify(session['Mcp-Session-Id'] as string, notice)).toBe(false);
@@ -162,8 +162,8 @@ describe.each([
 
   it('announces changed lists on every listening stream of every replica', async () => {
     const streams = [
-      await listening(here, await sessionOf(here)),
-      await listening(there, await sessionOf(there)),
+      await openListening(here, await openSession(here)),
+      await openListening(there, await openSession(there)),
     ];
     at.listChanges.next('tools');
     for (const stream of streams) {

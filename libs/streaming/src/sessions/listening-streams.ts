@@ -53,13 +53,13 @@ export class ListeningStreams extends SessionStreams {
       // The stream attached here since: then the session still has a stream.
       if (!this.streams.has(session)) this.leaving.next(session);
     });
-    signals.received('notice').subscribe((message) => {
+    signals.listenTo('notice').subscribe((message) => {
       const [session, json, id] = [text(message, 'session'), text(message, 'json'), text(message, 'id')];
       if (session && json && id && this.deliverHere(session, json, text(message, 'owner')))
         void signals.publish('taken', { id });
     });
     // Subscribed from the start: a subscription created for each message would be later than its answer.
-    signals.received('taken').subscribe((message) => this.underWay.get(text(message, 'id') ?? '')?.());
+    signals.listenTo('taken').subscribe((message) => this.underWay.get(text(message, 'id') ?? '')?.());
   }
 
   /** Replaces an older stream of the session on any replica, and ends it. */
@@ -143,7 +143,7 @@ export class ListeningStreams extends SessionStreams {
   }
 
   private onSignal(kind: 'attached' | 'left', work: (session: string) => void): void {
-    this.signals.received(kind).subscribe((message) => {
+    this.signals.listenTo(kind).subscribe((message) => {
       const session = text(message, 'session');
       if (session) work(session);
     });
@@ -179,7 +179,7 @@ export class ReplicatedListChanges extends ListChanges {
     private readonly listening: ListeningStreams,
   ) {
     super();
-    signals.received('changed').subscribe((message) => {
+    signals.listenTo('changed').subscribe((message) => {
       const list = text(message, 'list');
       if (list !== undefined && Object.hasOwn(NOTICES, list)) this.publish(list as ChangingList);
     });

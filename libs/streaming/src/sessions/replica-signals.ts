@@ -39,7 +39,7 @@ export class ReplicaSignals {
     }
   }
 
-  received(kind: SignalKind): Observable<BusMessage> {
+  listenTo(kind: SignalKind): Observable<BusMessage> {
     return this.bus.messages(`wire.${kind}`).pipe(filter(({ from }) => from !== this.self));
   }
 }

@@ -131,22 +131,22 @@ describe('ending a session', () => {
 
   it('ends only calls of the caller, whatever their session id', async () => {
     const id = await open(usual);
-    const running = (key: string, label: string) => {
+    const startRunning = (key: string, label: string) => {
       const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'wait', arguments: {} } };
       return usual.ask({ headers: as(key, label), body });
     };
     const begun = usual.tools.contexts.length;
-    const calls = [running('ada', id), running('ada', 'label'), running('eve', 'label')];
+    const calls = [startRunning('ada', id), startRunning('ada', 'label'), startRunning('eve', 'label')];
     while (usual.tools.contexts.length < begun + 3) await new Promise(setImmediate);
     const [own, labelled, hers] = usual.tools.contexts.slice(begun).map(({ signal }) => signal);
     await end(usual, id, 'eve');
     await end(usual, 'label', 'ada');
-    const aborted = () => [own, labelled, hers].map((signal) => signal?.aborted);
+    const listAborted = () => [own, labelled, hers].map((signal) => signal?.aborted);
     const byPrincipal = usual.tools.contexts.slice(begun).map(({ agent }) => agent.principal);
-    expect(aborted().filter((_, at) => byPrincipal[at] === 'eve')).toEqual([false]);
-    expect(aborted().filter(Boolean)).toHaveLength(1);
+    expect(listAborted().filter((_, at) => byPrincipal[at] === 'eve')).toEqual([false]);
+    expect(listAborted().filter(Boolean)).toHaveLength(1);
     await end(usual, id, 'ada');
-    expect(aborted().filter(Boolean)).toHaveLength(2);
+    expect(listAborted().filter(Boolean)).toHaveLength(2);
     usual.tools.release();
     await Promise.all(calls);
   });

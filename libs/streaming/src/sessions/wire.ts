@@ -26,7 +26,7 @@ export class Wire {
     readonly listChanges: ReplicatedListChanges,
     readonly resumption: Resumption,
   ) {
-    signals.received('cancel').subscribe((message) => {
+    signals.listenTo('cancel').subscribe((message) => {
       const [owner, session, reason] = [
         text(message, 'owner'),
         text(message, 'session'),
@@ -35,7 +35,7 @@ export class Wire {
       if (owner && session && reason)
         this.calls.cancel({ owner, session, requestId: message.requestId }, reason);
     });
-    signals.received('ended').subscribe((message) => {
+    signals.listenTo('ended').subscribe((message) => {
       const [session, owner] = [text(message, 'session'), text(message, 'owner')];
       if (session && owner) this.endHere({ session, owner, isOwn: message.isOwn === true });
     });

@@ -11,12 +11,12 @@ export function messageFrame(json: string): string {
 }
 
 /** A message with an id, from which its client can resume. */
-export function identifiedFrame(id: string, json: string): string {
+export function formatIdentifiedFrame(id: string, json: string): string {
   return `id: ${id}\nevent: message\ndata: ${json}\n\n`;
 }
 
 /** Sends a client an id to resume from before there is any message; `retry` in milliseconds. */
-export function primingFrame(id: string, retry: number): string {
+export function formatPrimingFrame(id: string, retry: number): string {
   return `id: ${id}\nretry: ${retry}\ndata: \n\n`;
 }
 
@@ -89,7 +89,7 @@ const PROBE = 30_000;
  */
 export class EventStream {
   /** A part of the stream was accepted: less of it waits. */
-  private readonly accepted = (): void => this.unread.wrote(this.response);
+  private readonly accept = (): void => this.unread.wrote(this.response);
 
   /** @param maxBuffered bytes that may wait for the client before the stream is closed */
   constructor(
@@ -125,7 +125,7 @@ export class EventStream {
       this.response.destroy();
       return false;
     }
-    this.response.write(frame, this.accepted);
+    this.response.write(frame, this.accept);
     this.unread.wrote(this.response);
     return this.isOpen;
   }
@@ -148,7 +148,7 @@ const COMMENTS = '2025-11-25';
 const SECOND = 1e-6;
 
 /** The token under which a client requested progress. */
-export function progressTokenOf(params: unknown): string | number | undefined {
+export function readProgressToken(params: unknown): string | number | undefined {
   const token = member(member(params, '_meta'), 'progressToken');
   return typeof token === 'string' || typeof token === 'number' ? token : undefined;
 }
@@ -205,7 +205,7 @@ export class Heartbeat {
    * Called for every message beside the answer: the first report of the tool ends the heartbeats. A report that is not above
    * the last heartbeat, such as a report of 0, is raised above it, because the progress of a token must increase.
    */
-  passing(message: JsonObject): JsonObject {
+  passOn(message: JsonObject): JsonObject {
     if (message.method !== PROGRESS) return message;
     this.reported = true;
     const progress = member(message.params, 'progress');
@@ -231,13 +231,13 @@ export interface ResponseStream {
   /** The call was cancelled by its client in a revision that then expects no answer. */
   drop(): void;
   /** The client disconnected. @returns whether the call continues without it */
-  left(): boolean;
+  leave(): boolean;
   /** Ends the stream while the call continues; only where the client can reconnect for the rest. */
   readonly endStream?: () => void;
 }
 
 /** The JSON text of an answer. */
-export function jsonOf({ body, tail }: Reply): string {
+export function formatJson({ body, tail }: Reply): string {
   return tail ? body + tail.toString('utf8') : body;
 }
 
@@ -269,14 +269,14 @@ export class ImmediateStream implements ResponseStream {
   }
 
   send(message: JsonObject): boolean {
-    return this.stream.write(messageFrame(JSON.stringify(this.dependencies.heartbeat.passing(message))));
+    return this.stream.write(messageFrame(JSON.stringify(this.dependencies.heartbeat.passOn(message))));
   }
 
   finish(answer: Reply): void {
     this.quiet();
     // An answer that must name a session in its headers is sent before there are any heartbeats.
     this.stream.open(answer.headers);
-    this.stream.write(messageFrame(jsonOf(answer)));
+    this.stream.write(messageFrame(formatJson(answer)));
     this.stream.end();
   }
 
@@ -285,7 +285,7 @@ export class ImmediateStream implements ResponseStream {
     this.stream.end();
   }
 
-  left(): boolean {
+  leave(): boolean {
     this.quiet();
     return false;
   }
@@ -325,7 +325,7 @@ export class LateStream implements ResponseStream {
 
   send(message: JsonObject): boolean {
     this.begin();
-    return this.stream.write(messageFrame(JSON.stringify(this.heartbeat.passing(message))));
+    return this.stream.write(messageFrame(JSON.stringify(this.heartbeat.passOn(message))));
   }
 
   private begin(): void {
@@ -338,7 +338,7 @@ export class LateStream implements ResponseStream {
   finish(answer: Reply): void {
     this.keepAlives.remove(this);
     if (!this.streaming) return this.whole(answer);
-    this.stream.write(messageFrame(jsonOf(answer)));
+    this.stream.write(messageFrame(formatJson(answer)));
     this.stream.end();
   }
 
@@ -347,7 +347,7 @@ export class LateStream implements ResponseStream {
     this.stream.end();
   }
 
-  left(): boolean {
+  leave(): boolean {
     this.keepAlives.remove(this);
     return false;
   }

@@ -5,7 +5,7 @@ import { edgeUnderTest, type EdgeUnderTest, replicaState } from '../testing/edge
 import { modern } from '../testing/requests.js';
 
 const running: EdgeUnderTest[] = [];
-async function serving(options?: McpEdgeOptions, state = replicaState()): Promise<EdgeUnderTest> {
+async function startServing(options?: McpEdgeOptions, state = replicaState()): Promise<EdgeUnderTest> {
   const edge = await edgeUnderTest(options, state);
   running.push(edge);
   return edge;
@@ -23,7 +23,7 @@ const SUBSCRIPTION = { 'io.modelcontextprotocol/subscriptionId': 7 };
 describe('an answer that stays open', () => {
   it('is a stream that first acknowledges what it will send, and then sends it', async () => {
     const state = replicaState();
-    const [edge, other] = [await serving({}, state), await serving({}, state)];
+    const [edge, other] = [await startServing({}, state), await startServing({}, state)];
     const stream = await edge.open(listen());
     await until(() => stream.messages().length === 1);
     other.listChanges.next('tools');
@@ -51,7 +51,7 @@ describe('an answer that stays open', () => {
   });
 
   it('is kept alive by comments', async () => {
-    const edge = await serving({ heartbeatInterval: 50 });
+    const edge = await startServing({ heartbeatInterval: 50 });
     const stream = await edge.open(listen());
     await until(() => stream.frames().length > 2);
     expect(stream.frames()[1]).toEqual({ comment: 'keep-alive' });
@@ -59,7 +59,7 @@ describe('an answer that stays open', () => {
   });
 
   it('ends with its result when the edge closes', async () => {
-    const edge = await serving();
+    const edge = await startServing();
     const stream = await edge.open(listen());
     await until(() => stream.messages().length === 1);
     await edge.edge.close();
@@ -72,14 +72,14 @@ describe('an answer that stays open', () => {
   });
 
   it('is refused to a client that accepts no stream', async () => {
-    const edge = await serving();
+    const edge = await startServing();
     const answer = await edge.ask(listen({ Accept: 'application/json' }));
     expect([answer.status, answer.json()]).toMatchObject([406, { id: 7, error: { code: -32600 } }]);
     expect(edge.edge.activeListeningStreamCount).toBe(0);
   });
 
   it('counts among the listening streams, not among the calls', async () => {
-    const edge = await serving({ maxConcurrentDispatchers: 1 });
+    const edge = await startServing({ maxConcurrentDispatchers: 1 });
     const stream = await edge.open(listen());
     await until(() => stream.messages().length === 1);
     expect([edge.edge.activeListeningStreamCount, edge.edge.activeDispatcherCount]).toEqual([1, 0]);

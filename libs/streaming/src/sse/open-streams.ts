@@ -166,7 +166,7 @@ export class OpenAnswer implements OpenStream {
   }
 
   /** The client disconnected, and the source of the stream ends with it. */
-  left(): void {
+  leave(): void {
     this.close(null);
   }
 

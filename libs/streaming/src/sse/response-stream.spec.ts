@@ -1,5 +1,5 @@
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { call, EVENTS, sessionOf, until } from '../testing/calls.js';
+import { call, EVENTS, openSession, until } from '../testing/calls.js';
 import { type Arriving, edgeUnderTest } from '../testing/edge-under-test.js';
 import { initialize, modern, MODERN_META, ping } from '../testing/requests.js';
 
@@ -14,7 +14,7 @@ afterEach(() => {
 });
 afterAll(() => Promise.all([edge.stop(), lively.stop(), small.stop()]));
 
-const answered = async (arriving: Arriving) => {
+const readAnswered = async (arriving: Arriving) => {
   await arriving.over;
   return arriving.messages();
 };
@@ -45,13 +45,15 @@ describe('an answer as a stream, up to 2025-06-18', () => {
   it('names the session of initialize in its headers', async () => {
     const arriving = await edge.open({ headers: EVENTS, body: initialize() });
     expect(arriving.headers['mcp-session-id']).toMatch(/^[0-9a-f-]{36}$/);
-    expect(await answered(arriving)).toMatchObject([{ id: 0, result: { protocolVersion: '2025-06-18' } }]);
+    expect(await readAnswered(arriving)).toMatchObject([
+      { id: 0, result: { protocolVersion: '2025-06-18' } },
+    ]);
   });
 
   it('carries an error with status 200', async () => {
     const arriving = await edge.open({ headers: EVENTS, body: { jsonrpc: '2.0', id: 4, method: 'nope' } });
     expect(arriving.status).toBe(200);
-    expect(await answered(arriving)).toEqual([
+    expect(await readAnswered(arriving)).toEqual([
       { jsonrpc: '2.0', id: 4, error: { code: -32601, message: 'Method not found: nope' } },
     ]);
   });
@@ -70,7 +72,7 @@ describe('an answer as a stream, up to 2025-06-18', () => {
       return { done: true };
     };
     const arriving = await edge.open({ headers: EVENTS, body: call('work', 9, { progressToken: 'p1' }) });
-    expect(await answered(arriving)).toEqual([
+    expect(await readAnswered(arriving)).toEqual([
       {
         jsonrpc: '2.0',
         method: 'notifications/progress',
@@ -83,7 +85,7 @@ describe('an answer as a stream, up to 2025-06-18', () => {
 
   it('generates one token for a request without one', async () => {
     edge.tools.work = ({ progress }) => [1, 2].forEach((step) => progress({ progress: step }));
-    const [one, two] = (await answered(await edge.open({ headers: EVENTS, body: call('work') }))) as {
+    const [one, two] = (await readAnswered(await edge.open({ headers: EVENTS, body: call('work') }))) as {
       params: { progressToken: string };
     }[];
     expect(one?.params.progressToken).toMatch(/^[0-9a-f-]{36}$/);
@@ -96,7 +98,7 @@ describe('an answer as a stream, up to 2025-06-18', () => {
   ])('sends only increasing progress from 2025-03-26 on: %s', async (version, sent) => {
     edge.tools.work = ({ progress }) => [1, 3, 3, 2].forEach((step) => progress({ progress: step }));
     const headers = { ...EVENTS, 'MCP-Protocol-Version': version };
-    const messages = await answered(await edge.open({ headers, body: call('work') }));
+    const messages = await readAnswered(await edge.open({ headers, body: call('work') }));
     expect(messages.slice(0, -1).map(({ params }) => (params as { progress: number }).progress)).toEqual(
       sent,
     );
@@ -120,7 +122,7 @@ describe('an answer as a stream, up to 2025-06-18', () => {
       return { worked: true };
     };
     await edge.ask({ body: call('work') });
-    const messages = await answered(await edge.open({ headers: EVENTS, body: call('work') }));
+    const messages = await readAnswered(await edge.open({ headers: EVENTS, body: call('work') }));
     expect(messages.slice(0, -1).map(({ params }) => params)).toEqual([
       { progressToken: expect.any(String) as string, progress: 1 },
       { progressToken: expect.any(String) as string, progress: 2 },
@@ -147,7 +149,7 @@ describe('an answer as a stream, up to 2025-06-18', () => {
       first = await lively.open({ headers: EVENTS, body });
       await until(() => (first?.messages().length ?? 0) >= 4);
       second = await lively.open({ headers: EVENTS, body: call('work', 'second') });
-      const messages = await answered(first);
+      const messages = await readAnswered(first);
       const beats = messages.slice(0, -3) as { method: string; params: Record<string, unknown> }[];
       expect(beats.length).toBeGreaterThanOrEqual(2);
       const tokens = [...new Set(beats.map(({ params }) => params.progressToken))];
@@ -178,7 +180,7 @@ describe('an answer as a stream, up to 2025-06-18', () => {
       edge.listChanges.next('tools');
       edge.listChanges.next('prompts');
     };
-    const messages = await answered(await edge.open({ headers: EVENTS, body: call('work') }));
+    const messages = await readAnswered(await edge.open({ headers: EVENTS, body: call('work') }));
     expect(messages.slice(0, -1)).toEqual([
       { jsonrpc: '2.0', method: 'notifications/tools/list_changed' },
       { jsonrpc: '2.0', method: 'notifications/prompts/list_changed' },
@@ -203,7 +205,7 @@ describe('an answer as a stream, up to 2025-06-18', () => {
   it('ends with an answer whatever the tool runner does', async () => {
     edge.tools.work = () => Promise.reject(new Error('password of db.internal'));
     const arriving = await edge.open({ headers: EVENTS, body: call('work', 3) });
-    expect(await answered(arriving)).toEqual([
+    expect(await readAnswered(arriving)).toEqual([
       { jsonrpc: '2.0', id: 3, error: { code: -32603, message: 'Internal error' } },
     ]);
   });
@@ -211,12 +213,12 @@ describe('an answer as a stream, up to 2025-06-18', () => {
 
 describe('an answer of 2025-11-25', () => {
   it('sends log lines from the level the session asked for, on any of its requests', async () => {
-    const headers = { ...(await sessionOf(edge, '2025-11-25')), ...EVENTS };
+    const headers = { ...(await openSession(edge, '2025-11-25')), ...EVENTS };
     edge.tools.work = ({ log }) => {
       for (const level of ['debug', 'info', 'error'] as const) log?.({ level, data: level, logger: 'test' });
     };
     const levels = async () => {
-      const messages = await answered(await edge.open({ headers, body: call('work') }));
+      const messages = await readAnswered(await edge.open({ headers, body: call('work') }));
       return messages.slice(0, -1).map(({ method, params }) => [method, (params as { level: string }).level]);
     };
     expect(await levels()).toEqual([
@@ -229,37 +231,37 @@ describe('an answer of 2025-11-25', () => {
   });
 
   it('sends progress only where it was requested, and comments as keep-alives', async () => {
-    const headers = { ...(await sessionOf(lively, '2025-11-25')), ...EVENTS };
+    const headers = { ...(await openSession(lively, '2025-11-25')), ...EVENTS };
     let arriving: Arriving | undefined;
     lively.tools.work = async ({ progress }) => {
       progress({ progress: 1 });
       await until(() => arriving?.frames().some(({ comment }) => comment === 'keep-alive') ?? false);
     };
     arriving = await lively.open({ headers, body: call('work') });
-    expect(await answered(arriving)).toMatchObject([{ id: 1, result: { isError: false } }]);
+    expect(await readAnswered(arriving)).toMatchObject([{ id: 1, result: { isError: false } }]);
   });
 });
 
 describe('an answer of 2026-07-28', () => {
-  const asked = (meta: object = {}) => {
+  const createRequest = (meta: object = {}) => {
     const request = modern('tools/call', { name: 'work', arguments: {}, _meta: { ...MODERN_META, ...meta } });
     return { ...request, headers: { ...request.headers, ...EVENTS } };
   };
 
   it('is one JSON body when no message precedes it', async () => {
-    const answer = await edge.ask(asked());
+    const answer = await edge.ask(createRequest());
     expect(answer.headers['content-type']).toBe('application/json');
     expect(answer.json()).toMatchObject({ id: 7, result: { resultType: 'complete' } });
   });
 
   it('becomes a stream without ids at the first message, the answer last', async () => {
     edge.tools.work = ({ progress }) => progress({ progress: 1 });
-    const arriving = await edge.open(asked({ progressToken: 'p' }));
+    const arriving = await edge.open(createRequest({ progressToken: 'p' }));
     expect(arriving.headers).toMatchObject({
       'content-type': 'text/event-stream',
       'x-accel-buffering': 'no',
     });
-    expect(await answered(arriving)).toMatchObject([
+    expect(await readAnswered(arriving)).toMatchObject([
       {
         method: 'notifications/progress',
         params: { progressToken: expect.any(String) as string, progress: 1 },
@@ -274,13 +276,13 @@ describe('an answer of 2026-07-28', () => {
       progress({ progress: 1 });
       log?.({ level: 'emergency', data: 'x' });
     };
-    expect((await edge.ask(asked())).headers['content-type']).toBe('application/json');
+    expect((await edge.ask(createRequest())).headers['content-type']).toBe('application/json');
     const level = { 'io.modelcontextprotocol/logLevel': 'warning' };
     edge.tools.work = ({ log }) => {
       log?.({ level: 'info', data: 'quiet' });
       log?.({ level: 'critical', data: 'loud' });
     };
-    expect(await answered(await edge.open(asked(level)))).toMatchObject([
+    expect(await readAnswered(await edge.open(createRequest(level)))).toMatchObject([
       { method: 'notifications/message', params: { level: 'critical', data: 'loud' } },
       { id: 7 },
     ]);
@@ -288,7 +290,7 @@ describe('an answer of 2026-07-28', () => {
 
   it('drops messages beside it for a client that accepts no stream', async () => {
     edge.tools.work = ({ progress }) => progress({ progress: 1 });
-    const request = asked({ progressToken: 'p' });
+    const request = createRequest({ progressToken: 'p' });
     const answer = await edge.ask({
       ...request,
       headers: { ...request.headers, Accept: 'application/json' },
@@ -301,7 +303,7 @@ describe('an answer of 2026-07-28', () => {
     edge.tools.work = async ({ link }) => {
       refused = await link?.request('elicitation/create', {}, 50).catch((error: unknown) => error);
     };
-    const answer = await edge.ask(asked());
+    const answer = await edge.ask(createRequest());
     expect(refused).toMatchObject({ reason: 'no-session' });
     expect(answer.headers['content-type']).toBe('application/json');
   });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { call, cancel, EVENTS, listenAs, sessionOf, until } from '../testing/calls.js';
+import { call, cancel, EVENTS, listenAs, openSession, until } from '../testing/calls.js';
 import {
   type Arriving,
   edgeUnderTest,
@@ -20,7 +20,7 @@ afterEach(() => {
 });
 afterAll(() => Promise.all([here.stop(), there.stop()]));
 
-const progressed = (progress: number) => ({
+const createProgress = (progress: number) => ({
   jsonrpc: '2.0',
   method: 'notifications/progress',
   params: { progressToken: 'p', progress },
@@ -66,7 +66,7 @@ const comeBack = (edge: EdgeUnderTest, session: Record<string, string>, id: stri
 describe('a stream of 2025-11-25', () => {
   it('begins with an id, a time to wait and no message; every message has an id', async () => {
     const tells = teller(here);
-    const arriving = await begin(await sessionOf(here, '2025-11-25'));
+    const arriving = await begin(await openSession(here, '2025-11-25'));
     expect(arriving.frames()[0]).toEqual({ id: expect.any(String) as string, retry: 500, data: '' });
     tells.say(1);
     tells.finish();
@@ -74,14 +74,14 @@ describe('a stream of 2025-11-25', () => {
     const ids = arriving.frames().map(({ id }) => id);
     expect(new Set(ids).size).toBe(3);
     expect(new Set(ids.map((id) => id?.split('.')[0])).size).toBe(1);
-    expect(arriving.messages()).toMatchObject([progressed(1), { id: 'r' }]);
+    expect(arriving.messages()).toMatchObject([createProgress(1), { id: 'r' }]);
   });
 
   it.each(['2025-06-18', '2025-03-26'])(
     'of %s has no ids, and its loss is a cancellation',
     async (version) => {
       const tells = teller(here);
-      const session = await sessionOf(here, version);
+      const session = await openSession(here, version);
       const arriving = await here.open({ headers: { ...session, ...EVENTS }, body: call('work') });
       await until(() => here.tools.contexts.length === 1);
       expect(tells.offersEnd()).toBe(false);
@@ -108,7 +108,7 @@ describe.each([
 ])('a client that comes back to %s', (_, at) => {
   it('receives what it missed and what follows, in order, once', async () => {
     const tells = teller(here);
-    const session = await sessionOf(here, '2025-11-25');
+    const session = await openSession(here, '2025-11-25');
     const first = await begin(session);
     tells.say(1);
     await until(() => first.messages().length === 1);
@@ -121,14 +121,19 @@ describe.each([
     tells.say(4);
     tells.finish();
     await second.over;
-    expect(second.messages()).toMatchObject([progressed(2), progressed(3), progressed(4), { id: 'r' }]);
+    expect(second.messages()).toMatchObject([
+      createProgress(2),
+      createProgress(3),
+      createProgress(4),
+      { id: 'r' },
+    ]);
     expect(here.tools.contexts[0]?.signal.aborted).toBe(false);
     expect(here.abandoned).toEqual([]);
   });
 
   it('receives the answer that was sent while it was disconnected', async () => {
     const tells = teller(here);
-    const session = await sessionOf(here, '2025-11-25');
+    const session = await openSession(here, '2025-11-25');
     const first = await begin(session);
     const id = lastId(first);
     first.leave();
@@ -142,7 +147,7 @@ describe.each([
 
   it('takes the stream over from a connection that is still open', async () => {
     const tells = teller(here);
-    const session = await sessionOf(here, '2025-11-25');
+    const session = await openSession(here, '2025-11-25');
     const first = await begin(session);
     const second = await comeBack(at, session, lastId(first));
     await first.over;
@@ -150,12 +155,12 @@ describe.each([
     tells.finish();
     await second.over;
     expect(first.messages()).toEqual([]);
-    expect(second.messages()).toMatchObject([progressed(7), { id: 'r' }]);
+    expect(second.messages()).toMatchObject([createProgress(7), { id: 'r' }]);
   });
 
   it('resumes a stream that its tool ended early', async () => {
     const tells = teller(here);
-    const session = await sessionOf(here, '2025-11-25');
+    const session = await openSession(here, '2025-11-25');
     const first = await begin(session);
     tells.endStream();
     await first.over;
@@ -167,7 +172,7 @@ describe.each([
 
   it('receives no answer of a call that was cancelled meanwhile: the stream ends', async () => {
     teller(here);
-    const session = await sessionOf(here, '2025-11-25');
+    const session = await openSession(here, '2025-11-25');
     const first = await begin(session);
     const id = lastId(first);
     const second = await comeBack(at, session, id);
@@ -179,12 +184,12 @@ describe.each([
 
   it('is refused the stream of another session, principal or agent, or an id of its own making', async () => {
     const tells = teller(here);
-    const session = await sessionOf(here, '2025-11-25');
+    const session = await openSession(here, '2025-11-25');
     const first = await begin(session);
     tells.say(1);
     await until(() => first.messages().length === 1);
     const id = lastId(first);
-    const elsewhere = await sessionOf(here, '2025-11-25');
+    const elsewhere = await openSession(here, '2025-11-25');
     const refused = await at.ask(listenAs({ ...elsewhere, 'Last-Event-ID': id }));
     expect([refused.status, refused.json()]).toEqual([
       400,

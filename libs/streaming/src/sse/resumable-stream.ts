@@ -7,14 +7,14 @@ import type { Reply } from '../message.js';
 import { ReplicaSignals, text } from '../sessions/replica-signals.js';
 import {
   type EventStream,
-  identifiedFrame,
+  formatIdentifiedFrame,
   KEEP_ALIVE,
   type KeepAlives,
   messageFrame,
-  primingFrame,
+  formatPrimingFrame,
   type ResponseStream,
   type Heartbeat,
-  jsonOf,
+  formatJson,
 } from './event-stream.js';
 import type { OpenStream } from './open-streams.js';
 
@@ -57,12 +57,12 @@ export class Resumption {
     private readonly signals: ReplicaSignals,
   ) {
     signals
-      .received('resumed')
+      .listenTo('resumed')
       .subscribe((message) => this.written.get(text(message, 'stream') ?? '')?.handOver());
     signals
-      .received('logged')
+      .listenTo('logged')
       .subscribe((message) => this.followed.get(text(message, 'stream') ?? '')?.follow());
-    signals.received('beat').subscribe((message) => {
+    signals.listenTo('beat').subscribe((message) => {
       const json = text(message, 'json');
       if (json !== undefined) this.followed.get(text(message, 'stream') ?? '')?.beatReceived(json);
     });
@@ -77,15 +77,15 @@ export class Resumption {
    * A stream belongs to its session and to the agent that called: under another agent the same id names nothing. A session
    * belongs to its principal, who may return with a token of fewer scopes.
    */
-  nameOf({ session, agent }: StreamOwner, id: string): string {
+  toName({ session, agent }: StreamOwner, id: string): string {
     const owner = createHash('sha256').update(callerKey(agent)).digest('base64url');
     return `${session}/${owner}/${id}`;
   }
 
   /** The position that a `Last-Event-ID` names for its owner; `null` when the id is invalid. */
-  placeOf(owner: StreamOwner, eventId: string): (StreamPlace & { readonly id: string }) | null {
+  findPlace(owner: StreamOwner, eventId: string): (StreamPlace & { readonly id: string }) | null {
     const [, id, entry] = EVENT_ID.exec(eventId) ?? [];
-    return id && entry ? { id, stream: this.nameOf(owner, id), entry } : null;
+    return id && entry ? { id, stream: this.toName(owner, id), entry } : null;
   }
 
   write(stream: string, writer: WrittenStream): void {
@@ -146,12 +146,12 @@ export class ResumableStream implements ResponseStream, WrittenStream {
     private readonly heartbeat: Heartbeat,
   ) {
     this.id = resumption.newId();
-    this.name = resumption.nameOf(owner, this.id);
+    this.name = resumption.toName(owner, this.id);
     resumption.write(this.name, this);
     keepAlives.add(this);
     this.enqueue(async () => {
       const entry = await this.keep('');
-      if (entry !== null) this.stream.write(primingFrame(this.eventId(entry), RETRY));
+      if (entry !== null) this.stream.write(formatPrimingFrame(this.eventId(entry), RETRY));
     });
   }
 
@@ -167,14 +167,14 @@ export class ResumableStream implements ResponseStream, WrittenStream {
 
   send(message: JsonObject): boolean {
     if (this.pending >= MAX_PENDING) return false;
-    const json = JSON.stringify(this.heartbeat.passing(message));
+    const json = JSON.stringify(this.heartbeat.passOn(message));
     this.enqueue(() => this.publish(json));
     return true;
   }
 
   finish(answer: Reply): void {
     this.enqueue(async () => {
-      await this.publish(jsonOf(answer));
+      await this.publish(formatJson(answer));
       this.close();
     });
   }
@@ -187,7 +187,7 @@ export class ResumableStream implements ResponseStream, WrittenStream {
     });
   }
 
-  left(): boolean {
+  leave(): boolean {
     this.disconnect();
     return this.logged;
   }
@@ -209,7 +209,9 @@ export class ResumableStream implements ResponseStream, WrittenStream {
     const entry = await this.keep(json);
     // Without the log a message still reaches a connected client.
     if (this.connected)
-      this.stream.write(entry === null ? messageFrame(json) : identifiedFrame(this.eventId(entry), json));
+      this.stream.write(
+        entry === null ? messageFrame(json) : formatIdentifiedFrame(this.eventId(entry), json),
+      );
     else if (entry !== null) this.resumption.announce(this.name);
   }
 
@@ -318,7 +320,7 @@ export class ReturnedStream implements FollowedStream, OpenStream {
       if (!this.stream.isOpen) return;
       this.entry = entry;
       if (frame === '') continue;
-      this.stream.write(identifiedFrame(`${this.place.id}.${entry}`, frame));
+      this.stream.write(formatIdentifiedFrame(`${this.place.id}.${entry}`, frame));
       if (isAnswer(frame)) this.end();
     }
   }

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { afterAll, describe, expect, it } from 'vitest';
-import { call, listening, sessionOf, until } from '../testing/calls.js';
+import { call, openListening, openSession, until } from '../testing/calls.js';
 import { edgeUnderTest } from '../testing/edge-under-test.js';
 
 const edge = await edgeUnderTest({ maxStreamBuffer: 4_096 });
@@ -19,9 +19,9 @@ const LARGE = { method: 'notifications/x', params: { text: 'x'.repeat(200_000) }
 
 describe('a client that does not read', () => {
   it('loses its listening stream, and others keep theirs', async () => {
-    const [silent, reading] = [await sessionOf(edge), await sessionOf(edge)];
+    const [silent, reading] = [await openSession(edge), await openSession(edge)];
     const id = silent['Mcp-Session-Id'] as string;
-    const stream = await listening(edge, reading);
+    const stream = await openListening(edge, reading);
     deaf(`GET /mcp HTTP/1.1\r\nMcp-Session-Id: ${id}\r\nX-MCP-API-Key: ada`);
     await until(() => edge.edge.activeListeningStreamCount === 2);
     while (await edge.edge.notify(id, LARGE))

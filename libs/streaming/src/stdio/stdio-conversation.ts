@@ -17,19 +17,19 @@ import {
 } from '#dispatcher';
 import type { Telemetry } from '#telemetry';
 import { BatchAnswers } from '../batch-answers.js';
-import { EdgeRequest, endingOf, FAILED, measuredMessage } from '../edge-request.js';
+import { EdgeRequest, findEnding, FAILED, toMeasuredMessage } from '../edge-request.js';
 import { envelope, modernShape, servedMethod, servedVersion } from '../http/arrival-checks.js';
 import { internalError, refusedByKernel, unauthenticated } from '../http/refusals.js';
 import {
   type CheckedMessage,
-  claimedVersion,
+  readClaimedVersion,
   isNotification,
   type Message,
   type Reply,
   resultReply,
 } from '../message.js';
 import type { Wire } from '../sessions/wire.js';
-import { jsonOf, notification, type ResponseStream } from '../sse/event-stream.js';
+import { formatJson, notification, type ResponseStream } from '../sse/event-stream.js';
 
 /** The result for a line. */
 export type Line = { readonly bytes: Buffer } | 'too-long';
@@ -109,11 +109,11 @@ export class LineWriter {
   /** Resolves when the reader has caught up or disconnected. */
   caughtUp(): Promise<void> {
     return new Promise((resolve) => {
-      const done = () => {
-        this.output.off('drain', done).off('close', done).off('error', done);
+      const resolveDrained = () => {
+        this.output.off('drain', resolveDrained).off('close', resolveDrained).off('error', resolveDrained);
         resolve();
       };
-      this.output.on('drain', done).on('close', done).on('error', done);
+      this.output.on('drain', resolveDrained).on('close', resolveDrained).on('error', resolveDrained);
     });
   }
 }
@@ -130,13 +130,13 @@ class LineResponseStream implements ResponseStream {
   }
 
   finish(answer: Reply): void {
-    this.lines.answer(jsonOf(answer));
+    this.lines.answer(formatJson(answer));
   }
 
   /** A cancelled call has no answer, and no other work has to end. */
   drop(): void {}
 
-  left(): boolean {
+  leave(): boolean {
     return false;
   }
 }
@@ -221,7 +221,7 @@ export class StdioConversation {
 
   async answer(message: Message): Promise<void> {
     const answer = await this.outcome(message);
-    if (answer) this.lines.answer(jsonOf(answer));
+    if (answer) this.lines.answer(formatJson(answer));
   }
 
   async answerBatch(batch: readonly Message[]): Promise<void> {
@@ -234,7 +234,7 @@ export class StdioConversation {
     ]);
     const answers = new Map(outcomes);
     const said = batch.map((message) => answers.get(message) ?? null).filter((answer) => answer !== null);
-    if (said.length > 0) this.lines.answer(`[${said.map(jsonOf).join(',')}]`);
+    if (said.length > 0) this.lines.answer(`[${said.map(formatJson).join(',')}]`);
   }
 
   /** Ends the streams that stay open, each with its result. */
@@ -253,7 +253,7 @@ export class StdioConversation {
 
   /** @returns the answer; `null` when there is none, or it was sent already */
   private async outcome(message: Message): Promise<Reply | null> {
-    const checked = this.checked(message);
+    const checked = this.check(message);
     for (const { check } of MODERN_CHECKS) {
       const refused = check(checked);
       if (refused) return message.id === undefined ? null : refused;
@@ -270,8 +270,8 @@ export class StdioConversation {
     return this.dispatch(message, checked, agent);
   }
 
-  private checked(message: Message): CheckedMessage {
-    const modern = !message.isResponse && claimedVersion(message) !== undefined;
+  private check(message: Message): CheckedMessage {
+    const modern = !message.isResponse && readClaimedVersion(message) !== undefined;
     return {
       message,
       edge: { kernel: this.kernel },
@@ -318,26 +318,26 @@ export class StdioConversation {
         return Promise.resolve();
       },
     });
-    const observed = this.telemetry?.message(measuredMessage(call, checked, call.sessionId));
+    const observed = this.telemetry?.message(toMeasuredMessage(call, checked, call.sessionId));
     call.telemetry = observed;
     call.responseStream = new LineResponseStream(lines, era === 'legacy');
     wire.calls.begin(call);
     try {
-      const dispatching = () => kernel.dispatch(message.method, message.params, call);
-      const reply = await (observed ? observed.within(dispatching) : dispatching());
-      observed?.ends(endingOf(reply));
+      const dispatch = () => kernel.dispatch(message.method, message.params, call);
+      const reply = await (observed ? observed.within(dispatch) : dispatch());
+      observed?.ends(findEnding(reply));
       if (reply instanceof StreamedResult) {
         this.open.begin(message.id, reply, lines, this.client.log);
         return null;
       }
-      return this.worded(reply, call);
+      return this.formatReply(reply, call);
     } finally {
       observed?.ends(FAILED);
       wire.calls.end(call);
     }
   }
 
-  private worded(
+  private formatReply(
     reply: Exclude<KernelReply, StreamedResult>,
     { message, agent, abortedBecause }: EdgeRequest,
   ): Reply | null {

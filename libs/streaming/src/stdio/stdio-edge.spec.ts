@@ -10,7 +10,7 @@ afterAll(() => dependencies.stop());
 const { tools } = dependencies;
 
 /** A client at the other end of a pipe. */
-function piped(
+function createPipe(
   options: Partial<StdioOptions> = {},
   credentials: Record<string, string> = { 'x-mcp-api-key': 'ada' },
 ) {
@@ -27,20 +27,20 @@ function piped(
     ...options,
   });
   const ended = edge.run();
-  const said = () =>
+  const readMessages = () =>
     text
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line) as Record<string, unknown>);
   const answerTo = async (id: unknown) => {
-    await until(() => said().some((message) => message.id === id && !('method' in message)));
-    return said().find((message) => message.id === id) as Record<string, unknown>;
+    await until(() => readMessages().some((message) => message.id === id && !('method' in message)));
+    return readMessages().find((message) => message.id === id) as Record<string, unknown>;
   };
   return {
     write: (bytes: string | Buffer) => input.write(bytes),
     say: (...messages: unknown[]) =>
       messages.forEach((message) => input.write(`${JSON.stringify(message)}\n`)),
-    said,
+    said: readMessages,
     answerTo,
     hangUp: () => input.end(),
     stop: () => edge.stop(),
@@ -62,7 +62,7 @@ const modernCall = (name: string, id: unknown, meta: object = {}) => ({
 
 describe('a client on a pipe', () => {
   it('is answered one message to a line, in either era, whichever comes first', async () => {
-    const pipe = piped();
+    const pipe = createPipe();
     pipe.say(discover('d'), initialize(), call('echo', 'c'), modernCall('echo', 'm'));
     expect(await pipe.answerTo('d')).toMatchObject({ result: { supportedVersions: ['2026-07-28'] } });
     expect(await pipe.answerTo(0)).toMatchObject({ result: { protocolVersion: '2025-06-18' } });
@@ -91,7 +91,7 @@ describe('a client on a pipe', () => {
     ],
     ['a message that is too long', `{"x":"${'x'.repeat(600)}"}`, { id: null, error: { code: -32700 } }],
   ])('gets the error at once before any handshake, and goes on: %s', async (_, line, refusal) => {
-    const pipe = piped({ maxMessageSize: 500 });
+    const pipe = createPipe({ maxMessageSize: 500 });
     pipe.write(`${line}\n`);
     await until(() => pipe.said().length === 1);
     expect(pipe.said()[0]).toMatchObject(refusal);
@@ -101,7 +101,7 @@ describe('a client on a pipe', () => {
   });
 
   it('may cut its bytes anywhere, and leave lines blank', async () => {
-    const pipe = piped();
+    const pipe = createPipe();
     for (const byte of Buffer.from('\n\r\n{"jsonrpc":"2.0","id":"é","method":"ping"}\r\n'))
       pipe.write(Buffer.from([byte]));
     expect(await pipe.answerTo('é')).toEqual({ jsonrpc: '2.0', id: 'é', result: {} });
@@ -109,7 +109,7 @@ describe('a client on a pipe', () => {
   });
 
   it('is refused with the wrong credentials, request by request', async () => {
-    const pipe = piped({}, { 'x-mcp-api-key': 'wrong' });
+    const pipe = createPipe({}, { 'x-mcp-api-key': 'wrong' });
     pipe.say(ping(1), { jsonrpc: '2.0', method: 'notifications/initialized' }, ping(2));
     expect(await pipe.answerTo(1)).toEqual({
       jsonrpc: '2.0',
@@ -122,7 +122,7 @@ describe('a client on a pipe', () => {
   });
 
   it('hears progress and log lines before the answer, as its revision has them', async () => {
-    const pipe = piped();
+    const pipe = createPipe();
     tools.work = ({ progress, log }) => {
       progress({ progress: 1 });
       log?.({ level: 'info', data: 'hello' });
@@ -141,7 +141,7 @@ describe('a client on a pipe', () => {
   });
 
   it('may send several messages in one array once it has negotiated 2025-03-26', async () => {
-    const pipe = piped();
+    const pipe = createPipe();
     pipe.say(initialize('2025-03-26'));
     await pipe.answerTo(0);
     pipe.say([ping('a'), ping('b')], [cancel(1)]);
@@ -162,7 +162,7 @@ describe.each([
 ])('a call of %s', (_, waiting) => {
   it('is cancelled by a notification and then has no answer', async () => {
     tools.contexts.length = 0;
-    const pipe = piped();
+    const pipe = createPipe();
     pipe.say(waiting('w'));
     await until(() => tools.contexts.length === 1);
     pipe.say(cancel('other'), ping(1));
@@ -177,7 +177,7 @@ describe.each([
 
   it('is answered although the input has ended meanwhile', async () => {
     tools.contexts.length = 0;
-    const pipe = piped();
+    const pipe = createPipe();
     pipe.say(waiting('w'));
     await until(() => tools.contexts.length === 1);
     pipe.hangUp();
@@ -188,7 +188,7 @@ describe.each([
 
   it('is ended by a stop, and says so', async () => {
     tools.contexts.length = 0;
-    const pipe = piped();
+    const pipe = createPipe();
     pipe.say(waiting('w'));
     await until(() => tools.contexts.length === 1);
     pipe.stop();
@@ -207,7 +207,7 @@ describe('streams on a pipe', () => {
   const tag = (id: unknown) => ({ params: { _meta: { 'io.modelcontextprotocol/subscriptionId': id } } });
 
   it('share it, each with its own tag; one is cancelled, the other ends with its result', async () => {
-    const pipe = piped();
+    const pipe = createPipe();
     pipe.say(listen('t', 'toolsListChanged'), listen('p', 'promptsListChanged'));
     await until(() => pipe.said().length === 2);
     dependencies.listChanges.next('tools');
@@ -226,7 +226,7 @@ describe('streams on a pipe', () => {
   });
 
   it('carry a question to the client, and its reply', async () => {
-    const pipe = piped();
+    const pipe = createPipe();
     pipe.say(initialize());
     await pipe.answerTo(0);
     let reply: unknown;
@@ -243,7 +243,7 @@ describe('streams on a pipe', () => {
   });
 
   it('notify a client of the handshake about changed lists', async () => {
-    const pipe = piped();
+    const pipe = createPipe();
     pipe.say(initialize());
     await pipe.answerTo(0);
     dependencies.listChanges.next('tools');
@@ -259,8 +259,8 @@ describe('streams on a pipe', () => {
 describe('a batch on a pipe', () => {
   const MIB = 1024 * 1024;
   type Answered = { id: number; result?: unknown; error?: { code: number; message: string } }[];
-  const batching = async (options?: Partial<StdioOptions>) => {
-    const pipe = piped(options);
+  const startBatching = async (options?: Partial<StdioOptions>) => {
+    const pipe = createPipe(options);
     pipe.say(initialize('2025-03-26'));
     await pipe.answerTo(0);
     const answersTo = async (batch: unknown) => {
@@ -272,7 +272,7 @@ describe('a batch on a pipe', () => {
   };
 
   it('has its answers bounded together: what does not fit says so, and what had not begun is not begun', async () => {
-    const { pipe, answersTo } = await batching();
+    const { pipe, answersTo } = await startBatching();
     tools.contexts.length = 0;
     tools.work = () => ({ text: 'x'.repeat(3 * MIB) });
     const answers = await answersTo(Array.from({ length: 50 }, (_, at) => call('work', at)));
@@ -291,7 +291,7 @@ describe('a batch on a pipe', () => {
   });
 
   it('has one answer at least, however large it is alone', async () => {
-    const { pipe, answersTo } = await batching();
+    const { pipe, answersTo } = await startBatching();
     let calls = 0;
     tools.work = () => ({ text: 'x'.repeat((calls += 1) === 1 ? 9 * MIB : 1) });
     const answers = await answersTo([call('work', 1), call('work', 2)]);
@@ -300,7 +300,7 @@ describe('a batch on a pipe', () => {
   });
 
   it('is refused as a whole with more messages than there may be', async () => {
-    const { pipe, answersTo } = await batching({ maxBatchSize: 3 });
+    const { pipe, answersTo } = await startBatching({ maxBatchSize: 3 });
     expect(await answersTo([ping(1), ping(2), ping(3)])).toHaveLength(3);
     pipe.say([ping(1), ping(2), ping(3), ping(4)]);
     await until(() => pipe.said().length === 3);

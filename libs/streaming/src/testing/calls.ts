@@ -24,7 +24,7 @@ export async function until(condition: () => boolean): Promise<void> {
 }
 
 /** Opens a session. @returns the headers its requests carry */
-export async function sessionOf(
+export async function openSession(
   { ask }: Pick<EdgeUnderTest, 'ask'>,
   version = '2025-06-18',
   key = 'ada',
@@ -39,7 +39,7 @@ export const listenAs = (headers: Asked['headers']): Asked => ({
 });
 
 /** A listening stream that is known to be attached. */
-export async function listening(edge: EdgeUnderTest, headers: Asked['headers']): Promise<Arriving> {
+export async function openListening(edge: EdgeUnderTest, headers: Asked['headers']): Promise<Arriving> {
   const stream = await edge.open(listenAs(headers));
   await until(() => stream.frames().length > 0);
   return stream;

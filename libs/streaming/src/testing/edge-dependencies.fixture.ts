@@ -106,21 +106,21 @@ export class EdgeTools extends ToolRunner {
 export class NoRecords extends RecordsSource {
   for(): GovernedRecords {
     const none = () => Promise.resolve([]);
-    const refused = () => Promise.reject(new Error('rows are not served here'));
+    const refuseRows = () => Promise.reject(new Error('rows are not served here'));
     return {
-      find: refused,
-      page: refused,
-      count: refused,
-      get: refused,
-      getMany: refused,
-      samples: refused,
-      aggregate: refused,
-      checkAggregate: refused,
-      indexes: refused,
-      explain: refused,
-      admit: refused,
+      find: refuseRows,
+      page: refuseRows,
+      count: refuseRows,
+      get: refuseRows,
+      getMany: refuseRows,
+      samples: refuseRows,
+      aggregate: refuseRows,
+      checkAggregate: refuseRows,
+      indexes: refuseRows,
+      explain: refuseRows,
+      admit: refuseRows,
       classes: none,
-      describe: refused,
+      describe: refuseRows,
     };
   }
 }

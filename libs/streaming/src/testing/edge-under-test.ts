@@ -20,7 +20,7 @@ import { ReplicaSignals } from '../sessions/replica-signals.js';
 import { Wire } from '../sessions/wire.js';
 import { Resumption } from '../sse/resumable-stream.js';
 import { EdgeTools, KeyAuthenticator, NoFiles, NoRecords } from './edge-dependencies.fixture.js';
-import { type Frame, framesOf, messagesOf } from './event-frames.js';
+import { type Frame, parseFrames, listMessages } from './event-frames.js';
 
 export interface Answer {
   readonly status: number;
@@ -74,7 +74,7 @@ export interface EdgeUnderTest {
   readonly stop: () => Promise<void>;
 }
 
-function bytesOf(body: unknown): Buffer {
+function toBytes(body: unknown): Buffer {
   if (Buffer.isBuffer(body)) return body;
   return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
 }
@@ -85,7 +85,7 @@ export function replicaState(): SharedState {
 }
 
 /** The signals of one replica over a shared state. */
-function wireOf(state: SharedState, log: WarningLog): Wire {
+function createWire(state: SharedState, log: WarningLog): Wire {
   const signals = new ReplicaSignals(state.bus, log);
   const listening = new ListeningStreams(signals, state);
   const clientRequests = new PendingClientRequests(state.oneTime, signals, listening);
@@ -106,7 +106,7 @@ export async function edgeUnderTest(
   const sessions = state.sessions as ProcessSessionStore;
   const abandoned: AbandonedDispatch[] = [];
   const listChanges = new Subject<ChangingList>();
-  const wire = wireOf(state, log);
+  const wire = createWire(state, log);
   wire.listChanges.follow(listChanges);
   const kernel = kernelOf(
     { version: '1.2.3', log },
@@ -131,7 +131,7 @@ export async function edgeUnderTest(
 
   const open = ({ method = 'POST', path = '/mcp', headers = {}, body }: Asked = {}) =>
     new Promise<Arriving>((resolve, reject) => {
-      const bytes = body === undefined ? undefined : bytesOf(body);
+      const bytes = body === undefined ? undefined : toBytes(body);
       const all: Record<string, string | readonly string[] | null> = {
         ...(bytes && { 'Content-Type': 'application/json', 'Content-Length': String(bytes.length) }),
         ...headers,
@@ -144,19 +144,19 @@ export async function edgeUnderTest(
           const text = () => Buffer.concat(chunks).toString('utf8');
           let isOver = false;
           const over = new Promise<void>((end) => {
-            const ended = () => {
+            const markOver = () => {
               isOver = true;
               end();
             };
             response.on('data', (chunk: Buffer) => chunks.push(chunk));
-            response.on('error', ended).on('end', ended).on('close', ended);
+            response.on('error', markOver).on('end', markOver).on('close', markOver);
           });
           resolve({
             status: response.statusCode ?? 0,
             headers: response.headers,
             text,
-            frames: () => framesOf(text()),
-            messages: () => messagesOf(framesOf(text())),
+            frames: () => parseFrames(text()),
+            messages: () => listMessages(parseFrames(text())),
             isOver: () => isOver,
             over,
             leave: () => void request.destroy(),

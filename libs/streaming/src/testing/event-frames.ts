@@ -9,11 +9,11 @@ export interface Frame {
 }
 
 /** The whole frames of a stream so far; what is not ended by a blank line is left out. */
-export function framesOf(text: string): Frame[] {
-  return text.split('\n\n').slice(0, -1).map(frameOf);
+export function parseFrames(text: string): Frame[] {
+  return text.split('\n\n').slice(0, -1).map(parseFrame);
 }
 
-function frameOf(block: string): Frame {
+function parseFrame(block: string): Frame {
   const frame: Record<string, string | number> = {};
   for (const line of block.split('\n')) {
     const colon = line.indexOf(':');
@@ -24,7 +24,7 @@ function frameOf(block: string): Frame {
 }
 
 /** The JSON-RPC messages among frames. */
-export function messagesOf(frames: readonly Frame[]): Record<string, unknown>[] {
+export function listMessages(frames: readonly Frame[]): Record<string, unknown>[] {
   return frames
     .filter(({ data }) => data !== undefined && data !== '')
     .map(({ data }) => JSON.parse(data as string) as Record<string, unknown>);

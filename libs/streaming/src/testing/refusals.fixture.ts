@@ -63,7 +63,7 @@ const FOREIGN_ORIGIN = [403, -32700, 'Origin not allowed'] as const;
 const NO_CUSTOM_HEADER = [403, -32700, 'Required custom header missing or invalid'] as const;
 const NOT_JSON = [400, -32700, 'Parse error: invalid JSON'] as const;
 const NOT_A_MESSAGE = [400, -32600, 'Invalid Request'] as const;
-const malformed = (key: string) =>
+const expectMalformed = (key: string) =>
   [400, -32602, `Invalid params: _meta["io.modelcontextprotocol/${key}"] is missing or malformed`] as const;
 
 export const REFUSALS: readonly CheckRefusal[] = [
@@ -188,21 +188,21 @@ export const REFUSALS: readonly CheckRefusal[] = [
     'envelope',
     'no _meta, but a header of the era',
     { ...modern('tools/list'), body: { jsonrpc: '2.0', id: 7, method: 'tools/list' } },
-    malformed('protocolVersion'),
+    expectMalformed('protocolVersion'),
     { id: 7 },
   ),
   refusal(
     'envelope',
     'a version that is no text',
     withMeta({ ...MODERN_META, 'io.modelcontextprotocol/protocolVersion': 5 }),
-    malformed('protocolVersion'),
+    expectMalformed('protocolVersion'),
     { id: 7 },
   ),
   refusal(
     'envelope',
     'no client capabilities',
     withMeta({ 'io.modelcontextprotocol/protocolVersion': '2026-07-28' }),
-    malformed('clientCapabilities'),
+    expectMalformed('clientCapabilities'),
     { id: 7 },
   ),
   refusal(

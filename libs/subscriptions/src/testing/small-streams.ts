@@ -45,7 +45,7 @@ export class SmallStreams {
     for (const { left } of this.ends) left.next(session);
   }
 
-  updatesOf(session: string): unknown[] {
+  listUpdates(session: string): unknown[] {
     return this.sent.filter((one) => one.session === session).map(({ notice }) => notice.params?.['uri']);
   }
 }

@@ -77,12 +77,12 @@ export const tenant = (tenantId: string): AgentOptions => ({
   principal: tenantId,
   tenantId,
 });
-export const acting = (identity: Identity): AgentOptions => ({
+export const createActing = (identity: Identity): AgentOptions => ({
   definition: ADMIN,
   identity,
   principal: 'acting',
 });
-export const signedIn = (user: string): AgentOptions => acting(sessionIdentity(`r:${user}`));
+export const createSignedIn = (user: string): AgentOptions => createActing(sessionIdentity(`r:${user}`));
 
 export interface Replica {
   readonly manager: SubscriptionManager;
@@ -167,8 +167,8 @@ export class WatchedPosts {
     this.managers.push(manager);
     return {
       manager,
-      subscribe: (session, uri, agent) => manager.subscribe(uri, contextOf(agent, session)),
-      unsubscribe: (session, uri) => manager.unsubscribe(uri, contextOf(admin(), session)),
+      subscribe: (session, uri, agent) => manager.subscribe(uri, createContext(agent, session)),
+      unsubscribe: (session, uri) => manager.unsubscribe(uri, createContext(admin(), session)),
     };
   }
 
@@ -201,7 +201,7 @@ export class WatchedPosts {
 
 const UNHURRIED = { maxTimeMS: 30_000, comment: 'test', signal: new AbortController().signal };
 
-export function contextOf(agent: AgentOptions, sessionId?: string): RequestContext {
+export function createContext(agent: AgentOptions, sessionId?: string): RequestContext {
   return {
     agent: new Agent(agent),
     era: 'legacy',

@@ -16,7 +16,7 @@ interface Use {
 }
 
 /** @throws when the expression is not PromQL */
-function usesOf(expression: string): Use {
+function listUses(expression: string): Use {
   const text = expression.replaceAll('$__rate_interval', '5m');
   const found = { metrics: [] as string[], labels: [] as string[] };
   parser.parse(text).iterate({
@@ -47,7 +47,7 @@ const declared = new Map<string, readonly string[]>(
 );
 
 async function expectExisting(expression: string): Promise<void> {
-  const { metrics, labels } = usesOf(expression);
+  const { metrics, labels } = listUses(expression);
   expect(metrics.length).toBeGreaterThan(0);
   const known = metrics.flatMap((name) => declared.get(name) ?? []);
   const ofProcess = await processMetrics();
@@ -88,7 +88,7 @@ describe('the Grafana dashboard', () => {
 
   it('shows every metric but those of single values', () => {
     const shown = new Set(
-      graphs.flatMap(({ targets }) => (targets ?? []).flatMap(({ expr }) => usesOf(expr).metrics)),
+      graphs.flatMap(({ targets }) => (targets ?? []).flatMap(({ expr }) => listUses(expr).metrics)),
     );
     const missing = [...declared.keys()].filter((name) => !shown.has(name));
     expect(missing).toEqual(['parley_embedding_requests_total', 'parley_policy_info', 'parley_build_info']);
@@ -123,7 +123,7 @@ describe('the alert rules', () => {
   });
 
   it('refuse what is not PromQL, and a metric that does not exist', async () => {
-    expect(() => usesOf('sum(rate(')).toThrow('not PromQL');
+    expect(() => listUses('sum(rate(')).toThrow('not PromQL');
     await expect(expectExisting('sum(parley_nothing)')).rejects.toThrow('parley_nothing');
   });
 });

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { channelTo, gatherMetrics, joinedMetrics, metricsOfAll } from './process-metrics.js';
+import { channelTo, gatherMetrics, joinMetrics, metricsOfAll } from './process-metrics.js';
 
 const exposition = (process: number, value: number) =>
   `# HELP calls number of calls\n# TYPE calls counter\ncalls{process="${process}"} ${value}\n`;
@@ -17,7 +17,7 @@ function channel() {
 
 describe('metrics of several processes', () => {
   it('name each metric once, with the samples of all', () => {
-    expect(joinedMetrics([exposition(1, 3), exposition(2, 5)])).toBe(
+    expect(joinMetrics([exposition(1, 3), exposition(2, 5)])).toBe(
       '# HELP calls number of calls\n# TYPE calls counter\ncalls{process="1"} 3\ncalls{process="2"} 5\n',
     );
   });

@@ -40,7 +40,7 @@ const isMetricsMessage = (message: object): message is MetricsMessage =>
 let lastId = 0;
 
 /** Sends a message and waits for the answer that carries its id; null when none comes in time. */
-function answered(
+function collectAnswers(
   channel: ProcessChannel,
   question: 'scrape' | 'metrics',
   answer: 'scraped' | 'measured',
@@ -70,7 +70,7 @@ export function metricsOfAll(own: MetricsSource, first: ProcessChannel): Metrics
   });
   return {
     contentType: own.contentType,
-    text: async () => (await answered(first, 'scrape', 'scraped', PATIENCE * 2)) ?? own.text(),
+    text: async () => (await collectAnswers(first, 'scrape', 'scraped', PATIENCE * 2)) ?? own.text(),
   };
 }
 
@@ -78,16 +78,16 @@ export function metricsOfAll(own: MetricsSource, first: ProcessChannel): Metrics
 export function gatherMetrics(from: ProcessChannel, all: () => readonly ProcessChannel[]): void {
   from.onMessage((message) => {
     if (!isMetricsMessage(message) || message.parley !== 'scrape') return;
-    const texts = all().map((each) => answered(each, 'metrics', 'measured', PATIENCE));
+    const texts = all().map((each) => collectAnswers(each, 'metrics', 'measured', PATIENCE));
     void Promise.all(texts).then((found) => {
-      const text = joinedMetrics(found.filter((each) => each !== null));
+      const text = joinMetrics(found.filter((each) => each !== null));
       from.send({ parley: 'scraped', id: message.id, text });
     });
   });
 }
 
 /** Several expositions as one: each metric once, with the samples of all. */
-export function joinedMetrics(texts: readonly string[]): string {
+export function joinMetrics(texts: readonly string[]): string {
   const metrics = new Map<string, { readonly head: string[]; readonly samples: string[] }>();
   for (const text of texts) {
     let current: { readonly head: string[]; readonly samples: string[] } | undefined;

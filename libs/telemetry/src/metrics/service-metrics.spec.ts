@@ -7,7 +7,7 @@ import { METRICS, openMetrics } from './service-metrics.js';
 
 const PAGE = readFileSync(new URL('../../../../docs/operations/observability.md', import.meta.url), 'utf8');
 
-const ended = (more: object = {}) => ({ success: true, duration_ms: 5, ...more });
+const createEnded = (more: object = {}) => ({ success: true, duration_ms: 5, ...more });
 const lines = (text: string, name: string) => text.split('\n').filter((line) => line.startsWith(name));
 
 /** What a request under another name than the address is answered with, as a page in a browser would send it. */
@@ -39,9 +39,9 @@ describe('metrics', () => {
     metrics.knowTools((name) => name === 'query_class');
     metrics.tool(
       'query_class',
-      ended({ result_size: 400, est_input_tokens: 100, est_cost_usd: 0.5, embed_calls: 1 }),
+      createEnded({ result_size: 400, est_input_tokens: 100, est_cost_usd: 0.5, embed_calls: 1 }),
     );
-    metrics.tool('query_class', ended());
+    metrics.tool('query_class', createEnded());
     metrics.tool('query_class', {
       success: false,
       duration_ms: 1,
@@ -68,7 +68,7 @@ describe('metrics', () => {
     const message = { era: 'legacy', transport: 'http' };
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (name) => {
-        metrics.tool(name, ended());
+        metrics.tool(name, createEnded());
         metrics.message({ ...message, method: name }, { outcome: 'ok' }, 1);
       }),
       { numRuns: 500 },

@@ -140,7 +140,7 @@ export class ServiceMetrics {
     this.observe('parley_request_duration_seconds', { method: named, era }, milliseconds);
   }
 
-  refusedByEdge(check: string): void {
+  countEdgeRefusal(check: string): void {
     this.count('parley_edge_refusals_total', { check: this.gates.of(check) });
     if (check === 'pre-auth-limit') this.count('parley_rate_limited_total', { limit: 'pre_auth' });
   }
@@ -199,7 +199,7 @@ export class ServiceMetrics {
       into.reset();
       // After a reset, a gauge without labels would report a zero that was not read.
       if (!common.labelNames?.length) into.remove();
-      for (const { labels = {}, value } of await this.readingOf(name)) into.set(labels, value);
+      for (const { labels = {}, value } of await this.readMetric(name)) into.set(labels, value);
     };
     new this.prometheus.Gauge({
       ...common,
@@ -213,11 +213,11 @@ export class ServiceMetrics {
     if (!this.readings.has(name)) return;
     const counter = this.counters.get(name);
     counter?.reset();
-    for (const { labels = {}, value } of await this.readingOf(name)) counter?.inc(labels, value);
+    for (const { labels = {}, value } of await this.readMetric(name)) counter?.inc(labels, value);
   }
 
   /** Values that cannot be read now are omitted; the others are reported. */
-  private async readingOf(name: MetricName): Promise<readonly { labels?: Labels; value: number }[]> {
+  private async readMetric(name: MetricName): Promise<readonly { labels?: Labels; value: number }[]> {
     try {
       const reading = await this.readings.get(name)?.();
       if (reading === undefined || reading === null) return [];

@@ -8,13 +8,13 @@ import { type CallerTraces, Tracing } from './tracing.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-function switchedOff(env: Environment): boolean {
+function isSwitchedOff(env: Environment): boolean {
   return env['OTEL_SDK_DISABLED']?.trim().toLowerCase() === 'true';
 }
 
 /** Whether the standard variables of OpenTelemetry enable the export of spans. */
 export function environmentExports(env: Environment): boolean {
-  if (switchedOff(env)) return false;
+  if (isSwitchedOff(env)) return false;
   const exporter = env['OTEL_TRACES_EXPORTER']?.trim();
   if (exporter) return exporter.split(',').some((name) => name.trim() === 'otlp');
   return Boolean(env['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'] || env['OTEL_EXPORTER_OTLP_ENDPOINT']);
@@ -26,7 +26,7 @@ interface Sampling {
 }
 
 /** `OTEL_TRACES_SAMPLER` and its argument override the configuration; unknown samplers are ignored. */
-export function samplingOf(env: Environment, configured: Sampling): Sampling {
+export function readSampling(env: Environment, configured: Sampling): Sampling {
   const named = env['OTEL_TRACES_SAMPLER']?.trim().toLowerCase() ?? '';
   const [, parent, kind] = /^(parentbased_)?(always_on|always_off|traceidratio)$/.exec(named) ?? [];
   if (kind === undefined) return configured;
@@ -44,7 +44,7 @@ const BATCHES = {
 } as const;
 
 /** Batch settings of the environment. */
-function batchesOf(env: Environment): Partial<Record<keyof typeof BATCHES, number>> {
+function readBatches(env: Environment): Partial<Record<keyof typeof BATCHES, number>> {
   const given = Object.entries(BATCHES).map(
     ([option, variable]) => [option, Number(env[variable] || 0)] as const,
   );
@@ -105,9 +105,9 @@ class CallContexts implements ContextManager {
 
   bind<T>(context: Context, target: T): T {
     if (typeof target !== 'function') return target;
-    const bound = (...args: unknown[]): unknown =>
+    const bindContext = (...args: unknown[]): unknown =>
       this.storage.run(context, () => target(...args) as unknown);
-    return bound as T;
+    return bindContext as T;
   }
 
   enable(): this {
@@ -169,7 +169,7 @@ export async function openTracing(
   log: TraceLog,
 ): Promise<Tracing | null> {
   const { callers } = options;
-  if (switchedOff(env)) return null;
+  if (isSwitchedOff(env)) return null;
   const api = async () => import('@opentelemetry/api');
   if (applicationTraces()) {
     const registered = await api();
@@ -206,10 +206,10 @@ async function startSdk(
     ...(endpoint !== null && { url: endpoint }),
     ...(Object.keys(headers).length > 0 && { headers: { ...headers } }),
     // A collector's name must not lead to this machine; private networks are permitted.
-    httpAgentOptions: { ...certificatesOf(env), lookup: checkedLookup({ rule: 'elsewhere', resolve }) },
+    httpAgentOptions: { ...readCertificates(env), lookup: checkedLookup({ rule: 'elsewhere', resolve }) },
   });
   logErrors(api, log);
-  const { ratio, callers } = samplingOf(env, configured);
+  const { ratio, callers } = readSampling(env, configured);
   const sampler =
     callers === 'follow'
       ? new sdk.ParentBasedSampler({ root: new sdk.TraceIdRatioBasedSampler(ratio) })
@@ -222,7 +222,7 @@ async function startSdk(
       .merge(resources.resourceFromAttributes({ ...named, 'service.version': version }))
       .merge(resources.detectResources({ detectors: [resources.envDetector] })),
     // Queue and batches are bounded: a collector that is unreachable loses spans and has no other effect.
-    spanProcessors: [new sdk.BatchSpanProcessor({ exporter, ...batchesOf(env) })],
+    spanProcessors: [new sdk.BatchSpanProcessor({ exporter, ...readBatches(env) })],
     spanLimits: {
       attributeValueLengthLimit: 256,
       attributeCountLimit: 32,
@@ -243,8 +243,8 @@ async function startSdk(
 }
 
 /** TLS settings of the environment: these agent options replace those that the exporter reads itself. */
-function certificatesOf(env: Environment) {
-  const fileOf = (name: string) => {
+function readCertificates(env: Environment) {
+  const readFileVariable = (name: string) => {
     const path =
       env[`OTEL_EXPORTER_OTLP_TRACES_${name}`]?.trim() || env[`OTEL_EXPORTER_OTLP_${name}`]?.trim();
     try {
@@ -256,9 +256,9 @@ function certificatesOf(env: Environment) {
   };
   return {
     keepAlive: true,
-    ca: fileOf('CERTIFICATE'),
-    cert: fileOf('CLIENT_CERTIFICATE'),
-    key: fileOf('CLIENT_KEY'),
+    ca: readFileVariable('CERTIFICATE'),
+    cert: readFileVariable('CLIENT_CERTIFICATE'),
+    key: readFileVariable('CLIENT_KEY'),
   };
 }
 

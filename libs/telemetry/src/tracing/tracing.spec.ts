@@ -1,17 +1,17 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Collector, startCollector } from '../contracts/index.js';
 import { ServiceTelemetry } from '../service-telemetry.js';
-import { environmentExports, openTracing, samplingOf, type TraceOptions } from './open-tracing.js';
+import { environmentExports, openTracing, readSampling, type TraceOptions } from './open-tracing.js';
 import type { Tracing } from './tracing.js';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const SPAN = 'b7ad6b7169203331';
 const OTHER_TRACE = '1af7651916cd43dd8448eb211c80319c';
-const parentOf = (trace: string, flags: '00' | '01') => `00-${trace}-${SPAN}-${flags}`;
+const createParent = (trace: string, flags: '00' | '01') => `00-${trace}-${SPAN}-${flags}`;
 
 const names = { isTool: (name: string) => name === 'query_class', isPrompt: () => false };
 const arrival = { verb: 'POST', route: '/mcp', httpVersion: '1.1' };
-const said = (params: object) => ({
+const createMessage = (params: object) => ({
   method: 'tools/call',
   served: true,
   params,
@@ -40,13 +40,13 @@ function answer(telemetry: ServiceTelemetry, header: string | undefined, meta: o
     ...arrival,
     headers: header === undefined ? {} : { traceparent: header },
   });
-  const message = request.message(said({ name: 'query_class', _meta: meta }));
+  const message = request.message(createMessage({ name: 'query_class', _meta: meta }));
   message.ends({ outcome: 'ok' });
   request.ends(200);
   return message.traceId;
 }
 
-async function sent(): Promise<Collector> {
+async function readSent(): Promise<Collector> {
   await tracing.close();
   await collector.close();
   return collector;
@@ -57,8 +57,8 @@ describe('traces', () => {
 
   it('continue that of the HTTP header, and say whose service they are of', async () => {
     const telemetry = await open({ headers: { 'x-collector-key': 'k' } });
-    expect(answer(telemetry, parentOf(TRACE, '01'))).toBe(TRACE);
-    const { named, headers } = await sent();
+    expect(answer(telemetry, createParent(TRACE, '01'))).toBe(TRACE);
+    const { named, headers } = await readSent();
     const [edge] = named('POST /mcp', TRACE);
     const [message] = named('tools/call query_class', TRACE);
     expect(edge).toMatchObject({ parentSpanId: SPAN, kind: 2 });
@@ -91,17 +91,17 @@ describe('traces', () => {
     );
     if (!opened) throw new Error('no traces');
     tracing = opened;
-    answer(new ServiceTelemetry({ tracing, metrics: null, names }), parentOf(TRACE, '01'));
-    await sent();
+    answer(new ServiceTelemetry({ tracing, metrics: null, names }), createParent(TRACE, '01'));
+    await readSent();
     expect([...asked]).toEqual([host]);
     expect(collector.named('POST /mcp')).toHaveLength(times);
   });
 
   it('prefer that of the message, and link the request that carried it', async () => {
     const telemetry = await open();
-    const meta = { traceparent: parentOf(OTHER_TRACE, '01') };
-    expect(answer(telemetry, parentOf(TRACE, '01'), meta)).toBe(OTHER_TRACE);
-    const { named } = await sent();
+    const meta = { traceparent: createParent(OTHER_TRACE, '01') };
+    expect(answer(telemetry, createParent(TRACE, '01'), meta)).toBe(OTHER_TRACE);
+    const { named } = await readSent();
     const [edge] = named('POST /mcp', TRACE);
     expect(named('tools/call query_class')).toMatchObject([
       { traceId: OTHER_TRACE, parentSpanId: SPAN, links: [{ traceId: TRACE, spanId: edge?.spanId }] },
@@ -109,34 +109,36 @@ describe('traces', () => {
   });
 
   it('are kept by our own decision: no caller hides a call, and none makes us keep one', async () => {
-    answer(await open(), parentOf(TRACE, '00'));
-    expect((await sent()).named('POST /mcp', TRACE)).toHaveLength(1);
-    answer(await open({ ratio: 0 }), parentOf(TRACE, '01'), { traceparent: parentOf(TRACE, '01') });
-    expect((await sent()).spans).toEqual([]);
+    answer(await open(), createParent(TRACE, '00'));
+    expect((await readSent()).named('POST /mcp', TRACE)).toHaveLength(1);
+    answer(await open({ ratio: 0 }), createParent(TRACE, '01'), { traceparent: createParent(TRACE, '01') });
+    expect((await readSent()).spans).toEqual([]);
   });
 
   it('follow the decision of callers where they are trusted', async () => {
     const telemetry = await open({ callers: 'follow', ratio: 0 });
-    answer(telemetry, parentOf(TRACE, '01'));
-    answer(telemetry, parentOf(OTHER_TRACE, '00'));
+    answer(telemetry, createParent(TRACE, '01'));
+    answer(telemetry, createParent(OTHER_TRACE, '00'));
     answer(telemetry, undefined);
-    expect(new Set((await sent()).spans.map(({ traceId }) => traceId))).toEqual(new Set([TRACE]));
+    expect(new Set((await readSent()).spans.map(({ traceId }) => traceId))).toEqual(new Set([TRACE]));
   });
 
   it('have an id of their own for untrusted callers, with a link to theirs', async () => {
     const telemetry = await open({ callers: 'restart' });
-    const own = answer(telemetry, parentOf(TRACE, '01'), { traceparent: parentOf(OTHER_TRACE, '01') });
+    const own = answer(telemetry, createParent(TRACE, '01'), {
+      traceparent: createParent(OTHER_TRACE, '01'),
+    });
     expect([TRACE, OTHER_TRACE]).not.toContain(own);
-    const { named } = await sent();
+    const { named } = await readSent();
     expect(named('POST /mcp', own)).toMatchObject([{ links: [{ traceId: TRACE }] }]);
     expect(named('tools/call query_class', own)).toMatchObject([{ links: [{ traceId: OTHER_TRACE }] }]);
   });
 
   it('of a task are its own, and name the request that began it', async () => {
     const telemetry = await open();
-    const run = telemetry.background({ tool: 'query_class', began: parentOf(TRACE, '01') });
+    const run = telemetry.background({ tool: 'query_class', began: createParent(TRACE, '01') });
     run.ends({ outcome: 'ok' });
-    const { named } = await sent();
+    const { named } = await readSent();
     const [span] = named('tasks/run query_class');
     expect(span?.traceId).not.toBe(TRACE);
     expect(span).toMatchObject({ kind: 5, links: [{ traceId: TRACE, spanId: SPAN }] });
@@ -151,7 +153,7 @@ describe('traces', () => {
       headers: { traceparent: SECRET, tracestate: `a=${SECRET}`, baggage: `user=${SECRET}`, cookie: SECRET },
     });
     const odd = {
-      ...said({ name: SECRET, arguments: { where: SECRET }, _meta: { baggage: SECRET } }),
+      ...createMessage({ name: SECRET, arguments: { where: SECRET }, _meta: { baggage: SECRET } }),
       id: `${SECRET} !`,
     };
     const message = request.message(odd);
@@ -161,9 +163,11 @@ describe('traces', () => {
     tool.trace?.limited('Post', 'tenant', { orgId: SECRET });
     tool.ends({ success: false, duration_ms: 1, error_code: 'access_denied', gate: 'class' });
     message.ends({ outcome: 'tool_error' });
-    request.message({ ...said({}), method: SECRET, served: false, version: SECRET }).ends({ outcome: 'ok' });
+    request
+      .message({ ...createMessage({}), method: SECRET, served: false, version: SECRET })
+      .ends({ outcome: 'ok' });
     request.ends(200);
-    const { text, spans } = await sent();
+    const { text, spans } = await readSent();
     expect(spans.map(({ name }) => name).sort()).toEqual([
       '_OTHER',
       '_OTHER /mcp',
@@ -176,7 +180,7 @@ describe('traces', () => {
   it('stand below the active span for code that makes spans itself', async () => {
     const telemetry = await open();
     const request = telemetry.request({ ...arrival, headers: {} });
-    const message = request.message({ ...said({ name: 'query_class' }), correlationId: 'c-1' });
+    const message = request.message({ ...createMessage({ name: 'query_class' }), correlationId: 'c-1' });
     const tool = message.tool('query_class');
     tool.begins();
     const fields = await tool.within(async () => {
@@ -187,7 +191,7 @@ describe('traces', () => {
     tool.ends();
     message.ends({ outcome: 'ok' });
     request.ends(200);
-    const { named } = await sent();
+    const { named } = await readSent();
     const [handler] = named('execute_tool query_class');
     expect(named('own work')).toMatchObject([{ parentSpanId: handler?.spanId }]);
     expect(fields).toEqual({ trace_id: message.traceId, span_id: handler?.spanId, correlation_id: 'c-1' });
@@ -256,6 +260,6 @@ describe('the environment', () => {
     [{ OTEL_TRACES_SAMPLER: 'parentbased_always_on' }, { ratio: 1, callers: 'follow' }],
     [{ OTEL_TRACES_SAMPLER: 'jaeger_remote' }, { ratio: 0.5, callers: 'continue' }],
   ])('%j decides which are kept', (env, kept) => {
-    expect(samplingOf(env, { ratio: 0.5, callers: 'continue' })).toEqual(kept);
+    expect(readSampling(env, { ratio: 0.5, callers: 'continue' })).toEqual(kept);
   });
 });

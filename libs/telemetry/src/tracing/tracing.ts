@@ -42,7 +42,7 @@ export class Tracing {
   }
 
   below(span: Api.Span): Origin {
-    return { context: this.contextOf(span), links: [] };
+    return { context: this.createContext(span), links: [] };
   }
 
   /** @param beside a span of the same work that is not the parent */
@@ -55,7 +55,7 @@ export class Tracing {
     if (callers !== 'restart') return { context: api.trace.setSpanContext(api.ROOT_CONTEXT, context), links };
     const linked = { context };
     return beside
-      ? { context: this.contextOf(beside), links: [linked] }
+      ? { context: this.createContext(beside), links: [linked] }
       : { context: api.ROOT_CONTEXT, links: [linked] };
   }
 
@@ -68,7 +68,7 @@ export class Tracing {
 
   /** @param correlationId added to the log lines of the work */
   within<T>(span: Api.Span, correlationId: string | undefined, work: () => T): T {
-    const context = this.contextOf(span);
+    const context = this.createContext(span);
     const linked = correlationId === undefined ? context : context.setValue(this.correlation, correlationId);
     return this.api.context.with(linked, work);
   }
@@ -95,7 +95,7 @@ export class Tracing {
     return this.options.close();
   }
 
-  private contextOf(span: Api.Span): Api.Context {
+  private createContext(span: Api.Span): Api.Context {
     return this.api.trace.setSpan(this.api.ROOT_CONTEXT, span);
   }
 
@@ -116,13 +116,13 @@ const PLAIN_ID = /^[\w.-]{1,64}$/;
 
 const VERBS = new Set(['GET', 'POST', 'DELETE', 'HEAD', 'OPTIONS', 'PUT', 'PATCH']);
 
-export function verbOf({ verb }: Arrival): string {
+export function toVerb({ verb }: Arrival): string {
   return VERBS.has(verb) ? verb : OTHER_NAME;
 }
 
 export function requestAttributes(arrival: Arrival): Attributes {
   return {
-    'http.request.method': verbOf(arrival),
+    'http.request.method': toVerb(arrival),
     'http.route': arrival.route,
     'network.protocol.name': 'http',
     'network.protocol.version': arrival.httpVersion,

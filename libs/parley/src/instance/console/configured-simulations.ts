@@ -2,13 +2,13 @@ import type { OnModuleDestroy } from '@nestjs/common';
 import type { ConfigVersions, LoadedConfig } from '#config';
 import {
   type AgentSurface,
-  classesOf,
+  listGovernedClasses,
   type ListedClasses,
   type ListPart,
   type PolicyChanges,
   type PolicyViewDependencies,
-  shownChange,
-  shownSurface,
+  showChange,
+  showSurface,
   type SimulationCatalogue,
   SimulationService,
   type SimulationRequest,
@@ -133,17 +133,17 @@ export class ConfiguredSimulations<Loaded extends Versioned>
         tenant_id: agent.tenantId,
         asks_user: loaded.identities.get(name) === 'callerSession',
         total: all.size,
-        ...(await shownSurface({ ...simulation, ...this.options.methods }, agent, page)),
+        ...(await showSurface({ ...simulation, ...this.options.methods }, agent, page)),
         next: page.length < left.length ? (page.at(-1) ?? null) : null,
       };
     });
   }
 
-  classesOf(name: string, { after, limit }: ListPart): Promise<ListedClasses | undefined> {
+  listClasses(name: string, { after, limit }: ListPart): Promise<ListedClasses | undefined> {
     return this.inTurn(async (simulation) => {
       const agent = simulation.agents.get(name);
       if (!agent) return undefined;
-      const all = await classesOf(simulation.records, agent);
+      const all = await listGovernedClasses(simulation.records, agent);
       const left = all.filter(({ className }) => className > after);
       const page = left.slice(0, limit);
       return {
@@ -167,7 +167,7 @@ export class ConfiguredSimulations<Loaded extends Versioned>
       .toReversed()
       .map((one) => ({ ...versionOf(one), loaded_at: one.loadedAt.toISOString() }));
     const { changes, classesLeftOut } = isCompared ? await this.comparison(before, now) : NO_CHANGES;
-    const shown = changes.slice(0, MOST_CHANGES).map(shownChange);
+    const shown = changes.slice(0, MOST_CHANGES).map(showChange);
     return {
       versions,
       from: before?.number ?? null,

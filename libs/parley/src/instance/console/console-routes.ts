@@ -68,7 +68,7 @@ export function consoleRoutes(
     {
       operators: () => versions.current.config.console.operators ?? [],
       approvers: versions.current.config.approvals.approvers,
-      agentOf: (person) => agentOfPerson(versions, person),
+      findAgent: (person) => agentOfPerson(versions, person),
       oidc: oidcOf(versions.current.config),
       folder: builtPage('console'),
       providers: [

@@ -19,7 +19,13 @@ import {
   toVerdict,
 } from '#approvals';
 import { Authenticator } from '#auth';
-import { ClosedSignal, JsonBodyInterceptor, NotServed, SharedStateFilter, validated } from '#streaming';
+import {
+  ClosedSignal,
+  JsonBodyInterceptor,
+  NotServed,
+  SharedStateFilter,
+  createValidationPipe,
+} from '#streaming';
 import { CallerGuard, CallerRateGuard, CurrentAgent, NoStoreGuard, scopesLacking } from './caller.guard.js';
 import { ROUTE_PATHS } from './route-paths.js';
 
@@ -53,7 +59,7 @@ export class ApprovalsController {
   async decide(
     @Param('id') id: string,
     @CurrentAgent() agent: Agent,
-    @Body(validated(DecisionBody)) body: DecisionBody,
+    @Body(createValidationPipe(DecisionBody)) body: DecisionBody,
     @ClosedSignal() closed: AbortSignal,
   ): Promise<object> {
     return this.served(await this.approvals.decide(id, agent, toVerdict(body), closed), agent);

@@ -9,7 +9,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Agent, Unauthorized } from '#core';
 import { AuthenticationUnavailable, Authenticator, type CredentialSource, InsufficientScope } from '#auth';
 import { SharedStateUnavailable } from '#state';
-import { McpEdge, NotServed, notServed, trustedHeaders } from '#streaming';
+import { McpEdge, NotServed, notServed, readTrustedHeaders } from '#streaming';
 
 /** The agents of requests that a guard authenticated. */
 const callers = new WeakMap<object, Agent>();

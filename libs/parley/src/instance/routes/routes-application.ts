@@ -11,7 +11,7 @@ import {
   mayLackHeaders,
   NodeHttpAdapter,
   notServed,
-  pathOf,
+  readPath,
   RefusalFilter,
   sendJson,
   type UnreadAnswers,
@@ -69,28 +69,28 @@ export class RoutesApplication implements Mounted {
     });
     const logger = new Logger('Neighbours');
     app.useGlobalFilters(
-      new RefusalFilter((error, url) => logger.error(`${routeOf(pathOf(url))} failed: ${String(error)}`)),
+      new RefusalFilter((error, url) => logger.error(`${routeOf(readPath(url))} failed: ${String(error)}`)),
     );
     await app.init();
     return new RoutesApplication(app, adapter, instance.get(McpEdge));
   }
 
   claims(url: string): boolean {
-    const path = pathOf(url);
+    const path = readPath(url);
     return path !== ROUTE_PATHS.exports && routeOf(path) !== undefined;
   }
 
   /** One trailing slash is ignored. */
   handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    return this.serve(request, response, pathOf(request.url ?? '').replace(/\/$/, ''));
+    return this.serve(request, response, readPath(request.url ?? '').replace(/\/$/, ''));
   }
 
   /** The routes of `further` modules at this path and below. A trailing slash is ignored at the path itself only. */
   below(route: string): Mounted {
     return {
-      claims: (url) => isBelow(route, pathOf(url)),
+      claims: (url) => isBelow(route, readPath(url)),
       handle: (request, response) => {
-        const path = pathOf(request.url ?? '');
+        const path = readPath(request.url ?? '');
         return this.serve(request, response, path === `${route}/` ? route : path);
       },
     };
@@ -99,7 +99,7 @@ export class RoutesApplication implements Mounted {
   /** The routes of `further` modules at exactly this path. */
   at(route: string): Mounted {
     return {
-      claims: (url) => pathOf(url) === route,
+      claims: (url) => readPath(url) === route,
       handle: (request, response) => this.serve(request, response, route.replace(/\/$/, '')),
     };
   }
@@ -114,7 +114,7 @@ export class RoutesApplication implements Mounted {
     const { unread } = edge;
     try {
       if (isOpenToPages(path)) {
-        const route = { route: routeOf(path) ?? path, methods: adapter.methodsOf(path) };
+        const route = { route: routeOf(path) ?? path, methods: adapter.listMethods(path) };
         if (await edge.openRoute(request, response, route)) return;
       }
       // Before any route: each of them decides by headers that are there, or are not.
