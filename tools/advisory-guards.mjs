@@ -93,9 +93,9 @@ export const GUARDS = [
     advisory: 'GHSA-g4v2-qx3q-4p64',
     guard: 'a caller’s sessions are its own',
     file: policy('rights/class-permissions.ts'),
-    find: "      className === '_Session' ? ownedBy(userId, ['user'], this.schemas.get(className)) : null;",
+    find: "      className === '_Session' ? requireOwner(userId, ['user'], this.schemas.get(className)) : null;",
     replace:
-      "      className === '_Sessions' ? ownedBy(userId, ['user'], this.schemas.get(className)) : null;",
+      "      className === '_Sessions' ? requireOwner(userId, ['user'], this.schemas.get(className)) : null;",
   },
   {
     advisory: 'GHSA-8xq9-g7ch-35hg',
@@ -122,8 +122,8 @@ export const GUARDS = [
     advisory: 'GHSA-2m6g-crv8-p3c6',
     guard: 'internal columns are no constraint',
     file: policy('model/class-access.ts'),
-    find: '  if (hasInternalSegment(path)) {\n    throw blocked',
-    replace: "  if (path === '') {\n    throw blocked",
+    find: '  if (hasInternalSegment(path)) {\n    throw blockFilter',
+    replace: "  if (path === '') {\n    throw blockFilter",
   },
   {
     advisory: 'GHSA-2m6g-crv8-p3c6',
@@ -157,7 +157,7 @@ export const GUARDS = [
     advisory: 'GHSA-93vw-8fm5-p2jf',
     guard: 'a member called __proto__ is redacted as data',
     file: policy('masking/withheld-objects.ts'),
-    find: "    if (key === '__proto__')\n      Object.defineProperty(kept, key, { value: redacted(member, isWithheld, depth + 1), enumerable: true });\n    else kept[key]",
+    find: "    if (key === '__proto__')\n      Object.defineProperty(kept, key, { value: redactValue(member, isWithheld, depth + 1), enumerable: true });\n    else kept[key]",
     replace: '    kept[key]',
   },
 ];

@@ -65,7 +65,7 @@ const ALIASES: Record<string, ReadonlyMap<string, string>> = {
   Song: new Map([['externalStatus', 'ExtStatus']]),
 };
 
-function schemaOf(className: string): ClassSchema {
+function createSchema(className: string): ClassSchema {
   return {
     className,
     fields: new Map<string, FieldSchema>([
@@ -85,7 +85,7 @@ export function music(className: string): ClassAccess {
   const readable = READABLE[className] ?? null;
   return {
     className,
-    schema: schemaOf(className),
+    schema: createSchema(className),
     names: new FieldNames(ALIASES[className]),
     readable: readable && new Set([...readable, ...ALWAYS_KEEP]),
   };
@@ -105,7 +105,7 @@ export const shopReach: ClassReach = {
 };
 
 /** The refusal that the work throws. Any other error is rethrown. */
-export function refusalOf(work: () => unknown): Refusal | null {
+export function catchRefusal(work: () => unknown): Refusal | null {
   try {
     work();
     return null;

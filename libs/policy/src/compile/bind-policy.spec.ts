@@ -4,11 +4,11 @@ import { type AgentDefinitionOptions, compileAgentDefinition } from '#core';
 import { compilePolicy } from './compile-policy.js';
 import type { ClassConfig } from './policy-config.js';
 import { bindPolicy, BoundPolicy } from './bind-policy.js';
-import { boundClass, schemaOf, schemasOf } from './bound-class.fixture.js';
+import { createBoundClass, createSchema, createSchemas } from './bound-class.fixture.js';
 import { columnNames } from '../model/column-names.fixture.js';
 
-const CARD = schemaOf('Card', 'SSN', 'ssn', 'full_text', 'fullText', 'created_on', 'orgId', 'vector');
-const OTHER = schemaOf('Other', 'is_open');
+const CARD = createSchema('Card', 'SSN', 'ssn', 'full_text', 'fullText', 'created_on', 'orgId', 'vector');
+const OTHER = createSchema('Other', 'is_open');
 
 function errorsOf(config: ClassConfig, agent: AgentDefinitionOptions = {}): string[] {
   const { policy, issues } = compilePolicy({
@@ -16,13 +16,15 @@ function errorsOf(config: ClassConfig, agent: AgentDefinitionOptions = {}): stri
     classes: { Card: config, Other: { hidden: true } },
   });
   expect(issues).toEqual([]);
-  const { errors } = bindPolicy(policy, schemasOf(CARD, OTHER), [compileAgentDefinition('analyst', agent)]);
+  const { errors } = bindPolicy(policy, createSchemas(CARD, OTHER), [
+    compileAgentDefinition('analyst', agent),
+  ]);
   return errors.map(({ path, message }) => `${path}: ${message}`);
 }
 
 describe('rules on columns that are there', () => {
   it('hold for the columns of exactly those names, and for lowerCamel forms where there are none', () => {
-    const policy = boundClass(
+    const policy = createBoundClass(
       'Card',
       {
         fields: ['SSN', 'full_text', 'org_id', 'created_at', 'ACL'],
@@ -58,10 +60,10 @@ describe('rules on columns that are there', () => {
     fc.assert(
       fc.property(columnNames, (columns) => {
         const masks = Object.fromEntries(columns.map((name) => [name, 'drop' as const]));
-        const policy = boundClass(
+        const policy = createBoundClass(
           'Any',
           { fields: columns, masks, largeFields: columns },
-          schemaOf('Any', ...columns),
+          createSchema('Any', ...columns),
         );
         expect(policy.fields).toEqual(columns);
         expect(policy.largeFields).toEqual(columns);
@@ -160,7 +162,7 @@ describe('rules on columns that are not there', () => {
   it('are no error of a class that the database does not have', () => {
     const { policy } = compilePolicy({ classes: { Card: { masks: { any: 'drop' }, fields: ['other'] } } });
     const definition = compileAgentDefinition('x', { filters: { Card: { gone: 1 } } });
-    expect(bindPolicy(policy, schemasOf(OTHER), [definition]).errors).toEqual([]);
+    expect(bindPolicy(policy, createSchemas(OTHER), [definition]).errors).toEqual([]);
   });
 
   it('two columns that only look the same are masked each in its own way', () => {
@@ -175,8 +177,8 @@ describe('a policy over a newer snapshot', () => {
   const { policy } = compilePolicy({ unlistedClasses: 'allow', classes: { Card: declared } });
 
   it('takes over its classes while no column changed', () => {
-    const before = new BoundPolicy(policy, schemasOf(CARD, OTHER));
-    const again = schemasOf({ ...CARD, fields: new Map(CARD.fields), classLevelPermissions: {} }, OTHER);
+    const before = new BoundPolicy(policy, createSchemas(CARD, OTHER));
+    const again = createSchemas({ ...CARD, fields: new Map(CARD.fields), classLevelPermissions: {} }, OTHER);
     const after = new BoundPolicy(policy, again, before);
     expect(after.classPolicy('Card')).toBe(before.classPolicy('Card'));
     expect(after.classPolicy('Other')).toBe(before.classPolicy('Other'));
@@ -186,9 +188,9 @@ describe('a policy over a newer snapshot', () => {
     const fields = fc.uniqueArray(fc.constantFrom('SSN', 'fullText', 'full_text', 'orgId'));
     const snapshots = fc.tuple(fields, fc.boolean(), fc.constantFrom('String' as const, 'Date' as const));
     const snapshotOf = ([names, other, type]: [string[], boolean, 'String' | 'Date']) => {
-      const card = schemaOf('Card', ...names);
+      const card = createSchema('Card', ...names);
       const typed = new Map([...card.fields].map(([name, field]) => [name, { ...field, type }]));
-      return schemasOf({ ...card, fields: typed }, ...(other ? [OTHER] : []));
+      return createSchemas({ ...card, fields: typed }, ...(other ? [OTHER] : []));
     };
     fc.assert(
       fc.property(snapshots, snapshots, (one, other) => {
@@ -204,8 +206,10 @@ describe('a policy over a newer snapshot', () => {
   });
 
   it('belongs to one policy only', () => {
-    const before = new BoundPolicy(policy, schemasOf(CARD));
+    const before = new BoundPolicy(policy, createSchemas(CARD));
     const changed = compilePolicy({ classes: { Card: { fields: ['orgId'] } } }).policy;
-    expect(new BoundPolicy(changed, schemasOf(CARD), before).classPolicy('Card').fields).toEqual(['orgId']);
+    expect(new BoundPolicy(changed, createSchemas(CARD), before).classPolicy('Card').fields).toEqual([
+      'orgId',
+    ]);
   });
 });

@@ -25,7 +25,7 @@ import type { Where } from '../model/where.js';
 import { SAMPLE, withSampleValues } from '../scope/agent-values.js';
 import { translateWhere } from '../where/translate-where.js';
 import { compileClass } from './compile-policy.js';
-import { existingClasses, haveSameColumns } from './existing-classes.js';
+import { filterExistingClasses, haveSameColumns } from './existing-classes.js';
 
 /** A declaration that does not match the schema of its class. The class is refused while it has any. */
 export interface BindingIssue extends PolicyIssue {
@@ -40,7 +40,7 @@ export interface BoundClass {
 }
 
 /** One line: the unknown name, similar names, and how to correct it. */
-function missingField(written: string, { className, fields }: ClassSchema): string {
+function describeMissingField(written: string, { className, fields }: ClassSchema): string {
   const near = suggestNames(written, [...fields.keys()]).map((name) => `'${name}'`);
   const asked = near.length > 0 ? `did you mean ${near.join(' or ')}? Write` : 'write';
   return `the database has no field '${written}' in class '${className}'; ${asked} the field as the database names it, or leave it out`;
@@ -51,7 +51,7 @@ function missingField(written: string, { className, fields }: ClassSchema): stri
  * resolved by their spelling alone.
  */
 export function bindClass(declared: DeclaredClass, site: BindingContext): BoundClass {
-  return new Binding(declared, site).bound();
+  return new Binding(declared, site).bindAll();
 }
 
 class Binding {
@@ -67,7 +67,7 @@ class Binding {
     this.names = new FieldNames(declared.aliases, this.schema?.fields ?? null);
   }
 
-  bound(): BoundClass {
+  bindAll(): BoundClass {
     const { declared } = this;
     const { missing } = this.site;
     this.checkStorage();
@@ -98,7 +98,8 @@ class Binding {
   /** The wire path of a written path; reports an issue when its root is no column. */
   private column(option: string, written: string): string {
     const root = rootOf(written);
-    if (this.schema && this.names.column(root) === null) this.report(option, missingField(root, this.schema));
+    if (this.schema && this.names.column(root) === null)
+      this.report(option, describeMissingField(root, this.schema));
     return this.names.wirePath(written);
   }
 
@@ -232,7 +233,7 @@ function filterIssues(
   const { missing, issue } = missingColumns(constraint, className, site);
   const lines = missing.flatMap((one) => {
     const schema = site.schemas.get(one.className);
-    return schema ? [missingField(one.written, schema)] : [];
+    return schema ? [describeMissingField(one.written, schema)] : [];
   });
   return [...new Set([...lines, ...(issue === null ? [] : [issue])])];
 }
@@ -252,7 +253,7 @@ class ObservedNames extends FieldNames {
   constructor(
     aliases: ReadonlyMap<string, string>,
     columns: ReadonlyMap<string, unknown> | null,
-    override readonly missed: (written: string) => void,
+    override readonly noteMissing: (written: string) => void,
   ) {
     super(aliases, columns);
   }
@@ -274,7 +275,7 @@ interface BindingContext {
  * A question of the operator to a class that the policy does not list: its columns are unknown, so that the constraint could
  * match other rows than were meant. Comparing with a pointer to the class asks it nothing.
  */
-export function unlistedQuestion(
+export function findUnlistedQuestion(
   className: string,
   site: ReachSite,
   isUnlisted: BindingContext['isUnlisted'],
@@ -295,22 +296,25 @@ export function missingColumns(
   site: BindingContext,
 ): { readonly missing: readonly MissingColumn[]; readonly issue: string | null } {
   const missing: MissingColumn[] = [];
-  const unlimited = (name: string): ClassAccess => {
+  const createUnlimitedAccess = (name: string): ClassAccess => {
     const schema = site.schemas.get(name);
     const aliases = site.classes.get(name)?.aliases ?? new Map<string, string>();
-    const found = (written: string) => missing.push({ className: name, written });
+    const addMissing = (written: string) => missing.push({ className: name, written });
     return {
       className: name,
       schema,
-      names: new ObservedNames(aliases, schema?.fields ?? null, found),
+      names: new ObservedNames(aliases, schema?.fields ?? null, addMissing),
       readable: null,
     };
   };
   try {
     translateWhere(
       withSampleValues(constraint),
-      unlimited(className),
-      { reach: (target, from) => unlistedQuestion(target, from, site.isUnlisted) ?? unlimited(target) },
+      createUnlimitedAccess(className),
+      {
+        reach: (target, from) =>
+          findUnlistedQuestion(target, from, site.isUnlisted) ?? createUnlimitedAccess(target),
+      },
       { strictPointerShapes: false, checkFields: false, unchecked: SAMPLE },
     );
     return { missing, issue: null };
@@ -341,7 +345,7 @@ export class BoundPolicy {
     private readonly stored: SchemaSnapshot,
     previous?: BoundPolicy,
   ) {
-    this.schemas = existingClasses(stored, policy);
+    this.schemas = filterExistingClasses(stored, policy);
     const known = previous?.policy === policy && haveSameColumns(previous.stored, stored) ? previous : null;
     this.missing = known?.missing ?? new MissingNames();
     this.classes =
@@ -352,11 +356,11 @@ export class BoundPolicy {
 
   /** @param className canonical */
   classPolicy(className: string): ClassPolicy {
-    return this.boundClass(className).policy;
+    return this.bindClass(className).policy;
   }
 
   /** Why the class is refused to every agent. Empty: it matches its schema. @param className canonical */
-  issuesOf(className: string): readonly BindingIssue[] {
+  listIssues(className: string): readonly BindingIssue[] {
     return this.classes.get(className)?.issues ?? NO_ISSUES;
   }
 
@@ -396,7 +400,7 @@ export class BoundPolicy {
     };
   }
 
-  private boundClass(className: string): BoundClass {
+  private bindClass(className: string): BoundClass {
     const known = this.classes.get(className) ?? this.undeclared.get(className);
     if (known) return known;
     const bound = bindClass(compileClass(className, {}), this.site);

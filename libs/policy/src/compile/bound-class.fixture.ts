@@ -5,7 +5,7 @@ import type { ClassSchema, FieldSchema, FieldType, SchemaSnapshot } from '../mod
 import { bindClass } from './bind-policy.js';
 
 /** A class with the fields that every class has, and these text fields. */
-export function schemaOf(className: string, ...names: readonly string[]): ClassSchema {
+export function createSchema(className: string, ...names: readonly string[]): ClassSchema {
   const built: readonly (readonly [string, FieldType])[] = [
     ['objectId', 'String'],
     ['createdAt', 'Date'],
@@ -23,7 +23,7 @@ export function schemaOf(className: string, ...names: readonly string[]): ClassS
   };
 }
 
-export function schemasOf(...schemas: readonly ClassSchema[]): SchemaSnapshot {
+export function createSchemas(...schemas: readonly ClassSchema[]): SchemaSnapshot {
   return {
     get: (name) => schemas.find(({ className }) => className === name),
     classNames: () => schemas.map(({ className }) => className).sort(),
@@ -31,7 +31,7 @@ export function schemasOf(...schemas: readonly ClassSchema[]): SchemaSnapshot {
 }
 
 /** A declared class bound to a schema, or bound without one. */
-export function boundClass(className: string, config: ClassConfig, schema?: ClassSchema): ClassPolicy {
-  const schemas = schemasOf(...(schema ? [schema] : []));
+export function createBoundClass(className: string, config: ClassConfig, schema?: ClassSchema): ClassPolicy {
+  const schemas = createSchemas(...(schema ? [schema] : []));
   return bindClass(compileClass(className, config), { classes: new Map(), schemas }).policy;
 }

@@ -154,7 +154,7 @@ export function compilePolicy(
     }
   }
   const all = [...classes.values()];
-  issues.push(...sharedCollections(all), ...unlistedAllowed(config, storage));
+  issues.push(...listSharedCollections(all), ...checkUnlistedAllowed(config, storage));
   const pseudonyms = maskingKey === null ? null : new Pseudonyms(maskingKey);
   issues.push(...keylessHashes(classes, maskingKey));
   const versioned = {
@@ -180,7 +180,7 @@ export function compilePolicy(
 }
 
 /** A collection that Parse stores, read as a plain one, would be read without its ACLs. */
-function sharedCollections(classes: readonly DeclaredClass[]): PolicyIssue[] {
+function listSharedCollections(classes: readonly DeclaredClass[]): PolicyIssue[] {
   const ofParse = new Set(classes.filter(({ plain }) => plain === null).map(({ className }) => className));
   return classes.flatMap(({ className, plain }) =>
     plain !== null && ofParse.has(plain.collection)
@@ -195,7 +195,7 @@ function sharedCollections(classes: readonly DeclaredClass[]): PolicyIssue[] {
   );
 }
 
-function unlistedAllowed({ unlistedClasses }: PolicyConfig, storage: StorageForm): PolicyIssue[] {
+function checkUnlistedAllowed({ unlistedClasses }: PolicyConfig, storage: StorageForm): PolicyIssue[] {
   if (storage === 'parse' || unlistedClasses !== 'allow') return [];
   return [
     {
@@ -220,14 +220,14 @@ export function defaultHiding(className: string): HiddenFrom {
   return HIDDEN_BY_DEFAULT.has(className) ? 'always' : 'no';
 }
 
-function hidingOf(className: string, declared: ClassConfig['hidden'], isPlain: boolean): HiddenFrom {
+function readHiding(className: string, declared: ClassConfig['hidden'], isPlain: boolean): HiddenFrom {
   // A collection of products is no class of Parse's own.
   if (declared === undefined) return isPlain ? 'no' : defaultHiding(className);
   if (typeof declared === 'object') return 'exceptMaster';
   return declared ? 'always' : 'no';
 }
 
-function aliasesOf(properties: Readonly<Record<string, PropertyConfig>>): Map<string, string> {
+function readAliases(properties: Readonly<Record<string, PropertyConfig>>): Map<string, string> {
   const aliases = new Map<string, string>();
   for (const [name, property] of Object.entries(properties)) {
     if (property.field !== undefined) aliases.set(name, property.field);
@@ -247,7 +247,7 @@ function propertyPolicy(property: PropertyConfig): PropertyPolicy {
   };
 }
 
-function searchableOf(
+function readSearchable(
   config: SearchableConfig | null | undefined,
   path: string,
   issues: PolicyIssue[],
@@ -272,7 +272,7 @@ function isClaimSource(from: unknown): boolean {
   return isClaimName(claim) || (Array.isArray(claim) && claim.length > 0 && claim.every(isClaimName));
 }
 
-function tenantScopeOf(
+function readTenantScope(
   config: ClassConfig['tenantScope'],
   path: string,
   issues: PolicyIssue[],
@@ -328,11 +328,11 @@ export function compileClass(
   const className = canonicalClassName(declaredName);
   const path = `policy.classes.${declaredName}`;
   const plain = compilePlainStorage(declaredName, config, database, issues);
-  const aliases = plain ? new Map<string, string>() : aliasesOf(config.properties ?? {});
-  const listed = (list: readonly string[] | undefined): string[] | null =>
+  const aliases = plain ? new Map<string, string>() : readAliases(config.properties ?? {});
+  const keepUnique = (list: readonly string[] | undefined): string[] | null =>
     list ? [...new Set(list)].filter((name) => !isInternalField(name)) : null;
-  const fields = listed(config.fields);
-  const joinFields = listed(config.joinFields);
+  const fields = keepUnique(config.fields);
+  const joinFields = keepUnique(config.joinFields);
   for (const [spelling, column] of aliases) {
     if (isInternalField(column)) {
       issues.push({
@@ -347,22 +347,22 @@ export function compileClass(
       path: `${path}.searchable.textFields`,
       message: 'must be listed beside masks: likeness to a masked text would spell it out',
     });
-  const searchable = searchableOf(config.searchable, `${path}.searchable`, issues);
+  const searchable = readSearchable(config.searchable, `${path}.searchable`, issues);
   issues.push(...outsideFields({ fields, joinFields, searchable }, new FieldNames(aliases), path));
   return Object.freeze({
     className,
     plain,
-    hiding: hidingOf(className, config.hidden, plain !== null),
+    hiding: readHiding(className, config.hidden, plain !== null),
     visible: config.visible ?? false,
     description: config.description ?? null,
     usage: config.usage ?? null,
     fields,
     joinFields,
-    largeFields: listed(config.largeFields) ?? [],
+    largeFields: keepUnique(config.largeFields) ?? [],
     masks,
     canonicalFilter: config.canonicalFilter ?? null,
     filters: config.filters ?? null,
-    tenantScope: tenantScopeOf(config.tenantScope, `${path}.tenantScope`, issues),
+    tenantScope: readTenantScope(config.tenantScope, `${path}.tenantScope`, issues),
     allowCollscan: config.allowCollscan ?? false,
     readHooks: config.readHooks ?? null,
     searchable,

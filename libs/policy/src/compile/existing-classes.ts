@@ -5,7 +5,10 @@ import type { Policy } from '../model/policy.js';
  * The classes of the database that exist under a policy. The catalogue reads those that the current configuration lists; a call
  * that was admitted under an earlier one has its own list.
  */
-export function existingClasses(schemas: SchemaSnapshot, { classes, switches }: Policy): SchemaSnapshot {
+export function filterExistingClasses(
+  schemas: SchemaSnapshot,
+  { classes, switches }: Policy,
+): SchemaSnapshot {
   const exists = (className: string) =>
     classes.has(className) ||
     (switches.unlistedClasses === 'allow' && schemas.get(className)?.storage !== 'plain');

@@ -61,7 +61,7 @@ export function narrowClassConfig(
     }
     return one.filter((name) => kept.has(name));
   };
-  const stored = <Option extends 'storage' | 'collection' | 'id' | 'timestamps'>(option: Option) => {
+  const mergeStorage = <Option extends 'storage' | 'collection' | 'id' | 'timestamps'>(option: Option) => {
     const [one, other] = [first[option], second[option]];
     if (one === undefined || other === undefined) return one === undefined ? other : one;
     if (!isDeepStrictEqual(one, other))
@@ -72,10 +72,10 @@ export function narrowClassConfig(
     return one;
   };
   const joined: Record<keyof ClassConfig, unknown> = {
-    storage: stored('storage'),
-    collection: stored('collection'),
-    id: stored('id'),
-    timestamps: stored('timestamps'),
+    storage: mergeStorage('storage'),
+    collection: mergeStorage('collection'),
+    id: mergeStorage('id'),
+    timestamps: mergeStorage('timestamps'),
     description: first.description ?? second.description,
     usage: first.usage ?? second.usage,
     visible: first.visible ?? second.visible,
@@ -91,10 +91,10 @@ export function narrowClassConfig(
     masks: joinMasks(first.masks, second.masks),
     canonicalFilter: both(first.canonicalFilter, second.canonicalFilter),
     filters: both(first.filters, second.filters),
-    tenantScope: tenantScopeOf(className, first, second, issues),
+    tenantScope: mergeTenantScope(className, first, second, issues),
     allowCollscan: every(first.allowCollscan, second.allowCollscan),
     readHooks: first.readHooks === 'possible' ? 'possible' : (second.readHooks ?? first.readHooks),
-    searchable: searchableOf(className, first, second, common, issues),
+    searchable: mergeSearchable(className, first, second, common, issues),
     searchIndex: first.searchIndex ?? second.searchIndex,
     properties,
   };
@@ -125,7 +125,7 @@ function both(
   return one && other ? { $and: [one, other] } : (one ?? other);
 }
 
-function tenantScopeOf(
+function mergeTenantScope(
   className: string,
   { tenantScope: one }: ClassConfig,
   { tenantScope: other }: ClassConfig,
@@ -160,7 +160,7 @@ function bypassOfBoth(
   return (agent) => applies(one, agent) && applies(other, agent);
 }
 
-function searchableOf(
+function mergeSearchable(
   className: string,
   { searchable: one }: ClassConfig,
   { searchable: other }: ClassConfig,

@@ -40,7 +40,7 @@ export function compilePlainStorage(
 ): PlainStorage | null {
   const path = `policy.classes.${declaredName}`;
   if ((config.storage ?? database) === 'parse') {
-    issues.push(...plainOptionsOf(config, path));
+    issues.push(...listPlainOptions(config, path));
     return null;
   }
   const report = (option: string, message: string) => issues.push({ path: `${path}.${option}`, message });
@@ -54,12 +54,12 @@ export function compilePlainStorage(
   if (issue !== null) report('collection', issue);
   const columns = new Columns(report);
   const properties = columns.read(config.properties ?? {}, '', 0);
-  const timestamps = timestampsOf(config.timestamps, columns);
+  const timestamps = readTimestamps(config.timestamps, columns);
   return { collection, id: config.id ?? null, timestamps, properties };
 }
 
 /** Options that only a plain class has, in the entry of a Parse class. */
-function plainOptionsOf(
+function listPlainOptions(
   { collection, id, timestamps, properties }: ClassConfig,
   path: string,
 ): PolicyIssue[] {
@@ -90,7 +90,7 @@ function isParseCollection(collection: string): boolean {
   return PARSE_COLLECTIONS.test(collection) || (collection.startsWith('_') && isParseClassName(collection));
 }
 
-function timestampsOf(given: ClassConfig['timestamps'], columns: Columns): PlainStorage['timestamps'] {
+function readTimestamps(given: ClassConfig['timestamps'], columns: Columns): PlainStorage['timestamps'] {
   if (given === null) return null;
   const { createdAt = 'createdAt', updatedAt = 'updatedAt' } = given ?? {};
   columns.assertStoredOnce('timestamps.createdAt', createdAt);
@@ -128,7 +128,7 @@ class Columns {
 
   /** Two names of one stored column would be two sets of rules for it. */
   assertStoredOnce(option: string, stored: string): void {
-    const issue = storedNameIssue(stored);
+    const issue = findStoredNameIssue(stored);
     if (issue !== null) this.report(option, issue);
     const other = this.stored.get(stored);
     if (other !== undefined)
@@ -167,7 +167,7 @@ class Columns {
 
   /** Members keep their stored names: rules, masks too, that name one under another name would protect nothing. */
   private checkMember(option: string, name: string, field: string | undefined): void {
-    const issue = storedNameIssue(field ?? name);
+    const issue = findStoredNameIssue(field ?? name);
     if (issue !== null) this.report(option, issue);
     else if (field !== undefined && field !== name)
       this.report(
@@ -206,7 +206,7 @@ function ownColumn(name: string): string {
     : `is a time stamp: write timestamps: { ${name}: STORED_NAME } beside properties`;
 }
 
-function storedNameIssue(stored: string): string | null {
+function findStoredNameIssue(stored: string): string | null {
   if (stored === '_id') return "'_id' is objectId; no other name is needed";
   if (isInternalField(stored)) return `'${stored}' is an internal column`;
   if (stored === '' || /[.\0]/.test(stored) || stored.startsWith('$') || RESERVED.has(stored))

@@ -66,7 +66,7 @@ describe('a policy is warned about', () => {
   });
 
   it('a vector index that cannot filter by tenant, with the filter fields to write', () => {
-    const searched = (filterFields: string[], more: ClassConfig = {}) =>
+    const convertSearched = (filterFields: string[], more: ClassConfig = {}) =>
       warnings({
         Post: {
           ...Post,
@@ -75,11 +75,11 @@ describe('a policy is warned about', () => {
           ...more,
         },
       });
-    expect(searched(['status'])).toEqual([
+    expect(convertSearched(['status'])).toEqual([
       expect.stringMatching(/Post\.searchable\.filterFields: .*write filterFields: \[status, orgId\]$/),
     ]);
-    expect(searched(['orgId'])).toEqual([]);
-    expect(searched([], { hidden: true })).toEqual([]);
+    expect(convertSearched(['orgId'])).toEqual([]);
+    expect(convertSearched([], { hidden: true })).toEqual([]);
     expect(warnings({ Post: { ...Post, searchable: { field: 'title' } } })).toEqual([]);
   });
 

@@ -25,21 +25,21 @@ export function lintPolicy(
   return [
     ...[...policy.classes.values()].flatMap((declared) => [
       ...(schemas ? unknownNames(declared, schemas) : []),
-      ...renamed(declared),
-      ...undescribed(declared),
+      ...lintRenamed(declared),
+      ...lintUndescribed(declared),
       ...idleMasks(declared, schemas),
-      ...unscoped(declared, policy),
+      ...lintUnscoped(declared, policy),
       ...unreadable(declared, definitions),
-      ...unfilteredVectors(declared),
+      ...lintUnfilteredVectors(declared),
     ]),
     ...definitions.flatMap((definition) => lenientNames(definition, policy, tools, schemas)),
     ...definitions.flatMap((definition) => (schemas ? unknownInDefinition(definition, schemas) : [])),
     ...(listsNoClass(policy) ? [{ path: 'policy.classes', message: NO_CLASS_LISTED }] : []),
-    ...(schemas ? undeclared(policy, schemas) : []),
+    ...(schemas ? lintUndeclared(policy, schemas) : []),
   ];
 }
 
-const pathOf = ({ className }: DeclaredClass) => `policy.classes.${className}`;
+const toPath = ({ className }: DeclaredClass) => `policy.classes.${className}`;
 
 function absent(name: string, what: string, known: readonly string[]): string {
   const [nearest] = suggestNames(name, known);
@@ -52,20 +52,20 @@ function unknownNames(declared: DeclaredClass, schemas: SchemaSnapshot): PolicyI
   const schema = schemas.get(className);
   if (!schema && plain) {
     const message = `the database has no collection or view '${plain.collection}', so the class does not exist`;
-    return [{ path: `${pathOf(declared)}.collection`, message }];
+    return [{ path: `${toPath(declared)}.collection`, message }];
   }
-  if (!schema) return [{ path: pathOf(declared), message: absent(className, 'class', schemas.classNames()) }];
+  if (!schema) return [{ path: toPath(declared), message: absent(className, 'class', schemas.classNames()) }];
   const names = new FieldNames(aliases, schema.fields);
   return [...properties.keys()]
     .filter((written) => names.column(written) === null)
     .map((written) => ({
-      path: `${pathOf(declared)}.properties`,
+      path: `${toPath(declared)}.properties`,
       message: absent(written, 'field', [...schema.fields.keys()]),
     }));
 }
 
 /** Names of Parse's own classes are known under one spelling in every database. */
-function renamed({ className, plain }: DeclaredClass): PolicyIssue[] {
+function lintRenamed({ className, plain }: DeclaredClass): PolicyIssue[] {
   if (!plain || !isParseClassName(className)) return [];
   const bare = className.replace(/^_/, '');
   const message =
@@ -74,9 +74,9 @@ function renamed({ className, plain }: DeclaredClass): PolicyIssue[] {
   return [{ path: `policy.classes.${bare}`, message }];
 }
 
-function undescribed(declared: DeclaredClass): PolicyIssue[] {
+function lintUndescribed(declared: DeclaredClass): PolicyIssue[] {
   if (declared.hiding !== 'no' || declared.description !== null) return [];
-  return [{ path: pathOf(declared), message: 'no description: agents see its name and fields alone' }];
+  return [{ path: toPath(declared), message: 'no description: agents see its name and fields alone' }];
 }
 
 /** Masks without effect: on fields outside the allowlist, or behind a pointer. */
@@ -85,7 +85,7 @@ function idleMasks(declared: DeclaredClass, schemas: SchemaSnapshot | null): Pol
   const names = new FieldNames(declared.aliases, columns ?? null);
   const readable = declared.fields && new Set(declared.fields.map((name) => names.wireName(name)));
   return [...declared.masks.keys()].flatMap((written): PolicyIssue[] => {
-    const path = `${pathOf(declared)}.masks.${written}`;
+    const path = `${toPath(declared)}.masks.${written}`;
     const field = names.wirePath(written);
     const root = rootOf(field);
     if (readable && !readable.has(root))
@@ -104,18 +104,18 @@ export function isExposedToEveryTenant(declared: DeclaredClass, policy: Policy):
   return policy.hasTenantScopes && exposed && declared.hiding === 'no' && declared.tenantScope === null;
 }
 
-function unscoped(declared: DeclaredClass, policy: Policy): PolicyIssue[] {
+function lintUnscoped(declared: DeclaredClass, policy: Policy): PolicyIssue[] {
   if (!isExposedToEveryTenant(declared, policy)) return [];
   return [
     {
-      path: pathOf(declared),
+      path: toPath(declared),
       message: 'no tenantScope, though other classes have one: every tenant reads its rows',
     },
   ];
 }
 
 /** Where the index cannot filter by tenant, the nearest rows of all tenants take the places of the caller's own. */
-function unfilteredVectors(declared: DeclaredClass): PolicyIssue[] {
+function lintUnfilteredVectors(declared: DeclaredClass): PolicyIssue[] {
   const { searchable, tenantScope, hiding } = declared;
   if (!searchable || !tenantScope || hiding !== 'no' || searchable.filterFields.includes(tenantScope.field))
     return [];
@@ -123,7 +123,7 @@ function unfilteredVectors(declared: DeclaredClass): PolicyIssue[] {
     `does not contain '${tenantScope.field}', the field of tenantScope, so near rows of other tenants push out those of the ` +
     `caller: build the vector index with '${tenantScope.field}' as a filter field, and write filterFields: ` +
     `[${[...searchable.filterFields, tenantScope.field].join(', ')}]`;
-  return [{ path: `${pathOf(declared)}.searchable.filterFields`, message }];
+  return [{ path: `${toPath(declared)}.searchable.filterFields`, message }];
 }
 
 /**
@@ -160,7 +160,7 @@ function unreadable(declared: DeclaredClass, definitions: readonly AgentDefiniti
   const names = without.map(({ name }) => name).join(', ');
   return [
     {
-      path: pathOf(declared),
+      path: toPath(declared),
       message: `needs a tenant, and agents without tenantId cannot read it: ${names}`,
     },
   ];
@@ -200,7 +200,7 @@ export const NO_CLASS_LISTED =
   'for it (policy.unlistedClasses: allow shows every class of a Parse database)';
 
 /** Classes of the database without a declaration. Those of Parse have defaults. */
-function undeclared(policy: Policy, schemas: SchemaSnapshot): PolicyIssue[] {
+function lintUndeclared(policy: Policy, schemas: SchemaSnapshot): PolicyIssue[] {
   if (policy.switches.unlistedClasses === 'refuse') return [];
   const names = schemas.classNames().filter((name) => !policy.classes.has(name) && !isSystemClassName(name));
   if (names.length === 0) return [];

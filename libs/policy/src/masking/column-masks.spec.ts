@@ -8,9 +8,9 @@ import {
   describeMask,
   FULL_MASK,
   isAsStrict,
-  maskedColumns,
+  findMaskedColumns,
   type MaskRule,
-  strictestOf,
+  chooseStrictest,
   disclosedMasks,
   withoutColumns,
   compileMasks,
@@ -31,7 +31,7 @@ describe('the strictest of two masks', () => {
   it('never shows what either does not', () => {
     fc.assert(
       fc.property(rules, rules, (one, other) => {
-        const joined = strictestOf(one, other);
+        const joined = chooseStrictest(one, other);
         expect([isAsStrict(joined, one), isAsStrict(joined, other)]).toEqual([true, true]);
       }),
     );
@@ -40,8 +40,8 @@ describe('the strictest of two masks', () => {
   it('does not depend on who is asked first, and is strict in itself', () => {
     fc.assert(
       fc.property(rules, rules, (one, other) => {
-        expect(strictestOf(one, other)).toEqual(strictestOf(other, one));
-        expect(strictestOf(one, one)).toEqual(one);
+        expect(chooseStrictest(one, other)).toEqual(chooseStrictest(other, one));
+        expect(chooseStrictest(one, one)).toEqual(one);
       }),
     );
   });
@@ -50,8 +50,8 @@ describe('the strictest of two masks', () => {
     fc.assert(
       fc.property(rules, rules, rules, (one, two, three) => {
         const [left, right] = [
-          strictestOf(strictestOf(one, two), three),
-          strictestOf(one, strictestOf(two, three)),
+          chooseStrictest(chooseStrictest(one, two), three),
+          chooseStrictest(one, chooseStrictest(two, three)),
         ];
         expect(isAsStrict(left, one) && isAsStrict(left, two) && isAsStrict(left, three)).toBe(true);
         expect(isAsStrict(right, one) && isAsStrict(right, two) && isAsStrict(right, three)).toBe(true);
@@ -61,13 +61,13 @@ describe('the strictest of two masks', () => {
 
   it('is a full mask for an ending and a pseudonym, of which neither is the stricter', () => {
     const hash: MaskRule = { kind: 'hash', domain: null, acrossTenants: false };
-    expect(strictestOf({ kind: 'mask', keep: 4 }, hash)).toEqual(FULL_MASK);
-    expect(strictestOf({ ...hash, domain: 'person' }, { ...hash, domain: 'card' })).toEqual(FULL_MASK);
+    expect(chooseStrictest({ kind: 'mask', keep: 4 }, hash)).toEqual(FULL_MASK);
+    expect(chooseStrictest({ ...hash, domain: 'person' }, { ...hash, domain: 'card' })).toEqual(FULL_MASK);
   });
 
   it('takes a pseudonym of the field alone for stricter than a shared one', () => {
     const own: MaskRule = { kind: 'hash', domain: null, acrossTenants: false };
-    expect(strictestOf({ ...own, domain: 'person', acrossTenants: true }, own)).toEqual(own);
+    expect(chooseStrictest({ ...own, domain: 'person', acrossTenants: true }, own)).toEqual(own);
   });
 });
 
@@ -86,7 +86,7 @@ const KNOWN = ['objectId', 'name', 'pin', 'card'];
 function accessWith(masks: MasksConfig, listed: readonly string[] | null): ClassAccess {
   const names = new FieldNames();
   const given = { masks: compileMasks(masks, '', []), isWithheld: () => false };
-  const columns = maskedColumns(
+  const columns = findMaskedColumns(
     { ...given, listed: listed && new Set(listed), known: new Set(KNOWN) },
     compileAgentDefinition('x'),
   );
@@ -95,7 +95,7 @@ function accessWith(masks: MasksConfig, listed: readonly string[] | null): Class
 }
 
 const disclosed = ({ masks }: ClassAccess) => Object.fromEntries(masks ? disclosedMasks(masks) : []);
-const kindOf = (name: string, access: ClassAccess) =>
+const findKind = (name: string, access: ClassAccess) =>
   columnRefusal('where', name, name, access)?.details?.kind;
 
 describe('what an agent may know of masks', () => {
@@ -108,7 +108,7 @@ describe('what an agent may know of masks', () => {
   it('is none of a field outside the allowlist, which is refused as one that does not exist', () => {
     const access = accessWith(masks, ['objectId', 'name']);
     expect(disclosed(access)).toEqual({ name: 'mask' });
-    expect(['pin', 'card', 'nowhere', 'name'].map((name) => kindOf(name, access))).toEqual([
+    expect(['pin', 'card', 'nowhere', 'name'].map((name) => findKind(name, access))).toEqual([
       'field_denied',
       'field_denied',
       'field_denied',

@@ -38,7 +38,7 @@ export function isAsStrict(one: MaskRule, other: MaskRule): boolean {
 }
 
 /** The weakest rule that is as strict as both. */
-export function strictestOf(one: MaskRule, other: MaskRule): MaskRule {
+export function chooseStrictest(one: MaskRule, other: MaskRule): MaskRule {
   if (isAsStrict(one, other)) return one;
   return isAsStrict(other, one) ? other : FULL_MASK;
 }
@@ -89,7 +89,7 @@ interface MaskedColumns {
 }
 
 /** Null: no column of the class is masked for the definition. Masks never show columns outside the allowlist. */
-export function maskedColumns(
+export function findMaskedColumns(
   { masks, listed, known, isWithheld }: MaskedClass,
   definition: AgentDefinition,
 ): MaskedColumns | null {
@@ -168,7 +168,7 @@ export function isDeniedPath({ columns, disclosed }: ColumnMasks, path: string):
 /** The mask of a sub-agent is at least as strict as that of its parents. */
 function ruleFor(definition: AgentDefinition, tiers: TierMasks): MaskRule {
   const own = tiers[isTier(definition.permissions) ? definition.permissions : 'readonly'];
-  return definition.outer ? strictestOf(own, ruleFor(definition.outer, tiers)) : own;
+  return definition.outer ? chooseStrictest(own, ruleFor(definition.outer, tiers)) : own;
 }
 
 function needsValue(whole: MaskRule | undefined): boolean {
@@ -224,8 +224,8 @@ export function joinMasks(
 }
 
 function strictest(one: MaskConfig, other: MaskConfig): MaskConfig {
-  const [first, second] = [rulesOf(one), rulesOf(other)];
-  const [readonly, write, admin] = TIERS.map((tier) => formOf(strictestOf(first[tier], second[tier])));
+  const [first, second] = [readRules(one), readRules(other)];
+  const [readonly, write, admin] = TIERS.map((tier) => toForm(chooseStrictest(first[tier], second[tier])));
   return { readonly, write, admin } as MaskConfig;
 }
 
@@ -238,7 +238,7 @@ export function maskIssue(wire: string): string | null {
 }
 
 function tierMasks(config: MaskConfig, at: string, issues: PolicyIssue[]): TierMasks {
-  const rules = rulesOf(config);
+  const rules = readRules(config);
   TIERS.forEach((tier, index) => {
     const below = TIERS[index - 1];
     if (below === undefined || isAsStrict(rules[below], rules[tier])) return;
@@ -252,15 +252,15 @@ function tierMasks(config: MaskConfig, at: string, issues: PolicyIssue[]): TierM
   return rules;
 }
 
-function rulesOf(config: MaskConfig): TierMasks {
+function readRules(config: MaskConfig): TierMasks {
   const tiers = typeof config === 'object' && 'readonly' in config ? config : { readonly: config };
-  const readonly = ruleOf(tiers.readonly);
-  const write = 'write' in tiers && tiers.write !== undefined ? ruleOf(tiers.write) : readonly;
-  const admin = 'admin' in tiers && tiers.admin !== undefined ? ruleOf(tiers.admin) : write;
+  const readonly = toRule(tiers.readonly);
+  const write = 'write' in tiers && tiers.write !== undefined ? toRule(tiers.write) : readonly;
+  const admin = 'admin' in tiers && tiers.admin !== undefined ? toRule(tiers.admin) : write;
   return { readonly, write, admin };
 }
 
-function ruleOf(form: MaskForm): MaskRule {
+function toRule(form: MaskForm): MaskRule {
   if (form === 'mask') return { kind: 'mask', keep: 0 };
   if (form === 'hash') return { kind: 'hash', domain: null, acrossTenants: false };
   if (typeof form === 'string') return { kind: form };
@@ -269,7 +269,7 @@ function ruleOf(form: MaskForm): MaskRule {
   return { kind: 'hash', domain, acrossTenants };
 }
 
-function formOf(rule: MaskRule): MaskForm {
+function toForm(rule: MaskRule): MaskForm {
   if (rule.kind === 'mask') return rule.keep === 0 ? 'mask' : { mask: { keep: rule.keep } };
   if (rule.kind !== 'hash') return rule.kind;
   const { domain, acrossTenants } = rule;
@@ -305,7 +305,7 @@ export function maskRow(
       }
       // Moved to the end: its position in the row would reveal whether it had a value.
       delete row[column];
-      row[column] = maskedForm(value, mask, pseudonym);
+      row[column] = maskValue(value, mask, pseudonym);
     }
   }
 }
@@ -376,17 +376,17 @@ function maskMember(
   delete target[name];
   if (rest.length > 0) setOwn(target, name, maskInside(member, rest, mask, pseudonym));
   else if (mask.rule.kind !== 'drop' && mask.rule.kind !== 'deny')
-    setOwn(target, name, maskedForm(member, mask, pseudonym));
+    setOwn(target, name, maskValue(member, mask, pseudonym));
 }
 
-function maskedForm(value: unknown, mask: PathMask, pseudonym: NamePseudonym): unknown {
+function maskValue(value: unknown, mask: PathMask, pseudonym: NamePseudonym): unknown {
   const { rule } = mask;
   if (rule.kind === 'hash') return pseudonym(value, mask);
-  return rule.kind === 'mask' ? ending(value, rule.keep) : MASKED;
+  return rule.kind === 'mask' ? keepEnding(value, rule.keep) : MASKED;
 }
 
 /** The end of a text that is at least twice as long; of a shorter text it would disclose most. */
-function ending(value: unknown, keep: number): string {
+function keepEnding(value: unknown, keep: number): string {
   if (keep === 0 || (typeof value !== 'string' && typeof value !== 'number')) return MASKED;
   const characters = [...String(value)];
   return characters.length < 2 * keep ? MASKED : MASKED + characters.slice(-keep).join('');
@@ -420,16 +420,16 @@ export class Pseudonyms {
     const { domain, className, path, tenant, acrossTenants } = scope;
     const field = domain === null ? ['field', className, path] : ['domain', domain];
     const owner = acrossTenants ? ['all'] : ['tenant', tenant];
-    const text = JSON.stringify([field, owner, ordered(value ?? null)]);
+    const text = JSON.stringify([field, owner, sortKeys(value ?? null)]);
     return PREFIX + createHmac('sha256', this.#key).update(text, 'utf8').digest('base64url').slice(0, LENGTH);
   }
 }
 
 /** A canonical form that does not depend on the order of members. */
-function ordered(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(ordered);
+function sortKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortKeys);
   if (!isPlainObject(value)) return value;
   // Wrapped, so that it differs from a list of pairs.
   const members = Object.keys(value).sort();
-  return { members: members.map((key) => [key, ordered(value[key])]) };
+  return { members: members.map((key) => [key, sortKeys(value[key])]) };
 }

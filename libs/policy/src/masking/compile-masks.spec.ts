@@ -3,7 +3,7 @@ import { compilePolicy } from '../compile/compile-policy.js';
 import type { MasksConfig } from './column-masks.js';
 
 const KEY = 'a-secret-of-at-least-32-characters!!';
-const issuesOf = (masks: MasksConfig, maskingKey: string | null = KEY) =>
+const listIssues = (masks: MasksConfig, maskingKey: string | null = KEY) =>
   compilePolicy({ maskingKey, classes: { Card: { masks } } }).issues.map(({ path }) => path);
 const kinds = (masks: MasksConfig) =>
   [
@@ -30,12 +30,12 @@ describe('masks of a policy', () => {
     ['an internal column', { sessionToken: 'mask' }, 'sessionToken'],
     ['a column of every row', { objectId: 'hash' }, 'objectId'],
   ])('are not %s', (_, masks, field) => {
-    expect(issuesOf(masks)).toEqual([`policy.classes.Card.masks.${field}`]);
+    expect(listIssues(masks)).toEqual([`policy.classes.Card.masks.${field}`]);
   });
 
   it('need a key where any of them is a pseudonym, whichever tier gets it', () => {
-    expect(issuesOf({ pin: 'mask' }, null)).toEqual([]);
-    expect(issuesOf({ pin: { readonly: 'drop', admin: 'hash' } }, null)).toEqual([
+    expect(listIssues({ pin: 'mask' }, null)).toEqual([]);
+    expect(listIssues({ pin: { readonly: 'drop', admin: 'hash' } }, null)).toEqual([
       'policy.classes.Card.masks.pin',
     ]);
   });

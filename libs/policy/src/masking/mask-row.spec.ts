@@ -4,7 +4,7 @@ import { compileAgentDefinition, type Tier } from '#core';
 import {
   compileMasks,
   MASKED,
-  maskedColumns,
+  findMaskedColumns,
   maskRow,
   type MasksConfig,
   Pseudonyms,
@@ -12,8 +12,8 @@ import {
 
 const KNOWN = new Set(['objectId', 'name', 'pin', 'address', 'card']);
 
-function shown(row: Record<string, unknown>, masks: MasksConfig, tier: Tier = 'readonly') {
-  const columns = maskedColumns(
+function shortenText(row: Record<string, unknown>, masks: MasksConfig, tier: Tier = 'readonly') {
+  const columns = findMaskedColumns(
     { masks: compileMasks(masks, '', []), listed: null, known: KNOWN, isWithheld: () => false },
     compileAgentDefinition('x', { permissions: tier }),
   );
@@ -40,23 +40,23 @@ describe('a masked row', () => {
       [],
     ];
     for (const pin of forms) {
-      const row = shown({ name: 'a', ...(pin !== undefined && { pin }) }, { pin: 'mask' });
+      const row = shortenText({ name: 'a', ...(pin !== undefined && { pin }) }, { pin: 'mask' });
       expect(JSON.stringify(row)).toBe(JSON.stringify({ name: 'a', pin: MASKED }));
     }
   });
 
   it('does not hold what is dropped or denied', () => {
-    expect(shown({ name: 'a', pin: 1, card: 2 }, { pin: 'drop', card: 'deny' })).toEqual({ name: 'a' });
+    expect(shortenText({ name: 'a', pin: 1, card: 2 }, { pin: 'drop', card: 'deny' })).toEqual({ name: 'a' });
   });
 
   it('keeps the end of a value that is at least twice as long, and nothing of a shorter one', () => {
-    const ending = (card: unknown) => shown({ card }, { card: { mask: { keep: 4 } } })['card'];
-    expect([ending('4111111111111234'), ending(41111234), ending('1111234'), ending({ a: 1 })]).toEqual([
-      '***1234',
-      '***1234',
-      '***',
-      '***',
-    ]);
+    const keepEnding = (card: unknown) => shortenText({ card }, { card: { mask: { keep: 4 } } })['card'];
+    expect([
+      keepEnding('4111111111111234'),
+      keepEnding(41111234),
+      keepEnding('1111234'),
+      keepEnding({ a: 1 }),
+    ]).toEqual(['***1234', '***1234', '***', '***']);
   });
 
   it('masks inside objects, and in each object of a list', () => {
@@ -64,8 +64,8 @@ describe('a masked row', () => {
     const masked = {
       address: [{ city: 'C', street: '***' }, { city: 'D', street: '***' }, 'text', [{ street: '***' }]],
     };
-    expect(shown({ address }, { 'address.street': 'mask' })).toEqual(masked);
-    expect(shown({ address: { street: 'S', city: 'C' } }, { 'address.street': 'drop' })).toEqual({
+    expect(shortenText({ address }, { 'address.street': 'mask' })).toEqual(masked);
+    expect(shortenText({ address: { street: 'S', city: 'C' } }, { 'address.street': 'drop' })).toEqual({
       address: { city: 'C' },
     });
   });
@@ -98,7 +98,7 @@ describe('a masked row', () => {
               (wraps[index] as (value: unknown) => unknown)({ [name]: value, city: 'C' }),
             wraps[3]?.('S3CRET'),
           );
-          const row = shown({ address: stored }, { 'address.a.b.pin': form });
+          const row = shortenText({ address: stored }, { 'address.a.b.pin': form });
           expect(JSON.stringify(row)).not.toContain('S3CRET');
           expect(JSON.stringify(row)).toContain('"city":"C"');
         },
@@ -109,20 +109,20 @@ describe('a masked row', () => {
   it('shows neither the end nor a pseudonym of a part that was stored under a name of its own', () => {
     const address = { 'card.number': '4111111111111234' };
     for (const form of [{ mask: { keep: 4 } }, 'hash'] satisfies MasksConfig[string][]) {
-      const row = shown({ address }, { 'address.card': form });
+      const row = shortenText({ address }, { 'address.card': form });
       expect(row['address']).toMatchObject({ 'card.number': MASKED });
     }
   });
 
   it('keeps names that only begin like a masked path', () => {
     const address = { 'card.issuer': 'I', cardinal: 'N', 'cardinal.number': 1 };
-    const row = shown({ address }, { 'address.card.number': 'drop' });
+    const row = shortenText({ address }, { 'address.card.number': 'drop' });
     expect(row).toEqual({ address });
   });
 
   it('masks an object with very many numbers as names, each of them', () => {
     const entries = Array.from({ length: 50_000 }, (_, index) => [index, { city: 'C', street: 'S' }]);
-    const { address } = shown({ address: Object.fromEntries(entries) }, { 'address.street': 'mask' });
+    const { address } = shortenText({ address: Object.fromEntries(entries) }, { 'address.street': 'mask' });
     const values = Object.values(address as Record<string, { street?: unknown }>);
     expect(values).toHaveLength(50_001);
     expect(values.filter((value) => value.street !== MASKED)).toEqual([MASKED]);
@@ -130,7 +130,7 @@ describe('a masked row', () => {
 
   it('keeps a member named `__proto__` a member, masked like any other', () => {
     const address: unknown = JSON.parse('{"0":{"__proto__":{"street":"S"}},"__proto__":{"street":"S"}}');
-    const row = shown({ address }, { 'address.__proto__.street': 'mask' });
+    const row = shortenText({ address }, { 'address.__proto__.street': 'mask' });
     expect(JSON.stringify(row)).toBe(
       '{"address":{"0":{"__proto__":{"street":"***"}},"__proto__":{"street":"***"}}}',
     );
@@ -138,7 +138,9 @@ describe('a masked row', () => {
 
   it('names the whole of an object by what is left of it once its parts are masked', () => {
     const masks: MasksConfig = { address: 'hash', 'address.street': 'mask' };
-    expect(shown({ address: { street: 'S' } }, masks)).toEqual(shown({ address: { street: 'T' } }, masks));
+    expect(shortenText({ address: { street: 'S' } }, masks)).toEqual(
+      shortenText({ address: { street: 'T' } }, masks),
+    );
   });
 
   it('never tells two values apart whose mask keeps nothing', () => {
@@ -151,7 +153,7 @@ describe('a masked row', () => {
         (rest, one, other) => {
           const row = (value: unknown) =>
             JSON.stringify(
-              shown({ ...(value !== undefined && { pin: value }), card: rest }, { pin: 'mask' }),
+              shortenText({ ...(value !== undefined && { pin: value }), card: rest }, { pin: 'mask' }),
             );
           expect(row(one)).toBe(row(other));
         },
@@ -164,11 +166,11 @@ describe('masks and tiers', () => {
   const masks: MasksConfig = { pin: { readonly: 'drop', write: 'mask', admin: 'none' } };
   it('are those of the agent, whatever its identity', () => {
     const row = { pin: 'x' };
-    expect([shown(row, masks), shown(row, masks, 'write'), shown(row, masks, 'admin')]).toEqual([
-      {},
-      { pin: MASKED },
-      row,
-    ]);
+    expect([
+      shortenText(row, masks),
+      shortenText(row, masks, 'write'),
+      shortenText(row, masks, 'admin'),
+    ]).toEqual([{}, { pin: MASKED }, row]);
   });
 
   it('never show a sub-agent what those above it do not see', () => {
@@ -176,21 +178,21 @@ describe('masks and tiers', () => {
     const compiled = compileMasks(masks, '', []);
     const given = { masks: compiled, listed: null, known: KNOWN, isWithheld: () => false };
     const below = { ...admin, outer: compileAgentDefinition('outer', { permissions: 'write' }) };
-    expect(maskedColumns(given, admin)).toBeNull();
-    expect([...(maskedColumns(given, below)?.masks.shown ?? [])]).toEqual(['pin']);
-    expect(maskedColumns(given, below)?.readable.has('pin')).toBe(false);
+    expect(findMaskedColumns(given, admin)).toBeNull();
+    expect([...(findMaskedColumns(given, below)?.masks.shown ?? [])]).toEqual(['pin']);
+    expect(findMaskedColumns(given, below)?.readable.has('pin')).toBe(false);
   });
 
   it('never show what the allowlist leaves out', () => {
     const given = { masks: compileMasks({ pin: 'hash' }, '', []), listed: new Set(['name']), known: KNOWN };
-    const columns = maskedColumns({ ...given, isWithheld: () => false }, compileAgentDefinition('x'));
+    const columns = findMaskedColumns({ ...given, isWithheld: () => false }, compileAgentDefinition('x'));
     expect([...(columns?.masks.shown ?? []), ...(columns?.masks.fetchable ?? [])]).toEqual(['name']);
   });
 
   it('fetch no value that a fixed text stands for', () => {
     const all: MasksConfig = { pin: 'mask', card: 'drop', name: 'hash', address: { mask: { keep: 2 } } };
     const given = { masks: compileMasks(all, '', []), listed: null, known: KNOWN, isWithheld: () => false };
-    const { masks: columns } = maskedColumns(given, compileAgentDefinition('x')) ?? { masks: null };
+    const { masks: columns } = findMaskedColumns(given, compileAgentDefinition('x')) ?? { masks: null };
     expect([...(columns?.fetchable ?? [])].sort()).toEqual(['address', 'name', 'objectId']);
   });
 });

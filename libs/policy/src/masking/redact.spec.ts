@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ALL_TEXT, listOf, objectOf, TEXT, type ValueType } from '../model/value-type.js';
+import { ALL_TEXT, toListType, toObjectType, TEXT, type ValueType } from '../model/value-type.js';
 import { holdsWithheld, redact, type Withholding, withholdUnreadable } from './withheld-objects.js';
 
 /** As where no class is shown but `Open`. */
@@ -39,7 +39,9 @@ describe('redaction', () => {
   });
 
   it('takes no text in a column of texts for a pointer, and judges objects in it by what they are', () => {
-    const row = objectOf((name) => (name === 'text' ? TEXT : name === 'list' ? listOf(TEXT) : undefined));
+    const row = toObjectType((name) =>
+      name === 'text' ? TEXT : name === 'list' ? toListType(TEXT) : undefined,
+    );
     const texts = { text: 'Secret$x', list: ['Secret$y'] };
     expect(hide(texts, row)).toEqual(texts);
     expect(holdsWithheld(texts, viewer, row)).toBe(false);

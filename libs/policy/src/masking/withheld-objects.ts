@@ -25,11 +25,11 @@ export function withheldNames(
 ): WithheldNames {
   const names = [...new Set([...known].map(canonicalClassName))];
   const chosen = names.filter((name) => isWithheld(name) !== othersAreWithheld);
-  const sorted = (classes: readonly string[]) => classes.flatMap(spellings).toSorted();
+  const sortSpellings = (classes: readonly string[]) => classes.flatMap(spellings).toSorted();
   return {
     kind: othersAreWithheld ? 'allBut' : 'listed',
-    classes: sorted(chosen),
-    inTexts: sorted(names.filter(isWithheld)),
+    classes: sortSpellings(chosen),
+    inTexts: sortSpellings(names.filter(isWithheld)),
   };
 }
 
@@ -48,14 +48,14 @@ export function withheldClassIn(value: unknown, names: WithheldNames): string | 
     const className = STORED_POINTER.exec(value)?.[1];
     return className !== undefined && names.inTexts.includes(className) ? className : null;
   }
-  if (Array.isArray(value)) return firstOf(value, names);
+  if (Array.isArray(value)) return findFirst(value, names);
   if (!isPlainObject(value)) return null;
   const { className } = value;
   if (typeof className === 'string' && isNamed(className, names)) return className;
-  return firstOf([...Object.values(value), ...Object.keys(value)], names);
+  return findFirst([...Object.values(value), ...Object.keys(value)], names);
 }
 
-function firstOf(values: readonly unknown[], names: WithheldNames): string | null {
+function findFirst(values: readonly unknown[], names: WithheldNames): string | null {
   for (const value of values) {
     const found = withheldClassIn(value, names);
     if (found !== null) return found;
@@ -68,11 +68,11 @@ function meetsWithheld(path: string, names: WithheldNames): readonly Record<stri
   const { kind, classes } = names;
   const className =
     kind === 'listed' ? { $in: classes } : { $regex: `^(?!(?:${alternatives(classes)})(?![\\s\\S]))` };
-  return [{ [`${path}.className`]: className }, { [path]: { $regex: storedPointerPattern(names) } }];
+  return [{ [`${path}.className`]: className }, { [path]: { $regex: buildStoredPointerPattern(names) } }];
 }
 
 /** A pattern that matches stored pointers to withheld classes. */
-function storedPointerPattern({ inTexts }: WithheldNames): string {
+function buildStoredPointerPattern({ inTexts }: WithheldNames): string {
   return `^(?:${alternatives(inTexts)})\\$[\\s\\S]`;
 }
 
@@ -91,7 +91,7 @@ function isWithheldName(className: string, { kind, classes }: WithheldNames): un
 
 /** An expression: whether the value is a stored pointer to a withheld class. */
 function isWithheldText(value: string, names: WithheldNames): unknown {
-  const matches = { $regexMatch: { input: value, regex: storedPointerPattern(names) } };
+  const matches = { $regexMatch: { input: value, regex: buildStoredPointerPattern(names) } };
   return { $cond: [{ $eq: [{ $type: value }, 'string'] }, matches, false] };
 }
 
@@ -278,8 +278,10 @@ export function noneWithheldWithin(column: string, { mayHold, flat }: ClassAcces
 function holdsNone(value: string, names: WithheldNames, depth: number): unknown {
   const member = `inner${depth}`;
   const entries = { $objectToArray: value };
-  const named = (part: 'k' | 'v') => ({ $map: { input: entries, as: 'entry', in: `$$entry.${part}` } });
-  const members = { $cond: [{ $isArray: [value] }, value, { $concatArrays: [named('k'), named('v')] }] };
+  const mapEntries = (part: 'k' | 'v') => ({ $map: { input: entries, as: 'entry', in: `$$entry.${part}` } });
+  const members = {
+    $cond: [{ $isArray: [value] }, value, { $concatArrays: [mapEntries('k'), mapEntries('v')] }],
+  };
   const inside =
     depth === 0
       ? { $in: [value, [[], {}]] }
@@ -380,7 +382,7 @@ export interface Withholding {
  * @param type what is known of the value; objects are judged by what is stored
  */
 export function redact(value: unknown, viewer: Withholding, type?: ValueType): unknown {
-  return redacted(value, viewer, type, 0);
+  return redactValue(value, viewer, type, 0);
 }
 
 /** Whether `redact` would put a placeholder in the value or in its place. */
@@ -416,14 +418,19 @@ function inside(value: object, key: string, type: ValueType | undefined): ValueT
   return Array.isArray(value) ? type?.entries : type?.member?.(key);
 }
 
-function redacted(value: unknown, viewer: Withholding, type: ValueType | undefined, depth: number): unknown {
+function redactValue(
+  value: unknown,
+  viewer: Withholding,
+  type: ValueType | undefined,
+  depth: number,
+): unknown {
   if (typeof value === 'string') {
     const className = withheldPointer(value, viewer, type);
     return className === null ? value : placeholder(className);
   }
   if (value === null || typeof value !== 'object' || value instanceof Date) return value;
   if (depth >= MAX_REDACTED_DEPTH) return null;
-  if (Array.isArray(value)) return value.map((entry) => redacted(entry, viewer, type?.entries, depth + 1));
+  if (Array.isArray(value)) return value.map((entry) => redactValue(entry, viewer, type?.entries, depth + 1));
   const { className, __type: form } = value as { className?: unknown; __type?: unknown };
   const isNamed = typeof className === 'string';
   if (isNamed && viewer.isWithheld(className)) return placeholder(className);
@@ -433,7 +440,11 @@ function redacted(value: unknown, viewer: Withholding, type: ValueType | undefin
     if (isInternalField(key) || key === 'ACL') continue;
     if (withheldPointer(key, viewer, undefined) !== null) continue;
     const member: unknown = (value as Record<string, unknown>)[key];
-    setOwn(kept, key, isSimple(member) ? member : redacted(member, viewer, known?.member?.(key), depth + 1));
+    setOwn(
+      kept,
+      key,
+      isSimple(member) ? member : redactValue(member, viewer, known?.member?.(key), depth + 1),
+    );
   }
   return kept;
 }

@@ -4,7 +4,7 @@ import { type ColumnMasks, isSecretColumn } from '../masking/column-masks.js';
 import type { ProtectedColumns } from '../rights/class-permissions.js';
 import type { WithheldNames } from '../masking/withheld-objects.js';
 import { type FieldNames, hasInternalSegment, isMagicName, logicalColumn, rootOf } from './field-names.js';
-import { blocked, isPlainObject } from './where.js';
+import { blockFilter, isPlainObject } from './where.js';
 
 /** What one agent may see of one class: the result of the class gate when it does not refuse. */
 export interface ClassAccess {
@@ -85,7 +85,7 @@ export function columnRefusal(
   if (!secret && isMasked(access, root))
     return refusals.maskedField(context, written, root, [...readable, ...alsoAllowed]);
   // Looked for as long as a column that does not exist.
-  access.names.missed(written);
+  access.names.noteMissing(written);
   // The name as written: its column may be one that the agent may not know.
   return refusals.fieldDenied(context, written, rootOf(written), [...readable, ...alsoAllowed]);
 }
@@ -141,7 +141,7 @@ export function assertFieldPath(path: string): void {
 
 function assertNotInternal(path: string): void {
   if (hasInternalSegment(path)) {
-    throw blocked('where', 'denied_internal_field', path.slice(0, 128));
+    throw blockFilter('where', 'denied_internal_field', path.slice(0, 128));
   }
 }
 

@@ -21,20 +21,20 @@ export class FieldNames {
     const { columns } = this;
     if (columns === null) return this.likely(name);
     if (columns.has(name)) return name;
-    const column = this.aliased(name) ?? toLowerCamel(name);
+    const column = this.resolveAlias(name) ?? toLowerCamel(name);
     return columns.has(column) ? column : null;
   }
 
   /** The column of a written name. A name without a column stays as written, or becomes its alias. */
   wireName(name: string): string {
     // A pipeline calls the id so, which every document has.
-    if (name !== '_id' && this.column(name) === null) this.missed(name);
-    return this.known(name);
+    if (name !== '_id' && this.column(name) === null) this.noteMissing(name);
+    return this.resolveColumn(name);
   }
 
   /** The same for names that a caller did not ask a column by, as those that a stage introduces. */
-  known(name: string): string {
-    return this.column(name) ?? this.aliased(name) ?? name;
+  resolveColumn(name: string): string {
+    return this.column(name) ?? this.resolveAlias(name) ?? name;
   }
 
   /** The wire name of a dotted path: only its root is the name of a column. */
@@ -45,16 +45,16 @@ export class FieldNames {
   }
 
   /** A caller wrote a name that is no column, or is refused as one that is none. Default: nobody needs to know. */
-  missed(_written: string): void {}
+  noteMissing(_written: string): void {}
 
-  private aliased(name: string): string | undefined {
+  private resolveAlias(name: string): string | undefined {
     return this.aliases.get(name) ?? this.aliases.get(toLowerCamel(name));
   }
 
   /** Without a schema: the alias, else the lowerCamel form. */
   private likely(name: string): string {
     // The target of an alias keeps its own spelling.
-    return this.aliased(name) ?? (this.targets.has(name) ? name : toLowerCamel(name));
+    return this.resolveAlias(name) ?? (this.targets.has(name) ? name : toLowerCamel(name));
   }
 }
 
@@ -83,7 +83,7 @@ export function logicalColumn(root: string): string {
 }
 
 /** The column that a pointer field is stored in. */
-export function storedPointerColumn(field: string): string {
+export function toStoredPointerColumn(field: string): string {
   return POINTER_PREFIX + field;
 }
 
@@ -158,14 +158,14 @@ const KNOWN_NAMES = 2_000;
 const knownNames = new Map<string, ComparedName>();
 
 /** Names are compared without case and separators: `className` is `class_name`, `User` is `_User`. */
-function compared(name: string): ComparedName {
+function normalizeName(name: string): ComparedName {
   const text = name.toLowerCase().replaceAll(/[_-]/g, '');
   let characters = 0;
   for (let at = 0; at < text.length; at += 1) characters |= 1 << (text.charCodeAt(at) & 31);
   return { text, characters };
 }
 
-function bitsOf(set: number): number {
+function countBits(set: number): number {
   let count = 0;
   for (let left = set; left !== 0; left &= left - 1) count += 1;
   return count;
@@ -174,14 +174,14 @@ function bitsOf(set: number): number {
 /** Fewer edits do not make one name of the other: each removes or adds at most one character that only one of them has. */
 function leastEdits(a: ComparedName, b: ComparedName): number {
   const byLength = Math.abs(a.text.length - b.text.length);
-  return Math.max(byLength, bitsOf(a.characters & ~b.characters), bitsOf(b.characters & ~a.characters));
+  return Math.max(byLength, countBits(a.characters & ~b.characters), countBits(b.characters & ~a.characters));
 }
 
-function comparedCandidate(name: string): ComparedName {
+function normalizeCandidate(name: string): ComparedName {
   let other = knownNames.get(name);
   if (other === undefined) {
     if (knownNames.size >= KNOWN_NAMES) knownNames.clear();
-    knownNames.set(name, (other = compared(name)));
+    knownNames.set(name, (other = normalizeName(name)));
   }
   return other;
 }
@@ -212,11 +212,11 @@ function distance(a: string, b: string, limit: number): number {
 
 /** At most three similar candidates, the most similar first: one edit per four letters. */
 export function suggestNames(name: string, candidates: readonly string[]): string[] {
-  const written = compared(name);
+  const written = normalizeName(name);
   const limit = Math.max(1, Math.ceil(written.text.length / 4));
   const near: { readonly candidate: string; readonly edits: number }[] = [];
   for (const candidate of candidates) {
-    const other = comparedCandidate(candidate);
+    const other = normalizeCandidate(candidate);
     if (leastEdits(written, other) > limit) continue;
     const edits = distance(written.text, other.text, limit);
     if (edits <= limit) near.push({ candidate, edits });

@@ -22,7 +22,7 @@ export class AskedNames extends FieldNames {
     super(aliases, columns);
   }
 
-  override missed(): void {
+  override noteMissing(): void {
     this.missing.add();
   }
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { refusalOf } from '../music.fixture.js';
-import { blocked, SECURITY_REASONS } from './where.js';
+import { catchRefusal } from '../music.fixture.js';
+import { blockFilter, SECURITY_REASONS } from './where.js';
 
 describe('security reasons', () => {
   it('are the ones the documentation lists, no more and no fewer', () => {
@@ -16,8 +16,8 @@ describe('security reasons', () => {
   });
 
   it('reach the log with their place, and never the wire', () => {
-    const refusal = refusalOf(() => {
-      throw blocked('pipeline', 'unknown_stage', `stage 3 ${'x'.repeat(500)}`);
+    const refusal = catchRefusal(() => {
+      throw blockFilter('pipeline', 'unknown_stage', `stage 3 ${'x'.repeat(500)}`);
     });
     expect(refusal).toMatchObject({ code: 'security_blocked', message: 'Invalid params', opaque: true });
     expect(refusal?.cause).toMatch(/^unknown_stage at stage 3 x+$/);

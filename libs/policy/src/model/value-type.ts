@@ -1,6 +1,6 @@
 import { refusals, Refused } from '#core';
 import type { ClassSchema, FieldSchema, FieldType, StorageForm } from './class-schema.js';
-import { isDateLike, isPlainObject, isTyped, parseIsoDate, reduceTyped, typedDate } from './where.js';
+import { isDateLike, isPlainObject, isTyped, parseIsoDate, reduceTyped, toTypedDate } from './where.js';
 
 /** What is known of the values of a column or an expression. Undefined stands for: nothing. */
 export interface ValueType {
@@ -26,9 +26,9 @@ export const NUMBER = simple('Number');
 export const BOOLEAN = simple('Boolean');
 export const TEXT = simple('String');
 
-export const listOf = (entries: ValueType | undefined): ValueType => ({ type: 'Array', entries });
+export const toListType = (entries: ValueType | undefined): ValueType => ({ type: 'Array', entries });
 /** A member is worked out once: its type may rest on those of many stages before. */
-export function objectOf(member: NonNullable<ValueType['member']>): ValueType {
+export function toObjectType(member: NonNullable<ValueType['member']>): ValueType {
   const known = new Map<string, ValueType | undefined>();
   return {
     type: 'Object',
@@ -47,7 +47,7 @@ function columnType(field: FieldSchema | undefined, storage: StorageForm | undef
   if (types.length > 1) return undefined;
   const certainty = origin === 'sample' && { uncertain: true };
   if (type === 'Number' && storage === 'plain') return { type, digits: true, ...certainty };
-  const inside = members && objectOf((name) => columnType(members.get(name), storage));
+  const inside = members && toObjectType((name) => columnType(members.get(name), storage));
   if (type === 'Array') return { type, entries: inside ?? columnType(entries, storage), ...certainty };
   return { type, ...(type === 'Object' && inside), ...certainty };
 }
@@ -76,7 +76,7 @@ export const ALL_TEXT: ValueType = {
 export function typeOfRows(schema: ClassSchema): ValueType {
   if (schema.storage === 'plain') return ALL_TEXT;
   const types = new Map([...schema.fields.keys()].map((name) => [name, typeOfColumn(name, schema)]));
-  return objectOf((name) => types.get(name));
+  return toObjectType((name) => types.get(name));
 }
 
 /** The type below a type, by a path. In an expression a path through a list gives a list, in a filter it stands for each entry. */
@@ -94,7 +94,7 @@ export function typeAt(
     }
     if (inExpression || !/^\d+$/.test(name)) found = found?.member?.(name);
   }
-  return isList && inExpression && found ? listOf(found) : found;
+  return isList && inExpression && found ? toListType(found) : found;
 }
 
 /** The type that all of these have; values that are absent have any. A written date counts as a date beside one. */
@@ -104,16 +104,16 @@ export function commonType(types: readonly (ValueType | undefined)[]): ValueType
   if (present.length === 0) return types.length > 0 ? NULL : undefined;
   const date = present.find((type) => type?.type === 'Date');
   if (date && present.every((type) => type?.type === 'Date' || type?.iso !== undefined))
-    return withCertaintyOf(date, present);
+    return withSharedCertainty(date, present);
   if (!first || present.some((type) => type?.type !== first.type)) return undefined;
-  if (first.type === 'Array') return listOf(commonType(present.map((type) => type?.entries)));
+  if (first.type === 'Array') return toListType(commonType(present.map((type) => type?.entries)));
   if (first.type === 'Object' && present.length > 1)
-    return objectOf((name) => commonType(present.map((type) => type?.member?.(name))));
-  return withCertaintyOf(first, present);
+    return toObjectType((name) => commonType(present.map((type) => type?.member?.(name))));
+  return withSharedCertainty(first, present);
 }
 
 /** What holds of every one of them. */
-function withCertaintyOf(type: ValueType, all: readonly (ValueType | undefined)[]): ValueType {
+function withSharedCertainty(type: ValueType, all: readonly (ValueType | undefined)[]): ValueType {
   const { iso, ...known } = type;
   const uncertain = all.some((each) => each?.uncertain) && { uncertain: true };
   if (iso === undefined || all.some((each) => each?.iso === undefined)) return { ...known, ...uncertain };
@@ -137,21 +137,21 @@ const NUMBER_TEXT = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
  * @throws Refused `invalid_query` for a value that no value of the type can ever match. Where other values are possible, or
  * nothing is known, the answer carries a note instead
  */
-export function comparedValue(value: unknown, type: ValueType | undefined, at: Comparison): unknown {
+export function compareValue(value: unknown, type: ValueType | undefined, at: Comparison): unknown {
   if (value === null || value === undefined) return value;
-  if (value instanceof Date) return comparedValue(typedDate(value), type, at);
+  if (value instanceof Date) return compareValue(toTypedDate(value), type, at);
   if (!type || type.type === 'Null') return unknownBeside(value, at);
   const kind = KINDS[type.type];
   if (kind === undefined) {
     if (type.type !== 'Array') return value;
-    if (!Array.isArray(value)) return comparedValue(value, type.entries, at);
-    return value.map((entry) => comparedValue(entry, type.entries, at));
+    if (!Array.isArray(value)) return compareValue(value, type.entries, at);
+    return value.map((entry) => compareValue(entry, type.entries, at));
   }
   const read = kind.read(value, type);
   if (read !== undefined) return read;
   if (!type.uncertain) throw neverMatches(value, kind, at);
   at.note?.(
-    `'${shown(at.with)}' held ${kind.plural} in the documents that were looked at, and ${written(value)} is ${kind.no}`,
+    `'${shortenText(at.with)}' held ${kind.plural} in the documents that were looked at, and ${quoteValue(value)} is ${kind.no}`,
   );
   return value;
 }
@@ -181,7 +181,7 @@ const KINDS: Readonly<Partial<Record<ValueType['type'], Kind>>> = {
       if (typeof value !== 'string')
         return isTyped(value) && value.__type === 'Date' ? reduceTyped(value) : undefined;
       const date = parseIsoDate(value);
-      return date ? typedDate(date) : undefined;
+      return date ? toTypedDate(date) : undefined;
     },
   },
   Number: {
@@ -190,7 +190,7 @@ const KINDS: Readonly<Partial<Record<ValueType['type'], Kind>>> = {
     no: 'no number',
     write: (value) =>
       typeof value === 'string' && NUMBER_TEXT.test(value)
-        ? `write ${shown(value)} without quotes`
+        ? `write ${shortenText(value)} without quotes`
         : 'compare it with a number, such as 5',
     read: (value, { digits }) => {
       if (typeof value === 'number' || typeof value === 'bigint') return value;
@@ -227,16 +227,16 @@ export function assertMayBeText(type: ValueType | undefined, at: Comparison): vo
       ? 'compare it by $gte and $lt with ISO 8601 text, such as 2024-01-31'
       : kind.write(null);
   throw new Refused(
-    refusals.invalidQuery(`'${shown(at.with)}' is ${kind.a}, and $regex matches texts: ${instead}`),
+    refusals.invalidQuery(`'${shortenText(at.with)}' is ${kind.a}, and $regex matches texts: ${instead}`),
   );
 }
 
 function neverMatches(value: unknown, kind: Kind, at: Comparison): Refused {
   const none =
     typeof value === 'string' && kind === KINDS.Date && isDateLike(value)
-      ? `${written(value)} is a day or time that does not exist`
+      ? `${quoteValue(value)} is a day or time that does not exist`
       : kind.write(value);
-  return new Refused(refusals.invalidQuery(`'${shown(at.with)}' is ${kind.a}: ${none}`));
+  return new Refused(refusals.invalidQuery(`'${shortenText(at.with)}' is ${kind.a}: ${none}`));
 }
 
 /** A text that could be meant as a date is compared as text. */
@@ -245,17 +245,21 @@ function unknownBeside(value: unknown, at: Comparison): unknown {
   const date = typeof value === 'string' && at.note ? parseIsoDate(value) : null;
   if (date)
     at.note?.(
-      `${written(value)} was compared as text with '${shown(at.with)}', whose type is not known. For a date write ` +
-        JSON.stringify(typedDate(date)),
+      `${quoteValue(value)} was compared as text with '${shortenText(at.with)}', whose type is not known. For a date write ` +
+        JSON.stringify(toTypedDate(date)),
     );
   return value;
 }
 
 /** Names and values are the caller's own. */
-const shown = (text: string): string => text.slice(0, 128);
+const shortenText = (text: string): string => text.slice(0, 128);
 
-function written(value: unknown): string {
+function quoteValue(value: unknown): string {
   if (typeof value === 'string') return `'${value.slice(0, 64)}'`;
   if (Array.isArray(value)) return 'a list';
-  return isPlainObject(value) ? (isTyped(value) ? `a ${shown(value.__type)}` : 'an object') : String(value);
+  return isPlainObject(value)
+    ? isTyped(value)
+      ? `a ${shortenText(value.__type)}`
+      : 'an object'
+    : String(value);
 }

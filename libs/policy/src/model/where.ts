@@ -89,8 +89,8 @@ export function parseIsoDate(text: string): Date | null {
   return new Date(date.getTime() - offset * 60_000);
 }
 
-export function typedDate(date: Date): TypedValue {
-  if (Number.isNaN(date.getTime())) throw malformed('Date', 'a valid date');
+export function toTypedDate(date: Date): TypedValue {
+  if (Number.isNaN(date.getTime())) throw createMalformed('Date', 'a valid date');
   return { __type: 'Date', iso: date.toISOString() };
 }
 
@@ -98,39 +98,39 @@ export function typedDate(date: Date): TypedValue {
 const REDUCTIONS: Readonly<Record<string, (value: TypedValue) => TypedValue>> = {
   Pointer: ({ className, objectId }) => {
     if (!isClassName(className) || typeof objectId !== 'string' || objectId === '') {
-      throw malformed('Pointer', 'className and objectId');
+      throw createMalformed('Pointer', 'className and objectId');
     }
     return { ...pointer(className, objectId) };
   },
   Date: ({ iso }) => {
     const date = typeof iso === 'string' ? parseIsoDate(iso) : null;
-    if (!date) throw malformed('Date', 'iso, an ISO 8601 date');
-    return typedDate(date);
+    if (!date) throw createMalformed('Date', 'iso, an ISO 8601 date');
+    return toTypedDate(date);
   },
   File: ({ name, url }) => {
-    if (typeof name !== 'string') throw malformed('File', 'name');
+    if (typeof name !== 'string') throw createMalformed('File', 'name');
     return { __type: 'File', name, ...(typeof url === 'string' && { url }) };
   },
   GeoPoint: ({ latitude, longitude }) => {
     if (!isWithin(latitude, 90) || !isWithin(longitude, 180)) {
-      throw malformed('GeoPoint', 'latitude (-90 to 90) and longitude (-180 to 180)');
+      throw createMalformed('GeoPoint', 'latitude (-90 to 90) and longitude (-180 to 180)');
     }
     return { __type: 'GeoPoint', latitude, longitude };
   },
   Bytes: ({ base64 }) => {
-    if (typeof base64 !== 'string') throw malformed('Bytes', 'base64');
+    if (typeof base64 !== 'string') throw createMalformed('Bytes', 'base64');
     return { __type: 'Bytes', base64 };
   },
   Polygon: ({ coordinates }) => {
     if (!isRing(coordinates))
-      throw malformed('Polygon', 'coordinates, at least three [latitude, longitude] pairs');
+      throw createMalformed('Polygon', 'coordinates, at least three [latitude, longitude] pairs');
     return {
       __type: 'Polygon',
       coordinates: coordinates.map(([latitude, longitude]) => [latitude, longitude]),
     };
   },
   Relation: ({ className }) => {
-    if (!isClassName(className)) throw malformed('Relation', 'className');
+    if (!isClassName(className)) throw createMalformed('Relation', 'className');
     return { __type: 'Relation', className: canonicalClassName(className) };
   },
 };
@@ -152,7 +152,7 @@ export function reduceTyped(value: TypedValue): TypedValue {
   return reduce(value);
 }
 
-function malformed(type: string, needs: string): Refused {
+function createMalformed(type: string, needs: string): Refused {
   return new Refused(refusals.invalidQuery(`A ${type} value needs ${needs}`));
 }
 
@@ -224,7 +224,7 @@ export async function mapCrossClass(where: Where, resolve: ResolveCrossClass): P
     } else if (isPlainObject(value)) {
       const condition: Record<string, unknown> = {};
       for (const [operator, operand] of Object.entries(value)) {
-        const query = await crossClassQueryOf(key, operator, operand, resolve);
+        const query = await resolveCrossClassQuery(key, operator, operand, resolve);
         if (query) parts.push(await resolve(query));
         else condition[operator] = operand;
       }
@@ -272,7 +272,7 @@ async function mapBranches(branches: unknown, resolve: ResolveCrossClass): Promi
   return mapped;
 }
 
-async function crossClassQueryOf(
+async function resolveCrossClassQuery(
   field: string,
   operator: string,
   operand: unknown,
@@ -326,7 +326,7 @@ export const SECURITY_REASONS = [
 export type SecurityReason = (typeof SECURITY_REASONS)[number];
 
 /** @param at the place in the query or the fields; cut to 200 characters, because callers choose its names */
-export function blocked(
+export function blockFilter(
   gate: 'where' | 'pipeline' | 'arguments',
   reason: SecurityReason,
   at?: string,

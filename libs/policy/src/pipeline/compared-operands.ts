@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
-import { comparedValue, DATE, type ValueType } from '../model/value-type.js';
-import { isPlainObject, parseIsoDate, type PlainObject, typedDate } from '../model/where.js';
-import { branchesOf, constantOf, membersOf, typeOfExpression } from './expression-types.js';
+import { compareValue, DATE, type ValueType } from '../model/value-type.js';
+import { isPlainObject, parseIsoDate, type PlainObject, toTypedDate } from '../model/where.js';
+import { listBranches, readConstant, readMembers, typeOfExpression } from './expression-types.js';
 import type { Frame } from './frame.js';
 
 /**
@@ -9,13 +9,13 @@ import type { Frame } from './frame.js';
  * the entries of a list, or as the date that the operator takes. Names are still the caller's.
  * @throws Refused `invalid_query` for what can never match
  */
-export function comparedOperand(operator: string, operand: unknown, frame: Frame): unknown {
+export function convertOperand(operator: string, operand: unknown, frame: Frame): unknown {
   const compare = Object.hasOwn(COMPARING, operator) ? COMPARING[operator] : undefined;
   return compare ? compare(operand, frame) : operand;
 }
 
 /** The boundaries of `$bucket`, as values of what is grouped. */
-export function comparedBoundaries(
+export function convertBoundaries(
   boundaries: readonly unknown[],
   groupBy: unknown,
   frame: Frame,
@@ -27,10 +27,10 @@ type Compare = (operand: unknown, frame: Frame) => unknown;
 
 /** A constant beside values of a type; anything else unchanged. */
 function beside(value: unknown, other: unknown, type: ValueType | undefined, frame: Frame): unknown {
-  if (constantOf(other)) return value;
-  const constant = constantOf(value);
+  if (readConstant(other)) return value;
+  const constant = readConstant(value);
   if (!constant) return type?.type === 'Date' ? asDate(value, frame) : value;
-  const compared = comparedValue(constant.value, type, { with: nameOf(other), note: frame.note });
+  const compared = compareValue(constant.value, type, { with: describeExpression(other), note: frame.note });
   if (typeof compared === 'string' && type?.type === 'Number') return exact(compared, type);
   if (isDeepStrictEqual(compared, constant.value)) return value;
   return Array.isArray(compared) ? compared.map(literal) : compared;
@@ -47,9 +47,9 @@ function exact(digits: string, type: ValueType): unknown {
 }
 
 /** What a refusal calls an expression. */
-function nameOf(expression: unknown): string {
+function describeExpression(expression: unknown): string {
   if (typeof expression === 'string') return expression;
-  const [operator = 'the expression'] = Object.keys(membersOf(expression));
+  const [operator = 'the expression'] = Object.keys(readMembers(expression));
   return operator;
 }
 
@@ -66,7 +66,7 @@ function scalar(expression: unknown, frame: Frame): ValueType | undefined {
 }
 const ANY_LIST: ValueType = { type: 'Object' };
 
-const entriesOf = (expression: unknown, frame: Frame): ValueType | undefined => {
+const findEntryType = (expression: unknown, frame: Frame): ValueType | undefined => {
   const type = typeOfExpression(expression, frame);
   return type?.type === 'Array' ? type.entries : undefined;
 };
@@ -75,7 +75,7 @@ const isQuoted = (list: unknown): list is { readonly $literal: readonly unknown[
   isPlainObject(list) && Array.isArray(list['$literal']);
 
 /** A list in a `$literal`: what is no date in it stays quoted. */
-function quotedList(
+function quoteList(
   list: { readonly $literal: readonly unknown[] },
   other: unknown,
   type: ValueType | undefined,
@@ -91,53 +91,53 @@ const member: Compare = (operand, frame) => {
   if (!Array.isArray(operand) || operand.length !== 2) return operand;
   const [value, list] = operand as [unknown, unknown];
   const type = scalar(value, frame);
-  if (isQuoted(list)) return [value, quotedList(list, value, type, frame)];
+  if (isQuoted(list)) return [value, quoteList(list, value, type, frame)];
   if (Array.isArray(list)) {
     return [alike(value, list, frame), list.map((entry) => beside(entry, value, type, frame))];
   }
-  return [beside(value, list, entriesOf(list, frame), frame), list];
+  return [beside(value, list, findEntryType(list, frame), frame), list];
 };
 
 /** A constant beside expressions of one known type. */
 function alike(value: unknown, others: readonly unknown[], frame: Frame): unknown {
-  if (!constantOf(value)) return value;
-  const other = others.find((each) => !constantOf(each) && typeOfExpression(each, frame));
+  if (!readConstant(value)) return value;
+  const other = others.find((each) => !readConstant(each) && typeOfExpression(each, frame));
   return other === undefined ? value : beside(value, other, scalar(other, frame), frame);
 }
 
 /** Operands that are compared with one another, or give one value. */
 function together(operands: readonly unknown[], frame: Frame): readonly unknown[] {
-  const known = operands.find((each) => !constantOf(each) && typeOfExpression(each, frame));
+  const known = operands.find((each) => !readConstant(each) && typeOfExpression(each, frame));
   if (known === undefined) return operands;
   const type = scalar(known, frame);
-  return operands.map((each) => (constantOf(each) ? beside(each, known, type, frame) : each));
+  return operands.map((each) => (readConstant(each) ? beside(each, known, type, frame) : each));
 }
 
 /** Of lists whose entries are compared. */
 const lists: Compare = (operand, frame) => {
   if (!Array.isArray(operand)) return operand;
-  const known = (operand as unknown[]).find((each) => !constantOf(each) && entriesOf(each, frame));
+  const known = (operand as unknown[]).find((each) => !readConstant(each) && findEntryType(each, frame));
   if (known === undefined) return operand;
-  const type = entriesOf(known, frame);
+  const type = findEntryType(known, frame);
   return (operand as unknown[]).map((each) => {
-    if (isQuoted(each)) return quotedList(each, known, type, frame);
-    return Array.isArray(each) && constantOf(each)
+    if (isQuoted(each)) return quoteList(each, known, type, frame);
+    return Array.isArray(each) && readConstant(each)
       ? each.map((entry) => beside(entry, known, type, frame))
       : each;
   });
 };
 
 /** `[list, value, …]`. */
-const searched: Compare = (operand, frame) => {
+const convertSearched: Compare = (operand, frame) => {
   if (!Array.isArray(operand)) return operand;
   const [list, value, ...rest] = operand as unknown[];
-  return [list, beside(value, list, entriesOf(list, frame), frame), ...rest];
+  return [list, beside(value, list, findEntryType(list, frame), frame), ...rest];
 };
 
 const extremes: Compare = (operand, frame) => (Array.isArray(operand) ? together(operand, frame) : operand);
 
 /** ISO text beside dates is a date: what an operator gives has one type then. Other values stay. */
-function unified(branches: readonly unknown[], frame: Frame): (branch: unknown) => unknown {
+function unifyBranches(branches: readonly unknown[], frame: Frame): (branch: unknown) => unknown {
   const holdsDates = branches.some((branch) => typeOfExpression(branch, frame)?.type === 'Date');
   return (branch) => (holdsDates ? asDate(branch, frame) : branch);
 }
@@ -146,13 +146,13 @@ function unified(branches: readonly unknown[], frame: Frame): (branch: unknown) 
 export function asDate(expression: unknown, frame: Frame): unknown {
   const iso = Array.isArray(expression) ? undefined : typeOfExpression(expression, frame)?.iso;
   const date = typeof iso === 'string' ? parseIsoDate(iso) : null;
-  return date ? typedDate(date) : expression;
+  return date ? toTypedDate(date) : expression;
 }
 
-const branched =
+const convertBranches =
   (operator: string): Compare =>
   (operand, frame) => {
-    const unify = unified(branchesOf(operator, operand), frame);
+    const unify = unifyBranches(listBranches(operator, operand), frame);
     if (operator === '$ifNull') return Array.isArray(operand) ? operand.map(unify) : operand;
     if (Array.isArray(operand)) return operand.map((part, index) => (index === 0 ? part : unify(part)));
     if (!isPlainObject(operand)) return operand;
@@ -192,7 +192,7 @@ const ofDate: Compare = (operand, frame) => {
 };
 
 /** The time between two dates. */
-const subtracted: Compare = (operand, frame) => {
+const convertSubtracted: Compare = (operand, frame) => {
   if (!Array.isArray(operand)) return operand;
   const isDate = (expression: unknown) => typeOfExpression(expression, frame)?.type === DATE.type;
   return operand.some(isDate) ? operand.map((value) => asDate(value, frame)) : operand;
@@ -204,13 +204,13 @@ const each = (compare: Compare, operators: string): Record<string, Compare> =>
 const COMPARING: Readonly<Record<string, Compare>> = {
   ...each(pair, '$eq $ne $gt $gte $lt $lte $cmp'),
   $in: member,
-  $indexOfArray: searched,
+  $indexOfArray: convertSearched,
   ...each(lists, '$setDifference $setEquals $setIntersection $setIsSubset'),
   ...each(extremes, '$max $min'),
-  $ifNull: branched('$ifNull'),
-  $cond: branched('$cond'),
-  $switch: branched('$switch'),
-  $subtract: subtracted,
+  $ifNull: convertBranches('$ifNull'),
+  $cond: convertBranches('$cond'),
+  $switch: convertBranches('$switch'),
+  $subtract: convertSubtracted,
   ...each(
     ofDate,
     '$dateToParts $dayOfMonth $dayOfWeek $dayOfYear $hour $isoDayOfWeek $isoWeek $isoWeekYear $millisecond $minute $month $second ' +

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { refusalOf } from '../music.fixture.js';
+import { catchRefusal } from '../music.fixture.js';
 import { validatePipeline } from './validate-pipeline.js';
 
 const reasonOf = (pipeline: unknown) => {
-  const refusal = refusalOf(() => validatePipeline(pipeline));
+  const refusal = catchRefusal(() => validatePipeline(pipeline));
   return refusal && [refusal.code, refusal.message, refusal.opaque, refusal.cause?.split(' at ')[0]];
 };
-const blocked = (reason: string) => ['security_blocked', 'Invalid params', true, reason];
+const blockFilter = (reason: string) => ['security_blocked', 'Invalid params', true, reason];
 const lookup = (members: object) => [{ $lookup: { from: 'Artist', pipeline: [], as: 'x', ...members } }];
 const graph = (members: object) => [
   {
@@ -28,13 +28,13 @@ describe('validatePipeline: denied at any depth', () => {
     );
 
   it.each(denied)('refuses %s as a stage and deep inside one', (operator) => {
-    expect(reasonOf([{ [operator]: 'x' }])).toEqual(blocked('denied_operator'));
+    expect(reasonOf([{ [operator]: 'x' }])).toEqual(blockFilter('denied_operator'));
     for (const pipeline of [
       [{ $project: { a: { b: [{ [operator]: 'x' }] } } }],
       [{ $facet: { a: [{ [operator]: 'x' }] } }],
       lookup({ pipeline: [{ [operator]: 'x' }] }),
     ]) {
-      expect(reasonOf(pipeline)).toEqual(blocked('nested_denied_operator'));
+      expect(reasonOf(pipeline)).toEqual(blockFilter('nested_denied_operator'));
     }
   });
 
@@ -42,7 +42,7 @@ describe('validatePipeline: denied at any depth', () => {
     ['schema matching', [{ $match: { $jsonSchema: { patternProperties: { '^_h': { pattern: 'a' } } } } }]],
     ['the database engine’s own operators', [{ $match: { $_internalExprEq: 1 } }]],
   ])('refuses %s', (_, pipeline) => {
-    expect(reasonOf(pipeline)).toEqual(blocked('nested_denied_operator'));
+    expect(reasonOf(pipeline)).toEqual(blockFilter('nested_denied_operator'));
   });
 
   it.each(
@@ -52,7 +52,7 @@ describe('validatePipeline: denied at any depth', () => {
   )('refuses %s inside $expr', (operator) => {
     const use = { [operator]: { input: '$title', regex: 'a' } };
     expect(reasonOf([{ $match: { $expr: { $and: [{ $gt: [use, 1] }] } } }])).toEqual(
-      blocked('forensic_operator_in_expr'),
+      blockFilter('forensic_operator_in_expr'),
     );
     expect(reasonOf([{ $project: { x: use } }])).toBeNull();
   });
@@ -98,7 +98,7 @@ describe('validatePipeline: denied at any depth', () => {
       'denied_field_ref_in_expr',
     ],
   ])('refuses %s', (_, pipeline, reason) => {
-    expect(reasonOf(pipeline)).toEqual(blocked(reason));
+    expect(reasonOf(pipeline)).toEqual(blockFilter(reason));
   });
 
   it.each([
@@ -117,7 +117,7 @@ describe('validatePipeline: denied at any depth', () => {
       [{ $unionWith: { coll: from } }],
       [{ $facet: { a: [{ $unionWith: { coll: 'A', pipeline: lookup({ from }) } }] } }],
     ]) {
-      expect(reasonOf(pipeline)).toEqual(blocked('denied_internal_collection'));
+      expect(reasonOf(pipeline)).toEqual(blockFilter('denied_internal_collection'));
     }
   });
 

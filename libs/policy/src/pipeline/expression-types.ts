@@ -2,10 +2,10 @@ import {
   BOOLEAN,
   commonType,
   DATE,
-  listOf,
+  toListType,
   NULL,
   NUMBER,
-  objectOf,
+  toObjectType,
   TEXT,
   typeAt,
   type ValueType,
@@ -19,11 +19,11 @@ type Known = ValueType | undefined;
 export function typeOfExpression(expression: unknown, frame: Frame): Known {
   if (typeof expression === 'string') return typeOfText(expression, frame);
   if (Array.isArray(expression))
-    return listOf(commonType(expression.map((entry) => typeOfExpression(entry, frame))));
+    return toListType(commonType(expression.map((entry) => typeOfExpression(entry, frame))));
   if (!isPlainObject(expression) || isTyped(expression)) return typeOfConstant(expression);
   const [operator, ...others] = Object.keys(expression);
   if (operator === undefined || !operator.startsWith('$'))
-    return objectOf((name) =>
+    return toObjectType((name) =>
       Object.hasOwn(expression, name) ? typeOfExpression(expression[name], frame) : undefined,
     );
   const result = others.length === 0 && Object.hasOwn(RESULTS, operator) ? RESULTS[operator] : undefined;
@@ -38,7 +38,7 @@ export function typeOfAccumulator(expression: unknown, frame: Frame): Known {
   switch (operator) {
     case '$push':
     case '$addToSet':
-      return listOf(typeOfExpression(operand, frame));
+      return toListType(typeOfExpression(operand, frame));
     // Of one value for each row, not of the entries of a list.
     case '$first':
     case '$last':
@@ -49,23 +49,23 @@ export function typeOfAccumulator(expression: unknown, frame: Frame): Known {
     case '$lastN':
     case '$minN':
     case '$maxN':
-      return listOf(typeOfExpression(membersOf(operand)['input'], frame));
+      return toListType(typeOfExpression(readMembers(operand)['input'], frame));
     case '$top':
     case '$bottom':
-      return typeOfExpression(membersOf(operand)['output'], frame);
+      return typeOfExpression(readMembers(operand)['output'], frame);
     case '$topN':
     case '$bottomN':
-      return listOf(typeOfExpression(membersOf(operand)['output'], frame));
+      return toListType(typeOfExpression(readMembers(operand)['output'], frame));
     default:
       return typeOfExpression(expression, frame);
   }
 }
 
 /** The value of an expression that is one whatever the row: null where it depends on the row. */
-export function constantOf(expression: unknown): { readonly value: unknown } | null {
+export function readConstant(expression: unknown): { readonly value: unknown } | null {
   if (typeof expression === 'string') return expression.startsWith('$') ? null : { value: expression };
   if (Array.isArray(expression)) {
-    const entries = expression.map(constantOf);
+    const entries = expression.map(readConstant);
     return entries.some((entry) => entry === null) ? null : { value: entries.map((entry) => entry?.value) };
   }
   if (!isPlainObject(expression) || isTyped(expression)) return { value: expression };
@@ -75,11 +75,11 @@ export function constantOf(expression: unknown): { readonly value: unknown } | n
 
 function typeOfConstant(value: unknown): Known {
   if (value === null) return NULL;
-  if (Array.isArray(value)) return listOf(commonType(value.map(typeOfConstant)));
+  if (Array.isArray(value)) return toListType(commonType(value.map(typeOfConstant)));
   if (value instanceof Date) return DATE;
   if (isTyped(value)) return value.__type === 'Date' ? DATE : undefined;
   if (isPlainObject(value))
-    return objectOf((name) => (Object.hasOwn(value, name) ? typeOfConstant(value[name]) : undefined));
+    return toObjectType((name) => (Object.hasOwn(value, name) ? typeOfConstant(value[name]) : undefined));
   switch (typeof value) {
     case 'string':
       return parseIsoDate(value) ? { ...TEXT, iso: value } : TEXT;
@@ -94,22 +94,22 @@ function typeOfConstant(value: unknown): Known {
 
 function typeOfText(text: string, frame: Frame): Known {
   if (!text.startsWith('$')) return typeOfConstant(text);
-  if (!text.startsWith('$$')) return frame.typeOf(text.slice(1), true);
+  if (!text.startsWith('$$')) return frame.findType(text.slice(1), true);
   const [name = '', ...path] = text.slice(2).split('.');
   if (name === 'ROOT' || name === 'CURRENT')
-    return path.length === 0 ? frame.documentType : frame.typeOf(path.join('.'), true);
+    return path.length === 0 ? frame.documentType : frame.findType(path.join('.'), true);
   if (name === 'NOW') return DATE;
   if (name === 'REMOVE') return NULL;
   return typeAt(frame.variableType(name), path, true);
 }
 
-export const membersOf = (operand: unknown): PlainObject => (isPlainObject(operand) ? operand : {});
+export const readMembers = (operand: unknown): PlainObject => (isPlainObject(operand) ? operand : {});
 
 /** Of an operator with one operand, which may stand in a list of one. */
-export const operandsOf = (operand: unknown): readonly unknown[] =>
+export const listOperands = (operand: unknown): readonly unknown[] =>
   Array.isArray(operand) ? operand : [operand];
 
-const entriesOf = (type: Known): Known => (type?.type === 'Array' ? type.entries : undefined);
+const takeEntries = (type: Known): Known => (type?.type === 'Array' ? type.entries : undefined);
 
 /** A frame with the variable of `$map` or `$filter`. */
 export function withElement(
@@ -117,12 +117,12 @@ export function withElement(
   frame: Frame,
   document: Frame | null = null,
 ): Frame {
-  return frame.bind([[String(as), document, entriesOf(typeOfExpression(input, frame))]]);
+  return frame.bind([[String(as), document, takeEntries(typeOfExpression(input, frame))]]);
 }
 
 /** The types of `$$value` and `$$this` in a `$reduce`. */
-export function reducedTypes({ input, initialValue, in: body }: PlainObject, frame: Frame) {
-  const element = entriesOf(typeOfExpression(input, frame));
+export function findReducedTypes({ input, initialValue, in: body }: PlainObject, frame: Frame) {
+  const element = takeEntries(typeOfExpression(input, frame));
   const initial = typeOfExpression(initialValue, frame);
   const step = typeOfExpression(
     body,
@@ -137,10 +137,10 @@ export function reducedTypes({ input, initialValue, in: body }: PlainObject, fra
 const always = (type: ValueType) => (): ValueType => type;
 
 /** `onError` and `onNull` may give another value. */
-const converted =
+const convertTo =
   (type: Known) =>
   (operand: unknown, frame: Frame): Known => {
-    const { onError = null, onNull = null } = membersOf(operand);
+    const { onError = null, onNull = null } = readMembers(operand);
     return commonType([type, typeOfExpression(onError, frame), typeOfExpression(onNull, frame)]);
   };
 
@@ -152,13 +152,13 @@ const BSON_NAMES: ReadonlyMap<unknown, ValueType> = new Map<unknown, ValueType>(
 ]);
 
 const all = (operand: unknown, frame: Frame): readonly Known[] =>
-  operandsOf(operand).map((each) => typeOfExpression(each, frame));
+  listOperands(operand).map((each) => typeOfExpression(each, frame));
 
 const same = (operand: unknown, frame: Frame): Known => commonType(all(operand, frame));
 const first = (operand: unknown, frame: Frame): Known => all(operand, frame)[0];
-const inputOf = (operand: unknown, frame: Frame): Known =>
-  typeOfExpression(membersOf(operand)['input'], frame);
-const entryOfFirst = (operand: unknown, frame: Frame): Known => entriesOf(first(operand, frame));
+const findInputType = (operand: unknown, frame: Frame): Known =>
+  typeOfExpression(readMembers(operand)['input'], frame);
+const entryOfFirst = (operand: unknown, frame: Frame): Known => takeEntries(first(operand, frame));
 
 /** Of one operand the entries, if it is a list. */
 function extreme(operand: unknown, frame: Frame): Known {
@@ -187,32 +187,32 @@ function difference(operand: unknown, frame: Frame): Known {
 }
 
 /** The results of `$cond`, `$switch` and `$ifNull`. */
-export function branchesOf(operator: string, operand: unknown): readonly unknown[] {
-  if (operator === '$ifNull') return operandsOf(operand);
+export function listBranches(operator: string, operand: unknown): readonly unknown[] {
+  if (operator === '$ifNull') return listOperands(operand);
   if (operator === '$cond') {
-    const { then, else: otherwise } = membersOf(operand);
+    const { then, else: otherwise } = readMembers(operand);
     return Array.isArray(operand) ? operand.slice(1) : [then, otherwise];
   }
-  const { branches, default: otherwise } = membersOf(operand);
-  const results = Array.isArray(branches) ? branches.map((branch) => membersOf(branch)['then']) : [];
+  const { branches, default: otherwise } = readMembers(operand);
+  const results = Array.isArray(branches) ? branches.map((branch) => readMembers(branch)['then']) : [];
   return otherwise === undefined ? results : [...results, otherwise];
 }
 
-const branched =
+const findBranchType =
   (operator: string) =>
   (operand: unknown, frame: Frame): Known =>
-    commonType(branchesOf(operator, operand).map((branch) => typeOfExpression(branch, frame)));
+    commonType(listBranches(operator, operand).map((branch) => typeOfExpression(branch, frame)));
 
 function field(operand: unknown, frame: Frame): Known {
-  const { field: name = operand, input = '$$CURRENT' } = membersOf(operand);
-  const plain = constantOf(name)?.value;
+  const { field: name = operand, input = '$$CURRENT' } = readMembers(operand);
+  const plain = readConstant(name)?.value;
   return typeof plain === 'string' ? typeOfExpression(input, frame)?.member?.(plain) : undefined;
 }
 
 /** The last document that has a member gives it, and only a written one is known to have it. */
-function merged(operand: unknown, frame: Frame): ValueType {
-  const documents = operandsOf(operand).toReversed();
-  return objectOf((name) => {
+function mergeTypes(operand: unknown, frame: Frame): ValueType {
+  const documents = listOperands(operand).toReversed();
+  return toObjectType((name) => {
     const found: ValueType[] = [];
     for (const document of documents) {
       const type = typeOfExpression(document, frame)?.member?.(name);
@@ -249,46 +249,48 @@ const RESULTS: Readonly<Record<string, Result>> = {
     always(TEXT),
     '$concat $ltrim $replaceAll $replaceOne $rtrim $substr $substrBytes $substrCP $toLower $toString $toUpper $trim $type',
   ),
-  $dateToString: converted(TEXT),
-  $dateFromString: converted(DATE),
+  $dateToString: convertTo(TEXT),
+  $dateFromString: convertTo(DATE),
   $convert: (operand, frame) => {
-    const { to } = membersOf(operand);
-    return converted(BSON_NAMES.get(isPlainObject(to) ? to['type'] : to))(operand, frame);
+    const { to } = readMembers(operand);
+    return convertTo(BSON_NAMES.get(isPlainObject(to) ? to['type'] : to))(operand, frame);
   },
   $add: sum,
   $subtract: difference,
   $max: extreme,
   $min: extreme,
-  $ifNull: branched('$ifNull'),
-  $cond: branched('$cond'),
-  $switch: branched('$switch'),
+  $ifNull: findBranchType('$ifNull'),
+  $cond: findBranchType('$cond'),
+  $switch: findBranchType('$switch'),
   $literal: (value) => typeOfConstant(value),
   ...each(entryOfFirst, '$arrayElemAt $first $last'),
   ...each(first, '$reverseArray $setDifference $slice'),
   ...each(same, '$concatArrays $setIntersection $setUnion'),
-  ...each(inputOf, '$filter $firstN $lastN $maxN $minN $sortArray'),
+  ...each(findInputType, '$filter $firstN $lastN $maxN $minN $sortArray'),
   $map: (operand, frame) => {
-    const form = membersOf(operand);
-    return listOf(typeOfExpression(form['in'], withElement(form, frame)));
+    const form = readMembers(operand);
+    return toListType(typeOfExpression(form['in'], withElement(form, frame)));
   },
-  $reduce: (operand, frame) => reducedTypes(membersOf(operand), frame).value,
+  $reduce: (operand, frame) => findReducedTypes(readMembers(operand), frame).value,
   $let: (operand, frame) => {
-    const { vars, in: body } = membersOf(operand);
-    const bound = Object.entries(membersOf(vars)).filter(([name]) => /^[a-z]\w{0,63}$/.test(name));
+    const { vars, in: body } = readMembers(operand);
+    const bound = Object.entries(readMembers(vars)).filter(([name]) => /^[a-z]\w{0,63}$/.test(name));
     return typeOfExpression(
       body,
       frame.bind(bound.map(([name, value]) => [name, null, typeOfExpression(value, frame)] as const)),
     );
   },
   $getField: field,
-  $mergeObjects: merged,
+  $mergeObjects: mergeTypes,
   $setField: (operand, frame) => {
-    const { field: name, input, value } = membersOf(operand);
-    const [before, set] = [typeOfExpression(input, frame), constantOf(name)?.value];
-    return objectOf((member) => (member === set ? typeOfExpression(value, frame) : before?.member?.(member)));
+    const { field: name, input, value } = readMembers(operand);
+    const [before, set] = [typeOfExpression(input, frame), readConstant(name)?.value];
+    return toObjectType((member) =>
+      member === set ? typeOfExpression(value, frame) : before?.member?.(member),
+    );
   },
-  $unsetField: inputOf,
-  $objectToArray: always(listOf(objectOf((name) => (name === 'k' ? TEXT : undefined)))),
-  $range: always(listOf(NUMBER)),
-  $split: always(listOf(TEXT)),
+  $unsetField: findInputType,
+  $objectToArray: always(toListType(toObjectType((name) => (name === 'k' ? TEXT : undefined)))),
+  $range: always(toListType(NUMBER)),
+  $split: always(toListType(TEXT)),
 };

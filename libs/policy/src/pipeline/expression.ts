@@ -1,8 +1,8 @@
 import { setOwn } from '#core';
 import { isPlainObject, isTyped, type PlainObject, reduceTyped } from '../model/where.js';
-import { asDate, comparedOperand } from './compared-operands.js';
+import { asDate, convertOperand } from './compared-operands.js';
 import { constantText } from './deny-rules.js';
-import { membersOf, reducedTypes, typeOfExpression, withElement } from './expression-types.js';
+import { readMembers, findReducedTypes, typeOfExpression, withElement } from './expression-types.js';
 import type { Binding, Frame } from './frame.js';
 import { pipelineBlocked, invalidPipeline } from './stages.js';
 
@@ -22,7 +22,7 @@ export function resolveExpression(expression: unknown, frame: Frame): unknown {
   return mapMembers(expression, (key, value) => {
     if (!key.startsWith('$')) return resolveExpression(value, frame);
     const operator = Object.hasOwn(SCOPED, key) ? SCOPED[key] : undefined;
-    return operator ? operator(value, frame) : resolveExpression(comparedOperand(key, value, frame), frame);
+    return operator ? operator(value, frame) : resolveExpression(convertOperand(key, value, frame), frame);
   });
 }
 
@@ -64,12 +64,12 @@ function resolveText(text: string, frame: Frame): string {
 function resolveVariable(text: string, frame: Frame): string {
   const dot = text.indexOf('.');
   const name = text.slice(2, dot < 0 ? undefined : dot);
-  const owner = documentOf(name, frame);
+  const owner = findDocument(name, frame);
   if (dot < 0 || owner === null) return text;
   return `$$${name}.${owner.resolve(text.slice(dot + 1), 'pipeline reference')}`;
 }
 
-function documentOf(variable: string, frame: Frame): Frame | null {
+function findDocument(variable: string, frame: Frame): Frame | null {
   if (variable === 'ROOT' || variable === 'CURRENT') return frame;
   return /^[A-Z]/.test(variable) ? null : frame.variable(variable);
 }
@@ -79,7 +79,7 @@ function documentIn(expression: unknown, frame: Frame): Frame | null {
   if (typeof expression === 'string') {
     const [, variable] = /^\$\$(\w+)$/.exec(expression) ?? [];
     // Variables bound inside have inputs of their own, which are checked as well.
-    return variable !== undefined && frame.binds(variable) ? documentOf(variable, frame) : null;
+    return variable !== undefined && frame.binds(variable) ? findDocument(variable, frame) : null;
   }
   const parts = Array.isArray(expression)
     ? expression
@@ -94,7 +94,7 @@ function documentIn(expression: unknown, frame: Frame): Frame | null {
 }
 
 /** Variables and what they may hold, in the frame in which their values are computed. */
-export function bindingsOf(variables: PlainObject, frame: Frame): Binding[] {
+export function readBindings(variables: PlainObject, frame: Frame): Binding[] {
   return Object.entries(variables).map(([name, value]) => [
     name,
     documentIn(value, frame),
@@ -113,7 +113,7 @@ const SCOPED: Readonly<Record<string, Resolve>> = {
   $let: (argument, frame) => {
     const { vars, in: body } = members(argument);
     const bindings = members(vars);
-    const inner = frame.bind(bindingsOf(bindings, frame));
+    const inner = frame.bind(readBindings(bindings, frame));
     return { vars: resolveExpression(bindings, frame), in: resolveExpression(body, inner) };
   },
   $map: overElements('in'),
@@ -122,7 +122,7 @@ const SCOPED: Readonly<Record<string, Resolve>> = {
     const { input, initialValue, in: body } = members(argument);
     const element = documentIn(input, frame);
     const value = documentIn(initialValue, frame) ?? documentIn(body, frame) ?? element;
-    const types = reducedTypes(membersOf(argument), frame);
+    const types = findReducedTypes(readMembers(argument), frame);
     const inner = frame.bind([
       ['this', element, types.element],
       ['value', value, types.value],
@@ -145,11 +145,11 @@ const SCOPED: Readonly<Record<string, Resolve>> = {
       input: resolveExpression(input, frame),
     };
   },
-  $top: sortedBy(() => true),
-  $topN: sortedBy(() => true),
-  $bottom: sortedBy(() => true),
-  $bottomN: sortedBy(() => true),
-  $sortArray: sortedBy((input, frame) => documentIn(input, frame) !== null),
+  $top: resolveSortBy(() => true),
+  $topN: resolveSortBy(() => true),
+  $bottom: resolveSortBy(() => true),
+  $bottomN: resolveSortBy(() => true),
+  $sortArray: resolveSortBy((input, frame) => documentIn(input, frame) !== null),
 };
 
 function overElements(body: 'in' | 'cond'): Resolve {
@@ -168,7 +168,7 @@ function overElements(body: 'in' | 'cond'): Resolve {
 }
 
 /** The keys of `sortBy` are fields of the current documents, or of the elements of `input`. */
-function sortedBy(ofDocuments: (input: unknown, frame: Frame) => boolean): Resolve {
+function resolveSortBy(ofDocuments: (input: unknown, frame: Frame) => boolean): Resolve {
   return (argument, frame) => {
     const { sortBy, ...rest } = members(argument);
     const order =

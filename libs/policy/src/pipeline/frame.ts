@@ -2,7 +2,7 @@ import { orThrow, Refused, refusals } from '#core';
 import { type ClassAccess, columnRefusal, mayNameColumn } from '../model/class-access.js';
 import { assertNotInsideFlat } from '../masking/withheld-objects.js';
 import { hasInternalSegment, rootOf } from '../model/field-names.js';
-import { type Note, objectOf, typeAt, typeOfColumn, type ValueType } from '../model/value-type.js';
+import { type Note, toObjectType, typeAt, typeOfColumn, type ValueType } from '../model/value-type.js';
 import { pipelineBlocked } from './stages.js';
 
 /** Names of a stage's output: as the caller may write them → as in the document. */
@@ -58,7 +58,7 @@ export class Frame {
       sourceAddressable: true,
       introduced: new Map(),
       types: new Map(),
-      documents: objectOf((name) => shownType(name, access)),
+      documents: toObjectType((name) => findShownType(name, access)),
       variables: outer?.parts.variables ?? new Map(),
       open: false,
       note: outer?.note ?? note,
@@ -87,7 +87,7 @@ export class Frame {
   /** As `resolve` without checks, for exclusions, which must still match the right column. */
   resolveUnchecked(path: string): string {
     const root = rootOf(path);
-    return this.nameOf(root) + path.slice(root.length);
+    return this.resolveName(root) + path.slice(root.length);
   }
 
   isIntroduced(root: string): boolean {
@@ -95,9 +95,9 @@ export class Frame {
   }
 
   /** What is known of the values at a path. Nothing is known of a column that the caller may not name. */
-  typeOf(path: string, inExpression: boolean): ValueType | undefined {
+  findType(path: string, inExpression: boolean): ValueType | undefined {
     const [root = '', ...inside] = path.split('.');
-    const name = this.nameOf(root);
+    const name = this.resolveName(root);
     const { types, documents } = this.parts;
     const type = types.has(name) ? types.get(name) : documents?.member?.(name);
     return inside.length === 0 ? type : typeAt(type, inside, inExpression);
@@ -115,7 +115,7 @@ export class Frame {
 
   /** What is known of the documents as values. */
   get documentType(): ValueType {
-    return objectOf((name) => this.typeOf(name, true));
+    return toObjectType((name) => this.findType(name, true));
   }
 
   /** The frame of the document in a variable; null when the variable holds a checked value. */
@@ -158,9 +158,9 @@ export class Frame {
     });
   }
 
-  private nameOf(root: string): string {
+  private resolveName(root: string): string {
     const { introduced, sourceAddressable, access } = this.parts;
-    return introduced.get(root) ?? (sourceAddressable ? access.names.known(root) : root);
+    return introduced.get(root) ?? (sourceAddressable ? access.names.resolveColumn(root) : root);
   }
 
   private resolveRoot(root: string, path: string, context: string): string {
@@ -182,7 +182,7 @@ export class Frame {
 }
 
 /** A column that the caller may not name has no type for it: a refusal would tell it. */
-function shownType(name: string, access: ClassAccess): ValueType | undefined {
+function findShownType(name: string, access: ClassAccess): ValueType | undefined {
   if (hasInternalSegment(name) || !mayNameColumn(name, access)) return undefined;
   if (access.withheld?.has(name)) return undefined;
   return typeOfColumn(name, access.schema);

@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { hasInternalSegment, rootOf } from '../model/field-names.js';
 import { isPlainObject } from '../model/where.js';
-import { music, refusalOf, shopReach } from '../music.fixture.js';
+import { music, catchRefusal, shopReach } from '../music.fixture.js';
 import { governPipeline } from './govern-pipeline.js';
 import { HIDDEN, newNames, pipelines } from './pipelines.fixture.js';
-import { newRootOf } from './walk-pipeline.js';
+import { readNewRoot } from './walk-pipeline.js';
 import { validatePipeline } from './validate-pipeline.js';
 
 /**
@@ -17,7 +17,7 @@ function naming(stages: readonly unknown[]): readonly unknown[] {
     if (!isPlainObject(stage)) return false;
     const { $replaceRoot, $replaceWith } = stage;
     const root = isPlainObject($replaceRoot) ? $replaceRoot['newRoot'] : $replaceWith;
-    return root !== undefined && newRootOf(root).open;
+    return root !== undefined && readNewRoot(root).open;
   });
   if (opening === -1) return stages;
   const behind = stages.slice(opening + 1).filter(isPlainObject);
@@ -109,7 +109,7 @@ describe('governPipeline, for any pipeline', { timeout: 60_000 }, () => {
     fc.assert(
       fc.property(pipelines(['Song', 'Artist'], newNames), (pipeline) => {
         let governed: Stages = [];
-        if (refusalOf(() => (governed = govern(pipeline)))) return;
+        if (catchRefusal(() => (governed = govern(pipeline)))) return;
         expect(namesIn(governed).filter(hasInternalSegment)).toEqual([]);
         expect(columnsIn(governed).filter((name) => HIDDEN.includes(rootOf(name)))).toEqual([]);
       }),
@@ -133,7 +133,7 @@ describe('governPipeline, for any pipeline', { timeout: 60_000 }, () => {
     fc.assert(
       fc.property(pipelines(['Song', 'Artist', 'Note', 'User'], newNames), (pipeline) => {
         let governed: readonly unknown[] = [];
-        if (refusalOf(() => (governed = govern(pipeline)))) return;
+        if (catchRefusal(() => (governed = govern(pipeline)))) return;
         expect([governed[0], ...sources(governed)].filter((first) => !isLimited(first))).toEqual([]);
       }),
       { numRuns: 500 },
@@ -177,7 +177,7 @@ describe('governPipeline, for any pipeline', { timeout: 60_000 }, () => {
     const stage = fc.tuple(operator, junk).map(([name, value]) => ({ [name]: value }));
     fc.assert(
       fc.property(fc.oneof(junk, fc.array(stage, { maxLength: 3 })), (pipeline) => {
-        expect(() => refusalOf(() => govern(pipeline))).not.toThrow();
+        expect(() => catchRefusal(() => govern(pipeline))).not.toThrow();
       }),
       { numRuns: 500 },
     );
@@ -230,7 +230,7 @@ describe('governPipeline, for any pipeline', { timeout: 60_000 }, () => {
     );
     fc.assert(
       fc.property(fc.array(stage, { maxLength: 4 }), last, (stages, end) => {
-        expect(refusalOf(() => govern([...stages, end]))).toBeNull();
+        expect(catchRefusal(() => govern([...stages, end]))).toBeNull();
       }),
     );
   });

@@ -2,7 +2,7 @@ import { refusals } from '#core';
 import { describe, expect, it } from 'vitest';
 import { INTERNAL_FIELDS } from '../model/field-names.js';
 import type { Where } from '../model/where.js';
-import { music, refusalOf, shopReach } from '../music.fixture.js';
+import { music, catchRefusal, shopReach } from '../music.fixture.js';
 import { governPipeline, type JoinScope, joinTargets } from './govern-pipeline.js';
 import { TAKEN_COLUMNS } from './source-stages.js';
 import { validatePipeline } from './validate-pipeline.js';
@@ -54,9 +54,9 @@ describe('governPipeline: the source', () => {
 
   it('reduces the source of every pipeline by the same stage, which nothing can change', () => {
     const source = { access: music('Song'), where: {} };
-    const firstOf = (stage: object) => governPipeline(validatePipeline([stage]), source, reachJoin)[0];
-    const first = firstOf({ $limit: 1 });
-    expect(firstOf({ $skip: 1 })).toBe(first);
+    const findFirst = (stage: object) => governPipeline(validatePipeline([stage]), source, reachJoin)[0];
+    const first = findFirst({ $limit: 1 });
+    expect(findFirst({ $skip: 1 })).toBe(first);
     expect(first).toEqual(project('Song'));
     expect(() => Object.assign(first?.['$project'] as object, { royalty: 1 })).toThrow(TypeError);
   });
@@ -102,7 +102,7 @@ describe('governPipeline: the source', () => {
 
   it('refuses a source filter that still asks another class', () => {
     const unanswered = { $relatedTo: { object: {}, key: 'fans' } };
-    expect(refusalOf(() => govern([{ $limit: 1 }], unanswered))).toMatchObject({ code: 'access_denied' });
+    expect(catchRefusal(() => govern([{ $limit: 1 }], unanswered))).toMatchObject({ code: 'access_denied' });
   });
 });
 
@@ -218,7 +218,7 @@ describe('governPipeline: joins', () => {
     ['a distance search', { $or: [{ place: { $nearSphere: {} } }] }],
     ['a question to another class', { artist: { $inQuery: { className: 'Artist', where: {} } } }],
   ])('refuses a join whose class is limited by %s', (_, where) => {
-    const refusal = refusalOf(() =>
+    const refusal = catchRefusal(() =>
       governPipeline(validatePipeline([{ $unionWith: 'Note' }]), scope('Song'), () => ({
         access: music('Note'),
         where,
@@ -228,10 +228,10 @@ describe('governPipeline: joins', () => {
   });
 
   it('passes on what the class gate says of a join target, at any depth', () => {
-    expect(refusalOf(() => govern([{ $facet: { a: [{ $unionWith: 'Vault' }] } }]))).toEqual(
+    expect(catchRefusal(() => govern([{ $facet: { a: [{ $unionWith: 'Vault' }] } }]))).toEqual(
       refusals.hiddenClass('Vault'),
     );
-    expect(refusalOf(() => govern([{ $unionWith: 'Ledger' }]))).toMatchObject({
+    expect(catchRefusal(() => govern([{ $unionWith: 'Ledger' }]))).toMatchObject({
       details: { kind: 'class_filter' },
     });
   });

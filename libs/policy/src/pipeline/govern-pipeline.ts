@@ -12,8 +12,21 @@ import {
 } from '../model/where.js';
 import { mapMembers, readsWholeDocument } from './expression.js';
 import { hasExpression, hasMemberCondition } from './match.js';
-import { seenColumns, shownFields, sourceProjection, takenColumns, withoutStored } from './source-stages.js';
-import { joinedClass, openStage, type Pipeline, type Stage, type StageName, subPipelines } from './stages.js';
+import {
+  describeSeenColumns,
+  listShownFields,
+  sourceProjection,
+  listTakenColumns,
+  withoutStored,
+} from './source-stages.js';
+import {
+  readJoinedClass,
+  openStage,
+  type Pipeline,
+  type Stage,
+  type StageName,
+  subPipelines,
+} from './stages.js';
 import { type WalkOptions, walkPipeline } from './walk-pipeline.js';
 
 /** What this call may read of a class: columns and rows. */
@@ -36,13 +49,13 @@ export function governPipeline(
   options: WalkOptions = {},
 ): GovernedPipeline {
   const scopes = new Map<string, JoinScope>();
-  const scopeOf = (className: string): JoinScope => {
+  const findScope = (className: string): JoinScope => {
     const scope = scopes.get(className) ?? reachJoin(className);
     if (isRefusal(scope)) throw new Refused(scope);
     scopes.set(className, scope);
     return scope;
   };
-  const reach = { reach: (className: string) => scopeOf(className).access };
+  const reach = { reach: (className: string) => findScope(className).access };
   const stages = walkPipeline(pipeline, source.access, reach, options);
   // The source may have text and distance searches: its filter is the first stage.
   if (hasCrossClassQuery(source.where)) {
@@ -53,7 +66,7 @@ export function governPipeline(
       ),
     );
   }
-  return limited(stages, source, scopeOf, columnsNamedIn(stages));
+  return restrictStages(stages, source, findScope, columnsNamedIn(stages));
 }
 
 /** The canonical names of the classes that a validated pipeline joins, to prepare their scopes. */
@@ -62,7 +75,7 @@ export function joinTargets(pipeline: Pipeline): ReadonlySet<string> {
   const visit = (stages: Pipeline): void => {
     for (const stage of stages) {
       const { name, value } = openStage(stage);
-      const className = joinedClass(name, value);
+      const className = readJoinedClass(name, value);
       if (className !== null) found.add(className);
       for (const [, inner] of subPipelines(name, value)) visit(inner);
     }
@@ -77,7 +90,7 @@ type ScopeOf = (className: string) => JoinScope;
  * Row limits, then column limits, then the stages of the caller. A leading `$match` of the caller is merged into the row limits,
  * so that an index can serve both and `$text` is possible, unless it could read columns that the next stage removes.
  */
-function limited(
+function restrictStages(
   stages: Pipeline,
   scope: JoinScope,
   scopeOf: ScopeOf,
@@ -125,8 +138,8 @@ function withLimitedJoins(stages: Pipeline, scopeOf: ScopeOf): Stage[] {
   const all: Stage[] = [];
   for (const stage of stages) {
     const { name, value } = openStage(stage);
-    const className = joinedClass(name, value);
-    if (className !== null) all.push(...limitedJoin(name, value as PlainObject, className, scopeOf));
+    const className = readJoinedClass(name, value);
+    if (className !== null) all.push(...restrictJoin(name, value as PlainObject, className, scopeOf));
     else if (name === '$facet') all.push({ $facet: withLimitedBranches(value as PlainObject, scopeOf) });
     else all.push(stage);
   }
@@ -137,38 +150,40 @@ function withLimitedBranches(branches: PlainObject, scopeOf: ScopeOf): PlainObje
   return mapMembers(branches, (_, branch) => withLimitedJoins(branch as Pipeline, scopeOf));
 }
 
-function limitedJoin(name: StageName, join: PlainObject, className: string, scopeOf: ScopeOf): Stage[] {
+function restrictJoin(name: StageName, join: PlainObject, className: string, scopeOf: ScopeOf): Stage[] {
   const scope = scopeOf(className);
   if (!isCarriable(scope.where)) throw new Refused(refusals.tenantJoinDenied(className));
-  if (name === '$graphLookup') return limitedGraph(join, scope);
-  const inner = limited((join['pipeline'] ?? []) as Pipeline, joined(join, scope), scopeOf);
+  if (name === '$graphLookup') return restrictGraph(join, scope);
+  const inner = restrictStages((join['pipeline'] ?? []) as Pipeline, restrictJoined(join, scope), scopeOf);
   return [{ [name]: { ...join, pipeline: inner } }];
 }
 
 /** A join by fields compares stored values: rows with objects of withheld classes in that column are excluded. */
-function joined({ foreignField }: PlainObject, { access, where }: JoinScope): JoinScope {
+function restrictJoined({ foreignField }: PlainObject, { access, where }: JoinScope): JoinScope {
   if (typeof foreignField !== 'string') return { access, where };
   return { access, where: allOf(where, noneWithheldWithin(rootOf(foreignField), access)) };
 }
 
 /** `$graphLookup` has a filter but no pipeline: hidden columns are removed from its rows afterwards. */
-function limitedGraph(join: PlainObject, scope: JoinScope): Stage[] {
+function restrictGraph(join: PlainObject, scope: JoinScope): Stage[] {
   const restrict = allOf(scope.where, join['restrictSearchWithMatch'] as Where | undefined);
   const search = { ...join, ...(Object.keys(restrict).length > 0 && { restrictSearchWithMatch: restrict }) };
   const as = String(join['as']);
   const depth = join['depthField'];
   // The depth field may have the name of a column.
   const seen = Object.fromEntries(
-    Object.entries(seenColumns(scope.access, () => true, '$$row.')).filter(([column]) => column !== depth),
+    Object.entries(describeSeenColumns(scope.access, () => true, '$$row.')).filter(
+      ([column]) => column !== depth,
+    ),
   );
   const rows = (row: unknown): Stage => ({
     $addFields: { [as]: { $map: { input: `$${as}`, as: 'row', in: row } } },
   });
-  const shown = shownFields(scope.access);
+  const shown = listShownFields(scope.access);
   if (shown === null)
     return [
       { $graphLookup: search },
-      { $unset: takenColumns(scope.access).map((name) => `${as}.${name}`) },
+      { $unset: listTakenColumns(scope.access).map((name) => `${as}.${name}`) },
       ...(Object.keys(seen).length > 0 ? [rows({ $mergeObjects: ['$$row', seen] })] : []),
       ...withoutStored(scope.access, `${as}.`),
     ];

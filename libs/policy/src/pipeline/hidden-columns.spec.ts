@@ -1,15 +1,15 @@
 import { refusals } from '#core';
 import { describe, expect, it } from 'vitest';
-import { music, refusalOf, shopReach } from '../music.fixture.js';
+import { music, catchRefusal, shopReach } from '../music.fixture.js';
 import { validatePipeline } from './validate-pipeline.js';
 import { walkPipeline } from './walk-pipeline.js';
 
 const walk = (pipeline: unknown) => walkPipeline(validatePipeline(pipeline), music('Song'), shopReach);
 const deniedIn = (pipeline: unknown) => {
-  const refusal = refusalOf(() => walk(pipeline));
+  const refusal = catchRefusal(() => walk(pipeline));
   return refusal && [refusal.code, refusal.details?.kind, refusal.details?.denied_field];
 };
-const denied = (root: string) => ['access_denied', 'field_denied', root];
+const deny = (root: string) => ['access_denied', 'field_denied', root];
 const byGenre = { $group: { _id: '$genre', plays: { $sum: '$playCount' } } };
 
 describe('walkPipeline: columns outside the allowlist', () => {
@@ -126,11 +126,11 @@ describe('walkPipeline: columns outside the allowlist', () => {
     ['after an exclusion, which hides nothing else', [{ $project: { title: 0 } }, { $sort: { royalty: 1 } }]],
     ['after $unset', [{ $unset: 'title' }, { $group: { _id: '$royalty' } }]],
   ])('refuses %s', (_, pipeline) => {
-    expect(deniedIn(pipeline)).toEqual(denied('royalty'));
+    expect(deniedIn(pipeline)).toEqual(deny('royalty'));
   });
 
   it('refuses a spelling of it, and names it as it was written', () => {
-    expect(deniedIn([{ $project: { x: '$Royalty' } }])).toEqual(denied('Royalty'));
+    expect(deniedIn([{ $project: { x: '$Royalty' } }])).toEqual(deny('Royalty'));
   });
 
   it.each<[string, unknown]>([
@@ -198,17 +198,17 @@ describe('walkPipeline: columns outside the allowlist', () => {
       ],
     ],
   ])('judges %s by the joined class', (_, pipeline) => {
-    expect(deniedIn(pipeline)).toEqual(denied('fee'));
+    expect(deniedIn(pipeline)).toEqual(deny('fee'));
   });
 
   it('judges union rows by both classes while they are whole documents, by their own afterwards', () => {
     const named = { $unionWith: { coll: 'Artist', pipeline: [{ $sort: { name: 1 } }] } };
-    expect(deniedIn([named])).toEqual(denied('name'));
+    expect(deniedIn([named])).toEqual(deny('name'));
     expect(deniedIn([byGenre, named])).toBeNull();
   });
 
   it('refuses text search, whose index may cover hidden columns', () => {
-    expect(deniedIn([{ $match: { $text: { $search: 'x' } } }])).toEqual(denied('$text'));
+    expect(deniedIn([{ $match: { $text: { $search: 'x' } } }])).toEqual(deny('$text'));
   });
 
   it('refuses expressions in the filter of a graph search', () => {
@@ -220,7 +220,7 @@ describe('walkPipeline: columns outside the allowlist', () => {
       connectToField: 'name',
       as: 'x',
     };
-    expect(refusalOf(() => walk([{ $graphLookup: { ...join, restrictSearchWithMatch } }]))).toMatchObject({
+    expect(catchRefusal(() => walk([{ $graphLookup: { ...join, restrictSearchWithMatch } }]))).toMatchObject({
       code: 'security_blocked',
     });
   });
@@ -230,28 +230,28 @@ describe('walkPipeline: columns outside the allowlist', () => {
       { $let: { vars: { [name]: '$meta' }, in: '$title' } },
       { $map: { input: '$tags', as: name, in: 1 } },
     ]) {
-      expect(refusalOf(() => walk([{ $project: { x: expression } }]))).toMatchObject({
+      expect(catchRefusal(() => walk([{ $project: { x: expression } }]))).toMatchObject({
         code: 'security_blocked',
       });
     }
   });
 
   it('refuses a variable that nothing bound', () => {
-    expect(refusalOf(() => walk([{ $project: { x: '$$nobody.title' } }]))).toMatchObject({
+    expect(catchRefusal(() => walk([{ $project: { x: '$$nobody.title' } }]))).toMatchObject({
       code: 'invalid_argument',
       message: expect.stringContaining('$$nobody'),
     });
   });
 
   it('gives the logical name when a storage column is referenced', () => {
-    expect(refusalOf(() => walk([{ $group: { _id: '$_p_artist' } }]))?.details).toMatchObject({
+    expect(catchRefusal(() => walk([{ $group: { _id: '$_p_artist' } }]))?.details).toMatchObject({
       kind: 'storage_form_field_ref',
       suggested_rewrite: '$artist',
     });
   });
 
   it('explains which fields are allowed', () => {
-    const refusal = refusalOf(() => walk([{ $sort: { royalty: 1 } }]));
+    const refusal = catchRefusal(() => walk([{ $sort: { royalty: 1 } }]));
     expect(refusal?.message).toContain('outside agent_fields allowlist');
     expect(refusal?.details?.allowed_fields).toContain('title');
   });
@@ -263,7 +263,7 @@ describe('walkPipeline: pointers into a withheld class', () => {
   const reach = { reach: () => access };
   const judgeClass = (className: string) => (className === 'Artist' ? refusal : null);
   const judged = (pipeline: unknown) =>
-    refusalOf(() => walkPipeline(validatePipeline(pipeline), access, reach, { judgeClass }));
+    catchRefusal(() => walkPipeline(validatePipeline(pipeline), access, reach, { judgeClass }));
   const graph = {
     from: 'Song',
     startWith: '$title',

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { INTERNAL_FIELDS } from '../model/field-names.js';
-import { refusalOf } from '../music.fixture.js';
+import { catchRefusal } from '../music.fixture.js';
 import { validatePipeline } from './validate-pipeline.js';
 
 const lookup = (members: object) => [{ $lookup: { from: 'Artist', pipeline: [], as: 'x', ...members } }];
@@ -62,7 +62,7 @@ describe('validatePipeline: internal columns', () => {
 
   it.each(positions)('refuses every internal name in %s', (_, build) => {
     for (const name of names) {
-      expect([name, refusalOf(() => validatePipeline(build(name)))?.code]).toEqual([
+      expect([name, catchRefusal(() => validatePipeline(build(name)))?.code]).toEqual([
         name,
         'security_blocked',
       ]);

@@ -9,7 +9,7 @@ import {
   columnAt,
   columnValue,
   columnValues,
-  memberOf,
+  toMemberColumn,
   type ValueRules,
 } from '../where/field-condition.js';
 import { mapMembers, resolveExpression } from './expression.js';
@@ -89,7 +89,7 @@ function fieldClause(
   const resolved = frame.resolve(path, '$match key');
   const fromSource = frame.sourceAddressable && !frame.isIntroduced(rootOf(path));
   if (fromSource) assertNotWithheld(resolved, value, frame.access, rules.judgeClass);
-  const known = frame.typeOf(path, false);
+  const known = frame.findType(path, false);
   const column: Column = fromSource
     ? { ...columnAt(resolved, frame.access), known }
     : { className: frame.access.className, path: resolved, known };
@@ -139,15 +139,15 @@ function elementCondition(condition: unknown, list: Column, rules: ValueRules): 
   return mapMembers(condition, (key, value) => {
     if (LOGICAL.has(key) && Array.isArray(value))
       return value.map((branch) => elementCondition(branch, list, rules));
-    if (key.startsWith('$')) return operandValue(key, value, entryOf(list), rules);
-    return conditionValue(value, memberOf(list, key), rules);
+    if (key.startsWith('$')) return operandValue(key, value, toEntry(list), rules);
+    return conditionValue(value, toMemberColumn(list, key), rules);
   });
 }
 
 const LOGICAL = new Set(['$and', '$or', '$nor']);
 
 /** A column of its own: the entries of a list of pointers are compared as they are written. */
-const entryOf = ({ className, path, known }: Column): Column => ({
+const toEntry = ({ className, path, known }: Column): Column => ({
   className,
   path,
   known: known?.type === 'Array' ? known.entries : known,

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { aggregate } from 'mingo';
 import { describe, expect, it } from 'vitest';
 import type { GovernedPipeline } from '../model/where.js';
-import { music, refusalOf, shopReach } from '../music.fixture.js';
+import { music, catchRefusal, shopReach } from '../music.fixture.js';
 import { governPipeline, type JoinScope } from './govern-pipeline.js';
 import { anyNames, pipelines } from './pipelines.fixture.js';
 import { validatePipeline } from './validate-pipeline.js';
@@ -90,7 +90,7 @@ describe('a governed pipeline', { timeout: 60_000 }, () => {
     fc.assert(
       fc.property(pipelines(['Song', 'Artist', 'Note', 'User'], anyNames), (pipeline) => {
         let governed: GovernedPipeline = [];
-        if (refusalOf(() => (governed = govern(pipeline)))) return;
+        if (catchRefusal(() => (governed = govern(pipeline)))) return;
         const output = answer(one, governed);
         expect(output).toBe(answer(other, governed));
         if (output.startsWith('[{')) answered += 1;
@@ -213,7 +213,7 @@ describe('a pipeline over pointers into a withheld class', { timeout: 60_000 }, 
 
   const all = { $group: { _id: null, all: { $push: '$$ROOT' } } };
   const pairs = { $project: { pairs: { $objectToArray: '$$ROOT' } } };
-  const joined = (from: string) => ({ $lookup: { from, pipeline: [pairs], as: 'joined' } });
+  const restrictJoined = (from: string) => ({ $lookup: { from, pipeline: [pairs], as: 'joined' } });
 
   describe.each([
     ['Song', 'artist'],
@@ -228,7 +228,7 @@ describe('a pipeline over pointers into a withheld class', { timeout: 60_000 }, 
       ['pairs', [pairs]],
       ['merged documents', [{ $replaceWith: { $mergeObjects: ['$$ROOT', { y: 1 }] } }]],
       ['a sort', [{ $sort: { [field]: 1, title: 1 } }]],
-      ['joined rows', [joined(className)]],
+      ['joined rows', [restrictJoined(className)]],
       ['united rows', [{ $unionWith: { coll: className, pipeline: [pairs] } }]],
       ['a branch', [{ $facet: { x: [all] } }]],
       [
@@ -265,8 +265,8 @@ describe('a pipeline over pointers into a withheld class', { timeout: 60_000 }, 
       fc.constantFrom(
         pairs,
         all,
-        joined('Note'),
-        joined('Song'),
+        restrictJoined('Note'),
+        restrictJoined('Song'),
         { $unionWith: 'Note' },
         { $unionWith: 'Song' },
       ),
@@ -285,7 +285,7 @@ describe('a pipeline over pointers into a withheld class', { timeout: 60_000 }, 
         fc.array(stage, { maxLength: 4 }),
         (className, pipeline) => {
           let governed: GovernedPipeline = [];
-          if (refusalOf(() => (governed = over(className, pipeline)))) return;
+          if (catchRefusal(() => (governed = over(className, pipeline)))) return;
           const one = output(shop('SECRET-1'), className, governed);
           expect(one).toBe(output(shop('OTHER-22'), className, governed));
           if (one.includes('__redacted')) shown += 1;

@@ -1,6 +1,6 @@
 import { withoutContainer, withPlaceholders } from '../masking/withheld-objects.js';
 import type { ClassAccess } from '../model/class-access.js';
-import { ALWAYS_KEEP, INTERNAL_FIELDS, storedPointerColumn } from '../model/field-names.js';
+import { ALWAYS_KEEP, INTERNAL_FIELDS, toStoredPointerColumn } from '../model/field-names.js';
 import { readableFields } from '../where/requested-fields.js';
 import type { Stage } from './stages.js';
 
@@ -16,7 +16,7 @@ const USER_COLUMNS = [...ALWAYS_KEEP, 'username', 'email', 'emailVerified'];
  * The fields that a document of the class may show, when they can be listed: the allowlist, and for `_User` the columns of its
  * schema, because the columns of login providers cannot be listed.
  */
-export function shownFields(access: ClassAccess): readonly string[] | null {
+export function listShownFields(access: ClassAccess): readonly string[] | null {
   if (access.readable === null && access.className !== '_User') return null;
   const listed = access.readable ?? new Set(access.schema?.fields.keys() ?? USER_COLUMNS);
   return readableFields(listed).filter(
@@ -26,7 +26,7 @@ export function shownFields(access: ClassAccess): readonly string[] | null {
 }
 
 /** The columns to remove from documents whose fields cannot be listed. */
-export function takenColumns(access: ClassAccess): readonly string[] {
+export function listTakenColumns(access: ClassAccess): readonly string[] {
   const withheld = [...(access.withheld?.keys() ?? [])];
   return [...TAKEN_COLUMNS, ...withheld.filter((name) => !isWithheldPointer(access, name))];
 }
@@ -55,7 +55,7 @@ type Seen = Readonly<Record<string, unknown>>;
  * Columns that point to withheld classes or may hold objects of them, with placeholders for those objects.
  * @param row the prefix of the columns: `$` for the document, `$$row.` for a variable
  */
-export function seenColumns(access: ClassAccess, isRead: IsRead, row = '$'): Seen {
+export function describeSeenColumns(access: ClassAccess, isRead: IsRead, row = '$'): Seen {
   const { mayHold, flat } = access;
   const read = [...(mayHold?.columns ?? [])].filter(isRead);
   return {
@@ -92,7 +92,7 @@ function pointerPlaceholder(value: string, { withheld }: ClassAccess, name: stri
  * @param row the path to the rows: `joined.`; default: the document itself
  */
 export function withoutStored(access: ClassAccess, row = ''): Stage[] {
-  const stored = withheldPointers(access).map((name) => row + storedPointerColumn(name));
+  const stored = withheldPointers(access).map((name) => row + toStoredPointerColumn(name));
   return stored.length > 0 ? [{ $unset: stored }] : [];
 }
 
@@ -109,25 +109,25 @@ const kept = new WeakMap<ClassAccess, readonly Stage[]>();
 export function sourceProjection(access: ClassAccess, isRead: IsRead = always): readonly Stage[] {
   const { mayHold, flat } = access;
   const texts = [...(flat ?? [])].filter((name) => isText(name, access));
-  if ([...(mayHold?.columns ?? []), ...texts].some(isRead)) return projectionOf(access, isRead);
+  if ([...(mayHold?.columns ?? []), ...texts].some(isRead)) return buildProjection(access, isRead);
   // Without such a column the stages are the same for every pipeline.
   let stages = kept.get(access);
-  if (!stages) kept.set(access, (stages = frozen(projectionOf(access, never))));
+  if (!stages) kept.set(access, (stages = freezeDeep(buildProjection(access, never))));
   return stages;
 }
 
 /** Also what is inside: calls share it. */
-function frozen<T>(value: T): T {
-  if (typeof value === 'object' && value !== null) Object.values(value).forEach(frozen);
+function freezeDeep<T>(value: T): T {
+  if (typeof value === 'object' && value !== null) Object.values(value).forEach(freezeDeep);
   return Object.freeze(value);
 }
 
-function projectionOf(access: ClassAccess, isRead: IsRead): Stage[] {
-  const shown = shownFields(access);
-  const seen = seenColumns(access, isRead);
+function buildProjection(access: ClassAccess, isRead: IsRead): Stage[] {
+  const shown = listShownFields(access);
+  const seen = describeSeenColumns(access, isRead);
   if (shown === null)
     return [
-      { $unset: takenColumns(access) },
+      { $unset: listTakenColumns(access) },
       ...(Object.keys(seen).length > 0 ? [{ $addFields: seen }] : []),
       ...withoutStored(access),
     ];

@@ -1,5 +1,5 @@
 import { canonicalClassName, refusals, Refused } from '#core';
-import { blocked, isPlainObject, type PlainObject, type SecurityReason } from '../model/where.js';
+import { blockFilter, isPlainObject, type PlainObject, type SecurityReason } from '../model/where.js';
 
 /** The stages that a caller may use. */
 export const STAGE_NAMES = [
@@ -52,7 +52,7 @@ export function invalidPipeline(at: string, what: string): Refused {
 }
 
 export function pipelineBlocked(reason: SecurityReason, at?: string): Refused {
-  return blocked('pipeline', reason, at);
+  return blockFilter('pipeline', reason, at);
 }
 
 /** The pipelines inside a validated stage, each with its place. */
@@ -64,7 +64,7 @@ export function subPipelines(name: StageName, value: unknown): [string, readonly
 }
 
 /** The canonical class that a validated join stage reads from; null for other stages. */
-export function joinedClass(name: StageName, value: unknown): string | null {
+export function readJoinedClass(name: StageName, value: unknown): string | null {
   if (name !== '$lookup' && name !== '$graphLookup' && name !== '$unionWith') return null;
   const target = isPlainObject(value) ? (value['coll'] ?? value['from']) : value;
   return typeof target === 'string' ? canonicalClassName(target) : null;

@@ -1,7 +1,7 @@
 import { refusals, Refused } from '#core';
 import { isPlainObject, type PlainObject } from '../model/where.js';
 import { constantText } from './deny-rules.js';
-import { operandsOf } from './expression-types.js';
+import { listOperands } from './expression-types.js';
 
 /*
  * Expression operators in a filter. MongoDB does not define the order in which the members of a filter are evaluated; it merges
@@ -23,7 +23,7 @@ export function assertCannotFail(filter: unknown): void {
   for (const [key, value] of Object.entries(filter)) {
     if (key === '$expr') assertTotal(value);
     else if (key.startsWith('$') && !MATCH_OPERATORS.has(key)) {
-      throw refused(`Operator '${key.slice(0, 64)}' cannot be used in a $match`);
+      throw createRefused(`Operator '${key.slice(0, 64)}' cannot be used in a $match`);
     } else assertCannotFail(value);
   }
 }
@@ -48,8 +48,8 @@ function assertTotalOperator(operator: string, operand: unknown): void {
 /** Whether the operands are of the kind that the operator needs, for every row. */
 const FITS: Readonly<Record<FitOperands, (operator: string, operand: unknown) => boolean>> = {
   anything: () => true,
-  arrays: (_, operand) => operandsOf(operand).every(isAlways.array),
-  numbers: (_, operand) => operandsOf(operand).every(isAlways.number),
+  arrays: (_, operand) => listOperands(operand).every(isAlways.array),
+  numbers: (_, operand) => listOperands(operand).every(isAlways.number),
   shape: (operator, operand) => SHAPES[operator]?.(operand) ?? false,
 };
 
@@ -101,7 +101,7 @@ function isGuarded(
   if (!isKind(otherwise)) return false;
   if (isKind(then)) return true;
   if (typeof then !== 'string' || !then.startsWith('$') || !isPlainObject(asked)) return false;
-  const [subject, ...more] = Object.keys(asked).length === 1 ? operandsOf(asked[test]) : [];
+  const [subject, ...more] = Object.keys(asked).length === 1 ? listOperands(asked[test]) : [];
   return subject === then && more.length === 0;
 }
 
@@ -130,7 +130,7 @@ function notInFilters(operator: string, fit: FitOperands = 'anything'): Refused 
   const what = known
     ? `'${name}' ${REFUSED_IN_FILTERS[operator] === undefined ? 'can fail' : REASONS[REFUSED_IN_FILTERS[operator]]}, so it cannot stand in a filter as written.`
     : `'${name}' is no operator that may stand in the $expr of a filter (${Object.keys(FILTER_OPERATORS).join(' ')}).`;
-  return refused(`${what} ${INSTEAD[fit](name)}`);
+  return createRefused(`${what} ${INSTEAD[fit](name)}`);
 }
 
 const REASONS = {
@@ -139,7 +139,7 @@ const REASONS = {
   unproven: 'may fail on a row',
 } as const;
 
-function refused(message: string): Refused {
+function createRefused(message: string): Refused {
   return new Refused(refusals.invalidQuery(message));
 }
 

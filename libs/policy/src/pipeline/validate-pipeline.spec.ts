@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { refusalOf } from '../music.fixture.js';
+import { catchRefusal } from '../music.fixture.js';
 import { validatePipeline } from './validate-pipeline.js';
 
 const reasonOf = (pipeline: unknown) => {
-  const refusal = refusalOf(() => validatePipeline(pipeline));
+  const refusal = catchRefusal(() => validatePipeline(pipeline));
   return refusal && [refusal.code, refusal.message, refusal.opaque, refusal.cause?.split(' at ')[0]];
 };
-const blocked = (reason: string) => ['security_blocked', 'Invalid params', true, reason];
+const blockFilter = (reason: string) => ['security_blocked', 'Invalid params', true, reason];
 const wrapped = (levels: number, core: unknown): unknown =>
   levels === 0 ? core : { a: wrapped(levels - 1, core) };
 const limits = (count: number) => Array.from({ length: count }, () => ({ $limit: 1 }));
@@ -26,7 +26,7 @@ const graph = (members: object) => [
 
 /** What a slip is answered with, and nothing denied is. */
 const slipOf = (pipeline: unknown) => {
-  const refusal = refusalOf(() => validatePipeline(pipeline));
+  const refusal = catchRefusal(() => validatePipeline(pipeline));
   return refusal && !refusal.opaque && refusal.code === 'invalid_argument' ? refusal.message : refusal;
 };
 const SLIPS: [string, unknown, string][] = [
@@ -140,7 +140,7 @@ describe('validatePipeline: structure', () => {
     ['a type of the driver’s own', [{ $match: { a: { _bsontype: 'Code', code: '1' } } }], 'invalid_key'],
     ['the prototype as a key', [{ $match: JSON.parse('{"__proto__":{"a":1}}') }], 'invalid_key'],
   ])('refuses %s', (_, pipeline, reason) => {
-    expect(reasonOf(pipeline)).toEqual(blocked(reason));
+    expect(reasonOf(pipeline)).toEqual(blockFilter(reason));
   });
 
   it.each(SLIPS)('says what is wrong with %s', (_, pipeline, text) => {
@@ -195,6 +195,6 @@ describe('validatePipeline: structure', () => {
 
   it('passes 18 objects around one inside a stage and refuses 19', () => {
     expect(reasonOf([{ $match: wrapped(18, { b: 1 }) }])).toBeNull();
-    expect(reasonOf([{ $match: wrapped(19, { b: 1 }) }])).toEqual(blocked('max_depth_exceeded'));
+    expect(reasonOf([{ $match: wrapped(19, { b: 1 }) }])).toEqual(blockFilter('max_depth_exceeded'));
   });
 });

@@ -83,14 +83,14 @@ interface StageForm {
 
 const STAGE_FORMS: Readonly<Record<StageName, StageForm>> = {
   $match: { check: object, example: '{"$match":{"FIELD":VALUE}}' },
-  $group: { check: grouping, example: '{"$group":{"_id":"$FIELD","n":{"$sum":1}}}' },
-  $sort: { check: sorting, example: '{"$sort":{"FIELD":-1}}' },
-  $project: { check: filled, example: '{"$project":{"FIELD":1}}' },
-  $addFields: { check: filled, example: '{"$addFields":{"NAME":EXPRESSION}}' },
-  $set: { check: filled, example: '{"$set":{"NAME":EXPRESSION}}' },
-  $redact: { check: anything, example: '{"$redact":EXPRESSION}' },
-  $replaceWith: { check: anything, example: '{"$replaceWith":{"NAME":EXPRESSION}}' },
-  $sortByCount: { check: anything, example: '{"$sortByCount":"$FIELD"}' },
+  $group: { check: checkGrouping, example: '{"$group":{"_id":"$FIELD","n":{"$sum":1}}}' },
+  $sort: { check: checkSorting, example: '{"$sort":{"FIELD":-1}}' },
+  $project: { check: requireFilled, example: '{"$project":{"FIELD":1}}' },
+  $addFields: { check: requireFilled, example: '{"$addFields":{"NAME":EXPRESSION}}' },
+  $set: { check: requireFilled, example: '{"$set":{"NAME":EXPRESSION}}' },
+  $redact: { check: acceptAnything, example: '{"$redact":EXPRESSION}' },
+  $replaceWith: { check: acceptAnything, example: '{"$replaceWith":{"NAME":EXPRESSION}}' },
+  $sortByCount: { check: acceptAnything, example: '{"$sortByCount":"$FIELD"}' },
   $limit: { check: count, example: '{"$limit":10}' },
   $skip: { check: count, example: '{"$skip":10}' },
   $sample: {
@@ -98,13 +98,13 @@ const STAGE_FORMS: Readonly<Record<StageName, StageForm>> = {
     example: '{"$sample":{"size":10}}',
   },
   $replaceRoot: {
-    check: (value, at) => needed(members(value, ['newRoot'], at), ['newRoot'], at),
+    check: (value, at) => requireMembers(members(value, ['newRoot'], at), ['newRoot'], at),
     example: '{"$replaceRoot":{"newRoot":{"NAME":EXPRESSION}}}',
   },
   $bucket: {
     check: (value, at) => {
       const bucket = members(value, ['groupBy', 'boundaries', 'default', 'output'], at);
-      needed(bucket, ['groupBy', 'boundaries'], at);
+      requireMembers(bucket, ['groupBy', 'boundaries'], at);
       if (!Array.isArray(bucket['boundaries'])) reject(at, 'boundaries is a list');
       if (bucket['output'] !== undefined) object(bucket['output'], at, 'output');
     },
@@ -113,7 +113,7 @@ const STAGE_FORMS: Readonly<Record<StageName, StageForm>> = {
   $bucketAuto: {
     check: (value, at) => {
       const bucket = members(value, ['groupBy', 'buckets', 'granularity', 'output'], at);
-      needed(bucket, ['groupBy', 'buckets'], at);
+      requireMembers(bucket, ['groupBy', 'buckets'], at);
       count(bucket['buckets'], at, 'buckets');
       if (bucket['output'] !== undefined) object(bucket['output'], at, 'output');
     },
@@ -137,7 +137,7 @@ const STAGE_FORMS: Readonly<Record<StageName, StageForm>> = {
   },
   $facet: {
     check: (value, at) => {
-      filled(value, at);
+      requireFilled(value, at);
       for (const [branch, stages] of Object.entries(value as PlainObject)) stageList(stages, at, branch);
     },
     example: '{"$facet":{"NAME":[{"$count":"n"}]}}',
@@ -165,7 +165,7 @@ const STAGE_FORMS: Readonly<Record<StageName, StageForm>> = {
       const others = ['from', 'startWith', 'maxDepth', 'depthField', 'restrictSearchWithMatch'];
       const join = members(value, [...fields, ...others], at);
       joinTarget(join['from'], at, 'from');
-      needed(join, ['startWith'], at);
+      requireMembers(join, ['startWith'], at);
       for (const field of fields) fieldName(join[field], at, field);
       optionalFieldName(join, 'depthField', at);
       // Its rows are projected under these names later; a dotted path would reach into other values.
@@ -232,7 +232,7 @@ function members(value: unknown, names: readonly string[], at: string): PlainObj
   return value as PlainObject;
 }
 
-function needed(of: PlainObject, names: readonly string[], at: string): void {
+function requireMembers(of: PlainObject, names: readonly string[], at: string): void {
   const missing = names.filter((name) => of[name] === undefined);
   if (missing.length > 0) reject(at, `${missing.join(' and ')} missing`);
 }
@@ -241,12 +241,12 @@ function object(value: unknown, at: string, member = 'its value'): void {
   if (!isPlainObject(value)) reject(at, `${member} is an object`);
 }
 
-function filled(value: unknown, at: string): void {
+function requireFilled(value: unknown, at: string): void {
   object(value, at);
   if (Object.keys(value as PlainObject).length === 0) reject(at, 'it is empty');
 }
 
-function grouping(value: unknown, at: string): void {
+function checkGrouping(value: unknown, at: string): void {
   object(value, at);
   const group = value as PlainObject;
   if (group['_id'] === undefined) reject(at, '_id is missing; null makes one group of all');
@@ -258,8 +258,8 @@ function grouping(value: unknown, at: string): void {
   }
 }
 
-function sorting(value: unknown, at: string): void {
-  filled(value, at);
+function checkSorting(value: unknown, at: string): void {
+  requireFilled(value, at);
   for (const [name, direction] of Object.entries(value as PlainObject))
     if (direction !== 1 && direction !== -1 && !isPlainObject(direction))
       reject(at, `'${cut(name)}' is sorted by 1 (ascending) or -1 (descending)`);
@@ -279,4 +279,4 @@ function reject(at: string, what: string): never {
 
 const cut = (name: string): string => name.slice(0, 64);
 
-function anything(): void {}
+function acceptAnything(): void {}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { music, refusalOf, shopReach } from '../music.fixture.js';
+import { music, catchRefusal, shopReach } from '../music.fixture.js';
 import type { Pipeline } from './stages.js';
 import { validatePipeline } from './validate-pipeline.js';
 import { walkPipeline, type WalkOptions } from './walk-pipeline.js';
@@ -7,10 +7,10 @@ import { walkPipeline, type WalkOptions } from './walk-pipeline.js';
 const walk = (pipeline: unknown, className = 'Song', options?: WalkOptions) =>
   walkPipeline(validatePipeline(pipeline), music(className), shopReach, options);
 const deniedIn = (pipeline: unknown) => {
-  const refusal = refusalOf(() => walk(pipeline));
+  const refusal = catchRefusal(() => walk(pipeline));
   return refusal && [refusal.code, refusal.details?.kind, refusal.details?.denied_field];
 };
-const denied = (root: string) => ['access_denied', 'field_denied', root];
+const deny = (root: string) => ['access_denied', 'field_denied', root];
 const iso = (text: string) => ({ __type: 'Date', iso: text });
 const byGenre = { $group: { _id: '$genre', plays: { $sum: '$playCount' } } };
 
@@ -104,7 +104,7 @@ describe('walkPipeline: what stages leave to name', () => {
     ],
     ['the storage id of the source', [{ $sort: { _id: 1 } }], '_id'],
   ])('no longer lets a stage name %s', (_, pipeline, root) => {
-    expect(deniedIn(pipeline)).toEqual(denied(root));
+    expect(deniedIn(pipeline)).toEqual(deny(root));
   });
 
   it('brings the caller’s spellings to wire names as long as they mean columns', () => {
@@ -194,7 +194,7 @@ describe('walkPipeline: what stages leave to name', () => {
       return 'gate' in answer ? answer : null;
     };
     expect(
-      refusalOf(() => walk([{ $match: { curator: 'Vault$v1' } }], 'Song', { judgeClass })),
+      catchRefusal(() => walk([{ $match: { curator: 'Vault$v1' } }], 'Song', { judgeClass })),
     ).toMatchObject({
       details: { kind: 'hidden_class' },
     });
@@ -202,7 +202,7 @@ describe('walkPipeline: what stages leave to name', () => {
 
   it('refuses questions to another class in a $match', () => {
     expect(
-      refusalOf(() => walk([{ $match: { artist: { $inQuery: { className: 'Vault', where: {} } } } }])),
+      catchRefusal(() => walk([{ $match: { artist: { $inQuery: { className: 'Vault', where: {} } } } }])),
     ).toMatchObject({ code: 'invalid_query' });
   });
 

@@ -4,14 +4,14 @@ import { type ClassAccess, type ClassReach, isRefusal, withheldTarget } from '..
 import { rootOf } from '../model/field-names.js';
 import type { Note, ValueType } from '../model/value-type.js';
 import { allOf, isPlainObject, type PlainObject } from '../model/where.js';
-import { bindingsOf, resolveExpression } from './expression.js';
-import { comparedBoundaries } from './compared-operands.js';
+import { readBindings, resolveExpression } from './expression.js';
+import { convertBoundaries } from './compared-operands.js';
 import { type AddedFields, Frame } from './frame.js';
 import { hasExpression, hasMemberCondition, type MatchRules, resolveMatch } from './match.js';
 import { sourceProjection } from './source-stages.js';
 import { typesAfter } from './stage-types.js';
 import {
-  joinedClass,
+  readJoinedClass,
   openStage,
   type Pipeline,
   pipelineBlocked,
@@ -41,7 +41,7 @@ interface StageRule {
 }
 
 const NO_NAMES: AddedFields = new Map();
-const nothing = (): AddedFields => NO_NAMES;
+const addNothing = (): AddedFields => NO_NAMES;
 const never = (): boolean => false;
 const always = (): boolean => true;
 const verbatim = (value: unknown): unknown => value;
@@ -63,12 +63,13 @@ function outputs(...paths: readonly string[]): AddedFields {
 const RULES: Readonly<Record<StageName, StageRule>> = {
   $match: {
     check: (value, frame, walk) => resolveMatch(value, frame, walk.match),
-    introduces: nothing,
+    introduces: addNothing,
     replacesSource: never,
   },
   $project: {
     check: (value, frame) => resolveProject(members(value), frame),
-    introduces: (value, frame) => (keepsSource(value) ? nothing() : projectedNames(members(value), frame)),
+    introduces: (value, frame) =>
+      keepsSource(value) ? addNothing() : listProjectedNames(members(value), frame),
     replacesSource: (value) => !keepsSource(value),
   },
   $addFields: { check: expression, introduces: outputKeys, replacesSource: never },
@@ -78,7 +79,7 @@ const RULES: Readonly<Record<StageName, StageRule>> = {
     check: (value, frame) => [
       ...new Set((Array.isArray(value) ? value : [value]).map((path) => frame.resolveUnchecked(text(path)))),
     ],
-    introduces: nothing,
+    introduces: addNothing,
     replacesSource: never,
   },
   $group: { check: expression, introduces: outputKeys, replacesSource: always },
@@ -91,7 +92,7 @@ const RULES: Readonly<Record<StageName, StageRule>> = {
       Object.fromEntries(
         Object.entries(members(value)).map(([path, how]) => [frame.resolve(path, '$sort key'), how]),
       ),
-    introduces: nothing,
+    introduces: addNothing,
     replacesSource: never,
   },
   $unwind: {
@@ -102,14 +103,14 @@ const RULES: Readonly<Record<StageName, StageRule>> = {
     introduces: (value) =>
       typeof value !== 'string' && members(value)['includeArrayIndex'] !== undefined
         ? outputs(text(members(value)['includeArrayIndex']))
-        : nothing(),
+        : addNothing(),
     replacesSource: never,
   },
   $replaceRoot: newRoot((value) => members(value)['newRoot']),
   $replaceWith: newRoot((value) => value),
   $lookup: { check: resolveLookup, introduces: joinOutput, replacesSource: never },
   $graphLookup: { check: resolveGraphLookup, introduces: joinOutput, replacesSource: never },
-  $unionWith: { check: resolveUnion, introduces: nothing, replacesSource: never },
+  $unionWith: { check: resolveUnion, introduces: addNothing, replacesSource: never },
   $facet: {
     // Every branch starts from the same documents and does not see the names of other branches.
     check: (value, frame, walk) =>
@@ -122,26 +123,26 @@ const RULES: Readonly<Record<StageName, StageRule>> = {
     introduces: outputKeys,
     replacesSource: always,
   },
-  $redact: { check: expression, introduces: nothing, replacesSource: never },
-  $limit: { check: verbatim, introduces: nothing, replacesSource: never },
-  $skip: { check: verbatim, introduces: nothing, replacesSource: never },
-  $sample: { check: verbatim, introduces: nothing, replacesSource: never },
+  $redact: { check: expression, introduces: addNothing, replacesSource: never },
+  $limit: { check: verbatim, introduces: addNothing, replacesSource: never },
+  $skip: { check: verbatim, introduces: addNothing, replacesSource: never },
+  $sample: { check: verbatim, introduces: addNothing, replacesSource: never },
 };
 
 /** The new documents contain checked columns only: others were removed before the first stage of the caller. */
 function newRoot(of: (value: unknown) => unknown): StageRule {
   return {
     check: expression,
-    introduces: (value) => outputs(...newRootOf(of(value)).names),
-    replacesSource: (value) => !newRootOf(of(value)).same,
-    opens: (value) => newRootOf(of(value)).open,
+    introduces: (value) => outputs(...readNewRoot(of(value)).names),
+    replacesSource: (value) => !readNewRoot(of(value)).same,
+    opens: (value) => readNewRoot(of(value)).open,
   };
 }
 
 /** The default is a group of its own, of any type. */
 function resolveBucket(value: unknown, frame: Frame): unknown {
   const { groupBy, boundaries } = members(value);
-  const compared = comparedBoundaries(boundaries as readonly unknown[], groupBy, frame);
+  const compared = convertBoundaries(boundaries as readonly unknown[], groupBy, frame);
   return resolveExpression({ ...members(value), boundaries: compared }, frame);
 }
 
@@ -224,7 +225,7 @@ function resolveLookup(value: unknown, frame: Frame, walk: Walk): unknown {
   const target = Frame.atSource(walk.join(joinTarget('$lookup', value)), frame);
   const { localField, foreignField, let: variables, pipeline, as } = join;
   const bindings = isPlainObject(variables) ? variables : {};
-  const inner = target.bind(bindingsOf(bindings, frame));
+  const inner = target.bind(readBindings(bindings, frame));
   const foreign =
     localField === undefined ? undefined : joinField(foreignField, target, '$lookup foreignField');
   const stages = pipeline === undefined ? undefined : walk.stages(pipeline as Pipeline, inner);
@@ -292,7 +293,7 @@ function afterLeadingMatch(stages: readonly Stage[], projection: readonly Stage[
 }
 
 function joinTarget(name: StageName, value: unknown): string {
-  const className = joinedClass(name, value);
+  const className = readJoinedClass(name, value);
   if (className === null) throw pipelineBlocked('denied_internal_collection', name);
   return className;
 }
@@ -311,7 +312,7 @@ function joinField(path: unknown, frame: Frame, context: string): string {
 /** What the database does with one member of a `$project`. */
 type Member = 'include' | 'exclude' | 'nested' | 'compute';
 
-function kindOf(value: unknown): Member {
+function findKind(value: unknown): Member {
   if (value === false || value === 0) return 'exclude';
   if (value === true || typeof value === 'number') return 'include';
   if (!isPlainObject(value) || Object.keys(value).length === 0) return 'compute';
@@ -320,7 +321,7 @@ function kindOf(value: unknown): Member {
 
 function excludesOnly(project: PlainObject): boolean {
   return Object.values(project).every((value) => {
-    const kind = kindOf(value);
+    const kind = findKind(value);
     return kind === 'exclude' || (kind === 'nested' && excludesOnly(value as PlainObject));
   });
 }
@@ -334,21 +335,24 @@ function keepsSource(project: unknown): boolean {
 function resolveProject(project: PlainObject, frame: Frame): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(project).map(([path, value]) => {
-      const kind = kindOf(value);
+      const kind = findKind(value);
       if (kind === 'include') return [frame.resolve(path, '$project key'), value];
       if (kind === 'exclude') return [frame.resolveUnchecked(path), value];
       if (kind === 'compute') return [path, resolveExpression(value, frame)];
       if (excludesOnly(value as PlainObject)) return [frame.resolveUnchecked(path), value];
-      return [nestedKey(path, value as PlainObject, frame), resolveNested(value as PlainObject, frame)];
+      return [
+        resolveNestedKey(path, value as PlainObject, frame),
+        resolveNested(value as PlainObject, frame),
+      ];
     }),
   );
 }
 
 /** The roots that a `$project` leaves in the document, in the spelling of the caller and as in the document. */
-function projectedNames(project: PlainObject, frame: Frame): AddedFields {
+function listProjectedNames(project: PlainObject, frame: Frame): AddedFields {
   const names = new Map<string, string>();
   for (const [path, value] of Object.entries(project)) {
-    const kind = kindOf(value);
+    const kind = findKind(value);
     if (kind === 'exclude' || (kind === 'nested' && excludesOnly(value as PlainObject))) continue;
     const root = rootOf(path);
     const included = kind === 'include' || (kind === 'nested' && includesSomething(value as PlainObject));
@@ -360,13 +364,13 @@ function projectedNames(project: PlainObject, frame: Frame): AddedFields {
 }
 
 /** `{ profile: { city: 1 } }` reads the column `profile`; `{ stats: { total: "$x" } }` creates a field. */
-function nestedKey(path: string, value: PlainObject, frame: Frame): string {
+function resolveNestedKey(path: string, value: PlainObject, frame: Frame): string {
   return includesSomething(value) ? frame.resolve(path, '$project key') : path;
 }
 
 function includesSomething(value: PlainObject): boolean {
   return Object.values(value).some((member) => {
-    const kind = kindOf(member);
+    const kind = findKind(member);
     return kind === 'include' || (kind === 'nested' && includesSomething(member as PlainObject));
   });
 }
@@ -374,7 +378,7 @@ function includesSomething(value: PlainObject): boolean {
 function resolveNested(value: PlainObject, frame: Frame): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(value).map(([key, member]) => {
-      const kind = kindOf(member);
+      const kind = findKind(member);
       if (kind === 'compute') return [key, resolveExpression(member, frame)];
       return [key, kind === 'nested' ? resolveNested(member as PlainObject, frame) : member];
     }),
@@ -394,14 +398,14 @@ interface NewRoot {
 const OPEN: NewRoot = { same: false, names: [], open: true };
 
 /** Determined from the expression alone; its references are checked by `resolveExpression`. */
-export function newRootOf(expression: unknown): NewRoot {
+export function readNewRoot(expression: unknown): NewRoot {
   if (expression === '$$ROOT' || expression === '$$CURRENT') return { same: true, names: [], open: false };
   if (!isPlainObject(expression)) return OPEN;
   const keys = Object.keys(expression);
   if (!keys.some((key) => key.startsWith('$'))) return { same: false, names: keys.map(rootOf), open: false };
   const merged = keys.length === 1 ? expression['$mergeObjects'] : undefined;
   if (!Array.isArray(merged)) return OPEN;
-  const parts = merged.map(newRootOf);
+  const parts = merged.map(readNewRoot);
   return {
     same: false,
     names: parts.flatMap(({ names }) => names),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { MASTER_PRINCIPALS, principalsOf } from '#core';
 import type { ClassSchema, FieldSchema, SchemaSnapshot } from '../model/class-schema.js';
-import { music, refusalOf, shopReach } from '../music.fixture.js';
+import { music, catchRefusal, shopReach } from '../music.fixture.js';
 import { governPipeline } from '../pipeline/govern-pipeline.js';
 import { validatePipeline } from '../pipeline/validate-pipeline.js';
 import { translateWhere } from '../where/translate-where.js';
@@ -129,12 +129,12 @@ describe('an operator of rights', () => {
   it.each(positions)('cannot be written %s, in a constraint or a pipeline', (_, place) => {
     for (const name of ['$readableBy', '$writableBy']) {
       const where = place({ [name]: everyone });
-      const inWhere = refusalOf(() =>
+      const inWhere = catchRefusal(() =>
         translateWhere(where, music('Song'), shopReach, { strictPointerShapes: true }),
       );
       expect(inWhere?.code).toBe('invalid_query');
       const scope = { access: music('Song'), where: {} };
-      const inPipeline = refusalOf(() =>
+      const inPipeline = catchRefusal(() =>
         governPipeline(validatePipeline([{ $match: where }]), scope, () => ({
           access: music('Artist'),
           where: {},

@@ -5,7 +5,7 @@ import {
   isReadableProtection,
   operationVerdict,
   type PermissionVerdict,
-  protectedColumns,
+  findProtectedColumns,
 } from './class-permissions.js';
 
 const ada = principalsOf('ada', ['editors']);
@@ -18,28 +18,28 @@ const allowed = (via: string, pointerFields?: readonly string[]) => ({
   via,
   ...(pointerFields && { pointerFields }),
 });
-const denied = (reason: string) => ({ outcome: 'denied', reason });
+const deny = (reason: string) => ({ outcome: 'denied', reason });
 
 describe('class-level permissions', () => {
   it.each<[string, Record<string, unknown> | null | undefined, typeof ada, object]>([
     ['are open where none were ever set', null, everyone, allowed('public_default')],
-    ['are closed where they are not known', undefined, ada, denied('clp_unresolvable')],
+    ['are closed where they are not known', undefined, ada, deny('clp_unresolvable')],
     ['are not asked of the master key', undefined, MASTER_PRINCIPALS, allowed('master')],
     ['leave open what they do not speak of', { get: {} }, everyone, allowed('public_default')],
-    ['close an operation that names nobody', { find: {} }, ada, denied('clp_denied')],
+    ['close an operation that names nobody', { find: {} }, ada, deny('clp_denied')],
     ['open to everyone', { find: { '*': true } }, everyone, allowed('public')],
     ['open to a user by id', { find: { ada: true } }, ada, allowed('user')],
     ['open to a member of a role', { find: { 'role:editors': true } }, ada, allowed('role')],
     ['open to the role itself', { find: { 'role:editors': true } }, editors, allowed('role')],
-    ['stay closed to others', { find: { ada: true, 'role:editors': true } }, bob, denied('clp_denied')],
-    ['grant with true alone', { find: { '*': 1, bob: 'true' } }, bob, denied('clp_denied')],
-    ['grant nobody a right of the prototype', { find: { toString: true } }, bob, denied('clp_denied')],
+    ['stay closed to others', { find: { ada: true, 'role:editors': true } }, bob, deny('clp_denied')],
+    ['grant with true alone', { find: { '*': 1, bob: 'true' } }, bob, deny('clp_denied')],
+    ['grant nobody a right of the prototype', { find: { toString: true } }, bob, deny('clp_denied')],
     ['ask for a login', { find: { requiresAuthentication: true } }, bob, allowed('authenticated')],
     [
       'see no login in a role',
       { find: { requiresAuthentication: true } },
       editors,
-      denied('authentication_required'),
+      deny('authentication_required'),
     ],
     [
       'limit rows to those that point at the user',
@@ -51,7 +51,7 @@ describe('class-level permissions', () => {
       'refuse somebody who could own nothing',
       { find: { pointerFields: ['owner'] } },
       editors,
-      denied('concrete_user_required'),
+      deny('concrete_user_required'),
     ],
     [
       'limit rows of a signed-in user too',
@@ -77,20 +77,20 @@ describe('class-level permissions', () => {
       bob,
       allowed('pointer', ['members', 'owner']),
     ],
-    ['do not read writeUserFields', { find: {}, writeUserFields: ['owner'] }, bob, denied('clp_denied')],
-    ['are closed where a rule is no object', { find: true }, ada, denied('malformed_clp')],
-    ['are closed where a rule is null', { find: null }, ada, denied('malformed_clp')],
+    ['do not read writeUserFields', { find: {}, writeUserFields: ['owner'] }, bob, deny('clp_denied')],
+    ['are closed where a rule is no object', { find: true }, ada, deny('malformed_clp')],
+    ['are closed where a rule is null', { find: null }, ada, deny('malformed_clp')],
     [
       'are closed where pointer fields are no list',
       { find: { pointerFields: 'owner' } },
       ada,
-      denied('malformed_clp'),
+      deny('malformed_clp'),
     ],
     [
       'are closed where pointer fields name no fields',
       { find: {}, readUserFields: [{ $ne: 1 }] },
       ada,
-      denied('malformed_clp'),
+      deny('malformed_clp'),
     ],
   ])('%s', (_, permissions, principals, verdict) => {
     expect(operationVerdict(permissions, 'find', principals)).toEqual(verdict);
@@ -105,7 +105,7 @@ describe('class-level permissions', () => {
   it('let writeUserFields limit changes, and never open a class to new rows', () => {
     const permissions = { update: {}, create: {}, writeUserFields: ['owner'] };
     expect(operationVerdict(permissions, 'update', bob)).toEqual(allowed('pointer', ['owner']));
-    expect(operationVerdict(permissions, 'create', bob)).toEqual(denied('clp_denied'));
+    expect(operationVerdict(permissions, 'create', bob)).toEqual(deny('clp_denied'));
   });
 
   const names = fc.constantFrom('*', 'ada', 'bob', 'role:editors', 'role:others');
@@ -138,13 +138,14 @@ describe('class-level permissions', () => {
 
 const pointerTo = (objectId: string, className = '_User') => ({ __type: 'Pointer', className, objectId });
 
-const hidden = (
+const refuseHidden = (
   protectedFields: Record<string, readonly string[]> | undefined,
   principals: typeof ada,
   className = 'Note',
 ) =>
   [
-    ...(protectedColumns(className, protectedFields ? { protectedFields } : null, principals)?.hidden ?? []),
+    ...(findProtectedColumns(className, protectedFields ? { protectedFields } : null, principals)?.hidden ??
+      []),
   ].sort();
 
 describe('protected fields', () => {
@@ -171,20 +172,20 @@ describe('protected fields', () => {
     ],
     ['protect the whole column of a path', { '*': ['meta.inner'] }, ada, ['meta']],
   ])('%s', (_, declared, principals, expected) => {
-    expect(hidden(declared, principals)).toEqual(expected);
+    expect(refuseHidden(declared, principals)).toEqual(expected);
   });
 
   it('hide the address of users, as Parse Server does without a rule', () => {
-    expect(hidden(undefined, everyone, '_User')).toEqual(['email']);
-    expect(hidden({ '*': ['phone'] }, everyone, '_User')).toEqual(['email', 'phone']);
-    expect(hidden({ ada: [] }, ada, '_User')).toEqual([]);
+    expect(refuseHidden(undefined, everyone, '_User')).toEqual(['email']);
+    expect(refuseHidden({ '*': ['phone'] }, everyone, '_User')).toEqual(['email', 'phone']);
+    expect(refuseHidden({ ada: [] }, ada, '_User')).toEqual([]);
   });
 
   it('are shown to users in their own row, and in no other', () => {
-    const columns = protectedColumns('_User', { protectedFields: { '*': ['phone'] } }, ada);
+    const columns = findProtectedColumns('_User', { protectedFields: { '*': ['phone'] } }, ada);
     expect([...(columns?.hiddenOn({ objectId: 'ada' }) ?? [])]).toEqual([]);
     expect([...(columns?.hiddenOn({ objectId: 'bob' }) ?? [])].sort()).toEqual(['email', 'phone']);
-    const role = protectedColumns('_User', null, editors);
+    const role = findProtectedColumns('_User', null, editors);
     expect([...(role?.hiddenOn({ objectId: 'ada' }) ?? [])]).toEqual(['email']);
   });
 
@@ -192,7 +193,7 @@ describe('protected fields', () => {
     const declared = {
       protectedFields: { '*': ['a', 'b', 'c'], 'userField:owner': ['a'], 'userField:team': ['a', 'b'] },
     };
-    const columns = protectedColumns('Note', declared, ada);
+    const columns = findProtectedColumns('Note', declared, ada);
 
     it.each<[string, Record<string, unknown>, string[]]>([
       ['a row of nobody', {}, ['a', 'b', 'c']],
@@ -215,7 +216,7 @@ describe('protected fields', () => {
 
     it('keeps every column that some row may show out of queries', () => {
       expect([...(columns?.hidden ?? [])]).toEqual(['a', 'b', 'c']);
-      const alone = protectedColumns('Note', { protectedFields: { 'userField:owner': ['a'] } }, ada);
+      const alone = findProtectedColumns('Note', { protectedFields: { 'userField:owner': ['a'] } }, ada);
       expect([...(alone?.hidden ?? [])]).toEqual(['a']);
       expect([...(alone?.hiddenOn({ owner: pointerTo('ada') }) ?? [])]).toEqual(['a']);
       expect([...(alone?.hiddenOn({ owner: pointerTo('bob') }) ?? [])]).toEqual([]);
@@ -223,7 +224,7 @@ describe('protected fields', () => {
 
     it('says which columns the decision reads', () => {
       expect(columns).toMatchObject({ perRow: true, deciders: ['owner', 'team'] });
-      expect(protectedColumns('Note', declared, editors)).toMatchObject({ perRow: false, deciders: [] });
+      expect(findProtectedColumns('Note', declared, editors)).toMatchObject({ perRow: false, deciders: [] });
     });
   });
 
@@ -236,7 +237,7 @@ describe('protected fields', () => {
     const row = fc.record({ owner: fc.constantFrom(pointerTo('ada'), pointerTo('bob'), null) });
     fc.assert(
       fc.property(entities, row, (protectedFields, value) => {
-        const columns = protectedColumns('Note', { protectedFields }, ada);
+        const columns = findProtectedColumns('Note', { protectedFields }, ada);
         for (const name of columns?.hiddenOn(value) ?? []) expect(columns?.hidden.has(name)).toBe(true);
       }),
     );

@@ -29,7 +29,7 @@ const READS: ReadonlySet<ClassOperation> = new Set(['find', 'count', 'get']);
 /** Members of a rule that are never principals, even if a user has that id. */
 const CONDITIONS: ReadonlySet<string> = new Set(['requiresAuthentication', 'pointerFields']);
 
-const denied = (reason: Extract<PermissionVerdict, { outcome: 'denied' }>['reason']): PermissionVerdict => ({
+const deny = (reason: Extract<PermissionVerdict, { outcome: 'denied' }>['reason']): PermissionVerdict => ({
   outcome: 'denied',
   reason,
 });
@@ -45,26 +45,26 @@ export function operationVerdict(
   principals: Principals,
 ): PermissionVerdict {
   if (principals.strings === null) return { outcome: 'allowed', via: 'master' };
-  if (permissions === undefined) return denied('clp_unresolvable');
+  if (permissions === undefined) return deny('clp_unresolvable');
   if (permissions === null) return { outcome: 'allowed', via: 'public_default' };
   const rule = permissions[operation];
   if (rule === undefined) return { outcome: 'allowed', via: 'public_default' };
-  if (!isPlainObject(rule)) return denied('malformed_clp');
-  const grant = grantOf(rule, principals.strings);
+  if (!isPlainObject(rule)) return deny('malformed_clp');
+  const grant = findGrant(rule, principals.strings);
   if (grant) return { outcome: 'allowed', via: grant };
   const owners = ownerFields(rule, permissions, operation);
-  if (owners === null) return denied('malformed_clp');
+  if (owners === null) return deny('malformed_clp');
   if (owners.length > 0) {
-    if (principals.userId === null) return denied('concrete_user_required');
+    if (principals.userId === null) return deny('concrete_user_required');
     return { outcome: 'allowed', via: 'pointer', pointerFields: owners };
   }
-  if (rule['requiresAuthentication'] !== true) return denied('clp_denied');
+  if (rule['requiresAuthentication'] !== true) return deny('clp_denied');
   return principals.userId === null
-    ? denied('authentication_required')
+    ? deny('authentication_required')
     : { outcome: 'allowed', via: 'authenticated' };
 }
 
-function grantOf(
+function findGrant(
   rule: Readonly<Record<string, unknown>>,
   principals: readonly string[],
 ): 'public' | 'user' | 'role' | null {
@@ -140,20 +140,20 @@ export function isReadableProtection(permissions: ClassLevelPermissions | null):
  * The hidden columns are those in every list that applies to the caller: `*`, `authenticated`, its roles, its id, and on rows
  * that point to it `userField:<f>`. Null: nothing is hidden.
  */
-export function protectedColumns(
+export function findProtectedColumns(
   className: string,
   permissions: ClassLevelPermissions | null,
   principals: Principals,
 ): ProtectedColumns | null {
   const { strings, userId } = principals;
   if (strings === null) return null;
-  const lists = listsOf(className, permissions);
+  const lists = readLists(className, permissions);
   // Lists for `*` also apply to strict roles, whose principals do not include `*`.
   const entities = new Set([PUBLIC_PRINCIPAL, ...strings, ...(userId === null ? [] : ['authenticated'])]);
   const general = intersection(
     [...lists].filter(([entity]) => entities.has(entity)).map(([, columns]) => columns),
   );
-  const rowRules = userId === null ? [] : rowRulesOf(lists);
+  const rowRules = userId === null ? [] : toRowRules(lists);
   const hidden = general ?? union(rowRules.map((rule) => rule.columns));
   if (hidden.size === 0) return null;
   const ownRows = className === '_User' && userId !== null;
@@ -171,7 +171,7 @@ export function protectedColumns(
   };
 }
 
-function listsOf(
+function readLists(
   className: string,
   permissions: ClassLevelPermissions | null,
 ): ReadonlyMap<string, ReadonlySet<string>> {
@@ -188,7 +188,7 @@ function listsOf(
   return lists;
 }
 
-function rowRulesOf(lists: ReadonlyMap<string, ReadonlySet<string>>): RowRule[] {
+function toRowRules(lists: ReadonlyMap<string, ReadonlySet<string>>): RowRule[] {
   return [...lists]
     .filter(([entity]) => entity.startsWith(ROW_RULE))
     .map(([entity, columns]) => ({ field: entity.slice(ROW_RULE.length), columns }));
@@ -276,7 +276,7 @@ export class AccessRights {
     const known = this.columns.get(className);
     if (known !== undefined) return known;
     const permissions = this.schemas.get(className)?.classLevelPermissions ?? null;
-    const columns = protectedColumns(className, permissions, this.principals);
+    const columns = findProtectedColumns(className, permissions, this.principals);
     this.columns.set(className, columns);
     return columns;
   }
@@ -291,9 +291,11 @@ export class AccessRights {
     const verdict = this.verdict(className, operation);
     if (verdict.outcome === 'denied') return NO_ROWS;
     const owned =
-      verdict.via === 'pointer' ? ownedBy(userId, verdict.pointerFields, this.schemas.get(className)) : null;
+      verdict.via === 'pointer'
+        ? requireOwner(userId, verdict.pointerFields, this.schemas.get(className))
+        : null;
     const ownSession =
-      className === '_Session' ? ownedBy(userId, ['user'], this.schemas.get(className)) : null;
+      className === '_Session' ? requireOwner(userId, ['user'], this.schemas.get(className)) : null;
     const right = operation === 'update' || operation === 'delete' ? '$writableBy' : '$readableBy';
     return allOf({ [right]: { principals: strings } }, owned, ownSession);
   }
@@ -315,7 +317,11 @@ export class AccessRights {
 }
 
 /** Rows in which one of the fields names the user. A field of another type matches no row. */
-function ownedBy(userId: string | null, fields: readonly string[], schema: ClassSchema | undefined): Where {
+function requireOwner(
+  userId: string | null,
+  fields: readonly string[],
+  schema: ClassSchema | undefined,
+): Where {
   if (userId === null) return NO_ROWS;
   const user = { __type: 'Pointer', className: '_User', objectId: userId };
   const conditions = fields.flatMap((field): Where[] => {

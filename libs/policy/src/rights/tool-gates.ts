@@ -70,19 +70,19 @@ export function envGate(
   gates: EnvironmentGates,
   tool?: Pick<GatedTool, 'needs'>,
 ): Refusal | null {
-  const missing = (...needed: (keyof EnvironmentGates)[]) =>
+  const listMissing = (...needed: (keyof EnvironmentGates)[]) =>
     needed.filter((gate) => !gates[gate]).map((gate) => `${gate}=true`);
   if (RAW_CRUD.has(name)) {
-    const open = missing('PARSE_AGENT_ALLOW_WRITE_TOOLS', 'PARSE_AGENT_ALLOW_RAW_CRUD');
+    const open = listMissing('PARSE_AGENT_ALLOW_WRITE_TOOLS', 'PARSE_AGENT_ALLOW_RAW_CRUD');
     if (!agent.definition.allowMutations) open.push('allow_mutations: true (per-agent kwarg)');
     return open.length > 0 ? refusals.envGateClosed('Raw CRUD', name, open) : null;
   }
   if (RAW_SCHEMA.has(name)) {
-    const open = missing('PARSE_AGENT_ALLOW_SCHEMA_OPS', 'PARSE_AGENT_ALLOW_RAW_SCHEMA');
+    const open = listMissing('PARSE_AGENT_ALLOW_SCHEMA_OPS', 'PARSE_AGENT_ALLOW_RAW_SCHEMA');
     return open.length > 0 ? refusals.envGateClosed('Raw schema-mutating', name, open) : null;
   }
   if (!tool?.needs) return null;
-  const open = tool.needs.flatMap((need) => missing(...(GATES_OF_NEEDS[need] ?? [])));
+  const open = tool.needs.flatMap((need) => listMissing(...(GATES_OF_NEEDS[need] ?? [])));
   return open.length > 0 ? refusals.writeGatesClosed(name, open) : null;
 }
 

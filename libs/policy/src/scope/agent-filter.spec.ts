@@ -12,7 +12,7 @@ import { compilePolicy } from '../compile/compile-policy.js';
 import type { FieldSchema, SchemaSnapshot } from '../model/class-schema.js';
 import { AgentScopes } from './agent-scope.js';
 import { tenantBinding } from './tenant.js';
-import { boundClass } from '../compile/bound-class.fixture.js';
+import { createBoundClass } from '../compile/bound-class.fixture.js';
 
 const classes = new Map(
   ['Post', 'Author'].map((className) => [
@@ -145,7 +145,7 @@ describe('the filter of a sub-agent', () => {
 });
 
 describe('the tenant of a sub-agent', () => {
-  const scoped = boundClass('Post', { tenantScope: { field: 'orgId', bypass: ['readonly'] } });
+  const scoped = createBoundClass('Post', { tenantScope: { field: 'orgId', bypass: ['readonly'] } });
 
   it('binds it even where its lower tier would bypass the scope', () => {
     const parent = root({ permissions: 'write', tenantId: 'acme' });
@@ -163,11 +163,13 @@ describe('the tenant of a sub-agent', () => {
 
   it('narrows a parent that bypasses the scope', () => {
     const child = deriveAgent(root({}), { tenantId: 'acme' });
-    expect(tenantBinding(child, boundClass('Post', { tenantScope: { field: 'orgId' } }))).toMatchObject({
-      code: 'access_denied',
-    });
+    expect(tenantBinding(child, createBoundClass('Post', { tenantScope: { field: 'orgId' } }))).toMatchObject(
+      {
+        code: 'access_denied',
+      },
+    );
     const admin = root({ permissions: 'admin' });
-    const bypassing = boundClass('Post', { tenantScope: { field: 'orgId', bypass: ['admin'] } });
+    const bypassing = createBoundClass('Post', { tenantScope: { field: 'orgId', bypass: ['admin'] } });
     expect(tenantBinding(deriveAgent(admin, { tenantId: 'acme' }), bypassing)).toEqual({
       field: 'orgId',
       value: 'acme',

@@ -109,9 +109,9 @@ export class AgentScope {
   ): ClassAccess | Refusal {
     const name = this.admit(agent, className);
     if (typeof name !== 'string') return name;
-    const answer = this.existing(name, className as string);
+    const answer = this.findExisting(name, className as string);
     if (operation === null || isRefusal(answer)) return answer;
-    return this.permitted(name, operation) ?? answer;
+    return this.refuseUnpermitted(name, operation) ?? answer;
   }
 
   /** The class gate for a class that may not exist yet. @returns its canonical name */
@@ -120,9 +120,9 @@ export class AgentScope {
     if (typeof name !== 'string') return name;
     const written = className as string;
     return (
-      this.hiddenFrom(agent, name, written) ??
-      this.filtered(name, written, 'Class') ??
-      this.misconfigured(name, written) ??
+      this.refuseHiddenFrom(agent, name, written) ??
+      this.refuseFilter(name, written, 'Class') ??
+      this.refuseMisconfigured(name, written) ??
       name
     );
   }
@@ -143,7 +143,7 @@ export class AgentScope {
 
   /** Whether the policy hides the class from this agent, regardless of other refusals. */
   hides(agent: Agent, className: string): boolean {
-    return this.hiddenFrom(agent, className, className) !== null;
+    return this.refuseHiddenFrom(agent, className, className) !== null;
   }
 
   /** The same gate for a class reached from another one. `exceptMaster` applies to constraints, owners and pointers. */
@@ -160,16 +160,16 @@ export class AgentScope {
           );
         }
         const hidden = MASTER_EXCEPTION.has(site)
-          ? this.hiddenFrom(agent, name, className)
+          ? this.refuseHiddenFrom(agent, name, className)
           : this.plainlyHidden(name, className);
         const answer =
           hidden ??
-          this.filtered(name, className, FILTER_SITES[site]) ??
-          this.misconfigured(name, className) ??
-          this.existing(name, className);
+          this.refuseFilter(name, className, FILTER_SITES[site]) ??
+          this.refuseMisconfigured(name, className) ??
+          this.findExisting(name, className);
         const operation = SITE_OPERATIONS[site];
         if (operation === null || isRefusal(answer)) return answer;
-        return this.permitted(name, operation) ?? answer;
+        return this.refuseUnpermitted(name, operation) ?? answer;
       },
     };
   }
@@ -186,7 +186,7 @@ export class AgentScope {
 
   /** The same where no function has to be called; undefined where one has: then `agentFilter` calls it. */
   fixedAgentFilter(className: string): Where | null | undefined {
-    return this.declared.fixedAgentFilter(className);
+    return this.declared.findFixedAgentFilter(className);
   }
 
   /** @throws Refused when it compares with a value that the agent does not have */
@@ -200,7 +200,7 @@ export class AgentScope {
     if (this.rights.unlimited) return declared;
     const known = this.accesses.get(className);
     if (known) return known;
-    const access = this.guarded(declared);
+    const access = this.guardAccess(declared);
     this.accesses.set(className, access);
     return access;
   }
@@ -214,13 +214,13 @@ export class AgentScope {
     return suggestNames(className, offered);
   }
 
-  private guarded(declared: ClassAccess): ClassAccess {
+  private guardAccess(declared: ClassAccess): ClassAccess {
     const columns = this.rights.protectedColumns(declared.className);
     if (!columns) return declared;
     // Where no row decides, the access depends on the hidden columns alone: callers share it, and what is made for it.
     return columns.perRow
       ? this.without(declared, columns)
-      : sharedAccess(declared, columns, () => this.without(declared, columns));
+      : shareAccess(declared, columns, () => this.without(declared, columns));
   }
 
   private without(declared: ClassAccess, columns: ProtectedColumns): ClassAccess {
@@ -234,7 +234,7 @@ export class AgentScope {
   }
 
   /** The gate of class-level permissions, which the master key passes. */
-  private permitted(name: string, operation: ClassOperation | 'describe'): Refusal | null {
+  private refuseUnpermitted(name: string, operation: ClassOperation | 'describe'): Refusal | null {
     return this.rights.unlimited ? null : this.rights.gate(name, operation);
   }
 
@@ -242,39 +242,39 @@ export class AgentScope {
     return JOINABLE_SYSTEM_CLASSES.has(name) || this.schemas.get(name)?.storage === 'plain';
   }
 
-  private hiddenFrom(agent: Agent, name: string, asWritten: string): Refusal | null {
-    const hiding = this.declared.hiding(name);
+  private refuseHiddenFrom(agent: Agent, name: string, asWritten: string): Refusal | null {
+    const hiding = this.declared.findHiding(name);
     if (hiding === 'no' || (hiding === 'exceptMaster' && agent.usesMasterKey)) return null;
-    return this.hidden(asWritten);
+    return this.refuseHidden(asWritten);
   }
 
   private plainlyHidden(name: string, asWritten: string): Refusal | null {
-    return this.declared.hiding(name) === 'no' ? null : this.hidden(asWritten);
+    return this.declared.findHiding(name) === 'no' ? null : this.refuseHidden(asWritten);
   }
 
-  private filtered(name: string, asWritten: string, site: ClassFilterSite): Refusal | null {
+  private refuseFilter(name: string, asWritten: string, site: ClassFilterSite): Refusal | null {
     return this.definition.classes.permits(name) ? null : refusals.classFiltered(asWritten, site);
   }
 
   /** With `concealHidden` a hidden class is looked for as long as one that does not exist. */
-  private hidden(asWritten: string): Refusal {
+  private refuseHidden(asWritten: string): Refusal {
     if (this.policy.switches.concealHidden) this.missing.add();
     return refusals.hiddenClass(asWritten);
   }
 
   /** The configuration does not match the class, so it is unknown what should be protected: the class is refused. */
-  private misconfigured(name: string, asWritten: string): Refusal | null {
-    const issues = this.declared.issuesOf(name);
+  private refuseMisconfigured(name: string, asWritten: string): Refusal | null {
+    const issues = this.declared.listIssues(name);
     if (issues.length === 0) return null;
     const cause = issues.map(({ path, message }) => `${path}: ${message}`).join('; ');
-    if (this.policy.switches.concealHidden) return { ...this.hidden(asWritten), cause };
+    if (this.policy.switches.concealHidden) return { ...this.refuseHidden(asWritten), cause };
     return refusals.misconfiguredClass(asWritten, cause);
   }
 
-  private existing(name: string, asWritten: string): ClassAccess | Refusal {
+  private findExisting(name: string, asWritten: string): ClassAccess | Refusal {
     if (this.schemas.get(name)) return this.access(name);
     // With concealHidden a missing class is refused exactly like a hidden one.
-    if (this.policy.switches.concealHidden) return this.hidden(asWritten);
+    if (this.policy.switches.concealHidden) return this.refuseHidden(asWritten);
     if (!this.declared.bound.isUnlisted(name)) this.missing.add();
     return refusals.unknownClass(asWritten, this.suggestions(asWritten));
   }
@@ -286,7 +286,7 @@ const MAX_SHARED = 64;
 /** By the declared access: it ends with its agent definition, policy version and schema snapshot. */
 const shared = new WeakMap<ClassAccess, Map<string, ClassAccess>>();
 
-function sharedAccess(
+function shareAccess(
   declared: ClassAccess,
   { hidden }: ProtectedColumns,
   made: () => ClassAccess,
@@ -332,7 +332,7 @@ export class AgentScopes {
     // A configured definition has one policy; agents with any other may have been admitted under several.
     if (known?.declared.policy === policy) return known;
     const outer = definition.outer && this.master(schemas, definition.outer, policy).declared;
-    const declared = new DeclaredScope(this.boundPolicy(schemas, policy), definition, outer);
+    const declared = new DeclaredScope(this.bindPolicyTo(schemas, policy), definition, outer);
     const scope = new AgentScope(declared, this.masterRights(declared.schemas));
     const made = { declared, scope };
     scopes.set(definition, made);
@@ -346,7 +346,7 @@ export class AgentScopes {
     return rights;
   }
 
-  private boundPolicy(schemas: SchemaSnapshot, policy: Policy): BoundPolicy {
+  private bindPolicyTo(schemas: SchemaSnapshot, policy: Policy): BoundPolicy {
     let policies = this.bound.get(schemas);
     if (!policies) this.bound.set(schemas, (policies = new WeakMap()));
     const known = policies.get(policy);

@@ -9,7 +9,7 @@ import {
   principalsOf,
   Refused,
 } from '#core';
-import { schemaOf, schemasOf } from '../compile/bound-class.fixture.js';
+import { createSchema, createSchemas } from '../compile/bound-class.fixture.js';
 import { bindPolicy } from '../compile/bind-policy.js';
 import { compilePolicy, constraintIssue } from '../compile/compile-policy.js';
 import type { ClassConfig } from '../compile/policy-config.js';
@@ -19,7 +19,7 @@ import type { Where } from '../model/where.js';
 import { AgentScopes } from './agent-scope.js';
 import { type TenantBinding, tenantBinding, tenantWhere } from './tenant.js';
 
-const POST = schemaOf('Post', 'owner', 'region', 'state');
+const POST = createSchema('Post', 'owner', 'region', 'state');
 const withOwner = (type: 'Pointer' | 'Date'): ClassSchema => ({
   ...POST,
   fields: new Map([...POST.fields, ['owner', type === 'Date' ? { type } : { type, targetClass: '_User' }]]),
@@ -27,15 +27,19 @@ const withOwner = (type: 'Pointer' | 'Date'): ClassSchema => ({
 const agentWith = (options: Partial<AgentOptions>) =>
   new Agent({ definition: compileAgentDefinition('x'), principal: 'key:1', ...options });
 
-function scopeOf(config: ClassConfig, agent: Agent, schema = POST, userId: string | null = null) {
+function findScope(config: ClassConfig, agent: Agent, schema = POST, userId: string | null = null) {
   const { policy, issues } = compilePolicy({ classes: { Post: config } });
   expect(issues).toEqual([]);
   const scopes = new AgentScopes(new Policies(policy));
-  return scopes.of(schemasOf(schema), agent, userId === null ? MASTER_PRINCIPALS : principalsOf(userId, []));
+  return scopes.of(
+    createSchemas(schema),
+    agent,
+    userId === null ? MASTER_PRINCIPALS : principalsOf(userId, []),
+  );
 }
 
 const filterOf = (config: ClassConfig, agent: Agent, schema?: ClassSchema, userId?: string | null) =>
-  scopeOf(config, agent, schema, userId).agentFilter(agent, 'Post');
+  findScope(config, agent, schema, userId).agentFilter(agent, 'Post');
 
 async function refusalOf(work: Promise<unknown>) {
   const error: unknown = await work.then(
@@ -119,7 +123,7 @@ describe('a value of the agent', () => {
     });
     const view = { canonicalFilter: { owner: { $agent: 'user' } } };
     const agent = agentWith({ claims });
-    expect(scopeOf(view, agent).canonicalFilter(agent, 'Post')).toEqual({ owner: 'ada' });
+    expect(findScope(view, agent).canonicalFilter(agent, 'Post')).toEqual({ owner: 'ada' });
   });
 
   it('is a pointer where the column is one, and never one to another class', async () => {
@@ -175,7 +179,7 @@ describe('a value of the agent', () => {
   });
   const bindingOf = (field: string, tenantId: string) => {
     const agent = agentWith({ tenantId });
-    return tenantBinding(agent, scopeOf(scopedBy(field), agent, PLAIN).classPolicy('Post'));
+    return tenantBinding(agent, findScope(scopedBy(field), agent, PLAIN).classPolicy('Post'));
   };
 
   it('is one id of the class that a plain column refers to, whatever its text looks like', async () => {
@@ -283,7 +287,7 @@ describe('a value of the agent', () => {
     expect(constraintIssue({ owner: { $agent: 'user' } }, 'Post')).toBeNull();
     const { translateWhere } = await import('../where/translate-where.js');
     const agent = agentWith({ user: 'ada' });
-    const scope = scopeOf({}, agent);
+    const scope = findScope({}, agent);
     const asked = () =>
       translateWhere({ owner: { $agent: 'user' } }, scope.access('Post'), scope.reachFor(agent), {
         strictPointerShapes: true,
@@ -293,11 +297,11 @@ describe('a value of the agent', () => {
 
   it('is checked for its column like any other', () => {
     const { policy } = compilePolicy({ classes: { Post: { filters: { ownr: { $agent: 'user' } } } } });
-    expect(bindPolicy(policy, schemasOf(POST)).errors).toEqual([
+    expect(bindPolicy(policy, createSchemas(POST)).errors).toEqual([
       expect.objectContaining({ path: 'policy.classes.Post.filters' }),
     ]);
     const dated = compilePolicy({ classes: { Post: OWN } });
-    expect(bindPolicy(dated.policy, schemasOf(withOwner('Date'))).errors).toEqual([]);
+    expect(bindPolicy(dated.policy, createSchemas(withOwner('Date'))).errors).toEqual([]);
   });
 });
 
@@ -321,8 +325,8 @@ describe('the filters of a class', () => {
 
   it('are not switched off by leaving filters out of an agent', () => {
     const agent = agentWith({});
-    const scope = scopeOf({ filters: { state: 'live' } }, agent);
+    const scope = findScope({ filters: { state: 'live' } }, agent);
     expect(scope.fixedAgentFilter('Post')).toEqual({ state: 'live' });
-    expect(scopeOf(OWN, agent).fixedAgentFilter('Post')).toBeUndefined();
+    expect(findScope(OWN, agent).fixedAgentFilter('Post')).toBeUndefined();
   });
 });

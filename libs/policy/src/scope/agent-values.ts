@@ -49,10 +49,10 @@ export function withAgentValues(
   className: string,
 ): FilledConstraint {
   const literals = new Set<string>();
-  const where = filled(constraint, (name) => {
-    const value = agentValue(agent, userId, nameOf(name));
+  const where = fillConstraint(constraint, (name) => {
+    const value = agentValue(agent, userId, readName(name));
     if (value === null)
-      throw new Refused(refusals.agentValueUnset(className, `${MARK}: ${nameOf(name)} is not set`));
+      throw new Refused(refusals.agentValueUnset(className, `${MARK}: ${readName(name)} is not set`));
     if (typeof value === 'string') literals.add(value);
     return value;
   });
@@ -61,14 +61,14 @@ export function withAgentValues(
 
 /** The constraint with `SAMPLE` in their places, to be checked before there is an agent. @throws Refused `invalid_query` */
 export function withSampleValues(constraint: Where): Where {
-  return filled(constraint, (name) => {
-    nameOf(name);
+  return fillConstraint(constraint, (name) => {
+    readName(name);
     return SAMPLE;
   });
 }
 
 /** @throws Refused `invalid_query` */
-function nameOf(name: unknown): string {
+function readName(name: unknown): string {
   if (name === 'user' || name === 'tenant') return name;
   if (typeof name === 'string' && name.startsWith(CLAIM) && name.length > CLAIM.length) return name;
   throw new Refused(refusals.invalidQuery(`${MARK} takes user, tenant or claims.NAME`));
@@ -76,8 +76,8 @@ function nameOf(name: unknown): string {
 
 function agentValue(agent: Agent, userId: string | null, name: string): AgentValue | null {
   if (name === 'tenant') return usable(agent.tenantId);
-  if (name === 'user') return usable(userOf(agent, userId));
-  return usable(claimOf(agent, name.slice(CLAIM.length)));
+  if (name === 'user') return usable(findUser(agent, userId));
+  return usable(readClaim(agent, name.slice(CLAIM.length)));
 }
 
 /** Blank texts and numbers that are none count as missing. */
@@ -88,14 +88,14 @@ function usable(value: unknown): AgentValue | null {
 }
 
 /** The Parse user with whose rights the agent reads; without one, the user whom the token or the application names. */
-function userOf(agent: Agent, userId: string | null): unknown {
+function findUser(agent: Agent, userId: string | null): unknown {
   const { kind } = agent.identity;
   if (kind === 'aclUser' || kind === 'sessionToken') return userId;
   return claimAt(agent.claims, ['sub']) ?? agent.user;
 }
 
 /** The claim of that whole name; without one, the claim inside others that the dots lead to. */
-function claimOf({ claims }: Agent, name: string): unknown {
+function readClaim({ claims }: Agent, name: string): unknown {
   return Object.hasOwn(claims, name) ? claims[name] : claimAt(claims, name.split('.'));
 }
 
@@ -110,24 +110,27 @@ export function claimAt(claims: unknown, path: readonly string[]): unknown {
 }
 
 /** Marks in other places than these stay, and translating the constraint refuses them. */
-function filled(constraint: Where, valueOf: ValueOf): Where {
-  return mapped(constraint, (key, value) => {
+function fillConstraint(constraint: Where, valueOf: ValueOf): Where {
+  return mapFilter(constraint, (key, value) => {
     if (Array.isArray(value) && (key === '$and' || key === '$or' || key === '$nor'))
-      return value.map((branch: unknown) => (isPlainObject(branch) ? filled(branch, valueOf) : branch));
+      return value.map((branch: unknown) =>
+        isPlainObject(branch) ? fillConstraint(branch, valueOf) : branch,
+      );
     if (key === '$relatedTo' && isPlainObject(value))
-      return mapped(value, (member, one) => (member === 'object' ? compared(one, valueOf) : one));
+      return mapFilter(value, (member, one) => (member === 'object' ? fillCompared(one, valueOf) : one));
     return key.startsWith('$') ? value : condition(value, valueOf);
   });
 }
 
 function condition(value: unknown, valueOf: ValueOf): unknown {
-  if (isMark(value) || isPointer(value) || !isPlainObject(value)) return compared(value, valueOf);
-  return mapped(value, (operator, operand) => {
-    if (COMPARING.has(operator)) return compared(operand, valueOf);
-    if (LISTING.has(operator) && Array.isArray(operand)) return operand.map((one) => compared(one, valueOf));
+  if (isMark(value) || isPointer(value) || !isPlainObject(value)) return fillCompared(value, valueOf);
+  return mapFilter(value, (operator, operand) => {
+    if (COMPARING.has(operator)) return fillCompared(operand, valueOf);
+    if (LISTING.has(operator) && Array.isArray(operand))
+      return operand.map((one) => fillCompared(one, valueOf));
     if (operator === '$inQuery' || operator === '$notInQuery') return query(operand, valueOf);
     if ((operator === '$select' || operator === '$dontSelect') && isPlainObject(operand))
-      return mapped(operand, (member, one) => (member === 'query' ? query(one, valueOf) : one));
+      return mapFilter(operand, (member, one) => (member === 'query' ? query(one, valueOf) : one));
     // A path written as objects: { meta: { owner: … } }.
     return operator.startsWith('$') ? operand : condition(operand, valueOf);
   });
@@ -135,18 +138,18 @@ function condition(value: unknown, valueOf: ValueOf): unknown {
 
 function query(operand: unknown, valueOf: ValueOf): unknown {
   if (!isPlainObject(operand)) return operand;
-  return mapped(operand, (member, one) =>
-    member === 'where' && isPlainObject(one) ? filled(one, valueOf) : one,
+  return mapFilter(operand, (member, one) =>
+    member === 'where' && isPlainObject(one) ? fillConstraint(one, valueOf) : one,
   );
 }
 
 /** A value that is compared: a mark, or a pointer whose id is one. */
-function compared(value: unknown, valueOf: ValueOf): unknown {
+function fillCompared(value: unknown, valueOf: ValueOf): unknown {
   if (isMark(value)) return valueOf(value[MARK]);
   if (!isPointer(value) || !isMark(value['objectId'])) return value;
   return { ...value, objectId: String(valueOf(value['objectId'][MARK])) };
 }
 
-function mapped(value: Where, map: (key: string, value: unknown) => unknown): Where {
+function mapFilter(value: Where, map: (key: string, value: unknown) => unknown): Where {
   return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, map(key, one)]));
 }

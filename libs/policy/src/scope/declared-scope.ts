@@ -16,11 +16,11 @@ import {
   type BindingIssue,
   type MissingColumn,
   missingColumns,
-  unlistedQuestion,
+  findUnlistedQuestion,
   type BoundPolicy,
 } from '../compile/bind-policy.js';
 import { defaultHiding, HIDDEN_BY_DEFAULT } from '../compile/compile-policy.js';
-import { maskedColumns } from '../masking/column-masks.js';
+import { findMaskedColumns } from '../masking/column-masks.js';
 import { isFlat, withheldNames, type WithheldNames } from '../masking/withheld-objects.js';
 import type { ClassAccess, WithheldObjects, WithheldTarget } from '../model/class-access.js';
 import type { ClassSchema, FieldSchema, FieldType, SchemaSnapshot } from '../model/class-schema.js';
@@ -70,19 +70,19 @@ export class DeclaredScope {
    * Rules of the class, and filters of the agent or its parents, that name columns which the class does not have. The class is
    * refused while there are any: it is unknown what they should protect.
    */
-  issuesOf(className: string): readonly BindingIssue[] {
+  listIssues(className: string): readonly BindingIssue[] {
     const known = this.issues.get(className);
     if (known) return known;
     if (!this.schemas.get(className)) return [];
     const own = this.bound.filterIssues(this.definition, className);
-    const others = this.outer?.issuesOf(className) ?? this.bound.issuesOf(className);
+    const others = this.outer?.listIssues(className) ?? this.bound.listIssues(className);
     const found = own.length === 0 ? others : [...others, ...own];
     this.issues.set(className, found);
     return found;
   }
 
   /** Called for every class name in a row, so it compiles and caches nothing. */
-  hiding(name: string): HiddenFrom {
+  findHiding(name: string): HiddenFrom {
     return this.policy.classes.get(name)?.hiding ?? defaultHiding(name);
   }
 
@@ -90,10 +90,10 @@ export class DeclaredScope {
   isWithheld(className: string): boolean {
     const name = canonicalClassName(className);
     return (
-      this.hiding(name) !== 'no' ||
+      this.findHiding(name) !== 'no' ||
       this.bound.isUnlisted(name) ||
       !this.definition.classes.permits(name) ||
-      this.issuesOf(name).length > 0
+      this.listIssues(name).length > 0
     );
   }
 
@@ -103,12 +103,13 @@ export class DeclaredScope {
     const policy = this.classPolicy(className);
     const schema = this.schemas.get(className);
     const withheld = this.withheldColumns(className, policy);
-    const readable = this.issuesOf(className).length > 0 ? new Set(ALWAYS_KEEP) : readableOf(policy, schema);
+    const readable =
+      this.listIssues(className).length > 0 ? new Set(ALWAYS_KEEP) : listReadable(policy, schema);
     const listed = schema?.storage === 'plain' ? withoutReferences(readable, schema, withheld) : readable;
     const masked =
       policy.masks.size === 0
         ? null
-        : maskedColumns(
+        : findMaskedColumns(
             {
               masks: policy.masks,
               listed,
@@ -117,7 +118,7 @@ export class DeclaredScope {
             },
             this.definition,
           );
-    const { mayHold, flat } = this.guarded(schema, withheld);
+    const { mayHold, flat } = this.listGuarded(schema, withheld);
     const access: ClassAccess = {
       className,
       schema,
@@ -144,23 +145,23 @@ export class DeclaredScope {
     if (!this.outer) return both;
     const parent = agent.parent ?? agent;
     // Only a parent of the same identity is known to be the same user.
-    const parentUser = parent.identity === agent.identity ? userId : assumedUser(parent);
+    const parentUser = parent.identity === agent.identity ? userId : findAssumedUser(parent);
     return allOf(await this.outer.agentFilter(parent, parentUser, className), both);
   }
 
   /** The same where no function has to be called; undefined where one has. */
-  fixedAgentFilter(className: string): Where | null | undefined {
+  findFixedAgentFilter(className: string): Where | null | undefined {
     if (this.fixedFilters.has(className)) return this.fixedFilters.get(className);
-    const filter = this.fixedFilterOf(className);
+    const filter = this.findFixedFilterFor(className);
     this.fixedFilters.set(className, filter);
     return filter;
   }
 
-  private fixedFilterOf(className: string): Where | null | undefined {
+  private findFixedFilterFor(className: string): Where | null | undefined {
     const own = this.ownFixedFilter(className);
     if (own === undefined || namesAgentValues(this.classPolicy(className).filters)) return undefined;
-    if (!this.outer) return bothFilters(this.translatedFilter('filters', className), own);
-    const inherited = this.outer.fixedAgentFilter(className);
+    if (!this.outer) return bothFilters(this.translateFilter('filters', className), own);
+    const inherited = this.outer.findFixedAgentFilter(className);
     return inherited === undefined ? undefined : allOf(inherited, own);
   }
 
@@ -185,18 +186,18 @@ export class DeclaredScope {
     if (known !== undefined) return known;
     const constraint = this.classPolicy(className)[option];
     return constraint && namesAgentValues(constraint)
-      ? this.filled(constraint, agent, userId, className)
-      : this.translatedFilter(option, className);
+      ? this.fillFilter(constraint, agent, userId, className)
+      : this.translateFilter(option, className);
   }
 
-  private translatedFilter(option: 'filters' | 'canonicalFilter', className: string): Where | null {
-    return kept(this.policyFilters[option], className, () =>
-      this.translated(this.classPolicy(className)[option], className),
+  private translateFilter(option: 'filters' | 'canonicalFilter', className: string): Where | null {
+    return keepTranslated(this.policyFilters[option], className, () =>
+      this.translateOptional(this.classPolicy(className)[option], className),
     );
   }
 
   /** A constraint with the values of one agent, so it is not kept. */
-  private filled(constraint: Where, agent: Agent, userId: string | null, className: string): Where {
+  private fillFilter(constraint: Where, agent: Agent, userId: string | null, className: string): Where {
     try {
       const { where, literals } = withAgentValues(constraint, agent, userId, className);
       return this.translate(where, className, literals);
@@ -232,13 +233,13 @@ export class DeclaredScope {
   }
 
   private withheldAs(className: string): DenialKind {
-    if (this.hiding(className) !== 'no' || this.bound.isUnlisted(className)) return 'hidden_class';
+    if (this.findHiding(className) !== 'no' || this.bound.isUnlisted(className)) return 'hidden_class';
     if (!this.definition.classes.permits(className)) return 'class_filter';
     return this.policy.switches.concealHidden ? 'hidden_class' : 'misconfigured_class';
   }
 
   /** The columns that may hold objects of withheld classes: by their type, or against it. */
-  private guarded(
+  private listGuarded(
     schema: ClassSchema | undefined,
     withheld: ReadonlyMap<string, WithheldTarget>,
   ): { readonly mayHold?: WithheldObjects; readonly flat?: ReadonlySet<string> } {
@@ -291,9 +292,9 @@ export class DeclaredScope {
   private ownFixedFilter(className: string): Where | null | undefined {
     const known = this.ownFilters.get(className);
     if (known !== undefined) return known;
-    const fixed = fixedFilter(this.definition.filters, className);
+    const fixed = findFixedFilter(this.definition.filters, className);
     if (fixed === undefined || namesAgentValues(fixed)) return undefined;
-    return kept(this.ownFilters, className, () => this.translated(fixed, className));
+    return keepTranslated(this.ownFilters, className, () => this.translateOptional(fixed, className));
   }
 
   private async ownComputedFilter(agent: Agent, userId: string | null, className: string): Promise<Where> {
@@ -304,10 +305,10 @@ export class DeclaredScope {
     });
     const [first] = missing;
     if (first && this.schemas.get(className)) throw unknownColumn(first, className);
-    return this.filled(constraint, agent, userId, className);
+    return this.fillFilter(constraint, agent, userId, className);
   }
 
-  private translated(constraint: Where | null, className: string): Where | null {
+  private translateOptional(constraint: Where | null, className: string): Where | null {
     return constraint && this.translate(constraint, className);
   }
 
@@ -319,7 +320,7 @@ export class DeclaredScope {
       {
         reach: (target, site) => {
           const name = canonicalClassName(target);
-          return unlistedQuestion(name, site, this.bound.isUnlisted) ?? this.access(name);
+          return findUnlistedQuestion(name, site, this.bound.isUnlisted) ?? this.access(name);
         },
       },
       { strictPointerShapes: false, checkFields: false, ...(literals && { literals }) },
@@ -350,7 +351,7 @@ function targetsWithin({ targetClass, members }: FieldSchema): string[] {
 }
 
 /** The user that an identity names; the owner of a session is not known here. */
-function assumedUser({ identity, impersonatedUserId }: Agent): string | null {
+function findAssumedUser({ identity, impersonatedUserId }: Agent): string | null {
   return identity.kind === 'aclUser' ? identity.userId : impersonatedUserId;
 }
 
@@ -360,7 +361,7 @@ function bothFilters(one: Where | null, other: Where | null): Where | null {
 }
 
 /** A translated filter, kept by class. */
-function kept(
+function keepTranslated(
   filters: Map<string, Where | null>,
   className: string,
   translate: () => Where | null,
@@ -376,7 +377,7 @@ function kept(
  * The vector of a searchable class is large and reveals its text, so it is readable only if the allowlist names it. Without an
  * allowlist all other columns of the schema are readable.
  */
-function readableOf(
+function listReadable(
   { fields, searchable }: ClassPolicy,
   schema: ClassSchema | undefined,
 ): Set<string> | null {
@@ -389,7 +390,7 @@ function readableOf(
 const isFixed = (entry: FilterEntry): entry is FilterConstraint => typeof entry !== 'function';
 
 /** The constraint on a class; null when there is none, undefined when a function computes it. */
-function fixedFilter(filters: ClassFilters, className: string): FilterConstraint | null | undefined {
+function findFixedFilter(filters: ClassFilters, className: string): FilterConstraint | null | undefined {
   const entries = filterEntries(filters, className);
   if (entries.length === 0) return null;
   return entries.every(isFixed)
@@ -420,23 +421,26 @@ async function callFilter(
   try {
     constraint = await filter(subject);
   } catch (error) {
-    throw failed(className, error instanceof Error ? `${error.name}: ${error.message}` : 'it threw');
+    throw createFilterFailure(
+      className,
+      error instanceof Error ? `${error.name}: ${error.message}` : 'it threw',
+    );
   }
   if (isConstraint(constraint)) return constraint;
-  throw failed(className, 'it returned no constraint object');
+  throw createFilterFailure(className, 'it returned no constraint object');
 }
 
 /** The error of translating a constraint that a function returned is logged for the operator and not sent to the caller. */
 function untranslatable(error: unknown, className: string): unknown {
   if (!(error instanceof Refused) || error.refusal.details?.kind === 'agent_value') return error;
-  return failed(className, error.refusal.cause ?? error.refusal.message);
+  return createFilterFailure(className, error.refusal.cause ?? error.refusal.message);
 }
 
 /** A filter on an unknown column would match all rows or none. */
 function unknownColumn({ className, written }: MissingColumn, filtered: string): Refused {
-  return failed(filtered, `it names '${written}', which is no field of '${className}'`);
+  return createFilterFailure(filtered, `it names '${written}', which is no field of '${className}'`);
 }
 
-function failed(className: string, cause: string): Refused {
+function createFilterFailure(className: string, cause: string): Refused {
   return new Refused(refusals.agentFilterFailed(className, cause));
 }

@@ -7,7 +7,7 @@ import {
   MASTER_PRINCIPALS,
   Refused,
 } from '#core';
-import { schemaOf, schemasOf } from '../compile/bound-class.fixture.js';
+import { createSchema, createSchemas } from '../compile/bound-class.fixture.js';
 import { compilePolicy } from '../compile/compile-policy.js';
 import type { PolicyConfig } from '../compile/policy-config.js';
 import { Policies } from '../model/policy.js';
@@ -15,16 +15,16 @@ import { isRefusal, type ReachSite } from '../model/class-access.js';
 import type { SchemaSnapshot } from '../model/class-schema.js';
 import { AgentScopes } from './agent-scope.js';
 
-const note = schemaOf('Note', 'title');
+const note = createSchema('Note', 'title');
 const NOTE = {
   ...note,
   fields: new Map([...note.fields, ['card', { type: 'Pointer' as const, targetClass: 'Card' }]]),
 };
-const WITH = schemasOf(schemaOf('Card', 'title', 'social_no'), NOTE);
-const WITHOUT = schemasOf(schemaOf('Card', 'title', 'number'), NOTE);
+const WITH = createSchemas(createSchema('Card', 'title', 'social_no'), NOTE);
+const WITHOUT = createSchemas(createSchema('Card', 'title', 'number'), NOTE);
 const MASKED: PolicyConfig = { classes: { Card: { masks: { social_no: 'drop' } } } };
 
-function scopeOf(config: PolicyConfig, options: AgentDefinitionOptions = {}) {
+function findScope(config: PolicyConfig, options: AgentDefinitionOptions = {}) {
   const reported: string[][] = [];
   const policies = new Policies(compilePolicy({ unlistedClasses: 'allow', ...config }).policy);
   const scopes = new AgentScopes(policies, (issues) => reported.push(issues.map(({ path }) => path)));
@@ -35,7 +35,7 @@ function scopeOf(config: PolicyConfig, options: AgentDefinitionOptions = {}) {
 
 describe('a class whose rules name fields that it does not have', () => {
   it('is refused by name, in words that name none of them', () => {
-    const { agent, at } = scopeOf(MASKED);
+    const { agent, at } = findScope(MASKED);
     const answer = at(WITHOUT).enter(agent, 'Card');
     expect(answer).toMatchObject({
       code: 'access_denied',
@@ -50,14 +50,14 @@ describe('a class whose rules name fields that it does not have', () => {
   it.each<ReachSite>(['include', 'pipeline', 'constraint', 'owner', 'pointer'])(
     'is reached by no %s',
     (site) => {
-      const { agent, at } = scopeOf(MASKED);
+      const { agent, at } = findScope(MASKED);
       const answer = at(WITHOUT).reachFor(agent).reach('Card', site);
       expect(isRefusal(answer) && answer.details?.kind).toBe('misconfigured_class');
     },
   );
 
   it('is listed nowhere, and what points to it is withheld', () => {
-    const scope = scopeOf(MASKED).at(WITHOUT);
+    const scope = findScope(MASKED).at(WITHOUT);
     expect([scope.isListed('Card'), scope.isWithheld('Card'), scope.suggestions('Crad')]).toEqual([
       false,
       true,
@@ -68,7 +68,7 @@ describe('a class whose rules name fields that it does not have', () => {
   });
 
   it('is refused like a hidden one where hidden ones are concealed', () => {
-    const { agent, at } = scopeOf({ ...MASKED, concealHidden: true });
+    const { agent, at } = findScope({ ...MASKED, concealHidden: true });
     expect(at(WITHOUT).enter(agent, 'Card')).toMatchObject({
       message: "Class 'Card' is not accessible to this agent",
       details: { kind: 'hidden_class' },
@@ -76,23 +76,23 @@ describe('a class whose rules name fields that it does not have', () => {
   });
 
   it('is open again, once it has them', () => {
-    const { agent, at, reported } = scopeOf(MASKED);
+    const { agent, at, reported } = findScope(MASKED);
     expect(isRefusal(at(WITHOUT).enter(agent, 'Card'))).toBe(true);
     expect(isRefusal(at(WITH).enter(agent, 'Card'))).toBe(false);
     expect(reported).toEqual([['policy.classes.Card.masks.social_no'], []]);
   });
 
   it('is refused to the agents alone whose filters name them, and to those below', () => {
-    const filtered = scopeOf({}, { filters: { Card: { social_no: 'x' } } });
+    const filtered = findScope({}, { filters: { Card: { social_no: 'x' } } });
     expect(filtered.at(WITHOUT).isWithheld('Card')).toBe(true);
     expect(filtered.at(WITH).isWithheld('Card')).toBe(false);
     const child = deriveAgent(filtered.agent);
     expect(filtered.at(WITHOUT, child).isWithheld('Card')).toBe(true);
-    expect(scopeOf({}).at(WITHOUT).isWithheld('Card')).toBe(false);
+    expect(findScope({}).at(WITHOUT).isWithheld('Card')).toBe(false);
   });
 
   it('is refused by a filter for every class, too, and no other class with it', () => {
-    const scope = scopeOf({}, { filters: { default: { social_no: 'x' } } }).at(WITH);
+    const scope = findScope({}, { filters: { default: { social_no: 'x' } } }).at(WITH);
     expect([scope.isWithheld('Card'), scope.isWithheld('Note')]).toEqual([false, true]);
   });
 });
@@ -105,7 +105,7 @@ describe('a filter that is a function', () => {
       { card: { $inQuery: { className: 'Card', where: { gone: 1 } } } },
     ],
   ])('refuses the call when it %s', async (_, constraint) => {
-    const { agent, at } = scopeOf({}, { filters: { Note: () => constraint } });
+    const { agent, at } = findScope({}, { filters: { Note: () => constraint } });
     const error: unknown = await at(WITH)
       .agentFilter(agent, 'Note')
       .catch((reason: unknown) => reason);

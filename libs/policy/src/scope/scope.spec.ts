@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentDefinition, deriveAgent, type Principals, principalsOf, refusals } from '#core';
-import { boundClass } from '../compile/bound-class.fixture.js';
+import { createBoundClass } from '../compile/bound-class.fixture.js';
 import { compileClass, compilePolicy } from '../compile/compile-policy.js';
 import type { TenantScopeConfig } from '../compile/policy-config.js';
 import type { ClassSchema, FieldSchema } from '../model/class-schema.js';
@@ -17,7 +17,7 @@ const agentOf = (tenantId: unknown, permissions: 'readonly' | 'admin' = 'readonl
     principal: 'p',
     tenantId: tenantId as string,
   });
-const scoped = boundClass('Post', { tenantScope: { field: 'org_id', bypass: ['admin'] } });
+const scoped = createBoundClass('Post', { tenantScope: { field: 'org_id', bypass: ['admin'] } });
 
 describe('a tenant that is not the tenantId of the agent', () => {
   const agentWith = (options: Partial<ConstructorParameters<typeof Agent>[0]>) =>
@@ -27,7 +27,7 @@ describe('a tenant that is not the tenantId of the agent', () => {
       ...options,
     });
   const scopedBy = (scope: Omit<TenantScopeConfig, 'field'>) =>
-    boundClass('Post', { tenantScope: { field: 'orgId', ...scope } });
+    createBoundClass('Post', { tenantScope: { field: 'orgId', ...scope } });
   const refusal = { code: 'access_denied', details: { kind: 'tenant_scope' } };
 
   it.each<[string, TenantScopeConfig['from'], unknown]>([
@@ -125,7 +125,7 @@ describe('tenant scope', () => {
 
   it('does not hold for a tier that bypasses it, nor for a class without scope', () => {
     expect(tenantBinding(agentOf(null, 'admin'), scoped)).toBeNull();
-    expect(tenantBinding(agentOf(null), boundClass('Other', {}))).toBeNull();
+    expect(tenantBinding(agentOf(null), createBoundClass('Other', {}))).toBeNull();
   });
 
   const binding = { field: 'orgId', value: 'acme' };
@@ -177,7 +177,7 @@ describe('the projection of an included class', () => {
   const schema: ClassSchema = { className: 'Author', fields, indexes: [], classLevelPermissions: null };
 
   it('is the join fields first', () => {
-    const policy = boundClass('Author', {
+    const policy = createBoundClass('Author', {
       joinFields: ['name'],
       fields: ['name', 'bio'],
       largeFields: ['bio'],
@@ -190,7 +190,7 @@ describe('the projection of an included class', () => {
   });
 
   it('is else the allowlist without large fields', () => {
-    const policy = boundClass('Author', { fields: ['name', 'bio'], largeFields: ['bio'] });
+    const policy = createBoundClass('Author', { fields: ['name', 'bio'], largeFields: ['bio'] });
     expect(joinProjection(policy, schema)).toEqual({
       source: 'allowlist_minus_large',
       fields: ['name'],
@@ -199,7 +199,7 @@ describe('the projection of an included class', () => {
   });
 
   it('is else every field without the large ones', () => {
-    const policy = boundClass('Author', { largeFields: ['bio', 'photo'] });
+    const policy = createBoundClass('Author', { largeFields: ['bio', 'photo'] });
     expect(joinProjection(policy, schema)).toEqual({
       source: 'field_map_minus_large',
       fields: ['name'],
@@ -208,7 +208,7 @@ describe('the projection of an included class', () => {
   });
 
   it('is nothing when the class declares none of them', () => {
-    expect(joinProjection(boundClass('Author', {}), schema)).toBeNull();
+    expect(joinProjection(createBoundClass('Author', {}), schema)).toBeNull();
   });
 });
 
@@ -293,7 +293,7 @@ describe('the access of callers with the rights of users', () => {
     return { get: (name: string) => (name === 'Note' ? note : undefined), classNames: () => ['Note'] };
   };
   const policies = new Policies(compilePolicy({ classes: { Note: { fields: ['a', 'b'] } } }).policy);
-  const shown = (scopes: AgentScopes, schemas: ReturnType<typeof classes>, caller: Principals) => {
+  const shortenText = (scopes: AgentScopes, schemas: ReturnType<typeof classes>, caller: Principals) => {
     const { readable, guarded } = scopes.of(schemas, agent, caller).access('Note');
     return { readable: [...(readable ?? [])], hidden: [...(guarded?.hidden ?? [])], perRow: guarded?.perRow };
   };
@@ -311,7 +311,9 @@ describe('the access of callers with the rights of users', () => {
           const schemas = classes(lists);
           const scopes = new AgentScopes(policies);
           for (const one of callers)
-            expect(shown(scopes, schemas, one)).toEqual(shown(new AgentScopes(policies), schemas, one));
+            expect(shortenText(scopes, schemas, one)).toEqual(
+              shortenText(new AgentScopes(policies), schemas, one),
+            );
         },
       ),
     );

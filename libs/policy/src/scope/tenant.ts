@@ -33,7 +33,7 @@ export function tenantValue({ value }: TenantBinding, column: FieldSchema | unde
 }
 
 /** Null for blank, missing and non-scalar values, and for functions that throw. */
-function boundTenant(agent: Agent, from: TenantSource): string | number | null {
+function requireTenant(agent: Agent, from: TenantSource): string | number | null {
   const tenant = tenantFrom(agent, from);
   if (typeof tenant === 'number') return Number.isFinite(tenant) ? tenant : null;
   return typeof tenant === 'string' && tenant.trim() !== '' ? tenant : null;
@@ -78,7 +78,7 @@ export function tenantBinding(agent: Agent, policy: ClassPolicy): TenantBinding 
 function ownBinding(agent: Agent, policy: ClassPolicy): TenantBinding | Refusal | null {
   const scope = policy.tenantScope;
   if (!scope || isBypassed(agent, scope)) return null;
-  const value = boundTenant(agent, scope.from);
+  const value = requireTenant(agent, scope.from);
   if (value === null) return unbound(policy);
   if (!policy.plain) return { field: scope.field, value };
   const operand = exactOperand(value, scope.column);

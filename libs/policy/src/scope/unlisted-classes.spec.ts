@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentDefinition, MASTER_PRINCIPALS, type Principals, principalsOf } from '#core';
-import { schemaOf, schemasOf } from '../compile/bound-class.fixture.js';
+import { createSchema, createSchemas } from '../compile/bound-class.fixture.js';
 import { bindPolicy } from '../compile/bind-policy.js';
 import { compilePolicy } from '../compile/compile-policy.js';
 import type { PolicyConfig } from '../compile/policy-config.js';
@@ -12,7 +12,7 @@ import { Policies } from '../model/policy.js';
 import { AgentScopes } from './agent-scope.js';
 
 const plain = (className: string, ...names: string[]): ClassSchema => ({
-  ...schemaOf(className, ...names),
+  ...createSchema(className, ...names),
   storage: 'plain',
 });
 const reference = (className: string, target: string, schema: ClassSchema): ClassSchema => ({
@@ -22,7 +22,7 @@ const reference = (className: string, target: string, schema: ClassSchema): Clas
 });
 const SITES: readonly ReachSite[] = ['include', 'pipeline', 'constraint', 'owner', 'pointer'];
 
-function scopeOf(
+function findScope(
   config: PolicyConfig,
   storage: StorageForm,
   schemas: readonly ClassSchema[],
@@ -35,7 +35,7 @@ function scopeOf(
     principal: 'p',
     ...(principals.strings && { identity: { kind: 'aclUser', userId: 'ada' } }),
   });
-  const scope = new AgentScopes(new Policies(policy)).of(schemasOf(...schemas), agent, principals);
+  const scope = new AgentScopes(new Policies(policy)).of(createSchemas(...schemas), agent, principals);
   return { agent, scope, policy };
 }
 
@@ -49,13 +49,13 @@ describe('a class that is not listed', () => {
       'in one of Parse whose policy says nothing of it',
       listed,
       'parse',
-      [schemaOf('Order', 'number'), schemaOf('Secret', 'text')],
+      [createSchema('Order', 'number'), createSchema('Secret', 'text')],
     ],
     [
       'in one of Parse that refuses it',
       { ...listed, unlistedClasses: 'refuse' },
       'parse',
-      [schemaOf('Order', 'number'), schemaOf('Secret', 'text')],
+      [createSchema('Order', 'number'), createSchema('Secret', 'text')],
     ],
     [
       'in one of Parse, where a collection has no entry',
@@ -64,7 +64,7 @@ describe('a class that is not listed', () => {
       SCHEMAS,
     ],
   ])('does not exist %s, on any path', (_, config, storage, schemas) => {
-    const { scope, agent } = scopeOf(config, storage, schemas);
+    const { scope, agent } = findScope(config, storage, schemas);
     const unknown = (name: string) => JSON.stringify(scope.enter(agent, name)).replaceAll(name, 'NAME');
     expect(unknown('Secret')).toBe(unknown('Nowhere'));
     expect(isRefusal(scope.enter(agent, 'Order'))).toBe(false);
@@ -78,9 +78,9 @@ describe('a class that is not listed', () => {
   });
 
   it('exists where the policy of a Parse database says allow', () => {
-    const { scope, agent } = scopeOf({ ...listed, unlistedClasses: 'allow' }, 'parse', [
-      schemaOf('Order', 'number'),
-      schemaOf('Secret', 'text'),
+    const { scope, agent } = findScope({ ...listed, unlistedClasses: 'allow' }, 'parse', [
+      createSchema('Order', 'number'),
+      createSchema('Secret', 'text'),
     ]);
     expect(isRefusal(scope.enter(agent, 'Secret'))).toBe(false);
   });
@@ -91,8 +91,9 @@ describe('a class that is not listed', () => {
       fc.property(fc.subarray(names), fc.subarray(names), (declared, existing) => {
         const classes = Object.fromEntries(declared.map((name) => [name, {}]));
         for (const storage of ['plain', 'parse'] as const) {
-          const stored = (name: string) => (storage === 'plain' ? plain(name, 'a') : schemaOf(name, 'a'));
-          const { scope, agent } = scopeOf({ classes }, storage, existing.map(stored));
+          const mergeStorage = (name: string) =>
+            storage === 'plain' ? plain(name, 'a') : createSchema(name, 'a');
+          const { scope, agent } = findScope({ classes }, storage, existing.map(mergeStorage));
           for (const name of names) {
             const exists = declared.includes(name) && existing.includes(name);
             expect(isRefusal(scope.enter(agent, name))).toBe(!exists);
@@ -116,7 +117,7 @@ describe('a class that is not listed', () => {
       [reference('Order', 'Secret', order), 'ref'],
       [inside, 'lines'],
     ] as const) {
-      const { scope } = scopeOf(listed, 'plain', [schema]);
+      const { scope } = findScope(listed, 'plain', [schema]);
       const { readable } = scope.access('Order');
       expect(readable?.has('number')).toBe(true);
       expect(readable?.has(column)).toBe(false);
@@ -127,10 +128,10 @@ describe('a class that is not listed', () => {
     ['that is empty', {}],
     ['whose classes are all hidden', { classes: { Order: { hidden: true } } }],
   ])('is what a warning tells how to list, under a policy %s', (_, config) => {
-    const { policy } = scopeOf(config, 'parse', [schemaOf('Order', 'number')]);
+    const { policy } = findScope(config, 'parse', [createSchema('Order', 'number')]);
     const warnings = (schemas: SchemaSnapshot | null) =>
       lintPolicy(policy, [], new Set(), schemas).map(({ path, message }) => `${path} ${message}`);
-    for (const schemas of [schemasOf(schemaOf('Order', 'number')), null])
+    for (const schemas of [createSchemas(createSchema('Order', 'number')), null])
       expect(warnings(schemas)).toContainEqual(
         expect.stringMatching(/^policy\.classes lists no class that agents may read.*parley init/),
       );
@@ -139,12 +140,15 @@ describe('a class that is not listed', () => {
   it('is asked nothing by filters of the operator, which are an error, and may be pointed to', () => {
     const question = { $inQuery: { className: 'Secret', where: { text: 'x' } } };
     const to = { __type: 'Pointer', className: 'Secret', objectId: 's' };
-    const schemas = [reference('Order', 'Secret', schemaOf('Order', 'number')), schemaOf('Secret', 'text')];
+    const schemas = [
+      reference('Order', 'Secret', createSchema('Order', 'number')),
+      createSchema('Secret', 'text'),
+    ];
     const errors = (config: PolicyConfig, filters: Record<string, Record<string, unknown>> = {}) => {
       const { policy, issues } = compilePolicy(config);
       expect(issues).toEqual([]);
       const agents = [compileAgentDefinition('x', { filters })];
-      return bindPolicy(policy, schemasOf(...schemas), agents).errors.map(
+      return bindPolicy(policy, createSchemas(...schemas), agents).errors.map(
         ({ path, message }) => `${path}: ${message}`,
       );
     };
@@ -168,9 +172,9 @@ describe('a class that is not listed', () => {
     const question = { ref: { $notInQuery: { className: 'Secret', where: { text: 'x' } } } };
     const definition = compileAgentDefinition('x', { filters: { Order: () => question } });
     const agent = new Agent({ definition, principal: 'p' });
-    const schemas = schemasOf(
-      reference('Order', 'Secret', schemaOf('Order', 'number')),
-      schemaOf('Secret', 'text'),
+    const schemas = createSchemas(
+      reference('Order', 'Secret', createSchema('Order', 'number')),
+      createSchema('Secret', 'text'),
     );
     const scope = new AgentScopes(new Policies(compilePolicy(listed).policy)).of(
       schemas,
@@ -183,9 +187,9 @@ describe('a class that is not listed', () => {
   });
 
   it('is no warning, and a listed one without a collection is', () => {
-    const { policy } = scopeOf(listed, 'plain', SCHEMAS);
+    const { policy } = findScope(listed, 'plain', SCHEMAS);
     const warnings = (...schemas: ClassSchema[]) =>
-      lintPolicy(policy, [], new Set(), schemasOf(...schemas)).map(
+      lintPolicy(policy, [], new Set(), createSchemas(...schemas)).map(
         ({ path, message }) => `${path} ${message}`,
       );
     expect(warnings(...SCHEMAS).join()).not.toContain('Secret');
@@ -197,7 +201,7 @@ describe('a class that is not listed', () => {
 
 describe('a plain class', () => {
   it('is known by the name of a class of Parse where it has one, which is a warning', () => {
-    const { policy } = scopeOf({ classes: { User: { collection: 'users' }, Order: {} } }, 'plain', []);
+    const { policy } = findScope({ classes: { User: { collection: 'users' }, Order: {} } }, 'plain', []);
     const named = lintPolicy(policy, [], new Set(), null).filter(({ message }) =>
       message.includes('agents know'),
     );
@@ -211,7 +215,7 @@ describe('a plain class', () => {
 
   it('is refused to users and roles of Parse, whose rights its rows do not name', () => {
     const config = { classes: { Order: { storage: 'plain' as const } } };
-    const { scope, agent } = scopeOf(
+    const { scope, agent } = findScope(
       config,
       'parse',
       [plain('Order', 'number')],
@@ -232,20 +236,20 @@ describe('a plain class', () => {
       { classes: { Order: { properties: { customer: { type: 'String', field: 'customer_id' } } } } },
       { storage: 'plain' },
     );
-    expect(bindPolicy(policy, schemasOf(plain('Order', 'customer'))).errors).toEqual([]);
-    const names = bindPolicy(policy, schemasOf(plain('Order', 'customer'))).classes.get('Order')?.names;
+    expect(bindPolicy(policy, createSchemas(plain('Order', 'customer'))).errors).toEqual([]);
+    const names = bindPolicy(policy, createSchemas(plain('Order', 'customer'))).classes.get('Order')?.names;
     expect(names?.column('customer')).toBe('customer');
     expect(names?.column('customer_id')).toBeNull();
   });
 
   it('is refused while the database has it in another form', () => {
     const { policy } = compilePolicy({ classes: { Order: { storage: 'plain' } } });
-    expect(bindPolicy(policy, schemasOf(schemaOf('Order', 'a'))).errors).toEqual([
+    expect(bindPolicy(policy, createSchemas(createSchema('Order', 'a'))).errors).toEqual([
       expect.objectContaining({ path: 'policy.classes.Order.storage' }),
     ]);
     const copy = compilePolicy({ classes: { Copy: { storage: 'plain', collection: 'Order' } } });
-    expect(bindPolicy(copy.policy, schemasOf(schemaOf('Order', 'a'), plain('Copy', 'a'))).errors).toEqual([
-      expect.objectContaining({ path: 'policy.classes.Copy.collection' }),
-    ]);
+    expect(
+      bindPolicy(copy.policy, createSchemas(createSchema('Order', 'a'), plain('Copy', 'a'))).errors,
+    ).toEqual([expect.objectContaining({ path: 'policy.classes.Copy.collection' })]);
   });
 });

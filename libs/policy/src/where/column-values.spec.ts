@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { music, refusalOf, shopReach } from '../music.fixture.js';
+import { music, catchRefusal, shopReach } from '../music.fixture.js';
 import { translateWhere, type WhereOptions } from './translate-where.js';
 
 const song = (where: unknown, options: Partial<WhereOptions> = {}) =>
@@ -128,7 +128,7 @@ describe('pointer shapes', () => {
     ['$nin', { curator: { $nin: ['x1'] } }],
     ['two lending classes', { curator: { $in: ['x1', artist1, { ...artist1, className: 'Song' }] } }],
   ])('refuses a bare id of unknown class in %s, and passes it on only when lenient', (_, where) => {
-    expect(refusalOf(() => song(where))).toMatchObject({ code: 'pointer_shape_mismatch' });
+    expect(catchRefusal(() => song(where))).toMatchObject({ code: 'pointer_shape_mismatch' });
     expect(song(where, { strictPointerShapes: false })).toMatchObject({ curator: {} });
   });
 
@@ -139,7 +139,7 @@ describe('pointer shapes', () => {
     ['a pointer inside an array', { tags: [{ __type: 'Pointer', className: 'Vault', objectId: 'v' }] }],
     ['a relation value', { meta: { __type: 'Relation', className: 'Vault' } }],
   ])('refuses %s into a hidden class', (_, where) => {
-    expect(refusalOf(() => song(where))).toMatchObject({
+    expect(catchRefusal(() => song(where))).toMatchObject({
       code: 'access_denied',
       details: { kind: 'hidden_class' },
     });

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { type CrossClassQuery, hasCrossClassQuery, mapCrossClass, type Where } from '../model/where.js';
-import { music, refusalOf, shopReach } from '../music.fixture.js';
+import { music, catchRefusal, shopReach } from '../music.fixture.js';
 import { translateWhere } from './translate-where.js';
 
 const translate = (where: unknown, className = 'Song', checkFields = true) =>
   translateWhere(where, music(className), shopReach, { strictPointerShapes: true, checkFields });
 const codeOf = (where: unknown) => {
-  const refusal = refusalOf(() => translate(where));
+  const refusal = catchRefusal(() => translate(where));
   return refusal && [refusal.code, refusal.details?.kind ?? refusal.cause?.split(' at ')[0]];
 };
 const inArtist = (where: unknown) => ({ artist: { $inQuery: { className: 'Artist', where } } });
@@ -175,7 +175,7 @@ describe('questions to other classes', () => {
 
   it('nests three levels and no more', () => {
     expect(hasCrossClassQuery(translate(nested(3), 'Artist'))).toBe(true);
-    expect(refusalOf(() => translate(nested(4), 'Artist'))).toMatchObject({ code: 'invalid_query' });
+    expect(catchRefusal(() => translate(nested(4), 'Artist'))).toMatchObject({ code: 'invalid_query' });
   });
 
   it('asks sixteen times in one query and no more', () => {

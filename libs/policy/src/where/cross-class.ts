@@ -9,7 +9,7 @@ import {
 } from '../model/class-access.js';
 import {
   allOf,
-  blocked,
+  blockFilter,
   isPlainObject,
   isPointer,
   isTyped,
@@ -41,7 +41,7 @@ export function crossClassCondition(
   if (operator === '$inQuery' || operator === '$notInQuery') {
     return { [operator]: innerQuery(operator, operand, rules).query };
   }
-  const { query, key } = membersOf(operator, operand, ['query', 'key']);
+  const { query, key } = requireMembers(operator, operand, ['query', 'key']);
   const inner = innerQuery(operator, query, rules);
   const column = columnKey(operator, key, inner.access, rules);
   const where = rules.checkFields
@@ -51,11 +51,11 @@ export function crossClassCondition(
 }
 
 /** `$relatedTo: { object, key }`: the rows in the relation `key` of one row. */
-export function relatedTo(operand: unknown, rules: CrossClassRules): { object: Pointer; key: string } {
-  const { object, key } = membersOf('$relatedTo', operand, ['object', 'key']);
-  const owner = ownerOf(object);
-  if (!owner) throw blocked('where', 'cross_class_denied', '$relatedTo');
-  const access = admitted(owner.className, rules, 'owner');
+export function parseRelatedTo(operand: unknown, rules: CrossClassRules): { object: Pointer; key: string } {
+  const { object, key } = requireMembers('$relatedTo', operand, ['object', 'key']);
+  const owner = parseOwner(object);
+  if (!owner) throw blockFilter('where', 'cross_class_denied', '$relatedTo');
+  const access = admitClass(owner.className, rules, 'owner');
   if (typeof key !== 'string' || !RELATION_KEY.test(key)) throw needsKey('$relatedTo');
   const relation = resolveFieldPath(key, access, '$relatedTo key', rules.checkFields);
   const field = access.schema?.fields.get(relation);
@@ -71,19 +71,19 @@ export function relatedTo(operand: unknown, rules: CrossClassRules): { object: P
 }
 
 function innerQuery(operator: string, operand: unknown, rules: CrossClassRules) {
-  const { className, where } = membersOf(operator, operand, ['className', 'where']);
+  const { className, where } = requireMembers(operator, operand, ['className', 'where']);
   if (className === undefined) throw new Refused(refusals.invalidQuery(`'${operator}' needs className`));
-  const access = admitted(className, rules);
+  const access = admitClass(className, rules);
   return { access, query: { className: access.className, where: rules.inner(where, access) } };
 }
 
-function admitted(
+function admitClass(
   className: unknown,
   rules: CrossClassRules,
   site: 'constraint' | 'owner' = 'constraint',
 ): ClassAccess {
   if (!isClassName(className)) {
-    throw blocked('where', 'cross_class_denied');
+    throw blockFilter('where', 'cross_class_denied');
   }
   const answer = rules.reach.reach(canonicalClassName(className), site);
   if (isRefusal(answer)) throw new Refused(answer);
@@ -100,7 +100,7 @@ function columnKey(operator: string, key: unknown, access: ClassAccess, rules: C
   return path;
 }
 
-function membersOf(operator: string, operand: unknown, names: readonly string[]): PlainObject {
+function requireMembers(operator: string, operand: unknown, names: readonly string[]): PlainObject {
   if (!isPlainObject(operand) || Object.keys(operand).some((name) => !names.includes(name))) {
     throw new Refused(
       refusals.invalidQuery(`'${operator}' takes an object with ${names.join(' and ')} only`),
@@ -109,7 +109,7 @@ function membersOf(operator: string, operand: unknown, names: readonly string[])
   return operand;
 }
 
-function ownerOf(object: unknown): Pointer | null {
+function parseOwner(object: unknown): Pointer | null {
   if (typeof object === 'string') return parsePrefixedPointer(object);
   if (!isPointer(object) || !isClassName(object['className'])) return null;
   const { className, objectId } = reduceTyped(object);
@@ -155,7 +155,7 @@ export function relationConditions(
     if (Array.isArray(operand) !== (operator === '$in' || operator === '$nin')) throw needsMember(column);
     const ids = [operand].flat().map((one) => memberId(one, column, values));
     // The member itself must be one that the caller may read.
-    const target = admitted(targetClass, asked, 'owner').className;
+    const target = admitClass(targetClass, asked, 'owner').className;
     return { [path]: { [holds]: { className, members: { className: target, ids } } } };
   });
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { music, refusalOf, shopReach } from '../music.fixture.js';
+import { music, catchRefusal, shopReach } from '../music.fixture.js';
 import { translateWhere } from './translate-where.js';
 
 const place = (condition: unknown) =>
@@ -75,6 +75,6 @@ describe('geo conditions', () => {
     ['an intersection with nothing', { $geoIntersects: {} }],
     ['a region operator by itself', { $box: [at(0, 0), at(1, 1)] }],
   ])('refuses %s', (_, condition) => {
-    expect(refusalOf(() => place(condition))).toMatchObject({ code: 'invalid_query' });
+    expect(catchRefusal(() => place(condition))).toMatchObject({ code: 'invalid_query' });
   });
 });

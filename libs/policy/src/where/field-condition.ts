@@ -4,14 +4,14 @@ import { type FieldSchema, type FieldType, memberField } from '../model/class-sc
 import { rootOf } from '../model/field-names.js';
 import {
   assertMayBeText,
-  comparedValue,
+  compareValue,
   type Note,
   typeAt,
   typeOfColumn,
   type ValueType,
 } from '../model/value-type.js';
 import {
-  blocked,
+  blockFilter,
   isPlainObject,
   isPointer,
   isScalar,
@@ -22,7 +22,7 @@ import {
   type Pointer,
   pointer,
   reduceTyped,
-  typedDate,
+  toTypedDate,
   type TypedValue,
   type Where,
 } from '../model/where.js';
@@ -90,7 +90,7 @@ export function fieldConditions(value: unknown, column: Column, rules: Condition
         );
       }
       return Object.entries(value).flatMap(([key, member]) =>
-        fieldConditions(member, memberOf(column, key), rules),
+        fieldConditions(member, toMemberColumn(column, key), rules),
       );
     }
     if (operators.length < Object.keys(value).length) {
@@ -197,7 +197,7 @@ export function columnAt(path: string, access: ClassAccess): Column {
   return { ...column, type: field.type, ...(field.targetClass && { targetClass: field.targetClass }) };
 }
 
-export function memberOf({ className, path, stored, known }: Column, key: string): Column {
+export function toMemberColumn({ className, path, stored, known }: Column, key: string): Column {
   const keys = key.split('.');
   const member = memberField(stored, keys);
   return {
@@ -227,12 +227,16 @@ export function exactOperand(
 /** The value as it is compared with a column: typed values reduced, dates and pointers in typed form. */
 export function columnValue(value: unknown, column: Column, rules: ValueRules): unknown {
   if (typeof value === 'string') return columnText(value, column, column.targetClass, rules);
-  const plain = isTyped(value) ? admitted(reduceTyped(value), rules) : plainValue(value, rules);
-  return compared(plain, column, rules);
+  const plain = isTyped(value) ? admitValue(reduceTyped(value), rules) : plainValue(value, rules);
+  return convertCompared(plain, column, rules);
 }
 
-const compared = (value: unknown, { path, known }: Column, { note, unchecked }: ValueRules): unknown =>
-  value !== undefined && value === unchecked ? value : comparedValue(value, known, { with: path, note });
+const convertCompared = (
+  value: unknown,
+  { path, known }: Column,
+  { note, unchecked }: ValueRules,
+): unknown =>
+  value !== undefined && value === unchecked ? value : compareValue(value, known, { with: path, note });
 
 /** The members of `$in`, `$nin`, `$all`: bare ids get the class of typed pointers beside them. */
 export function columnValues(values: readonly unknown[], column: Column, rules: ValueRules): unknown[] {
@@ -251,25 +255,25 @@ export function columnValues(values: readonly unknown[], column: Column, rules: 
 function columnText(text: string, column: Column, target: string | undefined, rules: ValueRules): unknown {
   if (column.stored && rules.literals?.has(text)) {
     const operand = exactOperand(text, column.stored);
-    if (operand === null) throw unfitting(column);
+    if (operand === null) throw createUnfitting(column);
     if (operand !== text) return operand;
   }
-  if (column.type !== 'Pointer') return compared(text, column, rules);
+  if (column.type !== 'Pointer') return convertCompared(text, column, rules);
   const prefixed = rules.literals?.has(text) ? null : parsePrefixedPointer(text);
-  if (prefixed) return admitted({ ...prefixed }, rules);
-  if (target !== undefined) return admitted({ ...pointer(target, text) }, rules);
+  if (prefixed) return admitValue({ ...prefixed }, rules);
+  if (target !== undefined) return admitValue({ ...pointer(target, text) }, rules);
   if (rules.strictPointerShapes)
     throw new Refused(refusals.pointerShapeMismatch(column.className, column.path));
   return text;
 }
 
-const unfitting = ({ className, path }: Column): Refused =>
+const createUnfitting = ({ className, path }: Column): Refused =>
   new Refused(refusals.agentValueUnset(className, `the value of the agent is no value of '${path}'`));
 
 /** Values inside arrays and objects are not compared with a column of their own. */
 function plainValue(value: unknown, rules: ValueRules): unknown {
-  if (value instanceof Date) return typedDate(value);
-  if (isTyped(value)) return admitted(reduceTyped(value), rules);
+  if (value instanceof Date) return toTypedDate(value);
+  if (isTyped(value)) return admitValue(reduceTyped(value), rules);
   if (Array.isArray(value)) return value.map((element) => plainValue(element, rules));
   if (!isPlainObject(value)) return value;
   const operator = Object.keys(value).find((key) => key.startsWith('$'));
@@ -279,7 +283,7 @@ function plainValue(value: unknown, rules: ValueRules): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, plainValue(member, rules)]));
 }
 
-function admitted(value: TypedValue, rules: ValueRules): TypedValue {
+function admitValue(value: TypedValue, rules: ValueRules): TypedValue {
   const { className } = value;
   if (typeof className === 'string') {
     const refusal = rules.judgeClass(className);
@@ -303,13 +307,13 @@ const OPTIONS = /^[imx]{0,8}$/;
 
 /** `$regex` with its `$options`, both checked. @throws Refused `security_blocked` */
 function regexCondition(pattern: unknown, options: unknown): Record<string, unknown> {
-  if (typeof pattern !== 'string') throw blocked('where', 'invalid_regex');
+  if (typeof pattern !== 'string') throw blockFilter('where', 'invalid_regex');
   if (options !== undefined && (typeof options !== 'string' || !OPTIONS.test(options))) {
-    throw blocked('where', 'invalid_regex');
+    throw blockFilter('where', 'invalid_regex');
   }
-  if (Array.from(pattern).length > MAX_CHARACTERS) throw blocked('where', 'regex_too_long');
+  if (Array.from(pattern).length > MAX_CHARACTERS) throw blockFilter('where', 'regex_too_long');
   const issue = regexIssue(pattern, options);
-  if (issue) throw blocked('where', issue);
+  if (issue) throw blockFilter('where', issue);
   return { $regex: pattern, ...(options !== undefined && options !== '' && { $options: options }) };
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { music, refusalOf, shopReach } from '../music.fixture.js';
+import { music, catchRefusal, shopReach } from '../music.fixture.js';
 import { translateWhere, type WhereOptions } from './translate-where.js';
 
 const song = (where: unknown, options: Partial<WhereOptions> = {}) =>
@@ -103,25 +103,25 @@ describe('translateWhere: what is refused', () => {
     ['a storage column beside an allowlist', { _p_artist: 'Artist$a1' }, 'access_denied'],
     ['the storage id beside an allowlist', { _id: 'x' }, 'access_denied'],
   ])('refuses %s', (_, where, code, cause) => {
-    const refusal = refusalOf(() => song(where));
+    const refusal = catchRefusal(() => song(where));
     expect([refusal?.code, refusal?.cause?.split(' at ')[0]]).toEqual([code, cause]);
   });
 
   it('names the allowed operators when it refuses an unknown one', () => {
-    const refusal = refusalOf(() => song({ title: { $size: 1 } }));
+    const refusal = catchRefusal(() => song({ title: { $size: 1 } }));
     expect(refusal?.message).toMatch(/^Unknown query operator '\$size'\. Allowed operators: .*\$inQuery/);
   });
 
   it('passes seven objects around an operator and refuses eight', () => {
     expect(song({ meta: deep(7, { $gt: 1 }) })).toEqual({ 'meta.a.a.a.a.a.a.a': { $gt: 1 } });
-    expect(refusalOf(() => song({ meta: deep(8, { $gt: 1 }) }))).toMatchObject({
+    expect(catchRefusal(() => song({ meta: deep(8, { $gt: 1 }) }))).toMatchObject({
       code: 'invalid_query',
       message: 'Query exceeds maximum depth of 8',
     });
   });
 
   it('counts arrays as levels', () => {
-    expect(refusalOf(() => song({ meta: deep(8, []) }))).toMatchObject({ code: 'invalid_query' });
+    expect(catchRefusal(() => song({ meta: deep(8, []) }))).toMatchObject({ code: 'invalid_query' });
     expect(song({ meta: deep(7, []) })).toEqual({ meta: deep(7, []) });
   });
 
@@ -137,12 +137,14 @@ describe('translateWhere: what is refused', () => {
     { name: 'x' },
   ])('refuses to compare a relation with anything but its members: %j', (songs) => {
     expect(
-      refusalOf(() => translateWhere({ songs }, music('Playlist'), shopReach, { strictPointerShapes: true })),
+      catchRefusal(() =>
+        translateWhere({ songs }, music('Playlist'), shopReach, { strictPointerShapes: true }),
+      ),
     ).toMatchObject({ code: 'invalid_query', message: expect.stringContaining('Pointer to one member') });
   });
 
   it('names the allowed fields when it refuses one', () => {
-    expect(refusalOf(() => song({ royalty: 1 }))?.details).toMatchObject({
+    expect(catchRefusal(() => song({ royalty: 1 }))?.details).toMatchObject({
       kind: 'field_denied',
       denied_field: 'royalty',
       allowed_fields: expect.arrayContaining(['title', 'objectId']),
@@ -150,19 +152,22 @@ describe('translateWhere: what is refused', () => {
   });
 
   it('gives the logical name when a storage column is refused', () => {
-    expect(refusalOf(() => song({ _p_artist: 'x' }))?.details).toMatchObject({
+    expect(catchRefusal(() => song({ _p_artist: 'x' }))?.details).toMatchObject({
       kind: 'storage_form_field_ref',
       suggested_rewrite: 'artist',
     });
   });
 
   it('refuses internal columns in operator filters too', () => {
-    expect(refusalOf(() => song({ _rperm: 'x' }, { checkFields: false }))).toMatchObject({
+    expect(catchRefusal(() => song({ _rperm: 'x' }, { checkFields: false }))).toMatchObject({
       code: 'security_blocked',
     });
   });
 
   it('never sends the caller why it blocked', () => {
-    expect(refusalOf(() => song({ $where: '1' }))).toMatchObject({ message: 'Invalid params', opaque: true });
+    expect(catchRefusal(() => song({ $where: '1' }))).toMatchObject({
+      message: 'Invalid params',
+      opaque: true,
+    });
   });
 });

@@ -89,7 +89,7 @@ class PatternReader {
     let varies = false;
     let ambiguous = false;
     while (this.at < this.pattern.length && !'|)'.includes(this.peek())) {
-      const piece = this.repeated();
+      const piece = this.parseRepeated();
       if (nullable) firsts.push(piece.first);
       nullable &&= piece.nullable;
       varies ||= piece.varies;
@@ -98,7 +98,7 @@ class PatternReader {
     return { first: CharSet.union(firsts), nullable, varies, ambiguous };
   }
 
-  private repeated(): Piece {
+  private parseRepeated(): Piece {
     const atom = this.atom();
     const quantifier = this.quantifier();
     if (!quantifier) return atom;

@@ -4,7 +4,7 @@ import { refusals, Refused } from '#core';
 import type { ClassAccess } from '../model/class-access.js';
 import type { FieldSchema, FieldType } from '../model/class-schema.js';
 import { ALWAYS_KEEP, FieldNames, INTERNAL_FIELDS, rootOf } from '../model/field-names.js';
-import { music, refusalOf } from '../music.fixture.js';
+import { music, catchRefusal } from '../music.fixture.js';
 import {
   allTextFields,
   facetField,
@@ -59,7 +59,7 @@ describe('parseKeys', () => {
     ['65 names', Array.from({ length: 65 }, (_, i) => `k${i}`)],
     ['a name of 129 characters', ['k'.repeat(129)]],
   ])('refuses %s', (_, keys) => {
-    expect(refusalOf(() => parseKeys(keys, note))).toMatchObject({ code: 'invalid_argument' });
+    expect(catchRefusal(() => parseKeys(keys, note))).toMatchObject({ code: 'invalid_argument' });
   });
 
   it('lets no internal column out, even when a declaration put it into the allowlist', () => {
@@ -133,7 +133,7 @@ describe('parseOrder', () => {
     'a.',
     `a${'b'.repeat(128)}`,
   ])('refuses %j', (order) => {
-    expect(refusalOf(() => parseOrder(order, music('Note')))).toMatchObject({ code: 'invalid_argument' });
+    expect(catchRefusal(() => parseOrder(order, music('Note')))).toMatchObject({ code: 'invalid_argument' });
   });
 
   it.each([
@@ -146,13 +146,13 @@ describe('parseOrder', () => {
     'meta._rperm',
     'meta.authData.x',
   ])('refuses to sort by internal %s', (order) => {
-    expect(refusalOf(() => parseOrder(order, music('Note')))).toMatchObject({ code: 'invalid_argument' });
+    expect(catchRefusal(() => parseOrder(order, music('Note')))).toMatchObject({ code: 'invalid_argument' });
   });
 
   it.each(['royalty', '-royalty', 'Royalty', 'royalty.x', 'title,royalty', 'org_id'])(
     'refuses to sort by hidden %s',
     (order) => {
-      expect(refusalOf(() => parseOrder(order, song))).toMatchObject({
+      expect(catchRefusal(() => parseOrder(order, song))).toMatchObject({
         code: 'access_denied',
         details: { kind: 'field_denied' },
       });
@@ -169,7 +169,7 @@ describe('parseOrder', () => {
     ['a pointer of a class that shows all its fields', 'song.royalty', /points to another class/, 'Note'],
     ['a relation', 'songs.title', /points to another class/, 'Playlist'],
   ])('refuses a path into %s', (_, order, message, className = 'Song') => {
-    const refusal = refusalOf(() => parseOrder(order, music(className)));
+    const refusal = catchRefusal(() => parseOrder(order, music(className)));
     expect(refusal?.message).toMatch(message);
   });
 
@@ -181,7 +181,7 @@ describe('parseOrder', () => {
   it('sorts by at most 32 fields', () => {
     const fields = Array.from({ length: 33 }, (_, i) => `f${i}`);
     expect(parseOrder(fields.slice(1).join(','), music('Note'))).toHaveLength(32);
-    expect(refusalOf(() => parseOrder(fields.join(','), music('Note')))).toMatchObject({
+    expect(catchRefusal(() => parseOrder(fields.join(','), music('Note')))).toMatchObject({
       code: 'invalid_argument',
     });
   });

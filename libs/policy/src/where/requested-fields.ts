@@ -23,15 +23,15 @@ const MAX_KEYS = 64;
  * @throws Refused `invalid_argument`, `access_denied` for a field whose mask is `deny`
  */
 export function parseKeys(keys: unknown, access: ClassAccess): readonly string[] | undefined {
-  const asked = requestedKeys(keys);
-  const { projections } = plansOf(access);
+  const asked = readRequestedKeys(keys);
+  const { projections } = findPlans(access);
   // Key names contain no comma, so the text stands for one list.
   const text = asked.join();
   if (projections.has(text)) return projections.get(text);
-  return keep(projections, text, projectionOf(asked, access));
+  return keep(projections, text, keepRequested(asked, access));
 }
 
-function projectionOf(asked: readonly string[], access: ClassAccess): readonly string[] | undefined {
+function keepRequested(asked: readonly string[], access: ClassAccess): readonly string[] | undefined {
   if (asked.length === 0) {
     const shown = shownColumns(access);
     return shown === null ? undefined : readableFields(shown);
@@ -54,7 +54,7 @@ const plans = new WeakMap<ClassAccess, RequestPlans>();
 const MAX_PLANS = 32;
 const MAX_PLAN_TEXT = 256;
 
-function plansOf(access: ClassAccess): RequestPlans {
+function findPlans(access: ClassAccess): RequestPlans {
   let known = plans.get(access);
   if (!known) plans.set(access, (known = { projections: new Map(), orders: new Map() }));
   return known;
@@ -81,7 +81,7 @@ export function isRequestable(path: string, access: ClassAccess): boolean {
   return mayShow(access, rootOf(path));
 }
 
-function requestedKeys(keys: unknown): string[] {
+function readRequestedKeys(keys: unknown): string[] {
   if (keys === undefined || keys === null) return [];
   if (!Array.isArray(keys)) throw invalidArgument('keys is an array of field names');
   if (keys.length > MAX_KEYS) throw invalidArgument(`keys holds at most ${MAX_KEYS} names`);
@@ -145,7 +145,7 @@ const MAX_SORT_KEYS = 32;
 export function parseOrder(order: unknown, access: ClassAccess): readonly SortKey[] {
   if (order === undefined || order === null || order === '') return NO_ORDER;
   if (typeof order !== 'string') throw invalidArgument("order is text such as '-createdAt,title'");
-  const { orders } = plansOf(access);
+  const { orders } = findPlans(access);
   return orders.get(order) ?? keep(orders, order, sortKeys(order, access));
 }
 
@@ -234,12 +234,12 @@ export function stringFields(access: ClassAccess): readonly string[] {
 
 /** The wire path of a field to search in, written in any spelling. @throws Refused */
 export function searchedField(written: string, access: ClassAccess, argument: string): string {
-  return checkedField(written, access, argument, TEXT, 'holds no text');
+  return checkField(written, access, argument, TEXT, 'holds no text');
 }
 
 /** The wire path of a field to count by. @throws Refused */
 export function facetField(written: string, access: ClassAccess, argument: string): string {
-  const path = checkedField(written, access, argument, COUNTED, 'cannot be counted by');
+  const path = checkField(written, access, argument, COUNTED, 'cannot be counted by');
   if (!mayHoldWithheld(path, access)) return path;
   // The search process counts, where placeholders cannot replace objects.
   throw new Refused(
@@ -249,7 +249,7 @@ export function facetField(written: string, access: ClassAccess, argument: strin
   );
 }
 
-function checkedField(
+function checkField(
   written: string,
   access: ClassAccess,
   argument: string,

@@ -3,7 +3,7 @@ import { find } from 'mingo';
 import { describe, expect, it } from 'vitest';
 import { hasInternalSegment, rootOf } from '../model/field-names.js';
 import { hasCrossClassQuery, isPlainObject, type Where } from '../model/where.js';
-import { music, refusalOf, shopReach } from '../music.fixture.js';
+import { music, catchRefusal, shopReach } from '../music.fixture.js';
 import { translateWhere } from './translate-where.js';
 
 const translate = (where: unknown) =>
@@ -77,7 +77,7 @@ describe('translateWhere, for any query', { timeout: 60_000 }, () => {
     fc.assert(
       fc.property(query, (where) => {
         let translated: Where = {};
-        if (refusalOf(() => (translated = translate(where)))) return;
+        if (catchRefusal(() => (translated = translate(where)))) return;
         const columns = columnsOf(translated, 'Song');
         if (columns.length > 1) passed += 1;
         expect(columns.filter(([path]) => hasInternalSegment(path))).toEqual([]);
@@ -113,7 +113,7 @@ describe('translateWhere, for any query', { timeout: 60_000 }, () => {
     fc.assert(
       fc.property(query, (where) => {
         let translated: Where = {};
-        if (refusalOf(() => (translated = translate(where))) || hasCrossClassQuery(translated)) return;
+        if (catchRefusal(() => (translated = translate(where))) || hasCrossClassQuery(translated)) return;
         expect(matched(one, translated)).toEqual(matched(other, translated));
       }),
       { numRuns: 500 },
@@ -163,7 +163,7 @@ describe('translateWhere, for any query', { timeout: 60_000 }, () => {
     }));
     fc.assert(
       fc.property(fc.oneof(junk, fc.anything(), query), (where) => {
-        expect(() => refusalOf(() => translate(where))).not.toThrow();
+        expect(() => catchRefusal(() => translate(where))).not.toThrow();
       }),
       { numRuns: 500 },
     );
@@ -180,11 +180,11 @@ describe('translateWhere, for any query', { timeout: 60_000 }, () => {
       fc.record({ $regex: fc.constantFrom('^a', 'b+c', '(x|y)*'), $options: fc.constant('i') }),
       ...any,
     );
-    const named = (names: readonly string[], condition: fc.Arbitrary<unknown>) =>
+    const mapEntries = (names: readonly string[], condition: fc.Arbitrary<unknown>) =>
       fc.dictionary(fc.constantFrom(...names), condition);
     const plain = fc.oneof(
-      named(['title', 'genre', 'meta.a', 'tags'], ofTexts),
-      named(['play_count', 'PlayCount', 'meta.a', 'tags'], ofNumbers),
+      mapEntries(['title', 'genre', 'meta.a', 'tags'], ofTexts),
+      mapEntries(['play_count', 'PlayCount', 'meta.a', 'tags'], ofNumbers),
     );
     const legal = fc.oneof(
       plain,
@@ -201,7 +201,7 @@ describe('translateWhere, for any query', { timeout: 60_000 }, () => {
     );
     fc.assert(
       fc.property(legal, (where) => {
-        expect(refusalOf(() => translate(where))).toBeNull();
+        expect(catchRefusal(() => translate(where))).toBeNull();
       }),
     );
   });
@@ -210,8 +210,8 @@ describe('translateWhere, for any query', { timeout: 60_000 }, () => {
     fc.assert(
       fc.property(query, (where) => {
         let translated: Where = {};
-        if (refusalOf(() => (translated = translate(where)))) return;
-        const again = refusalOf(() => expect(translate(translated)).toEqual(translated));
+        if (catchRefusal(() => (translated = translate(where)))) return;
+        const again = catchRefusal(() => expect(translate(translated)).toEqual(translated));
         expect(again?.message ?? 'maximum depth').toContain('maximum depth');
       }),
     );

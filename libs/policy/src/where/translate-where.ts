@@ -11,8 +11,13 @@ import {
   resolveFieldPath,
 } from '../model/class-access.js';
 import type { Note } from '../model/value-type.js';
-import { blocked, isPlainObject, isScalar, type PlainObject, type Where } from '../model/where.js';
-import { crossClassCondition, type CrossClassRules, relatedTo, relationConditions } from './cross-class.js';
+import { blockFilter, isPlainObject, isScalar, type PlainObject, type Where } from '../model/where.js';
+import {
+  crossClassCondition,
+  type CrossClassRules,
+  parseRelatedTo,
+  relationConditions,
+} from './cross-class.js';
 import { columnAt, type ConditionRules, fieldConditions } from './field-condition.js';
 
 /** The maximum nesting of cross-class queries: `$inQuery` in an `$inQuery` in an `$inQuery`. */
@@ -61,7 +66,7 @@ class Translation {
 
   constraint(where: unknown, access: ClassAccess, level: number): Where {
     if (where === undefined || where === null) return {};
-    if (!isPlainObject(where)) throw refused('A query is an object of field names and conditions');
+    if (!isPlainObject(where)) throw createRefused('A query is an object of field names and conditions');
     scanWhere(where);
     return this.conjunction(where, access, level);
   }
@@ -76,7 +81,7 @@ class Translation {
           : this.field(key, value, access, level)),
       );
     }
-    return merged(clauses);
+    return mergeClauses(clauses);
   }
 
   private clause(operator: string, operand: unknown, access: ClassAccess, level: number): Where[] {
@@ -86,20 +91,20 @@ class Translation {
       case '$nor':
         return [{ [operator]: this.branches(operator, operand, access, level) }];
       case '$relatedTo':
-        return [{ $relatedTo: relatedTo(operand, this.crossClass(access, level)) }];
+        return [{ $relatedTo: parseRelatedTo(operand, this.crossClass(access, level)) }];
       case '$text':
         return [{ $text: this.textSearch(operand, access) }];
       default:
-        throw refused(`Operator '${operator}' needs a field around it`);
+        throw createRefused(`Operator '${operator}' needs a field around it`);
     }
   }
 
   private branches(operator: string, operand: unknown, access: ClassAccess, level: number): Where[] {
     if (!Array.isArray(operand) || operand.length === 0) {
-      throw refused(`'${operator}' needs an array of at least one condition`);
+      throw createRefused(`'${operator}' needs an array of at least one condition`);
     }
     return operand.map((branch) => {
-      if (!isPlainObject(branch)) throw refused(`'${operator}' needs an array of objects`);
+      if (!isPlainObject(branch)) throw createRefused(`'${operator}' needs an array of objects`);
       return this.conjunction(branch, access, level);
     });
   }
@@ -112,7 +117,7 @@ class Translation {
     if (this.checkFields) assertNoTextOfOthers(access);
     const search =
       isPlainObject(operand) && Object.keys(operand).length === 1 ? operand['$search'] : undefined;
-    if (typeof search !== 'string') throw refused("'$text' takes an object with $search, a string");
+    if (typeof search !== 'string') throw createRefused("'$text' takes an object with $search, a string");
     return { $search: search };
   }
 
@@ -121,7 +126,9 @@ class Translation {
     assertNotWithheld(path, value, access, (className) => this.judgeClass(className));
     const root = rootOf(path);
     if (path !== root && columnAt(root, access).type === 'Pointer') {
-      throw refused(`'${root}' points to another class: compare it with a Pointer, or ask with $inQuery`);
+      throw createRefused(
+        `'${root}' points to another class: compare it with a Pointer, or ask with $inQuery`,
+      );
     }
     const column = columnAt(path, access);
     const rules = this.conditionRules(access, level);
@@ -155,10 +162,10 @@ class Translation {
 
   private crossClass(access: ClassAccess, level: number): CrossClassRules {
     if (++this.crossClassQueries > MAX_CROSS_CLASS_QUERIES) {
-      throw refused(`A query asks other classes at most ${MAX_CROSS_CLASS_QUERIES} times`);
+      throw createRefused(`A query asks other classes at most ${MAX_CROSS_CLASS_QUERIES} times`);
     }
     if (level >= MAX_CROSS_CLASS_LEVELS) {
-      throw refused(`Queries on other classes nest at most ${MAX_CROSS_CLASS_LEVELS} levels deep`);
+      throw createRefused(`Queries on other classes nest at most ${MAX_CROSS_CLASS_LEVELS} levels deep`);
     }
     return {
       access,
@@ -181,7 +188,7 @@ class Translation {
 }
 
 /** All clauses in one object when their keys are distinct, else combined with `$and`. */
-function merged(clauses: readonly Where[]): Where {
+function mergeClauses(clauses: readonly Where[]): Where {
   const [only] = clauses;
   if (only && clauses.length === 1) return only;
   const all: Record<string, unknown> = {};
@@ -200,7 +207,7 @@ function distinct(besides: readonly (Where | null)[]): Where[] {
   ];
 }
 
-function refused(message: string): Refused {
+function createRefused(message: string): Refused {
   return new Refused(refusals.invalidQuery(message));
 }
 
@@ -263,7 +270,7 @@ function scanMember(key: string, value: unknown, depth: number, budget: Budget):
   if (!key.startsWith('$')) {
     assertFieldPath(key);
   } else if (CODE_EXECUTION.has(key)) {
-    throw blocked('where', 'code_execution', key);
+    throw blockFilter('where', 'code_execution', key);
   } else if (!KNOWN.has(key)) {
     const instead = OTHER_WORDS.get(key.toLowerCase()) ?? suggestNames(key, SCANNED_OPERATORS)[0];
     throw new Refused(

@@ -41,7 +41,7 @@ export function assertFits(
     if (column?.required) refuseFields(`${name} is required`);
     return null;
   }
-  const expected = column ?? declaredType(declared);
+  const expected = column ?? findDeclaredType(declared);
   if (expected && !isSameType(expected, asked)) {
     const form = FORMS[expected.type];
     refuseFields(
@@ -52,7 +52,7 @@ export function assertFits(
   return asked;
 }
 
-function declaredType(declared: PropertyPolicy | undefined): FieldSchema | null {
+function findDeclaredType(declared: PropertyPolicy | undefined): FieldSchema | null {
   if (declared?.type === undefined) return null;
   const { type, targetClass } = declared;
   return {
@@ -101,7 +101,7 @@ export function fieldTypeOf(value: unknown): FieldSchema | null {
   if (typeof value === 'boolean') return { type: 'Boolean' };
   if (Array.isArray(value)) return { type: 'Array' };
   if (value instanceof Date) return { type: 'Date' };
-  if (isTyped(value)) return typedFieldType(value.__type, value['className']);
+  if (isTyped(value)) return findTypedFieldType(value.__type, value['className']);
   if (!isPlainObject(value)) return null;
   const operator = value['__op'];
   if (operator === 'AddRelation' || operator === 'RemoveRelation') {
@@ -113,7 +113,7 @@ export function fieldTypeOf(value: unknown): FieldSchema | null {
   return type ? { type } : null;
 }
 
-function typedFieldType(name: string, className: unknown): FieldSchema | null {
+function findTypedFieldType(name: string, className: unknown): FieldSchema | null {
   if (SIMPLE_TYPES.has(name)) return { type: name as FieldType };
   if (name !== 'Pointer' && name !== 'Relation') return null;
   return typeof className === 'string' ? { type: name, targetClass: className } : null;
@@ -152,7 +152,7 @@ export function readNewClassFields(
   for (const [name, declared] of Object.entries(given)) {
     if (!FIELD_NAME.test(name) || isNeverGiven(name) || name === 'password')
       refuseFields(`'${name.slice(0, 128)}' cannot be the name of a field`);
-    fields.set(name, fieldOf(name, declared));
+    fields.set(name, toFieldSchema(name, declared));
   }
   for (const { targetClass } of fields.values()) {
     const refusal = targetClass === undefined || targetClass === className ? null : judgeClass(targetClass);
@@ -161,7 +161,7 @@ export function readNewClassFields(
   return fields;
 }
 
-function fieldOf(name: string, declared: unknown): FieldSchema {
+function toFieldSchema(name: string, declared: unknown): FieldSchema {
   const { type, targetClass, ...others } = isPlainObject(declared) ? declared : { type: declared };
   if (Object.keys(others).length > 0) refuseFields(`${name} takes only type and targetClass`);
   if (typeof type !== 'string' || !TYPES.has(type))

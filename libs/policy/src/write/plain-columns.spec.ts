@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentDefinition, MASTER_PRINCIPALS, Refused } from '#core';
-import { schemasOf } from '../compile/bound-class.fixture.js';
+import { createSchemas } from '../compile/bound-class.fixture.js';
 import { compilePolicy } from '../compile/compile-policy.js';
 import type { ClassConfig } from '../compile/policy-config.js';
 import { isRefusal } from '../model/class-access.js';
@@ -70,7 +70,7 @@ function planned(
     tenantId,
   });
   const scope = new AgentScopes(new Policies(policy)).of(
-    schemasOf(ORDER, ...others),
+    createSchemas(ORDER, ...others),
     agent,
     MASTER_PRINCIPALS,
   );
@@ -202,9 +202,9 @@ describe('a write to a plain class', () => {
   });
 
   it('never names a withheld class in a refusal, whatever is written', () => {
-    const refused = (fields: unknown) =>
+    const createRefused = (fields: unknown) =>
       messageOf(() => planned(fields, 'update', {}, null, ['Customer', 'Tag']));
-    expect(refused({ customer: 'a' })).toMatch(/'customer' .* outside agent_fields allowlist/);
+    expect(createRefused({ customer: 'a' })).toMatch(/'customer' .* outside agent_fields allowlist/);
     const value = fc.oneof(
       fc.jsonValue(),
       fc.constant(pointer('Tenant', 'a')),
@@ -214,7 +214,7 @@ describe('a write to a plain class', () => {
     fc.assert(
       fc.property(fc.constantFrom('by', 'for'), value, (name, given) => {
         for (const fields of [{ made: { [name]: given } }, { customer: given }, { tags: given }])
-          expect(refused(fields)).not.toMatch(/Customer|Tag/);
+          expect(createRefused(fields)).not.toMatch(/Customer|Tag/);
       }),
     );
   });

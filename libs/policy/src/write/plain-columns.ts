@@ -70,7 +70,9 @@ function entriesFit(path: string, entries: readonly unknown[], column: FieldSche
         );
     } else if (isPlainObject(entry) && !isTyped(entry)) membersFit(path, entry, column);
     else if (entry !== null && isClosed(column))
-      refuseFields(`${path} takes a list of objects with ${[...declaredMembers(column).keys()].join(', ')}`);
+      refuseFields(
+        `${path} takes a list of objects with ${[...readDeclaredMembers(column).keys()].join(', ')}`,
+      );
   }
 }
 
@@ -81,7 +83,7 @@ function isPointerTo(value: unknown, className: string): boolean {
 /** Members that are declared close the object; without any, its content is free. */
 function membersFit(path: string, value: PlainObject, column: FieldSchema): void {
   if (!isClosed(column)) return;
-  const members = declaredMembers(column);
+  const members = readDeclaredMembers(column);
   for (const [key, member] of Object.entries(value)) {
     const declared = members.get(key);
     if (!declared)
@@ -92,9 +94,9 @@ function membersFit(path: string, value: PlainObject, column: FieldSchema): void
     if (required && (value[key] ?? null) === null) refuseFields(`${path}.${key} is required`);
 }
 
-const isClosed = (column: FieldSchema): boolean => declaredMembers(column).size > 0;
+const isClosed = (column: FieldSchema): boolean => readDeclaredMembers(column).size > 0;
 
-function declaredMembers({ members }: FieldSchema): ReadonlyMap<string, FieldSchema> {
+function readDeclaredMembers({ members }: FieldSchema): ReadonlyMap<string, FieldSchema> {
   return new Map([...(members ?? [])].filter(([, { origin }]) => origin !== 'sample'));
 }
 

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent, type AgentDefinitionOptions, compileAgentDefinition, refusals } from '#core';
-import { boundClass } from '../compile/bound-class.fixture.js';
+import { createBoundClass } from '../compile/bound-class.fixture.js';
 import type { ClassConfig } from '../compile/policy-config.js';
-import { maskedColumns } from '../masking/column-masks.js';
+import { findMaskedColumns } from '../masking/column-masks.js';
 import type { ClassAccess } from '../model/class-access.js';
 import type { IndexSchema } from '../model/class-schema.js';
 import { INTERNAL_FIELDS } from '../model/field-names.js';
-import { music, refusalOf, shopReach } from '../music.fixture.js';
+import { music, catchRefusal, shopReach } from '../music.fixture.js';
 import { planWrite, type WriteContext } from './plan-write.js';
 
 const pointer = (className: string, objectId = 'x1') => ({ __type: 'Pointer', className, objectId });
@@ -28,7 +28,7 @@ function plan(
   return planWrite(fields, {
     agent: new Agent({ definition: compileAgentDefinition('x', agent), principal: 'p' }),
     access: maskedAccess(className, config),
-    policy: boundClass(className, config),
+    policy: createBoundClass(className, config),
     operation,
     tenant,
     indexes,
@@ -43,14 +43,14 @@ function plan(
 /** The class of the shop with the masks of `config`, as the agent of a plan is shown it. */
 function maskedAccess(className: string, config: ClassConfig): ClassAccess {
   const access = music(className);
-  const { masks } = boundClass(className, config);
+  const { masks } = createBoundClass(className, config);
   const known = new Set(access.schema?.fields.keys() ?? []);
   const given = { masks, listed: null, known, isWithheld: () => false };
-  return { ...access, ...maskedColumns(given, compileAgentDefinition('x')) };
+  return { ...access, ...findMaskedColumns(given, compileAgentDefinition('x')) };
 }
 
 const refusal = (className: string, fields: unknown, setting?: Setting) =>
-  refusalOf(() => plan(className, fields, setting));
+  catchRefusal(() => plan(className, fields, setting));
 
 describe('the plan of a write', () => {
   it('resolves spellings and aliases to wire names', () => {
@@ -151,7 +151,7 @@ describe('the plan of a write', () => {
     const context: WriteContext = {
       agent: new Agent({ definition: compileAgentDefinition('x'), principal: 'p' }),
       access: { ...access, schema: { className: 'Note', indexes: [], classLevelPermissions: null, fields } },
-      policy: boundClass('Note', {}),
+      policy: createBoundClass('Note', {}),
       operation: 'create',
       tenant: null,
       indexes: [],
@@ -159,27 +159,28 @@ describe('the plan of a write', () => {
       judgeClass: () => null,
     };
     for (const given of [{ dueOn: null }, { body: null }, { body: { __op: 'Delete' } }])
-      expect(refusalOf(() => planWrite(given, context))?.message).toContain('body is required');
+      expect(catchRefusal(() => planWrite(given, context))?.message).toContain('body is required');
     const update = { ...context, operation: 'update' as const };
-    expect(refusalOf(() => planWrite({ body: null }, update))?.message).toContain('body is required');
-    expect(refusalOf(() => planWrite({ dueOn: null }, update))).toBeNull();
+    expect(catchRefusal(() => planWrite({ body: null }, update))?.message).toContain('body is required');
+    expect(catchRefusal(() => planWrite({ dueOn: null }, update))).toBeNull();
     const hidden = { ...context, access: { ...context.access, readable: new Set(['dueOn']) } };
-    expect(refusalOf(() => planWrite({ dueOn: null }, hidden))?.message).not.toContain('body');
+    expect(catchRefusal(() => planWrite({ dueOn: null }, hidden))?.message).not.toContain('body');
   });
 
   it('never names a withheld class in a refusal, whatever is written', () => {
     const context: WriteContext = {
       agent: new Agent({ definition: compileAgentDefinition('x'), principal: 'p' }),
       access: music('Song'),
-      policy: boundClass('Song', {}),
+      policy: createBoundClass('Song', {}),
       operation: 'update',
       tenant: null,
       indexes: [],
       schemaOf: () => undefined,
       judgeClass: (target) => (target === 'Artist' ? refusals.hiddenClass(target) : null),
     };
-    const refused = (value: unknown) => refusalOf(() => planWrite({ artist: value }, context))?.message ?? '';
-    expect(refused({ __op: 'Increment', amount: 1 })).toContain(
+    const createRefused = (value: unknown) =>
+      catchRefusal(() => planWrite({ artist: value }, context))?.message ?? '';
+    expect(createRefused({ __op: 'Increment', amount: 1 })).toContain(
       'artist takes a Pointer, not a Number; write it as',
     );
     const value = fc.oneof(
@@ -189,7 +190,7 @@ describe('the plan of a write', () => {
     );
     fc.assert(
       fc.property(value, (given) => {
-        expect(refused(given)).not.toContain('Artist');
+        expect(createRefused(given)).not.toContain('Artist');
       }),
     );
   });
@@ -267,7 +268,7 @@ describe('no write', () => {
         fc.dictionary(fc.oneof(fc.constantFrom('body', 'extra', 'dueOn'), fc.string()), json),
         (fields) => {
           let planned: object | null = null;
-          const refused = refusalOf(() => {
+          const refused = catchRefusal(() => {
             planned = plan('Note', fields).fields;
           });
           if (refused) return;

@@ -3,7 +3,7 @@ import { type ClassAccess, columnRefusal, isMasked } from '../model/class-access
 import type { ClassPolicy } from '../model/policy.js';
 import { type ClassSchema, type FieldSchema, type IndexSchema, isIdOf } from '../model/class-schema.js';
 import { rootOf, toLowerCamel } from '../model/field-names.js';
-import { blocked, isPlainObject, type PlainObject } from '../model/where.js';
+import { blockFilter, isPlainObject, type PlainObject } from '../model/where.js';
 import { withheldClassIn } from '../masking/withheld-objects.js';
 import { isTenant, type TenantBinding, tenantValue } from '../scope/tenant.js';
 import { assertDeclaredValue, assertFits, type FieldRules, fieldTypeOf } from './field-types.js';
@@ -14,7 +14,7 @@ import {
   isOperation,
   type CheckClass,
   refuseFields,
-  writtenValue,
+  convertValue,
 } from './written-value.js';
 
 /** The maximum size of the `fields` argument as JSON, in bytes. */
@@ -59,7 +59,7 @@ export function planWrite(given: unknown, context: WriteContext): WritePlan {
   const named = new Set<string>();
   for (const [written, value] of Object.entries(values)) {
     const name = wireName(written, context);
-    const column = identityOf(name, access);
+    const column = findIdentity(name, access);
     if (named.has(column)) refuseFields(`${name} is given twice, under two spellings`);
     named.add(column);
     if (tenant?.field === name) {
@@ -96,7 +96,7 @@ function readValues(given: PlainObject, { access, judgeClass, schemaOf }: WriteC
   const deferCheck: CheckClass = (className) => deferred.push(className);
   const values: Record<string, unknown> = {};
   const operator = Object.keys(given).find((key) => key.startsWith('$'));
-  if (operator !== undefined) throw blocked('arguments', 'operator_in_value', operator);
+  if (operator !== undefined) throw blockFilter('arguments', 'operator_in_value', operator);
   const isPlain = access.schema?.storage === 'plain';
   for (const [name, value] of Object.entries(given)) {
     if (isPlain) assertNotSetForTheWriter(name);
@@ -105,7 +105,7 @@ function readValues(given: PlainObject, { access, judgeClass, schemaOf }: WriteC
         'field names are a letter, then letters, digits and _, at most 128; no dots, no leading _',
       );
     }
-    values[name] = writtenValue(name, value, deferCheck, (id, className) => isIdOf(schemaOf(className), id));
+    values[name] = convertValue(name, value, deferCheck, (id, className) => isIdOf(schemaOf(className), id));
     // A list operation reveals whether the list contained the value, a unique index whether another row has it.
     const guessed = access.mayHold ? withheldClassIn(value, access.mayHold.names) : null;
     if (guessed !== null) deferred.push(guessed);
@@ -145,7 +145,7 @@ function plainType(name: string, value: unknown, { column, declared }: FieldRule
 }
 
 /** Two new columns that differ in spelling only are the same one. */
-function identityOf(name: string, { schema }: ClassAccess): string {
+function findIdentity(name: string, { schema }: ClassAccess): string {
   return schema && !schema.fields.has(name) ? toLowerCamel(name) : name;
 }
 

@@ -1,12 +1,12 @@
 import { isObjectId, refusals, Refused } from '#core';
 import { isInternalField, isMagicName, toLowerCamel } from '../model/field-names.js';
 import {
-  blocked,
+  blockFilter,
   isPlainObject,
   isTyped,
   type PlainObject,
   reduceTyped,
-  typedDate,
+  toTypedDate,
   type TypedValue,
 } from '../model/where.js';
 
@@ -49,7 +49,7 @@ export function isOperation(value: unknown): value is WriteOperation {
  * operations. A key like a database operator is a security refusal, at any depth.
  * @throws Refused
  */
-export function writtenValue(
+export function convertValue(
   field: string,
   value: unknown,
   checkClass: CheckClass,
@@ -65,7 +65,7 @@ function refuseOperators(value: unknown, path: string, depth: number): void {
   if (value === null || typeof value !== 'object') return;
   if (depth >= MAX_DEPTH) refuseFields(`${root(path)} is nested more than ${MAX_DEPTH} levels deep`);
   for (const [key, member] of Object.entries(value)) {
-    if (key.startsWith('$')) throw blocked('arguments', 'operator_in_value', `${path}.${key}`);
+    if (key.startsWith('$')) throw blockFilter('arguments', 'operator_in_value', `${path}.${key}`);
     refuseOperators(member, `${path}.${key}`, depth + 1);
   }
 }
@@ -92,9 +92,9 @@ function operation(field: string, value: WriteOperation, named: Named): unknown 
 function plainValue(field: string, value: unknown, named: Named): unknown {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number' && Number.isFinite(value)) return value;
-  if (value instanceof Date && !Number.isNaN(value.getTime())) return typedDate(value);
+  if (value instanceof Date && !Number.isNaN(value.getTime())) return toTypedDate(value);
   if (Array.isArray(value)) return value.map((entry) => plainValue(field, entry, named));
-  if (isTyped(value)) return typedValue(field, value, named);
+  if (isTyped(value)) return convertTypedValue(field, value, named);
   if (isPlainObject(value)) return plainMembers(field, value, named);
   return refuseFields(`${field} holds something that is not JSON`);
 }
@@ -112,7 +112,7 @@ function plainMembers(field: string, value: PlainObject, named: Named): PlainObj
   return kept;
 }
 
-function typedValue(field: string, value: TypedValue, named: Named): TypedValue {
+function convertTypedValue(field: string, value: TypedValue, named: Named): TypedValue {
   if (value.__type === 'Relation') refuseFields(`${field}: relations are not changed by raw writes`);
   const reduced = ownMembers(field, value);
   if (reduced.__type === 'Pointer') {
