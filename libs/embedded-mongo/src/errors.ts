@@ -105,7 +105,7 @@ export const mongoError = (code: number, message: string, extra?: object): Mongo
   new MongoError(code, message, extra);
 
 export const badValue = (message: string): MongoError => new MongoError(2, message);
-export const failedToParse = (message: string): MongoError => new MongoError(9, message);
+export const createParseError = (message: string): MongoError => new MongoError(9, message);
 export const typeMismatch = (message: string): MongoError => new MongoError(14, message);
 /** A documented MongoDB feature that this server does not have: said aloud, never guessed at. */
 export const notImplemented = (feature: string): MongoError =>

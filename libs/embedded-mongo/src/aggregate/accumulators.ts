@@ -4,11 +4,11 @@ import { compareValues, compileSort } from '../bson/compare.js';
 import { getField, isDocument, type Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
 import { typeName } from '../bson/type-name.js';
-import { intArgument, named } from './arguments.js';
+import { intArgument, readNamedArguments } from './arguments.js';
 import { nullish, type Builder, type Evaluator } from './evaluate.js';
 import { addToSet, average, deviation, extreme, mergeObjects, push, sum, type Accumulator } from './folds.js';
 import { StageMemory } from './stage-memory.js';
-import { percentileSpec, percentilesOf } from './percentile.js';
+import { percentileSpec, computePercentiles } from './percentile.js';
 
 /** A compiled accumulator: what to read from each document, and how to start a group. */
 export interface AccumulatorPlan {
@@ -49,7 +49,10 @@ const several =
     skipNull: boolean,
   ): AccumulatorCompiler =>
   (argument, builder, name) => {
-    const { input, n } = named(argument, builder, name, ['input', 'n']) as Record<string, Evaluator>;
+    const { input, n } = readNamedArguments(argument, builder, name, ['input', 'n']) as Record<
+      string,
+      Evaluator
+    >;
     return {
       input: input as Evaluator,
       create: () => {
@@ -81,7 +84,7 @@ export const smallest =
     [...items].sort((a, b) => compareValues(a, b, collation) * direction).slice(0, n);
 
 /** `$top`, `$bottom` and their N forms: `{sortBy, output, n}`. */
-const ranked =
+const compileRanked =
   (fromEnd: boolean, many: boolean): AccumulatorCompiler =>
   (argument, builder, name) => {
     if (!isDocument(argument))
@@ -89,7 +92,12 @@ const ranked =
     const sortBy = getField(argument, 'sortBy');
     if (!isDocument(sortBy)) throw mongoError(5788005, `Missing value for 'sortBy' in ${name}`);
     const { sortBy: _spec, ...rest } = argument;
-    const compiled = named<'output' | 'n'>(rest, builder, name, many ? ['output', 'n'] : ['output']);
+    const compiled = readNamedArguments<'output' | 'n'>(
+      rest,
+      builder,
+      name,
+      many ? ['output', 'n'] : ['output'],
+    );
     const order = compileSort(sortBy, builder.ctx.collation);
     return {
       input: compiled.output as Evaluator,
@@ -99,7 +107,7 @@ const ranked =
         return {
           add: (value, scope) => {
             if (compiled.n && entries.length === 0) count = positiveCount(compiled.n(scope), name);
-            entries.push({ keys: order.keysOf(scope.root as Document), value: value ?? null });
+            entries.push({ keys: order.listKeys(scope.root as Document), value: value ?? null });
           },
           result: () => {
             entries.sort((a, b) => order.compareKeys(a.keys, b.keys));
@@ -120,7 +128,7 @@ const percentile: AccumulatorCompiler = (argument, builder, name) => {
       const items: number[] = [];
       return {
         add: (value) => void (numberKind(value) !== undefined && items.push(toDouble(value))),
-        result: () => percentilesOf(items, spec),
+        result: () => computePercentiles(items, spec),
       };
     },
   };
@@ -151,10 +159,10 @@ const compilers: Readonly<Record<string, AccumulatorCompiler>> = {
   $lastN: several((items, n) => items.slice(-n), false),
   $minN: several(smallest(1), true),
   $maxN: several(smallest(-1), true),
-  $top: ranked(false, false),
-  $bottom: ranked(true, false),
-  $topN: ranked(false, true),
-  $bottomN: ranked(true, true),
+  $top: compileRanked(false, false),
+  $bottom: compileRanked(true, false),
+  $topN: compileRanked(false, true),
+  $bottomN: compileRanked(true, true),
   $median: percentile,
   $percentile: percentile,
 };

@@ -28,7 +28,7 @@ export function positional(
 }
 
 /** Named arguments of an object, each compiled when present. Errors: 9 for a missing or unknown name. */
-export function named<Key extends string>(
+export function readNamedArguments<Key extends string>(
   argument: unknown,
   builder: Builder,
   name: string,

@@ -27,7 +27,7 @@ import { regexOperators } from './operators/regex.js';
 import { setOperators } from './operators/set.js';
 import { stringOperators } from './operators/string.js';
 import { trigonometryOperators } from './operators/trigonometry.js';
-import { bounded } from './value-weight.js';
+import { checkBound } from './value-weight.js';
 
 const operators: OperatorTable = Object.assign(
   Object.create(null) as OperatorTable,
@@ -91,7 +91,7 @@ class ExpressionBuilder implements Builder {
     }
     if (Array.isArray(expression)) {
       const items = expression.map((item) => this.compile(item));
-      return (scope) => bounded(items.map((item) => item(scope) ?? null));
+      return (scope) => checkBound(items.map((item) => item(scope) ?? null));
     }
     if (!isDocument(expression)) return () => expression;
     const first = firstKey(expression);
@@ -111,7 +111,7 @@ class ExpressionBuilder implements Builder {
     const compile = operators[name];
     if (!compile) throw mongoError(168, `Unrecognized expression '${name}'`);
     const evaluate = compile(getField(expression, name), this, name);
-    return (scope) => bounded(evaluate(scope));
+    return (scope) => checkBound(evaluate(scope));
   }
 
   private meta(argument: unknown): Evaluator {
@@ -141,7 +141,7 @@ class ExpressionBuilder implements Builder {
         const value = evaluate(scope);
         if (value !== undefined) setField(result, name, value);
       }
-      return bounded(result);
+      return checkBound(result);
     };
   }
 

@@ -3,7 +3,7 @@ import { divideNumbers } from '../bson/arithmetic.js';
 import type { Collation } from '../bson/collation.js';
 import { compareValues } from '../bson/compare.js';
 import { isDocument, setField, type Document } from '../bson/document.js';
-import { keyOf } from '../bson/key-string.js';
+import { toKey } from '../bson/key-string.js';
 import { doubleValue, numberKind, toDouble } from '../bson/number.js';
 import { typeName } from '../bson/type-name.js';
 import { nullish, type Scope } from './evaluate.js';
@@ -84,7 +84,7 @@ export function addToSet(collation: Collation | undefined): Accumulator {
   return {
     add: (value) => {
       if (value === undefined) return;
-      const key = keyOf(value, collation);
+      const key = toKey(value, collation);
       if (items.has(key)) return;
       memory.hold(value);
       items.set(key, value);

@@ -1,6 +1,6 @@
 import { badValue } from '../errors.js';
 import { doubleValue, numberKind, toDouble } from '../bson/number.js';
-import { named } from './arguments.js';
+import { readNamedArguments } from './arguments.js';
 import type { Builder, Evaluator } from './evaluate.js';
 
 /** The compiled argument of `$percentile` or, with one probability and a bare answer, `$median`. */
@@ -13,7 +13,7 @@ interface PercentileSpec {
 /** Reads `{input, p, method: "approximate"}`; probabilities are constants between 0 and 1. */
 export function percentileSpec(argument: unknown, builder: Builder, name: string): PercentileSpec {
   const single = name === '$median';
-  const parts = named<'input' | 'method' | 'p'>(
+  const parts = readNamedArguments<'input' | 'method' | 'p'>(
     argument,
     builder,
     name,
@@ -37,7 +37,7 @@ export function percentileSpec(argument: unknown, builder: Builder, name: string
 }
 
 /** The discrete percentile: the smallest value that at least the share `p` of all values do not exceed. */
-export function percentilesOf(values: number[], spec: PercentileSpec): unknown {
+export function computePercentiles(values: number[], spec: PercentileSpec): unknown {
   const sorted = Float64Array.from(values).sort();
   const results = spec.probabilities.map((p) => {
     const value = sorted[Math.min(Math.max(Math.ceil(p * sorted.length) - 1, 0), sorted.length - 1)];

@@ -26,7 +26,7 @@ const ctx: PipelineContext = {
 };
 const exact = (value: unknown): string => EJSON.stringify(value, { relaxed: false });
 /** A source that lets others in before every document. */
-function* pausing(docs: readonly Document[]): Iterable<Step<Document>> {
+function* pauseBetween(docs: readonly Document[]): Iterable<Step<Document>> {
   for (const doc of docs) {
     yield PAUSE;
     yield doc;
@@ -36,7 +36,7 @@ function* pausing(docs: readonly Document[]): Iterable<Step<Document>> {
 function run(pipeline: Document[], docs: Document[], context = ctx): Document[] {
   const answer = [...runPipeline(pipeline, docs, context)];
   if (pipeline.some((stage) => Object.hasOwn(stage, '$sample'))) return answer;
-  const steps = [...compilePipeline(pipeline, { ...context, turnIsOver: () => true })(pausing(docs))];
+  const steps = [...compilePipeline(pipeline, { ...context, turnIsOver: () => true })(pauseBetween(docs))];
   if (docs.length > 0 && !Object.hasOwn(pipeline[0] ?? {}, '$documents')) expect(steps).toContain(PAUSE);
   expect(exact(steps.filter((step) => step !== PAUSE))).toBe(exact(answer));
   return answer;

@@ -1,4 +1,4 @@
-import { failedToParse, mongoError, notImplemented, typeMismatch } from '../errors.js';
+import { createParseError, mongoError, notImplemented, typeMismatch } from '../errors.js';
 import { firstKey, getField, isDocument, type Document } from '../bson/document.js';
 import type { QueryContext } from '../query/context.js';
 import { compileSearchStage, SEARCH_STAGES, type SearchStage } from '../search/search-stage.js';
@@ -75,7 +75,7 @@ export function runPipeline(
 export function compilePipeline(pipeline: readonly unknown[], ctx: QueryContext): StageRun {
   let stageCtx = ctx;
   const runs = pipeline.map((stage, i) => {
-    const searching = searchOf(stage, i, stageCtx);
+    const searching = readSearch(stage, i, stageCtx);
     if (searching) {
       if (searching.found) stageCtx = { ...stageCtx, found: searching.found };
       return searching.run;
@@ -98,7 +98,7 @@ export function compilePipeline(pipeline: readonly unknown[], ctx: QueryContext)
 const keepsDocuments = (stage: unknown): boolean =>
   isDocument(stage) && ['$match', '$sort', '$limit', '$skip', '$sample'].includes(firstKey(stage) ?? '');
 
-function searchOf(stage: unknown, position: number, ctx: QueryContext): SearchStage | undefined {
+function readSearch(stage: unknown, position: number, ctx: QueryContext): SearchStage | undefined {
   const name = isDocument(stage) ? firstKey(stage) : undefined;
   if (!isDocument(stage) || name === undefined || !SEARCH_STAGES.has(name)) return undefined;
   if (Object.keys(stage).length !== 1) return undefined;
@@ -124,10 +124,10 @@ function compileStage(stage: unknown, position: number, length: number, ctx: Que
     throw mongoError(40602, `${name} is only valid as the first stage in a pipeline.`);
   }
   const run = compile(getField(stage, name), builderFor(ctx), name);
-  return COLLECTING.has(name) ? (source) => run(held(source, name)) : run;
+  return COLLECTING.has(name) ? (source) => run(holdWithinMemory(source, name)) : run;
 }
 
-function* held(source: Iterable<Step<Document>>, name: string): Iterable<Step<Document>> {
+function* holdWithinMemory(source: Iterable<Step<Document>>, name: string): Iterable<Step<Document>> {
   const memory = new StageMemory(name);
   for (const doc of source) {
     if (doc !== PAUSE) memory.hold(doc);
@@ -138,7 +138,7 @@ function* held(source: Iterable<Step<Document>>, name: string): Iterable<Step<Do
 const builderFor = (ctx: QueryContext): StageBuilder => ({
   ctx,
   pipeline: (inner, innerCtx) => {
-    if (!Array.isArray(inner)) throw failedToParse("'pipeline' must be an array of stages");
+    if (!Array.isArray(inner)) throw createParseError("'pipeline' must be an array of stages");
     return compilePipeline(inner, innerCtx);
   },
 });

@@ -14,7 +14,7 @@ export class StageMemory {
 
   /** Errors: 146 when the stage holds more than 100 MB. */
   hold(value: unknown): void {
-    this.bytes += bytesOf(value, MOST_BYTES);
+    this.bytes += countBytes(value, MOST_BYTES);
     if (this.bytes > MOST_BYTES)
       throw mongoError(
         146,
@@ -25,7 +25,7 @@ export class StageMemory {
 }
 
 /** @param most where counting ends */
-export function bytesOf(value: unknown, most: number): number {
+export function countBytes(value: unknown, most: number): number {
   if (typeof value === 'string') return VALUE_BYTES + value.length;
   let bytes = VALUE_BYTES;
   if (typeof value !== 'object' || value === null) return bytes;
@@ -33,7 +33,7 @@ export function bytesOf(value: unknown, most: number): number {
   const members = Array.isArray(value) ? value : isDocument(value) ? Object.values(value) : [];
   for (const member of members) {
     if (bytes > most) return bytes;
-    bytes += bytesOf(member, most - bytes);
+    bytes += countBytes(member, most - bytes);
   }
   return bytes;
 }

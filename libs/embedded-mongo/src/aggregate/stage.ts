@@ -26,7 +26,7 @@ export type StageCompiler = (spec: unknown, builder: StageBuilder, name: string)
 export type StageTable = Readonly<Record<string, StageCompiler>>;
 
 /** One document in, one out. */
-export const mapping = (ctx: QueryContext, apply: (doc: Document) => Document): StageRun =>
+export const mapDocuments = (ctx: QueryContext, apply: (doc: Document) => Document): StageRun =>
   function* (source) {
     for (const doc of source) {
       if (doc === PAUSE) yield PAUSE;
@@ -61,7 +61,7 @@ export function* gather<T>(ctx: QueryContext, source: Iterable<Step<T>>): Genera
 }
 
 /** A stable sort that lets others in between. */
-export function* sorted<T>(
+export function* sortWithinMemory<T>(
   ctx: QueryContext,
   items: readonly T[],
   compare: (a: T, b: T) => number,
@@ -96,7 +96,7 @@ export function foreignContext(ctx: QueryContext): QueryContext {
 }
 
 /** Documents of another collection as they are when the pipeline is compiled; a stage that joins is refused where there is no database around it. */
-export function collectionOf(ctx: QueryContext, name: string): Iterable<Document> {
+export function readCollection(ctx: QueryContext, name: string): Iterable<Document> {
   if (!ctx.collection) throw mongoError(238, 'joins are not supported in this place by the embedded server');
   return ctx.collection(name);
 }

@@ -3,7 +3,7 @@ import { compileExpression } from './expression.js';
 
 const ctx = { tick: () => undefined, now: new Date(0) };
 const evaluate = (expression: unknown) => compileExpression(expression, ctx).evaluate({ list: [1, 2, 3] });
-const doubled = (step: unknown, times = 40) => ({
+const doubleValue = (step: unknown, times = 40) => ({
   $reduce: { input: { $range: [0, times] }, initialValue: [1], in: step },
 });
 
@@ -15,11 +15,11 @@ describe('a value that holds another many times over', () => {
     ['in zipped lists', { $zip: { inputs: [['$$value'], ['$$value']] } }],
     ['in mapped lists', { $map: { input: [1, 2], as: 'one', in: '$$value' } }],
   ])('is refused before anybody has to walk it: %s', (_, step) => {
-    expect(() => evaluate(doubled(step))).toThrow(expect.objectContaining({ code: 146 }));
+    expect(() => evaluate(doubleValue(step))).toThrow(expect.objectContaining({ code: 146 }));
   });
 
   it('is made as long as it stays small', () => {
-    expect(evaluate({ $size: doubled({ $concatArrays: ['$$value', '$$value'] }, 10) })).toBe(1024);
+    expect(evaluate({ $size: doubleValue({ $concatArrays: ['$$value', '$$value'] }, 10) })).toBe(1024);
     expect(evaluate({ $size: { $range: [0, 1_000_000] } })).toBe(1_000_000);
   });
 });

@@ -14,7 +14,7 @@ const weights = new WeakMap<object, number>();
  * The value of an expression, when comparing or encoding it can come to an end. Forty doublings of a list share their
  * halves and fit in memory, yet nobody could walk them. Errors: 146.
  */
-export function bounded(value: unknown): unknown {
+export function checkBound(value: unknown): unknown {
   if (typeof value === 'object' && value !== null) weigh(value);
   return value;
 }

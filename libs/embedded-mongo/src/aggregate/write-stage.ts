@@ -1,4 +1,4 @@
-import { failedToParse, mongoError } from '../errors.js';
+import { createParseError, mongoError } from '../errors.js';
 import { getField, isDocument, type Document } from '../bson/document.js';
 import { typeName } from '../bson/type-name.js';
 
@@ -73,7 +73,7 @@ function readMerge(spec: unknown): WriteStage {
     kind: 'merge',
     ...target(getField(options, 'into'), '$merge into'),
     on: fields as string[],
-    whenMatched: matchedMode(getField(options, 'whenMatched') ?? 'merge'),
+    whenMatched: readMatchedMode(getField(options, 'whenMatched') ?? 'merge'),
     whenNotMatched: choice(
       getField(options, 'whenNotMatched') ?? 'insert',
       ['insert', 'discard', 'fail'],
@@ -85,7 +85,7 @@ function readMerge(spec: unknown): WriteStage {
 
 type WhenMatched = 'replace' | 'keepExisting' | 'merge' | 'fail' | readonly Document[];
 
-function matchedMode(value: unknown): WhenMatched {
+function readMatchedMode(value: unknown): WhenMatched {
   if (Array.isArray(value)) return value.filter(isDocument);
   return choice(value, ['replace', 'keepExisting', 'merge', 'fail'], 'whenMatched');
 }
@@ -93,7 +93,7 @@ function matchedMode(value: unknown): WhenMatched {
 function choice<const Value extends string>(value: unknown, allowed: readonly Value[], field: string): Value {
   const found = allowed.find((item) => item === value);
   if (found === undefined) {
-    throw failedToParse(
+    throw createParseError(
       `Enumeration value '${String(value)}' for field '$merge.${field}' is not a valid value.`,
     );
   }

@@ -22,7 +22,7 @@ const width: Record<NumberKind, number> = { int: 0, long: 1, double: 2, decimal:
 /** The wider of two numeric types: int < long < double < decimal. */
 const widerKind = (a: NumberKind, b: NumberKind): NumberKind => (width[a] >= width[b] ? a : b);
 
-const kindOf = (value: unknown): NumberKind => numberKind(value) ?? 'double';
+const findKind = (value: unknown): NumberKind => numberKind(value) ?? 'double';
 const decimalNaN = (): Decimal128 => Decimal128.fromString('NaN');
 
 interface Operation {
@@ -32,7 +32,7 @@ interface Operation {
 }
 
 function operate(a: unknown, b: unknown, operation: Operation): unknown {
-  const kind = widerKind(kindOf(a), kindOf(b));
+  const kind = widerKind(findKind(a), findKind(b));
   if (kind === 'int') {
     // Two 32-bit operands: exact in a double unless the product passes 2^53.
     const result = operation.double(toDouble(a), toDouble(b));
@@ -70,7 +70,7 @@ export const multiplyNumbers = (a: unknown, b: unknown): unknown => operate(a, b
 
 /** Quotient as a double, or a decimal when either operand is one. The divisor must not be zero. */
 export function divideNumbers(a: unknown, b: unknown): unknown {
-  if (widerKind(kindOf(a), kindOf(b)) !== 'decimal') return doubleValue(toDouble(a) / toDouble(b));
+  if (widerKind(findKind(a), findKind(b)) !== 'decimal') return doubleValue(toDouble(a) / toDouble(b));
   const x = promoteToDecimal(a);
   const y = promoteToDecimal(b);
   if (typeof x === 'number' || typeof y === 'number') {
@@ -81,7 +81,7 @@ export function divideNumbers(a: unknown, b: unknown): unknown {
 
 /** Truncated remainder with the sign of the dividend, in the wider type. */
 export function remainder(a: unknown, b: unknown): unknown {
-  const kind = widerKind(kindOf(a), kindOf(b));
+  const kind = widerKind(findKind(a), findKind(b));
   if (kind === 'int' || kind === 'long') return integerValue(toBigInt(a) % toBigInt(b), kind);
   if (kind === 'double') return doubleValue(toDouble(a) % toDouble(b));
   const x = promoteToDecimal(a);
@@ -95,7 +95,7 @@ export function remainder(a: unknown, b: unknown): unknown {
 
 /** Rounds to `places` digits after the point, keeping the type; integers only change for negative places. */
 export function roundNumber(value: unknown, places: number, mode: 'halfEven' | 'truncate'): unknown {
-  const kind = kindOf(value);
+  const kind = findKind(value);
   if (kind === 'decimal') {
     const parts = promoteToDecimal(value);
     return typeof parts === 'number' ? value : packDecimal(roundDecimal(parts, places, mode));

@@ -16,7 +16,7 @@ import { compileCollation, type Collation } from './collation.js';
 import { compareValues, sortComparator, valuesEqual } from './compare.js';
 import type { Document } from './document.js';
 import { identical } from './identical.js';
-import { keyOf } from './key-string.js';
+import { toKey } from './key-string.js';
 import { typeName } from './type-name.js';
 
 const dec = (text: string): Decimal128 => Decimal128.fromString(text);
@@ -89,7 +89,7 @@ describe('the order of values', () => {
   ] as [unknown, unknown][])('takes %s and %s for equal only if they are the same number', (a, b) => {
     const same = !(a === 1e300);
     expect(valuesEqual(a, b)).toBe(same);
-    expect(keyOf(a) === keyOf(b)).toBe(same);
+    expect(toKey(a) === toKey(b)).toBe(same);
   });
 
   it('tells stored bytes apart where values are equal', () => {
@@ -159,7 +159,7 @@ describe('for any values', () => {
   it('keys are equal exactly where values are', () => {
     fc.assert(
       fc.property(value, value, (a, b) => {
-        expect(keyOf(a) === keyOf(b)).toBe(compareValues(a, b) === 0);
+        expect(toKey(a) === toKey(b)).toBe(compareValues(a, b) === 0);
       }),
       { numRuns: 500 },
     );
@@ -167,7 +167,7 @@ describe('for any values', () => {
 });
 
 describe('a sort', () => {
-  const sorted = (docs: Document[], spec: Document, collation?: Collation): unknown[] =>
+  const sortDocuments = (docs: Document[], spec: Document, collation?: Collation): unknown[] =>
     [...docs].sort(sortComparator(spec, collation)).map((doc) => doc['_id']);
 
   it.each([
@@ -236,7 +236,7 @@ describe('a sort', () => {
       ['n', 's', 'O', 'b', 'd'],
     ],
   ] as [string, Document[], Document, unknown[]][])('%s', (_title, docs, spec, ids) => {
-    expect(sorted(docs, spec)).toEqual(ids);
+    expect(sortDocuments(docs, spec)).toEqual(ids);
   });
 
   it('follows a collation', () => {
@@ -244,7 +244,7 @@ describe('a sort', () => {
       { _id: 1, a: 'b' },
       { _id: 2, a: 'A' },
     ];
-    expect(sorted(docs, { a: 1 }, compileCollation({ locale: 'en', strength: 2 }))).toEqual([2, 1]);
+    expect(sortDocuments(docs, { a: 1 }, compileCollation({ locale: 'en', strength: 2 }))).toEqual([2, 1]);
   });
 
   it('chooses among array elements by the collation too', () => {
@@ -252,10 +252,10 @@ describe('a sort', () => {
       { _id: 1, a: ['b'] },
       { _id: 2, a: ['Z', 'a'] },
     ];
-    expect(sorted(docs, { a: 1 }, compileCollation({ locale: 'en', strength: 2 }))).toEqual([2, 1]);
-    expect(sorted(docs, { a: 1 })).toEqual([2, 1]);
+    expect(sortDocuments(docs, { a: 1 }, compileCollation({ locale: 'en', strength: 2 }))).toEqual([2, 1]);
+    expect(sortDocuments(docs, { a: 1 })).toEqual([2, 1]);
     expect(
-      sorted(
+      sortDocuments(
         [
           { _id: 1, a: ['B', 'a'] },
           { _id: 2, a: ['A', 'b'] },
@@ -276,7 +276,7 @@ describe('a collation', () => {
   const equal = (spec: Document, a: string, b: string): boolean => {
     const collation = compileCollation({ locale: 'en', ...spec });
     const same = valuesEqual(a, b, collation);
-    expect(keyOf(a, collation) === keyOf(b, collation)).toBe(same);
+    expect(toKey(a, collation) === toKey(b, collation)).toBe(same);
     return same;
   };
 

@@ -18,7 +18,7 @@ import { exactDecimal, toDouble } from './number.js';
  * A string that is the same for two values exactly when they compare equal, whatever their numeric types.
  * For hash joins, grouping, sets and unique keys; it says nothing about order.
  */
-export function keyOf(value: unknown, collation?: Collation): string {
+export function toKey(value: unknown, collation?: Collation): string {
   switch (typeRank(value)) {
     case -1:
       return '<';
@@ -48,11 +48,11 @@ export function keyOf(value: unknown, collation?: Collation): string {
     case 47:
       return `T${(value as Timestamp).t}:${(value as Timestamp).i}`;
     case 50:
-      return `r${framed((value as BSONRegExp).pattern)}${(value as BSONRegExp).options}`;
+      return `r${frameText((value as BSONRegExp).pattern)}${(value as BSONRegExp).options}`;
     case 60:
     case 65: {
       const code = value as Code;
-      return `c${framed(code.code)}${code.scope ? keyOf(code.scope) : ''}`;
+      return `c${frameText(code.code)}${code.scope ? toKey(code.scope) : ''}`;
     }
     default:
       return '>';
@@ -62,24 +62,24 @@ export function keyOf(value: unknown, collation?: Collation): string {
 /** Several keys as one: each part carries its length, so no two lists collide. */
 export const keyOfAll = (values: readonly unknown[], collation?: Collation): string => {
   let key = '';
-  for (const value of values) key += framed(keyOf(value, collation));
-  return bounded(key);
+  for (const value of values) key += frameText(toKey(value, collation));
+  return checkKeyLength(key);
 };
 
 const longestKey = 64 * 1024 * 1024;
 
 /** Values that share parts many times over are small in memory and endless when written out. */
-function bounded(key: string): string {
+function checkKeyLength(key: string): string {
   if (key.length > longestKey) throw mongoError(10334, 'a value to compare is larger than any document');
   return key;
 }
 
-const framed = (part: string): string => `${part.length}:${part}`;
+const frameText = (part: string): string => `${part.length}:${part}`;
 
 function documentKey(doc: Document, collation?: Collation): string {
   let key = '{';
-  for (const name of Object.keys(doc)) key += framed(name) + framed(keyOf(doc[name], collation));
-  return bounded(`${key}}`);
+  for (const name of Object.keys(doc)) key += frameText(name) + frameText(toKey(doc[name], collation));
+  return checkKeyLength(`${key}}`);
 }
 
 function arrayKey(items: unknown[], collation?: Collation): string {

@@ -15,7 +15,7 @@ export function withNested(doc: Document, parts: readonly string[], value: unkno
 }
 
 /** The value at a dotted path through documents only. */
-export function nestedValue(doc: Document, parts: readonly string[]): unknown {
+export function readNested(doc: Document, parts: readonly string[]): unknown {
   let current: unknown = doc;
   for (const part of parts) {
     if (!isDocument(current)) return undefined;

@@ -12,7 +12,7 @@ export function printValue(value: unknown): string {
 
 function print(value: unknown, depth: number): string {
   if (value === undefined) return 'missing';
-  if (typeof value === 'string') return JSON.stringify(shortened(value));
+  if (typeof value === 'string') return JSON.stringify(shortenText(value));
   if (typeof value !== 'object' || value === null) return String(value as number | boolean | null);
   if (value instanceof ObjectId) return `ObjectId('${value.toHexString()}')`;
   if (value instanceof Timestamp) return `Timestamp(${value.t}, ${value.i})`;
@@ -25,7 +25,7 @@ function print(value: unknown, depth: number): string {
   ) {
     return value.toString();
   }
-  if (!Array.isArray(value) && !isDocument(value)) return shortened(EJSON.stringify(value));
+  if (!Array.isArray(value) && !isDocument(value)) return shortenText(EJSON.stringify(value));
   if (depth >= deepest) return '...';
   const parts = Array.isArray(value)
     ? value.slice(0, mostItems).map((item) => print(item, depth + 1))
@@ -39,7 +39,7 @@ function print(value: unknown, depth: number): string {
 const fields = (doc: Document, depth: number): string[] =>
   Object.keys(doc)
     .slice(0, mostItems)
-    .map((key) => `${shortened(key)}: ${print(doc[key], depth + 1)}`);
+    .map((key) => `${shortenText(key)}: ${print(doc[key], depth + 1)}`);
 
-const shortened = (text: string): string =>
+const shortenText = (text: string): string =>
   text.length <= longestText ? text : `${text.slice(0, longestText)}...`;

@@ -7,7 +7,7 @@ import { compareValues } from './value-order.js';
 
 /** A compiled sort specification: keys are read once per document, then compared. */
 export interface SortOrder {
-  keysOf(doc: Document): unknown[];
+  listKeys(doc: Document): unknown[];
   compareKeys(a: readonly unknown[], b: readonly unknown[]): number;
 }
 
@@ -38,7 +38,7 @@ export function compileSort(
     fields.push({ read: (doc) => sortKey(doc, path, direction, collation), direction });
   }
   return {
-    keysOf: (doc) => fields.map((field) => field.read(doc)),
+    listKeys: (doc) => fields.map((field) => field.read(doc)),
     compareKeys: (a, b) => {
       for (let i = 0; i < fields.length; i++) {
         const result = compareValues(a[i], b[i], collation);
@@ -55,7 +55,7 @@ export function sortComparator(spec: Document, collation?: Collation): (a: Docum
   const known = new WeakMap<Document, unknown[]>();
   const keys = (doc: Document): unknown[] => {
     let found = known.get(doc);
-    if (!found) known.set(doc, (found = order.keysOf(doc)));
+    if (!found) known.set(doc, (found = order.listKeys(doc)));
     return found;
   };
   return (a, b) => order.compareKeys(keys(a), keys(b));

@@ -72,13 +72,13 @@ export const typeNumber = (value: unknown): number => numbers[typeName(value)] ?
 export function typeMatcher(argument: unknown): (value: unknown) => boolean {
   const wanted = new Set<number>();
   for (const item of Array.isArray(argument) ? argument : [argument]) {
-    for (const type of typeNumbersOf(item)) wanted.add(type);
+    for (const type of readTypeNumbers(item)) wanted.add(type);
   }
   if (wanted.size === 0) throw badValue('$type must match at least one type');
   return (value) => value !== undefined && wanted.has(typeNumber(value));
 }
 
-function typeNumbersOf(item: unknown): number[] {
+function readTypeNumbers(item: unknown): number[] {
   if (typeof item === 'string') {
     if (item === 'number') return [1, 16, 18, 19];
     const type = numbers[item];

@@ -14,7 +14,7 @@ export interface SourceOptions {
  * The beginning of a pipeline that can be answered as a query: its `$match`es, then `$sort`, `$skip` and `$limit`.
  * What is left has to run as a pipeline.
  */
-export function leadingQuery(
+export function takeLeadingQuery(
   pipeline: readonly Document[],
   options: SourceOptions,
 ): { spec: SelectionSpec; rest: readonly Document[] } {

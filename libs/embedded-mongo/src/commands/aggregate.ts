@@ -1,10 +1,10 @@
 import { splitWriteStage } from '../aggregate/pipeline.js';
 import { firstKey, isDocument, type Document } from '../bson/document.js';
-import { failedToParse, mongoError, typeMismatch } from '../errors.js';
+import { createParseError, mongoError, typeMismatch } from '../errors.js';
 import type { CommandHandler } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
 import { collect } from '../server/drain.js';
-import { rowsOf } from '../server/rows.js';
+import { toRows } from '../server/rows.js';
 import { flag, optionalCount, optionalDocument } from './arguments.js';
 import { cursorReply } from './batches.js';
 import { openChangeStream } from './change-streams.js';
@@ -13,14 +13,14 @@ import { PipelineRun } from './pipeline-run.js';
 import { writeResults } from './write-stage.js';
 
 export const aggregate: CommandHandler = async (command, ctx) => {
-  const pipeline = pipelineOf(command);
+  const pipeline = readPipeline(command);
   if (flag(command, 'explain')) {
     const { explain: _, ...inner } = command;
     return explainCommand(inner, ctx, 'queryPlanner');
   }
   const cursor = optionalDocument(command, 'cursor');
   if (!cursor) {
-    throw failedToParse("The 'cursor' option is required, except for aggregate with the explain argument");
+    throw createParseError("The 'cursor' option is required, except for aggregate with the explain argument");
   }
   const batchSize = optionalCount(cursor, 'batchSize');
   const [first] = pipeline;
@@ -41,10 +41,10 @@ export const aggregate: CommandHandler = async (command, ctx) => {
   if (!write) return cursorReply(ctx, namespace, rows.encoded, reader, { batchSize });
   const bypass = flag(command, 'bypassDocumentValidation');
   await writeResults(ctx, write, await collect(ctx.operation, rows.documents), bypass);
-  return cursorReply(ctx, namespace, rowsOf([]), reader, {});
+  return cursorReply(ctx, namespace, toRows([]), reader, {});
 };
 
-function pipelineOf(command: Document): Document[] {
+function readPipeline(command: Document): Document[] {
   const { pipeline } = command;
   if (!Array.isArray(pipeline)) throw typeMismatch("'pipeline' option must be specified as an array");
   return pipeline.map((stage: unknown) => {

@@ -75,7 +75,10 @@ export function optionalText(command: Document, field: string): string | undefin
 }
 
 /** The collation of a command or statement, or the collection's own. */
-export function collationOf(place: Document, collectionOptions: Document | undefined): Collation | undefined {
+export function readCollation(
+  place: Document,
+  collectionOptions: Document | undefined,
+): Collation | undefined {
   const own = optionalDocument(place, 'collation');
   if (own) return compileCollation(own);
   const inherited = collectionOptions?.['collation'];
@@ -83,7 +86,7 @@ export function collationOf(place: Document, collectionOptions: Document | undef
 }
 
 /** A hint, or undefined for none. */
-export function hintOf(place: Document): unknown {
+export function readHint(place: Document): unknown {
   const hint = place['hint'];
   if (hint === undefined || hint === null || hint === '') return undefined;
   if (typeof hint === 'object' && Object.keys(hint).length === 0) return undefined;

@@ -1,13 +1,13 @@
 import { Binary } from 'bson';
 import { isDocument, type Document } from '../bson/document.js';
 import { mongoError, typeMismatch } from '../errors.js';
-import { privilegesOf, type EmbeddedUser } from '../server/access.js';
+import { listPrivileges, type EmbeddedUser } from '../server/access.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import { flag } from './arguments.js';
 
 const MECHANISM = 'SCRAM-SHA-256';
 
-function payloadOf(command: Document): string {
+function readPayload(command: Document): string {
   const { payload } = command;
   if (payload instanceof Binary) return Buffer.from(payload.value()).toString('utf8');
   if (typeof payload === 'string') return Buffer.from(payload, 'base64').toString('utf8');
@@ -24,7 +24,7 @@ export const saslStart: CommandHandler = (command, ctx) => {
   if (mechanism !== MECHANISM) {
     throw mongoError(334, `Received authentication for mechanism ${String(mechanism)} which is not enabled`);
   }
-  const conversation = users.begin(ctx.db, payloadOf(command));
+  const conversation = users.begin(ctx.db, readPayload(command));
   const options = command['options'];
   const short = isDocument(options) && flag(options, 'skipEmptyExchange');
   ctx.client.login = { conversation, short };
@@ -43,7 +43,7 @@ export const saslContinue: CommandHandler = (command, ctx) => {
     return { conversationId: 1, done: true, payload: binary('') };
   }
   try {
-    const payload = binary(conversation.finish(payloadOf(command)));
+    const payload = binary(conversation.finish(readPayload(command)));
     if (short) {
       ctx.client.login = undefined;
       ctx.client.user = conversation.user;
@@ -85,16 +85,16 @@ export function loginOffer(command: Document, ctx: CommandContext): Document {
   return offer;
 }
 
-const nameOf = ({ user, db = 'admin' }: EmbeddedUser): Document => ({ user, db });
+const toName = ({ user, db = 'admin' }: EmbeddedUser): Document => ({ user, db });
 
 export const connectionStatus: CommandHandler = (command, ctx) => {
   const { user } = ctx.client;
   return {
     authInfo: {
-      authenticatedUsers: user ? [nameOf(user)] : [],
+      authenticatedUsers: user ? [toName(user)] : [],
       authenticatedUserRoles: user ? user.roles.map(({ role, db }) => ({ role, db })) : [],
       ...(flag(command, 'showPrivileges')
-        ? { authenticatedUserPrivileges: user ? privilegesOf(user) : [] }
+        ? { authenticatedUserPrivileges: user ? listPrivileges(user) : [] }
         : {}),
     },
   };

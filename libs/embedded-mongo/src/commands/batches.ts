@@ -8,7 +8,7 @@ import type { Operation } from '../server/operation.js';
 import { encodeDocument } from '../wire/encode.js';
 import { MAX_DOCUMENT_BYTES } from '../wire/limits.js';
 import { RawBson } from '../wire/raw-bson.js';
-import { mapRows, rowsOf, type Rows } from '../server/rows.js';
+import { mapRows, toRows, type Rows } from '../server/rows.js';
 
 /** Documents of a first batch when the client names no number. */
 export const DEFAULT_BATCH = 101;
@@ -35,14 +35,14 @@ async function takeBatch(
     documents.push(new RawBson(document));
     return documents.length < size;
   };
-  if (size === 0) return { documents, done: state.ahead === undefined && rows.finished() };
+  if (size === 0) return { documents, done: state.ahead === undefined && rows.isFinished() };
   if (state.ahead !== undefined) {
     const first = state.ahead;
     state.ahead = undefined;
-    if (!take(first)) return { documents, done: rows.finished() };
+    if (!take(first)) return { documents, done: rows.isFinished() };
   }
   const ended = await drain(operation, rows, take);
-  return { documents, done: ended || (state.ahead === undefined && rows.finished()) };
+  return { documents, done: ended || (state.ahead === undefined && rows.isFinished()) };
 }
 
 /** Options of a cursor that a command may set. */
@@ -79,8 +79,8 @@ export async function cursorReply(
 }
 
 /** Reply rows made of plain documents. */
-export const encodedRows = (documents: readonly Document[]): Rows<Buffer> =>
-  mapRows(rowsOf(documents), (document) => encodeReplyDocument(document));
+export const encodeRows = (documents: readonly Document[]): Rows<Buffer> =>
+  mapRows(toRows(documents), (document) => encodeReplyDocument(document));
 
 /** Errors: 10334 for a result document that is too large. */
 export function encodeReplyDocument(document: Document): Buffer {

@@ -1,27 +1,27 @@
 import { isDocument, type Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
-import { badValue, failedToParse } from '../errors.js';
+import { badValue, createParseError } from '../errors.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
 import { draftFromRaw } from '../storage/stored-document.js';
 import { encodeDocument } from '../wire/encode.js';
-import { rawDocumentOf } from '../wire/raw-fields.js';
+import { readRawDocument } from '../wire/raw-fields.js';
 import {
   documentArray,
   documentOr,
   flag,
-  hintOf,
+  readHint,
   optionalCount,
   optionalDocument,
   optionalDocuments,
   splitNamespace,
 } from './arguments.js';
-import { cursorReply, encodedRows } from './batches.js';
+import { cursorReply, encodeRows } from './batches.js';
 import { runDelete } from './delete-statement.js';
-import { runUpdate, updateOf } from './update-statement.js';
+import { runUpdate, readUpdate } from './update-statement.js';
 import { documentCheck } from './validation.js';
 import { insertTarget } from './write-target.js';
-import { acknowledged, checkBatchSize, runBatch } from './write-batch.js';
+import { acknowledge, checkBatchSize, runBatch } from './write-batch.js';
 
 /** One command with writes to several collections, as `client.bulkWrite` of newer drivers sends it. */
 export const bulkWrite: CommandHandler = async (command, ctx) => {
@@ -39,16 +39,10 @@ export const bulkWrite: CommandHandler = async (command, ctx) => {
     ? run.results.filter((result) => result['ok'] === 0)
     : run.results;
   const cursor = optionalDocument(command, 'cursor') ?? {};
-  const reply = await cursorReply(
-    ctx,
-    'admin.$cmd.bulkWrite',
-    encodedRows(shown),
-    new Reader(ctx.operation),
-    {
-      batchSize: optionalCount(cursor, 'batchSize'),
-    },
-  );
-  return acknowledged(ctx, command, { ...reply, nErrors: errors.length, ...run.totals });
+  const reply = await cursorReply(ctx, 'admin.$cmd.bulkWrite', encodeRows(shown), new Reader(ctx.operation), {
+    batchSize: optionalCount(cursor, 'batchSize'),
+  });
+  return acknowledge(ctx, command, { ...reply, nErrors: errors.length, ...run.totals });
 };
 
 class BulkRun {
@@ -65,13 +59,13 @@ class BulkRun {
     if (operation['insert'] !== undefined) return this.insert(operation, idx, raw);
     if (operation['update'] !== undefined) return this.update(operation, idx);
     if (operation['delete'] !== undefined) return this.delete(operation, idx);
-    throw failedToParse('a bulkWrite operation is an insert, an update or a delete');
+    throw createParseError('a bulkWrite operation is an insert, an update or a delete');
   }
 
   private insert(operation: Document, idx: number, raw: Buffer | undefined): void {
     const { ctx } = this;
     const { db, coll } = this.namespace(operation['insert']);
-    const bytes = raw && rawDocumentOf(raw, 'document');
+    const bytes = raw && readRawDocument(raw, 'document');
     if (!bytes && !isDocument(operation['document'])) throw badValue('an insert needs a document');
     const collection = insertTarget(ctx, db, coll);
     const draft = draftFromRaw(bytes ?? encodeDocument(operation['document'] as Document));
@@ -85,11 +79,11 @@ class BulkRun {
     const { db, coll } = this.namespace(operation['update']);
     const { matched, modified, upserted } = await runUpdate(this.ctx, db, coll, {
       filter: documentOr(operation, 'filter'),
-      update: updateOf(operation['updateMods']),
+      update: readUpdate(operation['updateMods']),
       multi: flag(operation, 'multi'),
       upsert: flag(operation, 'upsert'),
       sort: optionalDocument(operation, 'sort'),
-      hint: hintOf(operation),
+      hint: readHint(operation),
       place: operation,
       arrayFilters: optionalDocuments(operation, 'arrayFilters'),
       variables: this.variables(operation),
@@ -112,7 +106,7 @@ class BulkRun {
     const { deleted } = await runDelete(this.ctx, db, coll, {
       filter: documentOr(operation, 'filter'),
       multi: flag(operation, 'multi'),
-      hint: hintOf(operation),
+      hint: readHint(operation),
       place: operation,
       variables: this.variables(operation),
     });

@@ -11,7 +11,7 @@ import { VIEW_CATALOG } from '../storage/catalog.js';
 import type { Collection } from '../storage/collection.js';
 import { shellText } from '../storage/shell-text.js';
 import { collectionName, flag, optionalCount, optionalDocument, splitNamespace } from './arguments.js';
-import { cursorReply, encodedRows } from './batches.js';
+import { cursorReply, encodeRows } from './batches.js';
 import { queryContext } from './query-context.js';
 import { viewOptions } from './views.js';
 import { refuseView } from './write-target.js';
@@ -58,15 +58,15 @@ export function collectionOptions(command: Document, ctx: CommandContext): Docum
   for (const option of stored) if (command[option] !== undefined) options[option] = command[option];
   const validator = optionalDocument(options, 'validator');
   if (validator) compileFilter(validator, { tick: ctx.operation.tick, now: ctx.now });
-  oneOf(options, 'validationLevel', ['off', 'strict', 'moderate']);
-  oneOf(options, 'validationAction', ['error', 'warn', 'errorAndLog']);
+  requireOneOf(options, 'validationLevel', ['off', 'strict', 'moderate']);
+  requireOneOf(options, 'validationAction', ['error', 'warn', 'errorAndLog']);
   const collation = optionalDocument(options, 'collation');
   if (collation) options['collation'] = compileCollation(collation)?.spec;
   return { ...options, ...limits(command), ...measurements(command) };
 }
 
 /** Errors: 2. */
-function oneOf(options: Document, name: string, values: readonly string[]): void {
+function requireOneOf(options: Document, name: string, values: readonly string[]): void {
   const value = options[name];
   if (value === undefined || (typeof value === 'string' && values.includes(value))) return;
   throw badValue(`Enumeration value '${shellText(value)}' for field '${name}' is not a valid value.`);
@@ -84,10 +84,10 @@ function limits(command: Document): Document {
     );
   }
   if (!size) throw mongoError(72, "the 'size' field is required when 'capped' is true");
-  return { capped: true, size: cappedSize(size), ...(max === undefined ? {} : { max }) };
+  return { capped: true, size: roundCappedSize(size), ...(max === undefined ? {} : { max }) };
 }
 
-export const cappedSize = (size: number): number => Math.max(4096, Math.ceil(size / 256) * 256);
+export const roundCappedSize = (size: number): number => Math.max(4096, Math.ceil(size / 256) * 256);
 
 /** Errors: 40414 without the field that holds the time, 72 beside options that measurements have not. */
 function measurements(command: Document): Document {
@@ -155,17 +155,17 @@ export const listCollections: CommandHandler = async (command, ctx) => {
   const { catalog } = ctx.server.store;
   const views = catalog.viewCatalog(ctx.db);
   const found = [...catalog.collections(ctx.db), ...(views ? [views] : [])]
-    .map(listed)
+    .map(describeCollection)
     .filter((entry) => filter.matches(entry));
   const shown = flag(command, 'nameOnly') ? found.map(({ name, type }): Document => ({ name, type })) : found;
   const cursor = optionalDocument(command, 'cursor') ?? {};
-  return cursorReply(ctx, `${ctx.db}.$cmd.listCollections`, encodedRows(shown), new Reader(ctx.operation), {
+  return cursorReply(ctx, `${ctx.db}.$cmd.listCollections`, encodeRows(shown), new Reader(ctx.operation), {
     batchSize: optionalCount(cursor, 'batchSize') ?? Number.MAX_SAFE_INTEGER,
   });
 };
 
 /** The entry of a collection or view in the answer of `listCollections`. */
-function listed({ ns, options, uuid, view }: Collection): Document {
+function describeCollection({ ns, options, uuid, view }: Collection): Document {
   if (view) return { name: ns.coll, type: 'view', options, info: { readOnly: true } };
   return {
     name: ns.coll,

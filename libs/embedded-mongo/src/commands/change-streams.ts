@@ -46,7 +46,7 @@ export function openChangeStream(
   const run = compilePipeline(stages, context);
   const stream = new ChangeStream(
     log,
-    scopeOf(command, ctx, spec),
+    readScope(command, ctx, spec),
     streamOptions(spec),
     startPosition(log, spec),
     stages.length > 0 ? (event) => withoutPauses(run([event])) : undefined,
@@ -93,7 +93,7 @@ function refuseUnwatchable({ aggregate: name }: Document, ctx: CommandContext): 
   throw mongoError(166, `Namespace ${collection.fullName} is a timeseries collection`);
 }
 
-function scopeOf(
+function readScope(
   command: Document,
   ctx: CommandContext,
   spec: Document,

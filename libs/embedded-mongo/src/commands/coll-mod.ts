@@ -7,14 +7,14 @@ import type { CollectionIndex } from '../storage/collection-index.js';
 import { normaliseIndex } from '../storage/index-spec.js';
 import { shellText } from '../storage/shell-text.js';
 import { collectionName, flag, optionalCount, optionalDocument } from './arguments.js';
-import { cappedSize, collectionOptions, viewDefinition } from './catalog-commands.js';
-import { existing, findIndex } from './index-commands.js';
+import { roundCappedSize, collectionOptions, viewDefinition } from './catalog-commands.js';
+import { requireCollection, findIndex } from './index-commands.js';
 
 export const collMod: CommandHandler = (command, ctx) => {
   const name = collectionName(command, 'collMod');
   const view = ctx.workspace.find(ctx.db, name);
   if (view?.view) return modifyView(ctx, view, command);
-  const collection = existing(ctx, name);
+  const collection = requireCollection(ctx, name);
   if (command['viewOn'] !== undefined || command['pipeline'] !== undefined) {
     throw mongoError(72, `${collection.fullName} is not a view`);
   }
@@ -57,7 +57,7 @@ function newLimits(collection: Collection, command: Document): Document {
   if (size === undefined && max === undefined) return {};
   if (!collection.capped) throw mongoError(72, 'Collection must be capped');
   return {
-    ...(size === undefined ? {} : { size: cappedSize(size) }),
+    ...(size === undefined ? {} : { size: roundCappedSize(size) }),
     ...(max === undefined ? {} : { max }),
   };
 }
@@ -91,7 +91,7 @@ function refuseDuplicates(collection: Collection, index: CollectionIndex): void 
   const seen = new Map<string, Document>();
   const violations: Document[] = [];
   for (const { document } of collection.snapshotRecords().range()) {
-    for (const key of index.keysOf(document)?.keys ?? []) {
+    for (const key of index.listKeys(document)?.keys ?? []) {
       const id = keyOfAll(key, index.definition.collation);
       const other = seen.get(id);
       if (other) violations.push({ ids: [other['_id'], document['_id']] });

@@ -27,7 +27,7 @@ afterAll(async () => {
 beforeEach(() => void (db = client.db(`kinds-${(made += 1)}`)));
 
 const code = (number: number): unknown => expect.objectContaining({ code: number });
-const listed = (name: string) => db.listCollections({ name }).toArray();
+const listNamed = (name: string) => db.listCollections({ name }).toArray();
 
 describe('a view', () => {
   const orders = [
@@ -148,7 +148,7 @@ describe('a view', () => {
   });
 
   it('is listed as a view with its definition, and in system.views', async () => {
-    expect(await listed('paid')).toEqual([
+    expect(await listNamed('paid')).toEqual([
       { name: 'paid', type: 'view', options: { viewOn: 'orders', pipeline: paid }, info: { readOnly: true } },
     ]);
     const all = await db.listCollections({}, { nameOnly: true }).toArray();
@@ -169,8 +169,8 @@ describe('a view', () => {
     await expect(db.command({ collMod: 'paid', pipeline: [] })).rejects.toThrow(code(72));
     await expect(db.command({ collMod: 'orders', viewOn: 'c', pipeline: [] })).rejects.toThrow(code(72));
     expect(await db.collection('paid').drop()).toBe(true);
-    expect(await listed('paid')).toEqual([]);
-    expect(await listed('system.views')).toEqual([]);
+    expect(await listNamed('paid')).toEqual([]);
+    expect(await listNamed('system.views')).toEqual([]);
     expect(await db.collection('orders').countDocuments()).toBe(4);
   });
 
@@ -337,7 +337,7 @@ describe('a validator', () => {
     const books = await db.createCollection<Row>('books');
     await db.command({ collMod: 'books', validator: { $jsonSchema: schema }, validationAction: 'error' });
     await expect(books.insertOne({})).rejects.toThrow(code(121));
-    expect(await listed('books')).toMatchObject([
+    expect(await listNamed('books')).toMatchObject([
       { type: 'collection', options: { validator: { $jsonSchema: schema }, validationAction: 'error' } },
     ]);
     await db.command({ collMod: 'books', validator: {} });
@@ -394,7 +394,7 @@ describe('a capped collection', () => {
 
   it('is listed with its limits, which collMod changes', async () => {
     const log = await db.createCollection<Row>('log', { capped: true, size: 5000, max: 10 });
-    expect(await listed('log')).toMatchObject([
+    expect(await listNamed('log')).toMatchObject([
       { type: 'collection', options: { capped: true, size: 5120, max: 10 } },
     ]);
     expect(await db.command({ collStats: 'log' })).toMatchObject({ capped: true, max: 10 });
@@ -435,7 +435,7 @@ describe('a time-series collection', () => {
     expect(await weather.find({}, { projection: { _id: 0 } }).toArray()).toEqual([
       { at: new Date(0), place: 'x', degrees: 5 },
     ]);
-    expect(await listed('weather')).toMatchObject([
+    expect(await listNamed('weather')).toMatchObject([
       {
         type: 'timeseries',
         options: { timeseries: { timeField: 'at', metaField: 'place', granularity: 'seconds' } },
@@ -458,7 +458,7 @@ describe('a data file', () => {
   it('keeps views, validators and limits over a restart', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embedded-kinds-'));
     const dataFile = join(folder, 'data');
-    const during = async (act: (one: Db) => Promise<void>): Promise<void> => {
+    const runDuring = async (act: (one: Db) => Promise<void>): Promise<void> => {
       const own = await EmbeddedMongo.start({ dataFile });
       const ownClient = await MongoClient.connect(own.uri);
       try {
@@ -469,7 +469,7 @@ describe('a data file', () => {
       }
     };
     try {
-      await during(async (one) => {
+      await runDuring(async (one) => {
         const log = await one.createCollection<Row>('log', { capped: true, size: 5000, max: 2 });
         await log.insertMany([{ _id: 1 }, { _id: 2 }, { _id: 3 }] as Row[]);
         await one.createCollection('last', { viewOn: 'log', pipeline: [{ $match: { _id: 3 } }] });
@@ -477,7 +477,7 @@ describe('a data file', () => {
         await one.collection('gone').drop();
         await one.createCollection('books', { validator: { $jsonSchema: { required: ['title'] } } });
       });
-      await during(async (one) => {
+      await runDuring(async (one) => {
         expect(await one.collection('last').find().toArray()).toEqual([{ _id: 3 }]);
         expect(await one.collection('log').countDocuments()).toBe(2);
         await expect(one.collection('books').insertOne({})).rejects.toThrow(code(121));

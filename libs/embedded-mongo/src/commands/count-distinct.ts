@@ -1,14 +1,14 @@
-import { keyOf } from '../bson/key-string.js';
+import { toKey } from '../bson/key-string.js';
 import { compareValues } from '../bson/compare.js';
 import { isDocument, type Document } from '../bson/document.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
 import { collect, drain } from '../server/drain.js';
 import {
-  collationOf,
+  readCollation,
   collectionName,
   documentOr,
-  hintOf,
+  readHint,
   optionalNumber,
   optionalText,
   optionalCount,
@@ -28,8 +28,8 @@ export function countSpec(command: Document, collectionOptions: Document | undef
     skip: optionalCount(command, 'skip'),
     // A negative limit means the same as a positive one.
     limit: Math.abs(Math.trunc(optionalNumber(command, 'limit') ?? 0)),
-    hint: hintOf(command),
-    collation: collationOf(command, collectionOptions),
+    hint: readHint(command),
+    collation: readCollation(command, collectionOptions),
   };
 }
 
@@ -64,8 +64,8 @@ async function viewRows(
 export function distinctSpec(command: Document, collectionOptions: Document | undefined): SelectionSpec {
   return {
     filter: documentOr(command, 'query'),
-    hint: hintOf(command),
-    collation: collationOf(command, collectionOptions),
+    hint: readHint(command),
+    collation: readCollation(command, collectionOptions),
   };
 }
 
@@ -83,7 +83,7 @@ export const distinct: CommandHandler = async (command, ctx) => {
   const visit = (document: Document): void => {
     for (const [value] of extractKeys(document, path).keys) {
       if (value === undefined || (value === null && !hasNull(document, path[0] ?? []))) continue;
-      const id = keyOf(value, spec.collation);
+      const id = toKey(value, spec.collation);
       if (values.has(id)) continue;
       values.set(id, value);
       bytes += encodeDocument({ v: value }).length;

@@ -2,7 +2,7 @@ import type { Document } from '../bson/document.js';
 import type { CommandContext } from '../server/command.js';
 import { drain } from '../server/drain.js';
 import type { StoredDocument } from '../storage/stored-document.js';
-import { collationOf } from './arguments.js';
+import { readCollation } from './arguments.js';
 import { Selection } from './selection.js';
 import { writeTarget } from './write-target.js';
 import { mongoError } from '../errors.js';
@@ -35,7 +35,7 @@ export async function runDelete(
       sort: statement.sort,
       hint: statement.hint,
       limit: statement.multi ? 0 : 1,
-      collation: collationOf(statement.place, collection.options),
+      collation: readCollation(statement.place, collection.options),
       variables: statement.variables,
     });
     let deleted = 0;

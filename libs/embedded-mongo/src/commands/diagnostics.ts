@@ -67,7 +67,7 @@ export const serverStatus: CommandHandler = (_command, ctx) => {
   const { server } = ctx;
   const memory = process.memoryUsage();
   const uptime = (Date.now() - server.startedAt.getTime()) / 1000;
-  const seen = (name: string): number => server.counters.get(name) ?? 0;
+  const readCounter = (name: string): number => server.counters.get(name) ?? 0;
   const known = ['insert', 'find', 'update', 'delete', 'getMore'];
   const others = [...server.counters].filter(([name]) => !known.includes(name));
   return {
@@ -84,11 +84,11 @@ export const serverStatus: CommandHandler = (_command, ctx) => {
       totalCreated: server.connectionsEver,
     },
     opcounters: {
-      insert: seen('insert'),
-      query: seen('find'),
-      update: seen('update'),
-      delete: seen('delete'),
-      getmore: seen('getMore'),
+      insert: readCounter('insert'),
+      query: readCounter('find'),
+      update: readCounter('update'),
+      delete: readCounter('delete'),
+      getmore: readCounter('getMore'),
       command: others.reduce((sum, [, times]) => sum + times, 0),
     },
     metrics: { cursor: { open: { total: Long.fromNumber(server.cursors.size) } } },

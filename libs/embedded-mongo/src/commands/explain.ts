@@ -1,18 +1,23 @@
 import { firstKey, isDocument, type Document } from '../bson/document.js';
-import { badValue, failedToParse, mongoError, typeMismatch } from '../errors.js';
-import { executionStats, missingCollection, queryPlanner, type PlanShape } from '../planner/explain.js';
+import { badValue, createParseError, mongoError, typeMismatch } from '../errors.js';
+import {
+  executionStats,
+  explainMissingCollection,
+  queryPlanner,
+  type PlanShape,
+} from '../planner/explain.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import { drain } from '../server/drain.js';
 import type { Collection } from '../storage/collection.js';
 import {
-  collationOf,
+  readCollation,
   collectionName,
   documentArray,
   documentOr,
-  hintOf,
+  readHint,
   optionalDocument,
 } from './arguments.js';
-import { leadingQuery } from './aggregate-source.js';
+import { takeLeadingQuery } from './aggregate-source.js';
 import { countSpec, distinctSpec } from './count-distinct.js';
 import { findSpec } from './find.js';
 import { SERVER_VERSION } from './handshake.js';
@@ -83,7 +88,7 @@ async function explainQuery(
       executionStages: { stage: 'EOF' },
     };
     return {
-      queryPlanner: missingCollection(namespace, filter),
+      queryPlanner: explainMissingCollection(namespace, filter),
       ...(verbosity === 'queryPlanner' ? {} : { executionStats: stats }),
     };
   }
@@ -121,22 +126,22 @@ const readers: ReadonlyMap<string, ExplainReader> = new Map<string, ExplainReade
     'update',
     (command, options) => {
       const { filter, multi, sort, hint, place } = updateStatement(single(command, 'updates'), command);
-      return only({ filter, sort, hint, limit: multi ? 0 : 1, collation: collationOf(place, options) });
+      return only({ filter, sort, hint, limit: multi ? 0 : 1, collation: readCollation(place, options) });
     },
   ],
   [
     'delete',
     (command, options) => {
       const { filter, multi, hint, place } = deleteStatement(single(command, 'deletes'), command);
-      return only({ filter, hint, limit: multi ? 0 : 1, collation: collationOf(place, options) });
+      return only({ filter, hint, limit: multi ? 0 : 1, collation: readCollation(place, options) });
     },
   ],
   [
     'aggregate',
     (command, options) => {
-      const { spec, rest } = leadingQuery(documentArray(command, 'pipeline'), {
-        hint: hintOf(command),
-        collation: collationOf(command, options),
+      const { spec, rest } = takeLeadingQuery(documentArray(command, 'pipeline'), {
+        hint: readHint(command),
+        collation: readCollation(command, options),
         variables: optionalDocument(command, 'let'),
       });
       return { spec, stages: rest };
@@ -153,9 +158,9 @@ function onView(
 ): ReturnType<ExplainReader> {
   const asked = viewReaders.get(name);
   if (!asked) throw mongoError(166, `Namespace ${view.fullName} is a view, not a collection`);
-  const { spec, rest } = leadingQuery([...viewStages, ...asked(command)], {
-    hint: hintOf(command),
-    collation: collationOf(command, view.options),
+  const { spec, rest } = takeLeadingQuery([...viewStages, ...asked(command)], {
+    hint: readHint(command),
+    collation: readCollation(command, view.options),
     variables: optionalDocument(command, 'let'),
   });
   return { spec, stages: rest };
@@ -172,14 +177,14 @@ function modifySpec(command: Document, options: Document | undefined): Selection
   return {
     filter: documentOr(command, 'query'),
     sort: optionalDocument(command, 'sort'),
-    hint: hintOf(command),
+    hint: readHint(command),
     limit: 1,
-    collation: collationOf(command, options),
+    collation: readCollation(command, options),
   };
 }
 
 function single(command: Document, field: string): Document {
   const [statement, second] = documentArray(command, field);
-  if (!statement || second) throw failedToParse('explain takes exactly one statement');
+  if (!statement || second) throw createParseError('explain takes exactly one statement');
   return statement;
 }

@@ -1,22 +1,22 @@
 import type { Document } from '../bson/document.js';
-import { failedToParse } from '../errors.js';
+import { createParseError } from '../errors.js';
 import { compileProjection } from '../projection/projection.js';
 import { compileFilter } from '../query/filter.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import type { StoredDocument } from '../storage/stored-document.js';
 import {
-  collationOf,
+  readCollation,
   collectionName,
   documentOr,
   flag,
-  hintOf,
+  readHint,
   optionalDocument,
   optionalDocuments,
 } from './arguments.js';
 import { runDelete } from './delete-statement.js';
 import { queryContext } from './query-context.js';
-import { runUpdate, updateOf } from './update-statement.js';
-import { acknowledged } from './write-batch.js';
+import { runUpdate, readUpdate } from './update-statement.js';
+import { acknowledge } from './write-batch.js';
 
 export const findAndModify: CommandHandler = async (command, ctx) => {
   const name = collectionName(command, ctx.name);
@@ -25,26 +25,27 @@ export const findAndModify: CommandHandler = async (command, ctx) => {
     filter,
     multi: false,
     sort: optionalDocument(command, 'sort'),
-    hint: hintOf(command),
+    hint: readHint(command),
     place: command,
     variables: optionalDocument(command, 'let'),
   };
   if (flag(command, 'remove')) {
-    if (command['update'] !== undefined) throw failedToParse('Cannot specify both an update and remove=true');
+    if (command['update'] !== undefined)
+      throw createParseError('Cannot specify both an update and remove=true');
     if (flag(command, 'new')) {
-      throw failedToParse(
+      throw createParseError(
         "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document",
       );
     }
     const { last } = await runDelete(ctx, ctx.db, name, where);
-    const value = projected(ctx, name, command, last);
-    return acknowledged(ctx, command, { lastErrorObject: { n: last ? 1 : 0 }, value });
+    const value = projectStored(ctx, name, command, last);
+    return acknowledge(ctx, command, { lastErrorObject: { n: last ? 1 : 0 }, value });
   }
   if (command['update'] === undefined)
-    throw failedToParse('Either an update or remove=true must be specified');
+    throw createParseError('Either an update or remove=true must be specified');
   const outcome = await runUpdate(ctx, ctx.db, name, {
     ...where,
-    update: updateOf(command['update']),
+    update: readUpdate(command['update']),
     upsert: flag(command, 'upsert'),
     arrayFilters: optionalDocuments(command, 'arrayFilters'),
     bypassValidation: flag(command, 'bypassDocumentValidation'),
@@ -55,11 +56,11 @@ export const findAndModify: CommandHandler = async (command, ctx) => {
     updatedExisting: outcome.matched > 0,
     ...(upserted ? { upserted: upserted.document['_id'] } : {}),
   };
-  const value = projected(ctx, name, command, flag(command, 'new') ? outcome.after : outcome.before);
-  return acknowledged(ctx, command, { lastErrorObject, value });
+  const value = projectStored(ctx, name, command, flag(command, 'new') ? outcome.after : outcome.before);
+  return acknowledge(ctx, command, { lastErrorObject, value });
 };
 
-function projected(
+function projectStored(
   ctx: CommandContext,
   name: string,
   command: Document,
@@ -69,7 +70,7 @@ function projected(
   const fields = optionalDocument(command, 'fields');
   if (!fields || Object.keys(fields).length === 0) return stored.raw;
   const collection = ctx.workspace.find(ctx.db, name);
-  const collation = collationOf(command, collection?.options);
+  const collation = readCollation(command, collection?.options);
   const context = queryContext(ctx, ctx.operation, collection, { collation });
   return compileProjection(
     fields,

@@ -2,13 +2,13 @@ import type { Document } from '../bson/document.js';
 import { compileProjection } from '../projection/projection.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
-import { mapRows, rowsOf } from '../server/rows.js';
+import { mapRows, toRows } from '../server/rows.js';
 import {
-  collationOf,
+  readCollation,
   collectionName,
   documentOr,
   flag,
-  hintOf,
+  readHint,
   optionalCount,
   optionalDocument,
 } from './arguments.js';
@@ -31,8 +31,8 @@ export function findSpec(command: Document, collectionOptions: Document | undefi
     sort: optionalDocument(command, 'sort'),
     skip: optionalCount(command, 'skip'),
     limit: optionalCount(command, 'limit'),
-    hint: hintOf(command),
-    collation: collationOf(command, collectionOptions),
+    hint: readHint(command),
+    collation: readCollation(command, collectionOptions),
     variables: optionalDocument(command, 'let'),
   };
 }
@@ -55,7 +55,7 @@ export const find: CommandHandler = async (command, ctx) => {
   }
   if (!collection) {
     checkQuery(ctx, spec, projection);
-    return cursorReply(ctx, namespace, rowsOf([]), reader, options);
+    return cursorReply(ctx, namespace, toRows([]), reader, options);
   }
   const selection = new Selection(ctx, collection, spec, reader);
   const project =

@@ -9,7 +9,7 @@ import type { CollectionIndex } from '../storage/collection-index.js';
 import { normaliseIndex } from '../storage/index-spec.js';
 import { shellText } from '../storage/shell-text.js';
 import { collectionName, documentArray, optionalCount, optionalDocument } from './arguments.js';
-import { cursorReply, encodedRows } from './batches.js';
+import { cursorReply, encodeRows } from './batches.js';
 import { insertTarget, refuseView } from './write-target.js';
 
 export const createIndexes: CommandHandler = (command, ctx) => {
@@ -44,12 +44,12 @@ export function findIndex(collection: Collection, wanted: unknown): CollectionIn
 }
 
 export const dropIndexes: CommandHandler = (command, ctx) => {
-  const collection = existing(ctx, collectionName(command, ctx.name));
+  const collection = requireCollection(ctx, collectionName(command, ctx.name));
   const nIndexesWas = collection.indexes.length;
   const { index } = command;
   if (index === undefined)
     throw mongoError(40414, "BSON field 'dropIndexes.index' is missing but a required field");
-  for (const found of index === '*' ? collection.indexes.slice(1) : chosen(collection, index)) {
+  for (const found of index === '*' ? collection.indexes.slice(1) : chooseIndexes(collection, index)) {
     collection.dropIndex(found.spec.name);
     ctx.server.store.publish([
       { kind: 'dropIndexes', ns: collection.ns, uuid: collection.uuid, spec: found.spec },
@@ -58,7 +58,7 @@ export const dropIndexes: CommandHandler = (command, ctx) => {
   return { nIndexesWas, ...(index === '*' ? { msg: 'non-_id indexes dropped for collection' } : {}) };
 };
 
-function chosen(collection: Collection, index: unknown): CollectionIndex[] {
+function chooseIndexes(collection: Collection, index: unknown): CollectionIndex[] {
   return (Array.isArray(index) ? index : [index]).map((wanted: unknown) => {
     const found = findIndex(collection, wanted);
     if (!found) {
@@ -76,16 +76,16 @@ function chosen(collection: Collection, index: unknown): CollectionIndex[] {
 
 export const listIndexes: CommandHandler = async (command, ctx) => {
   const name = collectionName(command, 'listIndexes');
-  const collection = existing(ctx, name);
+  const collection = requireCollection(ctx, name);
   const specs: Document[] = collection.indexes.map(({ spec }) => spec);
   const cursor = optionalDocument(command, 'cursor') ?? {};
-  return cursorReply(ctx, `${ctx.db}.${name}`, encodedRows(specs), new Reader(ctx.operation), {
+  return cursorReply(ctx, `${ctx.db}.${name}`, encodeRows(specs), new Reader(ctx.operation), {
     batchSize: optionalCount(cursor, 'batchSize') ?? Number.MAX_SAFE_INTEGER,
   });
 };
 
 /** Errors: 26 when the collection is missing, 166 for a view, 73 for the list of views. */
-export function existing(ctx: CommandContext, name: string): Collection {
+export function requireCollection(ctx: CommandContext, name: string): Collection {
   const collection = ctx.workspace.find(ctx.db, name);
   if (!collection) throw mongoError(26, `ns does not exist: ${ctx.db}.${name}`);
   refuseView(collection);

@@ -8,8 +8,8 @@ import type { Reader } from '../server/cursors.js';
 import { collect, type Step } from '../server/drain.js';
 import { mapRows, rowsFrom, type Rows } from '../server/rows.js';
 import type { Collection } from '../storage/collection.js';
-import { leadingQuery } from './aggregate-source.js';
-import { collationOf, hintOf, optionalDocument } from './arguments.js';
+import { takeLeadingQuery } from './aggregate-source.js';
+import { readCollation, readHint, optionalDocument } from './arguments.js';
 import { encodeReplyDocument } from './batches.js';
 import { currentOperations } from './diagnostics.js';
 import { queryContext } from './query-context.js';
@@ -65,15 +65,15 @@ export class PipelineRun {
       );
     }
     const options = {
-      hint: hintOf(this.command),
-      collation: collationOf(this.command, this.named?.options),
+      hint: readHint(this.command),
+      collation: readCollation(this.command, this.named?.options),
       variables: optionalDocument(this.command, 'let'),
     };
     // The whole pipeline is checked before its beginning is taken off.
     compilePipeline(written, this.context());
     const { order } = this.ctx.server;
     const stages = order ? reorderPipeline(written, order) : written;
-    const { spec, rest } = leadingQuery(stages, options);
+    const { spec, rest } = takeLeadingQuery(stages, options);
     // Here, and not when it runs: what it joins is as it is now, whatever others write meanwhile.
     const run = compilePipeline(rest, this.context(spec.filter));
     if (!this.collection) return pipelineRows(run([]));
@@ -93,7 +93,7 @@ export class PipelineRun {
 
   private context(filter?: Document): PipelineContext {
     const context = queryContext(this.ctx, this.reader, this.collection, {
-      collation: collationOf(this.command, this.named?.options),
+      collation: readCollation(this.command, this.named?.options),
       variables: optionalDocument(this.command, 'let'),
       filter,
     });

@@ -4,7 +4,7 @@ import type { Collation } from '../bson/collation.js';
 import { isDocument, setField, type Document } from '../bson/document.js';
 import { toDouble } from '../bson/number.js';
 import type { QueryContext, SearchIndexes, TextIndex } from '../query/context.js';
-import { missingGeoIndex } from '../query/geo.js';
+import { createMissingGeoIndex } from '../query/geo.js';
 import { compileText } from '../query/text.js';
 import type { CommandContext } from '../server/command.js';
 import type { Pace } from '../server/operation.js';
@@ -29,21 +29,21 @@ export function queryContext(
   collection: Collection | undefined,
   options: QueryOptions = {},
 ): CommandQueryContext {
-  const text = collection && textIndexOf(collection);
+  const text = collection && findTextIndex(collection);
   const base: CommandQueryContext = {
     tick: pace.tick,
     tickExpression: pace.tickExpression,
     turnIsOver: () => pace.turnIsOver,
     now: ctx.now,
     ...(options.collation ? { collation: options.collation } : {}),
-    collection: (name) => joined(ctx, name, base),
+    collection: (name) => readJoined(ctx, name, base),
     textIndex: (name) => {
       const { collection: source, stages } = resolveSource(ctx.workspace, ctx.db, name);
-      return source && stages.length === 0 ? textIndexOf(source) : undefined;
+      return source && stages.length === 0 ? findTextIndex(source) : undefined;
     },
     ...(text ? { text } : {}),
     ...(ctx.server.order ? { order: ctx.server.order } : {}),
-    ...(ctx.server.search ? { search: searchIndexesOf(collection) } : {}),
+    ...(ctx.server.search ? { search: createSearchIndexes(collection) } : {}),
   };
   const { variables, filter } = options;
   const search = filter?.['$text'];
@@ -56,20 +56,20 @@ export function queryContext(
   return { ...scored, variables: values };
 }
 
-const searchIndexesOf = (collection: Collection | undefined): SearchIndexes => ({
+const createSearchIndexes = (collection: Collection | undefined): SearchIndexes => ({
   vectorField: (index, path) =>
     collection?.searchIndexes.get(index)?.vectors.find((field) => field.path === path),
 });
 
 /** The documents that a join reads: those of a collection, or what a view shows of them. */
-function joined(ctx: CommandContext, name: string, context: CommandQueryContext): Iterable<Document> {
+function readJoined(ctx: CommandContext, name: string, context: CommandQueryContext): Iterable<Document> {
   const { collection, stages } = resolveSource(ctx.workspace, ctx.db, name);
-  const documents = documentsOf(collection);
+  const documents = readDocuments(collection);
   return stages.length === 0 ? documents : viewDocuments(documents, stages, foreignContext(context));
 }
 
 /** The documents of a collection as they are now; may be read several times. */
-function documentsOf(collection: Collection | undefined): Iterable<Document> {
+function readDocuments(collection: Collection | undefined): Iterable<Document> {
   const records = collection?.snapshotRecords();
   return {
     *[Symbol.iterator]() {
@@ -83,10 +83,10 @@ export function requireGeoIndex(collection: Collection | undefined, path: string
   const covered = collection?.indexes.some(
     ({ spec }) => spec.key[path] === '2d' || spec.key[path] === '2dsphere',
   );
-  if (collection && !covered) throw missingGeoIndex(path);
+  if (collection && !covered) throw createMissingGeoIndex(path);
 }
 
-function textIndexOf(collection: Collection): TextIndex | undefined {
+function findTextIndex(collection: Collection): TextIndex | undefined {
   const spec = collection.indexes.find((index) => index.spec['weights'] !== undefined)?.spec;
   if (!spec || !isDocument(spec['weights'])) return undefined;
   const language = spec['default_language'];

@@ -17,8 +17,8 @@ export function memberStatus(ctx: CommandContext): Document {
     setVersion: 1,
     secondary: !isPrimary,
     hosts: [...addresses],
-    ...(primary === undefined ? {} : { primary: replicas.addressOf(primary) }),
-    me: replicas.addressOf(ctx.client.member),
+    ...(primary === undefined ? {} : { primary: replicas.findAddress(primary) }),
+    me: replicas.findAddress(ctx.client.member),
     // Drivers take the primary of the newest election for the true one.
     ...(isPrimary ? { electionId: new ObjectId(`7fffffff${term.toString(16).padStart(16, '0')}`) } : {}),
     lastWrite: { opTime, lastWriteDate: ctx.now, majorityOpTime: opTime, majorityWriteDate: ctx.now },

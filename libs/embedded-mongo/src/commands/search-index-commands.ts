@@ -6,11 +6,11 @@ import { readSearchIndex, type SearchIndex } from '../search/search-index.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import type { Collection } from '../storage/collection.js';
 import { collectionName, documentArray } from './arguments.js';
-import { existing } from './index-commands.js';
+import { requireCollection } from './index-commands.js';
 
 /** Errors: 31082 where search is off, 26 without the collection, 68 for a name in use by another definition. */
 export const createSearchIndexes: CommandHandler = (command, ctx) => {
-  const collection = searched(command, ctx, 'createSearchIndexes');
+  const collection = requireSearched(command, ctx, 'createSearchIndexes');
   const wanted = documentArray(command, 'indexes').map((spec) =>
     readSearchIndex(spec, new ObjectId().toHexString()),
   );
@@ -23,8 +23,8 @@ export const createSearchIndexes: CommandHandler = (command, ctx) => {
 
 /** Errors: 27 without the index. */
 export const updateSearchIndex: CommandHandler = (command, ctx) => {
-  const collection = searched(command, ctx, 'updateSearchIndex');
-  const { id, name, type } = chosen(command, collection);
+  const collection = requireSearched(command, ctx, 'updateSearchIndex');
+  const { id, name, type } = chooseSearchIndex(command, collection);
   const spec = { name, type, definition: getField(command, 'definition') };
   collection.searchIndexes.set(name, readSearchIndex(spec, id));
   return {};
@@ -32,8 +32,8 @@ export const updateSearchIndex: CommandHandler = (command, ctx) => {
 
 /** Errors: 27 without the index. */
 export const dropSearchIndex: CommandHandler = (command, ctx) => {
-  const collection = searched(command, ctx, 'dropSearchIndex');
-  collection.searchIndexes.delete(chosen(command, collection).name);
+  const collection = requireSearched(command, ctx, 'dropSearchIndex');
+  collection.searchIndexes.delete(chooseSearchIndex(command, collection).name);
   return {};
 };
 
@@ -57,12 +57,12 @@ export function listSearchIndexes(
     }));
 }
 
-function searched(command: Document, ctx: CommandContext, name: string): Collection {
+function requireSearched(command: Document, ctx: CommandContext, name: string): Collection {
   if (!ctx.server.search) throw searchNotEnabled(name);
-  return existing(ctx, collectionName(command, name));
+  return requireCollection(ctx, collectionName(command, name));
 }
 
-function chosen(command: Document, collection: Collection): SearchIndex {
+function chooseSearchIndex(command: Document, collection: Collection): SearchIndex {
   const name = getField(command, 'name');
   const id = getField(command, 'id');
   const found = [...collection.searchIndexes.values()].find(

@@ -12,7 +12,7 @@ import { sortInTurns } from '../server/sort-in-turns.js';
 import type { Collection } from '../storage/collection.js';
 import type { StoredDocument } from '../storage/stored-document.js';
 import { queryContext, requireGeoIndex, type CommandQueryContext } from './query-context.js';
-import { rowsFrom, rowsOf, type Rows } from '../server/rows.js';
+import { rowsFrom, toRows, type Rows } from '../server/rows.js';
 
 /** Which documents of a collection are wanted, and in what order. */
 export interface SelectionSpec {
@@ -78,7 +78,7 @@ export class Selection {
     if (!this.sorts) return rowsFrom(this.matches(), skip, limit);
     const found = await collect(this.ctx.operation, this.matches());
     const ordered = await this.inOrder(found);
-    return rowsOf(ordered.slice(skip, limit > 0 ? skip + limit : undefined));
+    return toRows(ordered.slice(skip, limit > 0 ? skip + limit : undefined));
   }
 
   private async inOrder(found: StoredDocument[]): Promise<StoredDocument[]> {
@@ -95,7 +95,7 @@ export class Selection {
     const score = text ? this.queryContext.textScore : undefined;
     const keyed = found.map((stored) => ({
       stored,
-      keys: order.keysOf(stored.document),
+      keys: order.listKeys(stored.document),
       score: score?.(stored.document) ?? 0,
     }));
     const sorted = await sortInTurns(

@@ -4,9 +4,9 @@ import { mongoError, typeMismatch } from '../errors.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import { sessionKey } from '../server/sessions.js';
 import type { Transaction } from '../server/transaction.js';
-import { acknowledged } from './write-batch.js';
+import { acknowledge } from './write-batch.js';
 
-function transactionOf(command: Document, ctx: CommandContext): Transaction | undefined {
+function findTransaction(command: Document, ctx: CommandContext): Transaction | undefined {
   if (command['autocommit'] !== false || !ctx.session) {
     throw mongoError(125, `${ctx.name} must be run within a transaction`);
   }
@@ -16,18 +16,18 @@ function transactionOf(command: Document, ctx: CommandContext): Transaction | un
 }
 
 export const commitTransaction: CommandHandler = (command, ctx) => {
-  const transaction = transactionOf(command, ctx);
+  const transaction = findTransaction(command, ctx);
   // A repeated commit is answered like the first one.
-  if (transaction?.state === 'committed') return acknowledged(ctx, command, {});
+  if (transaction?.state === 'committed') return acknowledge(ctx, command, {});
   if (transaction?.state !== 'open') throw noSuchTransaction(command);
   const lsid = ctx.session?.lsid ?? {};
   transaction.commit(ctx.server.store, { lsid, txnNumber: Long.fromString(transaction.number) });
   closeCursors(ctx, transaction);
-  return acknowledged(ctx, command, {});
+  return acknowledge(ctx, command, {});
 };
 
 export const abortTransaction: CommandHandler = (command, ctx) => {
-  const transaction = transactionOf(command, ctx);
+  const transaction = findTransaction(command, ctx);
   if (transaction?.state === 'committed') {
     throw mongoError(256, `Transaction with { txnNumber: ${transaction.number} } has been committed.`);
   }

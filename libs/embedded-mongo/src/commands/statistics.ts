@@ -3,7 +3,7 @@ import type { Document } from '../bson/document.js';
 import type { CommandHandler } from '../server/command.js';
 import type { Collection } from '../storage/collection.js';
 import { collectionName } from './arguments.js';
-import { existing } from './index-commands.js';
+import { requireCollection } from './index-commands.js';
 import { refuseView } from './write-target.js';
 
 /** Size and index figures of one collection. */
@@ -67,14 +67,14 @@ export const dbStats: CommandHandler = (_command, ctx) => {
 
 /** Checks that every index holds exactly the keys of the documents. */
 export const validate: CommandHandler = (command, ctx) => {
-  const collection = existing(ctx, collectionName(command, 'validate'));
+  const collection = requireCollection(ctx, collectionName(command, 'validate'));
   const errors: string[] = [];
   const keysPerIndex: Document = {};
   for (const index of collection.indexes) {
     let keys = 0;
     for (const stored of collection.snapshotRecords().range()) {
       ctx.operation.tick();
-      keys += index.keysOf(stored.document)?.keys.length ?? 0;
+      keys += index.listKeys(stored.document)?.keys.length ?? 0;
     }
     keysPerIndex[index.spec.name] = index.size;
     if (keys !== index.size)

@@ -1,13 +1,13 @@
 import { compareValues } from '../bson/compare.js';
 import type { Collation } from '../bson/collation.js';
 import { firstKey, isDocument, type Document } from '../bson/document.js';
-import { failedToParse, mongoError } from '../errors.js';
+import { createParseError, mongoError } from '../errors.js';
 import type { CommandContext } from '../server/command.js';
 import { drain } from '../server/drain.js';
 import type { Collection } from '../storage/collection.js';
-import { draftNext, draftOf, type StoredDocument } from '../storage/stored-document.js';
+import { draftNext, createDraft, type StoredDocument } from '../storage/stored-document.js';
 import { compileUpdate, type Update } from '../update/update.js';
-import { collationOf } from './arguments.js';
+import { readCollation } from './arguments.js';
 import { queryContext } from './query-context.js';
 import { Selection, type SelectionSpec } from './selection.js';
 import { documentCheck } from './validation.js';
@@ -52,7 +52,7 @@ export async function runUpdate(
   statement: UpdateStatement,
 ): Promise<UpdateOutcome> {
   if (statement.multi && isReplacement(statement.update)) {
-    throw failedToParse('multi update is not supported for replacement-style update');
+    throw createParseError('multi update is not supported for replacement-style update');
   }
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     const collection = writeTarget(ctx, db, coll, 'change');
@@ -84,7 +84,7 @@ class UpdateRun {
     private readonly statement: UpdateStatement,
   ) {
     const { update, arrayFilters, place, variables } = statement;
-    this.collation = collationOf(place, collection?.options);
+    this.collation = readCollation(place, collection?.options);
     const context = queryContext(ctx, ctx.operation, collection, {
       collation: this.collation,
       variables,
@@ -135,14 +135,14 @@ class UpdateRun {
     const collection = this.collection as Collection;
     const { doc } = this.update.apply(this.update.upsertSeed(statement.filter), undefined, true);
     documentCheck(ctx, collection, statement.bypassValidation)(doc);
-    const upserted = ctx.workspace.insert(collection, draftOf(doc));
+    const upserted = ctx.workspace.insert(collection, createDraft(doc));
     return { matched: 0, modified: 0, upserted, after: upserted };
   }
 }
 
 /** The update part of a statement. Errors: 9 when it is neither a document nor a pipeline. */
-export function updateOf(value: unknown): Document | Document[] {
+export function readUpdate(value: unknown): Document | Document[] {
   if (isDocument(value)) return value;
   if (Array.isArray(value) && value.every(isDocument)) return value;
-  throw failedToParse('Update argument must be either an object or an array');
+  throw createParseError('Update argument must be either an object or an array');
 }

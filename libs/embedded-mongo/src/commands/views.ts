@@ -6,7 +6,7 @@ import { mongoError, typeMismatch } from '../errors.js';
 import type { CommandContext } from '../server/command.js';
 import type { Workspace } from '../storage/workspace.js';
 import type { Collection, ViewDefinition } from '../storage/collection.js';
-import { collationOf, documentOr, optionalCount, optionalDocument, optionalText } from './arguments.js';
+import { readCollation, documentOr, optionalCount, optionalDocument, optionalText } from './arguments.js';
 
 /** How many views may be built on each other. */
 const MAX_VIEW_DEPTH = 20;
@@ -35,7 +35,7 @@ export function resolveSource(workspace: Workspace, db: string, name: string): R
 /** Errors: 167 when a command on a view asks for another collation than the view's. */
 export function refuseOtherCollation(command: Document, view: Collection | undefined): void {
   if (!view?.view || command['collation'] === undefined) return;
-  const asked = collationOf(command, undefined)?.spec;
+  const asked = readCollation(command, undefined)?.spec;
   const own = optionalDocument(view.options, 'collation') ?? { locale: 'simple' };
   if (JSON.stringify(asked ?? { locale: 'simple' }) !== JSON.stringify(own)) {
     throw mongoError(167, `Cannot override default collation of a view: ${view.fullName}`);
@@ -45,7 +45,7 @@ export function refuseOtherCollation(command: Document, view: Collection | undef
 /** A find on a view as the stages that answer it. Projections are those of `$project`. */
 export function findStages(command: Document): Document[] {
   return [
-    ...matching(documentOr(command, 'filter')),
+    ...toMatchStages(documentOr(command, 'filter')),
     ...nonEmpty('$sort', optionalDocument(command, 'sort')),
     ...window(command),
     ...nonEmpty('$project', optionalDocument(command, 'projection')),
@@ -54,12 +54,12 @@ export function findStages(command: Document): Document[] {
 
 /** A count on a view as the stages that answer it, with the number in `n`. */
 export const countStages = (command: Document): Document[] => [
-  ...matching(documentOr(command, 'query')),
+  ...toMatchStages(documentOr(command, 'query')),
   ...window(command),
   { $count: 'n' },
 ];
 
-const matching = (filter: Document): Document[] => nonEmpty('$match', filter);
+const toMatchStages = (filter: Document): Document[] => nonEmpty('$match', filter);
 
 const nonEmpty = (stage: string, argument: Document | undefined): Document[] =>
   argument && Object.keys(argument).length > 0 ? [{ [stage]: argument }] : [];

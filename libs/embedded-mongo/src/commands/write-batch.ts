@@ -7,7 +7,7 @@ import { MAX_WRITE_BATCH } from '../wire/limits.js';
 /** Errors that end the whole command, not just one statement: the time is up, somebody stopped it, or a conflict. */
 const commandErrors = new Set([50, 112, 237, 279, 11601]);
 
-/** Runs statements one by one and gives the errors of those that failed; stops at the first one when `ordered`. */
+/** Runs statements one by one and gives the errors of those that failed; stops at the first one when `compileOrder`. */
 export async function runBatch<T>(
   ctx: CommandContext,
   statements: readonly T[],
@@ -41,7 +41,7 @@ export function checkBatchSize(statements: readonly unknown[]): void {
 }
 
 /** Completes a write's reply as its write concern asks for: waits for the disk, or says what cannot be had. */
-export async function acknowledged(
+export async function acknowledge(
   ctx: CommandContext,
   command: Document,
   reply: Document,

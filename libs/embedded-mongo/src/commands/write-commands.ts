@@ -1,6 +1,6 @@
 import type { Document } from '../bson/document.js';
 import { toDouble, numberKind } from '../bson/number.js';
-import { failedToParse } from '../errors.js';
+import { createParseError } from '../errors.js';
 import type { CommandHandler } from '../server/command.js';
 import { draftFromRaw } from '../storage/stored-document.js';
 import {
@@ -8,15 +8,15 @@ import {
   documentArray,
   documentOr,
   flag,
-  hintOf,
+  readHint,
   optionalDocument,
   optionalDocuments,
 } from './arguments.js';
 import { runDelete, type DeleteStatement } from './delete-statement.js';
-import { runUpdate, updateOf, type UpdateStatement } from './update-statement.js';
+import { runUpdate, readUpdate, type UpdateStatement } from './update-statement.js';
 import { documentCheck } from './validation.js';
 import { insertTarget } from './write-target.js';
-import { acknowledged, checkBatchSize, runBatch, writeErrors } from './write-batch.js';
+import { acknowledge, checkBatchSize, runBatch, writeErrors } from './write-batch.js';
 
 export const insert: CommandHandler = async (command, ctx) => {
   const name = collectionName(command, 'insert');
@@ -31,27 +31,27 @@ export const insert: CommandHandler = async (command, ctx) => {
     ctx.workspace.insert(collection, draft);
     n += 1;
   });
-  return acknowledged(ctx, command, { n, ...writeErrors(errors) });
+  return acknowledge(ctx, command, { n, ...writeErrors(errors) });
 };
 
 /** One entry of an update command, also used by explain. */
 export function updateStatement(entry: Document, command: Document): UpdateStatement {
   return {
     filter: documentOr(entry, 'q'),
-    update: updateOf(entry['u']),
+    update: readUpdate(entry['u']),
     multi: flag(entry, 'multi'),
     upsert: flag(entry, 'upsert'),
     sort: optionalDocument(entry, 'sort'),
-    hint: hintOf(entry),
+    hint: readHint(entry),
     place: entry,
     arrayFilters: optionalDocuments(entry, 'arrayFilters'),
-    variables: variablesOf(command, entry),
+    variables: readVariables(command, entry),
     bypassValidation: flag(command, 'bypassDocumentValidation'),
   };
 }
 
 /** `let` of the command and the constants of the statement. */
-function variablesOf(command: Document, entry: Document): Document | undefined {
+function readVariables(command: Document, entry: Document): Document | undefined {
   const variables = { ...optionalDocument(command, 'let'), ...optionalDocument(entry, 'c') };
   return Object.keys(variables).length > 0 ? variables : undefined;
 }
@@ -69,7 +69,7 @@ export const update: CommandHandler = async (command, ctx) => {
     nModified += outcome.modified;
     if (outcome.upserted) upserted.push({ index, _id: outcome.upserted.document['_id'] });
   });
-  return acknowledged(ctx, command, {
+  return acknowledge(ctx, command, {
     n,
     nModified,
     ...(upserted.length > 0 ? { upserted } : {}),
@@ -81,14 +81,14 @@ export const update: CommandHandler = async (command, ctx) => {
 export function deleteStatement(entry: Document, command: Document): DeleteStatement {
   const limit = numberKind(entry['limit']) === undefined ? NaN : toDouble(entry['limit']);
   if (limit !== 0 && limit !== 1) {
-    throw failedToParse(`The limit field in delete objects must be 0 or 1. Got ${String(entry['limit'])}`);
+    throw createParseError(`The limit field in delete objects must be 0 or 1. Got ${String(entry['limit'])}`);
   }
   return {
     filter: documentOr(entry, 'q'),
     multi: limit === 0,
-    hint: hintOf(entry),
+    hint: readHint(entry),
     place: entry,
-    variables: variablesOf(command, entry),
+    variables: readVariables(command, entry),
   };
 }
 
@@ -100,5 +100,5 @@ export const remove: CommandHandler = async (command, ctx) => {
   const errors = await runBatch(ctx, entries, flag(command, 'ordered', true), async (entry) => {
     n += (await runDelete(ctx, ctx.db, name, deleteStatement(entry, command))).deleted;
   });
-  return acknowledged(ctx, command, { n, ...writeErrors(errors) });
+  return acknowledge(ctx, command, { n, ...writeErrors(errors) });
 };

@@ -6,7 +6,7 @@ import { mongoError } from '../errors.js';
 import type { CommandContext } from '../server/command.js';
 import { drain } from '../server/drain.js';
 import { Collection } from '../storage/collection.js';
-import { draftNext, draftOf, type StoredDocument } from '../storage/stored-document.js';
+import { draftNext, createDraft, type StoredDocument } from '../storage/stored-document.js';
 import { queryContext } from './query-context.js';
 import { Selection } from './selection.js';
 import { documentCheck, type DocumentCheck } from './validation.js';
@@ -35,7 +35,7 @@ function replaceAll(
   documents: Document[],
   bypass: boolean,
 ): void {
-  const drafts = documents.map(draftOf);
+  const drafts = documents.map(createDraft);
   const target = ctx.workspace.find(db, coll);
   if (target?.capped)
     throw mongoError(17152, `namespace '${db}.${coll}' is capped so it can't be used for $out`);
@@ -76,7 +76,7 @@ async function mergeOne(
   document: Document,
   check: DocumentCheck,
 ): Promise<void> {
-  const draft = draftOf(document);
+  const draft = createDraft(document);
   const filter = Object.fromEntries(
     write.on.map((field) => [field, { $eq: joinValue(draft.document, field) }]),
   );
@@ -84,7 +84,7 @@ async function mergeOne(
   let found: StoredDocument | undefined;
   await drain(ctx.operation, await selection.rows(), (stored) => void (found = stored));
   if (found) {
-    const after = matched(ctx, write, found.document, document);
+    const after = replaceMatched(ctx, write, found.document, document);
     if (!after) return;
     check(after, found.document);
     ctx.workspace.replace(target, found, draftNext(found, after), 'update');
@@ -103,7 +103,7 @@ async function mergeOne(
 }
 
 /** The merged document; undefined when the existing one stays. */
-function matched(
+function replaceMatched(
   ctx: CommandContext,
   write: Merge,
   existing: Document,

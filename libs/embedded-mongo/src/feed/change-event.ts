@@ -3,7 +3,7 @@ import type { Change } from '../storage/change.js';
 import type { Collection } from '../storage/collection.js';
 import { updateDescription } from '../update/diff.js';
 import type { LogEntry } from './change-log.js';
-import { tokenOf } from './resume-token.js';
+import { createToken } from './resume-token.js';
 import { fatal, type ImageMode, type StreamOptions } from './stream-options.js';
 
 /** Finds a collection as it is now, for streams that look up the present document. */
@@ -13,7 +13,7 @@ export type CollectionLookup = (db: string, coll: string) => Collection | undefi
 export function changeEvent(entry: LogEntry, options: StreamOptions, lookup: CollectionLookup): Document {
   const { key, clusterTime, wallTime, change, origin } = entry;
   return {
-    _id: tokenOf(key),
+    _id: createToken(key),
     ...operation(change),
     clusterTime,
     wallTime,
@@ -32,18 +32,18 @@ function images(change: Change, options: StreamOptions, lookup: CollectionLookup
     images['fullDocument'] =
       fullDocument === 'updateLookup'
         ? (lookup(change.ns.db, change.ns.coll)?.byId(change.before.document['_id'])?.document ?? null)
-        : kept(change.images, change.after.document, fullDocument, 'post');
+        : keepImage(change.images, change.after.document, fullDocument, 'post');
   }
   if (
     before !== 'off' &&
     (change.kind === 'update' || change.kind === 'replace' || change.kind === 'delete')
   ) {
-    images['fullDocumentBeforeChange'] = kept(change.images, change.before.document, before, 'pre');
+    images['fullDocumentBeforeChange'] = keepImage(change.images, change.before.document, before, 'pre');
   }
   return images;
 }
 
-function kept(
+function keepImage(
   available: boolean,
   document: Document,
   mode: ImageMode,

@@ -1,6 +1,6 @@
 import { Timestamp } from 'bson';
 import type { Change, ChangeOrigin } from '../storage/change.js';
-import { logKey, startOf } from './resume-token.js';
+import { logKey, toStartKey } from './resume-token.js';
 
 /** One change with its place in time. */
 export interface LogEntry {
@@ -38,7 +38,7 @@ export class ChangeLog {
     private readonly maxBytes: number,
     private readonly now: () => number = Date.now,
   ) {
-    this.beginning = startOf(this.tick());
+    this.beginning = toStartKey(this.tick());
   }
 
   /** The cluster time of the latest change. */
@@ -55,7 +55,7 @@ export class ChangeLog {
     const clusterTime = this.tick();
     const wallTime = new Date(this.now());
     changes.forEach((change, position) => {
-      const bytes = sizeOf(change);
+      const bytes = measureSize(change);
       this.entries.push({ key: logKey(clusterTime, position), clusterTime, wallTime, change, origin, bytes });
       this.held += bytes;
     });
@@ -129,7 +129,7 @@ export class ChangeLog {
   }
 }
 
-function sizeOf(change: Change): number {
+function measureSize(change: Change): number {
   const before = 'before' in change ? change.before.raw.bytes.length : 0;
   const after = 'after' in change ? change.after.raw.bytes.length : 0;
   return ENTRY_BYTES + before + after;

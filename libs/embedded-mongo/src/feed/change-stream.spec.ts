@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Document } from '../bson/document.js';
 import type { Change } from '../storage/change.js';
 import { Collection } from '../storage/collection.js';
-import { draftNext, draftOf } from '../storage/stored-document.js';
+import { draftNext, createDraft } from '../storage/stored-document.js';
 import { LiveWorkspace } from '../storage/workspace.js';
 import { Catalog } from '../storage/catalog.js';
 import { decodeDocument } from '../wire/decode.js';
@@ -44,7 +44,7 @@ function write(
       draftNext(present, { _id: id, ...change }),
       id % 2 === 0 ? 'update' : 'replace',
     );
-  } else live.insert(collection, draftOf({ _id: id, ...change }));
+  } else live.insert(collection, createDraft({ _id: id, ...change }));
 }
 
 /** Sets a dotted path the way a consumer of updateDescription has to. */
@@ -119,19 +119,19 @@ describe('ChangeStream', () => {
 
   it('goes on from its own token when nothing happened meanwhile', () => {
     const { live, open, collection } = world();
-    live.insert(collection, draftOf({ _id: 1 }));
+    live.insert(collection, createDraft({ _id: 1 }));
     const idle = open();
     expect(events(idle)).toEqual([]);
     const token = idle.resumeToken();
-    live.insert(collection, draftOf({ _id: 2 }));
+    live.insert(collection, createDraft({ _id: 2 }));
     expect(events(open({ resumeAfter: token })).map((event) => event['documentKey'])).toEqual([{ _id: 2 }]);
   });
 
   it('starts at an operation time and includes what happened at it', () => {
     const { log, live, open, collection } = world();
-    live.insert(collection, draftOf({ _id: 1 }));
+    live.insert(collection, createDraft({ _id: 1 }));
     const time = log.time;
-    live.insert(collection, draftOf({ _id: 2 }));
+    live.insert(collection, createDraft({ _id: 2 }));
     const ids = events(open({ startAtOperationTime: time })).map((event) => event['documentKey']);
     expect(ids).toEqual([{ _id: 1 }, { _id: 2 }]);
   });
@@ -139,10 +139,11 @@ describe('ChangeStream', () => {
   it('answers 286 when the place to resume from was dropped, and never skips silently', () => {
     const { live, open, collection } = world(3_000);
     const slow = open();
-    live.insert(collection, draftOf({ _id: 0 }));
+    live.insert(collection, createDraft({ _id: 0 }));
     const early = open();
     const token = early.resumeToken();
-    for (let id = 1; id < 50; id += 1) live.insert(collection, draftOf({ _id: id, text: 'x'.repeat(100) }));
+    for (let id = 1; id < 50; id += 1)
+      live.insert(collection, createDraft({ _id: id, text: 'x'.repeat(100) }));
     const lost = expect.objectContaining({ code: 286, labels: ['NonResumableChangeStreamError'] });
     expect(() => events(slow)).toThrow(lost);
     expect(() => open({ resumeAfter: token })).toThrow(lost);
@@ -169,7 +170,7 @@ describe('ChangeStream', () => {
     const { log, open, collection } = world();
     const stream = open();
     const base = { ns: collection.ns, uuid: collection.uuid, kind: 'insert' as const };
-    const changes = [1, 2].map((_id) => ({ ...base, after: collection.insert(draftOf({ _id })) }));
+    const changes = [1, 2].map((_id) => ({ ...base, after: collection.insert(createDraft({ _id })) }));
     log.append(changes, { lsid: { id: 1 }, txnNumber: 5 });
     const [first, second] = events(stream);
     expect(first?.['clusterTime']).toEqual(second?.['clusterTime']);
@@ -180,7 +181,7 @@ describe('ChangeStream', () => {
 
   it('shows images only where the collection keeps them', () => {
     const { live, open, collection } = world();
-    const stored = live.insert(collection, draftOf({ _id: 1, n: 1 }));
+    const stored = live.insert(collection, createDraft({ _id: 1, n: 1 }));
     const available = open({ fullDocument: 'whenAvailable', fullDocumentBeforeChange: 'whenAvailable' });
     const required = open({ fullDocument: 'required' });
     live.replace(collection, stored, draftNext(stored, { _id: 1, n: 2 }), 'update');

@@ -4,7 +4,7 @@ import type { Change } from '../storage/change.js';
 import { encodeDocument } from '../wire/encode.js';
 import { changeEvent, type CollectionLookup } from './change-event.js';
 import type { ChangeLog } from './change-log.js';
-import { endOf, tokenOf } from './resume-token.js';
+import { toEndKey, createToken } from './resume-token.js';
 import { fatal, historyLost, type StreamOptions, type StreamStart } from './stream-options.js';
 
 /** What a stream watches: everything, one database, or one collection. */
@@ -46,16 +46,16 @@ export class ChangeStream {
       entry = this.log.at(this.position)
     ) {
       this.position += 1;
-      this.token = tokenOf(entry.key);
+      this.token = createToken(entry.key);
       if (!this.concerns(entry.change)) continue;
-      found.push(...this.shaped(changeEvent(entry, this.options, this.lookup)));
+      found.push(...this.shapeEvent(changeEvent(entry, this.options, this.lookup)));
       if (!this.invalidates(entry.change)) continue;
       this.ended = true;
-      this.token = tokenOf(entry.key, true);
+      this.token = createToken(entry.key, true);
       const { clusterTime, wallTime } = entry;
       found.push(encodeDocument({ _id: this.token, operationType: 'invalidate', clusterTime, wallTime }));
     }
-    if (found.length === 0 && !this.log.at(this.position)) this.token = tokenOf(endOf(this.log.time));
+    if (found.length === 0 && !this.log.at(this.position)) this.token = createToken(toEndKey(this.log.time));
     return found;
   }
 
@@ -78,7 +78,7 @@ export class ChangeStream {
     return db !== undefined && change.kind === 'dropDatabase';
   }
 
-  private shaped(event: Document): Buffer[] {
+  private shapeEvent(event: Document): Buffer[] {
     if (!this.transform) return [encodeDocument(event)];
     const shaped: Buffer[] = [];
     for (const result of this.transform(event)) {

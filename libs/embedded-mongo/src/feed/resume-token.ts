@@ -9,16 +9,16 @@ export const logKey = (time: Timestamp, position: number): string =>
   hex(time.t) + hex(time.i) + hex(position);
 
 /** The place after everything of this cluster time. */
-export const endOf = (time: Timestamp): string => logKey(time, 0xffffffff);
+export const toEndKey = (time: Timestamp): string => logKey(time, 0xffffffff);
 
 /** The place before everything of this cluster time. */
-export const startOf = (time: Timestamp): string => logKey(time, 0);
+export const toStartKey = (time: Timestamp): string => logKey(time, 0);
 
 const PREFIX = '82';
 const EVENT = '00';
 const INVALIDATE = '01';
 
-export function tokenOf(key: string, invalidate = false): Document {
+export function createToken(key: string, invalidate = false): Document {
   return { _data: PREFIX + key + (invalidate ? INVALIDATE : EVENT) };
 }
 

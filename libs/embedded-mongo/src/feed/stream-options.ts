@@ -2,7 +2,7 @@ import { Timestamp } from 'bson';
 import { isDocument, type Document } from '../bson/document.js';
 import { mongoError, type MongoError } from '../errors.js';
 import type { ChangeLog } from './change-log.js';
-import { endOf, readToken, startOf, tokenOf } from './resume-token.js';
+import { toEndKey, readToken, toStartKey, createToken } from './resume-token.js';
 
 /** How much a stream insists on the document before or after a change. */
 export type ImageMode = 'whenAvailable' | 'required';
@@ -43,15 +43,15 @@ export function startPosition(log: ChangeLog, spec: Document): StreamStart {
     }
     const position = log.positionAfter(key);
     if (position === undefined) throw historyLost();
-    return { position, token: tokenOf(key) };
+    return { position, token: createToken(key) };
   }
   const time = spec['startAtOperationTime'];
   if (time instanceof Timestamp) {
-    const position = log.positionFrom(startOf(time));
+    const position = log.positionFrom(toStartKey(time));
     if (position === undefined) throw historyLost();
-    return { position, token: tokenOf(startOf(time)) };
+    return { position, token: createToken(toStartKey(time)) };
   }
-  return { position: log.end, token: tokenOf(endOf(log.time)) };
+  return { position: log.end, token: createToken(toEndKey(log.time)) };
 }
 
 /** Checks the options of `$changeStream`. Errors: 2 for an unknown value, 9 for contradicting starts. */

@@ -11,9 +11,9 @@ export interface Condition {
 }
 
 /** The conditions that all have to hold: the filter's fields and those of its `$and`s. */
-export function conditionsOf(filter: Document): Condition[] {
+export function listConditions(filter: Document): Condition[] {
   return Object.entries(filter).flatMap(([key, operand]): Condition[] => {
-    if (key === '$and' && Array.isArray(operand)) return operand.filter(isDocument).flatMap(conditionsOf);
+    if (key === '$and' && Array.isArray(operand)) return operand.filter(isDocument).flatMap(listConditions);
     if (key.startsWith('$')) return [];
     if (!isDocument(operand) || !firstKey(operand)?.startsWith('$')) {
       return [{ field: key, operator: operand instanceof BSONRegExp ? '$regex' : '$eq', operand }];
@@ -36,7 +36,7 @@ export function conditionsOf(filter: Document): Condition[] {
  * The intervals outside of which no indexed value can meet the condition; undefined when an index is of no use.
  * `ordersStrings` is false when the index compares strings in another way than the query.
  */
-export function intervalsOf(
+export function toIntervals(
   condition: Condition,
   ordersStrings: boolean,
   collation?: Collation,
@@ -48,7 +48,9 @@ export function intervalsOf(
     case '$in': {
       if (!Array.isArray(operand)) return undefined;
       const all = operand.map((item) =>
-        item instanceof BSONRegExp ? matching(item, ordersStrings, collation) : equalTo(item, ordersStrings),
+        item instanceof BSONRegExp
+          ? toRegexIntervals(item, ordersStrings, collation)
+          : equalTo(item, ordersStrings),
       );
       return all.some((one) => one === undefined)
         ? undefined
@@ -72,7 +74,7 @@ export function intervalsOf(
         highIn: operator === '$lte',
       }));
     case '$regex':
-      return operand instanceof BSONRegExp ? matching(operand, ordersStrings, collation) : undefined;
+      return operand instanceof BSONRegExp ? toRegexIntervals(operand, ordersStrings, collation) : undefined;
     default:
       return undefined;
   }
@@ -81,7 +83,7 @@ export function intervalsOf(
 /** Whether the condition is never met by a missing or null field. */
 export function excludesNull(condition: Condition): boolean {
   if (condition.operator === '$exists') return condition.operand === true || condition.operand === 1;
-  const intervals = intervalsOf(condition, true);
+  const intervals = toIntervals(condition, true);
   return intervals !== undefined && intervals.every((interval) => intersect(interval, nullish) === undefined);
 }
 
@@ -106,7 +108,11 @@ function range(
 }
 
 /** Strings a regular expression can match: those with its literal prefix, or all. */
-function matching(regex: BSONRegExp, ordersStrings: boolean, collation?: Collation): Interval[] | undefined {
+function toRegexIntervals(
+  regex: BSONRegExp,
+  ordersStrings: boolean,
+  collation?: Collation,
+): Interval[] | undefined {
   if (!ordersStrings || collation !== undefined) return undefined;
   const prefix = literalPrefix(regex);
   const after = prefix && nextString(prefix);

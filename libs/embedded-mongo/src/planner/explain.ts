@@ -52,13 +52,13 @@ export function executionStats(
     executionTimeMillis: run.millis,
     totalKeysExamined: run.counts.keys,
     totalDocsExamined: run.counts.documents,
-    executionStages: measured(stages(planned.winner, shape), run),
+    executionStages: measureStage(stages(planned.winner, shape), run),
     ...(allPlans ? { allPlansExecution: [] } : {}),
   };
 }
 
 /** The plan of a collection that does not exist. */
-export const missingCollection = (namespace: string, filter: Document): Document => ({
+export const explainMissingCollection = (namespace: string, filter: Document): Document => ({
   namespace,
   parsedQuery: filter,
   indexFilterSet: false,
@@ -150,7 +150,7 @@ function intervalText({ low, high, lowIn, highIn }: Interval, backwards: boolean
 }
 
 /** The stages with what they did; the upper ones pass on what the scan found. */
-function measured(stage: Document, run: Execution): Document {
+function measureStage(stage: Document, run: Execution): Document {
   const { inputStage, ...rest } = stage;
   const scan = rest['stage'] === 'IXSCAN';
   const leaf = scan || rest['stage'] === 'COLLSCAN' || rest['stage'] === 'IDHACK';
@@ -164,6 +164,6 @@ function measured(stage: Document, run: Execution): Document {
     isEOF: 1,
     ...(scan ? { keysExamined: run.counts.keys } : {}),
     ...(rest['stage'] === 'FETCH' || (leaf && !scan) ? { docsExamined: run.counts.documents } : {}),
-    ...(isDocument(inputStage) ? { inputStage: measured(inputStage, run) } : {}),
+    ...(isDocument(inputStage) ? { inputStage: measureStage(inputStage, run) } : {}),
   };
 }

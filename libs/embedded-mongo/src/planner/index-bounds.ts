@@ -2,7 +2,7 @@ import { compareValues } from '../bson/compare.js';
 import type { Collation } from '../bson/collation.js';
 import { isDocument, type Document } from '../bson/document.js';
 import type { CollectionIndex } from '../storage/collection-index.js';
-import { conditionsOf, excludesNull, intervalsOf, type Condition } from './conditions.js';
+import { listConditions, excludesNull, toIntervals, type Condition } from './conditions.js';
 import { intersectAll, isPoint, within, type Interval } from './intervals.js';
 
 /** For each field of an index the intervals to look in; undefined where the filter says nothing. */
@@ -12,7 +12,7 @@ export type IndexBounds = readonly (readonly Interval[] | undefined)[];
 const sameCollation = (index: CollectionIndex, collation: Collation | undefined): boolean =>
   compareValues(index.definition.collation?.spec, collation?.spec) === 0;
 
-export function boundsOf(
+export function findBounds(
   index: CollectionIndex,
   conditions: readonly Condition[],
   collation?: Collation,
@@ -26,7 +26,7 @@ export function boundsOf(
     const choices = conditions
       .filter((condition) => condition.field === field)
       .flatMap((condition) => {
-        const intervals = intervalsOf(condition, ordersStrings, index.definition.collation);
+        const intervals = toIntervals(condition, ordersStrings, index.definition.collation);
         return intervals ? [intervals] : [];
       });
     if (choices.length === 0) return undefined;
@@ -59,15 +59,15 @@ function implies(conditions: readonly Condition[], partial: Document): boolean {
       (key === '$and' && Array.isArray(part) && part.every((one) => isDocument(one) && isFlat(one))),
   );
   if (!simple) return false;
-  return conditionsOf(partial).every((wanted) =>
+  return listConditions(partial).every((wanted) =>
     conditions.some((given) => {
       if (given.field !== wanted.field) return false;
       if (given.operator === wanted.operator && compareValues(given.operand, wanted.operand) === 0)
         return true;
       if (wanted.operator === '$exists')
         return (wanted.operand === true || wanted.operand === 1) && excludesNull(given);
-      const inner = intervalsOf(given, true);
-      const outer = intervalsOf(wanted, true);
+      const inner = toIntervals(given, true);
+      const outer = toIntervals(wanted, true);
       return (
         inner !== undefined && outer !== undefined && wanted.operator !== '$regex' && within(inner, outer)
       );
@@ -88,7 +88,7 @@ export function sortDirection(
   collation?: Collation,
 ): 1 | -1 | undefined {
   if (index.multikey || !index.definition.ordered || !sameCollation(index, collation)) return undefined;
-  const fixed = (i: number): boolean => {
+  const isFixed = (i: number): boolean => {
     const intervals = bounds[i];
     const only = intervals?.length === 1 ? intervals[0] : undefined;
     return only !== undefined && isPoint(only, index.definition.collation);
@@ -96,13 +96,14 @@ export function sortDirection(
   let direction: 1 | -1 | undefined;
   let at = 0;
   for (const [field, wanted] of sort) {
-    while (at < index.definition.fields.length && index.definition.fields[at] !== field && fixed(at)) at += 1;
+    while (at < index.definition.fields.length && index.definition.fields[at] !== field && isFixed(at))
+      at += 1;
     if (index.definition.fields[at] !== field) {
       const earlier = index.definition.fields.indexOf(field);
-      if (earlier >= 0 && earlier < at && fixed(earlier)) continue;
+      if (earlier >= 0 && earlier < at && isFixed(earlier)) continue;
       return undefined;
     }
-    if (!fixed(at)) {
+    if (!isFixed(at)) {
       const needed = wanted === index.definition.directions[at] ? 1 : -1;
       if (direction !== undefined && direction !== needed) return undefined;
       direction = needed;

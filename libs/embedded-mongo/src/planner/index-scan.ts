@@ -38,7 +38,7 @@ export class IndexScan {
   ) {
     this.entries = index.snapshotEntries();
     this.records = collection.snapshotRecords();
-    const { prefixes, next } = this.fixedPrefixes(bounds);
+    const { prefixes, next } = this.listFixedPrefixes(bounds);
     const intervals = bounds[next];
     this.stretches = prefixes
       .flatMap((prefix) =>
@@ -77,7 +77,7 @@ export class IndexScan {
   }
 
   /** Leading fields that are fixed to single values, as all their combinations in index order. */
-  private fixedPrefixes(bounds: IndexBounds): { prefixes: unknown[][]; next: number } {
+  private listFixedPrefixes(bounds: IndexBounds): { prefixes: unknown[][]; next: number } {
     let prefixes: unknown[][] = [[]];
     let next = 0;
     for (; next < bounds.length; next += 1) {

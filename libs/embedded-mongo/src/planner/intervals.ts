@@ -22,22 +22,31 @@ export const isPoint = (interval: Interval, collation?: Collation): boolean =>
 export function typeRange(value: unknown): Interval | undefined {
   if (typeof value === 'string') return { low: '', high: {}, lowIn: true, highIn: false };
   if (typeof value === 'boolean') return { low: false, high: true, lowIn: true, highIn: true };
-  if (value instanceof Date) return closed(new Date(-8.64e15), new Date(8.64e15));
-  if (value instanceof ObjectId) return closed(new ObjectId('0'.repeat(24)), new ObjectId('f'.repeat(24)));
+  if (value instanceof Date) return createClosedInterval(new Date(-8.64e15), new Date(8.64e15));
+  if (value instanceof ObjectId)
+    return createClosedInterval(new ObjectId('0'.repeat(24)), new ObjectId('f'.repeat(24)));
   if (value instanceof Timestamp) {
-    return closed(new Timestamp({ t: 0, i: 0 }), new Timestamp({ t: 0xffffffff, i: 0xffffffff }));
+    return createClosedInterval(
+      new Timestamp({ t: 0, i: 0 }),
+      new Timestamp({ t: 0xffffffff, i: 0xffffffff }),
+    );
   }
   const isNumber =
     typeof value === 'number' ||
     value instanceof Double ||
-    tagOf(value) === 'Long' ||
-    tagOf(value) === 'Decimal128';
-  return isNumber ? closed(-Infinity, Infinity) : undefined;
+    readTag(value) === 'Long' ||
+    readTag(value) === 'Decimal128';
+  return isNumber ? createClosedInterval(-Infinity, Infinity) : undefined;
 }
 
-const closed = (low: unknown, high: unknown): Interval => ({ low, high, lowIn: true, highIn: true });
+const createClosedInterval = (low: unknown, high: unknown): Interval => ({
+  low,
+  high,
+  lowIn: true,
+  highIn: true,
+});
 
-const tagOf = (value: unknown): unknown =>
+const readTag = (value: unknown): unknown =>
   typeof value === 'object' && value !== null ? (value as { _bsontype?: unknown })._bsontype : undefined;
 
 /** The common part of two intervals; undefined when there is none. */

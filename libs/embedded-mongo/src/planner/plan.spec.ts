@@ -6,16 +6,16 @@ import { compileFilter } from '../query/filter.js';
 import { PAUSE } from '../server/drain.js';
 import { Collection } from '../storage/collection.js';
 import { normaliseIndex } from '../storage/index-spec.js';
-import { draftOf } from '../storage/stored-document.js';
+import { createDraft } from '../storage/stored-document.js';
 import { plan, type PlanRequest } from './plan.js';
 
 // The machine may be busy: a slow rule is not a broken one.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
-function collectionOf(documents: readonly Document[], indexes: readonly object[]): Collection {
+function createCollection(documents: readonly Document[], indexes: readonly object[]): Collection {
   const collection = new Collection({ db: 'd', coll: 'c' });
   for (const index of indexes) collection.addIndex(normaliseIndex({ name: JSON.stringify(index), ...index }));
-  documents.forEach((document, i) => collection.insert(draftOf({ _id: i, ...document })));
+  documents.forEach((document, i) => collection.insert(createDraft({ _id: i, ...document })));
   return collection;
 }
 
@@ -118,7 +118,7 @@ describe('plan', () => {
         filters,
         fc.constantFrom(...indexSets),
         (documents, filter, indexes) => {
-          const collection = collectionOf(documents, indexes);
+          const collection = createCollection(documents, indexes);
           const planned = run(collection, { filter });
           const scanned = run(collection, { filter, useIndexes: false });
           expect(planned.ids.toSorted((x, y) => Number(x) - Number(y))).toEqual(scanned.ids);
@@ -147,7 +147,7 @@ describe('plan', () => {
     );
     fc.assert(
       fc.property(rows, where, sorts, (documents, filter, sort) => {
-        const collection = collectionOf(documents, [{ key: { b: 1, n: 1 } }, { key: { b: 1, n: -1 } }]);
+        const collection = createCollection(documents, [{ key: { b: 1, n: 1 } }, { key: { b: 1, n: -1 } }]);
         const { ids, winner } = run(collection, { filter, sort });
         const keys = ids.map((id) =>
           Object.keys(sort).map((field) => Number(collection.byId(id)?.document[field])),
@@ -171,7 +171,7 @@ describe('plan', () => {
     name: `name-${n}`,
     tags: [n, n + 1],
   }));
-  const books = collectionOf(rows, [
+  const books = createCollection(rows, [
     { key: { n: 1 } },
     { key: { group: 1, n: -1 } },
     { key: { name: 1 } },

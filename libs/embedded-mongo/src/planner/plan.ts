@@ -7,8 +7,8 @@ import { PAUSE, STEPS_PER_PAUSE, type Step } from '../server/drain.js';
 import type { Collection } from '../storage/collection.js';
 import type { CollectionIndex } from '../storage/collection-index.js';
 import type { StoredDocument } from '../storage/stored-document.js';
-import { conditionsOf, type Condition } from './conditions.js';
-import { boundsOf, holdsAllMatches, sortDirection, type IndexBounds } from './index-bounds.js';
+import { listConditions, type Condition } from './conditions.js';
+import { findBounds, holdsAllMatches, sortDirection, type IndexBounds } from './index-bounds.js';
 import { IndexScan, type ScanCounts } from './index-scan.js';
 
 /** What is to be found, as far as it decides how to look. */
@@ -51,7 +51,7 @@ export function plan(collection: Collection, request: PlanRequest): Planned {
   if (natural !== undefined)
     return { winner: collectionScan(collection, natural, naturalSort(request)), rejected: [] };
   const sort = sortFields(request.sort);
-  const hinted = request.hint === undefined ? undefined : hintedIndex(collection, request.hint);
+  const hinted = request.hint === undefined ? undefined : findHintedIndex(collection, request.hint);
   const unsorted = collectionScan(collection, 1, sort?.length === 0);
   if (hinted)
     return {
@@ -60,7 +60,7 @@ export function plan(collection: Collection, request: PlanRequest): Planned {
     };
   if (request.useIndexes === false) return { winner: unsorted, rejected: [] };
 
-  const conditions = conditionsOf(request.filter);
+  const conditions = listConditions(request.filter);
   const candidates = collection.indexes
     .filter(
       (index) =>
@@ -77,10 +77,10 @@ export function plan(collection: Collection, request: PlanRequest): Planned {
 
 /** Fewest keys first; then an order that saves the sort; then the index that uses more of the filter. */
 function best(plans: readonly Plan[]): Planned {
-  const used = (one: Plan): number => one.bounds?.filter((field) => field !== undefined).length ?? 0;
+  const countUsed = (one: Plan): number => one.bounds?.filter((field) => field !== undefined).length ?? 0;
   const price = (one: Plan): number =>
     one.kind === 'IDHACK' ? -1 : one.sorted ? one.cost : one.cost * 1.2 + 1;
-  const [winner, ...rejected] = plans.toSorted((a, b) => price(a) - price(b) || used(b) - used(a));
+  const [winner, ...rejected] = plans.toSorted((a, b) => price(a) - price(b) || countUsed(b) - countUsed(a));
   return { winner: winner as Plan, rejected };
 }
 
@@ -108,9 +108,9 @@ function indexPlan(
   index: CollectionIndex,
   request: PlanRequest,
   sort: SortFields | undefined,
-  conditions: readonly Condition[] = conditionsOf(request.filter),
+  conditions: readonly Condition[] = listConditions(request.filter),
 ): Plan {
-  const bounds = boundsOf(index, conditions, request.collation);
+  const bounds = findBounds(index, conditions, request.collation);
   const scan = new IndexScan(collection, index, bounds);
   const covered = sort && sortDirection(index, bounds, sort, request.collation);
   const direction = covered ?? 1;
@@ -193,7 +193,7 @@ function naturalDirection({ sort, hint }: PlanRequest): 1 | -1 | undefined {
   return undefined;
 }
 
-function hintedIndex(collection: Collection, hint: unknown): CollectionIndex {
+function findHintedIndex(collection: Collection, hint: unknown): CollectionIndex {
   const found = collection.indexes.find((index) =>
     typeof hint === 'string' ? index.spec.name === hint : compareValues(index.spec.key, hint) === 0,
   );

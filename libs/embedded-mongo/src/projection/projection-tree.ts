@@ -58,7 +58,7 @@ export function applyTree(value: Document, node: ProjectionNode, unnamed: Unname
   }
   for (const [key, child] of node.children) {
     if (Object.hasOwn(value, key)) continue;
-    const created = child instanceof ProjectionNode ? computedObject(child, root) : computed(child, root);
+    const created = child instanceof ProjectionNode ? computeObject(child, root) : computeLeaf(child, root);
     if (created !== undefined) setField(result, key, created);
   }
   return result;
@@ -89,22 +89,22 @@ function applyNested(field: unknown, node: ProjectionNode, unnamed: Unnamed, roo
   if (Array.isArray(field)) {
     return field.map((item) => applyNested(item, node, unnamed, root)).filter((item) => item !== undefined);
   }
-  const created = computedObject(node, root);
+  const created = computeObject(node, root);
   if (created !== undefined) return created;
   return unnamed === 'keep' ? field : undefined;
 }
 
-function computedObject(node: ProjectionNode, root: Document): Document | undefined {
+function computeObject(node: ProjectionNode, root: Document): Document | undefined {
   if (!hasComputed(node)) return undefined;
   const result: Document = {};
   for (const [key, child] of node.children) {
-    const value = child instanceof ProjectionNode ? computedObject(child, root) : computed(child, root);
+    const value = child instanceof ProjectionNode ? computeObject(child, root) : computeLeaf(child, root);
     if (value !== undefined) setField(result, key, value);
   }
   return result;
 }
 
-const computed = (leaf: ProjectionLeaf, root: Document): unknown =>
+const computeLeaf = (leaf: ProjectionLeaf, root: Document): unknown =>
   leaf.kind === 'compute' ? leaf.evaluate(root) : undefined;
 
 function hasComputed(node: ProjectionNode): boolean {

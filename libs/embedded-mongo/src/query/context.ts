@@ -57,7 +57,7 @@ export interface SearchIndexes {
 export interface Filter {
   matches(doc: Document): boolean;
   /** For each array path the first element that made the document match: what positional `$` refers to. */
-  matchedPosition(doc: Document): Map<string, number> | undefined;
+  findMatchedPosition(doc: Document): Map<string, number> | undefined;
 }
 
 /** One node of a compiled filter. */

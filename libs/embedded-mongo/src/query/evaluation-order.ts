@@ -10,7 +10,7 @@ export class EvaluationOrder {
   }
 
   /** The same members in a new random order. */
-  shuffled<T>(members: readonly T[]): T[] {
+  shuffle<T>(members: readonly T[]): T[] {
     const drawn = [...members];
     for (let last = drawn.length - 1; last > 0; last--) {
       const place = Math.floor(this.next() * (last + 1));
@@ -44,7 +44,7 @@ export function allHold<T>(
   order: EvaluationOrder | undefined,
 ): boolean {
   if (!order) return members.every(holds);
-  return order.shuffled(members).map(holds).every(Boolean);
+  return order.shuffle(members).map(holds).every(Boolean);
 }
 
 /** Whether some member holds; with an order given none is left out. */
@@ -54,5 +54,5 @@ export function someHolds<T>(
   order: EvaluationOrder | undefined,
 ): boolean {
   if (!order) return members.some(holds);
-  return order.shuffled(members).map(holds).some(Boolean);
+  return order.shuffle(members).map(holds).some(Boolean);
 }

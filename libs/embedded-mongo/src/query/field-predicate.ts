@@ -15,15 +15,15 @@ import {
   isReference,
   matchesRegex,
   modulo,
-  oneOf,
-  orderedAgainst,
+  testOneOf,
+  testOrder,
   type ValueTest,
 } from './value-tests.js';
 
 /** What a field's conditions need: the operation, and a way to compile the filter inside `$elemMatch`. */
 interface FieldScope {
   readonly ctx: QueryContext;
-  filterOf(filter: Document): Predicate;
+  compileFilter(filter: Document): Predicate;
 }
 
 /** Compiles `{field: value}` or `{field: {$operator: …}}`. */
@@ -71,11 +71,11 @@ function operator(name: string, siblings: Document, scope: FieldScope): Conditio
     case '$gte':
     case '$lt':
     case '$lte':
-      return [{ test: orderedAgainst(name, argument, collation), leaf: 'elements' }];
+      return [{ test: testOrder(name, argument, collation), leaf: 'elements' }];
     case '$in':
-      return [{ test: oneOf(name, argument, collation), leaf: 'elements' }];
+      return [{ test: testOneOf(name, argument, collation), leaf: 'elements' }];
     case '$nin':
-      return [{ test: oneOf(name, argument, collation), leaf: 'elements', negated: true }];
+      return [{ test: testOneOf(name, argument, collation), leaf: 'elements', negated: true }];
     case '$exists':
       return [{ test: (value) => value !== undefined, leaf: 'whole', negated: !asBoolean(argument) }];
     case '$type':
@@ -90,11 +90,11 @@ function operator(name: string, siblings: Document, scope: FieldScope): Conditio
       if (!Object.hasOwn(siblings, '$regex')) throw badValue('$options needs a $regex');
       return [];
     case '$not':
-      return [{ not: negatedConditions(argument, scope) }];
+      return [{ not: compileNegated(argument, scope) }];
     case '$elemMatch':
       return [elementMatch(argument, scope)];
     case '$all':
-      return allOf(argument, scope);
+      return compileAll(argument, scope);
     case '$bitsAllSet':
     case '$bitsAllClear':
     case '$bitsAnySet':
@@ -121,7 +121,7 @@ function operator(name: string, siblings: Document, scope: FieldScope): Conditio
   }
 }
 
-function negatedConditions(argument: unknown, scope: FieldScope): Condition[] {
+function compileNegated(argument: unknown, scope: FieldScope): Condition[] {
   if (isRegex(argument)) return conditions(argument, scope);
   if (!isDocument(argument)) throw badValue('$not needs a regex or a document');
   if (firstKey(argument) === undefined) throw badValue('$not cannot be empty');
@@ -144,7 +144,7 @@ function elementTest(argument: Document, scope: FieldScope): ValueTest {
     const tests = conditions(argument, scope).map(onElement);
     return (item) => allHold(tests, (test) => test(item), scope.ctx.order);
   }
-  const predicate = scope.filterOf(argument);
+  const predicate = scope.compileFilter(argument);
   // An array is seen as a document whose fields are its positions.
   return (item) => {
     if (isDocument(item)) return predicate.test(item);
@@ -152,7 +152,7 @@ function elementTest(argument: Document, scope: FieldScope): ValueTest {
   };
 }
 
-function allOf(argument: unknown, scope: FieldScope): Condition[] {
+function compileAll(argument: unknown, scope: FieldScope): Condition[] {
   if (!Array.isArray(argument)) throw badValue('$all needs an array');
   if (argument.length === 0) return [{ test: () => false, leaf: 'whole' }];
   const isElementMatch = (item: unknown): boolean => isDocument(item) && firstKey(item) === '$elemMatch';

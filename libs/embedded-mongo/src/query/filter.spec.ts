@@ -14,7 +14,7 @@ const copy = (id: ObjectId): ObjectId => new ObjectId(id.toHexString());
 const insensitive = compileCollation({ locale: 'en', strength: 2 });
 const dec = (text: string): Decimal128 => Decimal128.fromString(text);
 
-function matching(values: readonly Document[], filter: Document, ctx = base): number[] {
+function filterValues(values: readonly Document[], filter: Document, ctx = base): number[] {
   const compiled = compileFilter(filter, ctx);
   return values.flatMap((doc, i) => (compiled.matches(doc) ? [i + 1] : []));
 }
@@ -240,7 +240,7 @@ describe.each([
   ['combinations', combined],
 ] as [string, Row[]][])('a filter on %s', (_area, rows) => {
   it.each(rows)('%s', (_title, docs, filter, matches) => {
-    expect(matching(docs, filter)).toEqual(matches);
+    expect(filterValues(docs, filter)).toEqual(matches);
   });
 });
 
@@ -252,11 +252,11 @@ describe('a filter with a collation', () => {
     ['$gt', of('B', 'a'), { a: { $gt: 'A' } }, [1]],
     ['strings inside objects', of({ n: 'X' }), { a: { n: 'x' } }, [1]],
   ] as Row[])('compares strings by it in %s', (_title, docs, filter, matches) => {
-    expect(matching(docs, filter, ctx)).toEqual(matches);
+    expect(filterValues(docs, filter, ctx)).toEqual(matches);
   });
 
   it('leaves patterns alone', () => {
-    expect(matching(of('ABC'), { a: { $regex: 'abc' } }, ctx)).toEqual([]);
+    expect(filterValues(of('ABC'), { a: { $regex: 'abc' } }, ctx)).toEqual([]);
   });
 });
 
@@ -300,12 +300,12 @@ describe('the matched position', () => {
     ['the branch of $or that holds', { a: [1, 5] }, { $or: [{ b: 1 }, { a: 5 }] }, 'a', 1],
     ['an array below a document', { x: { a: [3, 4] } }, { 'x.a': { $gt: 3 } }, 'x.a', 1],
   ])('is known for %s', (_title, doc, filter, path, index) => {
-    expect(compileFilter(filter, base).matchedPosition(doc)?.get(path)).toBe(index);
+    expect(compileFilter(filter, base).findMatchedPosition(doc)?.get(path)).toBe(index);
   });
 
   it('is unknown where no array took part', () => {
-    expect(compileFilter({ a: 1 }, base).matchedPosition({ a: 1 })).toBeUndefined();
-    expect(compileFilter({ a: { $ne: 1 } }, base).matchedPosition({ a: [2] })).toBeUndefined();
+    expect(compileFilter({ a: 1 }, base).findMatchedPosition({ a: 1 })).toBeUndefined();
+    expect(compileFilter({ a: { $ne: 1 } }, base).findMatchedPosition({ a: [2] })).toBeUndefined();
   });
 });
 
@@ -318,7 +318,7 @@ describe('$text', () => {
     ['nothing with a banned word', 'coffee tea -tea', [1]],
   ])('finds %s', (_title, $search, matches) => {
     expect(
-      matching(of('A strong Coffee', 'she was drinking tea', 'water'), { $text: { $search } }, ctx),
+      filterValues(of('A strong Coffee', 'she was drinking tea', 'water'), { $text: { $search } }, ctx),
     ).toEqual(matches);
   });
 });

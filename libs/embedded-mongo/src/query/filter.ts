@@ -19,7 +19,7 @@ export function compileFilter(filter: Document, ctx: QueryContext): Filter {
   const root = compilePredicate(filter, ctx);
   return {
     matches: (doc) => root.test(doc),
-    matchedPosition: (doc) => {
+    findMatchedPosition: (doc) => {
       if (!root.test(doc)) return undefined;
       const positions = new Map<string, number>();
       root.locate?.(doc, positions);
@@ -37,7 +37,9 @@ export function compilePredicate(filter: unknown, ctx: QueryContext): Predicate 
       const part = topLevel(key, argument, ctx);
       if (part) parts.push(part);
     } else
-      parts.push(fieldPredicate(key, argument, { ctx, filterOf: (nested) => compilePredicate(nested, ctx) }));
+      parts.push(
+        fieldPredicate(key, argument, { ctx, compileFilter: (nested) => compilePredicate(nested, ctx) }),
+      );
   }
   return every(parts, ctx.order);
 }

@@ -84,10 +84,10 @@ function geometry(argument: unknown): Shape {
     if (!only) throw badValue('Point must have two numeric coordinates');
     return { contains: (point) => samePoint(point, only), corners: [only] };
   }
-  if (type === 'Polygon') return polygon(ringsOf(coordinates));
+  if (type === 'Polygon') return polygon(readRings(coordinates));
   if (type === 'MultiPolygon') {
     if (!Array.isArray(coordinates)) throw badValue('MultiPolygon coordinates must be an array');
-    const all = coordinates.map((rings) => polygon(ringsOf(rings)));
+    const all = coordinates.map((rings) => polygon(readRings(rings)));
     return {
       contains: (point) => all.some((part) => part.contains(point)),
       corners: all.flatMap((part) => part.corners),
@@ -96,7 +96,7 @@ function geometry(argument: unknown): Shape {
   throw notImplemented(`$geometry of type ${String(type)}`);
 }
 
-function ringsOf(coordinates: unknown): Ring[] {
+function readRings(coordinates: unknown): Ring[] {
   if (!Array.isArray(coordinates) || coordinates.length === 0)
     throw badValue('Polygon coordinates must be an array');
   return coordinates.map((ring) => {
@@ -120,7 +120,7 @@ function polygon(rings: readonly Ring[]): Shape {
 export function shapeWithin(value: unknown, shape: Shape, intersects: boolean): boolean {
   const point = readPoint(value);
   if (point) return shape.contains(point);
-  const own = storedShape(value);
+  const own = readStoredShape(value);
   if (!own) return false;
   if (!intersects) return own.corners.length > 0 && own.corners.every((corner) => shape.contains(corner));
   return (
@@ -130,7 +130,7 @@ export function shapeWithin(value: unknown, shape: Shape, intersects: boolean): 
   );
 }
 
-function storedShape(value: unknown): Shape | undefined {
+function readStoredShape(value: unknown): Shape | undefined {
   if (!isDocument(value) || typeof getField(value, 'type') !== 'string') return undefined;
   if (!['Polygon', 'MultiPolygon'].includes(getField(value, 'type') as string)) return undefined;
   return geometry(value as Document);

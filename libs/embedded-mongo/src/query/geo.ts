@@ -53,7 +53,7 @@ export function requiresGeoIndex(filter: Document): NearCondition | undefined {
 }
 
 /** The refusal Parse Server understands and answers by creating the index. */
-export const missingGeoIndex = (path: string): Error =>
+export const createMissingGeoIndex = (path: string): Error =>
   mongoError(
     291,
     `error processing query: field=${path} :: caused by :: unable to find index for $geoNear query`,

@@ -2,7 +2,7 @@ import { compareValues } from '../bson/compare.js';
 import { getField, isDocument, type Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
 import { typeMatcher, typeName } from '../bson/type-name.js';
-import { failedToParse, notImplemented, typeMismatch } from '../errors.js';
+import { createParseError, notImplemented, typeMismatch } from '../errors.js';
 import { compileRegex } from './regex.js';
 
 /** One keyword of a schema, compiled: whether a value satisfies it, and what is wrong with one that does not. */
@@ -30,9 +30,9 @@ type Keyword = (argument: unknown, schema: Document, depth: number) => Rule;
  */
 export function compileJsonSchema(schema: unknown, depth = 0): JsonSchema {
   if (!isDocument(schema)) throw typeMismatch('$jsonSchema must be an object');
-  if (depth > MAX_DEPTH) throw failedToParse(`$jsonSchema is nested more than ${MAX_DEPTH} levels deep`);
+  if (depth > MAX_DEPTH) throw createParseError(`$jsonSchema is nested more than ${MAX_DEPTH} levels deep`);
   if (Object.hasOwn(schema, 'type') && Object.hasOwn(schema, 'bsonType')) {
-    throw failedToParse("Cannot specify both $jsonSchema keywords 'type' and 'bsonType'");
+    throw createParseError("Cannot specify both $jsonSchema keywords 'type' and 'bsonType'");
   }
   requireBound(schema, 'exclusiveMinimum', 'minimum');
   requireBound(schema, 'exclusiveMaximum', 'maximum');
@@ -40,11 +40,11 @@ export function compileJsonSchema(schema: unknown, depth = 0): JsonSchema {
   for (const name of Object.keys(schema)) {
     if (MODIFIERS.has(name)) continue;
     if (UNSUPPORTED.has(name)) {
-      throw failedToParse(`$jsonSchema keyword '${name}' is not currently supported`);
+      throw createParseError(`$jsonSchema keyword '${name}' is not currently supported`);
     }
     if (name === 'encrypt' || name === 'encryptMetadata') throw notImplemented(`$jsonSchema '${name}'`);
     const keyword = keywords.get(name);
-    if (!keyword) throw failedToParse(`Unknown $jsonSchema keyword: ${name}`);
+    if (!keyword) throw createParseError(`Unknown $jsonSchema keyword: ${name}`);
     rules.push(keyword(getField(schema, name), schema, depth));
   }
   for (const name of ['title', 'description']) {
@@ -89,7 +89,7 @@ function wholeNumber(name: string, argument: unknown): number {
   const number = isNumber(argument) ? toDouble(argument) : NaN;
   if (!isNumber(argument)) throw typeMismatch(`$jsonSchema keyword '${name}' must be a number`);
   if (!Number.isInteger(number) || number < 0) {
-    throw failedToParse(`$jsonSchema keyword '${name}' must be a non-negative whole number`);
+    throw createParseError(`$jsonSchema keyword '${name}' must be a non-negative whole number`);
   }
   return number;
 }
@@ -101,21 +101,21 @@ function objectArgument(name: string, argument: unknown): Document {
 
 function nonEmptyArray(name: string, argument: unknown): unknown[] {
   if (!Array.isArray(argument)) throw typeMismatch(`$jsonSchema keyword '${name}' must be an array`);
-  if (argument.length === 0) throw failedToParse(`$jsonSchema keyword '${name}' cannot be an empty array`);
+  if (argument.length === 0) throw createParseError(`$jsonSchema keyword '${name}' cannot be an empty array`);
   return argument;
 }
 
 const size =
   <T>(
     isKind: (value: unknown) => value is T,
-    sizeOf: (value: T) => number,
+    measureSize: (value: T) => number,
     fits: (size: number, limit: number) => boolean,
     reason: string,
   ) =>
   (name: string): Keyword =>
   (argument) => {
     const limit = wholeNumber(name, argument);
-    return about(name, argument, isKind, (value) => fits(sizeOf(value), limit), reason);
+    return about(name, argument, isKind, (value) => fits(measureSize(value), limit), reason);
   };
 
 const atMost = (count: number, limit: number): boolean => count <= limit;
@@ -127,7 +127,7 @@ const ITEMS = 'array did not match specified length';
 const FIELDS = 'specified number of properties was not satisfied';
 
 /** `minimum` and `maximum`, with the boolean of draft 4 that makes them exclusive. */
-const bound =
+const compileBound =
   (name: string, exclusiveName: string, sign: 1 | -1): Keyword =>
   (argument, schema) => {
     if (!isNumber(argument)) throw typeMismatch(`$jsonSchema keyword '${name}' must be a number`);
@@ -153,7 +153,7 @@ const bound =
 /** `exclusiveMinimum` without `minimum` says nothing; MongoDB refuses it. */
 function requireBound(schema: Document, exclusive: string, name: string): void {
   if (Object.hasOwn(schema, exclusive) && !Object.hasOwn(schema, name)) {
-    throw failedToParse(`$jsonSchema keyword '${name}' must be present if ${exclusive} is present`);
+    throw createParseError(`$jsonSchema keyword '${name}' must be present if ${exclusive} is present`);
   }
 }
 
@@ -185,7 +185,8 @@ function textList(name: string, argument: unknown): string[] {
   if (!Array.isArray(argument) || !argument.every(isString)) {
     throw typeMismatch(`$jsonSchema keyword '${name}' must be either a string or an array of strings`);
   }
-  if (argument.length === 0) throw failedToParse(`$jsonSchema keyword '${name}' must name at least one type`);
+  if (argument.length === 0)
+    throw createParseError(`$jsonSchema keyword '${name}' must name at least one type`);
   return argument;
 }
 
@@ -193,9 +194,9 @@ const bsonType: Keyword = (argument) => typeRule('bsonType', argument, textList(
 
 const jsonType: Keyword = (argument) => {
   const aliases = textList('type', argument).map((type) => {
-    if (type === 'integer') throw failedToParse("$jsonSchema type 'integer' is not currently supported.");
+    if (type === 'integer') throw createParseError("$jsonSchema type 'integer' is not currently supported.");
     const alias = Object.hasOwn(jsonTypes, type) ? jsonTypes[type] : undefined;
-    if (alias === undefined) throw failedToParse(`Unknown type name alias: ${type}`);
+    if (alias === undefined) throw createParseError(`Unknown type name alias: ${type}`);
     return alias;
   });
   return typeRule('type', argument, aliases);
@@ -214,17 +215,17 @@ const enumeration: Keyword = (argument) => {
   };
 };
 
-const required: Keyword = (argument) => {
+const compileRequired: Keyword = (argument) => {
   const names = nonEmptyArray('required', argument);
   if (!names.every(isString))
     throw typeMismatch("$jsonSchema keyword 'required' must be an array of strings");
-  const missing = (value: Document): string[] => names.filter((name) => !Object.hasOwn(value, name));
+  const listMissing = (value: Document): string[] => names.filter((name) => !Object.hasOwn(value, name));
   return {
-    test: (value) => !isObject(value) || missing(value).length === 0,
+    test: (value) => !isObject(value) || listMissing(value).length === 0,
     failure: (value) => ({
       operatorName: 'required',
       specifiedAs: { required: argument },
-      missingProperties: missing(value as Document),
+      missingProperties: listMissing(value as Document),
     }),
   };
 };
@@ -238,7 +239,7 @@ function schemasByName(name: string, argument: unknown, depth: number): [string,
 }
 
 /** A schema's own words, which a failure repeats. */
-function described(schema: Document): Document {
+function describeSchema(schema: Document): Document {
   const words: Document = {};
   for (const name of ['title', 'description']) if (schema[name] !== undefined) words[name] = schema[name];
   return words;
@@ -246,15 +247,15 @@ function described(schema: Document): Document {
 
 const properties: Keyword = (argument, _schema, depth) => {
   const schemas = schemasByName('properties', argument, depth);
-  const failing = (value: Document) =>
+  const listFailing = (value: Document) =>
     schemas.filter(([name, schema]) => Object.hasOwn(value, name) && !schema.test(value[name]));
   return {
-    test: (value) => !isObject(value) || failing(value).length === 0,
+    test: (value) => !isObject(value) || listFailing(value).length === 0,
     failure: (value) => ({
       operatorName: 'properties',
-      propertiesNotSatisfied: failing(value as Document).map(([name, schema, written]) => ({
+      propertiesNotSatisfied: listFailing(value as Document).map(([name, schema, written]) => ({
         propertyName: name,
-        ...described(written),
+        ...describeSchema(written),
         details: schema.failures((value as Document)[name]),
       })),
     }),
@@ -265,17 +266,17 @@ const patternProperties: Keyword = (argument, _schema, depth) => {
   const schemas = schemasByName('patternProperties', argument, depth).map(
     ([pattern, schema]) => [compileRegex(pattern), schema, pattern] as const,
   );
-  const failing = (value: Document) =>
+  const listFailing = (value: Document) =>
     schemas.flatMap(([pattern, schema, text]) =>
       Object.keys(value)
         .filter((name) => pattern.test(name) && !schema.test(value[name]))
         .map((name) => ({ name, schema, text })),
     );
   return {
-    test: (value) => !isObject(value) || failing(value).length === 0,
+    test: (value) => !isObject(value) || listFailing(value).length === 0,
     failure: (value) => ({
       operatorName: 'patternProperties',
-      details: failing(value as Document).map(({ name, schema, text }) => ({
+      details: listFailing(value as Document).map(({ name, schema, text }) => ({
         propertyName: name,
         regexMatched: text,
         details: schema.failures((value as Document)[name]),
@@ -290,16 +291,16 @@ const additionalProperties: Keyword = (argument, schema, depth) => {
     (pattern) => compileRegex(pattern),
   );
   const allowed = booleanOrSchema('additionalProperties', argument, depth);
-  const failing = (value: Document): string[] =>
+  const listFailing = (value: Document): string[] =>
     Object.keys(value).filter(
       (name) => !named.has(name) && !patterns.some((pattern) => pattern.test(name)) && !allowed(value[name]),
     );
   return {
-    test: (value) => !isObject(value) || failing(value).length === 0,
+    test: (value) => !isObject(value) || listFailing(value).length === 0,
     failure: (value) => ({
       operatorName: 'additionalProperties',
       specifiedAs: { additionalProperties: argument },
-      additionalProperties: failing(value as Document),
+      additionalProperties: listFailing(value as Document),
     }),
   };
 };
@@ -318,12 +319,12 @@ const items: Keyword = (argument, _schema, depth) => {
     : compileJsonSchema(argument, depth + 1);
   const schemaAt = (index: number): JsonSchema | undefined =>
     Array.isArray(schemas) ? schemas[index] : schemas;
-  const failing = (value: unknown[]): number =>
+  const listFailing = (value: unknown[]): number =>
     value.findIndex((item, index) => schemaAt(index)?.test(item) === false);
   return {
-    test: (value) => !isArray(value) || failing(value) < 0,
+    test: (value) => !isArray(value) || listFailing(value) < 0,
     failure: (value) => {
-      const index = failing(value as unknown[]);
+      const index = listFailing(value as unknown[]);
       return {
         operatorName: 'items',
         reason: 'At least one item did not match the sub-schema',
@@ -370,10 +371,10 @@ const pattern: Keyword = (argument) => {
   );
 };
 
-const multipleOf: Keyword = (argument) => {
+const compileMultipleOf: Keyword = (argument) => {
   const divisor = isNumber(argument) ? toDouble(argument) : NaN;
   if (!isNumber(argument)) throw typeMismatch("$jsonSchema keyword 'multipleOf' must be a number");
-  if (!(divisor > 0)) throw failedToParse("$jsonSchema keyword 'multipleOf' must have a positive value");
+  if (!(divisor > 0)) throw createParseError("$jsonSchema keyword 'multipleOf' must have a positive value");
   return {
     test: (value) =>
       !isNumber(value) || Number.isInteger(Number((toDouble(value) / divisor).toPrecision(15))),
@@ -386,8 +387,8 @@ const multipleOf: Keyword = (argument) => {
   };
 };
 
-/** `allOf`, `anyOf` and `oneOf`, told apart by how many of the schemas have to hold. */
-const combined =
+/** `compileAll`, `anyOf` and `requireOneOf`, told apart by how many of the schemas have to hold. */
+const compileCombined =
   (name: string, holds: (matching: number, all: number) => boolean): Keyword =>
   (argument, _schema, depth) => {
     const schemas = nonEmptyArray(name, argument).map((schema) => compileJsonSchema(schema, depth + 1));
@@ -419,25 +420,25 @@ const dependencies: Keyword = (argument, _schema, depth) => {
     const schema = compileJsonSchema(needed, depth + 1);
     return { name, test: (value: Document) => schema.test(value) };
   });
-  const failing = (value: Document) =>
+  const listFailing = (value: Document) =>
     rules.filter(({ name, test }) => Object.hasOwn(value, name) && !test(value));
   return {
-    test: (value) => !isObject(value) || failing(value).length === 0,
+    test: (value) => !isObject(value) || listFailing(value).length === 0,
     failure: (value) => ({
       operatorName: 'dependencies',
-      failingDependencies: failing(value as Document).map(({ name }) => ({ conditionalProperty: name })),
+      failingDependencies: listFailing(value as Document).map(({ name }) => ({ conditionalProperty: name })),
     }),
   };
 };
 
-const minimum = bound('minimum', 'exclusiveMinimum', 1);
-const maximum = bound('maximum', 'exclusiveMaximum', -1);
+const minimum = compileBound('minimum', 'exclusiveMinimum', 1);
+const maximum = compileBound('maximum', 'exclusiveMaximum', -1);
 
 const keywords: ReadonlyMap<string, Keyword> = new Map<string, Keyword>([
   ['bsonType', bsonType],
   ['type', jsonType],
   ['enum', enumeration],
-  ['required', required],
+  ['required', compileRequired],
   ['properties', properties],
   ['patternProperties', patternProperties],
   ['additionalProperties', additionalProperties],
@@ -451,12 +452,12 @@ const keywords: ReadonlyMap<string, Keyword> = new Map<string, Keyword>([
   ['uniqueItems', uniqueItems],
   ['minimum', minimum],
   ['maximum', maximum],
-  ['multipleOf', multipleOf],
+  ['multipleOf', compileMultipleOf],
   ['minLength', size(isString, characters, atLeast, LENGTH)('minLength')],
   ['maxLength', size(isString, characters, atMost, LENGTH)('maxLength')],
   ['pattern', pattern],
-  ['allOf', combined('allOf', (matching, all) => matching === all)],
-  ['anyOf', combined('anyOf', (matching) => matching > 0)],
-  ['oneOf', combined('oneOf', (matching) => matching === 1)],
+  ['allOf', compileCombined('allOf', (matching, all) => matching === all)],
+  ['anyOf', compileCombined('anyOf', (matching) => matching > 0)],
+  ['oneOf', compileCombined('oneOf', (matching) => matching === 1)],
   ['not', not],
 ]);

@@ -56,7 +56,7 @@ export function characterAtom(code: number, foldCase: boolean): string {
 }
 
 /** A range inside a class with the other cases of its members. */
-export function foldedRange(from: number, to: number): string {
+export function foldRange(from: number, to: number): string {
   const plain = `${escapeCharacter(from)}-${escapeCharacter(to)}`;
   // A range this wide covers both cases of the scripts inside it.
   if (to - from > 0x800) return plain;

@@ -25,7 +25,7 @@ export const inTurn = (a: Cost, b: Cost): Cost => ({
 });
 
 /** The cost of repeating an atom. An atom with choices of its own must not be repeated more than once. */
-export function repeated(atom: Cost, min: number, max: number): Cost {
+export function repeatCost(atom: Cost, min: number, max: number): Cost {
   const hasChoices = atom.factor > 1 || atom.exponent > 0;
   const spread = max - min + 1;
   return {

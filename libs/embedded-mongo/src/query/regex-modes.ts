@@ -9,7 +9,7 @@ export interface Modes {
 }
 
 /** The options a whole pattern starts with, from letters such as "im". */
-export const modesOf = (options: string): Modes => ({
+export const readModes = (options: string): Modes => ({
   fold: options.includes('i'),
   multiline: options.includes('m'),
   dotAll: options.includes('s'),

@@ -2,7 +2,7 @@ import { mongoError } from '../errors.js';
 import {
   caseVariants,
   escapeCharacter,
-  foldedRange,
+  foldRange,
   horizontalSpace,
   posixClass,
   verticalSpace,
@@ -59,8 +59,8 @@ export class PatternReader {
     }
     this.at += match[0].length;
     const [, longHex, hex, octal, zero, control, letter, literal] = match;
-    if (longHex !== undefined || hex !== undefined) return checkedCode(parseInt(longHex ?? (hex || '0'), 16));
-    if (octal !== undefined || zero !== undefined) return checkedCode(parseInt(octal ?? (zero || '0'), 8));
+    if (longHex !== undefined || hex !== undefined) return checkCode(parseInt(longHex ?? (hex || '0'), 16));
+    if (octal !== undefined || zero !== undefined) return checkCode(parseInt(octal ?? (zero || '0'), 8));
     if (control !== undefined) return control.toUpperCase().charCodeAt(0) ^ 64;
     if (letter !== undefined) return { a: 7, e: 27, f: 12, n: 10, r: 13, t: 9 }[letter] as number;
     return (literal as string).codePointAt(0) as number;
@@ -112,7 +112,7 @@ export class PatternReader {
       this.needsUnicode = true;
       return `${this.memberSource([from])}-${this.memberSource([to])}`;
     }
-    return fold ? foldedRange(from, to) : `${escapeCharacter(from)}-${escapeCharacter(to)}`;
+    return fold ? foldRange(from, to) : `${escapeCharacter(from)}-${escapeCharacter(to)}`;
   }
 
   private classCharacter(): number {
@@ -141,7 +141,7 @@ export class PatternReader {
   }
 }
 
-function checkedCode(code: number): number {
+function checkCode(code: number): number {
   if (code > 0x10ffff) throw invalidPattern('character code point value in \\x{} or \\o{} is too large');
   return code;
 }

@@ -1,8 +1,8 @@
 import { codePoints } from '../bson/code-points.js';
 import { plain, repetition, type Atom, type TranslatedRegex } from './regex-atom.js';
 import { characterAtom, verticalSpace } from './regex-class.js';
-import { constantCost, inSequence, inTurn, repeated, type Cost } from './regex-cost.js';
-import { changeModes, modesOf, type Modes } from './regex-modes.js';
+import { constantCost, inSequence, inTurn, repeatCost, type Cost } from './regex-cost.js';
+import { changeModes, readModes, type Modes } from './regex-modes.js';
 import { invalidPattern, PatternReader } from './regex-reader.js';
 
 const deepestNesting = 250;
@@ -24,7 +24,7 @@ class Translator extends PatternReader {
 
   constructor(pattern: string, options: string) {
     super(pattern);
-    let modes = modesOf(options);
+    let modes = readModes(options);
     const leading = /^\(\?([a-zA-Z-]+)\)/.exec(pattern);
     if (leading) {
       modes = changeModes(modes, leading[1] as string, true);
@@ -80,7 +80,7 @@ class Translator extends PatternReader {
       }
       const atom = this.atom(modes);
       if (atom === undefined) continue;
-      const piece = atom.assertion ? atom : this.quantified(atom);
+      const piece = atom.assertion ? atom : this.readQuantified(atom);
       source += piece.source;
       // Assertions that open a sequence are tried in turn at one place; others once per way to get there.
       if (piece.cost === constantCost && atom.assertion) continue;
@@ -94,7 +94,7 @@ class Translator extends PatternReader {
     return { source, modes, cost: leadingCost === constantCost ? cost : inTurn(leadingCost, cost) };
   }
 
-  private quantified(atom: Atom): Atom {
+  private readQuantified(atom: Atom): Atom {
     let piece = atom;
     for (;;) {
       const match = /^(?:[*+?]|\{(\d+)(,?)(\d*)\})([?+]?)/.exec(this.pattern.slice(this.at, this.at + 24));
@@ -104,7 +104,7 @@ class Translator extends PatternReader {
       const text = match[0].slice(0, match[0].length - (match[4] as string).length);
       const [min, max] = repetition(text, match);
       const repeatedSource = piece.source + text + (match[4] === '?' ? '?' : '');
-      const cost = repeated(piece.cost, min, max);
+      const cost = repeatCost(piece.cost, min, max);
       piece = { source: repeatedSource, cost };
       if (match[4] === '+') piece = this.atomic(piece);
     }
@@ -192,7 +192,7 @@ class Translator extends PatternReader {
 
   private escape(modes: Modes): Atom | undefined {
     const rest = this.pattern.slice(this.at, this.at + 40);
-    if (rest.startsWith('\\Q')) return this.quoted(modes);
+    if (rest.startsWith('\\Q')) return this.readQuoted(modes);
     if (rest.startsWith('\\E')) {
       this.at += 2;
       return undefined;
@@ -230,7 +230,7 @@ class Translator extends PatternReader {
     return '(?=\\n?(?![\\s\\S]))';
   }
 
-  private quoted(modes: Modes): Atom | undefined {
+  private readQuoted(modes: Modes): Atom | undefined {
     const end = this.pattern.indexOf('\\E', this.at + 2);
     const text = this.pattern.slice(this.at + 2, end < 0 ? undefined : end);
     this.at = end < 0 ? this.pattern.length : end + 2;
@@ -239,7 +239,7 @@ class Translator extends PatternReader {
       characterAtom(character.codePointAt(0) as number, modes.fold),
     );
     // A quantifier after \E belongs to the last character alone.
-    const last = this.quantified(plain(atoms.pop() as string));
+    const last = this.readQuantified(plain(atoms.pop() as string));
     return { source: `(?:${atoms.join('')}${last.source})`, cost: last.cost };
   }
 }

@@ -31,17 +31,17 @@ export function compileText(argument: unknown, ctx: QueryContext): TextScore {
     const marked = diacriticSensitive ? text.normalize('NFC') : text.normalize('NFD').replace(/\p{M}/gu, '');
     return caseSensitive ? marked : marked.toLowerCase();
   };
-  const stemmed = (text: string): string[] => words(fold(text), language !== 'none');
+  const stemWords = (text: string): string[] => words(fold(text), language !== 'none');
   const query = readSearch(search);
-  const wanted = new Set(query.words.flatMap(stemmed));
-  const banned = new Set(query.banned.flatMap(stemmed));
+  const wanted = new Set(query.words.flatMap(stemWords));
+  const banned = new Set(query.banned.flatMap(stemWords));
   const phrases = query.phrases.map(fold);
   return (doc) => {
     let score = 0;
     const texts: string[] = [];
-    for (const { text, weight } of indexedTexts(doc, index)) {
+    for (const { text, weight } of readIndexedTexts(doc, index)) {
       texts.push(fold(text));
-      const found = stemmed(text);
+      const found = stemWords(text);
       if (found.some((word) => banned.has(word))) return 0;
       for (const word of wanted) {
         const count = found.filter((other) => other === word).length;
@@ -75,7 +75,7 @@ function stem(word: string): string {
   return base.replace(/([bdgmnprt])\1$/, '$1').replace(/(?<=..)e+$/, '');
 }
 
-function* indexedTexts(doc: Document, index: TextIndex): Iterable<{ text: string; weight: number }> {
+function* readIndexedTexts(doc: Document, index: TextIndex): Iterable<{ text: string; weight: number }> {
   for (const { path, weight } of index.fields) {
     const values = path === '$**' ? everyString(doc) : leafValues(doc, parsePath(path));
     for (const text of values) if (typeof text === 'string') yield { text, weight };

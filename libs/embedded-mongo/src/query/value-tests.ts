@@ -2,7 +2,7 @@ import { BSONRegExp, Long, Binary } from 'bson';
 import { badValue } from '../errors.js';
 import type { Collation } from '../bson/collation.js';
 import { firstKey, isDocument } from '../bson/document.js';
-import { keyOf } from '../bson/key-string.js';
+import { toKey } from '../bson/key-string.js';
 import { numberKind, toBigInt, toDouble } from '../bson/number.js';
 import { compareValues, typeRank, valuesEqual } from '../bson/compare.js';
 import { compileRegex, type CompiledRegex, isRegex } from './regex.js';
@@ -28,7 +28,7 @@ const accepts: Record<OrderOperator, (order: number) => boolean> = {
 };
 
 /** Ordering operators compare within one type only; the exceptions are MinKey and MaxKey. */
-export function orderedAgainst(operator: OrderOperator, wanted: unknown, collation?: Collation): ValueTest {
+export function testOrder(operator: OrderOperator, wanted: unknown, collation?: Collation): ValueTest {
   if (isRegex(wanted)) throw badValue(`Can't have RegEx as arg to predicate over field with ${operator}.`);
   const accept = accepts[operator];
   const rank = typeRank(wanted);
@@ -52,7 +52,7 @@ const isNaNValue = (value: unknown): boolean =>
   numberKind(value) !== undefined && Number.isNaN(toDouble(value));
 
 /** `$in`: a hash of keys, plus the patterns among the arguments. */
-export function oneOf(operator: string, wanted: unknown, collation?: Collation): ValueTest {
+export function testOneOf(operator: string, wanted: unknown, collation?: Collation): ValueTest {
   if (!Array.isArray(wanted)) throw badValue(`${operator} needs an array`);
   const patterns: ValueTest[] = [];
   const keys = new Set<string>();
@@ -61,9 +61,9 @@ export function oneOf(operator: string, wanted: unknown, collation?: Collation):
       throw badValue(`cannot nest $ under ${operator}`);
     }
     if (isRegex(item)) patterns.push(matchesRegex(item));
-    keys.add(keyOf(item ?? null, collation));
+    keys.add(toKey(item ?? null, collation));
   }
-  return (value) => keys.has(keyOf(value ?? null, collation)) || patterns.some((pattern) => pattern(value));
+  return (value) => keys.has(toKey(value ?? null, collation)) || patterns.some((pattern) => pattern(value));
 }
 
 /** `$ref` and `$id` begin a reference, which is data, not an operator. */
@@ -116,7 +116,7 @@ type BitOperator = '$bitsAllSet' | '$bitsAllClear' | '$bitsAnySet' | '$bitsAnyCl
 export function bitTest(operator: BitOperator, argument: unknown): ValueTest {
   const mask = bitMask(operator, argument);
   return (value) => {
-    const bits = bitsOf(value);
+    const bits = readBits(value);
     if (bits === undefined) return false;
     const set = bits & mask;
     switch (operator) {
@@ -143,14 +143,14 @@ function bitMask(operator: string, argument: unknown): bigint {
       return mask | (1n << BigInt(Math.min(bit, 63)));
     }, 0n);
   }
-  const bits = bitsOf(argument);
+  const bits = readBits(argument);
   if (bits === undefined || (numberKind(argument) !== undefined && toDouble(argument) < 0)) {
     throw badValue(`${operator} takes an Array, a number, or a BinData but received: ${String(argument)}`);
   }
   return bits;
 }
 
-function bitsOf(value: unknown): bigint | undefined {
+function readBits(value: unknown): bigint | undefined {
   if (value instanceof Binary) {
     let bits = 0n;
     for (let i = value.position - 1; i >= 0; i--) bits = (bits << 8n) | BigInt(value.buffer[i] as number);

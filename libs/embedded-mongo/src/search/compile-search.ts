@@ -1,7 +1,7 @@
 import { getField, isDocument, type Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
 import { searchFault, searchLack } from './faults.js';
-import { onlyMembers, type OperatorCompiler, scored, type SearchOperator } from './operator.js';
+import { onlyMembers, type OperatorCompiler, applyScore, type SearchOperator } from './operator.js';
 import { autocomplete, equals, exists, phrase, text } from './text-operators.js';
 
 const LISTS = ['must', 'mustNot', 'should', 'filter'] as const;
@@ -38,7 +38,7 @@ export function compileOperator(
   if (!isDocument(inner)) throw searchFault(`"${name}" must be a document`);
   const compiled =
     name === 'compound' ? compound(inner, depth) : (operators[name] as OperatorCompiler)(inner);
-  return scored(inner, compiled);
+  return applyScore(inner, compiled);
 }
 
 function compound(spec: Document, depth: number): SearchOperator {

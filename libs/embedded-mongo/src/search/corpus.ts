@@ -1,6 +1,6 @@
 import type { Document } from '../bson/document.js';
 import type { SearchPath } from './search-path.js';
-import { termsOf } from './words.js';
+import { listTerms } from './words.js';
 
 /** The usual constants of BM25: how soon repetition stops to count, and how much long texts are held back. */
 const K1 = 1.2;
@@ -44,7 +44,7 @@ export class Corpus {
     let length = 0;
     for (const doc of this.documents) {
       this.tick();
-      const own = path.values(doc).flatMap((value) => (typeof value === 'string' ? termsOf(value) : []));
+      const own = path.values(doc).flatMap((value) => (typeof value === 'string' ? listTerms(value) : []));
       if (own.length === 0) continue;
       terms.set(doc, own);
       length += own.length;

@@ -34,14 +34,14 @@ function compileFacet(facet: Document, at: string): FacetCounter {
   if (type === 'number') {
     return rangeFacet(
       values,
-      boundariesOf(facet, at, (value) => numberKind(value) !== undefined),
+      readBoundaries(facet, at, (value) => numberKind(value) !== undefined),
       facet,
     );
   }
   if (type === 'date') {
     return rangeFacet(
       values,
-      boundariesOf(facet, at, (value) => value instanceof Date),
+      readBoundaries(facet, at, (value) => value instanceof Date),
       facet,
     );
   }
@@ -56,7 +56,7 @@ function bucketCount(facet: Document, at: string): number {
   return count;
 }
 
-function boundariesOf(facet: Document, at: string, fits: (value: unknown) => boolean): readonly unknown[] {
+function readBoundaries(facet: Document, at: string, fits: (value: unknown) => boolean): readonly unknown[] {
   const given = getField(facet, 'boundaries');
   if (!Array.isArray(given) || given.length < 2 || !given.every(fits))
     throw searchFault(`"${at}.boundaries" must hold at least two values of the facet's type`);
@@ -91,7 +91,7 @@ function rangeFacet(
   const sample = boundaries[0];
   const comparable = (value: unknown): boolean =>
     sample instanceof Date ? value instanceof Date : numberKind(value) !== undefined;
-  const rangeOf = (value: unknown): number => {
+  const findRange = (value: unknown): number => {
     const above = boundaries.findIndex((boundary) => compareValues(value, boundary) < 0);
     return above <= 0 ? -1 : above - 1;
   };
@@ -99,7 +99,7 @@ function rangeFacet(
     const counts = boundaries.slice(1).map(() => 0);
     let outside = 0;
     for (const doc of documents) {
-      const ranges = new Set(values(doc).filter(comparable).map(rangeOf));
+      const ranges = new Set(values(doc).filter(comparable).map(findRange));
       for (const range of ranges) {
         if (range < 0) outside += 1;
         else counts[range] = (counts[range] ?? 0) + 1;

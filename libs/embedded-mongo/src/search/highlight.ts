@@ -3,7 +3,7 @@ import { numberKind, toDouble } from '../bson/number.js';
 import { searchFault } from './faults.js';
 import type { HitTest } from './operator.js';
 import { searchPaths } from './search-path.js';
-import { wordsOf } from './words.js';
+import { splitWords } from './words.js';
 
 /** The passages of one document that hold what was looked for. */
 export type Highlighter = (doc: Document) => Document[];
@@ -50,7 +50,7 @@ function passage(sentence: string, isHit: (term: string) => boolean): { texts: D
   const plain = (end: number): void => {
     if (end > at) texts.push({ value: sentence.slice(at, end), type: 'text' });
   };
-  for (const { term, start, end } of wordsOf(sentence)) {
+  for (const { term, start, end } of splitWords(sentence)) {
     if (!isHit(term)) continue;
     plain(start);
     texts.push({ value: sentence.slice(start, end), type: 'hit' });

@@ -62,7 +62,7 @@ export function fuzziness(spec: Document, operator: string): Fuzziness | null {
 }
 
 /** `score: {boost: {value}}` and `{constant: {value}}`. Errors: 238 for scores that are computed, 8 for malformed ones. */
-export function scored(spec: Document, operator: SearchOperator): SearchOperator {
+export function applyScore(spec: Document, operator: SearchOperator): SearchOperator {
   const score = getField(spec, 'score');
   if (score === undefined) return operator;
   if (!isDocument(score) || Object.keys(score).length !== 1)

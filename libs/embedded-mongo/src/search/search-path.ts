@@ -42,11 +42,11 @@ function wild(text: string, operator: string): SearchPath {
   if (text === '' || text.includes('**') || parts.length - 1 > MAX_WILDCARDS) {
     throw searchFault(`"${operator}.path.wildcard" holds at most ${MAX_WILDCARDS} single asterisks`);
   }
-  const pattern = new RegExp(`^${parts.map(escaped).join('.*')}$`, 'su');
+  const pattern = new RegExp(`^${parts.map(escapeText).join('.*')}$`, 'su');
   return { name: `*:${text}`, values: (doc) => [...leavesWithin(doc, '', pattern)] };
 }
 
-const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
+const escapeText = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
 
 function* leavesWithin(value: unknown, path: string, pattern: RegExp): Iterable<unknown> {
   if (Array.isArray(value)) for (const item of value) yield* leavesWithin(item, path, pattern);

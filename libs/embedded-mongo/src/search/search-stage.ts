@@ -2,7 +2,7 @@ import { Long } from 'bson';
 import { getField, isDocument, type Document } from '../bson/document.js';
 import { mongoError } from '../errors.js';
 import type { QueryContext, SearchMetadata } from '../query/context.js';
-import { gather, sorted, visitAll, type StageRun } from '../aggregate/stage.js';
+import { gather, sortWithinMemory, visitAll, type StageRun } from '../aggregate/stage.js';
 import type { PAUSE, Step } from '../server/drain.js';
 import { compileOperator } from './compile-search.js';
 import { Corpus } from './corpus.js';
@@ -53,8 +53,8 @@ function textStage(spec: Document, ctx: QueryContext): SearchStage {
   return {
     found: metadata('searchScore', scores, highlighter),
     run: function* (source) {
-      const matches = yield* matching(operator, source, ctx);
-      yield* remembered(yield* sorted(ctx, matches, (a, b) => b.score - a.score), scores);
+      const matches = yield* searchMatching(operator, source, ctx);
+      yield* rememberScores(yield* sortWithinMemory(ctx, matches, (a, b) => b.score - a.score), scores);
     },
   };
 }
@@ -65,7 +65,7 @@ function vectorStage(spec: unknown, ctx: QueryContext): SearchStage {
   return {
     found: metadata('vectorSearchScore', scores),
     run: function* (source) {
-      yield* remembered(yield* find(source), scores);
+      yield* rememberScores(yield* find(source), scores);
     },
   };
 }
@@ -83,7 +83,7 @@ function metaStage(spec: Document, ctx: QueryContext): SearchStage {
   return {
     run: function* (source) {
       const documents = operator
-        ? (yield* matching(operator, source, ctx)).map(({ doc }) => doc)
+        ? (yield* searchMatching(operator, source, ctx)).map(({ doc }) => doc)
         : yield* gather(ctx, source);
       yield {
         count: { [kind]: Long.fromNumber(documents.length) },
@@ -100,7 +100,7 @@ function countKind(count: unknown): 'total' | 'lowerBound' {
   throw searchFault('"count.type" must be one of [lowerBound, total]');
 }
 
-function* matching(
+function* searchMatching(
   operator: SearchOperator,
   source: Iterable<Step<Document>>,
   ctx: QueryContext,
@@ -115,7 +115,10 @@ function* matching(
   return found;
 }
 
-function* remembered(found: readonly FoundDocument[], scores: WeakMap<Document, number>): Iterable<Document> {
+function* rememberScores(
+  found: readonly FoundDocument[],
+  scores: WeakMap<Document, number>,
+): Iterable<Document> {
   for (const { doc, score } of found) {
     scores.set(doc, score);
     yield doc;

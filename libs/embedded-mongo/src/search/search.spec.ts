@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { type Collection, type Db, type Document, MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { EmbeddedMongo } from '../embedded-mongo.js';
-import { editDistance, termsOf } from './words.js';
+import { editDistance, listTerms } from './words.js';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
@@ -59,9 +59,9 @@ afterAll(async () => {
   await server.close();
 });
 
-const found = async (search: Document, ...rest: Document[]) =>
+const searchTitles = async (search: Document, ...rest: Document[]) =>
   (await films.aggregate([{ $search: search }, ...rest]).toArray()).map(({ _id }) => _id);
-const failing = (pipeline: Document[]) =>
+const readError = (pipeline: Document[]) =>
   films
     .aggregate(pipeline)
     .toArray()
@@ -72,56 +72,62 @@ const failing = (pipeline: Document[]) =>
 
 describe('$search', () => {
   it('finds any of the words in any of the paths, the best first', async () => {
-    expect(await found({ text: { query: 'night train', path: ['title', 'plot'] } })).toEqual([1, 2]);
-    expect(await found({ text: { query: 'MORNING', path: 'title' } })).toEqual([2]);
-    expect(await found({ text: { query: 'night', path: 'cast.name' } })).toEqual([4]);
+    expect(await searchTitles({ text: { query: 'night train', path: ['title', 'plot'] } })).toEqual([1, 2]);
+    expect(await searchTitles({ text: { query: 'MORNING', path: 'title' } })).toEqual([2]);
+    expect(await searchTitles({ text: { query: 'night', path: 'cast.name' } })).toEqual([4]);
   });
 
   it('finds every word when all are asked for', async () => {
-    expect(await found({ text: { query: 'night train', path: 'title', matchCriteria: 'all' } })).toEqual([1]);
+    expect(
+      await searchTitles({ text: { query: 'night train', path: 'title', matchCriteria: 'all' } }),
+    ).toEqual([1]);
   });
 
   it('looks only where it is told to', async () => {
-    expect(await found({ text: { query: 'train', path: 'plot' } })).toEqual([1]);
-    expect(await found({ text: { query: 'train', path: { wildcard: 'sec*' } } })).toEqual([3]);
-    expect(new Set(await found({ text: { query: 'train', path: { wildcard: '*' } } }))).toEqual(
+    expect(await searchTitles({ text: { query: 'train', path: 'plot' } })).toEqual([1]);
+    expect(await searchTitles({ text: { query: 'train', path: { wildcard: 'sec*' } } })).toEqual([3]);
+    expect(new Set(await searchTitles({ text: { query: 'train', path: { wildcard: '*' } } }))).toEqual(
       new Set([1, 2, 3]),
     );
   });
 
   it('forgives as many letters as it is told to', async () => {
-    expect(await found({ text: { query: 'trian', path: 'title' } })).toEqual([]);
-    expect(await found({ text: { query: 'trian', path: 'title', fuzzy: { maxEdits: 1 } } })).toHaveLength(2);
+    expect(await searchTitles({ text: { query: 'trian', path: 'title' } })).toEqual([]);
+    expect(
+      await searchTitles({ text: { query: 'trian', path: 'title', fuzzy: { maxEdits: 1 } } }),
+    ).toHaveLength(2);
     const kept = { maxEdits: 2, prefixLength: 3 };
-    expect(await found({ text: { query: 'brain', path: 'title', fuzzy: kept } })).toEqual([]);
+    expect(await searchTitles({ text: { query: 'brain', path: 'title', fuzzy: kept } })).toEqual([]);
   });
 
   it('finds phrases in their order', async () => {
-    expect(await found({ phrase: { query: 'a train', path: 'plot' } })).toEqual([1]);
-    expect(await found({ phrase: { query: 'train a', path: 'plot' } })).toEqual([]);
+    expect(await searchTitles({ phrase: { query: 'a train', path: 'plot' } })).toEqual([1]);
+    expect(await searchTitles({ phrase: { query: 'train a', path: 'plot' } })).toEqual([]);
   });
 
   it('completes words, in order when asked to', async () => {
-    expect(new Set(await found({ autocomplete: { query: 'nig', path: 'title' } }))).toEqual(new Set([1, 3]));
-    expect(await found({ autocomplete: { query: 'tra nig', path: 'title' } })).toEqual([1]);
+    expect(new Set(await searchTitles({ autocomplete: { query: 'nig', path: 'title' } }))).toEqual(
+      new Set([1, 3]),
+    );
+    expect(await searchTitles({ autocomplete: { query: 'tra nig', path: 'title' } })).toEqual([1]);
     expect(
-      await found({ autocomplete: { query: 'tra nig', path: 'title', tokenOrder: 'sequential' } }),
+      await searchTitles({ autocomplete: { query: 'tra nig', path: 'title', tokenOrder: 'sequential' } }),
     ).toEqual([]);
     expect(
-      await found({ autocomplete: { query: 'nihg', path: 'title', fuzzy: { maxEdits: 1 } } }),
+      await searchTitles({ autocomplete: { query: 'nihg', path: 'title', fuzzy: { maxEdits: 1 } } }),
     ).not.toEqual([]);
   });
 
   it('joins clauses as compound says', async () => {
     const night = { text: { query: 'train', path: 'title' } };
     const early = { text: { query: 'morning', path: 'title' } };
-    expect(await found({ compound: { must: [night], mustNot: [early] } })).toEqual([1]);
-    expect(await found({ compound: { must: [night], should: early } })).toEqual([2, 1]);
-    expect(await found({ compound: { should: [night, early], minimumShouldMatch: 2 } })).toEqual([2]);
+    expect(await searchTitles({ compound: { must: [night], mustNot: [early] } })).toEqual([1]);
+    expect(await searchTitles({ compound: { must: [night], should: early } })).toEqual([2, 1]);
+    expect(await searchTitles({ compound: { should: [night, early], minimumShouldMatch: 2 } })).toEqual([2]);
     expect(
-      await found({ compound: { filter: [{ equals: { path: 'out', value: true } }], must: [night] } }),
+      await searchTitles({ compound: { filter: [{ equals: { path: 'out', value: true } }], must: [night] } }),
     ).toEqual([2]);
-    expect(await found({ compound: { filter: [{ exists: { path: 'cast' } }] } })).toEqual([4]);
+    expect(await searchTitles({ compound: { filter: [{ exists: { path: 'cast' } }] } })).toEqual([4]);
   });
 
   it('passes scores and highlights to later stages that keep the documents', async () => {
@@ -165,7 +171,7 @@ describe('$search', () => {
         ],
       },
     };
-    expect(await found(search)).toEqual([3, 4]);
+    expect(await searchTitles(search)).toEqual([3, 4]);
   });
 
   it('searches the other collection in a join', async () => {
@@ -205,7 +211,7 @@ describe('$search', () => {
       40218,
     ],
   ] as [string, Document[], number][])('is refused %s', async (_title, pipeline, code) => {
-    expect(await failing(pipeline)).toBe(code);
+    expect(await readError(pipeline)).toBe(code);
   });
 });
 
@@ -262,7 +268,7 @@ describe('$searchMeta', () => {
     ['with boundaries out of order', { a: { type: 'number', path: 'b', boundaries: [2, 1] } }],
     ['without a path', { a: { type: 'string' } }],
   ])('refuses facets %s', async (_title, facets) => {
-    expect(await failing([{ $searchMeta: { facet: { facets } } }])).toBe(8);
+    expect(await readError([{ $searchMeta: { facet: { facets } } }])).toBe(8);
   });
 });
 
@@ -338,7 +344,7 @@ describe('$vectorSearch', () => {
     ['with an empty vector', { queryVector: [] }],
     ['with an unknown member', { k: 3 }],
   ])('is refused %s', async (_title, more) => {
-    expect(await failing([nearest(more)])).toBe(8);
+    expect(await readError([nearest(more)])).toBe(8);
   });
 
   it('finds the nearest exactly, whatever is stored', async () => {
@@ -391,7 +397,7 @@ describe('a server without search', () => {
 
 describe('words', () => {
   it('are split as they are written, in lower case', () => {
-    expect(termsOf("Don't stop: Año 2024_x")).toEqual(['don', 't', 'stop', 'año', '2024_x']);
+    expect(listTerms("Don't stop: Año 2024_x")).toEqual(['don', 't', 'stop', 'año', '2024_x']);
   });
 
   it('are as far apart as the edits between them, swaps counted once', () => {

@@ -11,7 +11,7 @@ import {
   queryTexts,
 } from './operator.js';
 import { searchPaths, type SearchPath } from './search-path.js';
-import { editDistance, termsOf } from './words.js';
+import { editDistance, listTerms } from './words.js';
 
 /** How well a stored word stands for one looked for: 1 the same, less with every edit, 0 not at all. */
 function likeness(stored: string, wanted: string, fuzzy: Fuzziness | null): number {
@@ -30,7 +30,7 @@ const within =
 export const text: OperatorCompiler = (spec) => {
   onlyMembers(spec, 'text', ['query', 'path', 'fuzzy', 'matchCriteria']);
   const paths = searchPaths(getField(spec, 'path'), 'text');
-  const wanted = [...new Set(queryTexts(spec, 'text').flatMap(termsOf))];
+  const wanted = [...new Set(queryTexts(spec, 'text').flatMap(listTerms))];
   const fuzzy = fuzziness(spec, 'text');
   const criteria = getField(spec, 'matchCriteria') ?? 'any';
   if (criteria !== 'any' && criteria !== 'all')
@@ -64,7 +64,7 @@ export const phrase: OperatorCompiler = (spec) => {
   const slop = getField(spec, 'slop') ?? 0;
   if (numberKind(slop) === undefined || toDouble(slop) !== 0) throw searchLack('the slop of a phrase');
   const phrases = queryTexts(spec, 'phrase')
-    .map(termsOf)
+    .map(listTerms)
     .filter((terms) => terms.length > 0);
   const words = new Set(phrases.flat());
   return {
@@ -99,7 +99,7 @@ export const autocomplete: OperatorCompiler = (spec) => {
   if (paths.length !== 1 || paths[0]?.name.startsWith('*:'))
     throw searchFault('"autocomplete.path" must be one field');
   const [path] = paths as [SearchPath];
-  const queries = queryTexts(spec, 'autocomplete').map(termsOf);
+  const queries = queryTexts(spec, 'autocomplete').map(listTerms);
   const fuzzy = fuzziness(spec, 'autocomplete');
   const order = getField(spec, 'tokenOrder') ?? 'any';
   if (order !== 'any' && order !== 'sequential')

@@ -1,10 +1,10 @@
 import { getField, isDocument, type Document } from '../bson/document.js';
-import { nestedValue } from '../bson/nested.js';
+import { readNested } from '../bson/nested.js';
 import { numberKind, toDouble } from '../bson/number.js';
 import { parsePath } from '../bson/path.js';
 import { compileFilter } from '../query/filter.js';
 import type { QueryContext } from '../query/context.js';
-import { sorted, visitAll } from '../aggregate/stage.js';
+import { sortWithinMemory, visitAll } from '../aggregate/stage.js';
 import type { PAUSE, Step } from '../server/drain.js';
 import { searchFault } from './faults.js';
 import type { FoundDocument } from './operator.js';
@@ -37,7 +37,7 @@ export function compileVectorSearch(spec: unknown, ctx: QueryContext): Found {
   if (typeof index !== 'string' || index === '') throw searchFault('"index" is required');
   const path = getField(spec, 'path');
   if (typeof path !== 'string' || path === '') throw searchFault('"path" is required');
-  const query = vectorOf(getField(spec, 'queryVector'));
+  const query = readVector(getField(spec, 'queryVector'));
   if (!query) throw searchFault('"queryVector" must be an array of numbers and cannot be empty');
   const limit = positive(spec, 'limit');
   checkCandidates(spec, limit);
@@ -91,7 +91,7 @@ function* nearest(
   let others = 0;
   let other = 0;
   yield* visitAll(ctx, documents, (doc) => {
-    const stored = vectorOf(nestedValue(doc, parts));
+    const stored = readVector(readNested(doc, parts));
     if (!stored) return;
     if (stored.length !== query.length) {
       others += 1;
@@ -101,13 +101,13 @@ function* nearest(
   // An index knows its dimensions; here only what is stored does.
   if (found.length === 0 && others > 0) throw wrongDimensions(other, query.length);
   const finite = found.filter(({ score }) => Number.isFinite(score));
-  return yield* sorted(ctx, finite, (a, b) => b.score - a.score);
+  return yield* sortWithinMemory(ctx, finite, (a, b) => b.score - a.score);
 }
 
 const wrongDimensions = (indexed: number, queried: number) =>
   searchFault(`vector field is indexed with ${indexed} dimensions but queried with ${queried}`);
 
-function vectorOf(value: unknown): number[] | null {
+function readVector(value: unknown): number[] | null {
   if (!Array.isArray(value) || value.length === 0) return null;
   const numbers = value.map((entry) => (numberKind(entry) === undefined ? NaN : toDouble(entry)));
   return numbers.every(Number.isFinite) ? numbers : null;

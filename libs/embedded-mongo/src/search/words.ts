@@ -7,7 +7,7 @@ export interface Word {
 }
 
 /** Words as the standard analyzer of Atlas Search makes them: split where no letter or digit is, lower case, none dropped. */
-export function wordsOf(text: string): Word[] {
+export function splitWords(text: string): Word[] {
   return [...text.matchAll(/[\p{L}\p{N}_]+/gu)].map((match) => ({
     term: match[0].toLowerCase(),
     start: match.index,
@@ -15,7 +15,7 @@ export function wordsOf(text: string): Word[] {
   }));
 }
 
-export const termsOf = (text: string): string[] => wordsOf(text).map(({ term }) => term);
+export const listTerms = (text: string): string[] => splitWords(text).map(({ term }) => term);
 
 /**
  * How many letters must be inserted, deleted, replaced or swapped with their neighbour to make one word the other; more

@@ -10,7 +10,7 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 const code = (number: number): unknown => expect.objectContaining({ code: number });
 
 /** Runs `work` with a client of its own. */
-async function connected<T>(
+async function connectTo<T>(
   uri: string,
   options: MongoClientOptions,
   work: (client: MongoClient) => Promise<T>,
@@ -44,7 +44,7 @@ describe('a server with users', () => {
     password: string,
     work: (client: MongoClient) => Promise<T>,
     options: MongoClientOptions = {},
-  ): Promise<T> => connected(server.uri, { auth: { username, password }, ...options }, work);
+  ): Promise<T> => connectTo(server.uri, { auth: { username, password }, ...options }, work);
 
   it('lets in who proves the password with SCRAM-SHA-256', async () => {
     for (const [user, password] of [
@@ -108,7 +108,7 @@ describe('a server with users', () => {
         .db('admin')
         .command({ saslContinue: 1, conversationId: 1, payload: new Binary(Buffer.from(text)) });
     const alone = (work: (client: MongoClient) => Promise<void>) =>
-      connected(server.uri, { maxPoolSize: 1 }, work);
+      connectTo(server.uri, { maxPoolSize: 1 }, work);
 
     it('that of its own conversation, once', async () => {
       await alone(async (client) => {
@@ -155,7 +155,7 @@ describe('a server with users', () => {
   });
 
   it('answers nothing but the handshake before a login', async () => {
-    await connected(server.uri, {}, async (client) => {
+    await connectTo(server.uri, {}, async (client) => {
       expect(await client.db('admin').command({ ping: 1 })).toMatchObject({ ok: 1 });
       expect(await client.db('admin').command({ hello: 1 })).toMatchObject({ isWritablePrimary: true });
       await expect(client.db('shop').collection('orders').findOne()).rejects.toThrow(
@@ -230,7 +230,7 @@ describe('a server without users', () => {
   it('refuses every login', async () => {
     const server = await EmbeddedMongo.start();
     const auth = { username: 'a', password: 'b' };
-    const ping = connected(server.uri, { auth }, (client) => client.db('d').command({ ping: 1 }));
+    const ping = connectTo(server.uri, { auth }, (client) => client.db('d').command({ ping: 1 }));
     await expect(ping).rejects.toThrow('Authentication failed');
     await server.close();
   });
@@ -250,9 +250,9 @@ describe('a server with a certificate', () => {
     const server = await EmbeddedMongo.start({ tls });
     try {
       expect(server.uri).toMatch(/tls=true$/);
-      expect(await connected(server.uri, { ...options, tlsCAFile }, ping)).toMatchObject({ ok: 1 });
-      await expect(connected(server.uri, options, ping)).rejects.toThrow(/certificate/);
-      await expect(connected(server.uri.replace('&tls=true', ''), options, ping)).rejects.toThrow(
+      expect(await connectTo(server.uri, { ...options, tlsCAFile }, ping)).toMatchObject({ ok: 1 });
+      await expect(connectTo(server.uri, options, ping)).rejects.toThrow(/certificate/);
+      await expect(connectTo(server.uri.replace('&tls=true', ''), options, ping)).rejects.toThrow(
         /closed|ECONNRESET|socket/i,
       );
     } finally {
@@ -265,9 +265,9 @@ describe('a server with a certificate', () => {
     try {
       const tlsCertificateKeyFile = certificates.path('client-both.pem');
       expect(
-        await connected(server.uri, { ...options, tlsCAFile, tlsCertificateKeyFile }, ping),
+        await connectTo(server.uri, { ...options, tlsCAFile, tlsCertificateKeyFile }, ping),
       ).toMatchObject({ ok: 1 });
-      await expect(connected(server.uri, { ...options, tlsCAFile }, ping)).rejects.toThrow(
+      await expect(connectTo(server.uri, { ...options, tlsCAFile }, ping)).rejects.toThrow(
         /certificate required|ECONNRESET|closed|EPIPE/i,
       );
     } finally {
@@ -279,7 +279,7 @@ describe('a server with a certificate', () => {
 describe('a server that hangs', () => {
   it('accepts connections and requests, and answers them when it goes on', async () => {
     const server = await EmbeddedMongo.start();
-    await connected(server.uri, {}, async (client) => {
+    await connectTo(server.uri, {}, async (client) => {
       await client.db('d').collection('rows').insertOne({ n: 1 });
       await server.pause();
       const waiting = client.db('d').collection('rows').countDocuments();
@@ -289,7 +289,7 @@ describe('a server that hangs', () => {
       ]);
       expect(early).toBe('nothing');
       await expect(
-        connected(server.uri, { serverSelectionTimeoutMS: 300 }, (other) =>
+        connectTo(server.uri, { serverSelectionTimeoutMS: 300 }, (other) =>
           other.db('d').command({ ping: 1 }),
         ),
       ).rejects.toThrow(/Server selection timed out/);

@@ -40,7 +40,7 @@ interface Credentials {
 const hmac = (key: Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest();
 const hash = (bytes: Buffer): Buffer => createHash('sha256').update(bytes).digest();
 
-function credentialsOf(password: string): Credentials {
+function createCredentials(password: string): Credentials {
   const salt = randomBytes(28);
   const salted = pbkdf2Sync(password.normalize('NFKC'), salt, ITERATIONS, 32, 'sha256');
   return {
@@ -50,7 +50,7 @@ function credentialsOf(password: string): Credentials {
   };
 }
 
-const failed = (): MongoError => mongoError(18, 'Authentication failed.');
+const createAuthenticationError = (): MongoError => mongoError(18, 'Authentication failed.');
 
 /** The users of a server. */
 export class Users {
@@ -58,27 +58,27 @@ export class Users {
 
   constructor(users: readonly EmbeddedUser[]) {
     for (const user of users)
-      this.known.set(nameOf(user.db ?? 'admin', user.user), {
+      this.known.set(toUserKey(user.db ?? 'admin', user.user), {
         user,
-        credentials: credentialsOf(user.password),
+        credentials: createCredentials(user.password),
       });
   }
 
   has(db: string, user: string): boolean {
-    return this.known.has(nameOf(db, user));
+    return this.known.has(toUserKey(db, user));
   }
 
   /** Errors: 18 for a user that does not exist or a message that is none. */
   begin(db: string, clientFirst: string): ScramConversation {
     const match = /^([ny],,)(n=([^,]+),r=([^,]+))$/.exec(clientFirst);
     const name = match?.[3]?.replaceAll('=2C', ',').replaceAll('=3D', '=');
-    const found = name === undefined ? undefined : this.known.get(nameOf(db, name));
-    if (!match?.[1] || !match[2] || !match[4] || !found) throw failed();
+    const found = name === undefined ? undefined : this.known.get(toUserKey(db, name));
+    if (!match?.[1] || !match[2] || !match[4] || !found) throw createAuthenticationError();
     return new ScramConversation(found.user, found.credentials, match[1], match[2], match[4]);
   }
 }
 
-const nameOf = (db: string, user: string): string => `${db}.${user}`;
+const toUserKey = (db: string, user: string): string => `${db}.${user}`;
 
 /** One login with SCRAM-SHA-256 (RFC 7677), from the first message of the client on. */
 export class ScramConversation {
@@ -103,15 +103,16 @@ export class ScramConversation {
   finish(clientFinal: string): string {
     const match = /^(c=([A-Za-z0-9+/=]+),r=([^,]+)),p=([A-Za-z0-9+/=]+)$/.exec(clientFinal);
     // The client repeats its header, so that nobody between the two can have changed it.
-    if (!match?.[1] || match[2] !== Buffer.from(this.header).toString('base64')) throw failed();
-    if (match[3] !== this.nonce) throw failed();
+    if (!match?.[1] || match[2] !== Buffer.from(this.header).toString('base64'))
+      throw createAuthenticationError();
+    if (match[3] !== this.nonce) throw createAuthenticationError();
     const { storedKey, serverKey } = this.credentials;
     const signed = `${this.clientFirstBare},${this.serverFirst},${match[1]}`;
     const signature = hmac(storedKey, signed);
     const proof = Buffer.from(match[4] ?? '', 'base64');
-    if (proof.length !== signature.length) throw failed();
+    if (proof.length !== signature.length) throw createAuthenticationError();
     const clientKey = Buffer.from(proof.map((byte, place) => byte ^ (signature[place] ?? 0)));
-    if (!timingSafeEqual(hash(clientKey), storedKey)) throw failed();
+    if (!timingSafeEqual(hash(clientKey), storedKey)) throw createAuthenticationError();
     this.proven = true;
     return `v=${hmac(serverKey, signed).toString('base64')}`;
   }
@@ -163,14 +164,14 @@ interface Right {
 
 /** Some commands concern other databases than the one they are sent to. */
 function rightsFor(command: Document, name: string, needs: CommandNeeds, db: string): Right[] {
-  const databaseOf = (namespace: unknown): string => String(namespace).split('.')[0] ?? '';
+  const readDatabase = (namespace: unknown): string => String(namespace).split('.')[0] ?? '';
   if (name === 'bulkWrite' && Array.isArray(command['nsInfo']))
     return command['nsInfo'].map((one: unknown) => ({
       needs,
-      db: databaseOf(isDocument(one) ? one['ns'] : undefined),
+      db: readDatabase(isDocument(one) ? one['ns'] : undefined),
     }));
   if (name === 'renameCollection')
-    return [command['renameCollection'], command['to']].map((one) => ({ needs, db: databaseOf(one) }));
+    return [command['renameCollection'], command['to']].map((one) => ({ needs, db: readDatabase(one) }));
   const pipeline: unknown = command['pipeline'];
   const last: unknown = Array.isArray(pipeline) ? pipeline.at(-1) : undefined;
   const stage = isDocument(last) ? firstKey(last) : undefined;
@@ -193,7 +194,7 @@ const actions: Partial<Record<CommandNeeds, readonly string[]>> = {
 };
 
 /** The privileges of a user in MongoDB's form. */
-export function privilegesOf(user: EmbeddedUser): Document[] {
+export function listPrivileges(user: EmbeddedUser): Document[] {
   return user.roles.map(({ role, db }) => {
     const local = inDatabase[role];
     const permitted = [...(local ?? everywhere[role] ?? [])].flatMap((needs) => actions[needs] ?? []);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CursorTable, Reader } from './cursors.js';
 import { OperationTable } from './operation.js';
-import { rowsOf } from './rows.js';
+import { toRows } from './rows.js';
 
 const operations = new OperationTable();
 const operation = (name: string) =>
@@ -15,7 +15,7 @@ function table() {
   const open = (noTimeout = false) =>
     cursors.add({
       namespace: 'd.c',
-      source: { kind: 'documents', reader: new Reader(operation('find')), rows: rowsOf([]) },
+      source: { kind: 'documents', reader: new Reader(operation('find')), rows: toRows([]) },
       ahead: undefined,
       budgetMs: undefined,
       noTimeout,

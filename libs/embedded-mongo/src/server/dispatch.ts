@@ -28,14 +28,14 @@ export async function dispatch(
   let extra: Document = {};
   try {
     const failPoints = server.failPoints[client.member];
-    const failure = failPoints?.ofCommand(name, namespaceOf(command, name), client);
+    const failure = failPoints?.ofCommand(name, readNamespace(command, name), client);
     if (failure) {
       if (failure.blockMs > 0) await delay(failure.blockMs, undefined, { ref: false });
       if (failure.closeConnection) return CLOSE;
       if (failure.error) throw failPointError(failure.error);
       if (failure.writeConcernError) {
         const code = toDouble(failure.writeConcernError['code']);
-        const labels = failure.labels ?? labelsOf(code, command, name, false);
+        const labels = failure.labels ?? findLabels(code, command, name, false);
         extra = {
           writeConcernError: failure.writeConcernError,
           ...(labels ? { errorLabels: labels } : {}),
@@ -43,11 +43,11 @@ export async function dispatch(
       }
     }
     const reply = await run(server, client, request, name);
-    if (server.store.persistent) await server.store.settled();
+    if (server.store.persistent) await server.store.settle();
     if (isRetryableWrite(command) && failPoints?.closesAfterWrite()) return CLOSE;
-    return finished(server, { ...reply, ...extra, ok: 1 });
+    return addClusterTime(server, { ...reply, ...extra, ok: 1 });
   } catch (error) {
-    return finished(server, errorReply(error, command, name, watches(server, command, name)));
+    return addClusterTime(server, errorReply(error, command, name, watches(server, command, name)));
   }
 }
 
@@ -70,23 +70,23 @@ async function run(
       client: client.address,
       appName: client.appName,
       name,
-      namespace: namespaceOf(command, name),
+      namespace: readNamespace(command, name),
       command,
       lsid: session?.lsid,
     },
-    deadlineOf(command, name),
+    readDeadline(command, name),
   );
   try {
     if (server.users) authorize(client.user, command, name, entry.needs, db);
     checkMember(server, client, command, entry);
     const call: Call = { server, client, request, name, db, operation, session, entry };
     if (session === undefined || command['txnNumber'] === undefined) {
-      return await entry.run(command, contextOf(call, undefined));
+      return await entry.run(command, createContext(call, undefined));
     }
     if (!server.replSet) {
       throw mongoError(20, 'Transaction numbers are only allowed on a replica set member or mongos');
     }
-    const number = txnNumberOf(command);
+    const number = readTxnNumber(command);
     if (command['autocommit'] === false) return await inTransaction(call, session, number);
     if (!entry.retryable) {
       throw mongoError(50768, 'txnNumber may only be provided for transactions and retryable write commands');
@@ -112,7 +112,7 @@ interface Call {
   readonly entry: CommandEntry;
 }
 
-function contextOf(call: Call, transaction: Transaction | undefined): CommandContext {
+function createContext(call: Call, transaction: Transaction | undefined): CommandContext {
   const { server, client, name, db, operation, session, request } = call;
   return {
     server,
@@ -131,10 +131,10 @@ function contextOf(call: Call, transaction: Transaction | undefined): CommandCon
 
 /** A retryable write that was answered before gets the same answer and is not done again. */
 async function retryable(call: Call, session: Session, number: string): Promise<Document> {
-  const known = session.answered(number);
+  const known = session.findAnswered(number);
   if (known) return known;
   call.operation.startTurn();
-  const reply = await call.entry.run(call.request.body, contextOf(call, undefined));
+  const reply = await call.entry.run(call.request.body, createContext(call, undefined));
   session.remember(number, reply);
   return reply;
 }
@@ -149,10 +149,10 @@ async function inTransaction(call: Call, session: Session, number: string): Prom
   if (!starts && !ends) await session.awaitStart(number);
   return session.exclusive(async () => {
     call.operation.startTurn();
-    if (ends) return entry.run(request.body, contextOf(call, undefined));
+    if (ends) return entry.run(request.body, createContext(call, undefined));
     const transaction = starts ? session.begin(number, server.store.catalog) : session.current(number);
     try {
-      return await entry.run(request.body, contextOf(call, transaction));
+      return await entry.run(request.body, createContext(call, transaction));
     } catch (error) {
       // As in MongoDB, a failed statement ends its transaction.
       transaction.abort();
@@ -173,7 +173,7 @@ function checkFields(command: Document, name: string, entry: CommandEntry): void
   }
 }
 
-function deadlineOf(command: Document, name: string): number {
+function readDeadline(command: Document, name: string): number {
   const limit = command['maxTimeMS'];
   // A getMore's maxTimeMS is how long to wait for more, not how long it may take.
   if (limit === undefined || name === 'getMore') return 0;
@@ -183,14 +183,14 @@ function deadlineOf(command: Document, name: string): number {
   return ms === 0 ? 0 : Date.now() + ms;
 }
 
-function txnNumberOf(command: Document): string {
+function readTxnNumber(command: Document): string {
   const number = command['txnNumber'];
   if (number instanceof Long) return number.toString();
   if (typeof number === 'number') return String(number);
   throw typeMismatch("BSON field 'txnNumber' must be a long");
 }
 
-function namespaceOf(command: Document, name: string): string {
+function readNamespace(command: Document, name: string): string {
   const db = typeof command['$db'] === 'string' ? command['$db'] : 'admin';
   const target = command[name === 'getMore' ? 'collection' : name];
   return typeof target === 'string' ? `${db}.${target}` : `${db}.$cmd`;
@@ -225,7 +225,7 @@ function watches(server: ServerState, command: Document, name: string): boolean 
 }
 
 /** What drivers may retry after an error: the write, the whole transaction, the change stream. */
-function labelsOf(code: number, command: Document, name: string, watching: boolean): string[] | undefined {
+function findLabels(code: number, command: Document, name: string, watching: boolean): string[] | undefined {
   const ends = name === 'commitTransaction' || name === 'abortTransaction';
   const inTransaction = command['autocommit'] === false;
   const retryable = retryableCodes.has(code);
@@ -236,7 +236,7 @@ function labelsOf(code: number, command: Document, name: string, watching: boole
 
 function errorReply(error: unknown, command: Document, name: string, watching: boolean): Document {
   if (error instanceof MongoError) {
-    const labels = error.labels ?? labelsOf(error.code, command, name, watching);
+    const labels = error.labels ?? findLabels(error.code, command, name, watching);
     return {
       ok: 0,
       errmsg: error.message,
@@ -252,7 +252,7 @@ function errorReply(error: unknown, command: Document, name: string, watching: b
   return { ok: 0, errmsg: 'internal error', code: 1, codeName: 'InternalError' };
 }
 
-function finished(server: ServerState, reply: Document): Document {
+function addClusterTime(server: ServerState, reply: Document): Document {
   if (!server.replSet) return reply;
   const clusterTime = server.store.log.time;
   return {

@@ -38,7 +38,7 @@ const slow = {
 };
 
 /** Resolves with the operation that carries the comment, as soon as it runs. */
-async function running(comment: string): Promise<number> {
+async function findRunning(comment: string): Promise<number> {
   for (;;) {
     const { inprog } = await admin.command({ currentOp: 1, 'command.comment': comment });
     const [operation] = inprog as { opid: number }[];
@@ -69,7 +69,7 @@ describe('a running operation', () => {
   it('is seen by its comment and can be killed, while others are served', async () => {
     const doomed = many.find(slow, { comment: 'kill me' }).toArray();
     const failure = doomed.catch((error: unknown) => error);
-    const opid = await running('kill me');
+    const opid = await findRunning('kill me');
     expect(await many.findOne({ n: 5 })).toMatchObject({ n: 5 });
     await admin.command({ killOp: 1, op: opid });
     expect(await failure).toEqual(code(11601));
@@ -81,7 +81,7 @@ describe('a running operation', () => {
     const other = await MongoClient.connect(server.uri);
     const abandoned = other.db('ops').collection('many').find(slow, { comment: 'gone' }).toArray();
     const failure = abandoned.catch((error: unknown) => error);
-    await running('gone');
+    await findRunning('gone');
     await other.close();
     expect(await failure).toBeInstanceOf(Error);
     for (;;) {
@@ -171,7 +171,7 @@ describe('long pipelines', () => {
         { comment: 'joins' },
       )
       .toArray();
-    await running('joins');
+    await findRunning('joins');
     await db.collection<{ _id: number }>('joined').insertOne({ _id: 3 });
     const [own, ...united] = await joins;
     const ids = (rows: unknown) => (rows as Document[]).map(({ _id }) => _id as number).sort((a, b) => a - b);
@@ -183,8 +183,8 @@ describe('long pipelines', () => {
   });
 
   it('end with 50 where a single expression takes too long, with or without a time limit', async () => {
-    const numbered = (input: object, body: unknown) => ({ $map: { input, in: body } });
-    const endless = numbered({ $range: [0, 100_000] }, { $size: numbered({ $range: [0, 1_000] }, 1) });
+    const mapNumbers = (input: object, body: unknown) => ({ $map: { input, in: body } });
+    const endless = mapNumbers({ $range: [0, 100_000] }, { $size: mapNumbers({ $range: [0, 1_000] }, 1) });
     const pipeline = [{ $limit: 1 }, { $project: { x: { $size: endless } } }];
     const failed = [
       many.aggregate(pipeline).toArray(),

@@ -35,7 +35,7 @@ export class ReplicaSet {
     return this.now() >= this.electedAt ? this.elected : undefined;
   }
 
-  addressOf(member: number): string {
+  findAddress(member: number): string {
     return this.addresses[member] ?? '';
   }
 

@@ -4,15 +4,15 @@ import { PAUSE, type Step } from './drain.js';
 export interface Rows<T> {
   next(): IteratorResult<Step<T>>;
   /** True when it is already certain that nothing follows. */
-  finished(): boolean;
+  isFinished(): boolean;
 }
 
-export function rowsOf<T>(items: readonly T[]): Rows<T> {
+export function toRows<T>(items: readonly T[]): Rows<T> {
   let at = 0;
   return {
     next: () =>
       at < items.length ? { done: false, value: items[at++] as T } : { done: true, value: undefined },
-    finished: () => at >= items.length,
+    isFinished: () => at >= items.length,
   };
 }
 
@@ -36,7 +36,7 @@ export function rowsFrom<T>(iterator: Iterator<Step<T>>, skip = 0, limit = 0): R
         return step;
       }
     },
-    finished: full,
+    isFinished: full,
   };
 }
 
@@ -47,6 +47,6 @@ export function mapRows<T, U>(rows: Rows<T>, map: (item: T) => U): Rows<U> {
       if (step.done || step.value === PAUSE) return step as IteratorResult<Step<U>>;
       return { done: false, value: map(step.value) };
     },
-    finished: () => rows.finished(),
+    isFinished: () => rows.isFinished(),
   };
 }

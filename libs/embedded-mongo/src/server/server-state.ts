@@ -74,7 +74,7 @@ export class ServerState {
 
   /** `host:port` of the first member or the socket path, once the server listens. */
   get address(): string {
-    return this.replicas.addressOf(0);
+    return this.replicas.findAddress(0);
   }
 
   /**

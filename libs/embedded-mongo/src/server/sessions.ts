@@ -33,7 +33,7 @@ export class Session {
   }
 
   /** The stored answer when this write was already done. Errors: 225 for a number from the past. */
-  answered(number: string): Document | undefined {
+  findAnswered(number: string): Document | undefined {
     this.advance(number);
     return this.retryable?.number === number ? this.retryable.reply : undefined;
   }

@@ -1,5 +1,5 @@
 import type { Document } from '../bson/document.js';
-import { keyOf } from '../bson/key-string.js';
+import { toKey } from '../bson/key-string.js';
 import { mongoError, MongoError } from '../errors.js';
 import { checkNamespace, type Catalog } from '../storage/catalog.js';
 import type { Change, ChangeOrigin, ChangeSink } from '../storage/change.js';
@@ -85,7 +85,7 @@ export class Transaction implements Workspace {
   }
 
   insert(collection: Collection, draft: Draft): StoredDocument {
-    const view = this.viewOf(collection);
+    const view = this.openView(collection);
     this.touch(view, draft.document['_id']);
     const stored = collection.insert(draft);
     this.writes.push({ kind: 'insert', view, draft });
@@ -98,7 +98,7 @@ export class Transaction implements Workspace {
     draft: Draft,
     kind: 'update' | 'replace',
   ): StoredDocument {
-    const view = this.viewOf(collection);
+    const view = this.openView(collection);
     this.touch(view, before.document['_id']);
     const stored = collection.replace(before, draft);
     this.writes.push({ kind, view, draft });
@@ -106,7 +106,7 @@ export class Transaction implements Workspace {
   }
 
   remove(collection: Collection, stored: StoredDocument): void {
-    const view = this.viewOf(collection);
+    const view = this.openView(collection);
     this.touch(view, stored.document['_id']);
     collection.remove(stored);
     this.writes.push({ kind: 'delete', view, id: stored.document['_id'] });
@@ -167,14 +167,14 @@ export class Transaction implements Workspace {
     return { kind: write.kind, ns, uuid, before, after: live.replace(before, write.draft), images };
   }
 
-  private viewOf(collection: Collection): View {
+  private openView(collection: Collection): View {
     const view = this.views.get(collection.fullName);
     if (!view) throw writeConflict();
     return view;
   }
 
   private touch(view: View, id: unknown): void {
-    const key = keyOf(id);
+    const key = toKey(id);
     if (view.touched.has(key)) return;
     this.refuseOutdated(view);
     const was = view.snapshot?.byId(id);

@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { EvaluationOrder } from '../query/evaluation-order.js';
-import { catalogOf, type FsyncMode, openJournal } from '../storage/journal.js';
+import { loadCatalog, type FsyncMode, openJournal } from '../storage/journal.js';
 import { Store } from '../storage/store.js';
 import { removeExpired } from '../storage/expiry.js';
 import { type EmbeddedUser, Users } from './access.js';
@@ -95,7 +95,7 @@ export class WireServer {
       throw new TypeError('initialData is for a server in memory, dataFile for one that keeps its data');
     const opened =
       options.dataFile === undefined ? undefined : await openJournal(options.dataFile, options.fsync);
-    const initial = options.initialData === undefined ? undefined : catalogOf(options.initialData);
+    const initial = options.initialData === undefined ? undefined : loadCatalog(options.initialData);
     const state = new ServerState(
       new Store(opened?.journal, opened?.catalog ?? initial),
       new ReplicaSet(options.replSet, options.members),
@@ -111,15 +111,15 @@ export class WireServer {
       for (const [member, server] of servers.entries()) {
         wire.serve(server, member, options.tls !== undefined);
         // The others take any free port.
-        await listening(server, member === 0 ? options : { ...options, port: 0 });
+        await startListening(server, member === 0 ? options : { ...options, port: 0 });
       }
     } catch (error) {
       await wire.close();
       throw error;
     }
-    const ports = servers.map(portOf);
-    state.replicas.addresses = ports.map((port) => options.path ?? `${hostOf(options)}:${port}`);
-    return { server: wire, address: addressOf(ports, options) };
+    const ports = servers.map(readPort);
+    state.replicas.addresses = ports.map((port) => options.path ?? `${formatHost(options)}:${port}`);
+    return { server: wire, address: findServerAddress(ports, options) };
   }
 
   /** Ends all connections and writes what is pending. */
@@ -210,7 +210,7 @@ function serverFor({ tls }: WireServerOptions): Server {
   });
 }
 
-function listening(server: Server, options: WireServerOptions): Promise<void> {
+function startListening(server: Server, options: WireServerOptions): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     const ready = (): void => {
@@ -228,14 +228,14 @@ function listening(server: Server, options: WireServerOptions): Promise<void> {
 }
 
 /** 0 for a unix socket. */
-function portOf(server: Server): number {
+function readPort(server: Server): number {
   const address = server.address();
   return address === null || typeof address === 'string' ? 0 : address.port;
 }
 
-const hostOf = ({ host }: WireServerOptions): string => (host.includes(':') ? `[${host}]` : host);
+const formatHost = ({ host }: WireServerOptions): string => (host.includes(':') ? `[${host}]` : host);
 
-function addressOf(ports: readonly number[], options: WireServerOptions): WireServerAddress {
+function findServerAddress(ports: readonly number[], options: WireServerOptions): WireServerAddress {
   if (options.path !== undefined) {
     return {
       host: options.path,
@@ -243,7 +243,7 @@ function addressOf(ports: readonly number[], options: WireServerOptions): WireSe
       uri: `mongodb://${encodeURIComponent(options.path)}/?directConnection=true`,
     };
   }
-  const hosts = ports.map((port) => `${hostOf(options)}:${port}`).join(',');
+  const hosts = ports.map((port) => `${formatHost(options)}:${port}`).join(',');
   const query = ports.length === 1 ? 'directConnection=true' : `replicaSet=${options.replSet ?? ''}`;
   const tls = options.tls ? '&tls=true' : '';
   return { host: options.host, port: ports[0] ?? 0, uri: `mongodb://${hosts}/?${query}${tls}` };

@@ -2,7 +2,7 @@ import type { UUID } from 'bson';
 import type { Document } from '../bson/document.js';
 import { mongoError } from '../errors.js';
 import { Collection } from './collection.js';
-import { draftOf } from './stored-document.js';
+import { createDraft } from './stored-document.js';
 
 /** Where MongoDB keeps the definitions of views. */
 export const VIEW_CATALOG = 'system.views';
@@ -21,7 +21,7 @@ export class Catalog {
     const views = this.collections(db).filter(({ view }) => view);
     if (views.length === 0) return undefined;
     const listed = new Collection({ db, coll });
-    for (const { fullName, options } of views) listed.insert(draftOf({ _id: fullName, ...options }));
+    for (const { fullName, options } of views) listed.insert(createDraft({ _id: fullName, ...options }));
     return listed;
   }
 

@@ -53,8 +53,8 @@ export class CollectionIndex {
     return undefined;
   }
 
-  keysOf(document: Document): ExtractedKeys | undefined {
-    return this.definition.keysOf(document);
+  listKeys(document: Document): ExtractedKeys | undefined {
+    return this.definition.listKeys(document);
   }
 
   /** Whether two versions of a document stand at the same places of the index. */

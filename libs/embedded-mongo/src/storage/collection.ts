@@ -100,7 +100,7 @@ export class Collection {
       throw badValue('object to insert exceeds cappedMaxSize');
     }
     const keys = this.indexes.map((index) => {
-      const own = index.keysOf(draft.document);
+      const own = index.listKeys(draft.document);
       if (own) this.refuseDuplicate(index, own);
       return own;
     });
@@ -115,8 +115,8 @@ export class Collection {
   /** Stores the next version of `before`. Errors: 11000, 171. */
   replace(before: StoredDocument, draft: Draft): StoredDocument {
     const moves = this.indexes.flatMap((index) => {
-      const from = index.keysOf(before.document);
-      const to = index.keysOf(draft.document);
+      const from = index.listKeys(before.document);
+      const to = index.listKeys(draft.document);
       if (index.sameKeys(from, to)) return [];
       if (to) this.refuseDuplicate(index, to, before.recordId);
       return [{ index, from, to }];
@@ -132,7 +132,7 @@ export class Collection {
   }
 
   remove(stored: StoredDocument): void {
-    for (const index of this.indexes) index.remove(index.keysOf(stored.document), stored.recordId);
+    for (const index of this.indexes) index.remove(index.listKeys(stored.document), stored.recordId);
     this.records.remove(stored);
     this.dataBytes -= stored.raw.bytes.length;
     this.version += 1;
@@ -150,7 +150,7 @@ export class Collection {
     }
     const index = CollectionIndex.create(spec);
     for (const stored of this.records.range()) {
-      const keys = index.keysOf(stored.document);
+      const keys = index.listKeys(stored.document);
       if (keys) this.refuseDuplicate(index, keys, stored.recordId);
       index.add(keys, stored.recordId);
     }

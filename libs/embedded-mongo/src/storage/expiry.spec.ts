@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { removeExpired } from './expiry.js';
 import { normaliseIndex } from './index-spec.js';
-import { draftOf } from './stored-document.js';
+import { createDraft } from './stored-document.js';
 import { Store } from './store.js';
 
 const now = Date.UTC(2030, 0, 1);
@@ -20,7 +20,7 @@ describe.each([1, -1])('removeExpired over an index of direction %d', (direction
       { _id: 'text', at: 'yesterday' },
       { _id: 'no field' },
     ];
-    for (const document of documents) store.live.insert(collection, draftOf(document));
+    for (const document of documents) store.live.insert(collection, createDraft(document));
     removeExpired(store, now);
     const left = Array.from(collection.snapshotRecords().range(), ({ document }) => document['_id']);
     expect(left).toEqual(['fresh', 'no date', 'text', 'no field']);

@@ -1,13 +1,13 @@
 import { closeSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
 
-const lockOf = (file: string): string => `${file}.lock`;
+const toLockPath = (file: string): string => `${file}.lock`;
 
 /** When this process started, in epoch seconds; the same in all its threads. */
 const startedAt = Math.round(Date.now() / 1000 - process.uptime());
 
 /** Reserves a file for this process. Errors: an Error when another process has it. */
 export function takeLock(file: string): void {
-  const lock = lockOf(file);
+  const lock = toLockPath(file);
   for (;;) {
     try {
       const fd = openSync(lock, 'wx', 0o600);
@@ -27,7 +27,7 @@ export function takeLock(file: string): void {
 }
 
 export function releaseLock(file: string): void {
-  rmSync(lockOf(file), { force: true });
+  rmSync(toLockPath(file), { force: true });
 }
 
 /** A lock whose process is gone was left behind by a crash. */

@@ -43,7 +43,7 @@ export class IndexDefinition {
   }
 
   /** The keys of a document; undefined when the index does not hold it. Errors: 171 for parallel arrays. */
-  keysOf(document: Document): ExtractedKeys | undefined {
+  listKeys(document: Document): ExtractedKeys | undefined {
     if (!this.ordered || (this.partial && !this.partial.matches(document))) return undefined;
     // A sparse index leaves out documents that have none of its fields; a stored null counts as a field.
     if (this.sparse && !this.paths.some((path) => fieldExists(document, path))) return undefined;

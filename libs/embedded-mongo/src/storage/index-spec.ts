@@ -2,7 +2,7 @@ import { compareValues } from '../bson/compare.js';
 import { compileCollation } from '../bson/collation.js';
 import { isDocument, type Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
-import { failedToParse, mongoError, notImplemented, typeMismatch } from '../errors.js';
+import { createParseError, mongoError, notImplemented, typeMismatch } from '../errors.js';
 import { shellText } from './shell-text.js';
 
 /** An index as listIndexes shows it: `key`, `name` and the options that were set. */
@@ -42,12 +42,12 @@ export function normaliseIndex(request: unknown): IndexSpec {
   if (!isDocument(request)) throw typeMismatch('an index specification must be an object');
   const { key, name } = request;
   if (!isDocument(key)) {
-    throw failedToParse(
+    throw createParseError(
       "Error in specification: the 'key' field is a required property of an index specification",
     );
   }
   if (typeof name !== 'string' || name === '') {
-    throw failedToParse(
+    throw createParseError(
       "Error in specification: the 'name' field is a required property of an index specification",
     );
   }

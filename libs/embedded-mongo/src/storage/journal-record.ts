@@ -1,7 +1,7 @@
 import { Binary, UUID } from 'bson';
 import { isDocument, type Document } from '../bson/document.js';
 import { decodeDocument } from '../wire/decode.js';
-import { rawDocumentOf, rawDocumentsOf } from '../wire/raw-fields.js';
+import { readRawDocument, readRawDocuments } from '../wire/raw-fields.js';
 import type { Catalog } from './catalog.js';
 import type { Change } from './change.js';
 import type { Collection } from './collection.js';
@@ -9,7 +9,7 @@ import type { IndexSpec } from './index-spec.js';
 import { draftFromRaw, type Draft, type StoredDocument } from './stored-document.js';
 
 /** A group of changes as one journal record. */
-export function recordOf(changes: readonly Change[]): Document {
+export function toRecord(changes: readonly Change[]): Document {
   return { c: changes.map(changeRecord) };
 }
 
@@ -39,7 +39,7 @@ function changeRecord(change: Change): Document {
 }
 
 /** The records that rebuild a catalog from nothing. */
-export function* recordsOf(catalog: Catalog): Generator<Document> {
+export function* toRecords(catalog: Catalog): Generator<Document> {
   for (const collection of catalog.all()) {
     const { db, coll } = collection.ns;
     yield { c: [{ o: 'create', db, coll, options: collection.options, uuid: collection.uuid }] };
@@ -52,7 +52,7 @@ export function* recordsOf(catalog: Catalog): Generator<Document> {
 
 /** Applies one encoded journal record. Errors: an Error when the record does not fit the data before it. */
 export function applyRecord(catalog: Catalog, record: Buffer): void {
-  const changes = rawDocumentsOf(record, 'c');
+  const changes = readRawDocuments(record, 'c');
   if (!changes) throw new Error('the data file holds a record without changes');
   for (const change of changes) applyChange(catalog, change);
 }
@@ -113,7 +113,7 @@ function present(collection: Collection, id: unknown): StoredDocument {
 
 /** The stored bytes themselves, so that a reload gives back exactly what was stored. */
 function draftOfRecord(change: Buffer): Draft {
-  const bytes = rawDocumentOf(change, 'd');
+  const bytes = readRawDocument(change, 'd');
   if (!bytes) throw new Error('the data file holds a write without its document');
   return draftFromRaw(bytes);
 }

@@ -8,7 +8,7 @@ import type { Catalog } from './catalog.js';
 import { normaliseIndex } from './index-spec.js';
 import { openJournal } from './journal.js';
 import { Store } from './store.js';
-import { draftNext, draftOf } from './stored-document.js';
+import { draftNext, createDraft } from './stored-document.js';
 
 // The machine may be busy: a slow rule is not a broken one.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -52,7 +52,7 @@ function apply(
   const present = collection.byId(id);
   if (action === 'write') {
     if (present) store.live.replace(collection, present, draftNext(present, { _id: id, value }), 'update');
-    else store.live.insert(collection, draftOf({ _id: id, value }));
+    else store.live.insert(collection, createDraft({ _id: id, value }));
   } else if (action === 'remove' && present) store.live.remove(collection, present);
   else if (action === 'drop') {
     store.catalog.drop('d', coll);
@@ -92,10 +92,10 @@ describe('the data file', () => {
     const file = newFile();
     const store = await openStore(file);
     const collection = store.live.obtain('d', 'c');
-    store.live.insert(collection, draftOf({ _id: 1 }));
+    store.live.insert(collection, createDraft({ _id: 1 }));
     await store.sync();
     const whole = statSync(file).size;
-    store.live.insert(collection, draftOf({ _id: 2 }));
+    store.live.insert(collection, createDraft({ _id: 2 }));
     await store.close();
     writeFileSync(file, readFileSync(file).subarray(0, -3));
     const reopened = await openStore(file);
@@ -109,7 +109,7 @@ describe('the data file', () => {
     const store = await openStore(file);
     const collection = store.live.obtain('d', 'c');
     for (let id = 0; id < 5; id += 1)
-      store.live.insert(collection, draftOf({ _id: id, text: 'x'.repeat(50) }));
+      store.live.insert(collection, createDraft({ _id: id, text: 'x'.repeat(50) }));
     await store.close();
     const bytes = readFileSync(file);
     const middle = Math.floor(bytes.length / 2);
@@ -135,7 +135,7 @@ describe('the data file', () => {
     const file = newFile();
     const store = await openStore(file);
     const collection = store.live.obtain('d', 'c');
-    let stored = store.live.insert(collection, draftOf({ _id: 1, text: 'x'.repeat(100_000) }));
+    let stored = store.live.insert(collection, createDraft({ _id: 1, text: 'x'.repeat(100_000) }));
     for (let turn = 0; turn < 20; turn += 1) {
       stored = store.live.replace(
         collection,

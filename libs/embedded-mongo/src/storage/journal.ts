@@ -14,7 +14,7 @@ import { encodeDocument } from '../wire/encode.js';
 import { Catalog } from './catalog.js';
 import type { Change } from './change.js';
 import { releaseLock, takeLock } from './file-lock.js';
-import { applyRecord, recordOf, recordsOf } from './journal-record.js';
+import { applyRecord, toRecord, toRecords } from './journal-record.js';
 
 /** Changes are on disk at the latest this long after they were answered, in milliseconds. */
 const SYNC_MS = 100;
@@ -42,13 +42,13 @@ export class Journal {
   ) {}
 
   /** What may be answered only now: nothing to wait for where changes go to the disk afterwards. */
-  async settled(): Promise<void> {
+  async settle(): Promise<void> {
     if (this.fsync === 'always' && (this.pending.length > 0 || this.flushing)) await this.sync();
   }
 
   append(changes: readonly Change[]): void {
     if (this.failure) throw this.failure;
-    this.pending.push(frame(recordOf(changes)));
+    this.pending.push(frame(toRecord(changes)));
     this.timer ??= setTimeout(() => void this.sync().catch(() => undefined), SYNC_MS);
   }
 
@@ -120,7 +120,7 @@ export async function openJournal(
 }
 
 /** The data of a file that stays as it is. Errors: when it cannot be read or is damaged. */
-export function catalogOf(file: string): Catalog {
+export function loadCatalog(file: string): Catalog {
   const catalog = new Catalog();
   replay(file, catalog, (_, at) => {
     throw new Error(`the data file ${file} is damaged at byte ${at}`);
@@ -156,7 +156,7 @@ function rewrite(file: string, catalog: Catalog): void {
   const fresh = `${file}.new`;
   const fd = openSync(fresh, 'w', 0o600);
   try {
-    for (const record of recordsOf(catalog)) writeSync(fd, frame(record));
+    for (const record of toRecords(catalog)) writeSync(fd, frame(record));
     fsyncSync(fd);
   } finally {
     closeSync(fd);

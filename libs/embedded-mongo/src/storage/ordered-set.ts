@@ -20,7 +20,7 @@ export type Probe<T> = (item: T) => number;
 
 const FANOUT = 64;
 
-const sizeOf = <T>(node: Node<T>): number => (node.leaf ? node.items.length : node.size);
+const measureSize = <T>(node: Node<T>): number => (node.leaf ? node.items.length : node.size);
 
 /**
  * A sorted set as a B+ tree that counts its items: insert, remove, search and rank cost O(log n).
@@ -35,7 +35,7 @@ export class OrderedSet<T> {
   }
 
   get size(): number {
-    return sizeOf(this.root);
+    return measureSize(this.root);
   }
 
   /** An independent set with the same items. */
@@ -58,9 +58,9 @@ export class OrderedSet<T> {
     this.root = {
       leaf: false,
       owner: this.owner,
-      lowest: [this.lowestOf(left), this.lowestOf(split)],
+      lowest: [this.findLowest(left), this.findLowest(split)],
       children: [left, split],
-      size: sizeOf(left) + sizeOf(split),
+      size: measureSize(left) + measureSize(split),
     };
   }
 
@@ -89,7 +89,7 @@ export class OrderedSet<T> {
     let node = this.root;
     while (!node.leaf) {
       const index = Math.max(0, firstNotBefore(node.lowest, probe) - 1);
-      for (let i = 0; i < index; i += 1) before += sizeOf(node.children[i] as Node<T>);
+      for (let i = 0; i < index; i += 1) before += measureSize(node.children[i] as Node<T>);
       node = node.children[index] as Node<T>;
     }
     return before + firstNotBefore(node.items, probe);
@@ -124,11 +124,11 @@ export class OrderedSet<T> {
     let offset = rank;
     while (!node.leaf) {
       let index = 0;
-      let size = sizeOf(node.children[0] as Node<T>);
+      let size = measureSize(node.children[0] as Node<T>);
       while (offset >= size) {
         offset -= size;
         index += 1;
-        size = sizeOf(node.children[index] as Node<T>);
+        size = measureSize(node.children[index] as Node<T>);
       }
       node = node.children[index] as Node<T>;
     }
@@ -150,19 +150,19 @@ export class OrderedSet<T> {
     const index = Math.max(0, lastNotAfter(node.lowest, probe));
     const child = this.own(node.children[index] as Node<T>, (copy) => (node.children[index] = copy));
     if (probe(node.lowest[index] as T) > 0) node.lowest[index] = item;
-    const before = sizeOf(child);
+    const before = measureSize(child);
     const split = this.insertInto(child, item);
     if (split === undefined) {
-      node.size += sizeOf(child) - before;
+      node.size += measureSize(child) - before;
       return undefined;
     }
     node.size += 1;
     node.children.splice(index + 1, 0, split);
-    node.lowest.splice(index + 1, 0, this.lowestOf(split));
+    node.lowest.splice(index + 1, 0, this.findLowest(split));
     if (node.children.length <= FANOUT) return undefined;
     const children = node.children.splice(FANOUT / 2);
     const lowest = node.lowest.splice(FANOUT / 2);
-    const size = children.reduce((sum, one) => sum + sizeOf(one), 0);
+    const size = children.reduce((sum, one) => sum + measureSize(one), 0);
     node.size -= size;
     return { leaf: false, owner: this.owner, lowest, children, size };
   }
@@ -191,12 +191,12 @@ export class OrderedSet<T> {
     const child = this.own(node.children[index] as Node<T>, (copy) => (node.children[index] = copy));
     this.removeFrom(child, item);
     node.size -= 1;
-    if (sizeOf(child) > 0) return;
+    if (measureSize(child) > 0) return;
     node.children.splice(index, 1);
     node.lowest.splice(index, 1);
   }
 
-  private lowestOf(node: Node<T>): T {
+  private findLowest(node: Node<T>): T {
     return (node.leaf ? node.items[0] : node.lowest[0]) as T;
   }
 }

@@ -39,8 +39,8 @@ export class Store implements ChangeSink {
   }
 
   /** Waits until what was published may be answered (`fsync`). Errors: those of the file system. */
-  async settled(): Promise<void> {
-    await this.journal?.settled();
+  async settle(): Promise<void> {
+    await this.journal?.settle();
   }
 
   async close(): Promise<void> {

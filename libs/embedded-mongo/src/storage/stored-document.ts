@@ -24,27 +24,27 @@ export class StoredDocument implements Draft {
 /** Checks and adopts a client's encoded document; adds an `_id` when there is none. Errors: 2, 15, 52, 10334. */
 export function draftFromRaw(bytes: Buffer): Draft {
   const decoded = decodeDocument(bytes, MAX_DOCUMENT_DEPTH);
-  if (firstKey(decoded) !== '_id') return draftOf(decoded);
+  if (firstKey(decoded) !== '_id') return createDraft(decoded);
   checkId(decoded['_id']);
   // The slice would keep the whole wire message alive.
-  return sized({ document: decoded, raw: new RawBson(Buffer.from(bytes)) });
+  return checkSize({ document: decoded, raw: new RawBson(Buffer.from(bytes)) });
 }
 
 /** Encodes a document to be stored; adds an `_id` when there is none. Errors: 2, 15, 52, 10334. */
-export function draftOf(document: Document): Draft {
+export function createDraft(document: Document): Draft {
   const withId = Object.hasOwn(document, '_id') ? idFirst(document) : { _id: new ObjectId(), ...document };
   checkId(withId['_id']);
-  return sized({ document: withId, raw: new RawBson(encodeDocument(withId, MAX_DOCUMENT_DEPTH)) });
+  return checkSize({ document: withId, raw: new RawBson(encodeDocument(withId, MAX_DOCUMENT_DEPTH)) });
 }
 
 /** Encodes the next version of `before`, keeping the bytes of unchanged fields. */
 export function draftNext(before: StoredDocument, after: Document): Draft {
   const document = idFirst(after);
   const bytes = encodeChanged(before.raw.bytes, before.document, document, MAX_DOCUMENT_DEPTH);
-  return sized({ document, raw: new RawBson(bytes) });
+  return checkSize({ document, raw: new RawBson(bytes) });
 }
 
-function sized(draft: Draft): Draft {
+function checkSize(draft: Draft): Draft {
   const size = draft.raw.bytes.length;
   if (size > MAX_DOCUMENT_BYTES) {
     throw mongoError(

@@ -1,8 +1,8 @@
-import { badValue, failedToParse, typeMismatch } from '../errors.js';
+import { badValue, createParseError, typeMismatch } from '../errors.js';
 import { compareValues, sortComparator } from '../bson/compare.js';
 import { firstKey, isDocument, type Document } from '../bson/document.js';
 import { printValue } from '../bson/print.js';
-import { keyOf } from '../bson/key-string.js';
+import { toKey } from '../bson/key-string.js';
 import { numberKind, toDouble, wholeNumber } from '../bson/number.js';
 import { typeName } from '../bson/type-name.js';
 import { isRegex } from '../query/regex.js';
@@ -10,7 +10,7 @@ import { documentId } from './field-modifiers.js';
 import { unchanged, type ModifierCompiler, type ModifierContext } from './modifier.js';
 
 /** `$push` and `$addToSet` take one value, or several as `{$each: […]}`. */
-function eachOf(
+function readEach(
   argument: unknown,
   name: string,
   allowed: readonly string[],
@@ -49,7 +49,7 @@ function wholeOption(options: Document, name: string): number | undefined {
 }
 
 const push: ModifierCompiler = (argument, _field, context) => {
-  const { items, options } = eachOf(argument, '$push', ['$position', '$slice', '$sort']);
+  const { items, options } = readEach(argument, '$push', ['$position', '$slice', '$sort']);
   const position = wholeOption(options, '$position');
   const slice = wholeOption(options, '$slice');
   const order = Object.hasOwn(options, '$sort') ? pushOrder(options['$sort'], context) : undefined;
@@ -93,7 +93,7 @@ function pushOrder(sort: unknown, { ctx }: ModifierContext): (a: unknown, b: unk
 const isOne = (value: unknown): boolean => numberKind(value) !== undefined && Math.abs(toDouble(value)) === 1;
 
 const addToSet: ModifierCompiler = (argument, _field, { ctx }) => {
-  const { items } = eachOf(argument, '$addToSet', []);
+  const { items } = readEach(argument, '$addToSet', []);
   return (current, target) => {
     if (current !== undefined && !Array.isArray(current)) {
       throw badValue(
@@ -101,9 +101,9 @@ const addToSet: ModifierCompiler = (argument, _field, { ctx }) => {
       );
     }
     const result: unknown[] = [...((current as unknown[] | undefined) ?? [])];
-    const known = new Set(result.map((item) => keyOf(item, ctx.collation)));
+    const known = new Set(result.map((item) => toKey(item, ctx.collation)));
     for (const item of items) {
-      const key = keyOf(item, ctx.collation);
+      const key = toKey(item, ctx.collation);
       if (known.has(key)) continue;
       known.add(key);
       result.push(item);
@@ -114,9 +114,9 @@ const addToSet: ModifierCompiler = (argument, _field, { ctx }) => {
 
 const pop: ModifierCompiler = (argument, field) => {
   if (numberKind(argument) === undefined)
-    throw failedToParse(`Expected a number in: ${field}: ${printValue(argument)}`);
+    throw createParseError(`Expected a number in: ${field}: ${printValue(argument)}`);
   const end = toDouble(argument);
-  if (end !== 1 && end !== -1) throw failedToParse(`$pop expects 1 or -1, found: ${end}`);
+  if (end !== 1 && end !== -1) throw createParseError(`$pop expects 1 or -1, found: ${end}`);
   return (current, target) => {
     if (current === undefined) return unchanged;
     if (!Array.isArray(current)) {
@@ -129,7 +129,7 @@ const pop: ModifierCompiler = (argument, field) => {
   };
 };
 
-const pull: ModifierCompiler = (argument, _field, { ctx, filterOf }) => {
+const pull: ModifierCompiler = (argument, _field, { ctx, compileFilter: filterOf }) => {
   const matches = elementMatcher(argument, filterOf);
   return (current) => {
     if (current === undefined) return unchanged;
@@ -143,7 +143,7 @@ const pull: ModifierCompiler = (argument, _field, { ctx, filterOf }) => {
 /** `{$pull: {a: {b: 1}}}` is a filter on elements that are documents; operators and values test the element. */
 function elementMatcher(
   argument: unknown,
-  filterOf: ModifierContext['filterOf'],
+  filterOf: ModifierContext['compileFilter'],
 ): (item: unknown) => boolean {
   const first = isDocument(argument) ? firstKey(argument) : undefined;
   const logical = first !== undefined && ['$and', '$or', '$nor', '$expr'].includes(first);
@@ -155,19 +155,19 @@ function elementMatcher(
     const predicate = filterOf({ item: argument });
     return (item) => predicate.test({ item });
   }
-  const key = keyOf(argument);
-  return (item) => keyOf(item) === key;
+  const key = toKey(argument);
+  return (item) => toKey(item) === key;
 }
 
 const pullAll: ModifierCompiler = (argument, _field, { ctx }) => {
   if (!Array.isArray(argument)) {
     throw badValue(`$pullAll requires an array argument but was given a ${typeName(argument)}`);
   }
-  const unwanted = new Set(argument.map((item) => keyOf(item, ctx.collation)));
+  const unwanted = new Set(argument.map((item) => toKey(item, ctx.collation)));
   return (current) => {
     if (current === undefined) return unchanged;
     if (!Array.isArray(current)) throw badValue('Cannot apply $pull to a non-array value');
-    const kept = current.filter((item) => !unwanted.has(keyOf(item, ctx.collation)));
+    const kept = current.filter((item) => !unwanted.has(toKey(item, ctx.collation)));
     return kept.length === current.length ? unchanged : kept;
   };
 };

@@ -1,5 +1,5 @@
 import { Timestamp } from 'bson';
-import { badValue, failedToParse, typeMismatch } from '../errors.js';
+import { badValue, createParseError, typeMismatch } from '../errors.js';
 import { addNumbers, multiplyNumbers } from '../bson/arithmetic.js';
 import { compareValues } from '../bson/compare.js';
 import { getField, isDocument, type Document } from '../bson/document.js';
@@ -16,14 +16,14 @@ const arithmetic =
     name: string,
     verb: string,
     apply: (a: unknown, b: unknown) => unknown,
-    missing: (b: unknown) => unknown,
+    listMissing: (b: unknown) => unknown,
   ): ModifierCompiler =>
   (argument, field) => {
     if (numberKind(argument) === undefined) {
       throw typeMismatch(`Cannot ${verb} with non-numeric argument: {${field}: ${printValue(argument)}}`);
     }
     return (current, target) => {
-      if (current === undefined) return missing(argument);
+      if (current === undefined) return listMissing(argument);
       if (numberKind(current) === undefined) {
         throw typeMismatch(
           `Cannot apply ${name} to a value of non-numeric type. ${documentId(target.doc)} has the field ` +
@@ -143,6 +143,6 @@ export function renameTarget(field: string, argument: unknown): string {
       `The source and target field for $rename must not be on the same path: ${field}: ${printValue(argument)}`,
     );
   }
-  if (argument === '') throw failedToParse('An empty update path is not valid.');
+  if (argument === '') throw createParseError('An empty update path is not valid.');
   return argument;
 }

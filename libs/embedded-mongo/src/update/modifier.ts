@@ -18,7 +18,7 @@ export type Modifier = (current: unknown, target: Target) => unknown;
 
 export interface ModifierContext {
   readonly ctx: QueryContext;
-  readonly filterOf: (filter: Document) => Predicate;
+  readonly compileFilter: (filter: Document) => Predicate;
 }
 
 /** Reads the argument of one modifier for one field, at compile time. */

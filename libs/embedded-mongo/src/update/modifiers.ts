@@ -1,4 +1,4 @@
-import { failedToParse, badValue } from '../errors.js';
+import { createParseError, badValue } from '../errors.js';
 import { getField, isDocument, type Document } from '../bson/document.js';
 import { identical } from '../bson/identical.js';
 import { printValue } from '../bson/print.js';
@@ -16,7 +16,7 @@ import {
   type ArrayFilters,
   type UpdatePath,
 } from './path.js';
-import { childOf, valueAt, withoutValue, withValue } from './path-copy.js';
+import { readChild, valueAt, withoutValue, withValue } from './path-copy.js';
 
 interface Change {
   readonly path: UpdatePath;
@@ -32,10 +32,10 @@ export function compileModifiers(
   arrayFilters: readonly unknown[],
   context: ModifierContext,
 ): (doc: Document, filter: Filter | undefined, onInsert: boolean) => Document {
-  const filters = compileArrayFilters(arrayFilters, (filter) => context.filterOf(filter));
+  const filters = compileArrayFilters(arrayFilters, (filter) => context.compileFilter(filter));
   const changes: Change[] = [];
   for (const name of Object.keys(update))
-    changes.push(...changesOf(name, getField(update, name), filters, context));
+    changes.push(...listChanges(name, getField(update, name), filters, context));
   const touched = new TouchedPaths();
   for (const change of changes) touched.add(change.path.text.split('.'));
   checkFiltersUsed(filters, changes, update);
@@ -44,8 +44,8 @@ export function compileModifiers(
 
   return (doc, filter, onInsert) => {
     let positions: Map<string, number> | undefined;
-    const matched = (prefix: string): number | undefined => {
-      positions ??= filter?.matchedPosition(doc) ?? new Map<string, number>();
+    const findMatched = (prefix: string): number | undefined => {
+      positions ??= filter?.findMatchedPosition(doc) ?? new Map<string, number>();
       return positions.get(prefix) ?? [...positions.values()].at(-1);
     };
     const concrete = dynamic ? new TouchedPaths() : undefined;
@@ -53,7 +53,7 @@ export function compileModifiers(
     for (const change of changes) {
       if (change.onInsertOnly && !onInsert) continue;
       context.ctx.tick();
-      for (const place of resolvePath(change.path, doc, matched)) {
+      for (const place of resolvePath(change.path, doc, findMatched)) {
         concrete?.add(place);
         result = change.apply(result, place, doc);
       }
@@ -62,15 +62,20 @@ export function compileModifiers(
   };
 }
 
-function changesOf(name: string, fields: unknown, filters: ArrayFilters, context: ModifierContext): Change[] {
+function listChanges(
+  name: string,
+  fields: unknown,
+  filters: ArrayFilters,
+  context: ModifierContext,
+): Change[] {
   const compile = Object.hasOwn(compilers, name) ? compilers[name] : undefined;
   if (!compile && name !== '$rename') {
-    throw failedToParse(
+    throw createParseError(
       `Unknown modifier: ${name}. Expected a valid update modifier or pipeline-style update specified as an array`,
     );
   }
   if (!isDocument(fields)) {
-    throw failedToParse(
+    throw createParseError(
       `Modifiers operate on fields but we found type ${typeName(fields)} instead. ` +
         `For example: {$mod: {<field>: ...}} not {${name}: ${printValue(fields)}}`,
     );
@@ -133,7 +138,7 @@ function refuseArrays(doc: Document, parts: readonly string[], role: string, tex
           `has an array field called '${parts[i - 1]}'`,
       );
     }
-    value = childOf(value, part);
+    value = readChild(value, part);
   }
 }
 
@@ -144,7 +149,7 @@ function checkFiltersUsed(filters: ArrayFilters, changes: readonly Change[], upd
   }
   for (const identifier of filters.keys()) {
     if (!used.has(identifier)) {
-      throw failedToParse(
+      throw createParseError(
         `The array filter for identifier '${identifier}' was not used in the update ${printValue(update)}`,
       );
     }

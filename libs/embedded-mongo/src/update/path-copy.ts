@@ -4,13 +4,13 @@ import { arrayIndex } from '../bson/path.js';
 import { printValue } from '../bson/print.js';
 
 /** One step down: a field of a document or a position of an array. */
-export function childOf(value: unknown, part: string): unknown {
+export function readChild(value: unknown, part: string): unknown {
   if (Array.isArray(value)) return value[arrayIndex(part)] as unknown;
   return isDocument(value) ? getField(value, part) : undefined;
 }
 
 export const valueAt = (doc: Document, parts: readonly string[]): unknown =>
-  parts.reduce<unknown>((value, part) => childOf(value, part), doc);
+  parts.reduce<unknown>((value, part) => readChild(value, part), doc);
 
 const maxBackfill = 1_500_000;
 

@@ -1,7 +1,7 @@
-import { badValue, failedToParse, mongoError } from '../errors.js';
+import { badValue, createParseError, mongoError } from '../errors.js';
 import { isDocument, type Document } from '../bson/document.js';
 import { printValue } from '../bson/print.js';
-import { childOf } from './path-copy.js';
+import { readChild } from './path-copy.js';
 import type { Predicate } from '../query/context.js';
 
 /** One step of an update path. */
@@ -56,14 +56,14 @@ export function parseUpdatePath(text: string, filters: ArrayFilters): UpdatePath
 /** Compiles `arrayFilters`. Errors: 9 for an empty, ambiguous or repeated filter, 2 for a bad identifier. */
 export function compileArrayFilters(
   filters: readonly unknown[],
-  filterOf: (filter: Document) => Predicate,
+  compileFilter: (filter: Document) => Predicate,
 ): ArrayFilters {
   const compiled = new Map<string, { accepts(element: unknown): boolean }>();
   for (const filter of filters) {
     if (!isDocument(filter)) throw mongoError(14, 'Each array filter must be an object');
-    const identifier = identifierOf(filter);
+    const identifier = findIdentifier(filter);
     if (identifier === undefined) {
-      throw failedToParse('Cannot use an expression without a top-level field name in arrayFilters');
+      throw createParseError('Cannot use an expression without a top-level field name in arrayFilters');
     }
     if (!/^[a-z][a-zA-Z0-9]*$/.test(identifier)) {
       throw badValue(
@@ -71,27 +71,27 @@ export function compileArrayFilters(
       );
     }
     if (compiled.has(identifier)) {
-      throw failedToParse(`Found multiple array filters with the same top-level field name ${identifier}`);
+      throw createParseError(`Found multiple array filters with the same top-level field name ${identifier}`);
     }
-    const predicate = filterOf(filter);
+    const predicate = compileFilter(filter);
     compiled.set(identifier, { accepts: (element) => predicate.test({ [identifier]: element }) });
   }
   return compiled;
 }
 
-function identifierOf(filter: Document): string | undefined {
+function findIdentifier(filter: Document): string | undefined {
   let found: string | undefined;
   for (const key of Object.keys(filter)) {
     const argument = filter[key];
     const names = key.startsWith('$')
       ? (Array.isArray(argument) ? argument : []).map((part) =>
-          isDocument(part) ? identifierOf(part) : undefined,
+          isDocument(part) ? findIdentifier(part) : undefined,
         )
       : [key.split('.')[0]];
     for (const name of names) {
       if (name === undefined) continue;
       if (found !== undefined && found !== name) {
-        throw failedToParse(
+        throw createParseError(
           `Error parsing array filter :: caused by :: Expected a single top-level field name, found '${found}' and '${name}'`,
         );
       }
@@ -105,7 +105,7 @@ function identifierOf(filter: Document): string | undefined {
 export function resolvePath(
   path: UpdatePath,
   doc: Document,
-  matched: (prefix: string) => number | undefined,
+  replaceMatched: (prefix: string) => number | undefined,
 ): string[][] {
   if (!path.dynamic) return [path.steps.map((step) => (step as { name: string }).name)];
   const found: string[][] = [];
@@ -115,13 +115,13 @@ export function resolvePath(
       found.push(parts);
       return;
     }
-    if (step.kind === 'field') return walk(childOf(value, step.name), depth + 1, [...parts, step.name]);
+    if (step.kind === 'field') return walk(readChild(value, step.name), depth + 1, [...parts, step.name]);
     if (step.kind === 'matched') {
-      const index = matched(parts.join('.'));
+      const index = replaceMatched(parts.join('.'));
       if (index === undefined) {
         throw badValue('The positional operator did not find the match needed from the query.');
       }
-      return walk(childOf(value, String(index)), depth + 1, [...parts, String(index)]);
+      return walk(readChild(value, String(index)), depth + 1, [...parts, String(index)]);
     }
     const prefix = parts.join('.');
     if (value === undefined)

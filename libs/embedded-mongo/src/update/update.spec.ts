@@ -15,7 +15,7 @@ interface Case {
   readonly insert?: boolean;
 }
 
-function updated(
+function updateDocument(
   doc: Document,
   update: Document | Document[],
   { filter, arrayFilters, insert }: Case = {},
@@ -193,18 +193,20 @@ const rows: Row[] = [
 
 describe('an update', () => {
   it.each(rows)('%s', (_title, doc, update, result, options = {}) => {
-    expect(exact(updated(doc, update, options))).toBe(exact(result));
+    expect(exact(updateDocument(doc, update, options))).toBe(exact(result));
   });
 
   it('keeps the stored _id when an equal one of another type arrives', () => {
-    expect(exact(updated({ _id: 1, a: 1 }, { _id: Long.ONE, a: 2 }))).toBe(exact({ _id: 1, a: 2 }));
+    expect(exact(updateDocument({ _id: 1, a: 1 }, { _id: Long.ONE, a: 2 }))).toBe(exact({ _id: 1, a: 2 }));
   });
 
   it('runs a pipeline over the document', () => {
-    expect(updated({ _id: 1, a: 2 }, [{ $set: { b: { $add: ['$a', 1] } } }, { $unset: 'a' }])).toEqual({
-      _id: 1,
-      b: 3,
-    });
+    expect(updateDocument({ _id: 1, a: 2 }, [{ $set: { b: { $add: ['$a', 1] } } }, { $unset: 'a' }])).toEqual(
+      {
+        _id: 1,
+        b: 3,
+      },
+    );
   });
 
   it.each([
@@ -263,24 +265,24 @@ describe('an update refuses', () => {
     ['$[] on a missing field', {}, { $set: { 'a.$[]': 1 } }, 2],
     ['$[x] without its filter', { a: [] }, { $set: { 'a.$[x]': 1 } }, 2],
   ] as [string, Document, Document, number][])('%s', (_title, doc, update, code) => {
-    expect(() => updated(doc, update)).toThrow(expect.objectContaining({ code }));
+    expect(() => updateDocument(doc, update)).toThrow(expect.objectContaining({ code }));
   });
 
   it('an array filter that no path uses, or two of one name', () => {
-    expect(() => updated({}, { $set: { a: 1 } }, { arrayFilters: [{ x: 1 }] })).toThrow(
+    expect(() => updateDocument({}, { $set: { a: 1 } }, { arrayFilters: [{ x: 1 }] })).toThrow(
       expect.objectContaining({ code: 9 }),
     );
     expect(() =>
-      updated({ a: [] }, { $set: { 'a.$[x]': 1 } }, { arrayFilters: [{ x: 1 }, { x: 2 }] }),
+      updateDocument({ a: [] }, { $set: { 'a.$[x]': 1 } }, { arrayFilters: [{ x: 1 }, { x: 2 }] }),
     ).toThrow(expect.objectContaining({ code: 9 }));
   });
 
   it('a pipeline stage that is no update', () => {
-    expect(() => updated({}, [{ $match: {} }])).toThrow(expect.objectContaining({ code: 72 }));
+    expect(() => updateDocument({}, [{ $match: {} }])).toThrow(expect.objectContaining({ code: 72 }));
   });
 
   it('says where and in which document', () => {
-    expect(() => updated({ _id: 7, a: 'x' }, { $inc: { a: 1 } })).toThrow(
+    expect(() => updateDocument({ _id: 7, a: 'x' }, { $inc: { a: 1 } })).toThrow(
       "Cannot apply $inc to a value of non-numeric type. {_id: 7} has the field 'a' of non-numeric type string",
     );
   });
@@ -349,12 +351,14 @@ describe('an update of any document', () => {
         const fields = Object.fromEntries(removedFields.map((field) => [field, '']));
         let doc: Document = before;
         for (const { field, newSize } of truncatedArrays)
-          doc = updated(doc, { $push: { [field]: { $each: [], $slice: newSize } } });
-        if (removedFields.length > 0) doc = updated(doc, { $unset: fields });
-        if (Object.keys(updatedFields).length > 0) doc = updated(doc, { $set: updatedFields });
-        const sorted = (of: Document): [string, unknown][] =>
+          doc = updateDocument(doc, { $push: { [field]: { $each: [], $slice: newSize } } });
+        if (removedFields.length > 0) doc = updateDocument(doc, { $unset: fields });
+        if (Object.keys(updatedFields).length > 0) doc = updateDocument(doc, { $set: updatedFields });
+        const sortEntries = (of: Document): [string, unknown][] =>
           Object.entries(of).sort(([x], [y]) => (x < y ? -1 : 1));
-        expect(exact(Object.fromEntries(sorted(doc)))).toBe(exact(Object.fromEntries(sorted(after))));
+        expect(exact(Object.fromEntries(sortEntries(doc)))).toBe(
+          exact(Object.fromEntries(sortEntries(after))),
+        );
       }),
     );
   });

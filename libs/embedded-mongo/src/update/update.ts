@@ -1,4 +1,4 @@
-import { failedToParse, mongoError } from '../errors.js';
+import { createParseError, mongoError } from '../errors.js';
 import { valuesEqual } from '../bson/compare.js';
 import { firstKey, getField, idFirst, isDocument, type Document } from '../bson/document.js';
 import { identical } from '../bson/identical.js';
@@ -41,18 +41,21 @@ export function compileUpdate(update: Document | Document[], options: UpdateOpti
   const { ctx, arrayFilters = [] } = options;
   if (Array.isArray(update)) {
     if (arrayFilters.length > 0)
-      throw failedToParse('arrayFilters may not be specified for pipeline-style updates');
+      throw createParseError('arrayFilters may not be specified for pipeline-style updates');
     return finish(compileUpdatePipeline(update, ctx), false);
   }
-  if (!isDocument(update)) throw failedToParse('Update argument must be either an object or an array');
+  if (!isDocument(update)) throw createParseError('Update argument must be either an object or an array');
   if (firstKey(update)?.startsWith('$')) {
     return finish(
-      compileModifiers(update, arrayFilters, { ctx, filterOf: (filter) => compilePredicate(filter, ctx) }),
+      compileModifiers(update, arrayFilters, {
+        ctx,
+        compileFilter: (filter) => compilePredicate(filter, ctx),
+      }),
       false,
     );
   }
   if (arrayFilters.length > 0)
-    throw failedToParse('arrayFilters may not be specified for replacement-style updates');
+    throw createParseError('arrayFilters may not be specified for replacement-style updates');
   return finish(replacement(update), true);
 }
 

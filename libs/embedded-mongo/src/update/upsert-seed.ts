@@ -2,7 +2,7 @@ import { mongoError } from '../errors.js';
 import { firstKey, getField, isDocument, type Document } from '../bson/document.js';
 import { isRegex } from '../query/regex.js';
 import { holdsOperators } from '../query/field-predicate.js';
-import { childOf, withValue } from './path-copy.js';
+import { readChild, withValue } from './path-copy.js';
 
 /**
  * The document an upsert starts from: every field the filter fixes to one value.
@@ -16,7 +16,7 @@ export function seedFromFilter(filter: Document): Document {
     const parts = path.split('.');
     let existing: unknown = seed;
     for (const [i, part] of parts.entries()) {
-      existing = childOf(existing, part);
+      existing = readChild(existing, part);
       const leafBelow = existing !== undefined && !isDocument(existing);
       if (existing !== undefined && (i === parts.length - 1 || leafBelow)) {
         throw mongoError(54, `cannot infer query fields to set, path '${path}' is matched twice`);

@@ -19,7 +19,7 @@ import { MongoError } from '../errors.js';
 import { decodeDocument } from './decode.js';
 import { encodeChanged, encodeDocument } from './encode.js';
 import { RawBson } from './raw-bson.js';
-import { rawDocumentsOf } from './raw-fields.js';
+import { readRawDocuments } from './raw-fields.js';
 
 // The machine may be busy: a slow rule is not a broken one.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -126,7 +126,7 @@ describe('the type-keeping codec', () => {
         let failure: unknown;
         try {
           decodeDocument(damaged);
-          rawDocumentsOf(damaged, 'b');
+          readRawDocuments(damaged, 'b');
         } catch (error) {
           failure = error;
         }
@@ -152,12 +152,12 @@ describe('the type-keeping codec', () => {
 
   it('finds the encoded documents of an array without decoding the rest', () => {
     const bytes = raw({ a: 1, documents: [{ x: 1 }, { x: 2 }], z: 'end' });
-    expect(rawDocumentsOf(bytes, 'documents')?.map((one) => decodeDocument(one))).toEqual([
+    expect(readRawDocuments(bytes, 'documents')?.map((one) => decodeDocument(one))).toEqual([
       { x: 1 },
       { x: 2 },
     ]);
-    expect(rawDocumentsOf(bytes, 'missing')).toBeUndefined();
-    expect(rawDocumentsOf(bytes, 'z')).toBeUndefined();
+    expect(readRawDocuments(bytes, 'missing')).toBeUndefined();
+    expect(readRawDocuments(bytes, 'z')).toBeUndefined();
   });
 });
 

@@ -11,7 +11,7 @@ import {
   ObjectId,
   Timestamp,
 } from 'bson';
-import { dateOf } from '../bson/date.js';
+import { createDate } from '../bson/date.js';
 import { setField, type Document } from '../bson/document.js';
 import { mongoError, type MongoError } from '../errors.js';
 import { ElementType as T } from './element-type.js';
@@ -104,7 +104,7 @@ class Reader {
       case T.boolean:
         return this.byte() !== 0;
       case T.date:
-        return dateOf(Number(this.take(8).readBigInt64LE(0)));
+        return createDate(Number(this.take(8).readBigInt64LE(0)));
       case T.regex:
         return new BSONRegExp(this.cstring(), Array.from(this.cstring()).sort().join(''));
       case T.dbPointer:

@@ -16,7 +16,7 @@ export class Framer {
       const size = this.nextSize();
       if (size < HEADER_BYTES || size > MAX_MESSAGE_BYTES) throw new RangeError(`bad message length ${size}`);
       if (this.held < size) break;
-      const joined = this.joined();
+      const joined = this.readJoined();
       messages.push(joined.subarray(0, size));
       this.chunks = size === joined.length ? [] : [joined.subarray(size)];
       this.held -= size;
@@ -26,10 +26,10 @@ export class Framer {
 
   private nextSize(): number {
     const first = this.chunks[0];
-    return (first !== undefined && first.length >= 4 ? first : this.joined()).readInt32LE(0);
+    return (first !== undefined && first.length >= 4 ? first : this.readJoined()).readInt32LE(0);
   }
 
-  private joined(): Buffer {
+  private readJoined(): Buffer {
     const only = this.chunks.length === 1 ? this.chunks[0] : undefined;
     const joined = only ?? Buffer.concat(this.chunks);
     this.chunks = [joined];

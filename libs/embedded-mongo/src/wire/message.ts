@@ -3,7 +3,7 @@ import { ByteSink } from './byte-sink.js';
 import { decodeDocument } from './decode.js';
 import { encodeInto } from './encode.js';
 import { MAX_COMMAND_DEPTH } from './limits.js';
-import { rawDocumentsOf } from './raw-fields.js';
+import { readRawDocuments } from './raw-fields.js';
 
 const OP_REPLY = 1;
 const OP_QUERY = 2004;
@@ -52,7 +52,7 @@ function parseQuery(message: Buffer, requestId: number): Request {
     legacy: true,
     wantsReply: true,
     body: { ...body, $db: namespace.slice(0, -'.$cmd'.length) },
-    rawDocuments: (field) => rawDocumentsOf(raw, field),
+    rawDocuments: (field) => readRawDocuments(raw, field),
   };
 }
 
@@ -86,7 +86,7 @@ function parseMsg(message: Buffer, requestId: number): Request {
     legacy: false,
     wantsReply: (flags & FLAG_MORE_TO_COME) === 0,
     body,
-    rawDocuments: (field) => sequences.get(field) ?? rawDocumentsOf(bodyBytes, field),
+    rawDocuments: (field) => sequences.get(field) ?? readRawDocuments(bodyBytes, field),
   };
 }
 

@@ -13,7 +13,7 @@ export interface RawField {
   readonly end: number;
 }
 
-const malformed = (): MongoError => mongoError(22, 'malformed BSON document');
+const createMalformed = (): MongoError => mongoError(22, 'malformed BSON document');
 
 function valueEnd(bytes: Buffer, type: number, at: number, limit: number): number {
   switch (type) {
@@ -50,40 +50,41 @@ function valueEnd(bytes: Buffer, type: number, at: number, limit: number): numbe
     case T.codeWithScope:
       return at + lengthAt(bytes, at, limit, 5);
     default:
-      throw malformed();
+      throw createMalformed();
   }
 }
 
 function lengthAt(bytes: Buffer, at: number, limit: number, least: number): number {
-  if (at + 4 > limit) throw malformed();
+  if (at + 4 > limit) throw createMalformed();
   const length = bytes.readInt32LE(at);
-  if (length < least || length > limit - at) throw malformed();
+  if (length < least || length > limit - at) throw createMalformed();
   return length;
 }
 
 function cstringEnd(bytes: Buffer, at: number, limit: number): number {
   const zero = bytes.indexOf(0, at);
-  if (zero < 0 || zero >= limit) throw malformed();
+  if (zero < 0 || zero >= limit) throw createMalformed();
   return zero + 1;
 }
 
 /** Walks the top-level elements of one encoded document without decoding them. */
 export function* rawFields(bytes: Buffer): Generator<RawField> {
   const limit = bytes.length - 1;
-  if (bytes.length < 5 || bytes.readInt32LE(0) !== bytes.length || bytes[limit] !== 0) throw malformed();
+  if (bytes.length < 5 || bytes.readInt32LE(0) !== bytes.length || bytes[limit] !== 0)
+    throw createMalformed();
   let start = 4;
   while (start < limit) {
     const type = bytes[start] ?? 0;
     const value = cstringEnd(bytes, start + 1, limit);
     const end = valueEnd(bytes, type, value, limit);
-    if (end > limit) throw malformed();
+    if (end > limit) throw createMalformed();
     yield { name: bytes.toString('utf8', start + 1, value - 1), type, start, value, end };
     start = end;
   }
 }
 
 /** The encoded documents of the array field `name`; undefined when the field is missing or holds something else. */
-export function rawDocumentsOf(bytes: Buffer, name: string): Buffer[] | undefined {
+export function readRawDocuments(bytes: Buffer, name: string): Buffer[] | undefined {
   for (const field of rawFields(bytes)) {
     if (field.name !== name) continue;
     if (field.type !== T.array) return undefined;
@@ -99,7 +100,7 @@ export function rawDocumentsOf(bytes: Buffer, name: string): Buffer[] | undefine
 }
 
 /** The encoded document in the field `name`; undefined when the field is missing or holds something else. */
-export function rawDocumentOf(bytes: Buffer, name: string): Buffer | undefined {
+export function readRawDocument(bytes: Buffer, name: string): Buffer | undefined {
   for (const field of rawFields(bytes)) {
     if (field.name === name)
       return field.type === T.document ? bytes.subarray(field.value, field.end) : undefined;

@@ -4,10 +4,10 @@ import { mongoError } from '../../errors.js';
 import { typeName } from '../../bson/type-name.js';
 import { nullish, type Evaluator, type Scope } from '../evaluate.js';
 import { isDateUnit, type DateUnit } from './calendar.js';
-import { utcZone, zoneOf, type Zone } from './zone.js';
+import { utcZone, findZone, type Zone } from './zone.js';
 
 /** The instant of a date, an ObjectId or a timestamp; null stays null. Errors: 16006 for other types. */
-export function instantOf(value: unknown): number | null {
+export function toInstant(value: unknown): number | null {
   if (nullish(value)) return null;
   if (value instanceof Date) return Number(value);
   if (value instanceof ObjectId) return Number(value.getTimestamp());
@@ -22,7 +22,7 @@ export function zoneArgument(timezone: Evaluator | undefined, scope: Scope): Zon
   if (nullish(name)) return null;
   if (typeof name !== 'string')
     throw mongoError(40517, `timezone must evaluate to a string, found ${typeName(name)}`);
-  return zoneOf(name);
+  return findZone(name);
 }
 
 /** A unit of `$dateAdd` and its kin; null when it is null. Errors: 9 for an unknown one. */

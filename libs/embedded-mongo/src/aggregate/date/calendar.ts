@@ -1,4 +1,4 @@
-import { dateOf } from '../../bson/date.js';
+import { createDate } from '../../bson/date.js';
 
 /** Calendar arithmetic on local times, which are milliseconds read as if they were UTC. */
 
@@ -23,19 +23,19 @@ export const sundayWeek = (local: Date): number => Math.floor((dayOfYear(local) 
 
 /** The year and week of ISO 8601: a week belongs to the year of its Thursday. */
 export function isoWeek(local: Date): { year: number; week: number } {
-  const thursday = dateOf(Number(local) + (4 - isoDayOfWeek(local)) * dayLength);
+  const thursday = createDate(Number(local) + (4 - isoDayOfWeek(local)) * dayLength);
   return { year: thursday.getUTCFullYear(), week: Math.floor((dayOfYear(thursday) - 1) / 7) + 1 };
 }
 
 /** The local midnight that begins a day of an ISO week. */
 export function isoWeekDate(year: number, week: number, day: number): number {
-  const fourth = dateOf(localTime(year, 1, 4));
+  const fourth = createDate(localTime(year, 1, 4));
   return Number(fourth) + ((week - 1) * 7 + (day - isoDayOfWeek(fourth))) * dayLength;
 }
 
 /** Moves by months; a day the target month lacks becomes its last. NaN past the last date. */
 export function addMonths(local: number, months: number): number {
-  const date = dateOf(local);
+  const date = createDate(local);
   const month = date.getUTCFullYear() * 12 + date.getUTCMonth() + months;
   const year = Math.floor(month / 12);
   const inYear = month - year * 12 + 1;
@@ -46,7 +46,7 @@ export function addMonths(local: number, months: number): number {
 
 /** Months since year 0. */
 export const monthNumber = (local: number): number => {
-  const date = dateOf(local);
+  const date = createDate(local);
   return date.getUTCFullYear() * 12 + date.getUTCMonth();
 };
 

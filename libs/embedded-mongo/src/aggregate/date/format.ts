@@ -1,5 +1,5 @@
 import { mongoError } from '../../errors.js';
-import { dateOf } from '../../bson/date.js';
+import { createDate } from '../../bson/date.js';
 import { dayOfYear, isoDayOfWeek, isoWeek, sundayWeek } from './calendar.js';
 import type { Zone } from './zone.js';
 
@@ -59,7 +59,7 @@ export function compileDateFormat(format: string): (utc: number, zone: Zone) => 
   }
   return (utc, zone) => {
     const offset = zone.offsetAt(utc);
-    const local = dateOf(utc + offset);
+    const local = createDate(utc + offset);
     const year = local.getUTCFullYear();
     if (!(year >= 0 && year <= 9999)) {
       throw mongoError(18537, `$dateToString is only defined on year 0-9999, tried to use year ${year}`);

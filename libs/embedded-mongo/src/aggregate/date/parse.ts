@@ -1,7 +1,7 @@
 import { mongoError } from '../../errors.js';
-import { dateOf } from '../../bson/date.js';
+import { createDate } from '../../bson/date.js';
 import { isoWeekDate, localTime } from './calendar.js';
-import { utcZone, zoneOf, type Zone } from './zone.js';
+import { utcZone, findZone, type Zone } from './zone.js';
 
 const isoForm =
   /^\s*(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?)?\s*(Z|[+-]\d{2}(?::?\d{2})?|UTC|GMT|[A-Za-z_]+\/[A-Za-z_/+-]+)?\s*$/i;
@@ -27,9 +27,9 @@ export function parseIsoDate(text: string, zone?: Zone): Date {
     );
   }
   const local = localTime(year, month, day, hour, minute, second, millisecond);
-  if (dateOf(local).getUTCMonth() !== month - 1 && hour < 24)
+  if (createDate(local).getUTCMonth() !== month - 1 && hour < 24)
     throw failure(text, 'the day is not in the month');
-  return dateOf((match[8] === undefined ? (zone ?? utcZone) : zoneOf(match[8])).utcOf(local));
+  return createDate((match[8] === undefined ? (zone ?? utcZone) : findZone(match[8])).toUtc(local));
 }
 
 function checkRanges(
@@ -116,15 +116,15 @@ export function parseWithFormat(text: string, format: string, zone?: Zone): Date
     );
   }
   const millisecond = parts['L'] === undefined ? 0 : Number(parts['L'].padEnd(3, '0'));
-  const midnight = dayOf(text, parts, number);
+  const midnight = parseDay(text, parts, number);
   checkRanges(text, 1, 1, hour, minute, second);
   const local = midnight + ((hour * 60 + minute) * 60 + second) * 1000 + millisecond;
-  if (parts['Z'] !== undefined) return dateOf(local - Number(parts['Z']) * 60_000);
-  const named = parts['z'] === undefined ? (zone ?? utcZone) : zoneOf(parts['z']);
-  return dateOf(named.utcOf(local));
+  if (parts['Z'] !== undefined) return createDate(local - Number(parts['Z']) * 60_000);
+  const named = parts['z'] === undefined ? (zone ?? utcZone) : findZone(parts['z']);
+  return createDate(named.toUtc(local));
 }
 
-function dayOf(
+function parseDay(
   text: string,
   parts: Record<string, string | undefined>,
   number: (name: string, fallback: number) => number,
@@ -142,6 +142,6 @@ function dayOf(
   const day = number('d', 1);
   checkRanges(text, month, day, 0, 0, 0);
   const midnight = localTime(year, month, day);
-  if (dateOf(midnight).getUTCMonth() !== month - 1) throw failure(text, 'the day is not in the month');
+  if (createDate(midnight).getUTCMonth() !== month - 1) throw failure(text, 'the day is not in the month');
   return midnight;
 }

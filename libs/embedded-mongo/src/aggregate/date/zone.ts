@@ -1,5 +1,5 @@
 import { mongoError } from '../../errors.js';
-import { dateOf } from '../../bson/date.js';
+import { createDate } from '../../bson/date.js';
 
 /** A time zone: its distance from UTC at an instant, and the instant of a local time. */
 export interface Zone {
@@ -7,7 +7,7 @@ export interface Zone {
   /** Milliseconds to add to UTC for local time. */
   offsetAt(utc: number): number;
   /** The instant of a local wall-clock time; a time the clocks skip moves forward, a repeated one is the first. */
-  utcOf(local: number): number;
+  toUtc(local: number): number;
 }
 
 const quarterHour = 900_000;
@@ -15,27 +15,27 @@ const day = 86_400_000;
 const cachedOffsets = 20_000;
 const zones = new Map<string, Zone>();
 
-export const utcZone: Zone = { name: 'UTC', offsetAt: () => 0, utcOf: (local) => local };
+export const utcZone: Zone = { name: 'UTC', offsetAt: () => 0, toUtc: (local) => local };
 
 /** Reads an Olson name, `UTC`, `GMT` or an offset such as `+05:30`. Errors: 40485 for anything else. */
-export function zoneOf(name: string): Zone {
+export function findZone(name: string): Zone {
   let zone = zones.get(name);
   if (!zone) {
-    zone = /^(UTC|GMT|Z)$/i.test(name) ? utcZone : (fixedZone(name) ?? olsonZone(name));
+    zone = /^(UTC|GMT|Z)$/i.test(name) ? utcZone : (parseFixedZone(name) ?? olsonZone(name));
     zones.set(name, zone);
   }
   return zone;
 }
 
-function fixedZone(name: string): Zone | undefined {
+function parseFixedZone(name: string): Zone | undefined {
   const match = /^([+-])(\d{2})(?::?(\d{2}))?$/.exec(name);
   if (!match) return undefined;
   const offset = (Number(match[2]) * 60 + Number(match[3] ?? 0)) * 60_000 * (match[1] === '-' ? -1 : 1);
-  return { name, offsetAt: () => offset, utcOf: (local) => local - offset };
+  return { name, offsetAt: () => offset, toUtc: (local) => local - offset };
 }
 
 function olsonZone(name: string): Zone {
-  const format = formatterOf(name);
+  const format = createFormatter(name);
   const offsets = new Map<number, number>();
   // Clocks change on the quarter hour, so one question to Intl answers for fifteen minutes.
   const offsetAt = (utc: number): number => {
@@ -47,15 +47,15 @@ function olsonZone(name: string): Zone {
     }
     return offset;
   };
-  const utcOf = (local: number): number => {
+  const toUtc = (local: number): number => {
     const before = offsetAt(local - day);
     const candidates = [local - before, local - offsetAt(local + day)].sort((a, b) => a - b);
     return candidates.find((utc) => utc + offsetAt(utc) === local) ?? local - before;
   };
-  return { name, offsetAt, utcOf };
+  return { name, offsetAt, toUtc };
 }
 
-function formatterOf(name: string): Intl.DateTimeFormat {
+function createFormatter(name: string): Intl.DateTimeFormat {
   try {
     return new Intl.DateTimeFormat('en-US', {
       timeZone: name,
@@ -75,7 +75,7 @@ function formatterOf(name: string): Intl.DateTimeFormat {
 
 function measureOffset(format: Intl.DateTimeFormat, utc: number): number {
   const parts: Record<string, string> = {};
-  for (const part of format.formatToParts(dateOf(utc))) parts[part.type] = part.value;
+  for (const part of format.formatToParts(createDate(utc))) parts[part.type] = part.value;
   const year = Number(parts['year']) * (parts['era'] === 'BC' ? -1 : 1) + (parts['era'] === 'BC' ? 1 : 0);
   const local = new Date(0);
   local.setUTCFullYear(year, Number(parts['month']) - 1, Number(parts['day']));

@@ -11,10 +11,10 @@ import {
   type OperatorCompiler,
   type OperatorTable,
 } from '../evaluate.js';
-import { percentileSpec, percentilesOf } from '../percentile.js';
+import { percentileSpec, computePercentiles } from '../percentile.js';
 
 /** As an expression an accumulator folds its arguments, or the elements of a single array argument. */
-const folding =
+const compileFold =
   (create: (builder: Builder) => Accumulator): OperatorCompiler =>
   (argument, builder, name) => {
     const all = positional(argument, builder, name, 0, Infinity);
@@ -36,17 +36,17 @@ const percentile: OperatorCompiler = (argument, builder, name) => {
   return (scope) => {
     const value = input(scope);
     const items: unknown[] = Array.isArray(value) ? value : [value];
-    return percentilesOf(items.filter((item) => numberKind(item) !== undefined).map(toDouble), spec);
+    return computePercentiles(items.filter((item) => numberKind(item) !== undefined).map(toDouble), spec);
   };
 };
 
 export const accumulatorExpressions: OperatorTable = {
-  $sum: folding(sum),
-  $avg: folding(average),
-  $min: folding((builder) => extreme(1, builder.ctx.collation)),
-  $max: folding((builder) => extreme(-1, builder.ctx.collation)),
-  $stdDevPop: folding(() => deviation(false)),
-  $stdDevSamp: folding(() => deviation(true)),
+  $sum: compileFold(sum),
+  $avg: compileFold(average),
+  $min: compileFold((builder) => extreme(1, builder.ctx.collation)),
+  $max: compileFold((builder) => extreme(-1, builder.ctx.collation)),
+  $stdDevPop: compileFold(() => deviation(false)),
+  $stdDevSamp: compileFold(() => deviation(true)),
   $median: percentile,
   $percentile: percentile,
   $mergeObjects: variadic((values) => {

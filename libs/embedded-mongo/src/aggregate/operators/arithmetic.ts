@@ -9,7 +9,7 @@ import {
   roundNumber,
   subtractNumbers,
 } from '../../bson/arithmetic.js';
-import { dateOf } from '../../bson/date.js';
+import { createDate } from '../../bson/date.js';
 import { decimalParts, packDecimal } from '../../bson/decimal.js';
 import {
   doubleValue,
@@ -45,7 +45,7 @@ const real = (
 const keepDecimal = (like: unknown, result: number): unknown =>
   like instanceof Decimal128 ? Decimal128.fromString(String(result)) : doubleValue(result);
 
-const rounding =
+const compileRounding =
   (mode: 'halfEven' | 'truncate'): OperatorCompiler =>
   (argument, builder, name) => {
     const [value, places] = positional(argument, builder, name, 1, 2);
@@ -94,13 +94,13 @@ export const arithmeticOperators: OperatorTable = {
         throw mongoError(14, `$add only supports numeric or date types, not ${typeName(value)}`);
       } else sum = addNumbers(sum, value);
     }
-    return date ? dateOf(Math.round(toDouble(sum))) : sum;
+    return date ? createDate(Math.round(toDouble(sum))) : sum;
   }),
   $subtract: binary((a, b) => {
     if (nullish(a) || nullish(b)) return null;
     if (a instanceof Date) {
       if (b instanceof Date) return Long.fromNumber(Number(a) - Number(b));
-      if (numberKind(b) !== undefined) return dateOf(Math.round(Number(a) - toDouble(b)));
+      if (numberKind(b) !== undefined) return createDate(Math.round(Number(a) - toDouble(b)));
     } else if (numberKind(a) !== undefined && numberKind(b) !== undefined) return subtractNumbers(a, b);
     throw mongoError(14, `can't $subtract ${typeName(b)} from ${typeName(a)}`);
   }),
@@ -140,8 +140,8 @@ export const arithmeticOperators: OperatorTable = {
   }),
   $ceil: toWhole(Math.ceil, true),
   $floor: toWhole(Math.floor, false),
-  $round: rounding('halfEven'),
-  $trunc: rounding('truncate'),
+  $round: compileRounding('halfEven'),
+  $trunc: compileRounding('truncate'),
   $sqrt: real(Math.sqrt, (value) => {
     if (value < 0) throw mongoError(28714, "$sqrt's argument must be greater than or equal to 0");
   }),

@@ -1,7 +1,7 @@
 import { mongoError } from '../../errors.js';
 import { compareValues, sortComparator } from '../../bson/compare.js';
 import { isDocument } from '../../bson/document.js';
-import { keyOf } from '../../bson/key-string.js';
+import { toKey } from '../../bson/key-string.js';
 import { numberKind, toDouble } from '../../bson/number.js';
 import { typeName } from '../../bson/type-name.js';
 import { intArgument, positional } from '../arguments.js';
@@ -19,9 +19,9 @@ const isIn: OperatorCompiler = (argument, builder, name) => {
   // A constant list is hashed once, as permission filters often test membership in long ones.
   const constant =
     Array.isArray(argument) && isConstantList(argument[1])
-      ? new Set((argument[1] as unknown[]).map((item) => keyOf(item, collation)))
+      ? new Set((argument[1] as unknown[]).map((item) => toKey(item, collation)))
       : undefined;
-  if (constant) return (scope) => constant.has(keyOf(value(scope), collation));
+  if (constant) return (scope) => constant.has(toKey(value(scope), collation));
   return (scope) => {
     const items = list(scope);
     if (!Array.isArray(items))

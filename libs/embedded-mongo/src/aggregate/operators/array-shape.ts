@@ -55,7 +55,7 @@ const zip: OperatorCompiler = (argument, builder, name) => {
   };
 };
 
-function pairOf(item: unknown, name: string): [string, unknown] {
+function readPair(item: unknown, name: string): [string, unknown] {
   if (Array.isArray(item)) {
     if (item.length !== 2)
       throw mongoError(
@@ -123,7 +123,7 @@ export const arrayShapeOperators: OperatorTable = {
         throw mongoError(40386, `${name} requires an array input, found: ${typeName(value)}`);
       const result: Document = {};
       for (const item of value) {
-        const [key, field] = pairOf(item, name);
+        const [key, field] = readPair(item, name);
         setField(result, key, field ?? null);
       }
       return result;

@@ -2,7 +2,7 @@ import { mongoError } from '../../errors.js';
 import { getField, isDocument, type Document } from '../../bson/document.js';
 import { typeName } from '../../bson/type-name.js';
 import { positiveCount, smallest } from '../accumulators.js';
-import { intArgument, named, positional, unary } from '../arguments.js';
+import { intArgument, readNamedArguments, positional, unary } from '../arguments.js';
 import {
   nullish,
   truthy,
@@ -131,7 +131,10 @@ const edge = (position: 0 | -1): OperatorCompiler =>
 const several =
   (keep: (items: unknown[], n: number, builder: Builder) => unknown[]): OperatorCompiler =>
   (argument, builder, name) => {
-    const { input, n } = named(argument, builder, name, ['input', 'n']) as Record<'input' | 'n', Evaluator>;
+    const { input, n } = readNamedArguments(argument, builder, name, ['input', 'n']) as Record<
+      'input' | 'n',
+      Evaluator
+    >;
     return (scope) => {
       const count = positiveCount(n(scope), name);
       const items = input(scope);

@@ -4,7 +4,7 @@ import { allHold, someHolds } from '../../query/evaluation-order.js';
 import { positional } from '../arguments.js';
 import { truthy, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 
-const ordered =
+const compileOrder =
   (accept: (order: number) => unknown): OperatorCompiler =>
   (argument, builder, name) => {
     const [a, b] = positional(argument, builder, name, 2) as [Evaluator, Evaluator];
@@ -13,13 +13,13 @@ const ordered =
   };
 
 export const comparisonOperators: OperatorTable = {
-  $eq: ordered((order) => order === 0),
-  $ne: ordered((order) => order !== 0),
-  $gt: ordered((order) => order > 0),
-  $gte: ordered((order) => order >= 0),
-  $lt: ordered((order) => order < 0),
-  $lte: ordered((order) => order <= 0),
-  $cmp: ordered((order) => order),
+  $eq: compileOrder((order) => order === 0),
+  $ne: compileOrder((order) => order !== 0),
+  $gt: compileOrder((order) => order > 0),
+  $gte: compileOrder((order) => order >= 0),
+  $lt: compileOrder((order) => order < 0),
+  $lte: compileOrder((order) => order <= 0),
+  $cmp: compileOrder((order) => order),
   $and: (argument, builder, name) => {
     const all = positional(argument, builder, name, 0, Infinity);
     return (scope) => allHold(all, (one) => truthy(one(scope)), builder.ctx.expressionOrder);

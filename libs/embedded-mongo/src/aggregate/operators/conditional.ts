@@ -1,13 +1,17 @@
 import { mongoError } from '../../errors.js';
 import { getField, isDocument } from '../../bson/document.js';
-import { named, positional } from '../arguments.js';
+import { readNamedArguments, positional } from '../arguments.js';
 import { nullish, truthy, type Evaluator, type OperatorTable } from '../evaluate.js';
 
 export const conditionalOperators: OperatorTable = {
   $cond: (argument, builder, name) => {
     let parts: readonly (Evaluator | undefined)[];
     if (isDocument(argument)) {
-      const { if: test, then, else: otherwise } = named(argument, builder, name, ['if', 'then', 'else']);
+      const {
+        if: test,
+        then,
+        else: otherwise,
+      } = readNamedArguments(argument, builder, name, ['if', 'then', 'else']);
       parts = [test, then, otherwise];
     } else parts = positional(argument, builder, name, 3);
     const [test, then, otherwise] = parts as [Evaluator, Evaluator, Evaluator];
@@ -30,7 +34,7 @@ export const conditionalOperators: OperatorTable = {
     if (!Array.isArray(branches)) throw mongoError(40061, "$switch expected an array for 'branches'");
     if (branches.length === 0) throw mongoError(40068, '$switch requires at least one branch.');
     const compiled = branches.map((branch) => {
-      const { case: test, then } = named(branch, builder, '$switch branch', ['case', 'then']);
+      const { case: test, then } = readNamedArguments(branch, builder, '$switch branch', ['case', 'then']);
       return [test, then] as [Evaluator, Evaluator];
     });
     const fallback = Object.hasOwn(argument, 'default') ? builder.compile(argument['default']) : undefined;

@@ -1,6 +1,6 @@
 import { Binary, Decimal128, Long, ObjectId, Timestamp } from 'bson';
 import { mongoError, notImplemented, type MongoError } from '../../errors.js';
-import { dateOf } from '../../bson/date.js';
+import { createDate } from '../../bson/date.js';
 import { getField, isDocument } from '../../bson/document.js';
 import {
   doubleValue,
@@ -33,7 +33,7 @@ const targetNames = new Set<string>(Object.values(targets));
 const failure = (reason: string): MongoError =>
   mongoError(241, `${reason} in $convert with no onError value`);
 const tooLarge = (): MongoError => failure('Conversion would overflow target type');
-const unsupported = (value: unknown, to: Target): Error =>
+const createUnsupported = (value: unknown, to: Target): Error =>
   failure(`Unsupported conversion from ${typeName(value)} to ${to}`);
 
 /** The string `$toString` gives, or undefined for types it refuses. */
@@ -71,11 +71,11 @@ function isoString(date: Date): string {
 function toNumber(value: unknown, to: 'int' | 'long' | 'double' | 'decimal'): unknown {
   if (typeof value === 'boolean') return ofKind(value ? 1 : 0, to);
   if (value instanceof Date) {
-    if (to === 'int') throw unsupported(value, to);
+    if (to === 'int') throw createUnsupported(value, to);
     return ofKind(Long.fromNumber(Number(value)), to);
   }
   if (typeof value === 'string') return parseNumber(value, to);
-  if (numberKind(value) === undefined) throw unsupported(value, to);
+  if (numberKind(value) === undefined) throw createUnsupported(value, to);
   return ofKind(value, to);
 }
 
@@ -90,7 +90,7 @@ function ofKind(value: unknown, to: 'int' | 'long' | 'double' | 'decimal'): unkn
   }
   if (!Number.isFinite(double))
     throw failure(`Attempt to convert ${Number.isNaN(double) ? 'NaN' : 'infinity'} value to integer type`);
-  const whole = value instanceof Decimal128 ? BigInt(truncated(value)) : toBigInt(value);
+  const whole = value instanceof Decimal128 ? BigInt(truncateDecimal(value)) : toBigInt(value);
   if (to === 'int' ? whole > 0x7fffffffn || whole < -0x80000000n : !fitsLong(whole)) {
     throw tooLarge();
   }
@@ -98,7 +98,7 @@ function ofKind(value: unknown, to: 'int' | 'long' | 'double' | 'decimal'): unkn
 }
 
 /** The integer digits of a finite decimal. */
-function truncated(value: Decimal128): string {
+function truncateDecimal(value: Decimal128): string {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:E([+-]\d+))?$/.exec(value.toString()) as RegExpExecArray;
   const shift = Number(match[4] ?? 0);
   if (shift > 40) throw tooLarge();
@@ -131,25 +131,25 @@ function parseNumber(text: string, to: 'int' | 'long' | 'double' | 'decimal'): u
 function toDate(value: unknown): Date {
   if (value instanceof Date) return value;
   if (value instanceof ObjectId) return value.getTimestamp();
-  if (value instanceof Timestamp) return dateOf(value.t * 1000);
+  if (value instanceof Timestamp) return createDate(value.t * 1000);
   if (typeof value === 'string') return parseIsoDate(value);
   const kind = numberKind(value);
-  if (kind === undefined || kind === 'int') throw unsupported(value, 'date');
-  return dateOf(Number(toBigInt(ofKind(value, 'long'))), tooLarge);
+  if (kind === undefined || kind === 'int') throw createUnsupported(value, 'date');
+  return createDate(Number(toBigInt(ofKind(value, 'long'))), tooLarge);
 }
 
 function convert(value: unknown, to: Target): unknown {
   switch (to) {
     case 'string': {
       const text = stringForm(value);
-      if (text === undefined) throw unsupported(value, to);
+      if (text === undefined) throw createUnsupported(value, to);
       return text;
     }
     case 'bool':
       return typeof value === 'boolean' ? value : numberKind(value) === undefined ? true : truthy(value);
     case 'objectId':
       if (value instanceof ObjectId) return value;
-      if (typeof value !== 'string') throw unsupported(value, to);
+      if (typeof value !== 'string') throw createUnsupported(value, to);
       if (!/^[0-9a-fA-F]{24}$/.test(value)) throw failure(`Failed to parse objectId '${value}'`);
       return ObjectId.createFromHexString(value);
     case 'date':
@@ -165,7 +165,7 @@ function convert(value: unknown, to: Target): unknown {
 const shorthand = (to: Target): OperatorCompiler =>
   unary((value) => (nullish(value) ? null : convert(value, to)));
 
-function targetOf(value: unknown): Target {
+function readTarget(value: unknown): Target {
   const type = isDocument(value) ? getField(value, 'type') : value;
   const name = numberKind(type) === undefined ? type : targets[String(toDouble(type))];
   if (typeof name === 'string' && ['binData', 'object', 'array'].includes(name)) {
@@ -194,7 +194,7 @@ const convertOperator: OperatorCompiler = (argument, builder, name) => {
     const value = input(scope);
     const wanted = to(scope);
     if (nullish(wanted)) return null;
-    const target = targetOf(wanted);
+    const target = readTarget(wanted);
     if (nullish(value)) return onNull ? onNull(scope) : null;
     if (!onError) return convert(value, target);
     try {

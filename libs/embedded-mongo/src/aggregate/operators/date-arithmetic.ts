@@ -1,8 +1,8 @@
 import { Long } from 'bson';
 import { mongoError, type MongoError } from '../../errors.js';
-import { dateOf } from '../../bson/date.js';
+import { createDate } from '../../bson/date.js';
 import { wholeNumber } from '../../bson/number.js';
-import { instantOf, startOfWeek, unitArgument, zoneArgument } from '../date/arguments.js';
+import { toInstant, startOfWeek, unitArgument, zoneArgument } from '../date/arguments.js';
 import {
   addMonths,
   dayLength,
@@ -13,7 +13,7 @@ import {
   type DateUnit,
 } from '../date/calendar.js';
 import type { Zone } from '../date/zone.js';
-import { named } from '../arguments.js';
+import { readNamedArguments } from '../arguments.js';
 import { nullish, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 
 const overflow = (): MongoError => mongoError(5166406, 'dateAdd overflowed');
@@ -22,16 +22,16 @@ const overflow = (): MongoError => mongoError(5166406, 'dateAdd overflowed');
 export function addToDate(instant: number, unit: DateUnit, amount: number, zone: Zone): Date {
   const months = unitMonths[unit];
   const length = unitLength[unit] ?? 0;
-  if (months === undefined && length < dayLength) return dateOf(instant + amount * length, overflow);
+  if (months === undefined && length < dayLength) return createDate(instant + amount * length, overflow);
   const local = instant + zone.offsetAt(instant);
   const moved = months === undefined ? local + amount * length : addMonths(local, amount * months);
-  return dateOf(zone.utcOf(Number(dateOf(moved, overflow))), overflow);
+  return createDate(zone.toUtc(Number(createDate(moved, overflow))), overflow);
 }
 
-const adding =
+const compileAdd =
   (direction: 1 | -1): OperatorCompiler =>
   (argument, builder, name) => {
-    const parts = named<'startDate' | 'unit' | 'amount' | 'timezone'>(
+    const parts = readNamedArguments<'startDate' | 'unit' | 'amount' | 'timezone'>(
       argument,
       builder,
       name,
@@ -44,7 +44,7 @@ const adding =
       Evaluator,
     ];
     return (scope) => {
-      const instant = instantOf(startDate(scope));
+      const instant = toInstant(startDate(scope));
       const kind = unitArgument(unit(scope), name);
       const count = amount(scope);
       const zone = zoneArgument(parts.timezone, scope);
@@ -56,7 +56,7 @@ const adding =
   };
 
 const difference: OperatorCompiler = (argument, builder, name) => {
-  const parts = named<'startDate' | 'endDate' | 'unit' | 'timezone' | 'startOfWeek'>(
+  const parts = readNamedArguments<'startDate' | 'endDate' | 'unit' | 'timezone' | 'startOfWeek'>(
     argument,
     builder,
     name,
@@ -69,8 +69,8 @@ const difference: OperatorCompiler = (argument, builder, name) => {
     Evaluator,
   ];
   return (scope) => {
-    const start = instantOf(startDate(scope));
-    const end = instantOf(endDate(scope));
+    const start = toInstant(startDate(scope));
+    const end = toInstant(endDate(scope));
     const kind = unitArgument(unit(scope), name);
     const zone = zoneArgument(parts.timezone, scope);
     if (start === null || end === null || kind === null || zone === null) return null;
@@ -92,7 +92,7 @@ function unitNumber(instant: number, unit: DateUnit, zone: Zone, weekStart: numb
 }
 
 const truncate: OperatorCompiler = (argument, builder, name) => {
-  const parts = named<'date' | 'unit' | 'binSize' | 'timezone' | 'startOfWeek'>(
+  const parts = readNamedArguments<'date' | 'unit' | 'binSize' | 'timezone' | 'startOfWeek'>(
     argument,
     builder,
     name,
@@ -101,7 +101,7 @@ const truncate: OperatorCompiler = (argument, builder, name) => {
   );
   const [date, unit] = [parts.date, parts.unit] as [Evaluator, Evaluator];
   return (scope) => {
-    const instant = instantOf(date(scope));
+    const instant = toInstant(date(scope));
     const kind = unitArgument(unit(scope), name);
     const zone = zoneArgument(parts.timezone, scope);
     const size = parts.binSize ? parts.binSize(scope) : 1;
@@ -110,7 +110,7 @@ const truncate: OperatorCompiler = (argument, builder, name) => {
     if (bin === undefined || bin < 1)
       throw mongoError(5439018, `${name} requires 'binSize' to be a positive integer`);
     const weekStart = kind === 'week' ? startOfWeek(parts.startOfWeek?.(scope), name) : 0;
-    return dateOf(truncateDate(instant, kind, bin, zone, weekStart));
+    return createDate(truncateDate(instant, kind, bin, zone, weekStart));
   };
 };
 
@@ -123,12 +123,12 @@ function truncateDate(instant: number, unit: DateUnit, bin: number, zone: Zone, 
   if (months !== undefined) {
     const size = months * bin;
     const start = Math.floor((monthNumber(local) - monthNumber(reference)) / size) * size;
-    return zone.utcOf(addMonths(reference, start));
+    return zone.toUtc(addMonths(reference, start));
   }
   const size = (unitLength[unit] as number) * bin;
   if (unit === 'day' || unit === 'week') {
     const origin = reference + (unit === 'week' ? ((weekStart + 1) % 7) * dayLength : 0);
-    return zone.utcOf(origin + Math.floor((local - origin) / size) * size);
+    return zone.toUtc(origin + Math.floor((local - origin) / size) * size);
   }
   // Hours begin where the clock on the wall says so, also at offsets of half an hour.
   return instant - ((((local - reference) % size) + size) % size);
@@ -136,8 +136,8 @@ function truncateDate(instant: number, unit: DateUnit, bin: number, zone: Zone, 
 
 /** Operators that move, compare and round dates. */
 export const dateArithmeticOperators: OperatorTable = {
-  $dateAdd: adding(1),
-  $dateSubtract: adding(-1),
+  $dateAdd: compileAdd(1),
+  $dateSubtract: compileAdd(-1),
   $dateDiff: difference,
   $dateTrunc: truncate,
 };

@@ -1,11 +1,11 @@
 import { printValue } from '../../bson/print.js';
 import { mongoError } from '../../errors.js';
 import { typeName } from '../../bson/type-name.js';
-import { instantOf, zoneArgument } from '../date/arguments.js';
+import { toInstant, zoneArgument } from '../date/arguments.js';
 import { compileDateFormat } from '../date/format.js';
 import { parseIsoDate, parseWithFormat } from '../date/parse.js';
 import { utcZone } from '../date/zone.js';
-import { named } from '../arguments.js';
+import { readNamedArguments } from '../arguments.js';
 import { nullish, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 
 const formats = new Map<string, ReturnType<typeof compileDateFormat>>();
@@ -20,7 +20,7 @@ function formatter(format: string): ReturnType<typeof compileDateFormat> {
 }
 
 const toString: OperatorCompiler = (argument, builder, name) => {
-  const parts = named<'date' | 'format' | 'timezone' | 'onNull'>(
+  const parts = readNamedArguments<'date' | 'format' | 'timezone' | 'onNull'>(
     argument,
     builder,
     name,
@@ -28,7 +28,7 @@ const toString: OperatorCompiler = (argument, builder, name) => {
     ['format', 'timezone', 'onNull'],
   );
   return (scope) => {
-    const instant = instantOf((parts.date as Evaluator)(scope));
+    const instant = toInstant((parts.date as Evaluator)(scope));
     const zone = zoneArgument(parts.timezone, scope);
     const format = parts.format?.(scope);
     if (instant === null) return parts.onNull ? parts.onNull(scope) : null;
@@ -42,7 +42,7 @@ const toString: OperatorCompiler = (argument, builder, name) => {
 };
 
 const fromString: OperatorCompiler = (argument, builder, name) => {
-  const parts = named<'dateString' | 'format' | 'timezone' | 'onNull' | 'onError'>(
+  const parts = readNamedArguments<'dateString' | 'format' | 'timezone' | 'onNull' | 'onError'>(
     argument,
     builder,
     name,

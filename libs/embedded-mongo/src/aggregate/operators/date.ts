@@ -1,12 +1,12 @@
 import { Long, Timestamp } from 'bson';
 import { mongoError } from '../../errors.js';
-import { dateOf } from '../../bson/date.js';
+import { createDate } from '../../bson/date.js';
 import { firstKey, isDocument } from '../../bson/document.js';
 import { numberKind, wholeNumber } from '../../bson/number.js';
 import { typeName } from '../../bson/type-name.js';
-import { instantOf, zoneArgument } from '../date/arguments.js';
+import { toInstant, zoneArgument } from '../date/arguments.js';
 import { dayOfYear, isoDayOfWeek, isoWeek, isoWeekDate, localTime, sundayWeek } from '../date/calendar.js';
-import { named, unary } from '../arguments.js';
+import { readNamedArguments, unary } from '../arguments.js';
 import {
   nullish,
   truthy,
@@ -23,7 +23,7 @@ function dateAndZone(
   name: string,
 ): { date: Evaluator; timezone: Evaluator | undefined } {
   if (isDocument(argument) && !firstKey(argument)?.startsWith('$')) {
-    const parts = named<'date' | 'timezone'>(argument, builder, name, ['date'], ['timezone']);
+    const parts = readNamedArguments<'date' | 'timezone'>(argument, builder, name, ['date'], ['timezone']);
     return { date: parts.date as Evaluator, timezone: parts.timezone };
   }
   if (Array.isArray(argument) && argument.length !== 1) {
@@ -40,16 +40,16 @@ const field =
   (argument, builder, name) => {
     const { date, timezone } = dateAndZone(argument, builder, name);
     return (scope) => {
-      const instant = instantOf(date(scope));
+      const instant = toInstant(date(scope));
       const zone = zoneArgument(timezone, scope);
       if (instant === null || zone === null) return null;
-      const value = read(dateOf(instant + zone.offsetAt(instant)));
+      const value = read(createDate(instant + zone.offsetAt(instant)));
       return long ? Long.fromNumber(value) : value;
     };
   };
 
 const toParts: OperatorCompiler = (argument, builder, name) => {
-  const parts = named<'date' | 'timezone' | 'iso8601'>(
+  const parts = readNamedArguments<'date' | 'timezone' | 'iso8601'>(
     argument,
     builder,
     name,
@@ -57,13 +57,13 @@ const toParts: OperatorCompiler = (argument, builder, name) => {
     ['timezone', 'iso8601'],
   );
   return (scope) => {
-    const instant = instantOf((parts.date as Evaluator)(scope));
+    const instant = toInstant((parts.date as Evaluator)(scope));
     const zone = zoneArgument(parts.timezone, scope);
     const iso = parts.iso8601?.(scope);
     if (instant === null || zone === null || iso === null) return null;
     if (iso !== undefined && typeof iso !== 'boolean')
       throw mongoError(40521, `iso8601 must evaluate to a bool, found ${typeName(iso)}`);
-    const local = dateOf(instant + zone.offsetAt(instant));
+    const local = createDate(instant + zone.offsetAt(instant));
     const time = {
       hour: local.getUTCHours(),
       minute: local.getUTCMinutes(),
@@ -86,7 +86,7 @@ type PartName = (typeof timeParts)[number] | (typeof calendarParts)[number] | (t
 const fromParts: OperatorCompiler = (argument, builder, name) => {
   const iso = isDocument(argument) && Object.hasOwn(argument, 'isoWeekYear');
   const [year, ...rest] = iso ? isoParts : calendarParts;
-  const parts = named<PartName | 'timezone'>(
+  const parts = readNamedArguments<PartName | 'timezone'>(
     argument,
     builder,
     name,
@@ -114,7 +114,7 @@ const fromParts: OperatorCompiler = (argument, builder, name) => {
     }
     const [a, b, c, ...time] = values as [number, number, number, ...number[]];
     const midnight = iso ? isoWeekDate(a, b, c) : localTime(a, b, c);
-    return dateOf(zone.utcOf(midnight + localTime(1970, 1, 1, ...time)));
+    return createDate(zone.toUtc(midnight + localTime(1970, 1, 1, ...time)));
   };
 };
 

@@ -2,7 +2,7 @@ import { BSON } from 'bson';
 import { mongoError } from '../../errors.js';
 import { getField, isDocument, setField, type Document } from '../../bson/document.js';
 import { typeName } from '../../bson/type-name.js';
-import { named, unary } from '../arguments.js';
+import { readNamedArguments, unary } from '../arguments.js';
 import { nullish, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 
 function fieldName(value: unknown, name: string): string {
@@ -57,7 +57,7 @@ const setOperator: OperatorCompiler = (argument, builder, name) => {
   }
   const key = fieldName(spec['field'], name);
   const { field: _field, ...rest } = spec;
-  const { input, value } = named(rest, builder, name, ['input', 'value']) as Record<
+  const { input, value } = readNamedArguments(rest, builder, name, ['input', 'value']) as Record<
     'input' | 'value',
     Evaluator
   >;

@@ -3,7 +3,7 @@ import { BSONRegExp } from 'bson';
 import { mongoError } from '../../errors.js';
 import { typeName } from '../../bson/type-name.js';
 import { compileRegex, isRegex, type CompiledRegex, type RegexMatch } from '../../query/regex.js';
-import { named } from '../arguments.js';
+import { readNamedArguments } from '../arguments.js';
 import {
   nullish,
   type Builder,
@@ -19,8 +19,12 @@ interface Search {
 }
 
 /** Reads `{input, regex, options}`; undefined when input or pattern is null. */
-function searching(argument: unknown, builder: Builder, name: string): (scope: Scope) => Search | undefined {
-  const parts = named<'input' | 'regex' | 'options'>(
+function compileSearch(
+  argument: unknown,
+  builder: Builder,
+  name: string,
+): (scope: Scope) => Search | undefined {
+  const parts = readNamedArguments<'input' | 'regex' | 'options'>(
     argument,
     builder,
     name,
@@ -53,7 +57,7 @@ const describe = (match: RegexMatch, idx: number): object => ({
 });
 
 const test: OperatorCompiler = (argument, builder, name) => {
-  const search = searching(argument, builder, name);
+  const search = compileSearch(argument, builder, name);
   return (scope) => {
     const found = search(scope);
     return found !== undefined && found.regex.test(found.text);
@@ -61,7 +65,7 @@ const test: OperatorCompiler = (argument, builder, name) => {
 };
 
 const find: OperatorCompiler = (argument, builder, name) => {
-  const search = searching(argument, builder, name);
+  const search = compileSearch(argument, builder, name);
   return (scope) => {
     const found = search(scope);
     const match = found?.regex.exec(found.text, 0);
@@ -70,7 +74,7 @@ const find: OperatorCompiler = (argument, builder, name) => {
 };
 
 const findAll: OperatorCompiler = (argument, builder, name) => {
-  const search = searching(argument, builder, name);
+  const search = compileSearch(argument, builder, name);
   return (scope) => {
     const found = search(scope);
     const matches: object[] = [];

@@ -1,6 +1,6 @@
 import { mongoError } from '../../errors.js';
 import { compareValues } from '../../bson/compare.js';
-import { keyOf } from '../../bson/key-string.js';
+import { toKey } from '../../bson/key-string.js';
 import { typeName } from '../../bson/type-name.js';
 import { positional, variadic } from '../arguments.js';
 import {
@@ -14,7 +14,7 @@ import {
 
 type Keyed = Map<string, unknown>;
 
-function keyed(value: unknown, name: string, code: number, builder: Builder): Keyed {
+function toKeyed(value: unknown, name: string, code: number, builder: Builder): Keyed {
   if (!Array.isArray(value))
     throw mongoError(
       code,
@@ -24,14 +24,14 @@ function keyed(value: unknown, name: string, code: number, builder: Builder): Ke
   const result: Keyed = new Map();
   for (const item of value) {
     ctx.tick();
-    const key = keyOf(item, ctx.collation);
+    const key = toKey(item, ctx.collation);
     if (!result.has(key)) result.set(key, item);
   }
   return result;
 }
 
 /** Sets come out in value order, so the same set always reads the same. */
-const ordered = (set: Keyed, builder: Builder): unknown[] =>
+const sortKeyed = (set: Keyed, builder: Builder): unknown[] =>
   [...set.values()].sort((a, b) => compareValues(a, b, builder.ctx.collation));
 
 const pairwise =
@@ -42,7 +42,7 @@ const pairwise =
       const a = first(scope);
       const b = second(scope);
       if (name === '$setDifference' && (nullish(a) || nullish(b))) return null;
-      return apply(keyed(a, name, code, builder), keyed(b, name, code, builder));
+      return apply(toKeyed(a, name, code, builder), toKeyed(b, name, code, builder));
     };
   };
 
@@ -64,26 +64,29 @@ export const setOperators: OperatorTable = {
     const result: Keyed = new Map();
     for (const value of values) {
       if (nullish(value)) return null;
-      for (const [key, item] of keyed(value, name, 17043, builder))
+      for (const [key, item] of toKeyed(value, name, 17043, builder))
         if (!result.has(key)) result.set(key, item);
     }
-    return ordered(result, builder);
+    return sortKeyed(result, builder);
   }),
   $setIntersection: variadic((values, name, builder) => {
     let result: Keyed | undefined;
     for (const value of values) {
       if (nullish(value)) return null;
-      const next = keyed(value, name, 17047, builder);
+      const next = toKeyed(value, name, 17047, builder);
       result = result ? new Map([...result].filter(([key]) => next.has(key))) : next;
     }
-    return ordered(result ?? new Map(), builder);
+    return sortKeyed(result ?? new Map(), builder);
   }),
   $setDifference: pairwise(17048, (a, b) => [...a].filter(([key]) => !b.has(key)).map(([, item]) => item)),
   $setIsSubset: pairwise(17046, (a, b) => [...a.keys()].every((key) => b.has(key))),
   $setEquals: variadic((values, name, builder) => {
     if (values.length < 2)
       throw mongoError(17045, `${name} needs at least two arguments had: ${values.length}`);
-    const [first, ...rest] = values.map((value) => keyed(value, name, 17044, builder)) as [Keyed, ...Keyed[]];
+    const [first, ...rest] = values.map((value) => toKeyed(value, name, 17044, builder)) as [
+      Keyed,
+      ...Keyed[],
+    ];
     return rest.every((set) => set.size === first.size && [...set.keys()].every((key) => first.has(key)));
   }),
   $anyElementTrue: elements((items) => items.some(truthy), 17041),

@@ -4,7 +4,7 @@ import { mongoError } from '../../errors.js';
 import { compareStrings } from '../../bson/compare.js';
 import { numberKind, toDouble } from '../../bson/number.js';
 import { typeName } from '../../bson/type-name.js';
-import { binary, intArgument, named, positional, unary, variadic } from '../arguments.js';
+import { binary, intArgument, readNamedArguments, positional, unary, variadic } from '../arguments.js';
 import { nullish, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 import { stringForm } from './conversion.js';
 
@@ -26,7 +26,7 @@ function checkLength(length: number, name: string): void {
     throw mongoError(146, `${name} would build a string of over ${longestText} characters`);
 }
 
-function bounded(text: string, name: string): string {
+function checkText(text: string, name: string): string {
   checkLength(text.length, name);
   return text;
 }
@@ -34,10 +34,16 @@ function bounded(text: string, name: string): string {
 const upper = (text: string): string => text.replace(/[a-z]+/g, (part) => part.toUpperCase());
 const lower = (text: string): string => text.replace(/[A-Z]+/g, (part) => part.toLowerCase());
 
-const trimming =
+const compileTrim =
   (start: boolean, end: boolean): OperatorCompiler =>
   (argument, builder, name) => {
-    const { input, chars } = named<'input' | 'chars'>(argument, builder, name, ['input'], ['chars']);
+    const { input, chars } = readNamedArguments<'input' | 'chars'>(
+      argument,
+      builder,
+      name,
+      ['input'],
+      ['chars'],
+    );
     return (scope) => {
       const value = input?.(scope);
       if (nullish(value)) return null;
@@ -62,7 +68,7 @@ const trimming =
   };
 
 /** Positions are counted in code points or in UTF-8 bytes. */
-const indexOf =
+const compileIndexOf =
   (bytes: boolean): OperatorCompiler =>
   (argument, builder, name) => {
     const [input, search, first, last] = positional(argument, builder, name, 2, 4) as Evaluator[];
@@ -146,10 +152,10 @@ const substringBytes: OperatorCompiler = (argument, builder, name) => {
   };
 };
 
-const replacing =
+const compileReplace =
   (all: boolean): OperatorCompiler =>
   (argument, builder, name) => {
-    const parts = named(argument, builder, name, ['input', 'find', 'replacement']);
+    const parts = readNamedArguments(argument, builder, name, ['input', 'find', 'replacement']);
     const evaluators = [parts.input, parts.find, parts.replacement] as [Evaluator, Evaluator, Evaluator];
     return (scope) => {
       const values = evaluators.map((one) => one(scope));
@@ -163,7 +169,7 @@ const replacing =
       if (values.some(nullish)) return null;
       const [input, find, replacement] = values as [string, string, string];
       if (!all)
-        return bounded(
+        return checkText(
           input.replace(find, () => replacement),
           name,
         );
@@ -182,7 +188,7 @@ export const stringOperators: OperatorTable = {
         throw mongoError(16702, `${name} only supports strings, not ${typeName(value)}`);
       result += value;
     }
-    return bounded(result, name);
+    return checkText(result, name);
   }),
   $toUpper: unary((value, name) => upper(asText(value, name, 16007))),
   $toLower: unary((value, name) => lower(asText(value, name, 16007))),
@@ -220,14 +226,14 @@ export const stringOperators: OperatorTable = {
     if (separator === '') throw mongoError(40087, `${name} requires a non-empty separator`);
     return value.split(separator);
   }),
-  $trim: trimming(true, true),
-  $ltrim: trimming(true, false),
-  $rtrim: trimming(false, true),
-  $indexOfCP: indexOf(false),
-  $indexOfBytes: indexOf(true),
+  $trim: compileTrim(true, true),
+  $ltrim: compileTrim(true, false),
+  $rtrim: compileTrim(false, true),
+  $indexOfCP: compileIndexOf(false),
+  $indexOfBytes: compileIndexOf(true),
   $substrCP: substringPoints,
   $substrBytes: substringBytes,
   $substr: substringBytes,
-  $replaceOne: replacing(false),
-  $replaceAll: replacing(true),
+  $replaceOne: compileReplace(false),
+  $replaceAll: compileReplace(true),
 };

@@ -4,7 +4,7 @@ import { isDocument, type Document } from '../../bson/document.js';
 const FIXED = new Set('$text $where $near $nearSphere $geoNear $sampleRate $rand $meta $comment'.split(' '));
 
 /** The paths that a filter looks at; null when it looks at documents as a whole, or has to stay where it is. */
-export function pathsOf(filter: unknown): ReadonlySet<string> | null {
+export function collectPaths(filter: unknown): ReadonlySet<string> | null {
   const paths = new Set<string>();
   return collectFilter(filter, paths) ? paths : null;
 }
@@ -18,10 +18,10 @@ export function mayMerge(filter: unknown): boolean {
 }
 
 /** The conditions that must all hold, each a filter of its own. */
-export function conjunctsOf(filter: Document): Document[] {
+export function listConjuncts(filter: Document): Document[] {
   return Object.entries(filter).flatMap(([key, value]) =>
     key === '$and' && Array.isArray(value) && value.every(isDocument)
-      ? value.flatMap(conjunctsOf)
+      ? value.flatMap(listConjuncts)
       : [{ [key]: value }],
   );
 }
@@ -31,13 +31,13 @@ export const conjunction = (parts: readonly Document[]): Document =>
 
 /** Whether a change of one path may change what is found at the other. Positions in arrays are no names. */
 export function overlap(one: string, other: string): boolean {
-  const [a, b] = [named(one), named(other)];
+  const [a, b] = [dropIndexes(one), dropIndexes(other)];
   return a === b || a.startsWith(`${b}.`) || b.startsWith(`${a}.`);
 }
 
 export const hasPosition = (path: string): boolean => /(^|\.)\d+(\.|$)/.test(path);
 
-const named = (path: string): string =>
+const dropIndexes = (path: string): string =>
   path
     .split('.')
     .filter((part) => !/^\d+$/.test(part))

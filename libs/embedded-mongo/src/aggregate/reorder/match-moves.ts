@@ -1,6 +1,6 @@
 import { firstKey, isDocument, type Document } from '../../bson/document.js';
 import { numberKind, toDouble } from '../../bson/number.js';
-import { conjunction, conjunctsOf, hasPosition, mayMerge, overlap, pathsOf } from './filter-paths.js';
+import { conjunction, listConjuncts, hasPosition, mayMerge, overlap, collectPaths } from './filter-paths.js';
 
 /** A condition as it has to be written in front of a stage; null when it has to stay behind. */
 type Before = (condition: Document, spec: unknown) => Document | null;
@@ -9,19 +9,19 @@ type Before = (condition: Document, spec: unknown) => Document | null;
 const unlessChanged =
   (changed: (spec: unknown) => readonly string[] | null): Before =>
   (condition, spec) => {
-    const paths = pathsOf(condition);
+    const paths = collectPaths(condition);
     const taken = changed(spec);
     if (!paths || !taken) return null;
     return [...paths].some((path) => taken.some((other) => overlap(path, other))) ? null : condition;
   };
 
-const keysOf = (spec: unknown): readonly string[] | null => (isDocument(spec) ? Object.keys(spec) : null);
+const listKeys = (spec: unknown): readonly string[] | null => (isDocument(spec) ? Object.keys(spec) : null);
 
 /** Which `$match` conditions MongoDB's optimiser may evaluate in front of a stage that they are written behind. */
 const BEFORE: Readonly<Record<string, Before>> = {
   $sort: (condition) => (mayMerge(condition) ? condition : null),
-  $addFields: unlessChanged(keysOf),
-  $set: unlessChanged(keysOf),
+  $addFields: unlessChanged(listKeys),
+  $set: unlessChanged(listKeys),
   $unset: unlessChanged((spec) => [spec].flat().filter((path) => typeof path === 'string')),
   $project: behindProject,
   $unwind: unlessChanged((spec) => {
@@ -30,8 +30,8 @@ const BEFORE: Readonly<Record<string, Before>> = {
       : { path: spec, includeArrayIndex: undefined };
     return [String(path).slice(1), ...(typeof includeArrayIndex === 'string' ? [includeArrayIndex] : [])];
   }),
-  $lookup: unlessChanged(joinedInto),
-  $graphLookup: unlessChanged(joinedInto),
+  $lookup: unlessChanged(readJoinPath),
+  $graphLookup: unlessChanged(readJoinPath),
   $group: behindGroup,
   $sortByCount: (condition, spec) => behindGroup(condition, { _id: spec }),
 };
@@ -44,7 +44,7 @@ export interface Moved {
 }
 
 /** The stage with as much of the filter in front of it as may be evaluated there; null when none of it may. */
-export function movedBefore(stage: Document, filter: Document): Moved | null {
+export function moveBefore(stage: Document, filter: Document): Moved | null {
   const name = firstKey(stage) ?? '';
   const spec = stage[name];
   if (name === '$unionWith') return intoUnion(spec, filter);
@@ -53,16 +53,16 @@ export function movedBefore(stage: Document, filter: Document): Moved | null {
   if (!rule) return null;
   const before: Document[] = [];
   const behind: Document[] = [];
-  for (const condition of conjunctsOf(filter)) {
+  for (const condition of listConjuncts(filter)) {
     const moved = rule(condition, spec);
     if (moved) before.push(moved);
     else behind.push(condition);
   }
-  return before.length === 0 ? null : { before: matching(before), stage, behind: matching(behind) };
+  return before.length === 0 ? null : { before: toMatchStages(before), stage, behind: toMatchStages(behind) };
 }
 
 /** `$lookup`, `$unwind` of what it joined, and a `$match` on that: the filter becomes part of the join. */
-export function absorbed(lookup: Document, unwind: Document, filter: Document): Document[] | null {
+export function absorbFilter(lookup: Document, unwind: Document, filter: Document): Document[] | null {
   const [join, spread] = [lookup['$lookup'], unwind['$unwind']];
   if (!isDocument(join)) return null;
   const as = String(join['as']);
@@ -71,27 +71,27 @@ export function absorbed(lookup: Document, unwind: Document, filter: Document): 
   if (!plain || path !== `$${as}`) return null;
   const inside: Document[] = [];
   const behind: Document[] = [];
-  for (const condition of conjunctsOf(filter)) {
-    const paths = pathsOf(condition);
+  for (const condition of listConjuncts(filter)) {
+    const paths = collectPaths(condition);
     const own = paths && [...paths].every((one) => one.startsWith(`${as}.`) && !hasPosition(one));
     if (own && !holdsExpression(condition)) inside.push(without(`${as}.`, condition) as Document);
     else behind.push(condition);
   }
   if (inside.length === 0) return null;
-  const pipeline = [...(Array.isArray(join['pipeline']) ? join['pipeline'] : []), ...matching(inside)];
-  return [{ $lookup: { ...join, pipeline } }, unwind, ...matching(behind)];
+  const pipeline = [...(Array.isArray(join['pipeline']) ? join['pipeline'] : []), ...toMatchStages(inside)];
+  return [{ $lookup: { ...join, pipeline } }, unwind, ...toMatchStages(behind)];
 }
 
-const matching = (conditions: readonly Document[]): Document[] =>
+const toMatchStages = (conditions: readonly Document[]): Document[] =>
   conditions.length === 0 ? [] : [{ $match: conjunction(conditions) }];
 
-function joinedInto(spec: unknown): readonly string[] | null {
+function readJoinPath(spec: unknown): readonly string[] | null {
   return isDocument(spec) && typeof spec['as'] === 'string' ? [spec['as']] : null;
 }
 
 /** Whole columns that are taken out, or kept as they are. */
 function behindProject(condition: Document, spec: unknown): Document | null {
-  const paths = pathsOf(condition);
+  const paths = collectPaths(condition);
   if (!paths || !isDocument(spec)) return null;
   const members = Object.entries(spec);
   const excluded = members.filter(([, value]) => isFlag(value, false));
@@ -124,12 +124,12 @@ function intoUnion(spec: unknown, filter: Document): Moved | null {
   if (!mayMerge(filter)) return null;
   const union: Document = isDocument(spec) ? spec : { coll: spec };
   const pipeline = [...(Array.isArray(union['pipeline']) ? union['pipeline'] : []), { $match: filter }];
-  return { before: matching([filter]), stage: { $unionWith: { ...union, pipeline } }, behind: [] };
+  return { before: toMatchStages([filter]), stage: { $unionWith: { ...union, pipeline } }, behind: [] };
 }
 
 /** Comparisons with plain values hold before `$redact` wherever they hold behind it, so they are asked twice. */
 function besideRedact(stage: Document, filter: Document): Moved | null {
-  const safe = conjunctsOf(filter).filter((condition) =>
+  const safe = listConjuncts(filter).filter((condition) =>
     Object.entries(condition).every(([key, value]) => {
       if (key.startsWith('$')) return false;
       const operands = isDocument(value) ? Object.entries(value) : [['$eq', value] as const];
@@ -138,7 +138,7 @@ function besideRedact(stage: Document, filter: Document): Moved | null {
       );
     }),
   );
-  return safe.length === 0 ? null : { before: matching(safe), stage, behind: [{ $match: filter }] };
+  return safe.length === 0 ? null : { before: toMatchStages(safe), stage, behind: [{ $match: filter }] };
 }
 
 function holdsExpression(value: unknown): boolean {

@@ -8,7 +8,7 @@ import { reorderPipeline } from './reorder-pipeline.js';
 const NOW = new Date('2025-01-01T00:00:00.000Z');
 type Rows = Readonly<Record<string, readonly Document[]>>;
 
-const contextOf = (rows: Rows, order?: EvaluationOrder): PipelineContext => ({
+const createContext = (rows: Rows, order?: EvaluationOrder): PipelineContext => ({
   tick: () => {},
   now: NOW,
   variables: {},
@@ -17,12 +17,12 @@ const contextOf = (rows: Rows, order?: EvaluationOrder): PipelineContext => ({
 });
 
 const asWritten = (pipeline: Document[], rows: Rows) => [
-  ...runPipeline(pipeline, rows['own'] ?? [], contextOf(rows)),
+  ...runPipeline(pipeline, rows['own'] ?? [], createContext(rows)),
 ];
 
-function reordered(pipeline: Document[], rows: Rows, seed: number): Document[] {
+function reorderStages(pipeline: Document[], rows: Rows, seed: number): Document[] {
   const order = new EvaluationOrder(seed);
-  return [...runPipeline(reorderPipeline(pipeline, order), rows['own'] ?? [], contextOf(rows, order))];
+  return [...runPipeline(reorderPipeline(pipeline, order), rows['own'] ?? [], createContext(rows, order))];
 }
 
 const NAMES = ['a', 'b', 'c', 'own.a', 'own.b', 'a.x'];
@@ -159,7 +159,7 @@ describe('a pipeline whose filters cannot fail', () => {
       fc.property(pipeline, rows, fc.nat(), (stages, docs, seed) => {
         const changed = JSON.stringify(reorderPipeline(stages, new EvaluationOrder(seed)));
         if (changed !== JSON.stringify(stages)) moved += 1;
-        expect(reordered(stages, docs, seed)).toEqual(asWritten(stages, docs));
+        expect(reorderStages(stages, docs, seed)).toEqual(asWritten(stages, docs));
       }),
       { numRuns: 3000 },
     );
@@ -177,7 +177,7 @@ describe('a filter that can fail', () => {
   const failures = (stages: Document[], docs: Rows = { own }) =>
     Array.from({ length: 40 }, (_, seed) => {
       try {
-        reordered(stages, docs, seed);
+        reorderStages(stages, docs, seed);
         return false;
       } catch {
         return true;

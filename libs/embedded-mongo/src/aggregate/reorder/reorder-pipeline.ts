@@ -1,7 +1,7 @@
 import { firstKey, isDocument, type Document } from '../../bson/document.js';
 import type { EvaluationOrder } from '../../query/evaluation-order.js';
 import { mayMerge } from './filter-paths.js';
-import { absorbed, movedBefore } from './match-moves.js';
+import { absorbFilter, moveBefore } from './match-moves.js';
 
 /**
  * A pipeline that has been checked, with its filters where MongoDB's optimiser may evaluate them: adjacent ones merged, moved in
@@ -29,12 +29,12 @@ function passOver(stages: readonly Document[], order: EvaluationOrder): Document
       else done.push(stage);
       continue;
     }
-    const joined = done.length > 1 ? absorbed(done.at(-2) as Document, last, filter) : null;
+    const joined = done.length > 1 ? absorbFilter(done.at(-2) as Document, last, filter) : null;
     if (joined) {
       done.splice(-2, 2, ...joined);
       continue;
     }
-    const moved = movedBefore(last, filter);
+    const moved = moveBefore(last, filter);
     if (moved) done.splice(-1, 1, ...moved.before, moved.stage, ...moved.behind);
     else done.push(stage);
   }
@@ -46,13 +46,13 @@ function inside(stage: Document, order: EvaluationOrder): Document {
   const spec = stage[name];
   if (!isDocument(spec)) return stage;
   if (name === '$facet') {
-    const branches = Object.entries(spec).map(([branch, inner]) => [branch, reordered(inner, order)]);
+    const branches = Object.entries(spec).map(([branch, inner]) => [branch, reorderStages(inner, order)]);
     return { $facet: Object.fromEntries(branches) as Document };
   }
   if ((name === '$lookup' || name === '$unionWith') && spec['pipeline'] !== undefined)
-    return { [name]: { ...spec, pipeline: reordered(spec['pipeline'], order) } };
+    return { [name]: { ...spec, pipeline: reorderStages(spec['pipeline'], order) } };
   return stage;
 }
 
-const reordered = (stages: unknown, order: EvaluationOrder): unknown =>
+const reorderStages = (stages: unknown, order: EvaluationOrder): unknown =>
   Array.isArray(stages) ? reorderPipeline(stages as Document[], order) : stages;

@@ -4,15 +4,22 @@ import { getField, isDocument, type Document } from '../../bson/document.js';
 import { PAUSE } from '../../server/drain.js';
 import type { Accumulator } from '../folds.js';
 import { compileExpression } from '../expression.js';
-import { sorted, turnIsOver, visitAll, wholeOption, type StageCompiler, type StageTable } from '../stage.js';
+import {
+  sortWithinMemory,
+  turnIsOver,
+  visitAll,
+  wholeOption,
+  type StageCompiler,
+  type StageTable,
+} from '../stage.js';
 import { GroupOutput } from './group.js';
 
 const defaultOutput = { count: { $sum: 1 } };
 
 const bucket: StageCompiler = (spec, { ctx }) => {
   if (!isDocument(spec)) throw mongoError(40201, 'Argument to $bucket stage must be an object');
-  const groupBy = compileExpression(required(spec, 'groupBy'), ctx);
-  const boundaries = readBoundaries(required(spec, 'boundaries'));
+  const groupBy = compileExpression(requireField(spec, 'groupBy'), ctx);
+  const boundaries = readBoundaries(requireField(spec, 'boundaries'));
   const hasDefault = Object.hasOwn(spec, 'default');
   const fallback = constant(getField(spec, 'default'));
   if (hasDefault && typeRank(fallback) === typeRank(boundaries[0]) && place(fallback, boundaries) >= 0) {
@@ -45,7 +52,7 @@ const bucket: StageCompiler = (spec, { ctx }) => {
   };
 };
 
-function required(spec: Document, name: string): unknown {
+function requireField(spec: Document, name: string): unknown {
   if (!Object.hasOwn(spec, name)) throw mongoError(40198, `$bucket requires '${name}' to be specified`);
   return spec[name];
 }
@@ -96,7 +103,9 @@ const bucketAuto: StageCompiler = (spec, { ctx }) => {
   return function* (source) {
     const read: { value: unknown; doc: Document }[] = [];
     yield* visitAll(ctx, source, (doc) => void read.push({ value: groupBy.evaluate(doc) ?? null, doc }));
-    const entries = yield* sorted(ctx, read, (a, b) => compareValues(a.value, b.value, ctx.collation));
+    const entries = yield* sortWithinMemory(ctx, read, (a, b) =>
+      compareValues(a.value, b.value, ctx.collation),
+    );
     const size = Math.max(1, Math.round(entries.length / wanted));
     let at = 0;
     for (let number = 1; at < entries.length; number++) {

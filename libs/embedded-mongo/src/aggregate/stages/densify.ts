@@ -4,14 +4,14 @@ import { addNumbers, multiplyNumbers } from '../../bson/arithmetic.js';
 import { compareValues } from '../../bson/compare.js';
 import { getField, isDocument, type Document } from '../../bson/document.js';
 import { keyOfAll } from '../../bson/key-string.js';
-import { nestedValue, withNested } from '../../bson/nested.js';
+import { readNested, withNested } from '../../bson/nested.js';
 import { numberKind, toDouble } from '../../bson/number.js';
 import { parseFieldPath } from '../../bson/path.js';
 import { typeName } from '../../bson/type-name.js';
 import { isDateUnit, type DateUnit } from '../date/calendar.js';
 import { utcZone } from '../date/zone.js';
 import { addToDate } from '../operators/date-arithmetic.js';
-import { sorted, visitAll, type StageCompiler, type StageTable } from '../stage.js';
+import { sortWithinMemory, visitAll, type StageCompiler, type StageTable } from '../stage.js';
 
 interface Range {
   readonly step: unknown;
@@ -56,7 +56,7 @@ function readRange(spec: Document): Range {
 }
 
 /** The value a number of steps after another; multiplied rather than added up, so months keep their day. */
-function stepped(start: unknown, count: number, { step, unit }: Range): unknown {
+function addSteps(start: unknown, count: number, { step, unit }: Range): unknown {
   if (unit) return addToDate(Number(start), unit, toDouble(step) * count, utcZone);
   return addNumbers(start, multiplyNumbers(step, count));
 }
@@ -89,14 +89,14 @@ const densify: StageCompiler = (spec, { ctx }) => {
     const without: Document[] = [];
     const partitions = new Map<string, Document[]>();
     yield* visitAll(ctx, source, (doc) => {
-      const value = nestedValue(doc, path);
+      const value = readNested(doc, path);
       if (value === undefined || value === null) {
         without.push(doc);
         return;
       }
       check(value);
       const key = keyOfAll(
-        partitionPaths.map((partition) => nestedValue(doc, partition)),
+        partitionPaths.map((partition) => readNested(doc, partition)),
         ctx.collation,
       );
       const partition = partitions.get(key);
@@ -104,15 +104,18 @@ const densify: StageCompiler = (spec, { ctx }) => {
       else partitions.set(key, [doc]);
     });
     yield* without;
-    const valueOf = (doc: Document): unknown => nestedValue(doc, path);
+    const readValue = (doc: Document): unknown => readNested(doc, path);
     const inOrder: Document[][] = [];
     for (const docs of partitions.values())
-      inOrder.push(yield* sorted(ctx, docs, (a, b) => compareValues(valueOf(a), valueOf(b))));
-    const all = inOrder.flatMap((docs) => [valueOf(docs[0] as Document), valueOf(docs.at(-1) as Document)]);
+      inOrder.push(yield* sortWithinMemory(ctx, docs, (a, b) => compareValues(readValue(a), readValue(b))));
+    const all = inOrder.flatMap((docs) => [
+      readValue(docs[0] as Document),
+      readValue(docs.at(-1) as Document),
+    ]);
     all.sort((a, b) => compareValues(a, b));
     let made = 0;
     for (const docs of inOrder) {
-      const own = [valueOf(docs[0] as Document), valueOf(docs.at(-1) as Document)];
+      const own = [readValue(docs[0] as Document), readValue(docs.at(-1) as Document)];
       const [low, high] =
         typeof range.bounds === 'string'
           ? range.bounds === 'full'
@@ -124,12 +127,12 @@ const densify: StageCompiler = (spec, { ctx }) => {
       let next = 0;
       for (let count = 0; ; count++) {
         ctx.tick();
-        const value = stepped(low, count, range);
+        const value = addSteps(low, count, range);
         const order = compareValues(value, high);
         if (order > 0 || (order === 0 && !inclusive)) break;
-        while (next < docs.length && compareValues(valueOf(docs[next] as Document), value) < 0)
+        while (next < docs.length && compareValues(readValue(docs[next] as Document), value) < 0)
           yield docs[next++] as Document;
-        if (next < docs.length && compareValues(valueOf(docs[next] as Document), value) === 0) continue;
+        if (next < docs.length && compareValues(readValue(docs[next] as Document), value) === 0) continue;
         if (++made > mostDocuments)
           throw mongoError(
             5897900,
@@ -137,7 +140,7 @@ const densify: StageCompiler = (spec, { ctx }) => {
           );
         let filler: Document = {};
         for (const partition of partitionPaths) {
-          const kept = nestedValue(example, partition);
+          const kept = readNested(example, partition);
           if (kept !== undefined) filler = withNested(filler, partition, kept);
         }
         yield withNested(filler, path, value);

@@ -8,7 +8,7 @@ import { applyTree, ProjectionNode } from '../../projection/projection-tree.js';
 import { extendVariables } from '../evaluate.js';
 import { compileExpression } from '../expression.js';
 import { PAUSE } from '../../server/drain.js';
-import { mapping, turnIsOver, type StageCompiler, type StageTable } from '../stage.js';
+import { mapDocuments, turnIsOver, type StageCompiler, type StageTable } from '../stage.js';
 
 const project: StageCompiler = (spec, { ctx }) => {
   if (!isDocument(spec)) throw mongoError(15969, '$project specification must be an object');
@@ -17,7 +17,7 @@ const project: StageCompiler = (spec, { ctx }) => {
       51272,
       'Invalid $project :: caused by :: projection specification must have at least one field',
     );
-  return mapping(ctx, compileProjection(spec, ctx, undefined, 'aggregate'));
+  return mapDocuments(ctx, compileProjection(spec, ctx, undefined, 'aggregate'));
 };
 
 const addFields: StageCompiler = (spec, { ctx }, name) => {
@@ -34,7 +34,7 @@ const addFields: StageCompiler = (spec, { ctx }, name) => {
     tree.add(parseFieldPath(path).parts, { kind: 'compute', evaluate: (root) => expression.evaluate(root) });
   };
   for (const path of Object.keys(spec)) add(path, getField(spec, path));
-  return mapping(ctx, (doc) => applyTree(doc, tree, 'keep', doc));
+  return mapDocuments(ctx, (doc) => applyTree(doc, tree, 'keep', doc));
 };
 
 const unset: StageCompiler = (spec, { ctx }) => {
@@ -47,7 +47,7 @@ const unset: StageCompiler = (spec, { ctx }) => {
       throw mongoError(31002, '$unset specification must be a string or an array of strings');
     tree.add(parseFieldPath(path).parts, { kind: 'exclude' });
   }
-  return mapping(ctx, (doc) => applyTree(doc, tree, 'keep', doc));
+  return mapDocuments(ctx, (doc) => applyTree(doc, tree, 'keep', doc));
 };
 
 const replaceRoot: StageCompiler = (spec, { ctx }, name) => {
@@ -60,7 +60,7 @@ const replaceRoot: StageCompiler = (spec, { ctx }, name) => {
     newRoot = spec['newRoot'];
   }
   const expression = compileExpression(newRoot, ctx);
-  return mapping(ctx, (doc) => {
+  return mapDocuments(ctx, (doc) => {
     const root = expression.evaluate(doc);
     if (isDocument(root)) return root;
     throw mongoError(

@@ -1,10 +1,10 @@
-import { failedToParse, mongoError } from '../../errors.js';
+import { createParseError, mongoError } from '../../errors.js';
 import { getField, isDocument, type Document } from '../../bson/document.js';
 import type { StageCompiler, StageTable } from '../stage.js';
 
 /** `$fill` is written in terms of `$setWindowFields` and `$addFields`, as MongoDB defines it. */
 const fill: StageCompiler = (spec, builder) => {
-  if (!isDocument(spec)) throw failedToParse('The $fill stage specification must be an object');
+  if (!isDocument(spec)) throw createParseError('The $fill stage specification must be an object');
   const output = getField(spec, 'output');
   if (!isDocument(output) || Object.keys(output).length === 0) {
     throw mongoError(40414, "BSON field '$fill.output' is missing but a required field");
@@ -13,11 +13,11 @@ const fill: StageCompiler = (spec, builder) => {
   const windows: Document = {};
   for (const field of Object.keys(output)) {
     const rule = getField(output, field);
-    if (!isDocument(rule)) throw failedToParse(`$fill output '${field}' must be an object`);
+    if (!isDocument(rule)) throw createParseError(`$fill output '${field}' must be an object`);
     const method = getField(rule, 'method');
     if (Object.hasOwn(rule, 'value')) {
       if (method !== undefined)
-        throw failedToParse(`$fill output '${field}' must have exactly one of 'value' and 'method'`);
+        throw createParseError(`$fill output '${field}' must have exactly one of 'value' and 'method'`);
       constants[field] = { $ifNull: [`$${field}`, rule['value']] };
     } else if (method === 'locf') windows[field] = { $locf: `$${field}` };
     else if (method === 'linear') windows[field] = { $linearFill: `$${field}` };
@@ -36,7 +36,7 @@ const fill: StageCompiler = (spec, builder) => {
       );
     }
     const stage: Document = { output: windows };
-    const partition = partitionOf(spec);
+    const partition = readPartition(spec);
     if (partition !== undefined) stage['partitionBy'] = partition;
     if (sortBy !== undefined) stage['sortBy'] = sortBy;
     stages.push({ $setWindowFields: stage });
@@ -45,7 +45,7 @@ const fill: StageCompiler = (spec, builder) => {
   return builder.pipeline(stages, builder.ctx);
 };
 
-function partitionOf(spec: Document): unknown {
+function readPartition(spec: Document): unknown {
   const by = getField(spec, 'partitionBy');
   const fields = getField(spec, 'partitionByFields');
   if (by !== undefined && fields !== undefined) {
@@ -53,7 +53,7 @@ function partitionOf(spec: Document): unknown {
   }
   if (fields === undefined) return by;
   if (!Array.isArray(fields) || !fields.every((field) => typeof field === 'string')) {
-    throw failedToParse("'partitionByFields' of $fill must be an array of strings");
+    throw createParseError("'partitionByFields' of $fill must be an array of strings");
   }
   return Object.fromEntries(fields.map((field, i) => [`field${i}`, `$${field as string}`]));
 }

@@ -2,7 +2,7 @@ import { Long } from 'bson';
 import { mongoError } from '../../errors.js';
 import { compileSort } from '../../bson/compare.js';
 import { firstKey, getField, isDocument, setField, type Document } from '../../bson/document.js';
-import { nestedValue, withNested } from '../../bson/nested.js';
+import { readNested, withNested } from '../../bson/nested.js';
 import { parseFieldPath } from '../../bson/path.js';
 import { numberKind, toDouble } from '../../bson/number.js';
 import { compileFilter } from '../../query/filter.js';
@@ -12,7 +12,7 @@ import { compileExpression } from '../expression.js';
 import { StageMemory } from '../stage-memory.js';
 import {
   gather,
-  sorted,
+  sortWithinMemory,
   turnIsOver,
   visitAll,
   wholeOption,
@@ -48,8 +48,9 @@ export function sortRun(spec: Document, ctx: QueryContext): StageRun {
   const order = compileSort(spec, ctx.collation, ctx.textScore);
   return function* (source) {
     const entries: { doc: Document; keys: unknown[] }[] = [];
-    yield* visitAll(ctx, source, (doc) => void entries.push({ doc, keys: order.keysOf(doc) }));
-    for (const { doc } of yield* sorted(ctx, entries, (a, b) => order.compareKeys(a.keys, b.keys))) yield doc;
+    yield* visitAll(ctx, source, (doc) => void entries.push({ doc, keys: order.listKeys(doc) }));
+    for (const { doc } of yield* sortWithinMemory(ctx, entries, (a, b) => order.compareKeys(a.keys, b.keys)))
+      yield doc;
   };
 }
 
@@ -104,7 +105,7 @@ const unwind: StageCompiler = (spec, { ctx }) => {
   }
   const indexPath = typeof indexName === 'string' ? parseFieldPath(indexName).parts : undefined;
   const preserve = getField(options, 'preserveNullAndEmptyArrays') === true;
-  const numbered = (doc: Document, index: number | null): Document =>
+  const numberDocument = (doc: Document, index: number | null): Document =>
     indexPath ? withNested(doc, indexPath, index === null ? null : Long.fromNumber(index)) : doc;
   return function* (source) {
     for (const doc of source) {
@@ -113,17 +114,17 @@ const unwind: StageCompiler = (spec, { ctx }) => {
         continue;
       }
       ctx.tick();
-      const value = nestedValue(doc, parts);
+      const value = readNested(doc, parts);
       if (!Array.isArray(value)) {
-        if (value !== undefined && value !== null) yield numbered(doc, null);
-        else if (preserve) yield numbered(doc, null);
+        if (value !== undefined && value !== null) yield numberDocument(doc, null);
+        else if (preserve) yield numberDocument(doc, null);
         else if (turnIsOver(ctx)) yield PAUSE;
       } else if (value.length === 0) {
-        if (preserve) yield numbered(withNested(doc, parts, undefined), null);
+        if (preserve) yield numberDocument(withNested(doc, parts, undefined), null);
       } else {
         for (const [index, item] of value.entries()) {
           ctx.tick();
-          yield numbered(withNested(doc, parts, item), index);
+          yield numberDocument(withNested(doc, parts, item), index);
         }
       }
     }

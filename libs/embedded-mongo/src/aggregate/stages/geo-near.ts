@@ -1,13 +1,13 @@
 import { mongoError } from '../../errors.js';
 import { getField, isDocument, type Document } from '../../bson/document.js';
-import { nestedValue, withNested } from '../../bson/nested.js';
+import { readNested, withNested } from '../../bson/nested.js';
 import { doubleValue, numberKind, toDouble } from '../../bson/number.js';
 import { parseFieldPath } from '../../bson/path.js';
 import type { QueryContext } from '../../query/context.js';
 import { compileFilter } from '../../query/filter.js';
 import { distanceFrom, nearest } from '../../query/geo.js';
 import { readPoint } from '../../query/geo-shape.js';
-import { sorted, visitAll, type StageCompiler, type StageTable } from '../stage.js';
+import { sortWithinMemory, visitAll, type StageCompiler, type StageTable } from '../stage.js';
 
 /** The indexed field to measure from: the one asked for, or the only one there is. */
 function geoPath(spec: Document, ctx: QueryContext): readonly string[] {
@@ -61,15 +61,15 @@ const geoNear: StageCompiler = (spec, { ctx }) => {
   return function* (source) {
     const found: { doc: Document; distance: number }[] = [];
     yield* visitAll(ctx, source, (doc) => {
-      const distance = nearest(nestedValue(doc, place), (point) =>
+      const distance = nearest(readNested(doc, place), (point) =>
         distanceFrom(center, point, spherical, metres),
       );
       if (distance >= min && distance <= max && filter.matches(doc)) found.push({ doc, distance });
     });
-    for (const { doc, distance } of yield* sorted(ctx, found, (a, b) => a.distance - b.distance)) {
+    for (const { doc, distance } of yield* sortWithinMemory(ctx, found, (a, b) => a.distance - b.distance)) {
       const measured = withNested(doc, target, doubleValue(distance * factor));
       yield typeof includeLocs === 'string'
-        ? withNested(measured, parseFieldPath(includeLocs).parts, nestedValue(doc, place))
+        ? withNested(measured, parseFieldPath(includeLocs).parts, readNested(doc, place))
         : measured;
     }
   };

@@ -1,14 +1,14 @@
 import { Long } from 'bson';
-import { failedToParse, mongoError } from '../../errors.js';
+import { createParseError, mongoError } from '../../errors.js';
 import { getField, isDocument, type Document } from '../../bson/document.js';
-import { keyOf } from '../../bson/key-string.js';
+import { toKey } from '../../bson/key-string.js';
 import { withNested } from '../../bson/nested.js';
 import { parseFieldPath } from '../../bson/path.js';
 import { compileFilter } from '../../query/filter.js';
 import { compileExpression } from '../expression.js';
 import { PAUSE } from '../../server/drain.js';
 import {
-  collectionOf,
+  readCollection,
   foreignContext,
   visitAll,
   wholeOption,
@@ -36,7 +36,7 @@ function text(spec: Document, name: string): string {
 }
 
 const graphLookup: StageCompiler = (spec, { ctx }) => {
-  if (!isDocument(spec)) throw failedToParse('the $graphLookup stage specification must be an object');
+  if (!isDocument(spec)) throw createParseError('the $graphLookup stage specification must be an object');
   for (const key of Object.keys(spec)) {
     if (!known.includes(key)) throw mongoError(40104, `Unknown argument to $graphLookup: ${key}`);
   }
@@ -55,7 +55,7 @@ const graphLookup: StageCompiler = (spec, { ctx }) => {
   const restriction = getField(spec, 'restrictSearchWithMatch') ?? {};
   if (!isDocument(restriction)) throw mongoError(40185, 'restrictSearchWithMatch must be an object');
   const filter = compileFilter(restriction, foreignContext(ctx));
-  const stored = collectionOf(ctx, from);
+  const stored = readCollection(ctx, from);
 
   return function* (source) {
     const docs: Document[] = [];
@@ -71,7 +71,7 @@ const graphLookup: StageCompiler = (spec, { ctx }) => {
       const seen = new Set<string>();
       const found = new Map<Document, number>();
       for (let depth = 0; depth <= maxDepth && frontier.length > 0; depth++) {
-        const values = frontier.filter((value) => addKey(seen, keyOf(value, ctx.collation)));
+        const values = frontier.filter((value) => addKey(seen, toKey(value, ctx.collation)));
         frontier = [];
         yield* visitAll(ctx, table.find(values), (next) => {
           if (found.has(next)) return;

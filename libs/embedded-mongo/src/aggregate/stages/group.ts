@@ -1,6 +1,6 @@
 import { mongoError } from '../../errors.js';
 import { getField, isDocument, setField, type Document } from '../../bson/document.js';
-import { keyOf } from '../../bson/key-string.js';
+import { toKey } from '../../bson/key-string.js';
 import type { QueryContext } from '../../query/context.js';
 import { compileAccumulator, type AccumulatorPlan } from '../accumulators.js';
 import type { Accumulator } from '../folds.js';
@@ -51,7 +51,7 @@ const group: StageCompiler = (spec, { ctx }) => {
     const memory = new StageMemory('$group');
     yield* visitAll(ctx, source, (doc) => {
       const id = identity({ root: doc, current: doc, variables: [] }) ?? null;
-      const key = keyOf(id, ctx.collation);
+      const key = toKey(id, ctx.collation);
       let entry = groups.get(key);
       if (!entry) {
         memory.hold([key, id]);
@@ -76,8 +76,8 @@ const sortByCount: StageCompiler = (spec, builder, name) => {
       'the sortByCount field must be defined as a $-prefixed path or an expression inside an object',
     );
   const grouped = group({ _id: spec, count: { $sum: 1 } }, builder, name);
-  const sorted = sortRun({ count: -1 }, builder.ctx);
-  return (source) => sorted(grouped(source));
+  const sortWithinMemory = sortRun({ count: -1 }, builder.ctx);
+  return (source) => sortWithinMemory(grouped(source));
 };
 
 export const groupStages: StageTable = { $group: group, $sortByCount: sortByCount };

@@ -1,5 +1,5 @@
 import type { Document } from '../../bson/document.js';
-import { keyOf } from '../../bson/key-string.js';
+import { toKey } from '../../bson/key-string.js';
 import { leafValues, parseFieldPath, someValue, type FieldPath } from '../../bson/path.js';
 import type { QueryContext } from '../../query/context.js';
 import type { PAUSE } from '../../server/drain.js';
@@ -30,7 +30,7 @@ export class JoinTable {
   }
 
   private add(position: number, values: unknown[]): void {
-    for (const key of new Set(values.map((value) => keyOf(value, this.ctx.collation)))) {
+    for (const key of new Set(values.map((value) => toKey(value, this.ctx.collation)))) {
       const bucket = this.buckets.get(key);
       if (bucket) bucket.push(position);
       else this.buckets.set(key, [position]);
@@ -70,7 +70,7 @@ export class JoinTable {
   }
 
   private at(value: unknown): readonly number[] {
-    return this.buckets.get(keyOf(value, this.ctx.collation)) ?? [];
+    return this.buckets.get(toKey(value, this.ctx.collation)) ?? [];
   }
 }
 

@@ -1,4 +1,4 @@
-import { failedToParse, mongoError } from '../../errors.js';
+import { createParseError, mongoError } from '../../errors.js';
 import { getField, isDocument, firstKey, type Document } from '../../bson/document.js';
 import { withNested } from '../../bson/nested.js';
 import { parseFieldPath } from '../../bson/path.js';
@@ -8,7 +8,7 @@ import { PAUSE, type Step } from '../../server/drain.js';
 import { compileExpression } from '../expression.js';
 import { extendVariables, type Expression } from '../evaluate.js';
 import {
-  collectionOf,
+  readCollection,
   foreignContext,
   gather,
   visitAll,
@@ -18,7 +18,7 @@ import {
   type StageTable,
 } from '../stage.js';
 import { MAX_DOCUMENT_BYTES } from '../../wire/limits.js';
-import { bytesOf, StageMemory } from '../stage-memory.js';
+import { countBytes, StageMemory } from '../stage-memory.js';
 import { compileText } from '../../query/text.js';
 import { JoinTable, localValues } from './join-table.js';
 
@@ -32,44 +32,44 @@ interface LookupSpec {
 }
 
 function readSpec(spec: unknown): LookupSpec {
-  if (!isDocument(spec)) throw failedToParse('the $lookup specification must be an object');
+  if (!isDocument(spec)) throw createParseError('the $lookup specification must be an object');
   for (const key of Object.keys(spec)) {
     if (!['from', 'as', 'localField', 'foreignField', 'let', 'pipeline'].includes(key)) {
-      throw failedToParse(`unknown argument to $lookup: ${key}`);
+      throw createParseError(`unknown argument to $lookup: ${key}`);
     }
   }
   const text = (name: string): string | undefined => {
     const value = getField(spec, name);
     if (value !== undefined && typeof value !== 'string')
-      throw failedToParse(`$lookup argument '${name}' must be a string`);
+      throw createParseError(`$lookup argument '${name}' must be a string`);
     return value;
   };
   const pipeline = getField(spec, 'pipeline');
   if (pipeline !== undefined && !Array.isArray(pipeline))
     throw mongoError(14, "'pipeline' option must be specified as an array");
   const variables = getField(spec, 'let') ?? {};
-  if (!isDocument(variables)) throw failedToParse("$lookup argument 'let' must be an object");
+  if (!isDocument(variables)) throw createParseError("$lookup argument 'let' must be an object");
   const [as, from, localField, foreignField] = [
     text('as'),
     text('from'),
     text('localField'),
     text('foreignField'),
   ];
-  if (as === undefined) throw failedToParse("must specify 'as' field for a $lookup");
+  if (as === undefined) throw createParseError("must specify 'as' field for a $lookup");
   if ((localField === undefined) !== (foreignField === undefined)) {
-    throw failedToParse(
+    throw createParseError(
       "$lookup requires both or neither of 'localField' and 'foreignField' to be specified",
     );
   }
   if (localField === undefined && !pipeline) {
-    throw failedToParse(
+    throw createParseError(
       "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified",
     );
   }
   if (!pipeline && Object.keys(variables).length > 0)
-    throw failedToParse("$lookup with a 'let' argument must also specify 'pipeline'");
+    throw createParseError("$lookup with a 'let' argument must also specify 'pipeline'");
   if (from === undefined && !startsWithDocuments(pipeline))
-    throw failedToParse("must specify 'from' field for a $lookup");
+    throw createParseError("must specify 'from' field for a $lookup");
   return { from, as: parseFieldPath(as).parts, localField, foreignField, variables, pipeline };
 }
 
@@ -81,7 +81,7 @@ const lookup: StageCompiler = (spec, builder) => {
   const { ctx } = builder;
   const inner = rest.pipeline ? new InnerPipeline(rest.pipeline, rest.variables, builder) : undefined;
   const localPath = localField === undefined ? undefined : parseFieldPath(localField);
-  const stored = from === undefined ? [] : collectionOf(ctx, from);
+  const stored = from === undefined ? [] : readCollection(ctx, from);
   return function* (source) {
     const foreign = yield* gather(ctx, stored);
     const byField =
@@ -104,9 +104,9 @@ const lookup: StageCompiler = (spec, builder) => {
         candidates = byVariable.find([inner.equality.value.evaluate(doc)]);
       let joined: Document[];
       if (!inner) joined = [...candidates];
-      else if (byField || inner.correlated) joined = yield* collected(ctx, inner.run(candidates));
-      else joined = uncorrelated ??= yield* collected(ctx, inner.run(candidates));
-      if (bytesOf(joined, MAX_DOCUMENT_BYTES) > MAX_DOCUMENT_BYTES)
+      else if (byField || inner.correlated) joined = yield* collectRows(ctx, inner.run(candidates));
+      else joined = uncorrelated ??= yield* collectRows(ctx, inner.run(candidates));
+      if (countBytes(joined, MAX_DOCUMENT_BYTES) > MAX_DOCUMENT_BYTES)
         throw mongoError(
           4568,
           `Total size of documents in ${from ?? '$documents'} matching pipeline's $lookup stage exceeds ${MAX_DOCUMENT_BYTES} bytes`,
@@ -116,7 +116,10 @@ const lookup: StageCompiler = (spec, builder) => {
   };
 };
 
-function* collected(ctx: QueryContext, rows: Iterable<Step<Document>>): Generator<typeof PAUSE, Document[]> {
+function* collectRows(
+  ctx: QueryContext,
+  rows: Iterable<Step<Document>>,
+): Generator<typeof PAUSE, Document[]> {
   const memory = new StageMemory('$lookup');
   const all: Document[] = [];
   yield* visitAll(ctx, rows, (row) => {
@@ -212,10 +215,12 @@ const unionWith: StageCompiler = (spec, builder) => {
   const coll = getField(options, 'coll');
   const pipeline = getField(options, 'pipeline') ?? [];
   if (typeof coll !== 'string' && !startsWithDocuments(pipeline)) {
-    throw failedToParse('the $unionWith stage specification must be a string or an object with a coll field');
+    throw createParseError(
+      'the $unionWith stage specification must be a string or an object with a coll field',
+    );
   }
-  const run = builder.pipeline(pipeline, unitedContext(builder.ctx, coll, pipeline));
-  const others = typeof coll === 'string' ? collectionOf(builder.ctx, coll) : [];
+  const run = builder.pipeline(pipeline, createUnionContext(builder.ctx, coll, pipeline));
+  const others = typeof coll === 'string' ? readCollection(builder.ctx, coll) : [];
   return function* (source) {
     yield* source;
     yield* run(others);
@@ -223,7 +228,7 @@ const unionWith: StageCompiler = (spec, builder) => {
 };
 
 /** Unlike a join, the pipeline of a union may begin with a text search of its own. */
-function unitedContext(ctx: QueryContext, coll: unknown, pipeline: unknown): QueryContext {
+function createUnionContext(ctx: QueryContext, coll: unknown, pipeline: unknown): QueryContext {
   const foreign = foreignContext(ctx);
   const text = typeof coll === 'string' ? ctx.textIndex?.(coll) : undefined;
   if (!text) return foreign;

@@ -1,5 +1,5 @@
 import { printValue } from '../../bson/print.js';
-import { failedToParse, mongoError } from '../../errors.js';
+import { createParseError, mongoError } from '../../errors.js';
 import { addNumbers } from '../../bson/arithmetic.js';
 import { compareValues, typeRank } from '../../bson/compare.js';
 import { getField, isDocument } from '../../bson/document.js';
@@ -29,14 +29,14 @@ const everything: WindowBounds = {
 /** Reads `window: {documents | range: [lower, upper], unit}`. Errors: 9 and 5339900 for malformed bounds. */
 export function windowBounds(spec: unknown, sortBy: unknown): WindowBounds {
   if (spec === undefined) return everything;
-  if (!isDocument(spec)) throw failedToParse("'window' field must be an object");
+  if (!isDocument(spec)) throw createParseError("'window' field must be an object");
   const [documents, range, unit] = [
     getField(spec, 'documents'),
     getField(spec, 'range'),
     getField(spec, 'unit'),
   ];
   if (documents !== undefined && range !== undefined)
-    throw failedToParse("Window bounds can specify either 'documents' or 'range', not both.");
+    throw createParseError("Window bounds can specify either 'documents' or 'range', not both.");
   if (documents === undefined && range === undefined) return everything;
   const sortKeys = isDocument(sortBy) ? Object.keys(sortBy) : [];
   const [lower, upper] = readBounds(documents ?? range, documents !== undefined);
@@ -49,19 +49,19 @@ export function windowBounds(spec: unknown, sortBy: unknown): WindowBounds {
     throw mongoError(5339902, 'Range-based bounds require a sortBy with exactly one ascending field');
   }
   if (unit !== undefined && !isDateUnit(unit))
-    throw failedToParse(`unknown time unit value: ${printValue(unit)}`);
+    throw createParseError(`unknown time unit value: ${printValue(unit)}`);
   return rangeWindow(lower, upper, unit);
 }
 
 function readBounds(value: unknown, whole: boolean): [Bound, Bound] {
   if (!Array.isArray(value) || value.length !== 2)
-    throw failedToParse('Window bounds must be a 2-element array');
+    throw createParseError('Window bounds must be a 2-element array');
   const bounds = value.map((bound: unknown): Bound => {
     if (bound === 'unbounded' || bound === 'current') return bound;
     if (numberKind(bound) === undefined)
-      throw failedToParse("Window bounds must be 'unbounded', 'current', or a number");
+      throw createParseError("Window bounds must be 'unbounded', 'current', or a number");
     if (whole && wholeNumber(bound) === undefined)
-      throw failedToParse('Numeric document-based bounds must be an integer');
+      throw createParseError('Numeric document-based bounds must be an integer');
     return toDouble(bound);
   }) as [Bound, Bound];
   const order = bounds.map((bound, i) =>

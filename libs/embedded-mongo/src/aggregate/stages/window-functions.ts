@@ -1,4 +1,4 @@
-import { failedToParse, mongoError, notImplemented } from '../../errors.js';
+import { createParseError, mongoError, notImplemented } from '../../errors.js';
 import { addNumbers, divideNumbers, multiplyNumbers, subtractNumbers } from '../../bson/arithmetic.js';
 import { firstKey, getField, isDocument, type Document } from '../../bson/document.js';
 import { doubleValue, numberKind, toDouble, wholeNumber } from '../../bson/number.js';
@@ -21,17 +21,17 @@ export interface Partition {
 /** Computes one output value per document of a partition, at once or with pauses. */
 export type WindowFunction = (partition: Partition) => unknown[] | Generator<typeof PAUSE, unknown[]>;
 
-const scopeOf = (doc: Document): Scope => ({ root: doc, current: doc, variables: [] });
+const createScope = (doc: Document): Scope => ({ root: doc, current: doc, variables: [] });
 
 /** Compiles one output of `$setWindowFields`. Errors: 9 for an unknown function or a malformed window. */
 export function windowFunction(spec: unknown, sortBy: unknown, ctx: QueryContext): WindowFunction {
   const name = isDocument(spec) ? firstKey(spec) : undefined;
   if (!isDocument(spec) || name === undefined || !name.startsWith('$')) {
-    throw failedToParse('Expected a $-prefixed window function');
+    throw createParseError('Expected a $-prefixed window function');
   }
   for (const key of Object.keys(spec)) {
     if (key !== name && key !== 'window')
-      throw failedToParse(`Window function found an unknown argument: ${key}`);
+      throw createParseError(`Window function found an unknown argument: ${key}`);
   }
   const argument = getField(spec, name);
   const window = getField(spec, 'window');
@@ -45,10 +45,10 @@ export function windowFunction(spec: unknown, sortBy: unknown, ctx: QueryContext
   const bounds = windowBounds(window, sortBy);
   if (name === '$derivative' || name === '$integral') return slope(name, argument, bounds, ctx);
   if (name === '$covariancePop' || name === '$covarianceSamp') return covariance(name, argument, bounds, ctx);
-  return accumulated(name, argument, bounds, ctx);
+  return compileAccumulated(name, argument, bounds, ctx);
 }
 
-function accumulated(
+function compileAccumulated(
   name: string,
   argument: unknown,
   bounds: WindowBounds,
@@ -56,7 +56,7 @@ function accumulated(
 ): WindowFunction {
   const plan = compileAccumulator(name, { [name]: argument }, expressionBuilder(ctx));
   return function* (partition): Generator<typeof PAUSE, unknown[]> {
-    const scopes = partition.docs.map(scopeOf);
+    const scopes = partition.docs.map(createScope);
     let accumulator = plan.create();
     let filled = 0;
     const results: unknown[] = [];
@@ -96,7 +96,7 @@ function* eachPlace(
 
 type SpecialFunction = (argument: unknown, ctx: QueryContext) => WindowFunction;
 
-const ranking =
+const compileRank =
   (next: (state: { rank: number; dense: number }, at: number, tied: boolean) => number): SpecialFunction =>
   (argument) => {
     if (!isDocument(argument) || Object.keys(argument).length > 0)
@@ -109,16 +109,16 @@ const ranking =
 
 const shift: SpecialFunction = (argument, ctx) => {
   if (!isDocument(argument) || !Object.hasOwn(argument, 'output'))
-    throw failedToParse("$shift requires an 'output' expression");
+    throw createParseError("$shift requires an 'output' expression");
   const by = wholeNumber(getField(argument, 'by'));
-  if (by === undefined) throw failedToParse("'$shift:by' field must be an integer");
+  if (by === undefined) throw createParseError("'$shift:by' field must be an integer");
   const builder = expressionBuilder(ctx);
   const output = builder.compile(argument['output']);
   const fallback = builder.compile(getField(argument, 'default') ?? null);
   return ({ docs }) =>
     docs.map((doc, at) => {
       const other = docs[at + by];
-      return (other ? output(scopeOf(other)) : fallback(scopeOf(doc))) ?? null;
+      return (other ? output(createScope(other)) : fallback(createScope(doc))) ?? null;
     });
 };
 
@@ -127,7 +127,7 @@ const lastObservation: SpecialFunction = (argument, ctx) => {
   return ({ docs }) => {
     let last: unknown = null;
     return docs.map((doc) => {
-      const own = value(scopeOf(doc));
+      const own = value(createScope(doc));
       if (!nullish(own)) last = own;
       return last;
     });
@@ -137,7 +137,7 @@ const lastObservation: SpecialFunction = (argument, ctx) => {
 const linearFill: SpecialFunction = (argument, ctx) => {
   const value = expressionBuilder(ctx).compile(argument);
   return ({ docs, keys }) => {
-    const values = docs.map((doc) => value(scopeOf(doc)));
+    const values = docs.map((doc) => value(createScope(doc)));
     const place = (at: number): number =>
       keys[at]?.[0] instanceof Date ? Number(keys[at][0]) : toDouble(keys[at]?.[0]);
     const known = values.flatMap((own, at) => {
@@ -157,18 +157,18 @@ const linearFill: SpecialFunction = (argument, ctx) => {
   };
 };
 
-const movingAverage: SpecialFunction = (argument, ctx) => {
+const compileMovingAverage: SpecialFunction = (argument, ctx) => {
   if (!isDocument(argument) || !Object.hasOwn(argument, 'input'))
-    throw failedToParse("$expMovingAvg requires an 'input' expression");
+    throw createParseError("$expMovingAvg requires an 'input' expression");
   const n = getField(argument, 'N');
   const alpha = n === undefined ? toDouble(getField(argument, 'alpha')) : 2 / (toDouble(n) + 1);
   if (!(alpha > 0 && alpha <= 1))
-    throw failedToParse('$expMovingAvg needs N as a positive integer or alpha between 0 and 1');
+    throw createParseError('$expMovingAvg needs N as a positive integer or alpha between 0 and 1');
   const input = expressionBuilder(ctx).compile(argument['input']);
   return ({ docs }) => {
     let average: unknown = null;
     return docs.map((doc) => {
-      const value = input(scopeOf(doc));
+      const value = input(createScope(doc));
       if (numberKind(value) === undefined) return average;
       average =
         average === null
@@ -184,24 +184,24 @@ const movingAverage: SpecialFunction = (argument, ctx) => {
 
 /** Functions over the whole ordered partition; they take no window of their own. */
 const ordered: Readonly<Record<string, SpecialFunction>> = {
-  $rank: ranking((state, at, tied) => (state.rank = tied ? state.rank : at + 1)),
-  $denseRank: ranking((state, _at, tied) => (state.dense += tied ? 0 : 1)),
-  $documentNumber: ranking((_state, at) => at + 1),
+  $rank: compileRank((state, at, tied) => (state.rank = tied ? state.rank : at + 1)),
+  $denseRank: compileRank((state, _at, tied) => (state.dense += tied ? 0 : 1)),
+  $documentNumber: compileRank((_state, at) => at + 1),
   $shift: shift,
   $locf: lastObservation,
   $linearFill: linearFill,
-  $expMovingAvg: movingAverage,
+  $expMovingAvg: compileMovingAverage,
 };
 
 function slope(name: string, argument: unknown, bounds: WindowBounds, ctx: QueryContext): WindowFunction {
   if (!isDocument(argument) || !Object.hasOwn(argument, 'input'))
-    throw failedToParse(`${name} requires an 'input' expression`);
+    throw createParseError(`${name} requires an 'input' expression`);
   const unit = getField(argument, 'unit');
   const length = unit === undefined ? 1 : unitLength[unit as DateUnit];
   if (length === undefined) throw mongoError(5490704, 'unit must be "week" or smaller');
   const input: Evaluator = expressionBuilder(ctx).compile(argument['input']);
   return (partition) => {
-    const ys = partition.docs.map((doc) => input(scopeOf(doc)));
+    const ys = partition.docs.map((doc) => input(createScope(doc)));
     const xs = partition.keys.map(([key]) => {
       if (key instanceof Date !== (unit !== undefined))
         throw mongoError(5624900, `${name}: 'unit' must be given exactly when the sortBy field is a date`);
@@ -238,7 +238,7 @@ function covariance(
   const [first, second] = argument.map((part) => builder.compile(part)) as [Evaluator, Evaluator];
   return (partition) => {
     const pairs = partition.docs.map(
-      (doc) => [toDouble(first(scopeOf(doc))), toDouble(second(scopeOf(doc)))] as const,
+      (doc) => [toDouble(first(createScope(doc))), toDouble(second(createScope(doc)))] as const,
     );
     const covarianceAt = (at: number): unknown => {
       const [from, to] = bounds.span(partition, at);

@@ -1,11 +1,11 @@
-import { failedToParse, mongoError } from '../../errors.js';
+import { createParseError, mongoError } from '../../errors.js';
 import { compareValues, compileSort } from '../../bson/compare.js';
 import { getField, isDocument, type Document } from '../../bson/document.js';
-import { keyOf } from '../../bson/key-string.js';
+import { toKey } from '../../bson/key-string.js';
 import { withNested } from '../../bson/nested.js';
 import { parseFieldPath } from '../../bson/path.js';
 import { compileExpression } from '../expression.js';
-import { sorted, visitAll, type StageCompiler, type StageTable } from '../stage.js';
+import { sortWithinMemory, visitAll, type StageCompiler, type StageTable } from '../stage.js';
 import { windowFunction, type Partition, type WindowFunction } from './window-functions.js';
 
 interface OutputField {
@@ -14,7 +14,7 @@ interface OutputField {
 }
 
 const setWindowFields: StageCompiler = (spec, { ctx }) => {
-  if (!isDocument(spec)) throw failedToParse('the $setWindowFields stage specification must be an object');
+  if (!isDocument(spec)) throw createParseError('the $setWindowFields stage specification must be an object');
   for (const key of Object.keys(spec)) {
     if (!['partitionBy', 'sortBy', 'output'].includes(key)) {
       throw mongoError(40415, `BSON field '$setWindowFields.${key}' is an unknown field.`);
@@ -39,15 +39,15 @@ const setWindowFields: StageCompiler = (spec, { ctx }) => {
       const value = partitionBy.evaluate(doc) ?? null;
       if (Array.isArray(value))
         throw mongoError(14, 'An expression used to partition cannot evaluate to value of type array');
-      const key = keyOf(value, ctx.collation);
+      const key = toKey(value, ctx.collation);
       const known = partitions.get(key);
       if (known) known.docs.push(doc);
       else partitions.set(key, { value, docs: [doc] });
     });
     const inOrder = [...partitions.values()].sort((a, b) => compareValues(a.value, b.value, ctx.collation));
     for (const { docs } of inOrder) {
-      let entries = docs.map((doc) => ({ doc, keys: order?.keysOf(doc) ?? [] }));
-      if (order) entries = yield* sorted(ctx, entries, (a, b) => order.compareKeys(a.keys, b.keys));
+      let entries = docs.map((doc) => ({ doc, keys: order?.listKeys(doc) ?? [] }));
+      if (order) entries = yield* sortWithinMemory(ctx, entries, (a, b) => order.compareKeys(a.keys, b.keys));
       const partition: Partition = {
         docs: entries.map((entry) => entry.doc),
         keys: entries.map((entry) => entry.keys),
