@@ -11,7 +11,7 @@ import { AuditModule, AuditSink } from '#audit';
 import { Impersonation, ImpersonationError, PrincipalDirectory, StoresModule } from '#data';
 import { StateModule } from '#state';
 import {
-  actingAs,
+  impersonate,
   AnonymousRule,
   ApiKeyRule,
   CallerSessionRule,
@@ -39,7 +39,7 @@ import {
   resourceUrlOf,
 } from './oauth/configured-rules.js';
 import type { Admission } from './oauth/grants.js';
-import { BearerChallenge, metadataUrlOf } from './oauth/resource-metadata.js';
+import { BearerChallenge, toMetadataUrl } from './oauth/resource-metadata.js';
 
 class DirectorySessions extends SessionOwners {
   constructor(private readonly directory: PrincipalDirectory) {

@@ -11,10 +11,15 @@ export {
   type StepUp,
   VersionAuthenticator,
 } from './authenticator.js';
-export { askedWithin, type CredentialSource, remoteNetwork, TrustedNetworks } from './credentials.js';
-export { newKey, parseKeyHash, slowHashOf } from './key-hash.js';
+export {
+  createInnerCredentials,
+  type CredentialSource,
+  remoteNetwork,
+  TrustedNetworks,
+} from './credentials.js';
+export { newKey, parseKeyHash, createSlowHash } from './key-hash.js';
 export { requestJson, isTrustworthyUrl } from './oauth/issuer-request.js';
-export { isScopeName, principalOf, subjectOf, type TenantClaim } from './oauth/claims.js';
+export { isScopeName, toPrincipal, toSubject, type TenantClaim } from './oauth/claims.js';
 export { USER_FIELDS, type UserClaim } from './oauth/grants.js';
 export { CurrentDocuments, isResourceUrl, resourceUrlOf, resourceUrls } from './oauth/configured-rules.js';
 export { DEFAULT_ISSUER, type IssuerTrust, issuerTrust } from './oauth/oauth-rule.js';

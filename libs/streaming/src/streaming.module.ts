@@ -56,7 +56,7 @@ export const STREAMING_OPTIONS = Symbol('options of the endpoint');
 @Module({
   imports: [StateModule, WireModule, KernelModule, AuthModule, TelemetryModule],
   providers: [
-    { provide: EdgeSettings, useFactory: settingsOf, inject: [STREAMING_OPTIONS, SharedState] },
+    { provide: EdgeSettings, useFactory: toSettings, inject: [STREAMING_OPTIONS, SharedState] },
     provideFromInstance(Downloads),
     EdgeDependencies,
     McpEdge,

@@ -5,7 +5,7 @@ import { compileAgentDefinition, MASTER, Unauthorized } from '#core';
 import { AUDIENCE, outage, type SmallIssuer, startIssuer } from '../contracts/index.js';
 import { AuthenticationUnavailable, InsufficientScope, InvalidToken } from '../errors.js';
 import { RuleAuthenticator } from '../authenticator.js';
-import { principalOf } from './claims.js';
+import { toPrincipal } from './claims.js';
 import {
   ClaimedUsers,
   Grant,

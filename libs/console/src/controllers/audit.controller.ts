@@ -4,7 +4,7 @@ import { Get, Inject, type PipeTransform, Query, Res } from '@nestjs/common';
 import { IsIn, IsInt, IsOptional, MaxLength } from 'class-validator';
 import { type AuditPage, type AuditQuery, AuditQueryError, AuditTrail } from '#audit';
 import { Convert } from '#schema';
-import { ClosedSignal, McpEdge, NotServed, sendJson, validated } from '#streaming';
+import { ClosedSignal, McpEdge, NotServed, sendJson, createValidationPipe } from '#streaming';
 import { auditCsv, CSV_LIMITS } from '../audit-csv.js';
 import { CurrentOperator, OperatorController } from '../console.guards.js';
 import { type Operator, OperatorNotes } from '../operator-gate.js';
@@ -17,7 +17,7 @@ const Filter = (): PropertyDecorator => (target, name) => {
 
 /** Query parameters of a search. */
 export class AuditSearchQuery {
-  @Convert(limitOf)
+  @Convert(readLimit)
   @IsInt()
   limit = readLimit(undefined);
 

@@ -12,7 +12,7 @@ export function readLimit(value: unknown): number {
 
 /** The part of a list that a query asks for. */
 export class PageQuery {
-  @Convert(limitOf)
+  @Convert(readLimit)
   @IsInt()
   limit = USUAL;
 

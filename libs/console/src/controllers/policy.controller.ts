@@ -3,7 +3,7 @@ import { IsInt, IsOptional, Min } from 'class-validator';
 import { type AuditedMetadata, MetadataAudit } from '#dispatcher';
 import { type DeclaredClass, Policies, type Policy } from '#policy';
 import { Convert } from '#schema';
-import { NotServed, validated } from '#streaming';
+import { NotServed, createValidationPipe } from '#streaming';
 import { DeclaredMethods } from '#tools';
 import { OperatorController } from '../console.guards.js';
 import { showValues } from '../policy-view.js';

@@ -12,7 +12,7 @@ import { Agent, describeError, Refused } from '#core';
 import { Authenticator } from '#auth';
 import { ParleyToolRunner } from '#dispatcher';
 import { toolGate } from '#policy';
-import { McpEdge, type NotServed, trustedHeaders } from '#streaming';
+import { McpEdge, type NotServed, readTrustedHeaders } from '#streaming';
 import type { ToolDefinition } from '#tools';
 import {
   authenticateCaller,
@@ -90,7 +90,7 @@ export class ParleyGuard implements CanActivate {
       const lacking = agent && lackingScopes(checks.authenticator, agent, definition);
       return refusedOverHttp(error.refusal, lacking?.headers);
     }
-    const refused = refusalOf(error, checks.authenticator, trustedHeaders(message));
+    const refused = refusalOf(error, checks.authenticator, readTrustedHeaders(message));
     if (refused) return new ParleyHttpException(refused.status, { error: refused.message }, refused.headers);
     this.logger.error(
       `${definition.name} failed: ${error instanceof Error ? describeError(error) : String(error)}`,

@@ -103,7 +103,7 @@ export class JsonBodyInterceptor implements NestInterceptor {
 }
 
 /** Makes an instance of the class of a body or a query. The first error is the answer, in the words of its decorator. */
-export function validated<T extends object>(type: Type<T>): PipeTransform<Given, T> {
+export function createValidationPipe<T extends object>(type: Type<T>): PipeTransform<Given, T> {
   const read = compileReader(type, (message) => {
     throw new NotServed(400, message);
   });

@@ -66,7 +66,7 @@ export async function authenticateCaller(
 ): Promise<Agent> {
   const refused = await edge.refusalFor(request, response);
   if (refused) throw refused;
-  const headers = trustedHeaders(request);
+  const headers = readTrustedHeaders(request);
   const { remoteAddress } = request.socket;
   try {
     const agent = await authenticator.authenticate({ headers, remoteAddress, method: request.method ?? '' });
