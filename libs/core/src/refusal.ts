@@ -148,7 +148,7 @@ export function isMissingTenantRow({ gate, details, cause }: Refusal): boolean {
 
 /**
  * Throws a refusal from code that cannot return it: recursive translators, guards, tool handlers. An `IntrinsicException`,
- * so that Nest does not log it as an error.
+ * so that Nest does not log it as an error. It has no stack: a refusal is an answer, and a stack costs more than its gate.
  */
 export class Refused extends IntrinsicException {
   /** A constant, so that it is the same in two copies of the package. */
@@ -157,7 +157,10 @@ export class Refused extends IntrinsicException {
     /** What the agent receives. */
     readonly refusal: Refusal,
   ) {
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
     super(refusal.message);
+    Error.stackTraceLimit = stackTraceLimit;
   }
 }
 

@@ -62,7 +62,7 @@ export {
 } from './calls/tool-context.js';
 export { spendCall } from './calls/guards.js';
 export { ParleyToolRunner } from './calls/tool-pipeline.js';
-export { RUN_HANDED_OVER } from './calls/tool-run.js';
+export { RUN_HANDED_OVER } from './calls/tool-call.js';
 export {
   recordedReads,
   recordedSearches,

@@ -78,12 +78,15 @@ class PostMethods {
   }
 }
 
+const openDoors = (call: ToolCall, doors: readonly string[]) =>
+  doors.filter((door) => Reflect.get(call, door) !== undefined);
+
 /** Tools of the application: one that reads, one that says it writes, one that would like to call itself readonly. */
 @Injectable()
 class PostTools {
   @Tool({ name: 'doors', description: 'What a tool holds that asked for nothing' })
   doors(_args: Args, call: ToolCall) {
-    return Object.keys(call).filter((key) => ['records', 'writes', 'classes', 'methods'].includes(key));
+    return openDoors(call, ['records', 'writes', 'classes', 'methods']);
   }
 
   @Tool({
@@ -93,7 +96,7 @@ class PostTools {
     needs: ['rows'],
   })
   async retitle(args: Args, call: RowWritingCall) {
-    const doors = Object.keys(call).filter((key) => ['writes', 'classes', 'methods'].includes(key));
+    const doors = openDoors(call, ['writes', 'classes', 'methods']);
     return { doors, row: await call.writes.update('Post', args['id'], { title: 'Retitled' }) };
   }
 }

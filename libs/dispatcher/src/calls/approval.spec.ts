@@ -1,10 +1,18 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, type RequestContext, compileAgentDefinition, MASTER, refusals, Refused } from '#core';
+import {
+  Agent,
+  type RequestContext,
+  compileAgentDefinition,
+  MASTER,
+  type Refusal,
+  refusals,
+  Refused,
+} from '#core';
 import { compilePolicy, Policies, readEnvironmentGates } from '#policy';
 import { type CallableMethod, MethodRegistry, type ToolHandler } from '#tools';
 import { type ApprovalDecision, type ApprovalRequest, Approver } from './approval.js';
 import { ApprovalGuard } from './guards.js';
-import { type CallSources, ToolRun } from './tool-run.js';
+import { type CallSources, ParleyToolCall } from './tool-call.js';
 import { NO_SEARCH, SmallRecords, smallTool } from '../contracts/kernel-under-test.js';
 
 class Asked extends Approver {
@@ -56,28 +64,37 @@ const sources = {
   search: { for: () => NO_SEARCH },
 } as unknown as CallSources;
 
-function runOf(name: keyof typeof TOOLS, args: unknown, handler: ToolHandler = () => null): ToolRun {
-  return new ToolRun(name, args, context, { definition: TOOLS[name], handler }, sources, null, undefined);
+function makeCall(name: keyof typeof TOOLS, args: unknown, handler: ToolHandler = () => null) {
+  return new ParleyToolCall(context, { name, args, tool: { definition: TOOLS[name], handler }, sources });
+}
+
+async function readRefusal(admits: () => unknown): Promise<Refusal | null> {
+  try {
+    expect(await admits()).toBe(true);
+    return null;
+  } catch (error) {
+    return (error as Refused).refusal;
+  }
 }
 
 /** The tiers that were sent for approval; with `deny`, also the refusal of the call. */
 async function asked(
   tiers: string[],
-  run: ToolRun,
+  call: ParleyToolCall,
   decision: ApprovalDecision = { outcome: 'approve' },
   env: Readonly<Record<string, string>> = OPEN,
 ) {
   const approver = new Asked(decision);
   const { policy } = compilePolicy({ requireApprovalFor: tiers });
   const guard = new ApprovalGuard(new Policies(policy), approver, methods, readEnvironmentGates(env));
-  const refused = await guard.check(run);
+  const refused = await readRefusal(() => guard.canActivate(call));
   return { requests: approver.requests, refused };
 }
 
 const OPEN = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true' };
 
 const callMethod = (name: string, more: object = {}, handler?: ToolHandler) =>
-  runOf('call_method', { class_name: 'Post', method_name: name, ...more }, handler);
+  makeCall('call_method', { class_name: 'Post', method_name: name, ...more }, handler);
 
 describe('approval', () => {
   it.each([
@@ -112,9 +129,9 @@ describe('approval', () => {
   });
 
   it('of other tools goes by their own tier', async () => {
-    expect((await asked(['write'], runOf('update_object', {}))).requests).toHaveLength(1);
-    expect((await asked(['admin'], runOf('update_object', {}))).requests).toHaveLength(0);
-    expect((await asked([], runOf('update_object', {}))).requests).toHaveLength(0);
+    expect((await asked(['write'], makeCall('update_object', {}))).requests).toHaveLength(1);
+    expect((await asked(['admin'], makeCall('update_object', {}))).requests).toHaveLength(0);
+    expect((await asked([], makeCall('update_object', {}))).requests).toHaveLength(0);
   });
 
   it.each(['deny', 'unavailable'] as const)('that ends in %s refuses the call', async (outcome) => {
@@ -157,7 +174,7 @@ describe('approval', () => {
   });
 
   it('shows another call as proposed, without sensitive arguments', async () => {
-    const run = runOf('update_object', {
+    const run = makeCall('update_object', {
       class_name: 'Post',
       fields: { title: 'x' },
       session_token: 'r:1',

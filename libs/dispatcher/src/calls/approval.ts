@@ -2,7 +2,7 @@ import { type RequestContext, Refused, type Tier } from '#core';
 import { listArgumentNames } from '#audit';
 import type { GovernedWrites, JudgedWrite, ParseRow, ProposedWrite } from '#data';
 import { fieldsOf, type ToolCall, type ToolDefinition, type ToolHandler } from '#tools';
-import type { ToolRun } from './tool-run.js';
+import type { ParleyToolCall } from './tool-call.js';
 import { canonicalJson, digestOf, isJsonObject, type JsonObject, member } from '../protocol.js';
 
 /** What an approver decides on. */
@@ -31,26 +31,30 @@ const asObject = (value: unknown): JsonObject => (isJsonObject(value) ? value : 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
 /**
- * Computes the effect of a call through a separate data access, so that a later decision checks permissions again. A
+ * Computes the effect of a call, and closes the data access, so that a later decision checks permissions again. A
  * declared method runs as a dry run, a raw write is checked and shown before and after, any other call is shown as
  * proposed.
  * @throws Refused for a raw write that would be refused, because it needs no approval
  */
-export async function previewOf(run: ToolRun, ground: DecisionGround): Promise<ApprovalPreview> {
-  const { name, args, handler } = run;
+export async function previewOf(call: ParleyToolCall, ground: DecisionGround): Promise<ApprovalPreview> {
+  const { name, args, handler } = call;
   const given = asObject(args);
-  const call = run.anotherCall();
-  const { row, ...seen } = await (name === 'call_method'
-    ? dryRun(handler, given, call)
-    : proposal(given, call));
-  return { ...seen, shown: shownToApprover(seen.shown), holdsFor: digestOf({ name, args, ground, row }) };
+  try {
+    const { row, ...seen } = await (name === 'call_method'
+      ? dryRun(handler, given, call)
+      : proposal(given, call));
+    return { ...seen, shown: shownToApprover(seen.shown), holdsFor: digestOf({ name, args, ground, row }) };
+  } finally {
+    call.closeAccess();
+  }
 }
 
-async function proposal(args: JsonObject, call: ToolCall): Promise<Seen> {
+async function proposal(args: JsonObject, call: ParleyToolCall): Promise<Seen> {
   const preview = { tool: call.tool.name, args: shownArguments(args) };
   const write = proposedWrite(call.tool, args);
-  if (!write || !('writes' in call)) return { shown: preview, row: null };
-  const judged = await (call.writes as GovernedWrites).judge(write);
+  const writes: GovernedWrites | undefined = call.writes;
+  if (!write || !writes) return { shown: preview, row: null };
+  const judged = await writes.judge(write);
   const { className, objectId, before } = judged;
   return {
     shown: { ...preview, change: shownChange(write.operation, judged) },

@@ -1,5 +1,13 @@
-import { HttpException, Inject, Injectable, Logger } from '@nestjs/common';
+import {
+  type CallHandler,
+  HttpException,
+  Inject,
+  Injectable,
+  Logger,
+  type NestInterceptor,
+} from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
+import { type Observable, tap } from 'rxjs';
 import {
   ArgumentDigest,
   type AuditRecord,
@@ -23,16 +31,7 @@ import { Policies } from '#policy';
 import { textBytes, type ToolOutcome } from '#tools';
 import { InputRequired } from '../client-requests/client-requests.js';
 import { ProtocolError, RPC } from '../protocol.js';
-import {
-  after,
-  type Awaitable,
-  beginsTask,
-  type CallNotes,
-  ContinuesAsTask,
-  type Guard,
-  type Interceptor,
-  type ToolRun,
-} from './tool-run.js';
+import { type CallNotes, ContinuesAsTask, type ParleyToolCall } from './tool-call.js';
 
 /** A call as callbacks receive it. `args` is a copy, so a callback cannot change the run. */
 export interface AnnouncedCall {
@@ -110,50 +109,41 @@ export class ToolCallbacks {
   }
 }
 
-const announced = ({ name, args, context }: ToolRun): AnnouncedCall => ({
-  tool: name,
-  args,
-  agent: context.agent,
-});
+const toAnnounced = ({ name, args, agent }: ParleyToolCall): AnnouncedCall => ({ tool: name, args, agent });
 
-/** Reports that every guard admitted the call. It refuses nothing itself. */
+/** Reports that every guard admitted the call. */
 @Injectable()
-export class BeforeCallGuard implements Guard {
+export class BeforeCallInterceptor implements NestInterceptor<ToolOutcome, ToolOutcome> {
   readonly gate = 'before_callbacks';
 
   constructor(private readonly callbacks: ToolCallbacks) {}
 
-  check(run: ToolRun): null {
+  intercept(call: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
     // The callback runs when the task runs.
-    if (!beginsTask(run)) this.callbacks.announceBefore(announced(run));
-    return null;
+    if (!call.beginsTask) this.callbacks.announceBefore(toAnnounced(call));
+    call.trace?.passed(this.gate);
+    return next.handle();
   }
 }
 
 /** The call begins here. Reports its result, or a cancellation after the start. */
 @Injectable()
-export class AfterCallInterceptor implements Interceptor {
+export class AfterCallInterceptor implements NestInterceptor<ToolOutcome, ToolOutcome> {
   constructor(private readonly callbacks: ToolCallbacks) {}
 
-  intercept(run: ToolRun, next: () => Awaitable<ToolOutcome>): Awaitable<ToolOutcome> {
-    run.begin();
-    return after(
-      next,
-      (outcome) => this.ended(run, outcome),
-      (error) => this.failed(run, error),
+  intercept(call: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
+    call.begin();
+    return next.handle().pipe(
+      tap({
+        next: (outcome) => {
+          if (outcome.ok) this.callbacks.announceAfter(toAnnounced(call), outcome);
+        },
+        error: (error: unknown) => {
+          if (error instanceof Refused && error.refusal.code === 'cancelled')
+            this.callbacks.announceAfter(toAnnounced(call), { ok: false, refusal: error.refusal });
+        },
+      }),
     );
-  }
-
-  private ended(run: ToolRun, outcome: ToolOutcome): ToolOutcome {
-    if (outcome.ok) this.callbacks.announceAfter(announced(run), outcome);
-    return outcome;
-  }
-
-  /** @throws the error */
-  private failed(run: ToolRun, error: unknown): never {
-    if (error instanceof Refused && error.refusal.code === 'cancelled')
-      this.callbacks.announceAfter(announced(run), { ok: false, refusal: error.refusal });
-    throw error;
   }
 }
 
@@ -231,7 +221,7 @@ export class CallJournal {
       resultBytes: outcome.ok ? (notes.use?.bytes ?? textBytes(outcome)) : null,
       use: notes.use,
       joined: notes.joined,
-      approver: notes.approver,
+      approver: notes.approvedBy,
       embedding: notes.embedding,
       phrase: notes.phrase,
       milliseconds,

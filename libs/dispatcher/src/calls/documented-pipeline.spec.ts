@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { ERROR_CODES } from '#core';
 import { TOOL_PIPELINE } from './tool-pipeline.js';
-import type { Guard, Interceptor } from './tool-run.js';
 
 const page = readFileSync(
   new URL('../../../../docs/contributing/life-of-a-call.md', import.meta.url),
@@ -14,7 +13,7 @@ describe('the page on the life of a call', () => {
     const [, chapter = ''] = page.split(/^## 4\. .*$/m);
     const rows = (chapter.split(/^## /m)[0] ?? '').matchAll(/^\| \d+ +\| `(\w+)`/gm);
     const steps = TOOL_PIPELINE.map((step) => {
-      const made = Reflect.construct(step, []) as Guard | Interceptor<unknown>;
+      const made = Reflect.construct(step, []);
       return 'gate' in made ? made.gate : step.name;
     });
     expect([...rows].map(([, step]) => step)).toEqual(steps);

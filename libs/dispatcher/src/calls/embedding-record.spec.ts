@@ -4,7 +4,7 @@ import { Agent, compileAgentDefinition, refusals } from '#core';
 import { type AuditRecord, AuditSink, OperationLog } from '#audit';
 import { compilePolicy, Policies, type PolicyConfig } from '#policy';
 import { CallJournal, ToolCallbacks } from './call-journal.js';
-import type { CallNotes } from './tool-run.js';
+import type { CallNotes } from './tool-call.js';
 
 class Records extends AuditSink {
   readonly entries: AuditRecord[] = [];

@@ -1,4 +1,4 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { type CanActivate, Inject, Injectable, Logger } from '@nestjs/common';
 import { type Agent, inexactIn, orThrow, type Refusal, refusals, Refused } from '#core';
 import { AuditSink } from '#audit';
 import { envGate, type EnvironmentGates, methodGate, Policies, suggestNames, toolGate } from '#policy';
@@ -14,45 +14,44 @@ import {
 import { Approver, type DecisionGround, previewOf } from './approval.js';
 import { DataBudgets } from './data-budgets.js';
 import { ToolListings } from './tool-listings.js';
-import { type Awaitable, type Guard, type ToolRun, beginsTask, ContinuesAsTask } from './tool-run.js';
-import { tasksNotDeclared } from '../protocol.js';
+import type { Awaitable, ParleyToolCall } from './tool-call.js';
 
 /** Consumes one call of the principal's rate limit. */
 @Injectable()
-export class RateLimitGuard implements Guard {
+export class RateLimitGuard implements CanActivate {
   readonly gate = 'rate_limit';
   private readonly logger = new Logger(RateLimitGuard.name);
 
-  check({ context: { agent, background } }: ToolRun): Awaitable<Refusal | null> {
-    // The call was counted when it was made.
-    return background === 'running' ? null : rateVerdict(agent, this.logger);
+  canActivate({ agent, request }: ParleyToolCall): Awaitable<true> {
+    // The call of a task was counted when it was made.
+    return request.background === 'running' || spendCall(agent, this.logger);
   }
 }
 
 /** Refuses a call when its outcome cannot be recorded. */
 @Injectable()
-export class AuditGuard implements Guard {
+export class AuditGuard implements CanActivate {
   readonly gate = 'audit';
 
   constructor(@Inject(AuditSink) private readonly audit: Pick<AuditSink, 'admit'>) {}
 
-  check(): Refusal | null {
+  canActivate(): true {
     const retryAfter = this.audit.admit();
-    return retryAfter === null ? null : refusals.auditUnavailable(retryAfter);
+    return admitUnless(retryAfter === null ? null : refusals.auditUnavailable(retryAfter));
   }
 }
 
 /** Operator filter, client-mode gates and tier. Listing uses the same decision. */
 @Injectable()
-export class ToolGuard implements Guard {
+export class ToolGuard implements CanActivate {
   readonly gate = 'tool';
 
   constructor(private readonly listings: ToolListings) {}
 
-  check({ name, definition, context: { agent } }: ToolRun): Refusal | null {
-    if (!definition) return unknownTool(name, agent, this.listings.of(agent));
+  canActivate({ name, definition, agent }: ParleyToolCall): true {
+    if (!definition) throw new Refused(unknownTool(name, agent, this.listings.of(agent)));
     const clientSafe = () => this.listings.of(agent).flatMap((tool) => (tool.clientSafe ? [tool.name] : []));
-    return toolGate(agent, name, definition, clientSafe) ?? null;
+    return admitUnless(toolGate(agent, name, definition, clientSafe));
   }
 }
 
@@ -66,13 +65,13 @@ function unknownTool(name: string, agent: Agent, usable: readonly ToolDefinition
 
 /** Limits that only the process environment can lift. */
 @Injectable()
-export class EnvironmentGuard implements Guard {
+export class EnvironmentGuard implements CanActivate {
   readonly gate = 'env_gates';
 
   constructor(@Inject(ToolEnvironment) private readonly gates: EnvironmentGates) {}
 
-  check({ name, definition, context }: ToolRun): Refusal | null {
-    return envGate(context.agent, name, this.gates, definition) ?? null;
+  canActivate({ name, definition, agent }: ParleyToolCall): true {
+    return admitUnless(envGate(agent, name, this.gates, definition));
   }
 }
 
@@ -81,7 +80,7 @@ export class EnvironmentGuard implements Guard {
  * arguments never requests approval. For a class that is hidden from the agent only the class gate answers.
  */
 @Injectable()
-export class ArgumentsGuard implements Guard {
+export class ArgumentsGuard implements CanActivate {
   readonly gate = 'arguments';
 
   constructor(
@@ -89,16 +88,16 @@ export class ArgumentsGuard implements Guard {
     @Inject(Policies) private readonly policies: Pick<Policies, 'of'>,
   ) {}
 
-  check(run: ToolRun): Awaitable<Refusal | null> {
-    const { name, args, context } = run;
-    const { switches } = this.policies.of(context.agent);
+  canActivate(call: ParleyToolCall): Awaitable<true> {
+    const { name, args, agent } = call;
+    const { switches } = this.policies.of(agent);
     try {
       const inexact = inexactIn(args);
       if (inexact !== undefined) throw new Refused(refusals.invalidArgument(inexact));
       if (switches.unknownArguments !== 'ignore') this.registry.get(name)?.refuseUnknown?.(args);
-      return null;
+      return true;
     } catch (error) {
-      return classOutOfSight(run).then((refused) => {
+      return classOutOfSight(call).then((refused) => {
         throw refused ?? error;
       });
     }
@@ -106,11 +105,11 @@ export class ArgumentsGuard implements Guard {
 }
 
 /** The result of the class gate for the class in the arguments, when it is hidden from the agent. */
-async function classOutOfSight(run: ToolRun): Promise<Refused | null> {
-  const className = (run.args as { class_name?: unknown } | null)?.class_name;
+async function classOutOfSight(call: ParleyToolCall): Promise<Refused | null> {
+  const className = (call.args as { class_name?: unknown } | null)?.class_name;
   if (typeof className !== 'string') return null;
   try {
-    await run.anotherCall().records.describe(className);
+    await call.records.describe(className);
     return null;
   } catch (error) {
     const kind = error instanceof Refused ? error.refusal.details?.kind : undefined;
@@ -122,21 +121,21 @@ async function classOutOfSight(run: ToolRun): Promise<Refused | null> {
 
 /** Refuses a call when its data budgets are used up. */
 @Injectable()
-export class BudgetGuard implements Guard {
+export class BudgetGuard implements CanActivate {
   readonly gate = 'budget';
 
   constructor(private readonly budgets: DataBudgets) {}
 
-  check({ budgeted, context }: ToolRun): Awaitable<null> {
-    if (!budgeted) return null;
+  canActivate({ budgeted, request }: ParleyToolCall): Awaitable<true> {
+    if (!budgeted) return true;
     // The run of a task was counted when it was called. A budget that is used up by now still refuses it.
-    return this.budgets.admit(budgeted, context.background !== 'running').then(() => null);
+    return this.budgets.admit(budgeted, request.background !== 'running').then(() => true);
   }
 }
 
 /** Tools of a listed tier run only with an approval. Without an available approver the call is refused. */
 @Injectable()
-export class ApprovalGuard implements Guard {
+export class ApprovalGuard implements CanActivate {
   readonly gate = 'approval';
 
   constructor(
@@ -146,61 +145,44 @@ export class ApprovalGuard implements Guard {
     @Inject(ToolEnvironment) private readonly gates: EnvironmentGates,
   ) {}
 
-  check(run: ToolRun): Awaitable<Refusal | null> {
-    const { definition, args, context } = run;
+  canActivate(call: ParleyToolCall): Awaitable<true> {
+    const { definition, args, agent, request } = call;
     // The call that began the task passed this guard.
-    if (!definition || context.background === 'running') return null;
-    const { switches, version: policyVersion } = this.policies.of(context.agent);
-    if (switches.requireApprovalFor.length === 0) return null;
+    if (!definition || request.background === 'running') return true;
+    const { switches, version: policyVersion } = this.policies.of(agent);
+    if (switches.requireApprovalFor.length === 0) return true;
     const permission = effectiveTier(definition, args, this.methods);
-    if (!switches.requireApprovalFor.includes(permission)) return null;
+    if (!switches.requireApprovalFor.includes(permission)) return true;
     const method = definition.name === 'call_method' ? calledMethod(args, this.methods) : undefined;
     // No approval is requested for a call that would be refused anyway or that changes nothing.
-    const refused = method && methodGate(context.agent, method, this.gates);
-    if (refused) return refused;
-    if (method && asksForPreview(args)) return null;
-    return this.reviewed(run, definition, { permission, policyVersion });
+    if (method) {
+      orThrow(methodGate(agent, method, this.gates));
+      if (asksForPreview(args)) return true;
+    }
+    return this.review(call, definition, { permission, policyVersion });
   }
 
-  private async reviewed(
-    run: ToolRun,
-    tool: ToolDefinition,
-    ground: DecisionGround,
-  ): Promise<Refusal | null> {
-    const { args, context } = run;
+  private async review(call: ParleyToolCall, tool: ToolDefinition, ground: DecisionGround): Promise<true> {
+    const { args, request } = call;
     const decision = await this.approver.review({
       tool,
       args,
-      context,
+      context: request,
       effectivePermission: ground.permission,
-      preview: () => previewOf(run, ground),
+      preview: () => previewOf(call, ground),
     });
-    if (decision.by) run.approver = decision.by.principal;
-    return decision.outcome === 'approve' ? null : refusals.approvalDenied(decision.reason);
+    if (decision.by) call.approvedBy = decision.by.principal;
+    return admitUnless(decision.outcome === 'approve' ? null : refusals.approvalDenied(decision.reason));
   }
 }
 
 /** Checkpoint 1: a call that was cancelled before it began does nothing. */
 @Injectable()
-export class CancellationGuard implements Guard {
+export class CancellationGuard implements CanActivate {
   readonly gate = 'cancellation';
 
-  check({ isCancelled, context }: ToolRun): Refusal | null {
-    return isCancelled ? refusals.cancelled(cancelReason(context.signal)) : null;
-  }
-}
-
-/** The last gate: a call that continues as a task starts the task here, after every other gate. */
-@Injectable()
-export class TaskGuard implements Guard {
-  readonly gate = 'task';
-
-  check(run: ToolRun): null {
-    const { definition, context } = run;
-    if (context.background === 'running') return null;
-    if (definition?.task === 'required' && context.background === undefined) throw tasksNotDeclared();
-    if (beginsTask(run)) throw new ContinuesAsTask();
-    return null;
+  canActivate({ isCancelled, request }: ParleyToolCall): true {
+    return admitUnless(isCancelled ? refusals.cancelled(cancelReason(request.signal)) : null);
   }
 }
 
@@ -209,22 +191,26 @@ export function cancelReason(signal: AbortSignal): string | undefined {
   return typeof signal.reason === 'string' ? signal.reason : undefined;
 }
 
-/** Consumes one call of the principal's rate limit. While the limiter fails, it refuses every call for a random time. */
-async function rateVerdict(
+/**
+ * Consumes one call of the principal's rate limit. While the limiter fails, it refuses every call for a random time.
+ * @throws Refused
+ */
+export async function spendCall(
   { definition, principal }: Agent,
   logger: { error(line: string): void },
-): Promise<Refusal | null> {
+): Promise<true> {
   let verdict;
   try {
     verdict = await definition.rateLimiter.check(principal);
   } catch (error) {
     logger.error(`the rate limiter of '${definition.name}' failed: ${String(error)}`);
-    return refusals.limitUncountable('rate_limit', 1 + Math.random() * 4);
+    throw new Refused(refusals.limitUncountable('rate_limit', 1 + Math.random() * 4));
   }
-  return verdict && refusals.rateLimited(verdict.limit, verdict.window, verdict.retryAfter);
+  return admitUnless(verdict && refusals.rateLimited(verdict.limit, verdict.window, verdict.retryAfter));
 }
 
-/** As the guard does, for code outside of tools. @throws Refused */
-export async function spendCall(agent: Agent, logger: { error(line: string): void }): Promise<void> {
-  orThrow(await rateVerdict(agent, logger));
+/** @throws Refused when a gate returned a refusal */
+function admitUnless(refusal: Refusal | null | undefined): true {
+  orThrow(refusal);
+  return true;
 }

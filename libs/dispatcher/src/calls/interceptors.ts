@@ -1,5 +1,6 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { type CallHandler, Inject, Injectable, type NestInterceptor } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
+import { catchError, defer, finalize, map, mergeMap, Observable, of } from 'rxjs';
 import {
   FairQueue,
   NoCapacityError,
@@ -20,66 +21,62 @@ import {
   ToolContent,
   type ToolDefinition,
   type ToolOutcome,
+  type ToolSwitches,
   withNotes,
 } from '#tools';
 import { CallJournal, failedRun, refusalByProtocol } from './call-journal.js';
 import { DataBudgets } from './data-budgets.js';
 import { cancelReason } from './guards.js';
-import {
-  after,
-  type Awaitable,
-  type Interceptor,
-  type ToolRun,
-  ContinuesAsTask,
-  RUN_HANDED_OVER,
-} from './tool-run.js';
+import { tasksNotDeclared } from '../protocol.js';
+import { ContinuesAsTask, type ParleyToolCall, RUN_HANDED_OVER } from './tool-call.js';
 
 /** Records the outcome of every call, refusals by guards and calls that end in a protocol error included. */
 @Injectable()
-export class AuditInterceptor implements Interceptor {
+export class AuditInterceptor implements NestInterceptor<ToolOutcome, ToolOutcome> {
   constructor(private readonly journal: CallJournal) {}
 
-  intercept(run: ToolRun, next: () => Awaitable<ToolOutcome>): Awaitable<ToolOutcome> {
-    return after(
-      next,
-      (outcome) => this.recorded(run, outcome),
-      (error) => this.failed(run, error),
+  intercept(call: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
+    return next.handle().pipe(
+      catchError((error: unknown) => this.fail(call, error)),
+      mergeMap((outcome) => {
+        if (call.isCancelled && call.request.signal.reason === RUN_HANDED_OVER) return of(outcome);
+        const kept = this.record(call, outcome);
+        return kept ? withholdUnlessKept(kept, call, outcome) : of(outcome);
+      }),
     );
   }
 
-  private recorded(run: ToolRun, outcome: ToolOutcome): Awaitable<ToolOutcome> {
-    if (run.isCancelled && run.context.signal.reason === RUN_HANDED_OVER) return outcome;
-    const kept = this.record(run, outcome);
-    return kept ? onceKept(kept, run, outcome) : outcome;
-  }
-
   /** @throws the error */
-  private failed(run: ToolRun, error: unknown): never {
-    if (error instanceof ContinuesAsTask) error.approver = run.approver;
+  private fail(call: ParleyToolCall, error: unknown): never {
+    if (error instanceof ContinuesAsTask) error.approvedBy = call.approvedBy;
     const refusal = refusalByProtocol(error);
     if (refusal) {
-      run.error = error;
+      call.error = error;
       // The error itself is the answer.
-      this.record(run, { ok: false, refusal })?.catch(() => undefined);
+      this.record(call, { ok: false, refusal })?.catch(() => undefined);
     }
     throw error;
   }
 
-  private record(run: ToolRun, outcome: ToolOutcome): Promise<void> | undefined {
-    const { name: tool, args, context, observed } = run;
-    const milliseconds = performance.now() - run.started;
-    return this.journal.record({ tool, args, context, outcome, milliseconds, notes: run, observed });
+  private record(call: ParleyToolCall, outcome: ToolOutcome): Promise<void> | undefined {
+    const { name: tool, args, request: context, observed } = call;
+    const milliseconds = performance.now() - call.started;
+    return this.journal.record({ tool, args, context, outcome, milliseconds, notes: call, observed });
   }
 }
 
 /** Withholds a result that has no audit record. A call that a guard refused has no result to withhold. */
-async function onceKept(kept: Promise<void>, run: ToolRun, outcome: ToolOutcome): Promise<ToolOutcome> {
+async function withholdUnlessKept(
+  kept: Promise<void>,
+  call: ParleyToolCall,
+  outcome: ToolOutcome,
+): Promise<ToolOutcome> {
   try {
     await kept;
     return outcome;
   } catch {
-    if (!run.begun) return outcome;
-    return { ok: false, refusal: refusals.auditWithheld(run.name, mayHaveWritten(run.definition)) };
+    if (!call.begun) return outcome;
+    return { ok: false, refusal: refusals.auditWithheld(call.name, mayHaveWritten(call.definition)) };
   }
 }
 
@@ -90,59 +87,67 @@ function mayHaveWritten(tool: ToolDefinition | undefined): boolean {
 
 /** Charges the data use of a call before its answer, whatever the outcome is, so that the next call includes it. */
 @Injectable()
-export class ChargeInterceptor implements Interceptor {
+export class ChargeInterceptor implements NestInterceptor<ToolOutcome, ToolOutcome> {
   constructor(private readonly budgets: DataBudgets) {}
 
-  intercept(run: ToolRun, next: () => Awaitable<ToolOutcome>): Awaitable<ToolOutcome> {
-    return after(
-      next,
-      (outcome) => this.charged(run, outcome),
-      (error) => this.failed(run, error),
+  intercept(call: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
+    return next.handle().pipe(
+      catchError((error: unknown) => {
+        const charged = this.charge(call, 0);
+        if (!charged) throw error;
+        return charged.then(() => {
+          throw error;
+        });
+      }),
+      mergeMap((outcome) => {
+        const charged = this.charge(call, outcome.ok ? textBytes(outcome) : 0);
+        return charged ? charged.then(() => outcome) : of(outcome);
+      }),
     );
   }
 
-  private charged(run: ToolRun, outcome: ToolOutcome): Awaitable<ToolOutcome> {
-    const charged = this.charge(run, outcome.ok ? textBytes(outcome) : 0);
-    return charged ? charged.then(() => outcome) : outcome;
-  }
-
-  /** @throws the error */
-  private failed(run: ToolRun, error: unknown): Promise<never> {
-    const charged = this.charge(run, 0);
-    if (!charged) throw error;
-    return charged.then(() => {
-      throw error;
-    });
-  }
-
-  private charge(run: ToolRun, bytes: number): Promise<void> | undefined {
-    run.use = run.meter.settle(bytes);
-    return run.budgeted ? this.budgets.charge(run.budgeted, run.use) : undefined;
+  private charge(call: ParleyToolCall, bytes: number): Promise<void> | undefined {
+    call.use = call.ownMeter.settle(bytes);
+    return call.budgeted ? this.budgets.charge(call.budgeted, call.use) : undefined;
   }
 }
 
 /** Converts errors of guards, interceptors and the handler into an outcome. */
 @Injectable()
-export class OutcomeInterceptor implements Interceptor {
-  intercept(run: ToolRun, next: () => Awaitable<ToolOutcome>): Awaitable<ToolOutcome> {
-    return after(
-      next,
-      (outcome) => (outcome.ok ? outcome : refused(run, outcome.refusal)),
-      (thrown) => {
-        const { refusal, error } = failedRun(thrown, run.name);
-        run.error = error;
-        return refused(run, refusal);
-      },
+export class OutcomeInterceptor implements NestInterceptor<ToolOutcome, ToolOutcome> {
+  intercept(call: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
+    return next.handle().pipe(
+      catchError((thrown: unknown) => {
+        const { refusal, error } = failedRun(thrown, call.name);
+        call.error = error;
+        return of<ToolOutcome>({ ok: false, refusal });
+      }),
+      map((outcome) => (outcome.ok ? outcome : toAnswer(outcome.refusal, call.switches))),
     );
   }
 }
 
-function refused({ sources, context }: ToolRun, refusal: Refusal): ToolOutcome {
+function toAnswer(refusal: Refusal, { prettyText }: ToolSwitches): ToolOutcome {
   const { body, message, code } = refusal;
   if (!body) return { ok: false, refusal };
-  const { prettyText } = sources.policies.of(context.agent).switches;
   const shown = { success: false, error: message, error_code: code, ...body };
   return { ok: false, refusal, text: resultText(shown, prettyText) };
+}
+
+/** A call that continues as a task starts the task here, after every guard. */
+@Injectable()
+export class TaskInterceptor implements NestInterceptor<ToolOutcome, ToolOutcome> {
+  readonly gate = 'task';
+
+  intercept(call: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
+    const { definition, request } = call;
+    if (request.background !== 'running') {
+      if (definition?.task === 'required' && request.background === undefined) throw tasksNotDeclared();
+      if (call.beginsTask) throw new ContinuesAsTask();
+    }
+    call.trace?.passed(this.gate);
+    return next.handle();
+  }
 }
 
 /** Default number of concurrent calls of one principal. */
@@ -215,27 +220,16 @@ const retryAfter = () => 1 + Math.random() * 4;
 
 /** Takes a slot of the principal: a call that waits for approval or that a guard refused does not count as running. */
 @Injectable()
-export class RunningCallsInterceptor implements Interceptor {
+export class RunningCallsInterceptor implements NestInterceptor<ToolOutcome, ToolOutcome> {
   constructor(private readonly running: RunningCalls) {}
 
-  intercept({ context }: ToolRun, next: () => Awaitable<ToolOutcome>): Awaitable<ToolOutcome> {
-    const end = this.running.beginNow(context);
-    return end ? within(end, next) : this.running.begin(context).then((begun) => within(begun, next));
+  intercept({ request }: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
+    const end = this.running.beginNow(request);
+    if (end) return next.handle().pipe(finalize(end));
+    return defer(() => this.running.begin(request)).pipe(
+      mergeMap((begun) => next.handle().pipe(finalize(begun))),
+    );
   }
-}
-
-function within(end: () => void, next: () => Awaitable<ToolOutcome>): Awaitable<ToolOutcome> {
-  return after(
-    next,
-    (outcome) => {
-      end();
-      return outcome;
-    },
-    (error) => {
-      end();
-      throw error;
-    },
-  );
 }
 
 /**
@@ -243,50 +237,34 @@ function within(end: () => void, next: () => Awaitable<ToolOutcome>): Awaitable<
  * a result that arrives later is discarded.
  */
 @Injectable()
-export class DeadlineInterceptor implements Interceptor {
-  intercept(run: ToolRun, next: () => Awaitable<ToolOutcome>): Awaitable<ToolOutcome> {
-    if (run.isCancelled) throw cancelled(run);
-    const outcome = next();
-    if (!(outcome instanceof Promise)) return outcome;
-    return new Promise((resolve, reject) => {
-      const { context, clock, definition } = run;
-      const end = () => {
+export class DeadlineInterceptor implements NestInterceptor<ToolOutcome, ToolOutcome> {
+  intercept(call: ParleyToolCall, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
+    const { request, clock, definition } = call;
+    return new Observable((answer) => {
+      const refuse = (refused: Refused) => {
+        // The caller is answered first: what the abort does is of no interest to it.
+        answer.error(refused);
+        call.abort(refused.refusal.code);
+      };
+      const gone = () => refuse(new Refused(refusals.cancelled(cancelReason(request.signal))));
+      if (call.isCancelled) return gone();
+      const running = next.handle().subscribe(answer);
+      if (answer.closed) return undefined;
+      const removeListener = whenAborted(request, gone);
+      answer.add(() => {
         clock.stop();
         removeListener();
-      };
-      const refuse = (refused: Refused) => {
-        end();
-        reject(refused);
-        run.abort(refused.refusal.code);
-      };
-      const gone = () => refuse(new Refused(refusals.cancelled(cancelReason(context.signal))));
-      const late = () => {
-        const refusal = refusals.toolTimedOut(run.name, run.seconds);
+      });
+      if (call.isCancelled) return gone();
+      clock.start(call.seconds * 1000, () => {
+        const refusal = refusals.toolTimedOut(call.name, call.seconds);
         // A write that was sent continues.
         const writes = (definition?.needs ?? []).length > 0;
         refuse(new Refused(writes ? refusals.outcomeUnknown(refusal) : refusal));
-      };
-      const removeListener = whenAborted(context, gone);
-      outcome.then(
-        (ended) => {
-          end();
-          resolve(ended);
-        },
-        (error: unknown) => {
-          end();
-          reject(error as Error);
-        },
-      );
-      if (run.isCancelled) return gone();
-      clock.start(run.seconds * 1000, late);
+      });
+      return running;
     });
   }
-}
-
-/** A call that was cancelled before its handler ran. */
-function cancelled(run: ToolRun): Refused {
-  run.abort('cancelled');
-  return new Refused(refusals.cancelled(cancelReason(run.context.signal)));
 }
 
 /**
@@ -297,7 +275,7 @@ const withCode = (refusal: Refusal): Refusal => ({ ...refusal, wordsOnly: false 
 
 /** Serialises the result of the handler once, within the size limit, and searches it for the operator's canaries. */
 @Injectable()
-export class ResultInterceptor implements Interceptor<unknown> {
+export class ResultInterceptor implements NestInterceptor<unknown, ToolOutcome> {
   private readonly canaries = new PolicyCache(({ switches }) =>
     compileCanaries(switches.promptInjectionCanaries),
   );
@@ -307,15 +285,14 @@ export class ResultInterceptor implements Interceptor<unknown> {
     private readonly events: EventEmitter2,
   ) {}
 
-  intercept(run: ToolRun, next: () => Awaitable<unknown>): Awaitable<ToolOutcome> {
-    const data = next();
-    return data instanceof Promise ? data.then((held) => this.outcome(held, run)) : this.outcome(data, run);
+  intercept(call: ParleyToolCall, next: CallHandler<unknown>): Observable<ToolOutcome> {
+    return next.handle().pipe(map((returned) => this.toOutcome(returned, call)));
   }
 
-  private outcome(returned: unknown, run: ToolRun): ToolOutcome {
-    const { name, definition, context } = run;
-    const data = withNotes(returned, run.notes);
-    const policy = this.policies.of(context.agent);
+  private toOutcome(returned: unknown, call: ParleyToolCall): ToolOutcome {
+    const { name, definition, agent } = call;
+    const data = withNotes(returned, call.notes);
+    const policy = this.policies.of(agent);
     const pretty = policy.switches.prettyText;
     // Rows of data can be left out. Content is sent whole or not at all.
     const content = data instanceof ToolContent ? data : null;
@@ -327,7 +304,7 @@ export class ResultInterceptor implements Interceptor<unknown> {
     const searched = policy.switches.promptInjectionCanaries.length > 0;
     const phrase = searched ? this.canaries.of(policy)(fitted.text) : null;
     if (phrase !== null) {
-      this.announceCanary(phrase, run);
+      this.announceCanary(phrase, call);
       if (policy.switches.canaryAction === 'refuse')
         throw new Refused(refusals.securityBlocked('canary', `canary: ${phrase}`));
     }
@@ -344,14 +321,14 @@ export class ResultInterceptor implements Interceptor<unknown> {
     return outcomeOf(fitted, declared);
   }
 
-  private announceCanary(phrase: string, run: ToolRun): void {
-    const { name: tool, context, args } = run;
-    run.phrase = phrase;
+  private announceCanary(phrase: string, call: ParleyToolCall): void {
+    const { name: tool, agent, args } = call;
+    call.phrase = phrase;
     const className = (args as { class_name?: unknown } | null)?.class_name;
     this.events.emit('parse.agent.prompt_injection_detected', {
       tool,
       phrase,
-      agent_id: context.agent.agentId,
+      agent_id: agent.agentId,
       ...(typeof className === 'string' && { class_name: className }),
     });
   }

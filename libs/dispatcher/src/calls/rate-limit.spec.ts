@@ -1,8 +1,8 @@
 import { Logger } from '@nestjs/common';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { Agent, compileAgentDefinition, InternalRequest, type Refusal } from '#core';
+import { Agent, compileAgentDefinition, InternalRequest, Refused } from '#core';
 import { RateLimitGuard } from './guards.js';
-import { type CallSources, ToolRun } from './tool-run.js';
+import { type CallSources, ParleyToolCall } from './tool-call.js';
 
 describe('a limiter that fails', () => {
   afterEach(() => vi.restoreAllMocks());
@@ -15,8 +15,12 @@ describe('a limiter that fails', () => {
     };
     const agent = new Agent({ definition: compileAgentDefinition('x', { rateLimiter }), principal: 'p' });
     const sources = {} as CallSources;
-    const run = new ToolRun('x', {}, new InternalRequest(agent), undefined, sources, null, undefined);
-    const refusal = (await new RateLimitGuard().check(run)) as Refusal;
+    const call = new ParleyToolCall(new InternalRequest(agent), { name: 'x', args: {}, sources });
+    const refused = await Promise.resolve(new RateLimitGuard().canActivate(call)).catch(
+      (error: unknown) => error,
+    );
+    expect(refused).toBeInstanceOf(Refused);
+    const { refusal } = refused as Refused;
     expect(refusal).toMatchObject({
       code: 'rate_limited',
       message: expect.stringContaining('cannot be counted at the moment'),

@@ -1,9 +1,10 @@
 import { Logger } from '@nestjs/common';
+import { lastValueFrom, of, throwError } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Agent, compileAgentDefinition, refusals, Refused } from '#core';
 import type { ToolOutcome } from '#tools';
-import { AfterCallInterceptor, BeforeCallGuard, ToolCallbacks } from './call-journal.js';
-import { type CallSources, ToolRun } from './tool-run.js';
+import { AfterCallInterceptor, BeforeCallInterceptor, ToolCallbacks } from './call-journal.js';
+import { type CallSources, ParleyToolCall } from './tool-call.js';
 
 const agent = new Agent({ definition: compileAgentDefinition('x'), principal: 'p' });
 const call = { tool: 'query_class', args: { limit: 1 }, agent };
@@ -11,7 +12,11 @@ const ok: ToolOutcome = { ok: true, data: 1, text: '1', structured: false };
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 const context = { agent, signal: new AbortController().signal, progress: () => undefined };
-const run = new ToolRun('query_class', call.args, context, undefined, {} as CallSources, null, undefined);
+const running = new ParleyToolCall(context, {
+  name: 'query_class',
+  args: call.args,
+  sources: {} as CallSources,
+});
 
 describe('tool callbacks', () => {
   const logged: string[] = [];
@@ -50,8 +55,8 @@ describe('tool callbacks', () => {
     const callbacks = new ToolCallbacks().beforeToolCall((announced) => {
       (announced.args as { limit: number }).limit = 1000;
     });
-    expect(new BeforeCallGuard(callbacks).check(run)).toBeNull();
-    expect(run.args).toEqual({ limit: 1 });
+    new BeforeCallInterceptor(callbacks).intercept(running, { handle: () => of(ok) });
+    expect(running.args).toEqual({ limit: 1 });
   });
 
   it('hear afterwards of results and of a cancellation, not of other refusals', async () => {
@@ -59,10 +64,10 @@ describe('tool callbacks', () => {
     const around = new AfterCallInterceptor(
       new ToolCallbacks().afterToolCall((_, outcome) => heard.push(outcome)),
     );
-    await around.intercept(run, () => Promise.resolve(ok));
+    await lastValueFrom(around.intercept(running, { handle: () => of(ok) }));
     for (const refusal of [refusals.cancelled('gone'), refusals.toolTimedOut('x', 1)]) {
-      const failing = around.intercept(run, () => Promise.reject(new Refused(refusal)));
-      await expect(failing).rejects.toBeInstanceOf(Refused);
+      const failing = around.intercept(running, { handle: () => throwError(() => new Refused(refusal)) });
+      await expect(lastValueFrom(failing)).rejects.toBeInstanceOf(Refused);
     }
     await settled();
     expect(heard).toEqual([ok, { ok: false, refusal: refusals.cancelled('gone') }]);

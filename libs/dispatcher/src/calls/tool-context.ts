@@ -1,8 +1,16 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type ExecutionContext, Injectable, Logger, type OnModuleInit, Optional } from '@nestjs/common';
+import {
+  type ExecutionContext,
+  Injectable,
+  Logger,
+  type OnModuleInit,
+  Optional,
+  type Type,
+} from '@nestjs/common';
 import { PIPES_METADATA } from '@nestjs/common/constants.js';
 import { DiscoveryService, ExternalContextCreator } from '@nestjs/core';
-import type { Agent } from '#core';
+import { isObservable, type Observable } from 'rxjs';
+import type { Agent, ProgressUpdate } from '#core';
 import {
   agentMethodsOf,
   BUILT_IN_TOOLS,
@@ -15,10 +23,7 @@ import {
   type ToolRegistration,
   ToolRegistry,
 } from '#tools';
-import { resultOf } from './tool-run.js';
-
-/** The type of the execution context of a tool. */
-const TOOL_CONTEXT_TYPE = 'mcp';
+import { TOOL_CONTEXT_TYPE } from './tool-call.js';
 
 /** The access of a guard, an interceptor, a filter or a decorator of a tool to its call. */
 export class ParleyExecutionContext {
@@ -150,6 +155,43 @@ function standingFor(method: Method, entry: Method): (...args: unknown[]) => unk
   return entry as (...args: unknown[]) => unknown;
 }
 
+/**
+ * Converts the return value of a tool into one value. The emissions of an Observable are its progress and its last one
+ * is the result: a text is a progress message, a progress update is sent as it is, any other value counts as one step.
+ * The source is unsubscribed when the call ends.
+ */
+function resultOf(returned: unknown, call: ToolCall): unknown {
+  return isObservable(returned) ? lastOf(returned, call) : returned;
+}
+
+function lastOf(source: Observable<unknown>, { progress, signal }: ToolCall): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    let steps = 0;
+    let held: { readonly value: unknown } | null = null;
+    const running = source.subscribe({
+      next: (value) => {
+        if (held) progress(stepOf(held.value, (steps += 1)));
+        held = { value };
+      },
+      error: (error: unknown) => reject(error instanceof Error ? error : new Error(String(error))),
+      complete: () => resolve(held?.value ?? null),
+    });
+    const stop = () => {
+      running.unsubscribe();
+      reject(new Error('the call is over'));
+    };
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop, { once: true });
+    running.add(() => signal.removeEventListener('abort', stop));
+  });
+}
+
+function stepOf(value: unknown, step: number): ProgressUpdate {
+  if (typeof value === 'string') return { progress: step, message: value };
+  const { progress } = (value ?? {}) as { progress?: unknown };
+  return typeof progress === 'number' ? (value as ProgressUpdate) : { progress: step };
+}
+
 /** Finds `@Tool` methods on the application's providers and registers them, each in the Nest context of its own enhancers. */
 @Injectable()
 export class ToolExplorer implements OnModuleInit {
@@ -176,9 +218,10 @@ export function toolsOf(instance: unknown, context: ToolContext): ToolRegistrati
   if (instance === null || typeof instance !== 'object') return [];
   const prototype = Object.getPrototypeOf(instance) as object | null;
   if (prototype === null) return [];
-  return toolDeclarations(prototype).map(({ methodName, ...declared }) => ({
-    ...declared,
+  return toolDeclarations(prototype).map(({ methodName, ...declaration }) => ({
+    ...declaration,
     handler: context.handlerOf(instance, methodName),
+    declared: { type: instance.constructor as Type, method: Reflect.get(instance, methodName) as Method },
   }));
 }
 

@@ -10,7 +10,7 @@ import {
   ToolEnvironment,
   ToolRegistry,
 } from '#tools';
-import type { Awaitable } from './tool-run.js';
+import type { Awaitable } from './tool-call.js';
 
 interface Listing {
   readonly version: number;

@@ -1,4 +1,6 @@
+import type { CanActivate, NestInterceptor } from '@nestjs/common';
 import fc from 'fast-check';
+import { defer, from, mergeMap, tap } from 'rxjs';
 import { describe, expect, it, vi } from 'vitest';
 import {
   Agent,
@@ -13,7 +15,7 @@ import { compilePolicy, Policies } from '#policy';
 import { NO_SEARCH, SmallRecords, smallTool } from '../contracts/kernel-under-test.js';
 import { DeadlineInterceptor, OutcomeInterceptor, ResultInterceptor } from './interceptors.js';
 import { ToolPipeline } from './tool-pipeline.js';
-import { after, type CallSources, type Guard, type Interceptor, ToolRun } from './tool-run.js';
+import { type CallSources, ParleyToolCall } from './tool-call.js';
 
 const agent = new Agent({ definition: compileAgentDefinition('a', {}), principal: 'p' });
 const policies = new Policies(compilePolicy({}).policy);
@@ -24,9 +26,14 @@ const sources = {
 } as unknown as CallSources;
 const DONE: ToolOutcome = { ok: true, data: 1, text: '1', structured: false };
 
-function runOf(handler: ToolHandler, context: RequestContext = new InternalRequest(agent), timeout = 30) {
+function makeCall(handler: ToolHandler, context: RequestContext = new InternalRequest(agent), timeout = 30) {
   const definition = smallTool('query_class', { timeout });
-  return new ToolRun('query_class', {}, context, { definition, handler }, sources, null, undefined);
+  return new ParleyToolCall(context, {
+    name: 'query_class',
+    args: {},
+    tool: { definition, handler },
+    sources,
+  });
 }
 
 type Verdict = 'passes' | 'refuses' | 'throws';
@@ -45,40 +52,28 @@ const steps = fc.array(
   { maxLength: 8 },
 );
 
+const FORBIDDEN = refusals.accessDenied('application', 'Forbidden resource');
 const refusal = (at: number) => refusals.cancelled(`step ${at}`);
 
-function guardOf({ verdict, later }: Step, at: number, seen: string[]): Guard {
+function makeGuard({ verdict, later }: Step, at: number, seen: string[]): CanActivate {
   const answer = () => {
     seen.push(`guard ${at}`);
     if (verdict === 'throws') throw new Refused(refusal(at));
-    return verdict === 'refuses' ? refusal(at) : null;
+    return verdict === 'passes';
   };
-  return { gate: `g${at}`, check: () => (later ? Promise.resolve().then(answer) : answer()) };
+  return { canActivate: () => (later ? Promise.resolve().then(answer) : answer()) };
 }
 
-function interceptorOf({ later }: Step, at: number, seen: string[]): Interceptor<unknown> {
-  const leaves = (word: string) => seen.push(`${word} ${at}`);
+function makeInterceptor({ later }: Step, at: number, seen: string[]): NestInterceptor {
   return {
-    intercept: (_run, next) => {
-      leaves('enters');
-      return after(
-        () => (later ? behind(next) : next()),
-        (outcome) => {
-          leaves('leaves');
-          return outcome as ToolOutcome;
-        },
-        (error) => {
-          leaves('fails');
-          throw error;
-        },
-      );
+    intercept: (_call, next) => {
+      seen.push(`enters ${at}`);
+      const rest = later
+        ? from(Promise.resolve()).pipe(mergeMap(() => next.handle()))
+        : defer(() => next.handle());
+      return rest.pipe(tap({ next: () => seen.push(`leaves ${at}`), error: () => seen.push(`fails ${at}`) }));
     },
   };
-}
-
-async function behind(next: () => unknown): Promise<unknown> {
-  await Promise.resolve();
-  return next();
 }
 
 /** What happens, said plainly: in order, and back through the interceptors that were entered. */
@@ -96,8 +91,8 @@ function expected(list: readonly Step[]): { readonly seen: string[]; readonly en
     }
     seen.push(`guard ${at}`);
     if (verdict === 'passes') continue;
-    back(verdict === 'throws' ? 'fails' : 'leaves');
-    return { seen, ends: { ok: false, refusal: refusal(at) } };
+    back('fails');
+    return { seen, ends: { ok: false, refusal: verdict === 'throws' ? refusal(at) : FORBIDDEN } };
   }
   seen.push('handler');
   back('leaves');
@@ -110,9 +105,9 @@ describe('the pipeline of a call', () => {
       fc.asyncProperty(steps, async (list) => {
         const seen: string[] = [];
         const made = list.map((step, at) =>
-          step.kind === 'guard' ? guardOf(step, at, seen) : interceptorOf(step, at, seen),
+          step.kind === 'guard' ? makeGuard(step, at, seen) : makeInterceptor(step, at, seen),
         );
-        const run = runOf(() => {
+        const run = makeCall(() => {
           seen.push('handler');
           return DONE;
         });
@@ -122,17 +117,20 @@ describe('the pipeline of a call', () => {
     );
   });
 
-  it('waits for nothing where no step waits', () => {
+  it('waits for nothing where no step waits', async () => {
     const quick: Step = { kind: 'guard', verdict: 'passes', later: false };
-    const made = [0, 1, 2].map((at) => guardOf(quick, at, []));
-    expect(new ToolPipeline([new OutcomeInterceptor(), ...made]).run(runOf(() => DONE))).toBe(DONE);
+    const made = [0, 1, 2].map((at) => makeGuard(quick, at, []));
+    const handler = vi.fn<ToolHandler>(() => DONE);
+    const running = new ToolPipeline([new OutcomeInterceptor(), ...made]).run(makeCall(handler));
+    expect(handler).toHaveBeenCalledOnce();
+    expect(await running).toBe(DONE);
   });
 
-  it('makes neither a call nor a signal for what a guard refuses', () => {
-    const run = runOf(() => DONE);
+  it('makes no signal for what a guard refuses', async () => {
+    const run = makeCall(() => DONE);
     const made = vi.spyOn(globalThis, 'AbortController');
-    const guard = guardOf({ kind: 'guard', verdict: 'refuses', later: false }, 0, []);
-    expect(new ToolPipeline([new OutcomeInterceptor(), guard]).run(run)).toMatchObject({ ok: false });
+    const guard = makeGuard({ kind: 'guard', verdict: 'refuses', later: false }, 0, []);
+    expect(await new ToolPipeline([new OutcomeInterceptor(), guard]).run(run)).toMatchObject({ ok: false });
     expect(made).not.toHaveBeenCalled();
     made.mockRestore();
   });
@@ -142,7 +140,7 @@ describe('the pipeline of a call', () => {
     const pipeline = new ToolPipeline([new ResultInterceptor(policies, events)]);
     // oxlint-disable-next-line unicorn/no-thenable
     const thenable = { then: (resolve: (value: unknown) => void) => resolve({ held: 1 }) };
-    expect(await pipeline.run(runOf(() => thenable))).toMatchObject({ ok: true, data: { held: 1 } });
+    expect(await pipeline.run(makeCall(() => thenable))).toMatchObject({ ok: true, data: { held: 1 } });
   });
 });
 
@@ -151,7 +149,7 @@ describe('the deadline of a run', () => {
 
   it('ends the run at its time-out, and aborts what it started', async () => {
     let signal: AbortSignal | undefined;
-    const run = runOf(
+    const run = makeCall(
       (_args, call) => {
         signal = call.signal;
         return new Promise(() => undefined);
@@ -166,12 +164,12 @@ describe('the deadline of a run', () => {
   it('ends the run with its request, before or while its handler runs', async () => {
     const ends = new AbortController();
     const context = { agent, signal: ends.signal, progress: () => undefined };
-    const running = pipeline.run(runOf(() => new Promise(() => undefined), context));
+    const running = pipeline.run(makeCall(() => new Promise(() => undefined), context));
     ends.abort('client_disconnect');
     const cancelled = { ok: false, refusal: { code: 'cancelled' } };
     expect(await running).toMatchObject(cancelled);
     const handler = vi.fn<ToolHandler>();
-    expect(await pipeline.run(runOf(handler, context))).toMatchObject(cancelled);
+    expect(await pipeline.run(makeCall(handler, context))).toMatchObject(cancelled);
     expect(handler).not.toHaveBeenCalled();
   });
 
@@ -187,7 +185,7 @@ describe('the deadline of a run', () => {
       },
       progress: () => undefined,
     };
-    const run = runOf(async () => {
+    const run = makeCall(async () => {
       await Promise.resolve();
       expect(listeners.size).toBe(1);
       return DONE;

@@ -1,13 +1,21 @@
-import { type FactoryProvider, Inject, Injectable, type Provider } from '@nestjs/common';
-import { type Agent, type Refusal, type RequestContext, tierCovers, type ToolTelemetry } from '#core';
+import {
+  type CanActivate,
+  type FactoryProvider,
+  Inject,
+  Injectable,
+  type NestInterceptor,
+  type Provider,
+} from '@nestjs/common';
+import { lastValueFrom, Observable, type Subscriber } from 'rxjs';
+import { type Agent, Refused, refusals, type RequestContext, tierCovers, type ToolTelemetry } from '#core';
 import { GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
 import { Policies } from '#policy';
 import {
   CallableMethods,
   effectiveTier,
+  type RegisteredTool,
   type ToolDefinition,
   type ToolOutcome,
-  type ToolRegistration,
   ToolRegistry,
   ToolRunner,
 } from '#tools';
@@ -20,7 +28,6 @@ import {
   CancellationGuard,
   EnvironmentGuard,
   RateLimitGuard,
-  TaskGuard,
   ToolGuard,
 } from './guards.js';
 import {
@@ -30,10 +37,11 @@ import {
   OutcomeInterceptor,
   ResultInterceptor,
   RunningCallsInterceptor,
+  TaskInterceptor,
 } from './interceptors.js';
-import { AfterCallInterceptor, BeforeCallGuard } from './call-journal.js';
+import { AfterCallInterceptor, BeforeCallInterceptor } from './call-journal.js';
 import { ToolListings } from './tool-listings.js';
-import { type Awaitable, type CallSources, type Guard, type Interceptor, ToolRun } from './tool-run.js';
+import { type Awaitable, type CallSources, ParleyToolCall } from './tool-call.js';
 
 /**
  * The order of every tool call (docs/contributing/life-of-a-call.md): this list is what runs. An interceptor runs around
@@ -50,21 +58,29 @@ export const TOOL_PIPELINE = [
   BudgetGuard,
   ArgumentsGuard,
   ApprovalGuard,
-  BeforeCallGuard,
+  BeforeCallInterceptor,
   CancellationGuard,
-  TaskGuard,
+  TaskInterceptor,
   RunningCallsInterceptor,
   AfterCallInterceptor,
   DeadlineInterceptor,
   ResultInterceptor,
 ] as const;
 
-type Step = Guard | Interceptor<unknown>;
+/** Nest's text for a guard that answers false. */
+const FORBIDDEN = 'Forbidden resource';
+
+type Step = CanActivate | NestInterceptor;
 
 /** A step as its kind, so that no call has to look for it. */
 type Placed =
-  | { readonly guard: Guard; readonly interceptor: null }
-  | { readonly guard: null; readonly interceptor: Interceptor<unknown> };
+  | { readonly guard: CanActivate; readonly name: string; readonly interceptor: null }
+  | { readonly guard: null; readonly interceptor: NestInterceptor };
+
+function toPlaced(step: Step): Placed {
+  if ('intercept' in step) return { guard: null, interceptor: step };
+  return { guard: step, name: 'gate' in step ? String(step.gate) : step.constructor.name, interceptor: null };
+}
 
 /** Runs a call through the list. It waits only where a step does. */
 export class ToolPipeline {
@@ -72,45 +88,99 @@ export class ToolPipeline {
 
   /** @param steps in their order; the last interceptor makes the outcome from the result of the handler */
   constructor(steps: readonly Step[]) {
-    this.steps = steps.map((step) =>
-      'intercept' in step ? { guard: null, interceptor: step } : { guard: step, interceptor: null },
-    );
+    this.steps = steps.map(toPlaced);
   }
 
   /** @throws errors that the call must not answer (`failedRun`) */
-  run(run: ToolRun): Awaitable<ToolOutcome> {
-    return this.from(0, run) as Awaitable<ToolOutcome>;
+  run(call: ParleyToolCall): Promise<ToolOutcome> {
+    return lastValueFrom(this.from(0, call)) as Promise<ToolOutcome>;
   }
 
-  private from(first: number, run: ToolRun): Awaitable<unknown> {
+  /** The rest of the list, which runs when it is subscribed to. */
+  private from(first: number, call: ParleyToolCall): Observable<unknown> {
+    return new Observable((subscriber) => this.enter(first, call, subscriber));
+  }
+
+  private enter(first: number, call: ParleyToolCall, subscriber: Subscriber<unknown>): void {
     const { steps } = this;
-    for (let at = first; at < steps.length; at += 1) {
-      const { guard, interceptor } = steps[at] as Placed;
-      if (interceptor) return interceptor.intercept(run, () => this.from(at + 1, run));
-      const refusal = guard.check(run);
-      if (refusal instanceof Promise)
-        return refusal.then((refused) => this.behind(guard, at + 1, run, refused));
-      if (refusal) return { ok: false, refusal } satisfies ToolOutcome;
-      run.trace?.passed(guard.gate);
+    // An interceptor further out has ended the call.
+    if (subscriber.closed) return;
+    try {
+      for (let at = first; at < steps.length; at += 1) {
+        const step = steps[at] as Placed;
+        if (step.interceptor) {
+          const answer = step.interceptor.intercept(call, { handle: () => this.from(at + 1, call) });
+          if ('then' in answer) emitWhenReady(answer, subscriber);
+          else emitLast(answer, subscriber);
+          return;
+        }
+        const admitted = step.guard.canActivate(call);
+        if (typeof admitted !== 'boolean') {
+          const later = 'then' in admitted ? admitted : lastValueFrom(admitted);
+          later
+            .then((verdict) => pass(step, verdict, call))
+            .then(
+              () => this.enter(at + 1, call, subscriber),
+              (error: unknown) => subscriber.error(error),
+            );
+          return;
+        }
+        pass(step, admitted, call);
+      }
+      emitResult(handle(call), subscriber);
+    } catch (error) {
+      subscriber.error(error);
     }
-    return handle(run);
-  }
-
-  private behind(guard: Guard, next: number, run: ToolRun, refusal: Refusal | null): Awaitable<unknown> {
-    if (refusal) return { ok: false, refusal } satisfies ToolOutcome;
-    run.trace?.passed(guard.gate);
-    return this.from(next, run);
   }
 }
 
-function handle(run: ToolRun): Awaitable<unknown> {
-  const { observed } = run;
-  const returned = observed ? observed.within(() => handled(run)) : handled(run);
-  // A promise of another library is waited for like any other.
-  return isThenable(returned) && !(returned instanceof Promise) ? Promise.resolve(returned) : returned;
+/** @throws Refused for a guard that does not admit the call */
+function pass({ name }: Placed & { interceptor: null }, admitted: boolean, call: ParleyToolCall): void {
+  if (!admitted) throw new Refused(refusals.accessDenied('application', FORBIDDEN));
+  call.trace?.passed(name);
 }
 
-const handled = ({ handler, args, call }: ToolRun): unknown => handler(args as Record<string, unknown>, call);
+/** Of an interceptor the last value counts. One that emits none has the result null. */
+function emitLast(answer: Observable<unknown>, subscriber: Subscriber<unknown>): void {
+  let last: unknown = null;
+  subscriber.add(
+    answer.subscribe({
+      next: (value) => {
+        last = value;
+      },
+      error: (error: unknown) => subscriber.error(error),
+      complete: () => {
+        subscriber.next(last);
+        subscriber.complete();
+      },
+    }),
+  );
+}
+
+function emitWhenReady(later: Promise<Observable<unknown>>, subscriber: Subscriber<unknown>): void {
+  later.then(
+    (answer) => emitLast(answer, subscriber),
+    (error: unknown) => subscriber.error(error),
+  );
+}
+
+function emitResult(returned: unknown, subscriber: Subscriber<unknown>): void {
+  if (isThenable(returned)) {
+    returned.then(
+      (result) => emitResult(result, subscriber),
+      (error: unknown) => subscriber.error(error),
+    );
+    return;
+  }
+  subscriber.next(returned);
+  subscriber.complete();
+}
+
+function handle(call: ParleyToolCall): unknown {
+  const { observed, handler } = call;
+  const handled = () => handler(call.args as Record<string, unknown>, call);
+  return observed ? observed.within(handled) : handled();
+}
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return (
@@ -125,7 +195,7 @@ const pipeline: FactoryProvider<ToolPipeline> = {
 };
 
 /** What a run needs of a tool. */
-export type RunnableTool = Pick<ToolRegistration, 'definition' | 'handler'>;
+export type RunnableTool = Pick<RegisteredTool, 'definition' | 'handler' | 'declared' | 'refuseUnknown'>;
 
 /**
  * Runs tools through the pipeline and converts every outcome, including refusals and errors, into one value and one
@@ -168,24 +238,24 @@ export class ParleyToolRunner extends ToolRunner {
   }
 
   run(name: string, args: unknown, context: RequestContext): Promise<ToolOutcome> {
-    return this.runEntry(name, this.registry.get(name), args, context);
+    return this.runTool(name, this.registry.get(name), args, context);
   }
 
   /** Runs code that no listing shows, such as a route of an application, as a tool with this definition runs. */
-  runUnlisted(entry: RunnableTool, args: unknown, context: RequestContext): Promise<ToolOutcome> {
-    return this.runEntry(entry.definition.name, entry, args, context);
+  runUnlisted(tool: RunnableTool, args: unknown, context: RequestContext): Promise<ToolOutcome> {
+    return this.runTool(tool.definition.name, tool, args, context);
   }
 
-  private async runEntry(
+  private async runTool(
     name: string,
-    entry: RunnableTool | undefined,
+    tool: RunnableTool | undefined,
     args: unknown,
     context: RequestContext,
   ): Promise<ToolOutcome> {
     const observed = context.telemetry?.tool(name);
-    if (!observed) return this.outcome(name, entry, args, context, undefined);
+    if (!observed) return this.outcome(name, tool, args, context, undefined);
     try {
-      return await this.outcome(name, entry, args, context, observed);
+      return await this.outcome(name, tool, args, context, observed);
     } finally {
       // A run without a record has ended as well.
       observed.ends();
@@ -194,14 +264,15 @@ export class ParleyToolRunner extends ToolRunner {
 
   private outcome(
     name: string,
-    entry: RunnableTool | undefined,
+    tool: RunnableTool | undefined,
     args: unknown,
     context: RequestContext,
     observed: ToolTelemetry | undefined,
-  ): Awaitable<ToolOutcome> {
+  ): Promise<ToolOutcome> {
     const { sources, budgets } = this;
     const budgeted = budgets.open(context.agent);
-    return this.pipeline.run(new ToolRun(name, args, context, entry, sources, budgeted, observed));
+    const parts = { name, args, tool, sources, budgeted, observed };
+    return this.pipeline.run(new ParleyToolCall(context, parts));
   }
 }
 

@@ -11,7 +11,7 @@ import {
 } from '#core';
 import { suggestNames } from '#policy';
 import { type ContentBlock, type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
-import { ContinuesAsTask } from '../calls/tool-run.js';
+import { ContinuesAsTask } from '../calls/tool-call.js';
 import {
   declaresTasks,
   type Dialect,
@@ -72,7 +72,7 @@ export class CallTool {
       return writtenResult(outcome, dialect, context) ?? toolResult(outcome, dialect, isAborted(context));
     } catch (signal) {
       if (!(signal instanceof ContinuesAsTask) || !this.taskStore) throw signal;
-      return await this.begin(this.taskStore, name, args, request, signal.approver).catch(refusedResult);
+      return await this.begin(this.taskStore, name, args, request, signal.approvedBy).catch(refusedResult);
     }
   }
 

@@ -84,7 +84,7 @@ export class BackgroundCalls {
     const { agent, tool, args, correlationId, approver } = call;
     const context = new InternalRequest(agent, { correlationId });
     const outcome = { ok: false, refusal } as const;
-    const notes = { begun, ...(approver !== undefined && { approver }) };
+    const notes = { begun, approvedBy: approver };
     const kept = this.journal.record({ tool, args, context, outcome, milliseconds, notes });
     kept?.catch(() => undefined);
   }

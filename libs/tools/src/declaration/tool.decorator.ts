@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import type { Type } from '@nestjs/common';
 import type { ToolDefinition, ToolHandler } from '../tool.js';
 import type { SchemaReader } from '../json-schema.js';
 import { type DefinedTool, defineTool, ToolDeclarationError, type ToolOptions } from './tool-declaration.js';
@@ -19,6 +20,11 @@ export interface ToolRegistration {
   readonly output?: SchemaReader;
   /** The handler, which runs after every gate. */
   readonly handler: ToolHandler;
+  /**
+   * The class and the method that declare the tool: where guards and interceptors of every call read metadata.
+   * @internal
+   */
+  readonly declared?: { readonly type: Type; readonly method: (...args: never[]) => unknown };
   /** Replaces the built-in of that name. Default false. */
   readonly override?: boolean;
 }

@@ -21,6 +21,7 @@ export interface RegisteredTool {
   readonly builtIn: boolean;
   /** How the arguments of an application's tool are read, where not by the JSON Schema of its definition. */
   readonly input?: ToolRegistration['input'];
+  readonly declared?: ToolRegistration['declared'];
   /**
    * For a built-in: refuses undeclared arguments. An application's tool has its own schema for that.
    * @throws Refused `invalid_argument`
@@ -98,7 +99,7 @@ export class ToolCatalogue extends ToolRegistry {
   installBuiltIns(tools: readonly ToolRegistration[]): void {
     if (this.installed) throw new ToolDeclarationError('built-in', 'the built-in tools are already in place');
     for (const tool of tools) {
-      const { definition } = tool;
+      const { definition, declared } = tool;
       checkDefinition(definition);
       if (!BUILT_IN_GATES.has(definition.name))
         throw new ToolDeclarationError(definition.name, 'not a built-in');
@@ -106,7 +107,13 @@ export class ToolCatalogue extends ToolRegistry {
         throw new ToolDeclarationError(definition.name, 'declared twice');
       const refuseUnknown = unknownArguments(tool);
       const handler = readingHandler(tool);
-      this.builtIns.set(definition.name, { definition, handler, builtIn: true, refuseUnknown });
+      this.builtIns.set(definition.name, {
+        definition,
+        handler,
+        builtIn: true,
+        refuseUnknown,
+        ...(declared && { declared }),
+      });
     }
     this.installed = true;
     this.announce();
@@ -129,7 +136,7 @@ export class ToolCatalogue extends ToolRegistry {
       throw new ToolDeclarationError(name, 'is the name of a built-in; declare override: true to replace it');
     if (definition.needs?.includes('methods') && name !== 'call_method')
       throw new ToolDeclarationError(name, 'only call_method may need methods');
-    const { input } = registration;
+    const { input, declared } = registration;
     const tool: RegisteredTool = {
       definition: Object.freeze({
         ...definition,
@@ -139,6 +146,7 @@ export class ToolCatalogue extends ToolRegistry {
       handler: checkedHandler(registration),
       builtIn: false,
       ...(input && { input }),
+      ...(declared && { declared }),
     };
     this.added.set(name, tool);
     this.announce();
