@@ -61,7 +61,8 @@ export {
   toolsOf,
 } from './calls/tool-context.js';
 export { spendCall } from './calls/guards.js';
-export { ParleyToolRunner } from './calls/tool-pipeline.js';
+export type { ApplicationSteps, BeforeAndAfter } from './calls/application-steps.js';
+export { ParleyToolRunner, ToolPipeline } from './calls/tool-pipeline.js';
 export { RUN_HANDED_OVER } from './calls/tool-call.js';
 export {
   recordedReads,

@@ -191,6 +191,7 @@ export {
   type SchemaSnapshot,
 } from '#policy';
 export type { AnsweredMessage, MessageOptions } from './module/answer-message.js';
+export type { CallSteps, StepClasses } from './module/call-steps.js';
 export type { GlobalEnhancers } from './module/global-enhancers.js';
 export { ParleyHealthIndicator } from './module/health-indicator.js';
 export { getParleyToken, InjectParley, Parley } from './module/parley.js';

@@ -19,6 +19,14 @@ import {
   ToolRegistry,
   ToolRunner,
 } from '#tools';
+import {
+  ApplicationPlace,
+  type ApplicationSteps,
+  GuardsAfter,
+  GuardsBefore,
+  InterceptorsAfter,
+  InterceptorsBefore,
+} from './application-steps.js';
 import { DataBudgets } from './data-budgets.js';
 import {
   ApprovalGuard,
@@ -51,12 +59,15 @@ export const TOOL_PIPELINE = [
   AuditInterceptor,
   ChargeInterceptor,
   OutcomeInterceptor,
+  InterceptorsBefore,
+  GuardsBefore,
   RateLimitGuard,
   AuditGuard,
   ToolGuard,
   EnvironmentGuard,
   BudgetGuard,
   ArgumentsGuard,
+  GuardsAfter,
   ApprovalGuard,
   BeforeCallInterceptor,
   CancellationGuard,
@@ -65,12 +76,15 @@ export const TOOL_PIPELINE = [
   AfterCallInterceptor,
   DeadlineInterceptor,
   ResultInterceptor,
+  InterceptorsAfter,
 ] as const;
 
 /** Nest's text for a guard that answers false. */
 const FORBIDDEN = 'Forbidden resource';
 
 type Step = CanActivate | NestInterceptor;
+
+const NO_STEPS = { before: [], after: [] };
 
 /** A step as its kind, so that no call has to look for it. */
 type Placed =
@@ -84,11 +98,18 @@ function toPlaced(step: Step): Placed {
 
 /** Runs a call through the list. It waits only where a step does. */
 export class ToolPipeline {
-  private readonly steps: readonly Placed[];
+  private steps: readonly Placed[] = [];
 
-  /** @param steps in their order; the last interceptor makes the outcome from the result of the handler */
-  constructor(steps: readonly Step[]) {
-    this.steps = steps.map(toPlaced);
+  /** @param order the last interceptor makes the outcome from the result of the handler */
+  constructor(private readonly order: readonly (Step | ApplicationPlace)[]) {
+    this.install({ guards: NO_STEPS, interceptors: NO_STEPS });
+  }
+
+  /** Puts the steps of an application in their places, instead of those that were there. For the start: no call may run. */
+  install(application: ApplicationSteps): void {
+    this.steps = this.order
+      .flatMap((step) => (step instanceof ApplicationPlace ? step.choose(application) : step))
+      .map(toPlaced);
   }
 
   /** @throws errors that the call must not answer (`failedRun`) */
@@ -190,7 +211,7 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
 
 const pipeline: FactoryProvider<ToolPipeline> = {
   provide: ToolPipeline,
-  useFactory: (...steps: Step[]) => new ToolPipeline(steps),
+  useFactory: (...steps: (Step | ApplicationPlace)[]) => new ToolPipeline(steps),
   inject: [...TOOL_PIPELINE],
 };
 

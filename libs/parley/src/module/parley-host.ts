@@ -16,7 +16,7 @@ import {
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import type { Server } from 'node:http';
 import { type ConfigIssue, configOf, ConfigVersions, consoleBase } from '#config';
-import { promptsOf, toolsOf } from '#dispatcher';
+import { type ApplicationSteps, promptsOf, ToolPipeline, toolsOf } from '#dispatcher';
 import {
   ApplicationConnectionError,
   type ApplicationDatabase,
@@ -158,6 +158,8 @@ export interface HostDependencies {
   readonly http: HttpAdapterHost;
   readonly config: ApplicationConfig;
   readonly modules: ModulesContainer;
+  /** The application's guards and interceptors of all calls, once they are created. */
+  readonly steps: () => ApplicationSteps;
 }
 
 /** Connects one instance to the application: its tools, its paths, its shutdown. */
@@ -173,12 +175,13 @@ export class ParleyHost
 
   /** @throws ToolDeclarationError, MethodDeclarationError. @throws ConfigError for global guards that cannot run on tools, and for routes */
   onModuleInit(): void {
-    const { name, discovery, config, modules, globalEnhancers } = this.dependencies;
+    const { name, discovery, config, modules, globalEnhancers, opened, steps } = this.dependencies;
     this.checkApplication();
-    publishEvents(this.dependencies.opened.app, discovery);
+    opened.app.get(ToolPipeline).install(steps());
+    publishEvents(opened.app, discovery);
     this.enhancers = new ToolEnhancers(config, globalEnhancers);
     const context = this.enhancers.contextOver(modules);
-    const methods = this.dependencies.opened.app.get(MethodRegistry);
+    const methods = opened.app.get(MethodRegistry);
     let registered = 0;
     for (const instance of listedInstances(name, discovery)) {
       const tools = toolsOf(instance, context);

@@ -11,6 +11,7 @@ import {
 } from '#config';
 import type { ApplicationConnection } from '../instance/index.js';
 import type { ClassDeclaration, EnvironmentGates } from '#policy';
+import type { CallSteps } from './call-steps.js';
 import { type GlobalEnhancers, globalEnhancerErrors } from './global-enhancers.js';
 
 /** The endpoints of an instance beside MCP. A disabled endpoint returns 404. */
@@ -111,7 +112,7 @@ export type ParleyModuleOptions = {
 };
 
 /** Options that are known before any provider is created. */
-export interface ParleyModuleExtras {
+export interface ParleyModuleExtras extends CallSteps {
   /** Distinguishes the instances of one application. Default `default`. */
   readonly name?: string;
   /** Whether every module may inject the exports. Default true. */

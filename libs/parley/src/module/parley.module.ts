@@ -11,9 +11,11 @@ import {
   DiscoveryModule,
   DiscoveryService,
   HttpAdapterHost,
+  ModuleRef,
   ModulesContainer,
 } from '@nestjs/core';
 import { OFFERED_PROVIDERS } from '../instance/index.js';
+import { type CallSteps, createdSteps, stepProviders } from './call-steps.js';
 import { declaredClasses, FeatureList } from './features.js';
 import { ParleyFeatureModule } from './parley-feature.module.js';
 import { ParleyHealthIndicator } from './health-indicator.js';
@@ -35,13 +37,15 @@ const EXTRAS: ParleyModuleExtras = {
   imports: [],
   providers: [],
   version: undefined,
+  guards: [],
+  interceptors: [],
 };
 
 const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new ConfigurableModuleBuilder<ParleyModuleOptions>({
   moduleName: 'Parley',
 })
   .setClassMethodName('forRoot')
-  .setExtras(EXTRAS, (definition, { name = 'default', isGlobal, imports, providers, version }) => {
+  .setExtras(EXTRAS, (definition, { name = 'default', isGlobal, imports, providers, version, ...steps }) => {
     const offered = name === 'default' ? [...OFFERED, ParleyHealthIndicator] : [];
     const token = getParleyToken(name);
     return {
@@ -52,7 +56,8 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new ConfigurableModule
         ...(definition.providers ?? []),
         ...UNBOUND,
         ...(providers ?? []),
-        hostProvider(name, version),
+        ...stepProviders(steps),
+        hostProvider(name, version, steps),
         { provide: token, useFactory: ({ parley }: ParleyHost) => parley, inject: [ParleyHost] },
         ...offered,
       ],
@@ -65,7 +70,7 @@ const tokenOf = (provider: Provider): InjectionToken =>
   typeof provider === 'function' ? provider : provider.provide;
 
 /** Opens the instance when its options and bindings are resolved, which may depend on other modules. */
-function hostProvider(name: string, version: string | undefined): Provider {
+function hostProvider(name: string, version: string | undefined, steps: CallSteps): Provider {
   return {
     provide: ParleyHost,
     useFactory: async (
@@ -74,6 +79,7 @@ function hostProvider(name: string, version: string | undefined): Provider {
       http: HttpAdapterHost,
       config: ApplicationConfig,
       modules: ModulesContainer,
+      own: ModuleRef,
       ...values: unknown[]
     ) => {
       const declared = declaredClasses(name, discovery);
@@ -94,6 +100,7 @@ function hostProvider(name: string, version: string | undefined): Provider {
         http,
         config,
         modules,
+        steps: () => createdSteps(steps, own),
       });
     },
     inject: [
@@ -102,6 +109,7 @@ function hostProvider(name: string, version: string | undefined): Provider {
       HttpAdapterHost,
       ApplicationConfig,
       ModulesContainer,
+      ModuleRef,
       ...OVERRIDABLE_TOKENS,
     ],
   };
