@@ -1,18 +1,10 @@
-import { ageClock, Refused, type Tier } from '#core';
+import { ageClock, Refused } from '#core';
 import type {
-  AggregateOptions,
-  AutocompleteRequest,
-  FacetRequest,
-  FindOptions,
   GovernedClassWrites,
   GovernedMethods,
   GovernedRecords,
   GovernedSearch,
   GovernedWrites,
-  ProposedWrite,
-  TextRequest,
-  TextSearchRequest,
-  WriteOptions,
 } from '../governed-access.js';
 import type { GovernedCall } from './row-rules.js';
 
@@ -34,16 +26,16 @@ const LONGEST_USE = 1_000;
  * Opens governed access at first use and keeps it for a short time. A question that names a class or column which is not known is
  * asked again when the database has it by now: an answer without it would be wrong without a sign.
  */
-class DeferredAccess<Access> {
+abstract class DeferredAccess<Access> {
   private opened: Opening<Access> | null = null;
   private openedAt = Infinity;
   /** Whether a question that was answered may be asked again. */
-  protected readonly repeatsAnswers: boolean = true;
+  protected abstract readonly repeatsAnswers: boolean;
 
   constructor(private readonly open: () => Opening<Access>) {}
 
   /** Calls a method of the opened access. A rejection that a tool does not await does not end the process. */
-  protected through<Result>(use: (access: Access) => Promise<Result>): Promise<Result> {
+  through<Result>(use: (access: Access) => Promise<Result>): Promise<Result> {
     const opened = this.current();
     const result =
       opened instanceof Promise ? opened.then((now) => this.used(now, use)) : this.used(opened, use);
@@ -116,138 +108,63 @@ const OF_REQUESTS: ReadonlySet<string> = new Set(['invalid_argument', 'invalid_q
 const isRefusedRequest = (error: unknown): boolean =>
   error instanceof Refused && OF_REQUESTS.has(error.refusal.code);
 
-export class DeferredRecords extends DeferredAccess<GovernedRecords> implements GovernedRecords {
-  find(className: unknown, options?: FindOptions) {
-    return this.through((records) => records.find(className, options));
-  }
+/** Every method of an access, named once: the compiler knows when one is missing. */
+type Methods<Access> = Readonly<Record<keyof Access, true>>;
 
-  page(className: unknown, options?: FindOptions, text?: TextRequest) {
-    return this.through((records) => records.page(className, options, text));
+/** The access whose methods open it when they are called. @param repeats whether an answer may be asked for again */
+function defer<Access>(
+  methods: Methods<Access>,
+  { repeats }: { readonly repeats: boolean },
+): new (open: () => Opening<Access>) => Access {
+  class Deferred extends DeferredAccess<Access> {
+    protected override readonly repeatsAnswers = repeats;
   }
-
-  count(className: unknown, options?: Pick<FindOptions, 'where' | 'applyCanonicalFilter'>) {
-    return this.through((records) => records.count(className, options));
-  }
-
-  get(className: unknown, objectId: unknown, options?: Pick<FindOptions, 'keys' | 'include'>) {
-    return this.through((records) => records.get(className, objectId, options));
-  }
-
-  getMany(className: unknown, objectIds: readonly string[], options?: Pick<FindOptions, 'keys' | 'include'>) {
-    return this.through((records) => records.getMany(className, objectIds, options));
-  }
-
-  samples(className: unknown, limit: number) {
-    return this.through((records) => records.samples(className, limit));
-  }
-
-  aggregate(className: unknown, pipeline: unknown, options?: AggregateOptions) {
-    return this.through((records) => records.aggregate(className, pipeline, options));
-  }
-
-  checkAggregate(className: unknown, pipeline: unknown, options?: Pick<AggregateOptions, 'where'>) {
-    return this.through((records) => records.checkAggregate(className, pipeline, options));
-  }
-
-  explain(className: unknown, options?: Pick<FindOptions, 'where'>) {
-    return this.through((records) => records.explain(className, options));
-  }
-
-  admit(className: unknown) {
-    return this.through((records) => records.admit(className));
-  }
-
-  classes() {
-    return this.through((records) => records.classes());
-  }
-
-  describe(className: unknown) {
-    return this.through((records) => records.describe(className));
-  }
-
-  indexes(className: unknown) {
-    return this.through((records) => records.indexes(className));
-  }
+  for (const name of Object.keys(methods) as (keyof Access)[])
+    Object.defineProperty(Deferred.prototype, name, {
+      value(this: Deferred, ...args: unknown[]) {
+        return this.through((access) => (access[name] as AsyncMethod).apply(access, args));
+      },
+    });
+  return Deferred as unknown as new (open: () => Opening<Access>) => Access;
 }
 
-export class DeferredWrites extends DeferredAccess<GovernedWrites> implements GovernedWrites {
-  protected override readonly repeatsAnswers = false;
+type AsyncMethod = (...args: unknown[]) => Promise<unknown>;
 
-  create(className: unknown, fields: unknown, options?: WriteOptions) {
-    return this.through((access) => access.create(className, fields, options));
-  }
+export const DeferredRecords = defer<GovernedRecords>(
+  {
+    find: true,
+    page: true,
+    count: true,
+    get: true,
+    getMany: true,
+    samples: true,
+    aggregate: true,
+    checkAggregate: true,
+    explain: true,
+    admit: true,
+    classes: true,
+    describe: true,
+    indexes: true,
+  },
+  { repeats: true },
+);
 
-  update(className: unknown, objectId: unknown, fields: unknown, options?: WriteOptions) {
-    return this.through((access) => access.update(className, objectId, fields, options));
-  }
+export const DeferredSearch = defer<GovernedSearch>(
+  { text: true, autocomplete: true, facets: true, likeness: true },
+  { repeats: true },
+);
 
-  delete(className: unknown, objectId: unknown, options?: WriteOptions) {
-    return this.through((access) => access.delete(className, objectId, options));
-  }
+export const DeferredWrites = defer<GovernedWrites>(
+  { create: true, update: true, delete: true, judge: true },
+  { repeats: false },
+);
 
-  judge(write: ProposedWrite) {
-    return this.through((access) => access.judge(write));
-  }
-}
+export const DeferredClassWrites = defer<GovernedClassWrites>(
+  { createClass: true, deleteClass: true },
+  { repeats: false },
+);
 
-export class DeferredSearch extends DeferredAccess<GovernedSearch> implements GovernedSearch {
-  text(className: unknown, request: TextSearchRequest) {
-    return this.through((access) => access.text(className, request));
-  }
-
-  autocomplete(className: unknown, request: AutocompleteRequest) {
-    return this.through((access) => access.autocomplete(className, request));
-  }
-
-  facets(className: unknown, request: FacetRequest) {
-    return this.through((access) => access.facets(className, request));
-  }
-
-  likeness(className: unknown) {
-    return this.through((access) => access.likeness(className));
-  }
-}
-
-export class DeferredClassWrites extends DeferredAccess<GovernedClassWrites> implements GovernedClassWrites {
-  protected override readonly repeatsAnswers = false;
-
-  createClass(className: unknown, fields?: unknown) {
-    return this.through((access) => access.createClass(className, fields));
-  }
-
-  deleteClass(className: unknown) {
-    return this.through((access) => access.deleteClass(className));
-  }
-}
-
-export class DeferredMethods
-  extends DeferredAccess<Omit<GovernedMethods, 'writes'>>
-  implements GovernedMethods
-{
-  constructor(
-    open: () => Opening<Omit<GovernedMethods, 'writes'>>,
-    private readonly openWrites: () => GovernedWrites,
-  ) {
-    super(open);
-  }
-
-  enter(className: unknown) {
-    return this.through((access) => access.enter(className));
-  }
-
-  checkId(className: string, objectId: string) {
-    return this.through((access) => access.checkId(className, objectId));
-  }
-
-  permit(className: string, permission: Tier, type: 'instance' | 'class') {
-    return this.through((access) => access.permit(className, permission, type));
-  }
-
-  writes(): GovernedWrites {
-    return this.openWrites();
-  }
-
-  present(result: unknown) {
-    return this.through((access) => access.present(result));
-  }
-}
+export const DeferredMethods = defer<Omit<GovernedMethods, 'writes'>>(
+  { enter: true, checkId: true, permit: true, present: true },
+  { repeats: true },
+);

@@ -255,13 +255,11 @@ export class GovernedWritesSource {
   }
 
   methods(context: RequestContext, budget: CallBudget): GovernedMethods {
-    return new DeferredMethods(
-      async () => {
-        const call = await this.records.open(context, budget);
-        return { access: new ParleyMethods(call), call };
-      },
-      () => this.rows(context, budget),
-    );
+    const deferred = new DeferredMethods(async () => {
+      const call = await this.records.open(context, budget);
+      return { access: new ParleyMethods(call), call };
+    });
+    return Object.assign(deferred, { writes: () => this.rows(context, budget) });
   }
 }
 

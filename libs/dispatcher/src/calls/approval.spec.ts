@@ -8,7 +8,7 @@ import {
   refusals,
   Refused,
 } from '#core';
-import { compilePolicy, Policies, readEnvironmentGates } from '#policy';
+import { compilePolicy, readEnvironmentGates } from '#policy';
 import { type CallableMethod, MethodRegistry, type ToolHandler } from '#tools';
 import { type ApprovalDecision, type ApprovalRequest, Approver } from './approval.js';
 import { ApprovalGuard } from './guards.js';
@@ -58,8 +58,10 @@ const TOOLS = {
   update_object: smallTool('update_object', { permission: 'write' }),
 };
 
+/** Of the calls of each test. */
+let { policy } = compilePolicy({});
 const sources = {
-  policies: new Policies(compilePolicy({}).policy),
+  policies: { of: () => policy },
   records: new SmallRecords({}),
   search: { for: () => NO_SEARCH },
 } as unknown as CallSources;
@@ -85,8 +87,8 @@ async function asked(
   env: Readonly<Record<string, string>> = OPEN,
 ) {
   const approver = new Asked(decision);
-  const { policy } = compilePolicy({ requireApprovalFor: tiers });
-  const guard = new ApprovalGuard(new Policies(policy), approver, methods, readEnvironmentGates(env));
+  policy = compilePolicy({ requireApprovalFor: tiers }).policy;
+  const guard = new ApprovalGuard(approver, methods, readEnvironmentGates(env));
   const refused = await readRefusal(() => guard.canActivate(call));
   return { requests: approver.requests, refused };
 }

@@ -1,7 +1,7 @@
 import { type CanActivate, Inject, Injectable, Logger } from '@nestjs/common';
 import { type Agent, inexactIn, orThrow, type Refusal, refusals, Refused } from '#core';
 import { AuditSink } from '#audit';
-import { envGate, type EnvironmentGates, methodGate, Policies, suggestNames, toolGate } from '#policy';
+import { envGate, type EnvironmentGates, methodGate, suggestNames, toolGate } from '#policy';
 import {
   asksForPreview,
   CallableMethods,
@@ -9,7 +9,6 @@ import {
   effectiveTier,
   type ToolDefinition,
   ToolEnvironment,
-  ToolRegistry,
 } from '#tools';
 import { Approver, type DecisionGround, previewOf } from './approval.js';
 import { DataBudgets } from './data-budgets.js';
@@ -83,18 +82,12 @@ export class EnvironmentGuard implements CanActivate {
 export class ArgumentsGuard implements CanActivate {
   readonly gate = 'arguments';
 
-  constructor(
-    @Inject(ToolRegistry) private readonly registry: Pick<ToolRegistry, 'get'>,
-    @Inject(Policies) private readonly policies: Pick<Policies, 'of'>,
-  ) {}
-
   canActivate(call: ParleyToolCall): Awaitable<true> {
-    const { name, args, agent } = call;
-    const { switches } = this.policies.of(agent);
+    const { args, policy } = call;
     try {
       const inexact = inexactIn(args);
       if (inexact !== undefined) throw new Refused(refusals.invalidArgument(inexact));
-      if (switches.unknownArguments !== 'ignore') this.registry.get(name)?.refuseUnknown?.(args);
+      if (policy.switches.unknownArguments !== 'ignore') call.registered?.refuseUnknown?.(args);
       return true;
     } catch (error) {
       return classOutOfSight(call).then((refused) => {
@@ -139,7 +132,6 @@ export class ApprovalGuard implements CanActivate {
   readonly gate = 'approval';
 
   constructor(
-    @Inject(Policies) private readonly policies: Pick<Policies, 'of'>,
     private readonly approver: Approver,
     private readonly methods: CallableMethods,
     @Inject(ToolEnvironment) private readonly gates: EnvironmentGates,
@@ -149,7 +141,7 @@ export class ApprovalGuard implements CanActivate {
     const { definition, args, agent, request } = call;
     // The call that began the task passed this guard.
     if (!definition || request.background === 'running') return true;
-    const { switches, version: policyVersion } = this.policies.of(agent);
+    const { switches, version: policyVersion } = call.policy;
     if (switches.requireApprovalFor.length === 0) return true;
     const permission = effectiveTier(definition, args, this.methods);
     if (!switches.requireApprovalFor.includes(permission)) return true;

@@ -10,7 +10,7 @@ import {
   type RequestContext,
   whenAborted,
 } from '#core';
-import { Policies, PolicyCache } from '#policy';
+import { PolicyCache } from '#policy';
 import {
   compileCanaries,
   fitToSize,
@@ -280,19 +280,15 @@ export class ResultInterceptor implements NestInterceptor<unknown, ToolOutcome> 
     compileCanaries(switches.promptInjectionCanaries),
   );
 
-  constructor(
-    @Inject(Policies) private readonly policies: Pick<Policies, 'of'>,
-    private readonly events: EventEmitter2,
-  ) {}
+  constructor(private readonly events: EventEmitter2) {}
 
   intercept(call: ParleyToolCall, next: CallHandler<unknown>): Observable<ToolOutcome> {
     return next.handle().pipe(map((returned) => this.toOutcome(returned, call)));
   }
 
   private toOutcome(returned: unknown, call: ParleyToolCall): ToolOutcome {
-    const { name, definition, agent } = call;
+    const { name, definition, policy } = call;
     const data = withNotes(returned, call.notes);
-    const policy = this.policies.of(agent);
     const pretty = policy.switches.prettyText;
     // Rows of data can be left out. Content is sent whole or not at all.
     const content = data instanceof ToolContent ? data : null;

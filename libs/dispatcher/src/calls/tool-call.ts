@@ -24,7 +24,7 @@ import type {
   GovernedWrites,
   GovernedWritesSource,
 } from '#data';
-import type { Policies } from '#policy';
+import type { Policies, Policy } from '#policy';
 import type { RegisteredTool, ToolCall, ToolDefinition, ToolHandler, ToolNeed, ToolSwitches } from '#tools';
 import { type BudgetedCall, CallMeter, meters } from './data-budgets.js';
 
@@ -60,12 +60,15 @@ export interface CallSources {
   readonly writes: GovernedWritesSource;
 }
 
+/** What a call needs of its tool. */
+type CalledTool = Pick<RegisteredTool, 'definition' | 'handler' | 'declared' | 'refuseUnknown'>;
+
 /** What a call has besides its request. */
 export interface CallParts {
   readonly name: string;
   readonly args: unknown;
   /** Absent when no tool has that name. The tool guard refuses it before anything else reads it. */
-  readonly tool?: Pick<RegisteredTool, 'definition' | 'handler' | 'declared'> | undefined;
+  readonly tool?: CalledTool | undefined;
   readonly sources: CallSources;
   /** The budget that pays for the data use of the call. Default: none applies. */
   readonly budgeted?: BudgetedCall | null;
@@ -116,12 +119,14 @@ export class ParleyToolCall implements ToolCall, ExecutionContext, CallNotes {
   /** The data use so far. */
   readonly ownMeter: CallMeter;
   readonly handler: ToolHandler;
+  /** The tool as it was registered when the call began. */
+  readonly registered: CalledTool | undefined;
 
   private readonly ending = new LazyAbort();
   // A handler must not reach the sources: they open the data of any agent.
   readonly #sources: CallSources;
-  readonly #declared: RegisteredTool['declared'];
   #access: OpenAccess = {};
+  #policy: Policy | undefined = undefined;
 
   constructor(
     readonly request: RequestContext,
@@ -131,7 +136,7 @@ export class ParleyToolCall implements ToolCall, ExecutionContext, CallNotes {
     this.args = args;
     this.definition = tool?.definition;
     this.handler = tool?.handler ?? missingHandler;
-    this.#declared = tool?.declared;
+    this.registered = tool;
     this.#sources = sources;
     this.agent = request.agent;
     this.approvedBy = request.approver;
@@ -171,7 +176,7 @@ export class ParleyToolCall implements ToolCall, ExecutionContext, CallNotes {
   }
 
   get switches(): ToolSwitches {
-    return this.#sources.policies.of(this.agent).switches;
+    return this.policy.switches;
   }
 
   get correlationId(): string | undefined {
@@ -260,11 +265,11 @@ export class ParleyToolCall implements ToolCall, ExecutionContext, CallNotes {
   }
 
   getClass<T = unknown>(): Type<T> {
-    return (this.#declared?.type ?? UndeclaredTool) as Type<T>;
+    return (this.registered?.declared?.type ?? UndeclaredTool) as Type<T>;
   }
 
   getHandler(): ToolHandler {
-    return (this.#declared?.method as ToolHandler | undefined) ?? this.handler;
+    return (this.registered?.declared?.method as ToolHandler | undefined) ?? this.handler;
   }
 
   getArgs<T extends unknown[] = unknown[]>(): T {
@@ -288,6 +293,11 @@ export class ParleyToolCall implements ToolCall, ExecutionContext, CallNotes {
   }
 
   // What the steps of the list read and do.
+
+  /** The policy of the configuration version that the agent belongs to. */
+  get policy(): Policy {
+    return (this.#policy ??= this.#sources.policies.of(this.agent));
+  }
 
   /** Seconds that the call may take. A task has a longer limit. */
   get seconds(): number {
