@@ -1,2 +1,2 @@
-export { EXPORT_SETTINGS, ExportOverview, type ListedExport } from './export-tickets.js';
+export { DEFAULT_EXPORTS, EXPORT_SETTINGS, ExportOverview, type ListedExport } from './export-tickets.js';
 export { ExportsModule } from './exports.module.js';

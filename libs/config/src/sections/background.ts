@@ -39,11 +39,6 @@ export class ExportSection {
   @IsInt()
   @Min(1)
   readonly maxRows: number = 1_000_000;
-
-  @Option('concurrent exports of one principal as one agent; a further one replaces the oldest')
-  @IsInt()
-  @Min(1)
-  readonly maxPerPrincipal: number = 20;
 }
 
 /** The section `subscriptions`: resources that sessions watch (docs/guide/subscriptions.md). */

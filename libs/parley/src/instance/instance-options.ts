@@ -20,7 +20,7 @@ import {
   RUNNING_CALLS_OPTIONS,
   SUB_AGENT_CHECK,
 } from '#dispatcher';
-import { EXPORT_SETTINGS } from '#exports';
+import { DEFAULT_EXPORTS, EXPORT_SETTINGS } from '#exports';
 import type { EnvironmentGates } from '#policy';
 import { CLOCK_DIFFERENCE, type SharedState } from '#state';
 import { STREAMING_OPTIONS, type StreamingModuleOptions } from '#streaming';
@@ -75,10 +75,7 @@ export function optionProviders(options: InstanceOptions): Exclude<Provider, Typ
     [SUB_AGENT_CHECK, (given: unknown) => assertSubAgentOptions('sub-agent', given)],
     [OBSERVABILITY, observed],
     [MCP_PATH, server.path],
-    [
-      EXPORT_SETTINGS,
-      { lifetime: exports.lifetime * 1000, maxRows: exports.maxRows, maxPerOwner: exports.maxPerPrincipal },
-    ],
+    [EXPORT_SETTINGS, { ...DEFAULT_EXPORTS, lifetime: exports.lifetime * 1000, maxRows: exports.maxRows }],
     [SUBSCRIPTION_OPTIONS, config.subscriptions],
     [TASK_OPTIONS, { ...tasks, held }],
     [

@@ -104,8 +104,9 @@ export class JsonBodyInterceptor implements NestInterceptor {
 
 /** Makes an instance of the class of a body or a query. The first error is the answer, in the words of its decorator. */
 export function createValidationPipe<T extends object>(type: Type<T>): PipeTransform<Given, T> {
+  const [status] = BODY_WORDS.notObject;
   const read = compileReader(type, (message) => {
-    throw new NotServed(400, message);
+    throw new NotServed(status, message);
   });
   return { transform: read };
 }
