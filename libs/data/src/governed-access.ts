@@ -121,8 +121,11 @@ export interface GovernedRecords {
    * `exposeExplain` the whole plan, operator's predicates included, internal columns never.
    */
   explain(className: unknown, options?: Pick<FindOptions, 'where'>): Promise<QueryPlan>;
-  /** The gates before any read of rows, for tools whose arguments are judged after them: class, then tenant. */
-  admit(className: unknown): Promise<GovernedClass>;
+  /**
+   * The gates before any read of rows, for tools whose arguments are judged after them: class, then tenant.
+   * @param operation the class permission that is asked for. Default `find`
+   */
+  admit(className: unknown, operation?: ReadOperation): Promise<GovernedClass>;
   /** Every class this agent may know, sorted by name. */
   classes(): Promise<readonly GovernedClass[]>;
   /**
@@ -270,6 +273,8 @@ export interface GovernedWrites {
   update(className: unknown, objectId: unknown, fields: unknown, options?: WriteOptions): Promise<ParseRow>;
   /** @throws Refused `parse_error` when there is no such row for this agent */
   delete(className: unknown, objectId: unknown, options?: WriteOptions): Promise<void>;
+  /** The gates before a write reads its fields, for code that writes later: class, class permission, tenant. */
+  admit(className: unknown, operation: ProposedWrite['operation']): Promise<void>;
   /** Runs every check of a write and writes nothing. @throws Refused as the write itself would */
   judge(write: ProposedWrite): Promise<JudgedWrite>;
 }

@@ -211,6 +211,8 @@ export {
   CurrentCall,
   RequirePermission,
   type RequirePermissionOptions,
+  type RouteClassUse,
+  UsesClass,
 } from './route-guard/route-decorators.js';
 export { ParleyHttpException, type RefusalBody } from './route-guard/route-refusal.js';
 export { refusals } from './tool-refusals.js';

@@ -31,13 +31,28 @@ import {
   ParleyModule,
   type ParleyModuleOptions,
   RequirePermission,
+  type RowWritingCall,
   Tool,
   type ToolCall,
+  UsesClass,
 } from '@parley/server';
 import { POSTS_POLICY, POSTS_SEED, SECRET } from '../../fixtures/posts.fixture.js';
 import { callTool, startDatabase } from '../../support/service.js';
 
-const posts = await startDatabase(POSTS_SEED);
+/** Beside the posts a class that users may read and not change. */
+const TICKET = {
+  className: 'Ticket',
+  fields: { seat: { type: 'String' } },
+  classLevelPermissions: {
+    find: { '*': true },
+    get: { '*': true },
+    count: { '*': true },
+    create: {},
+    update: {},
+    delete: {},
+  },
+};
+const posts = await startDatabase({ ...POSTS_SEED, schemas: [...POSTS_SEED.schemas, TICKET] });
 afterAll(() => posts.stop());
 
 const TIERS = ['readonly', 'write', 'admin'] as const;
@@ -50,9 +65,18 @@ const OPTIONS: ParleyModuleOptions = {
     write: { permissions: 'write', tenantId: 'acme' },
     admin: { permissions: 'admin', tenantId: 'acme' },
     listed: { permissions: 'write', tenantId: 'acme', tools: { only: ['count_objects'] } },
+    user: { permissions: 'write', identity: { user: 'u1' }, tenantId: 'acme' },
+    narrow: { permissions: 'write', tenantId: 'acme', classes: { only: ['Author'] } },
+    stray: { permissions: 'write' },
     busy: { permissions: 'readonly', tenantId: 'acme', rateLimit: 1 },
   },
-  auth: ['readonly', 'write', 'admin', 'listed', 'busy'].map((agent) => ({
+  gates: {
+    PARSE_AGENT_ALLOW_WRITE_TOOLS: true,
+    PARSE_AGENT_ALLOW_SCHEMA_OPS: false,
+    PARSE_AGENT_ALLOW_RAW_CRUD: false,
+    PARSE_AGENT_ALLOW_RAW_SCHEMA: false,
+  },
+  auth: ['readonly', 'write', 'admin', 'listed', 'user', 'narrow', 'stray', 'busy'].map((agent) => ({
     apiKey: `key-of-${agent}`,
     agent,
   })),
@@ -132,6 +156,38 @@ class PostsController {
   }
 }
 
+let sold = 0;
+
+@Controller('tickets')
+@UseGuards(ParleyGuard)
+@RequirePermission('write')
+class TicketsController {
+  @Get()
+  @UsesClass('Ticket')
+  list() {
+    return { listed: true };
+  }
+
+  @Post()
+  @UsesClass('Ticket', 'create')
+  async sell(@CurrentCall() { writes }: RowWritingCall) {
+    sold += 1;
+    return { seat: (await writes.create('Ticket', { seat: 'A1' }))['seat'] };
+  }
+
+  @Get('contracts')
+  @UsesClass('Contract')
+  contracts() {
+    return SECRET;
+  }
+
+  @Get('posts')
+  @UsesClass('Post', 'count', 'get')
+  posts() {
+    return { counted: true };
+  }
+}
+
 @Injectable()
 class PostTools {
   @Tool({ name: 'write', description: 'As the route.', permission: 'write' })
@@ -176,7 +232,7 @@ describe.each(adapters)('a controller of the application with ParleyGuard, on %s
   let app: INestApplication;
   let origin: string;
   beforeAll(async () => {
-    app = await started(adapter(), [PostsController]);
+    app = await started(adapter(), [PostsController, TicketsController]);
     origin = await app.getUrl();
   });
   afterAll(() => app.close());
@@ -262,6 +318,31 @@ describe.each(adapters)('a controller of the application with ParleyGuard, on %s
     expect(JSON.parse(tool.text)).toMatchObject({ count: live });
   });
 
+  /** What the gates of a class decide for a route that uses it: the status, and who refused. */
+  const CLASS_CASES = [
+    ['an agent with the master key reads', 'write', 'GET', '/tickets', 200, undefined],
+    ['a user reads what the class permits', 'user', 'GET', '/tickets', 200, undefined],
+    ['an agent with the master key creates', 'write', 'POST', '/tickets', 201, undefined],
+    ['a user creates nothing without the permission', 'user', 'POST', '/tickets', 403, 'class_permissions'],
+    ['an agent of other classes reads nothing', 'narrow', 'GET', '/tickets', 403, 'class'],
+    ['an agent of other classes creates nothing', 'narrow', 'POST', '/tickets', 403, 'class'],
+    ['nobody uses a hidden class', 'write', 'GET', '/tickets/contracts', 403, 'class'],
+    ['an agent of a tenant reads', 'write', 'GET', '/tickets/posts', 200, undefined],
+    ['an agent without a tenant reads nothing of tenants', 'stray', 'GET', '/tickets/posts', 403, 'tenant'],
+  ] as const;
+
+  it.each(CLASS_CASES)(
+    'asks the gates of the classes: %s',
+    async (_rule, agent, method, path, status, gate) => {
+      const before = sold;
+      const answer = await ask(path, as(agent), method);
+      expect({ status: answer.status, text: answer.text }).toMatchObject({ status });
+      expect(entries).toMatchObject([{ success: gate === undefined, ...(gate !== undefined && { gate }) }]);
+      expect(entries[0]).toHaveProperty('class_name');
+      if (gate !== undefined) expect(sold).toBe(before);
+    },
+  );
+
   it('answers a refusal of the governed data with its status and nothing internal', async () => {
     const hidden = await ask('/posts/contracts', as('admin'));
     expect({ status: hidden.status, body: hidden.json() }).toMatchObject({
@@ -343,7 +424,23 @@ describe('the start of an application', () => {
     }
   }
 
+  @Controller('open')
+  @UseGuards(ParleyGuard)
+  @RequirePermission('readonly')
+  class WritingReader {
+    @Get()
+    @UsesClass('Post', 'update')
+    open() {
+      return SECRET;
+    }
+  }
+
   it.each([
+    [
+      'a write that the permission does not cover',
+      WritingReader,
+      /WritingReader\.open: .*@RequirePermission\("write"\)/,
+    ],
     [
       'a guarded route that requires no permission',
       Undeclared,

@@ -155,7 +155,7 @@ export const DeferredSearch = defer<GovernedSearch>(
 );
 
 export const DeferredWrites = defer<GovernedWrites>(
-  { create: true, update: true, delete: true, judge: true },
+  { create: true, update: true, delete: true, admit: true, judge: true },
   { repeats: false },
 );
 

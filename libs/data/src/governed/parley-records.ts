@@ -165,8 +165,8 @@ export class ParleyRecords implements GovernedRecords {
     return explain(this.call, this.constraints, access, options.where);
   }
 
-  async admit(className: unknown): Promise<GovernedClass> {
-    const access = this.enter(className, 'find');
+  async admit(className: unknown, operation: ReadOperation = 'find'): Promise<GovernedClass> {
+    const access = this.enter(className, operation);
     this.rules.tenant(access.className);
     return this.described(access);
   }

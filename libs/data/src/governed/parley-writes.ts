@@ -295,6 +295,10 @@ export class ParleyWrites implements GovernedWrites {
     return { className, objectId, before, fields };
   }
 
+  async admit(className: unknown, operation: ProposedWrite['operation']): Promise<void> {
+    this.rules.tenant(this.enter(className, operation).className);
+  }
+
   private enter(className: unknown, permission: ClassOperation): ClassAccess {
     return admitWrite(this.call, className, permission);
   }

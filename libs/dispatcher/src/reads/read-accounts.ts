@@ -150,8 +150,8 @@ class AdmittedRecords implements GovernedRecords {
     return this.access.checkAggregate(className, pipeline, options);
   }
 
-  admit(className: unknown) {
-    return this.access.admit(className);
+  admit(...args: Parameters<GovernedRecords['admit']>) {
+    return this.access.admit(...args);
   }
 
   indexes(...args: Parameters<GovernedRecords['indexes']>) {

@@ -1,9 +1,10 @@
 import type { Type } from '@nestjs/common';
 import { GUARDS_METADATA, PATH_METADATA, SSE_METADATA } from '@nestjs/common/constants.js';
 import { type ApplicationConfig, type DiscoveryService, MetadataScanner } from '@nestjs/core';
+import { tierCovers } from '#core';
 import { ConfigError, type ConfigIssue } from '#config';
 import { ParleyGuard } from './parley.guard.js';
-import { readRoute } from './route-decorators.js';
+import { hasClasses, readRoute } from './route-decorators.js';
 
 type Handler = (...args: never[]) => unknown;
 
@@ -38,6 +39,8 @@ interface Surroundings {
 function mistakeOf(controller: Type, handler: Handler, { isGlobal, instances }: Surroundings): string | null {
   const isGuarded = isGlobal || [...guardsOf(controller), ...guardsOf(handler)].some(isParleyGuard);
   const route = readRoute(controller, handler);
+  if (!route && hasClasses(controller, handler))
+    return '@UsesClass asks nothing alone: write @RequirePermission and @UseGuards(ParleyGuard) as well';
   if (!isGuarded)
     return route && '@RequirePermission admits nobody alone: write @UseGuards(ParleyGuard) as well';
   if (!route)
@@ -46,6 +49,8 @@ function mistakeOf(controller: Type, handler: Handler, { isGlobal, instances }: 
       '("write") or ("admin") on it or on its controller'
     );
   if (!instances.has(route.instance)) return `there is no instance '${route.instance}' of ParleyModule`;
+  if (route.definition.needs && !tierCovers(route.definition.permission, 'write'))
+    return '@UsesClass with create, update or delete needs @RequirePermission("write") or higher';
   if (Reflect.hasMetadata(SSE_METADATA, handler))
     return 'a route of @Sse has no end that could be recorded: ParleyGuard cannot guard it';
   return null;

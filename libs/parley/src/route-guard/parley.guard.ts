@@ -13,7 +13,7 @@ import { Authenticator } from '#auth';
 import { ParleyToolRunner } from '#dispatcher';
 import { toolGate } from '#policy';
 import { McpEdge, type NotServed, readTrustedHeaders } from '#streaming';
-import type { ToolDefinition } from '#tools';
+import type { ToolCall, ToolDefinition } from '#tools';
 import {
   authenticateCaller,
   type CallerChecks,
@@ -23,7 +23,7 @@ import {
 } from '../instance/index.js';
 import { getParleyToken, type Parley } from '../module/parley.js';
 import { RouteCall, type RouteRequest } from './route-call.js';
-import { readRoute } from './route-decorators.js';
+import { admitClasses, type DeclaredRoute, readRoute } from './route-decorators.js';
 import { ParleyHttpException, refusedOverHttp } from './route-refusal.js';
 
 /**
@@ -57,7 +57,7 @@ export class ParleyGuard implements CanActivate {
   }
 
   private async admit(
-    { instance, definition }: NonNullable<ReturnType<typeof readRoute>>,
+    { instance, definition, uses }: DeclaredRoute,
     request: RouteRequest & object,
     response: object,
   ): Promise<void> {
@@ -78,7 +78,14 @@ export class ParleyGuard implements CanActivate {
       throw refuse(error);
     }
     setCaller(request, agent);
-    const admitted = { definition, agent, request, response: plain };
+    const admitted = {
+      definition,
+      className: uses[0]?.className,
+      admit: (call: ToolCall) => admitClasses(uses, call),
+      agent,
+      request,
+      response: plain,
+    };
     await RouteCall.begin(parley.get(ParleyToolRunner), admitted, refuse);
   }
 

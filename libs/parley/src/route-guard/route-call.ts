@@ -32,6 +32,10 @@ export interface RouteRequest {
 /** A request to a route whose caller is known. */
 export interface AdmittedRequest {
   readonly definition: ToolDefinition;
+  /** The class that it is recorded for, if any. */
+  readonly className: string | undefined;
+  /** The gates of the classes of the route. @throws Refused */
+  readonly admit: (call: ToolCall) => Promise<void>;
   readonly agent: Agent;
   readonly request: RouteRequest & object;
   readonly response: ServerResponse;
@@ -53,17 +57,18 @@ export class RouteCall {
   /** @param toHttp the answer to an error of the call */
   private constructor(
     runner: ParleyToolRunner,
-    definition: ToolDefinition,
-    { args, context }: { readonly args: unknown; readonly context: RequestContext },
+    { definition, className, admit, request }: AdmittedRequest,
+    context: RequestContext,
     private readonly toHttp: (error: unknown) => unknown,
   ) {
-    const handler = (_: unknown, call: ToolCall) => {
+    const handler = async (_: unknown, call: ToolCall) => {
+      await admit(call);
       this.begun.resolve((this.current = call));
       return this.handled.promise;
     };
     // Nobody waits for it where a gate refuses.
     this.handled.promise.catch(() => undefined);
-    this.outcome = runner.runUnlisted({ definition, handler }, args, context);
+    this.outcome = runner.runUnlisted({ definition, handler }, argumentsOf(request, className), context);
     this.outcome.then(
       (outcome) =>
         this.begun.reject(outcome.ok ? new Error('the call is over') : new Refused(outcome.refusal)),
@@ -77,9 +82,10 @@ export class RouteCall {
    */
   static async begin(
     runner: ParleyToolRunner,
-    { definition, agent, request, response }: AdmittedRequest,
+    admitted: AdmittedRequest,
     toHttp: (error: unknown) => unknown,
   ): Promise<void> {
+    const { agent, request, response } = admitted;
     const gone = new AbortController();
     const context: RequestContext = {
       agent,
@@ -87,7 +93,7 @@ export class RouteCall {
       progress: () => undefined,
       ...(agent.correlationId !== null && { correlationId: agent.correlationId }),
     };
-    const call = new RouteCall(runner, definition, { args: argumentsOf(request), context }, toHttp);
+    const call = new RouteCall(runner, admitted, context, toHttp);
     calls.set(request, call);
     response.once('close', () => {
       if (!response.writableFinished) gone.abort('client_disconnect');
@@ -165,8 +171,8 @@ function textual(value: unknown): unknown {
 }
 
 /** What the record has a digest of, and approvers see. */
-function argumentsOf({ params, query, body }: RouteRequest): object {
-  const given = { params, query, body };
+function argumentsOf({ params, query, body }: RouteRequest, className: string | undefined): object {
+  const given = { class_name: className, params, query, body };
   return Object.fromEntries(Object.entries(given).filter(([, value]) => !isEmpty(value)));
 }
 

@@ -7,7 +7,7 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import { type Tier, TIERS } from '#core';
-import type { ToolCall, ToolDefinition } from '#tools';
+import type { RowWritingCall, ToolCall, ToolDefinition } from '#tools';
 import { RouteCall, RouteInterceptor } from './route-call.js';
 
 /** What a route requires beside a permission. */
@@ -48,6 +48,50 @@ export function RequirePermission(
   );
 }
 
+/** What a route does with a class, in the words of class-level permissions. */
+export type RouteClassUse = 'find' | 'get' | 'count' | 'create' | 'update' | 'delete';
+
+const WRITES: ReadonlySet<RouteClassUse> = new Set(['create', 'update', 'delete']);
+const CLASS_USES: readonly RouteClassUse[] = ['find', 'get', 'count', 'create', 'update', 'delete'];
+
+/** A class that a route uses, and how. */
+export interface UsedClass {
+  readonly className: string;
+  readonly operation: RouteClassUse;
+}
+
+const USES = 'parley:used_classes';
+
+/**
+ * A class that a route, or every route of a controller, uses: the route runs only for agents whom the gates of the class let
+ * do so. May stand more than once. With `create`, `update` or `delete` the route needs the permission `write`, the gates of
+ * the environment for tools that write, and its `@CurrentCall()` has `writes`.
+ * @param operations Default `find`
+ * @throws TypeError for an unknown operation
+ */
+export function UsesClass(
+  className: string,
+  ...operations: readonly RouteClassUse[]
+): MethodDecorator & ClassDecorator {
+  const asked = operations.length > 0 ? operations : (['find'] as const);
+  if (asked.some((operation) => !CLASS_USES.includes(operation)))
+    throw new TypeError(`@UsesClass: expected operations of ${CLASS_USES.join(', ')}`);
+  return (target: object, _name?: unknown, descriptor?: { readonly value?: unknown }) => {
+    const declared = (descriptor?.value ?? target) as object;
+    const others = (Reflect.getOwnMetadata(USES, declared) ?? []) as readonly UsedClass[];
+    const uses = asked.map((operation): UsedClass => ({ className, operation }));
+    Reflect.defineMetadata(USES, [...uses, ...others], declared);
+  };
+}
+
+/** @throws Refused for the first class that the agent of the call may not use so */
+export async function admitClasses(uses: readonly UsedClass[], call: ToolCall): Promise<void> {
+  for (const { className, operation } of uses)
+    if (operation === 'create' || operation === 'update' || operation === 'delete')
+      await (call as RowWritingCall).writes.admit(className, operation);
+    else await call.records.admit(className, operation);
+}
+
 /** The call of a route behind `ParleyGuard`: the governed data of its agent, its signal, and whom it may ask. */
 export const CurrentCall = createParamDecorator(
   (_: unknown, context: ExecutionContext): ToolCall => RouteCall.of(context.switchToHttp().getRequest()).call,
@@ -59,15 +103,24 @@ export interface DeclaredRoute {
   readonly name: string;
   readonly instance: string;
   readonly definition: ToolDefinition;
+  /** Those of the controller first. */
+  readonly uses: readonly UsedClass[];
 }
 
 type Handler = (...args: never[]) => unknown;
+
+/** Whether a route declares classes; without `@RequirePermission` nothing reads them. */
+export const hasClasses = (controller: Type, handler: Handler): boolean =>
+  [controller, handler].some((target) => Reflect.hasMetadata(USES, target));
 
 /** @returns null for a route without `@RequirePermission` */
 export function readRoute(controller: Type, handler: Handler): DeclaredRoute | null {
   const required = metadataOf<RequiredPermission>(REQUIRED, handler) ?? metadataOf(REQUIRED, controller);
   if (!required) return null;
   const { instance, permission, clientSafe, timeout } = required as RequiredPermission;
+  const uses = [controller, handler].flatMap(
+    (target) => metadataOf<readonly UsedClass[]>(USES, target) ?? [],
+  );
   const name = `route:${controller.name}.${handler.name}`;
   const definition: ToolDefinition = {
     name,
@@ -77,8 +130,9 @@ export function readRoute(controller: Type, handler: Handler): DeclaredRoute | n
     clientSafe,
     timeout,
     inputSchema: { type: 'object' },
+    ...(uses.some(({ operation }) => WRITES.has(operation)) && { needs: ['rows'] }),
   };
-  return { name, instance, definition };
+  return { name, instance, definition, uses };
 }
 
 const metadataOf = <T>(key: string, target: Type | Handler): T | undefined =>
