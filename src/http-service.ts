@@ -40,7 +40,7 @@ export async function startHttpService(
       connection,
       features,
       plugins,
-      onObserved: ({ tracing }) => logger.nameTracesOf(tracing),
+      onObserved: ({ tracing }) => logger.nameTraces(tracing),
       console: openConsole,
     },
     async (module) =>

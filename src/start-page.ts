@@ -23,11 +23,11 @@ const STYLE =
   'code{background:#eef1f5;padding:.1em .3em;border-radius:3px;overflow-wrap:anywhere}a{color:#0b57a4}' +
   '@media(prefers-color-scheme:dark){body{color:#dde3ea;background:#14181d}code{background:#242b33}a{color:#7db7f0}}';
 
-const digestOf = (text: string) => createHash('sha256').update(text).digest('base64');
+const computeDigest = (text: string) => createHash('sha256').update(text).digest('base64');
 
 /** A page without scripts: nothing is loaded, sent or framed. */
 const HEADERS = {
-  'Content-Security-Policy': `default-src 'none'; style-src 'sha256-${digestOf(STYLE)}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+  'Content-Security-Policy': `default-src 'none'; style-src 'sha256-${computeDigest(STYLE)}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
   'X-Content-Type-Options': 'nosniff',
   'X-Frame-Options': 'DENY',
   'Referrer-Policy': 'no-referrer',
@@ -58,7 +58,7 @@ class StartPageController {
   async read(@Req() request: IncomingMessage, @Res() response: ServerResponse): Promise<void> {
     const page = await this.page();
     const wantsHtml = /\btext\/html\b/i.test(request.headers.accept ?? '');
-    const text = wantsHtml ? htmlOf(page) : JSON.stringify(page);
+    const text = wantsHtml ? renderHtml(page) : JSON.stringify(page);
     response.writeHead(200, {
       'Content-Type': `${wantsHtml ? 'text/html' : 'application/json'}; charset=utf-8`,
       'Content-Length': Buffer.byteLength(text),
@@ -99,23 +99,23 @@ const STATUS_TEXTS: Readonly<Record<StartPage['status'], string>> = {
   draining: 'It is about to end, and accepts no new calls.',
 };
 
-function htmlOf({ mcp, status, links }: StartPage): string {
+function renderHtml({ mcp, status, links }: StartPage): string {
   const where = mcp.startsWith('/') ? ' at this address' : '';
   const items = Object.entries(links).map(
-    ([name, path]) => `<li><a href="${escaped(path)}">${escaped(LINK_TEXTS[name] ?? name)}</a></li>`,
+    ([name, path]) => `<li><a href="${escapeHtml(path)}">${escapeHtml(LINK_TEXTS[name] ?? name)}</a></li>`,
   );
   return (
     `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Parley</title>` +
     `<meta name="viewport" content="width=device-width,initial-scale=1"><meta name="robots" content="noindex">` +
     `<style>${STYLE}</style></head><body><main><h1>Parley</h1>` +
     `<p>This is an MCP server: AI agents read and change data here, under rules. ${STATUS_TEXTS[status]}</p>` +
-    `<p>Connect an MCP client by <em>Streamable HTTP</em> to <code>${escaped(mcp)}</code>${where}.</p>` +
+    `<p>Connect an MCP client by <em>Streamable HTTP</em> to <code>${escapeHtml(mcp)}</code>${where}.</p>` +
     `<ul>${items.join('')}</ul></main></body></html>\n`
   );
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
-const escaped = (text: string) => text.replace(/[&<>"]/g, (character) => ENTITIES[character] ?? '');
+const escapeHtml = (text: string) => text.replace(/[&<>"]/g, (character) => ENTITIES[character] ?? '');
 
 /** The page of the service. In an application of somebody else `/` belongs to that application. */
 @Module({ controllers: [StartPageController] })

@@ -11,7 +11,7 @@ import { Telemetry } from '#telemetry';
 import { openLogger } from './logging/service-logger.js';
 
 /** The credentials of a client on a pipe, instead of request headers. */
-function credentialsOf(given: Environment): Record<string, string> {
+function readCredentials(given: Environment): Record<string, string> {
   const env = withEnvironmentFiles(given);
   const key = env['MCP_API_KEY'];
   const session = env['PARSE_SESSION_TOKEN'];
@@ -37,13 +37,13 @@ export async function serveStdio(
       connection,
       plugins,
       queue: 'process',
-      onObserved: ({ tracing }) => logger.nameTracesOf(tracing),
+      onObserved: ({ tracing }) => logger.nameTraces(tracing),
     },
     (module) => NestFactory.createApplicationContext(module, { logger }),
   );
   try {
     await instance.begin();
-    await converse(instance, credentialsOf(env), config.server.maxBodySize);
+    await converse(instance, readCredentials(env), config.server.maxBodySize);
   } finally {
     await instance.close();
   }

@@ -30,7 +30,7 @@ function assertExist(paths: readonly string[]): void {
   for (const path of paths) if (!existsSync(path)) throw new Error(`${path}: there is no such file`);
 }
 
-const pathsOf = ({ sinks }: AuditConfig): string[] =>
+const listPaths = ({ sinks }: AuditConfig): string[] =>
   sinks.flatMap((sink) => (sink.kind === 'file' ? [sink.path] : []));
 
 /**
@@ -38,7 +38,7 @@ const pathsOf = ({ sinks }: AuditConfig): string[] =>
  * not exist
  */
 export async function auditFiles(named: readonly string[], config: AuditConfig): Promise<RecordSource[]> {
-  const configured = pathsOf(config);
+  const configured = listPaths(config);
   assertExist(named.length > 0 ? named : configured);
   const paths = named.length > 0 ? named : (await Promise.all(configured.map(filesOfSink))).flat();
   return paths.map(fileSource);
@@ -66,14 +66,14 @@ const TYPES: Readonly<Record<NonNullable<AuditQuery['type']>, true>> = {
 const UNLIMITED = { bytes: Infinity, records: Infinity };
 
 /** The trail of the named files, else of the first configured sink that can be searched, as the service chooses it. */
-function searchedTrail(
+function openSearchedTrail(
   files: readonly string[],
   collection: AuditCollection | undefined,
   config: AuditConfig,
 ): AuditTrail {
   if (collection) return new CollectionAuditTrail(collection);
-  assertExist(files.length > 0 ? files : pathsOf(config).slice(0, 1));
-  const [path] = files.length > 0 ? [] : pathsOf(config);
+  assertExist(files.length > 0 ? files : listPaths(config).slice(0, 1));
+  const [path] = files.length > 0 ? [] : listPaths(config);
   if (files.length === 0 && path === undefined) throw noRecords('name files');
   return path === undefined
     ? new FilesAuditTrail(files.map(fileSource))
@@ -119,7 +119,7 @@ export async function runAuditSearch(
   } as AuditQuery;
   const collections = files.length === 0 ? auditCollections(config) : [];
   try {
-    const page = await searchedTrail(files, collections[0], config.audit).search(query);
+    const page = await openSearchedTrail(files, collections[0], config.audit).search(query);
     process.stdout.write(json ? `${jsonText(page)}\n` : describePage(page));
   } catch (error) {
     if (error instanceof AuditQueryError) throw new UsageError(`--${error.message}`);
@@ -145,11 +145,11 @@ const HEADER = [
 
 function describePage({ entries, cursor }: AuditPage): string {
   if (entries.length === 0) return 'nothing was found\n';
-  const table = textTable(HEADER, entries.map(rowOf));
+  const table = textTable(HEADER, entries.map(toRow));
   return cursor === null ? table : `${table}more: --cursor ${cursor}\n`;
 }
 
-function rowOf(entry: AuditEntry): string[] {
+function toRow(entry: AuditEntry): string[] {
   const members = entry as unknown as Readonly<Record<string, unknown>>;
   const cell = (...names: string[]) => {
     const value = names.map((name) => members[name]).find((held) => held !== undefined);
@@ -190,7 +190,7 @@ export async function runAuditVerify(files: readonly string[], options: VerifyOp
       throw new UsageError('there are no audit files: name them, or configure audit.sinks');
     const result = await verifyRecords(sources, {
       seal: new RecordSeal(config.audit.chainKey),
-      heads: (options.head ?? []).map(headOf),
+      heads: (options.head ?? []).map(parseHead),
       partial: options.partial ?? false,
     });
     process.stdout.write(options.json ? `${jsonText(result)}\n` : describeVerification(result));
@@ -201,7 +201,7 @@ export async function runAuditVerify(files: readonly string[], options: VerifyOp
 }
 
 /** @throws UsageError for an invalid head */
-function headOf(text: string): ChainHead {
+function parseHead(text: string): ChainHead {
   const [, chain, seq, hash] = /^([0-9a-f]+):(\d+):([0-9a-f]{64})$/.exec(text) ?? [];
   if (chain === undefined || hash === undefined) throw new UsageError('--head: expected chain:sequence:hash');
   return { chain, seq: Number(seq), hash };

@@ -3,7 +3,7 @@ import { oneLine, terminalText } from '#audit';
 import { loadWithPlugins } from '#parley/instance';
 import { type Answer, callLine, type Conversation } from '#chat';
 import { withConfig } from './command-options.js';
-import { openAgent, type OpenAgent, preparedConversation } from './open-agent.js';
+import { openAgent, type OpenAgent, prepareConversation } from './open-agent.js';
 import { PersonAtTerminal } from './terminal/person-at-terminal.js';
 import { Terminal, TextStream } from './terminal/terminal.js';
 
@@ -19,7 +19,7 @@ export interface ChatOptions {
 export async function runChat({ agent, config }: ChatOptions): Promise<void> {
   const env = withConfig(config);
   const loaded = await loadWithPlugins(env);
-  const converse = preparedConversation(loaded.config, agent, env, (line) =>
+  const converse = prepareConversation(loaded.config, agent, env, (line) =>
     process.stderr.write(`${line}\n`),
   );
   const terminal = new Terminal();
@@ -147,14 +147,14 @@ class ChatLoop {
       await work(turn.signal);
     } catch (error) {
       if (turn.signal.aborted) terminal.line('[interrupted]');
-      else terminal.line(terminal.paint('red', formatted(error)));
+      else terminal.line(terminal.paint('red', formatError(error)));
     } finally {
       terminal.onCtrlC(null);
     }
   }
 }
 
-function formatted(error: unknown): string {
+function formatError(error: unknown): string {
   return error instanceof Error
     ? `[error] ${error.name}: ${terminalText(oneLine(error.message))}`
     : '[error] something that is no error was thrown';
@@ -217,7 +217,7 @@ class ChatCommands {
     const summary = await conversation.compact(signal);
     if (summary === '') return this.line('[nothing to compact]');
     this.line(`[compacted with ${conversation.lastCallUsage.total} tokens]`);
-    this.line(oneLine(beginning(summary, SHOWN_OF_SUMMARY)));
+    this.line(oneLine(takeBeginning(summary, SHOWN_OF_SUMMARY)));
   }
 
   private async tools(signal: AbortSignal): Promise<void> {
@@ -240,7 +240,7 @@ class ChatCommands {
     const { history } = this.dependencies.conversation;
     if (history.length === 0) this.line('[nothing was said]');
     for (const [index, { role, content }] of history.entries())
-      this.line(`${index + 1}. ${role}: ${oneLine(beginning(content, SHOWN_OF_HISTORY))}`);
+      this.line(`${index + 1}. ${role}: ${oneLine(takeBeginning(content, SHOWN_OF_HISTORY))}`);
   }
 
   private async export(file: string): Promise<void> {
@@ -264,4 +264,4 @@ class ChatCommands {
   }
 }
 
-const beginning = (text: string, most: number) => Array.from(text).slice(0, most).join('');
+const takeBeginning = (text: string, most: number) => Array.from(text).slice(0, most).join('');

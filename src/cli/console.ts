@@ -9,7 +9,7 @@ import { isJsonObject, type JsonObject, member } from '#dispatcher';
 import { loadWithPlugins } from '#parley/instance';
 import { Answer, type Conversation, ModelSettingsError } from '#chat';
 import { withConfig } from './command-options.js';
-import { openAgent, type OpenAgent, type OpenConversation, preparedConversation } from './open-agent.js';
+import { openAgent, type OpenAgent, type OpenConversation, prepareConversation } from './open-agent.js';
 import { PersonAtTerminal } from './terminal/person-at-terminal.js';
 import { PromptTerminal } from './terminal/terminal.js';
 import { toolEnvelope } from './tool.js';
@@ -27,7 +27,7 @@ export async function runConsole({ agent, config }: ConsoleOptions): Promise<voi
   let converse: OpenConversation | null = null;
   let without = '';
   try {
-    converse = preparedConversation(loaded.config, agent, env, (line) => process.stderr.write(`${line}\n`));
+    converse = prepareConversation(loaded.config, agent, env, (line) => process.stderr.write(`${line}\n`));
   } catch (error) {
     if (!(error instanceof ModelSettingsError)) throw error;
     without = `mcp is not there: ${oneLine(error.message)}`;
@@ -46,12 +46,12 @@ export async function runConsole({ agent, config }: ConsoleOptions): Promise<voi
     const evaluations = new AwaitedEvaluations();
     const server = start({
       prompt: isPerson ? 'parley> ' : '',
-      input: isPerson ? process.stdin : evaluations.paced(process.stdin),
+      input: isPerson ? process.stdin : evaluations.paceInput(process.stdin),
       output: process.stdout,
       terminal: isPerson,
       eval: evaluations.evaluate,
       useColors: false,
-      writer: shown,
+      writer: showValue,
     });
     terminal?.attach(server);
     // Runs before the prompt's own Ctrl-C handler, which continues to read code.
@@ -60,14 +60,14 @@ export async function runConsole({ agent, config }: ConsoleOptions): Promise<voi
     for (const [name, get] of Object.entries(values))
       Object.defineProperty(server.context, name, { get, configurable: true, enumerable: true });
     await new Promise<void>((resolve) => server.once('exit', resolve));
-    await evaluations.settled();
+    await evaluations.settle();
   } finally {
     await opened.close();
   }
 }
 
 /** Values in Node's format, and answers as text; terminal control characters are removed. */
-function shown(value: unknown): string {
+function showValue(value: unknown): string {
   if (value instanceof Answer) return value.toString();
   return terminalText(inspect(value, { depth: 8, maxStringLength: 10_000 }));
 }
@@ -99,7 +99,7 @@ function consoleHelpers({ agent, conversation, print }: ConsoleDependencies): Co
     if ('result' in reply) return { status: 200, body: { ...envelope, result: reply.result } };
     return { status: 202, body: null };
   };
-  const named = (names: readonly string[]) => {
+  const printNames = (names: readonly string[]) => {
     for (const name of [...names].sort()) print(oneLine(name));
     return names.length;
   };
@@ -115,11 +115,11 @@ function consoleHelpers({ agent, conversation, print }: ConsoleDependencies): Co
     },
     values: {
       agent: () => agent.describe(),
-      tools: async () => named((await agent.tools.list(signal)).map(({ name }) => name)),
-      schemas: async () => printedSchemas(await t('get_all_schemas'), print),
+      tools: async () => printNames((await agent.tools.list(signal)).map(({ name }) => name)),
+      schemas: async () => printSchemas(await t('get_all_schemas'), print),
       prompts: async () => {
         const { body } = await dispatch('prompts/list');
-        return named(namesIn(member(member(body, 'result'), 'prompts')));
+        return printNames(namesIn(member(member(body, 'result'), 'prompts')));
       },
       ...(conversation && { mcp: () => conversation }),
     },
@@ -133,7 +133,7 @@ function asSent(given: unknown): JsonObject {
   return sent;
 }
 
-function printedSchemas(reply: JsonObject, print: (line: string) => void): unknown {
+function printSchemas(reply: JsonObject, print: (line: string) => void): unknown {
   const { data } = reply;
   if (!isJsonObject(data)) return reply;
   const custom = namesIn(data['custom']);
@@ -159,21 +159,21 @@ class AwaitedEvaluations {
   };
 
   /** Settles when all input is evaluated. */
-  async settled(): Promise<void> {
+  async settle(): Promise<void> {
     await turn();
     await this.last;
     await turn();
   }
 
   /** Lines of a pipe, each passed on when the previous one is evaluated, as with typed input. */
-  paced(input: Readable): Readable {
+  paceInput(input: Readable): Readable {
     return Readable.from(this.lines(input), { objectMode: false, highWaterMark: 1 });
   }
 
   private async *lines(input: Readable): AsyncGenerator<string> {
     for await (const line of createInterface({ input, crlfDelay: Infinity })) {
       yield `${line}\n`;
-      await this.settled();
+      await this.settle();
     }
   }
 }

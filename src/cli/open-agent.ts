@@ -38,8 +38,8 @@ export async function openAgent(
   env: Environment,
   { agent, person }: AgentChoice,
 ): Promise<OpenAgent> {
-  const name = chosenAgent(loaded, agent);
-  const { rule, headers } = admissionOf(name, loaded, env);
+  const name = chooseAgent(loaded, agent);
+  const { rule, headers } = createAdmission(name, loaded, env);
   const logger = new ServiceLogger({ logLevels: ['error', 'fatal'] });
   Logger.overrideLogger(logger);
   const instance = await ParleyInstance.open(
@@ -56,19 +56,18 @@ export async function openAgent(
   try {
     await instance.begin();
     const authenticator = app.get(Authenticator);
-    const admitted = async () =>
-      atTerminal(await authenticator.authenticate(createInnerCredentials(headers)));
-    const first = await admitted();
+    const admit = async () => atTerminal(await authenticator.authenticate(createInnerCredentials(headers)));
+    const first = await admit();
     return {
       name,
       permissions: first.permissions,
       tools: new KernelTools({
         kernel: app.get(Kernel),
-        agent: admitted,
+        agent: admit,
         correlationId: randomUUID(),
         ...(person && { person }),
       }),
-      describe: async () => app.get(AgentIntrospection).describe({ agent: await admitted() }),
+      describe: async () => app.get(AgentIntrospection).describe({ agent: await admit() }),
       close: () => instance.close(),
     };
   } catch (error) {
@@ -77,7 +76,7 @@ export async function openAgent(
   }
 }
 
-function chosenAgent({ agents }: LoadedService, chosen: string | undefined): string {
+function chooseAgent({ agents }: LoadedService, chosen: string | undefined): string {
   const names = [...agents.keys()];
   if (chosen === undefined && names.length === 1) return names[0] as string;
   if (chosen === undefined) throw new UsageError(`choose one with --agent: ${names.join(', ')}`);
@@ -92,7 +91,7 @@ interface Admission {
   readonly headers: Record<string, string>;
 }
 
-function admissionOf(agent: string, { identities }: LoadedService, env: Environment): Admission {
+function createAdmission(agent: string, { identities }: LoadedService, env: Environment): Admission {
   if (identities.get(agent) !== 'callerSession') return { rule: { anonymous: true, agent }, headers: {} };
   const session = env['PARSE_SESSION_TOKEN'];
   if (!session)
@@ -127,13 +126,13 @@ function llmSettings(
   llm: LlmConfig,
   env: Environment,
 ): Omit<LlmConfig, 'provider'> & { provider: string | null } {
-  const given = (name: string) => env[name] || undefined;
+  const readVariable = (name: string) => env[name] || undefined;
   return {
     ...llm,
-    provider: given('LLM_PROVIDER') ?? llm.provider,
-    model: given('LLM_MODEL') ?? llm.model,
-    endpoint: given('LLM_BASE_URL') ?? given('LLM_ENDPOINT') ?? llm.endpoint,
-    apiKey: given('LLM_API_KEY') ?? llm.apiKey,
+    provider: readVariable('LLM_PROVIDER') ?? llm.provider,
+    model: readVariable('LLM_MODEL') ?? llm.model,
+    endpoint: readVariable('LLM_BASE_URL') ?? readVariable('LLM_ENDPOINT') ?? llm.endpoint,
+    apiKey: readVariable('LLM_API_KEY') ?? llm.apiKey,
   };
 }
 
@@ -144,7 +143,7 @@ export type OpenConversation = (agent: OpenAgent) => Conversation;
  * @returns a function that opens a conversation, so that settings are checked before any resource is opened
  * @throws ModelSettingsError
  */
-export function preparedConversation(
+export function prepareConversation(
   config: ParleyConfig,
   agent: string | undefined,
   env: Environment,

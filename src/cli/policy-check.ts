@@ -65,10 +65,10 @@ async function check(file: string | undefined): Promise<CheckReport> {
   const env = withConfig(file);
   try {
     const loaded = await loadWithPlugins(env, process.cwd(), { start: 'http', declaredTools: true });
-    const { faults, warnings, problems, unread } = await judgedBySchema(loaded);
+    const { faults, warnings, problems, unread } = await judgeBySchema(loaded);
     return {
       faults: unread ? [unread, ...faults] : faults,
-      warnings: [...noFile(env), ...merged(warnings, problems)],
+      warnings: [...noFile(env), ...mergeWarnings(warnings, problems)],
     };
   } catch (error) {
     if (error instanceof ConfigError) return { faults: error.issues, warnings: [] };
@@ -88,7 +88,7 @@ function noFile(env: Environment): readonly ConfigIssue[] {
  * Checks that need the classes of the database: names and fields that stop a start, and possibly unintended settings.
  * Where no database is configured no class is checked, which is a warning.
  */
-export async function judgedBySchema(loaded: LoadedWithPlugins): Promise<SchemaReport> {
+export async function judgeBySchema(loaded: LoadedWithPlugins): Promise<SchemaReport> {
   const { schemas, indexes, problems, unread } = await readSchemas(loaded);
   const tools = [
     ...BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype)),
@@ -117,7 +117,7 @@ const NO_DATABASE: ConfigIssue = {
 };
 
 /** The option of a plain class that a problem of its collection is about. */
-function issueOf({ className, property, kind, text: message }: CatalogueProblem): ConfigIssue {
+function toIssue({ className, property, kind, text: message }: CatalogueProblem): ConfigIssue {
   const path = `policy.classes.${className}`;
   switch (kind) {
     case 'missing_collection':
@@ -134,12 +134,12 @@ function issueOf({ className, property, kind, text: message }: CatalogueProblem)
 }
 
 /** A problem says why a class does not exist, and so replaces the warning that it does not. */
-function merged(
+function mergeWarnings(
   warnings: readonly ConfigIssue[],
   problems: readonly CatalogueProblem[],
 ): readonly ConfigIssue[] {
   const absent = new Set(problems.map(({ className }) => `policy.classes.${className}.collection`));
-  return [...warnings.filter(({ path }) => !absent.has(path)), ...problems.map(issueOf)];
+  return [...warnings.filter(({ path }) => !absent.has(path)), ...problems.map(toIssue)];
 }
 
 interface StoredClasses {

@@ -4,8 +4,8 @@ import { collectionSource, oneLine, type RecordSource } from '#audit';
 import { ConfigError, configPath } from '#config';
 import { loadWithPlugins, toolsOfPlugins } from '#parley/instance';
 import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
-import { editedConfiguration, type EditedConfiguration } from '../suggestion/configuration-edits.js';
-import { budgetWindow, type NarrowedAgent, narrowedAgents } from '../suggestion/narrowed-agents.js';
+import { editConfiguration, type EditedConfiguration } from '../suggestion/configuration-edits.js';
+import { budgetWindow, type NarrowedAgent, narrowAgents } from '../suggestion/narrowed-agents.js';
 import { type RecordedUse, UseOfRecords } from '../suggestion/recorded-use.js';
 import { auditCollections, auditFiles, noRecords } from './audit.js';
 import { UsageError, withConfig } from './command-options.js';
@@ -25,7 +25,7 @@ export async function runPolicySuggest(options: SuggestOptions): Promise<void> {
   const path = configPath(env, process.cwd());
   if (!existsSync(path))
     throw new ConfigError(path, [{ path: '', message: 'there is no such file: nothing could be narrowed' }]);
-  const from = options.from === undefined ? null : momentOf(options.from);
+  const from = options.from === undefined ? null : parseMoment(options.from);
   const loaded = await loadWithPlugins(env, process.cwd(), { declaredTools: true });
   const builtIn = BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype));
   const tools = [...builtIn, ...toolsOfPlugins(loaded.plugins)].map(({ definition }) => definition);
@@ -53,22 +53,22 @@ export async function runPolicySuggest(options: SuggestOptions): Promise<void> {
   const recorded = use.result();
   if (lines > 0 && recorded.unreadable === lines)
     throw new Error(`none of the ${lines} lines is an audit record: nothing was compared`);
-  const narrowed = narrowedAgents(agents, policy, recorded, {
+  const narrowed = narrowAgents(agents, policy, recorded, {
     tools: new Map(tools.map((tool) => [tool.name, tool])),
     builtIn: new Set(builtIn.map(({ definition }) => definition.name)),
     namedClasses: options.namedClasses ?? false,
   });
-  const edited = editedConfiguration(relative(process.cwd(), path), readFileSync(path, 'utf8'), narrowed);
+  const edited = editConfiguration(relative(process.cwd(), path), readFileSync(path, 'utf8'), narrowed);
   if (options.json) {
     process.stdout.write(`${jsonText(report(recorded, narrowed, edited))}\n`);
     return;
   }
   process.stdout.write(edited.diff);
-  process.stderr.write(described(recorded, narrowed, edited));
+  process.stderr.write(describeUse(recorded, narrowed, edited));
 }
 
 /** @throws UsageError */
-function momentOf(text: string): string {
+function parseMoment(text: string): string {
   const time = Date.parse(text);
   if (Number.isNaN(time)) throw new UsageError('--from: expected a time in ISO 8601');
   return new Date(time).toISOString();
@@ -94,7 +94,7 @@ function report(
   };
 }
 
-function described(
+function describeUse(
   recorded: RecordedUse,
   agents: readonly NarrowedAgent[],
   edited: EditedConfiguration,

@@ -28,7 +28,7 @@ export async function runPolicyTest(files: readonly string[], options: PolicyTes
   const results: CaseResult[] = [];
   try {
     for (const { file, policyCase } of cases)
-      results.push({ file, rule: policyCase.rule, faults: await errorsOf(policyCase, simulation) });
+      results.push({ file, rule: policyCase.rule, faults: await listErrors(policyCase, simulation) });
   } finally {
     await simulation.close();
   }
@@ -58,7 +58,10 @@ function readCases(file: string): PolicyCase[] {
   );
 }
 
-async function errorsOf(policyCase: PolicyCase, { agents, simulator }: SimulatedInstance): Promise<string[]> {
+async function listErrors(
+  policyCase: PolicyCase,
+  { agents, simulator }: SimulatedInstance,
+): Promise<string[]> {
   const agent = agents.get(policyCase.agent);
   if (!agent) return [`the configuration has no agent '${policyCase.agent}'`];
   const { tool, arguments: args, caller } = policyCase;

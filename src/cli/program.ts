@@ -302,19 +302,19 @@ export async function runCommandLine(): Promise<void> {
     const args = process.argv.slice(2);
     await program.parseAsync(args.length > 0 ? args : ['serve'], { from: 'user' });
   } catch (error) {
-    process.exitCode = exitCodeOf(error);
+    process.exitCode = findExitCode(error);
     // Commander has written the message already.
-    if (!(error instanceof CommanderError)) process.stderr.write(`${messageOf(error)}\n`);
+    if (!(error instanceof CommanderError)) process.stderr.write(`${readMessage(error)}\n`);
   }
 }
 
 /** 0 success, 1 a finding, refusal or failure, 2 wrong usage (docs/reference/configuration.md#commands). */
-function exitCodeOf(error: unknown): number {
+function findExitCode(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   return error instanceof UsageError ? 2 : 1;
 }
 
-function messageOf(error: unknown): string {
+function readMessage(error: unknown): string {
   if (error instanceof StoreError) {
     const problem = connectionProblem(error);
     const why = problem === null ? '' : `: ${problem.found}; ${problem.remedy}`;

@@ -15,7 +15,7 @@ export interface RevokeOptions {
   readonly config?: string;
 }
 
-function named({ subject, client, token }: RevokeOptions): [RevokedBy, string] {
+function readSubject({ subject, client, token }: RevokeOptions): [RevokedBy, string] {
   const given = Object.entries({ sub: subject, client, jti: token }).filter(([, value]) => value);
   const [only, ...others] = given;
   if (!only || others.length > 0)
@@ -39,21 +39,21 @@ interface Revocation {
   readonly until: number;
 }
 
-const laterOf = (value: unknown, one: number) => (typeof value === 'number' ? Math.max(value, one) : one);
+const chooseLater = (value: unknown, one: number) => (typeof value === 'number' ? Math.max(value, one) : one);
 
 /** Adds to an earlier revocation of the same: a shorter one must not end a longer one. */
 async function keep(store: VersionedStore, id: string, asked: Revocation, now: number): Promise<boolean> {
   if (await store.create(id, { ...asked }, asked.until - now)) return true;
   const earlier = await store.find(id);
   if (!earlier) return false;
-  const before = laterOf(earlier.value['before'], asked.before);
-  const until = laterOf(earlier.value['until'], asked.until);
+  const before = chooseLater(earlier.value['before'], asked.before);
+  const until = chooseLater(earlier.value['until'], asked.until);
   return store.replace(id, earlier.revision, { before, until }, until - now);
 }
 
 /** Revokes tokens issued and sessions of the console begun until now; later ones are valid. */
 export async function runRevoke(options: RevokeOptions): Promise<void> {
-  const [by, value] = named(options);
+  const [by, value] = readSubject(options);
   const seconds = Number(options.for);
   if (!Number.isFinite(seconds) || seconds <= 0) throw new UsageError('--for must be a number of seconds');
   const { config } = await loadWithPlugins(withConfig(options.config), process.cwd());

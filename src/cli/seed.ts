@@ -4,7 +4,7 @@ import { loadConfig } from '#config';
 import { readSeedFile } from '#parley/instance';
 
 /** The message for a load that the database aborted. */
-function explained(error: unknown): Error {
+function explainError(error: unknown): Error {
   if (!(error instanceof StoreError)) return error as Error;
   if (error.code === 'duplicate')
     return new Error('rows of this seed are there already: empty the database, then load it again');
@@ -27,7 +27,7 @@ export async function runSeed(file: string): Promise<void> {
     if (!loaded) throw new Error('the database is not empty: nothing was changed');
     process.stderr.write(`Seed loaded: ${rows} rows\n`);
   } catch (error) {
-    throw explained(error);
+    throw explainError(error);
   } finally {
     await connection.close();
   }

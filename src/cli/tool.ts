@@ -63,8 +63,8 @@ export async function runTool(
 
 /** The result of a tool for scripts: `success` with `data`, or `error` and `error_code`. */
 export function toolEnvelope({ text, failed, result }: ToolReply): JsonObject {
-  if (!failed) return { success: true, data: member(result, 'structuredContent') ?? parsed(text) };
-  const output = parsed(text);
+  if (!failed) return { success: true, data: member(result, 'structuredContent') ?? parseText(text) };
+  const output = parseText(text);
   // Refusals with a body contain the same as JSON.
   if (isJsonObject(output) && output['success'] === false) return output;
   const meta = member(result, '_meta');
@@ -83,7 +83,7 @@ export function toolEnvelope({ text, failed, result }: ToolReply): JsonObject {
   };
 }
 
-function parsed(text: string): unknown {
+function parseText(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

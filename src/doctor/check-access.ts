@@ -123,14 +123,14 @@ export function checkAgents(loaded: LoadedConfig, gates: EnvironmentGates): Find
 export function checkReadHooks({ config, policy }: Pick<LoadedConfig, 'config' | 'policy'>): Finding[] {
   const { serverUrl, readHooks } = config.parse;
   if (serverUrl === null) return [];
-  const said = (value: string) =>
+  const listSaid = (value: string) =>
     [...policy.classes.values()]
       .filter((entry) => entry.readHooks === value)
       .map(({ className }) => className);
   const assumed = Object.entries(config.agents)
     .filter(([, { identity }]) => typeof identity === 'object' && ('user' in identity || 'role' in identity))
     .map(([name]) => name);
-  const [none, possible] = [said('none'), said('possible')];
+  const [none, possible] = [listSaid('none'), listSaid('possible')];
   const except = (names: readonly string[]) => (names.length === 0 ? '' : `, except ${names.join(', ')}`);
   return [
     readHooks === 'none'

@@ -58,7 +58,7 @@ export function areTrusted(paths: readonly string[]): boolean {
   return paths.every((path) => writable('', path).every(({ level }) => level !== 'fail'));
 }
 
-function modeOf(path: string): number | null {
+function readMode(path: string): number | null {
   try {
     return statSync(path).mode;
   } catch {
@@ -67,10 +67,10 @@ function modeOf(path: string): number | null {
 }
 
 function writable(check: string, path: string): Finding[] {
-  const mode = modeOf(path);
+  const mode = readMode(path);
   if (mode === null) return [];
   const folder = dirname(path);
-  const folderMode = modeOf(folder) ?? 0;
+  const folderMode = readMode(folder) ?? 0;
   if (mode & OTHERS_WRITE)
     return [fail(check, `everyone on this machine may write ${path}`, `chmod o-w ${path}`)];
   if (folderMode & OTHERS_WRITE && !(folderMode & STICKY))
@@ -79,7 +79,7 @@ function writable(check: string, path: string): Finding[] {
 }
 
 function readable(check: string, path: string): Finding[] {
-  const mode = modeOf(path);
+  const mode = readMode(path);
   return mode !== null && mode & OTHERS_READ
     ? [
         warn(

@@ -189,7 +189,7 @@ export async function checkRedis({ redis }: ParleyConfig): Promise<Finding[]> {
           : []),
     ]);
   } catch (error) {
-    const { found, remedy } = refusedBecause(error, redis.tls !== null);
+    const { found, remedy } = explainRefusal(error, redis.tls !== null);
     return [fail('redis', found, remedy)];
   }
 }
@@ -229,7 +229,7 @@ const REASONS: readonly (readonly [said: RegExp, found: string, remedy: string])
   ],
 ];
 
-function refusedBecause(error: unknown, hasTls: boolean): { found: string; remedy: string } {
+function explainRefusal(error: unknown, hasTls: boolean): { found: string; remedy: string } {
   const { cause } = error as Error;
   const said = cause instanceof Error ? cause.message : '';
   const [, found, remedy] = REASONS.find(([pattern]) => pattern.test(said)) ?? [];

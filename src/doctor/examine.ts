@@ -15,7 +15,7 @@ import {
 } from '#config';
 import { type LoadedWithPlugins, type LoadOptions, loadWithPlugins, openDatabase } from '#parley/instance';
 import { readEnvironmentGates } from '#policy';
-import { judgedBySchema } from '../cli/policy-check.js';
+import { judgeBySchema } from '../cli/policy-check.js';
 import { checkAgents, checkListening, checkReadHooks } from './check-access.js';
 import { checkClasses } from './check-classes.js';
 import { areTrusted, checkFiles, secretFiles } from './check-files.js';
@@ -29,7 +29,7 @@ import {
   checkRedis,
 } from './check-stores.js';
 import { fail, type Finding, type Level, ok, warn } from './finding.js';
-import { type ConfigLine, type ConfigSources, MASK, maskedConfig, secretsOf } from './masked-config.js';
+import { type ConfigLine, type ConfigSources, MASK, maskConfig, listSecrets } from './masked-config.js';
 
 /** The readable sources of configuration values. */
 function readSources(env: Environment, cwd: string): ConfigSources {
@@ -73,15 +73,15 @@ export async function examine(env: Environment, cwd: string): Promise<Examinatio
     const path = configPath(env, cwd);
     const plugins = pluginFiles(sources, path);
     const trusted = areTrusted(plugins);
-    const { loaded, faults: issues } = await examined((start) =>
+    const { loaded, faults: issues } = await examineLoaded((start) =>
       trusted
         ? loadWithPlugins(env, cwd, { ...start, declaredTools: true })
         : { ...checkedConfig({ env, cwd, ...start }), plugins: [] },
     );
-    const config = maskedConfig(asWritten(loaded.config), sources);
+    const config = maskConfig(asWritten(loaded.config), sources);
     return {
       config,
-      secrets: secretsOf(loaded.config, sources),
+      secrets: listSecrets(loaded.config, sources),
       findings: [
         ...runtime,
         ...checkStart(issues, path),
@@ -102,7 +102,7 @@ export async function examine(env: Environment, cwd: string): Promise<Examinatio
     };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return { config: [], secrets: [], findings: [...runtime, ...errorsOf(error)] };
+    return { config: [], secrets: [], findings: [...runtime, ...listErrors(error)] };
   }
 }
 
@@ -114,7 +114,7 @@ function asWritten({ liveQuery, ...config }: ParleyConfig): object {
 const isLiteralSecret = ({ value, origin }: ConfigLine): boolean =>
   origin === 'file' && typeof value === 'string' && value.includes('***');
 
-function errorsOf({ source, issues: faults }: ConfigError): Finding[] {
+function listErrors({ source, issues: faults }: ConfigError): Finding[] {
   return faults.map(({ path, message }) =>
     fail(
       'config',
@@ -129,7 +129,7 @@ function errorsOf({ source, issues: faults }: ConfigError): Finding[] {
  * switch), the rest is still checked.
  * @throws ConfigError
  */
-async function examined(
+async function examineLoaded(
   load: (start: Pick<LoadOptions, 'start'>) => LoadedWithPlugins | Promise<LoadedWithPlugins>,
 ): Promise<{ loaded: LoadedWithPlugins; faults: readonly ConfigIssue[] }> {
   try {
@@ -181,7 +181,7 @@ async function checkStores({ config, policy, agents }: LoadedWithPlugins): Promi
 
 async function checkPolicy(loaded: LoadedWithPlugins): Promise<Finding[]> {
   try {
-    const { faults, warnings: found, unread } = await judgedBySchema(loaded);
+    const { faults, warnings: found, unread } = await judgeBySchema(loaded);
     // The check of the store says that it fails.
     const warnings = unread ? [unread, ...found] : found;
     if (faults.length + warnings.length === 0)
@@ -195,7 +195,7 @@ async function checkPolicy(loaded: LoadedWithPlugins): Promise<Finding[]> {
       ),
     ];
   } catch (error) {
-    if (error instanceof ConfigError) return errorsOf(error);
+    if (error instanceof ConfigError) return listErrors(error);
     throw error;
   }
 }

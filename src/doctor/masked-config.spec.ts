@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { describeExamination, examinationJson } from './examine.js';
-import { type ConfigSources, maskedConfig, secretsOf } from './masked-config.js';
+import { type ConfigSources, maskConfig, listSecrets } from './masked-config.js';
 
 const NOWHERE: ConfigSources = { raw: {}, references: [], overlay: () => null };
 const shownOf = (config: object, sources = NOWHERE) =>
-  Object.fromEntries(maskedConfig(config, sources).map(({ path, value }) => [path, value]));
+  Object.fromEntries(maskConfig(config, sources).map(({ path, value }) => [path, value]));
 
 describe('the configuration in a report', () => {
   it.each([
@@ -63,7 +63,7 @@ describe('the configuration in a report', () => {
       references: [{ path: 'server.stateKey', kind: 'file', name: '/k' }],
       overlay: (path) => (path === 'server.port' ? 'PORT' : null),
     };
-    const lines = maskedConfig({ server: { host: 'h', port: 1, stateKey: 'k', path: '/mcp' } }, sources);
+    const lines = maskConfig({ server: { host: 'h', port: 1, stateKey: 'k', path: '/mcp' } }, sources);
     expect(lines.map(({ path, origin }) => [path, origin])).toEqual([
       ['server.host', 'file'],
       ['server.port', 'environment PORT'],
@@ -76,8 +76,8 @@ describe('the configuration in a report', () => {
     const config = { auth: [{ apiKey: 'arguments' }], redis: { url: 'redis://:arguments!!@r' } };
     const examination = {
       findings: [{ check: 'x', level: 'fail' as const, found: 'said <arguments> and <arguments!!>' }],
-      config: maskedConfig(config, NOWHERE),
-      secrets: secretsOf(config, NOWHERE),
+      config: maskConfig(config, NOWHERE),
+      secrets: listSecrets(config, NOWHERE),
     };
     expect(describeExamination(examination)).toContain('said <***> and <***>');
   });
@@ -90,8 +90,8 @@ describe('the configuration in a report', () => {
         const config = { auth: [{ apiKey: key }], redis: { url: `redis://:${password}@r` } };
         const examination = {
           findings: [{ check: 'x', level: 'fail' as const, found: `said <${key}> and <${password}>` }],
-          config: maskedConfig(config, NOWHERE),
-          secrets: secretsOf(config, NOWHERE),
+          config: maskConfig(config, NOWHERE),
+          secrets: listSecrets(config, NOWHERE),
         };
         expect(describeExamination(examination)).not.toContain(`<${key}>`);
         expect(describeExamination(examination)).not.toContain(`<${password}>`);

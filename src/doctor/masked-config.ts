@@ -30,11 +30,11 @@ export interface ConfigSources {
 }
 
 /** Every effective option, one line each, secrets masked. */
-export function maskedConfig(config: object, sources: ConfigSources): ConfigLine[] {
-  return leavesOf(config, []).map(({ path, value }) => ({
+export function maskConfig(config: object, sources: ConfigSources): ConfigLine[] {
+  return listLeaves(config, []).map(({ path, value }) => ({
     path: path.join('.'),
-    value: masked(path, value, sources),
-    origin: originOf(path, sources),
+    value: maskValue(path, value, sources),
+    origin: findOrigin(path, sources),
   }));
 }
 
@@ -42,23 +42,23 @@ export function maskedConfig(config: object, sources: ConfigSources): ConfigLine
  * Every text that must not be shown anywhere, whole or as a part of an address. Longer ones come first: where one secret is a part of
  * another, removing the shorter one first would leave the rest of the longer one.
  */
-export function secretsOf(config: object, sources: ConfigSources): string[] {
-  const secrets = leavesOf(config, []).flatMap((leaf) => {
+export function listSecrets(config: object, sources: ConfigSources): string[] {
+  const secrets = listLeaves(config, []).flatMap((leaf) => {
     const values: unknown[] = Array.isArray(leaf.value) ? leaf.value : [leaf.value];
     return values.flatMap((value, at) => {
       if (typeof value !== 'string') return [];
       const path = Array.isArray(leaf.value) ? [...leaf.path, String(at)] : leaf.path;
       if (isSecret(path, value, sources)) return [value];
       const password = /^[a-z+]+:\/\/[^@/]*?:([^@]+)@/i.exec(value)?.[1];
-      return password === undefined ? [] : [password, decoded(password)];
+      return password === undefined ? [] : [password, decodeText(password)];
     });
   });
   return [...new Set(secrets)].sort((one, other) => other.length - one.length);
 }
 
-function masked(path: readonly string[], value: unknown, sources: ConfigSources): unknown {
-  if (Array.isArray(value)) return value.map((one, at) => masked([...path, String(at)], one, sources));
-  return isSecret(path, value, sources) ? MASK : shown(path, value);
+function maskValue(path: readonly string[], value: unknown, sources: ConfigSources): unknown {
+  if (Array.isArray(value)) return value.map((one, at) => maskValue([...path, String(at)], one, sources));
+  return isSecret(path, value, sources) ? MASK : showValue(path, value);
 }
 
 interface Leaf {
@@ -66,12 +66,12 @@ interface Leaf {
   readonly value: unknown;
 }
 
-function leavesOf(value: unknown, path: readonly string[]): Leaf[] {
+function listLeaves(value: unknown, path: readonly string[]): Leaf[] {
   const isList = Array.isArray(value) && value.every((one) => one === null || typeof one !== 'object');
   const isNode = value !== null && typeof value === 'object' && !isList;
   const entries = isNode ? Object.entries(value) : [];
   if (entries.length === 0) return path.length === 0 ? [] : [{ path, value }];
-  return entries.flatMap(([key, member]) => leavesOf(member, [...path, key]));
+  return entries.flatMap(([key, member]) => listLeaves(member, [...path, key]));
 }
 
 function isSecret(path: readonly string[], value: unknown, { references, overlay }: ConfigSources): boolean {
@@ -90,7 +90,7 @@ function isSecret(path: readonly string[], value: unknown, { references, overlay
 
 const isAddress = (value: string) => /^[a-z+]+:\/\//i.test(value);
 
-function shown(path: readonly string[], value: unknown): unknown {
+function showValue(path: readonly string[], value: unknown): unknown {
   if (typeof value !== 'string' || !isAddress(value)) return value;
   if (isWebhook(path)) return `${/^[a-z+]+:\/\//i.exec(value)?.[0] ?? ''}${MASK}`;
   return withoutCredentials(value);
@@ -114,7 +114,7 @@ function withoutCredentials(address: string): string {
   return `${scheme}${at < 0 ? '' : `${MASK}@`}${place}${parameters ? `?${parameters.join('&')}` : ''}`;
 }
 
-function decoded(text: string): string {
+function decodeText(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -122,7 +122,7 @@ function decoded(text: string): string {
   }
 }
 
-function originOf(path: readonly string[], { raw, references, overlay }: ConfigSources): Origin {
+function findOrigin(path: readonly string[], { raw, references, overlay }: ConfigSources): Origin {
   const name = path.join('.');
   const variable = overlay(name);
   if (variable !== null) return `environment ${variable}`;

@@ -1,6 +1,6 @@
 import { Document, isCollection, isMap, isPair, isScalar, Scalar, type YAMLMap } from 'yaml';
 import type { DatabaseSurvey } from '#data-mongo';
-import { type GuessedClass, Guesses, named } from './guesses.js';
+import { type GuessedClass, Guesses, shortenName } from './guesses.js';
 
 /** The variable that holds the key of the one agent. */
 export const KEY_VARIABLE = 'MCP_API_KEY';
@@ -36,7 +36,7 @@ export async function firstConfiguration(
   await guesses.make();
   const { classes, leftOut } = guesses;
   return {
-    yaml: written(survey, database, classes, leftOut),
+    yaml: writeConfiguration(survey, database, classes, leftOut),
     classes: classes.length,
     leftOut: leftOut.length,
     withheld: classes.reduce((sum, one) => sum + one.withheld.size, 0),
@@ -45,13 +45,13 @@ export async function firstConfiguration(
 }
 
 /** Values that are references to the environment stay text, whatever they are replaced by. */
-function quoted(text: string): Scalar {
+function quoteText(text: string): Scalar {
   const scalar = new Scalar(text);
   scalar.type = Scalar.QUOTE_SINGLE;
   return scalar;
 }
 
-function written(
+function writeConfiguration(
   survey: DatabaseSurvey,
   { uri, schema }: ConfiguredDatabase,
   classes: readonly GuessedClass[],
@@ -60,11 +60,14 @@ function written(
   const ofParse = survey.parseClasses !== null;
   const hasTenants = classes.some(({ tenant }) => tenant !== null);
   const document = new Document({
-    database: { uri: quoted(uri), name: survey.database, storage: ofParse ? 'parse' : 'plain' },
+    database: { uri: quoteText(uri), name: survey.database, storage: ofParse ? 'parse' : 'plain' },
     agents: {
-      reader: { permissions: 'readonly', ...(hasTenants && { tenantId: quoted(`\${${TENANT_VARIABLE}}`) }) },
+      reader: {
+        permissions: 'readonly',
+        ...(hasTenants && { tenantId: quoteText(`\${${TENANT_VARIABLE}}`) }),
+      },
     },
-    auth: [{ apiKey: quoted(`\${${KEY_VARIABLE}}`), agent: 'reader' }],
+    auth: [{ apiKey: quoteText(`\${${KEY_VARIABLE}}`), agent: 'reader' }],
     policy: {
       unlistedClasses: 'refuse',
       classes: Object.fromEntries(classes.map((one) => [one.className, classEntry(one, ofParse)])),
@@ -72,7 +75,7 @@ function written(
   });
   document.commentBefore = [
     ` yaml-language-server: $schema=${schema}`,
-    ` Written by parley init from the database ${named(survey.database)}.`,
+    ` Written by parley init from the database ${shortenName(survey.database)}.`,
     ' Classes, columns and references are guesses from its catalogue, its validators and up to 200 documents of each',
     ' collection. Read it before you serve it: agents read what it lists, and nothing else.',
   ].join('\n');
@@ -116,7 +119,7 @@ function classEntry(one: GuessedClass, besideParse: boolean): object {
       },
     }),
   };
-  const description = `Documents of ${named(collection?.name ?? className)}`;
+  const description = `Documents of ${shortenName(collection?.name ?? className)}`;
   if (collection === null) return { description, ...rules };
   return {
     description,
@@ -130,7 +133,7 @@ function classEntry(one: GuessedClass, besideParse: boolean): object {
 }
 
 /** Continuation lines are indented. */
-function wrapped(text: string): string[] {
+function wrapText(text: string): string[] {
   const lines = [''];
   for (const word of text.split(' ')) {
     const last = lines.at(-1) ?? '';
@@ -148,7 +151,7 @@ function commentOn(document: Document, path: readonly string[], lines: readonly 
   );
   if (isScalar(pair?.key))
     pair.key.commentBefore = lines
-      .flatMap(wrapped)
+      .flatMap(wrapText)
       .map((line) => ` ${line}`)
       .join('\n');
 }

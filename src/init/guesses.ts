@@ -2,7 +2,7 @@ import { type IdKind, isInternalField } from '#policy';
 import { oneLine } from '#audit';
 import { isParseClassName } from '#core';
 import type { DatabaseSurvey, SeenType, SurveyedCollection, SurveyedColumn } from '#data-mongo';
-import { classNameFor, referenceName, stemOf, tenantRank, TIMESTAMP_NAMES } from './name-guesses.js';
+import { classNameFor, referenceName, toStem, tenantRank, TIMESTAMP_NAMES } from './name-guesses.js';
 import { isSensitiveName, sensitiveTexts } from './sensitive-guesses.js';
 
 /** Questions to the database about references, at most. */
@@ -45,7 +45,7 @@ export interface GuessedClass {
 }
 
 /** Names of the database in a comment: they are written by others. */
-export const named = (name: string): string => oneLine(name).slice(0, 128);
+export const shortenName = (name: string): string => oneLine(name).slice(0, 128);
 
 /** Guesses the classes of a configuration from what a database holds. */
 export class Guesses {
@@ -66,13 +66,13 @@ export class Guesses {
     const tables = collections.filter(({ kind }) => kind !== 'view');
     // All names first: a column may refer to a collection that comes after its own.
     const listed = tables.filter((collection) => this.name(collection));
-    for (const collection of listed) this.classes.push(await this.classOf(collection));
+    for (const collection of listed) this.classes.push(await this.guessClass(collection));
     await this.addViews(collections.filter(({ kind }) => kind === 'view'));
   }
 
   private addParseClass(name: string, fields: readonly string[]): void {
     if (isParseClassName(name) || name.startsWith('_')) {
-      this.leftOut.push(`${named(name)}: a class of Parse's own`);
+      this.leftOut.push(`${shortenName(name)}: a class of Parse's own`);
       return;
     }
     const usable = fields.filter((field) => isUsableName(field));
@@ -80,7 +80,7 @@ export class Guesses {
     const withheld = usable.filter((field) => isSensitiveName(field));
     const shown = usable.filter((field) => !withheld.includes(field) && !tenants.includes(field));
     if (shown.length === 0) {
-      this.leftOut.push(`${named(name)}: it has no column that agents should read`);
+      this.leftOut.push(`${shortenName(name)}: it has no column that agents should read`);
       return;
     }
     this.parseNames.add(name);
@@ -93,7 +93,7 @@ export class Guesses {
       tenant: tenants[0] ?? null,
       vector: null,
       comments: [
-        ...withheldComment(withheld.map((field) => `${named(field)} (its name)`)),
+        ...withheldComment(withheld.map((field) => `${shortenName(field)} (its name)`)),
         ...tenantComment(tenants),
       ],
       withheld: new Set([...withheld, ...tenants]),
@@ -109,7 +109,7 @@ export class Guesses {
         : null;
     if (className === null) {
       this.leftOut.push(
-        `${named(collection.name)}: ${why ?? 'its name makes no class name; give it one, with collection:'}`,
+        `${shortenName(collection.name)}: ${why ?? 'its name makes no class name; give it one, with collection:'}`,
       );
       return false;
     }
@@ -125,29 +125,31 @@ export class Guesses {
       const ready = waiting.filter((view) => view.reads.every((name) => this.names.has(name)));
       waiting = waiting.filter((view) => !ready.includes(view));
       for (const view of ready) {
-        const revealed = this.revealedBy(view);
+        const revealed = this.findRevealed(view);
         if (revealed !== null)
           this.leftOut.push(
-            `${named(view.name)}: a view that mentions ${named(revealed)}, which is left out`,
+            `${shortenName(view.name)}: a view that mentions ${shortenName(revealed)}, which is left out`,
           );
-        else if (this.name(view)) this.classes.push(await this.classOf(view));
+        else if (this.name(view)) this.classes.push(await this.guessClass(view));
       }
     }
     for (const view of waiting) {
       const missing = view.reads.find((name) => !this.names.has(name)) ?? '';
-      this.leftOut.push(`${named(view.name)}: a view over ${named(missing)}, which is not listed`);
+      this.leftOut.push(
+        `${shortenName(view.name)}: a view over ${shortenName(missing)}, which is not listed`,
+      );
     }
   }
 
-  private revealedBy(view: SurveyedCollection): string | null {
+  private findRevealed(view: SurveyedCollection): string | null {
     const read = this.classes.filter(({ collection }) => collection && view.reads.includes(collection.name));
     for (const { withheld } of read) for (const name of withheld) if (view.mentions.has(name)) return name;
     return null;
   }
 
-  private async classOf(collection: SurveyedCollection): Promise<GuessedClass> {
+  private async guessClass(collection: SurveyedCollection): Promise<GuessedClass> {
     const { columns } = collection;
-    const timestamps = timestampsOf(columns);
+    const timestamps = findTimestamps(columns);
     const stamps = new Set(Object.values(timestamps === undefined ? USUAL_TIMESTAMPS : (timestamps ?? {})));
     const withheld = new Map<string, string>();
     const unnamed: string[] = [];
@@ -167,7 +169,7 @@ export class Guesses {
       }
       const isVector = isVectorColumn(column);
       if (tenants.includes(name) || isVector) {
-        const type = declaredType(column);
+        const type = findDeclaredType(column);
         if (type) properties[name] = type;
         if (isVector) vectors.push(name);
         continue;
@@ -177,16 +179,16 @@ export class Guesses {
         withheld.set(name, why);
         continue;
       }
-      const reference = await this.referenceOf(collection, column);
+      const reference = await this.guessReference(collection, column);
       if (reference) {
         const taken = new Set([...columns.map((one) => one.name), ...fields].filter((one) => one !== name));
         const property = propertyName(name, taken, reference.type);
         properties[property] = { ...reference, ...(property !== name && { field: name }) };
         fields.push(property);
       } else {
-        const type = declaredType(column);
+        const type = findDeclaredType(column);
         if (type) properties[name] = type;
-        else comments.push(...untypedComment(column));
+        else comments.push(...createUntypedComment(column));
         fields.push(name);
         if (column.hasLongTexts) largeFields.push(name);
       }
@@ -209,15 +211,15 @@ export class Guesses {
         ...comments,
         ...tenantComment(tenants),
         ...vectorComment(vectors),
-        ...unnamedComment(unnamed.map(named)),
-        ...withheldComment([...withheld].map(([name, why]) => `${named(name)} (${why})`)),
+        ...createUnnamedComment(unnamed.map(shortenName)),
+        ...withheldComment([...withheld].map(([name, why]) => `${shortenName(name)} (${why})`)),
       ],
       withheld: new Set([...withheld.keys(), ...unnamed, ...tenants, ...vectors]),
     };
   }
 
   /** A reference is a guess that the data confirms. */
-  private async referenceOf(
+  private async guessReference(
     from: SurveyedCollection,
     column: SurveyedColumn,
   ): Promise<GuessedProperty | null> {
@@ -225,11 +227,11 @@ export class Guesses {
     const list = type === 'Array';
     const kind = list ? soleType(column.entries) : type;
     if (kind !== 'Id' && kind !== 'String' && kind !== 'Number') return null;
-    const stem = stemOf(column.name);
+    const stem = toStem(column.name);
     const targets = this.survey.collections.filter(
       ({ name, kind: form }) => form === 'collection' && this.names.has(name),
     );
-    const byName = targets.filter(({ name }) => stemOf(name) === stem || stem.endsWith(stemOf(name)));
+    const byName = targets.filter(({ name }) => toStem(name) === stem || stem.endsWith(toStem(name)));
     // Texts and numbers are ids of many things; ids that databases make are of one.
     const others = kind === 'Id' ? targets.filter((target) => !byName.includes(target)) : [];
     for (const target of [...byName, ...others]) {
@@ -259,7 +261,7 @@ function unusable({ name, sampled, ids, columns, failure }: SurveyedCollection):
   if (ids.has('other')) return 'some _id in it are no ObjectId, text, number or UUID';
   if (ids.size > 1)
     return `its _id are of several kinds (${counts(ids)}); list it with the id that agents should find`;
-  const stamps = stampsOf(timestampsOf(columns));
+  const stamps = listStamps(findTimestamps(columns));
   const readable = columns.some(
     (column) =>
       !isUnnamed(column, stamps) &&
@@ -285,7 +287,7 @@ const tenantsAmong = (names: readonly string[]): string[] =>
     .toSorted((one, other) => (tenantRank(one) ?? 0) - (tenantRank(other) ?? 0));
 
 const isVectorColumn = (column: SurveyedColumn): boolean =>
-  typeOf(column) === 'Array' && soleType(column.entries) === 'Number' && column.longest >= SHORTEST_VECTOR;
+  findType(column) === 'Array' && soleType(column.entries) === 'Number' && column.longest >= SHORTEST_VECTOR;
 
 /** The class has no such column: nothing tells its type. */
 const isAlwaysNull = ({ seen, validated }: SurveyedColumn): boolean =>
@@ -298,7 +300,7 @@ function withheldBecause(column: SurveyedColumn): string | null {
   const looks = sensitiveTexts(texts);
   if (looks !== null) return `looks like ${looks}`;
   const inner = members.find((member) => withheldMember(member));
-  return inner ? `holds ${named(inner.name)}` : null;
+  return inner ? `holds ${shortenName(inner.name)}` : null;
 }
 
 function withheldMember({ name, texts, members }: SurveyedColumn): boolean {
@@ -314,23 +316,25 @@ const tenantComment = ([first, ...others]: readonly string[]): string[] =>
   first === undefined
     ? []
     : [
-        `Each agent reads the rows of its tenantId, by ${named(first)}. Leave tenantScope out where this is no tenant.`,
+        `Each agent reads the rows of its tenantId, by ${shortenName(first)}. Leave tenantScope out where this is no tenant.`,
         ...(others.length === 0
           ? []
-          : [`Not among fields, because they may name the tenant as well: ${others.map(named).join(', ')}`]),
+          : [
+              `Not among fields, because they may name the tenant as well: ${others.map(shortenName).join(', ')}`,
+            ]),
       ];
 
 const vectorComment = ([first, ...others]: readonly string[]): string[] =>
   first === undefined
     ? []
     : [
-        `Not among fields, because it is a vector, which searches compare (by an index of that name): ${named(first)}`,
+        `Not among fields, because it is a vector, which searches compare (by an index of that name): ${shortenName(first)}`,
         ...(others.length === 0
           ? []
-          : [`Further vectors, not among fields: ${others.map(named).join(', ')}`]),
+          : [`Further vectors, not among fields: ${others.map(shortenName).join(', ')}`]),
       ];
 
-const unnamedComment = (columns: readonly string[]): string[] =>
+const createUnnamedComment = (columns: readonly string[]): string[] =>
   columns.length === 0
     ? []
     : [`Not among fields, because they need another name (properties, with field): ${columns.join(', ')}`];
@@ -344,20 +348,20 @@ function soleType(seen: ReadonlyMap<SeenType, number>): SeenType | null {
 const counts = (seen: ReadonlyMap<string, number>): string =>
   [...seen].map(([type, count]) => `${type} ${count}`).join(', ');
 
-function typeOf(column: SurveyedColumn): SeenType | null {
+function findType(column: SurveyedColumn): SeenType | null {
   const type = column.validated ?? soleType(column.seen);
   return type === 'Id' || type === 'Null' || type === 'Other' ? null : type;
 }
 
-function declaredType(column: SurveyedColumn): GuessedProperty | null {
-  const type = typeOf(column);
+function findDeclaredType(column: SurveyedColumn): GuessedProperty | null {
+  const type = findType(column);
   if (type === null) return null;
-  const members = membersOf(column, type);
+  const members = findMembers(column, type);
   return { type, ...(members && { of: members }) };
 }
 
 /** The members of an Object, and of the objects in an Array, where all of them are known. */
-function membersOf(
+function findMembers(
   { entries, members, validated }: SurveyedColumn,
   type: SeenType,
 ): Record<string, MemberType> | null {
@@ -372,30 +376,33 @@ function membersOf(
 }
 
 function memberType(member: SurveyedColumn): MemberType | null {
-  const type = typeOf(member);
+  const type = findType(member);
   if (type === null) return null;
-  const members = membersOf(member, type);
+  const members = findMembers(member, type);
   return members ? { type, of: members } : type;
 }
 
-function untypedComment({ name, seen }: SurveyedColumn): string[] {
+function createUntypedComment({ name, seen }: SurveyedColumn): string[] {
   const types = [...seen.keys()].filter((type) => type !== 'Null');
-  if (types.length > 1) return [`${named(name)} holds values of several types: ${counts(seen)}.`];
+  if (types.length > 1) return [`${shortenName(name)} holds values of several types: ${counts(seen)}.`];
   return types[0] === 'Id'
-    ? [`${named(name)} holds ids of documents that were not found in a listed collection.`]
+    ? [`${shortenName(name)} holds ids of documents that were not found in a listed collection.`]
     : [];
 }
 
 const USUAL_TIMESTAMPS = { createdAt: 'createdAt', updatedAt: 'updatedAt' };
 
-const stampsOf = (timestamps: GuessedClass['timestamps']): ReadonlySet<string> =>
+const listStamps = (timestamps: GuessedClass['timestamps']): ReadonlySet<string> =>
   new Set(Object.values(timestamps === undefined ? USUAL_TIMESTAMPS : (timestamps ?? {})));
 
 /** Undefined: they have the names that Mongoose gives them. Null: there are none. */
-function timestampsOf(columns: readonly SurveyedColumn[]): GuessedClass['timestamps'] {
-  const dates = new Set(columns.filter((column) => typeOf(column) === 'Date').map(({ name }) => name));
-  const stored = (names: readonly string[]) => names.find((name) => dates.has(name));
-  const [createdAt, updatedAt] = [stored(TIMESTAMP_NAMES.createdAt), stored(TIMESTAMP_NAMES.updatedAt)];
+function findTimestamps(columns: readonly SurveyedColumn[]): GuessedClass['timestamps'] {
+  const dates = new Set(columns.filter((column) => findType(column) === 'Date').map(({ name }) => name));
+  const findStored = (names: readonly string[]) => names.find((name) => dates.has(name));
+  const [createdAt, updatedAt] = [
+    findStored(TIMESTAMP_NAMES.createdAt),
+    findStored(TIMESTAMP_NAMES.updatedAt),
+  ];
   if (createdAt === undefined && updatedAt === undefined) return null;
   const both = { createdAt: createdAt ?? 'createdAt', updatedAt: updatedAt ?? 'updatedAt' };
   const asUsual = both.createdAt === 'createdAt' && both.updatedAt === 'updatedAt';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isClassName, isParseClassName } from '#core';
-import { classNameFor, referenceName, singularOf, stemOf, tenantRank } from './name-guesses.js';
+import { classNameFor, referenceName, toSingular, toStem, tenantRank } from './name-guesses.js';
 
 describe('the class of a collection', () => {
   it.each([
@@ -60,7 +60,7 @@ describe('the class of a collection', () => {
     ['days', 'day'],
     ['cities', 'city'],
   ])('%s is one %s', (word, singular) => {
-    expect(singularOf(word)).toBe(singular);
+    expect(toSingular(word)).toBe(singular);
   });
 });
 
@@ -75,7 +75,7 @@ describe('a column', () => {
     ['id', 'id', 'id'],
     ['paid', 'paid', 'paid'],
   ])('%s refers to %s', (column, reference, stem) => {
-    expect([referenceName(column), stemOf(column)]).toEqual([reference, stem]);
+    expect([referenceName(column), toStem(column)]).toEqual([reference, stem]);
   });
 
   it('may say which tenant a row belongs to', () => {

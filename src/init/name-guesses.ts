@@ -1,7 +1,7 @@
 import { isClassName, isParseClassName } from '#core';
 
 /** The words of a name, in lower case: `orderLine_ids` is order, line, ids. */
-export function wordsOf(name: string): string[] {
+export function splitWords(name: string): string[] {
   return name
     .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
     .replace(/([A-Z]+)([A-Z][a-z])/g, '$1 $2')
@@ -43,7 +43,7 @@ const IRREGULAR: Readonly<Record<string, string>> = {
 };
 
 /** The singular of an English word, as far as its form shows it. */
-export function singularOf(word: string): string {
+export function toSingular(word: string): string {
   const irregular = Object.hasOwn(IRREGULAR, word) ? IRREGULAR[word] : undefined;
   if (irregular !== undefined) return irregular;
   if (/^(series|species|news|data|media|status|address|access|process|business|analysis)$/.test(word))
@@ -62,10 +62,10 @@ const pascal = (words: readonly string[]): string =>
  * @param taken names of other classes
  */
 export function classNameFor(collection: string, taken: ReadonlySet<string>): string | null {
-  const words = wordsOf(collection);
+  const words = splitWords(collection);
   const last = words.at(-1);
   if (last === undefined) return null;
-  const singular = pascal([...words.slice(0, -1), singularOf(last)]);
+  const singular = pascal([...words.slice(0, -1), toSingular(last)]);
   const plural = pascal(words);
   const candidates = [singular, plural, `${singular}Document`, collection];
   const usable = (name: string) => isClassName(name) && !isParseClassName(name) && !name.startsWith('_');
@@ -79,9 +79,9 @@ export function referenceName(column: string): string {
 }
 
 /** One spelling of what a column may refer to and of what a collection holds. */
-export function stemOf(name: string): string {
-  const words = wordsOf(referenceName(name));
-  return [...words.slice(0, -1), singularOf(words.at(-1) ?? '')].join('');
+export function toStem(name: string): string {
+  const words = splitWords(referenceName(name));
+  return [...words.slice(0, -1), toSingular(words.at(-1) ?? '')].join('');
 }
 
 /** The likeliest first. */
@@ -92,7 +92,7 @@ const TENANTS = (
 
 /** How likely a column says which tenant a row belongs to: a smaller number is likelier; null: it does not. */
 export function tenantRank(name: string): number | null {
-  const rank = TENANTS.indexOf(stemOf(name));
+  const rank = TENANTS.indexOf(toStem(name));
   return rank < 0 ? null : rank;
 }
 

@@ -1,4 +1,4 @@
-import { singularOf, wordsOf } from './name-guesses.js';
+import { toSingular, splitWords } from './name-guesses.js';
 
 /** Words that name a secret, or what a person is known by, without accents. */
 const SENSITIVE_WORDS = new Set(
@@ -42,37 +42,37 @@ const plainly = (text: string): string => text.replaceAll('ß', 'ss').normalize(
 
 /** Whether a column's name says that it holds a secret or what a person is known by. */
 export function isSensitiveName(name: string): boolean {
-  const words = wordsOf(plainly(name));
+  const words = splitWords(plainly(name));
   return words.some(
     (word, at) =>
       SENSITIVE_WORDS.has(word) ||
-      SENSITIVE_WORDS.has(singularOf(word)) ||
+      SENSITIVE_WORDS.has(toSingular(word)) ||
       SENSITIVE_BEGINNINGS.test(words.slice(at).join('')),
   );
 }
 
 type Test = readonly [looks: string, test: (text: string) => boolean];
-const matching = (pattern: RegExp) => (text: string) => pattern.test(text);
+const createMatcher = (pattern: RegExp) => (text: string) => pattern.test(text);
 
 /** One such text is enough: it opens something. */
 const SECRET_TEXTS: readonly Test[] = [
-  ['URIs with a password', matching(/\b[a-z][a-z0-9+.-]*:\/\/[^\s/@:]*:[^\s/@]+@/i)],
+  ['URIs with a password', createMatcher(/\b[a-z][a-z0-9+.-]*:\/\/[^\s/@:]*:[^\s/@]+@/i)],
   [
     'webhooks',
-    matching(
+    createMatcher(
       /^https:\/\/(hooks\.(slack|zapier)\.com|[\w.-]*webhook\.office\.com|chat\.googleapis\.com|api\.telegram\.org\/bot|discord(app)?\.com\/api\/webhooks)\b/i,
     ),
   ],
   [
     'URLs with a token',
-    matching(
+    createMatcher(
       /^https?:\/\/\S+[?&](access_?token|api_?key|auth|key|secret|sig|signature|token|x-amz-signature)=/i,
     ),
   ],
-  ['hashes of passwords', matching(/^\$(2[abxy]?|argon2(id|i|d)|scrypt|pbkdf2[a-z0-9-]*|[156])\$/)],
+  ['hashes of passwords', createMatcher(/^\$(2[abxy]?|argon2(id|i|d)|scrypt|pbkdf2[a-z0-9-]*|[156])\$/)],
   [
     'access tokens',
-    matching(
+    createMatcher(
       /^(eyJ[\w-]+\.eyJ|gh[pousr]_|github_pat_|glpat-|npm_|(sk|rk|pk)_(live|test)_|sk-[\w-]{16}|whsec_|xox[abpr]-|AKIA[A-Z0-9]{12}|AIza[\w-]{20}|SG\.[\w-]{10})/,
     ),
   ],
@@ -81,15 +81,15 @@ const SECRET_TEXTS: readonly Test[] = [
 
 /** Texts that ordinary ones may look like: at least half of the texts of a column. */
 const PERSONAL_TEXTS: readonly Test[] = [
-  ['e-mail addresses', matching(/^[^\s@]{1,64}@[^\s@]{1,128}\.[^\s@.]{2,24}$/)],
+  ['e-mail addresses', createMatcher(/^[^\s@]{1,64}@[^\s@]{1,128}\.[^\s@.]{2,24}$/)],
   ['national ids', isNationalId],
   ['bank accounts', isBankAccount],
   ['card numbers', isCardNumber],
   [
     'phone numbers',
-    matching(/^(\+\d[\d ()/.-]{6,18}\d|\(\d{3}\) ?\d{3}-\d{4}|0\d{2,4}[ /-]\d[\d -]{4,10})$/),
+    createMatcher(/^(\+\d[\d ()/.-]{6,18}\d|\(\d{3}\) ?\d{3}-\d{4}|0\d{2,4}[ /-]\d[\d -]{4,10})$/),
   ],
-  ['coordinates', matching(/^-?\d{1,2}\.\d{3,}\s*[,;]\s*-?\d{1,3}\.\d{3,}$/)],
+  ['coordinates', createMatcher(/^-?\d{1,2}\.\d{3,}\s*[,;]\s*-?\d{1,3}\.\d{3,}$/)],
   ['random tokens', isRandomToken],
 ];
 
@@ -137,11 +137,11 @@ function isRandomToken(text: string): boolean {
   if (!/^[\w+/=.~-]{20,}$/.test(text) || ID.test(text)) return false;
   if (/^[0-9a-f]{32,}$/i.test(text)) return true;
   const isMixed = [/[a-z]/, /[A-Z]/, /\d/].every((kind) => kind.test(text));
-  return isMixed && entropyOf(text) > 3.5;
+  return isMixed && measureEntropy(text) > 3.5;
 }
 
 /** Bits for each character. */
-function entropyOf(text: string): number {
+function measureEntropy(text: string): number {
   const counts = new Map<string, number>();
   for (const one of text) counts.set(one, (counts.get(one) ?? 0) + 1);
   return [...counts.values()].reduce((sum, n) => sum - (n / text.length) * Math.log2(n / text.length), 0);

@@ -14,7 +14,7 @@ const FRAME = /[^\s()]*[\\/](programs|database)\.cjs:(\d{1,9}):\d{1,9}/g;
 const tables = new Map<string, BundleLines | null>();
 
 /** Read by the first stack that needs it, and kept. */
-function linesOf(bundle: string): BundleLines | null {
+function readLines(bundle: string): BundleLines | null {
   let table = tables.get(bundle);
   if (table !== undefined) return table;
   try {
@@ -44,7 +44,7 @@ export function sourceLine({ sources, runs }: BundleLines, line: number): string
 /** A stack with the files and lines of the sources in the place of those of a bundle. */
 export function sourceStack(stack: string): string {
   return stack.replace(FRAME, (frame, bundle: string, line: string) => {
-    const lines = linesOf(bundle);
+    const lines = readLines(bundle);
     return (lines && sourceLine(lines, Number(line))) ?? frame;
   });
 }

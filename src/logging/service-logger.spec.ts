@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { gatheredLines, type LineWriter, type LogLine } from './service-logger.js';
+import { gatherLines, type LineWriter, type LogLine } from './service-logger.js';
 
 function writing(): { write: LineWriter; written: string[] } {
   const written: string[] = [];
-  const write = gatheredLines(
+  const write = gatherLines(
     (destination) =>
       ({ level, message }) =>
         destination.write(`${level} ${message}\n`),

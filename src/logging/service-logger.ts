@@ -91,7 +91,7 @@ export class Redaction {
 
 /** Every credential of a configuration by its name, and the passwords of its URIs. */
 export function secretsIn(config: unknown, below = false): string[] {
-  if (typeof config === 'string') return below ? [config] : passwordOf(config);
+  if (typeof config === 'string') return below ? [config] : readPassword(config);
   if (Array.isArray(config)) return config.flatMap((entry) => secretsIn(entry, below));
   if (!isSection(config)) return [];
   return Object.entries(config).flatMap(([name, value]) =>
@@ -99,7 +99,7 @@ export function secretsIn(config: unknown, below = false): string[] {
   );
 }
 
-function passwordOf(text: string): string[] {
+function readPassword(text: string): string[] {
   const [, given] = /^[a-z][a-z0-9+.-]*:\/\/[^/@]*?:([^/]+)@/i.exec(text) ?? [];
   if (given === undefined) return [];
   try {
@@ -142,7 +142,7 @@ const MOST = 65_536;
  * Batches the lines of calls, those of refused ones too, because a write costs a considerable part of a call. Other lines are written
  * at once, after the waiting lines. The end of the process writes the waiting lines too.
  */
-export function gatheredLines(
+export function gatherLines(
   form: (destination: DestinationStream) => LineWriter,
   destination: DestinationStream,
 ): LineWriter {
@@ -228,7 +228,7 @@ export class ServiceLogger extends ConsoleLogger {
   }
 
   /** From now on each line names the trace of the call that writes it. @param tracing null: nothing is traced */
-  nameTracesOf(tracing: Observability['tracing']): void {
+  nameTraces(tracing: Observability['tracing']): void {
     if (tracing) this.fieldsNow = () => tracing.activeFields();
   }
 
@@ -270,7 +270,7 @@ function levelsDownTo(level: LoggingConfig['level']): LogLevel[] {
 /** Written synchronously, so that the lines before a crash are kept. */
 async function jsonOnStderr(): Promise<LineWriter> {
   const { pino } = await import('pino');
-  return gatheredLines(jsonLines(pino), pino.destination({ fd: process.stderr.fd, sync: true }));
+  return gatherLines(jsonLines(pino), pino.destination({ fd: process.stderr.fd, sync: true }));
 }
 
 export interface LoggerDependencies {

@@ -50,7 +50,7 @@ class FirstProcess {
       this.places.push(place);
       return place;
     });
-    const urls = await Promise.all(started.map(({ worker }) => listening(worker)));
+    const urls = await Promise.all(started.map(({ worker }) => waitForListening(worker)));
     for (const place of started) {
       this.reportServing(place);
       this.watch(place);
@@ -67,7 +67,7 @@ class FirstProcess {
   /** Every process drains and ends; one that takes too long is ended. */
   async close(): Promise<void> {
     this.closing = true;
-    const running = this.running();
+    const running = this.listRunning();
     const ends = running.map(async (worker) => {
       const ended = once(worker, 'exit');
       const late = pause(this.drainTimeout * 1000 + CLOSING, null, { ref: false });
@@ -81,7 +81,7 @@ class FirstProcess {
   /** Ends every process at once. */
   abandon(): void {
     this.closing = true;
-    for (const worker of this.running()) this.kill(worker);
+    for (const worker of this.listRunning()) this.kill(worker);
   }
 
   private fork(number: number): Worker {
@@ -95,12 +95,12 @@ class FirstProcess {
       if (this.closing) worker.send({ parley: 'close' } satisfies Order);
       else if (this.reloads > reloads) worker.send({ parley: 'reload' } satisfies Order);
     });
-    gatherMetrics(channelTo(worker), () => this.running().map(channelTo));
+    gatherMetrics(channelTo(worker), () => this.listRunning().map(channelTo));
     return worker;
   }
 
   private watch(place: Place): void {
-    const ended = (code: number | null, signal: string | null) => {
+    const handleEnd = (code: number | null, signal: string | null) => {
       if (this.closing) return;
       const { number, worker, startedAt } = place;
       if (performance.now() - startedAt > SETTLED) place.delay = FIRST_DELAY;
@@ -113,15 +113,15 @@ class FirstProcess {
       setTimeout(() => void this.restart(place), delay);
     };
     const { worker } = place;
-    if (worker.isDead()) ended(worker.process.exitCode, worker.process.signalCode);
-    else worker.once('exit', ended);
+    if (worker.isDead()) handleEnd(worker.process.exitCode, worker.process.signalCode);
+    else worker.once('exit', handleEnd);
   }
 
   private async restart(place: Place): Promise<void> {
     if (this.closing) return;
     place.worker = this.fork(place.number);
     place.startedAt = performance.now();
-    const came = listening(place.worker);
+    const came = waitForListening(place.worker);
     this.watch(place);
     try {
       await came;
@@ -135,12 +135,12 @@ class FirstProcess {
     this.log.log(`process ${number} (pid ${worker.process.pid}) serves`);
   }
 
-  private running(): Worker[] {
+  private listRunning(): Worker[] {
     return this.places.map(({ worker }) => worker).filter((worker) => worker.isConnected());
   }
 
   private order(order: Order): void {
-    for (const worker of this.running()) worker.send(order);
+    for (const worker of this.listRunning()) worker.send(order);
   }
 
   private kill(worker: Worker): void {
@@ -160,7 +160,7 @@ export class FailedStart extends Error {
 }
 
 /** The URL that a process reports. @throws FailedStart when it ends instead */
-async function listening(worker: Worker): Promise<string> {
+async function waitForListening(worker: Worker): Promise<string> {
   return new Promise<string>((resolve, reject) => {
     worker.on('message', (message: unknown) => {
       if (!isReport(message)) return;
@@ -182,9 +182,9 @@ export async function serveFromSeveral(
   env: Environment,
 ): Promise<RunningService> {
   Logger.overrideLogger(await openLogger({ config, level: 'info' }));
-  const database = await embedded(config.database);
+  const database = await openEmbedded(config.database);
   const first = new FirstProcess(processCount(config.server), config.server.drainTimeout, {
-    ...variablesOf(env),
+    ...readVariables(env),
     // All share the one database; a file is not read for it again.
     ...(database?.uri && { MONGODB_URI: database.uri, [EMBEDDED_URI]: database.uri }),
   });
@@ -206,11 +206,11 @@ export async function serveFromSeveral(
 }
 
 /** The embedded database; any other is opened by each process itself. */
-async function embedded(database: Parameters<typeof openDatabase>[0]): Promise<OpenDatabase | null> {
+async function openEmbedded(database: Parameters<typeof openDatabase>[0]): Promise<OpenDatabase | null> {
   return database.uri === 'embedded' ? openDatabase(database) : null;
 }
 
-function variablesOf(env: Environment): Record<string, string> {
+function readVariables(env: Environment): Record<string, string> {
   return Object.fromEntries(
     Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined),
   );

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Document, parse } from 'yaml';
-import { editedConfiguration } from './configuration-edits.js';
+import { editConfiguration } from './configuration-edits.js';
 import type { NarrowedAgent, Narrowing } from './narrowed-agents.js';
 
 let folder = '';
@@ -48,7 +48,7 @@ agents:
   empty:
 auth: []
 `;
-    const { text: suggested, diff } = editedConfiguration('parley.yaml', text, [
+    const { text: suggested, diff } = editConfiguration('parley.yaml', text, [
       narrowed('support', { permissions: 'readonly', tools: ['query_class'] }),
       narrowed('reporting', { tools: ['count_objects'], classes: ['Order', '_User'] }),
       narrowed('empty', { budget: { rows: 7, window: 60 } }),
@@ -70,7 +70,7 @@ auth: []
 
   it('stays JSON where it is JSON', () => {
     const text = '{\n  "agents": { "a": { "permissions": "admin" } }\n}';
-    const { text: suggested, diff } = editedConfiguration('parley.yaml', text, [
+    const { text: suggested, diff } = editConfiguration('parley.yaml', text, [
       narrowed('a', { tools: ['query_class'], permissions: 'readonly' }),
     ]);
     expect(JSON.parse(suggested)).toEqual({
@@ -83,7 +83,7 @@ auth: []
     const text =
       'agents:\n  a: &shared { rateLimit: 5 }\n  b: *shared\n  c:\n    <<: *shared\n    tenantId: x\n';
     const all = ['a', 'b', 'c', 'absent'].map((agent) => narrowed(agent, { tools: [] }));
-    expect(editedConfiguration('parley.yaml', text, all)).toEqual({
+    expect(editConfiguration('parley.yaml', text, all)).toEqual({
       text,
       diff: '',
       byHand: ['a', 'b', 'c', 'absent'],
@@ -127,7 +127,7 @@ auth: []
         (agents, wanted, collectionStyle, lineWidth) => {
           const config = { server: { port: 1 }, agents, policy: { classes: { Order: { fields: ['a'] } } } };
           const text = new Document(config).toString({ collectionStyle, lineWidth });
-          const edited = editedConfiguration(
+          const edited = editConfiguration(
             'parley.yaml',
             text,
             Object.entries(wanted).map(([agent, options]) => narrowed(agent, options)),
@@ -154,9 +154,9 @@ auth: []
   one: { permissions: &all write, tools: [aggregate] }
   two: { permissions: *all }
 `;
-    const edited = editedConfiguration('parley.yaml', text, [narrowed('one', { permissions: 'readonly' })]);
+    const edited = editConfiguration('parley.yaml', text, [narrowed('one', { permissions: 'readonly' })]);
     expect(edited).toMatchObject({ text, byHand: ['one'] });
-    const other = editedConfiguration('parley.yaml', text, [narrowed('one', { tools: [] })]);
+    const other = editConfiguration('parley.yaml', text, [narrowed('one', { tools: [] })]);
     expect(parse(other.text)).toMatchObject({
       agents: { one: { tools: [] }, two: { permissions: 'write' } },
     });
@@ -164,9 +164,7 @@ auth: []
 
   it('is left to an operator where another place names a part of a value by its anchor', () => {
     const text = 'agents:\n  a: { classes: { only: &list [Order] } }\n  b: { classes: { only: *list } }\n';
-    const { diff, byHand } = editedConfiguration('parley.yaml', text, [
-      narrowed('a', { classes: ['Order'] }),
-    ]);
+    const { diff, byHand } = editConfiguration('parley.yaml', text, [narrowed('a', { classes: ['Order'] })]);
     expect({ diff, byHand }).toEqual({ diff: '', byHand: ['a'] });
   });
 
@@ -175,7 +173,7 @@ auth: []
       fc.property(fc.array(fc.boolean(), { minLength: 1, maxLength: 12 }), fc.nat(5), (changed, gap) => {
         const filler = '    # kept\n'.repeat(gap);
         const text = `agents:\n${changed.map((_, at) => `  a${at}:\n${filler}    rateLimit: 5\n`).join('')}`;
-        const edited = editedConfiguration(
+        const edited = editConfiguration(
           'parley.yaml',
           text,
           changed.flatMap((is, at) =>

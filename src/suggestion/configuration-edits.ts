@@ -17,7 +17,7 @@ export interface EditedConfiguration {
 }
 
 /** Writes options of agents into the text of a configuration, and leaves everything else as it stands. */
-export function editedConfiguration(
+export function editConfiguration(
   file: string,
   text: string,
   agents: readonly NarrowedAgent[],
@@ -29,12 +29,12 @@ export function editedConfiguration(
   const byHand: string[] = [];
   for (const one of changed) {
     const found = isMap(entries) ? entries.items.find(({ key }) => keyText(key) === one.agent) : undefined;
-    const own = found && editsOf(text, found, one, isQuoted(entries as YAMLMap));
+    const own = found && listEdits(text, found, one, isQuoted(entries as YAMLMap));
     if (own) edits.push(...own);
     else byHand.push(one.agent);
   }
   edits.sort((one, other) => one.start - other.start);
-  return { text: applied(text, edits), diff: unified(file, text, edits), byHand };
+  return { text: applyEdits(text, edits), diff: formatUnified(file, text, edits), byHand };
 }
 
 const keyText = (key: unknown): unknown => (isScalar(key) ? key.value : undefined);
@@ -44,10 +44,10 @@ function isQuoted({ items }: YAMLMap): boolean {
   return items.length > 0 && items.every(({ key }) => isScalar(key) && key.type === 'QUOTE_DOUBLE');
 }
 
-const rangeOf = (node: unknown): readonly [number, number, number] | undefined =>
+const findRange = (node: unknown): readonly [number, number, number] | undefined =>
   (node as { range?: readonly [number, number, number] } | null)?.range ?? undefined;
 
-const anchorOf = (node: unknown): string | undefined => (node as { anchor?: string } | null)?.anchor;
+const findAnchor = (node: unknown): string | undefined => (node as { anchor?: string } | null)?.anchor;
 
 /** Whether an alias elsewhere may name the node, or a part of it. */
 function hasAnchors(node: unknown): boolean {
@@ -63,26 +63,26 @@ function hasAnchors(node: unknown): boolean {
 }
 
 /** @returns undefined when the entry cannot be edited in its place */
-function editsOf(
+function listEdits(
   text: string,
   { key, value }: Pair,
   { narrowings }: NarrowedAgent,
   quoted: boolean,
 ): Edit[] | undefined {
   const flow = (content: unknown) => (quoted ? JSON.stringify(content) : flowText(content));
-  const written = (option: string, content: unknown) =>
+  const writeOption = (option: string, content: unknown) =>
     `${quoted ? JSON.stringify(option) : option}: ${flow(content)}`;
   const options = narrowings.map(({ option, value: content }) => [option, content] as const);
-  const entry = `{ ${options.map(([option, content]) => written(option, content)).join(', ')} }`;
-  const keyEnd = rangeOf(key)?.[1];
-  if (keyEnd === undefined || isAlias(value) || anchorOf(value) !== undefined) return undefined;
+  const entry = `{ ${options.map(([option, content]) => writeOption(option, content)).join(', ')} }`;
+  const keyEnd = findRange(key)?.[1];
+  if (keyEnd === undefined || isAlias(value) || findAnchor(value) !== undefined) return undefined;
   if (value === null || (isScalar(value) && value.value === null)) {
     const colon = text.indexOf(':', keyEnd) + 1;
-    return [{ start: colon, end: Math.max(colon, rangeOf(value)?.[1] ?? colon), text: ` ${entry}` }];
+    return [{ start: colon, end: Math.max(colon, findRange(value)?.[1] ?? colon), text: ` ${entry}` }];
   }
   if (!isMap(value)) return undefined;
   if (value.items.some((pair) => keyText(pair.key) === '<<' || isAlias(pair.value))) return undefined;
-  const range = rangeOf(value);
+  const range = findRange(value);
   if (!range) return undefined;
   if (value.items.length === 0) return [{ start: range[0], end: range[1], text: entry }];
   const edits: Edit[] = [];
@@ -90,18 +90,18 @@ function editsOf(
   for (const [option, content] of options) {
     const present = value.items.find((pair) => isSameOption(keyText(pair.key), option));
     if (!present) {
-      added.push(written(option, content));
+      added.push(writeOption(option, content));
       continue;
     }
     if (hasAnchors(present.key) || hasAnchors(present.value)) return undefined;
-    const start = rangeOf(present.key)?.[1];
-    const end = rangeOf(present.value)?.[1];
+    const start = findRange(present.key)?.[1];
+    const end = findRange(present.value)?.[1];
     if (start === undefined || end === undefined) return undefined;
-    edits.push({ start, end: trimmedEnd(text, end), text: `: ${flow(content)}` });
+    edits.push({ start, end: trimEnd(text, end), text: `: ${flow(content)}` });
   }
   if (added.length > 0) {
     const [first] = value.items as [Pair, ...Pair[]];
-    const at = rangeOf(first.key)?.[0];
+    const at = findRange(first.key)?.[0];
     if (at === undefined) return undefined;
     const lineStart = text.lastIndexOf('\n', at - 1) + 1;
     const separator = value.flow ? ', ' : `\n${' '.repeat(at - lineStart)}`;
@@ -115,7 +115,7 @@ const isSameOption = (written: unknown, option: string): boolean =>
   written === option || (option === 'permissions' && written === 'permission');
 
 /** The value of a block ends behind its last line break. */
-function trimmedEnd(text: string, end: number): number {
+function trimEnd(text: string, end: number): number {
   let at = end;
   while (at > 0 && /\s/.test(text[at - 1] as string)) at -= 1;
   return at;
@@ -134,7 +134,7 @@ function flowText(value: unknown): string {
     : JSON.stringify(value);
 }
 
-function applied(text: string, edits: readonly Edit[]): string {
+function applyEdits(text: string, edits: readonly Edit[]): string {
   let result = '';
   let at = 0;
   for (const { start, end, text: replacement } of edits) {
@@ -154,14 +154,14 @@ interface Hunk {
 }
 
 /** A unified diff; its hunks are the lines that edits touch. */
-function unified(file: string, text: string, edits: readonly Edit[]): string {
+function formatUnified(file: string, text: string, edits: readonly Edit[]): string {
   if (edits.length === 0) return '';
   const old = text.split('\n');
   const ends = text.endsWith('\n');
   if (ends) old.pop();
   const starts = [0];
   for (const line of old) starts.push((starts.at(-1) as number) + line.length + 1);
-  const lineOf = (offset: number) => {
+  const findLine = (offset: number) => {
     let low = 0;
     let high = old.length - 1;
     while (low < high) {
@@ -173,7 +173,7 @@ function unified(file: string, text: string, edits: readonly Edit[]): string {
   };
   const touched: { first: number; end: number; edits: Edit[] }[] = [];
   for (const edit of edits) {
-    const [first, end] = [lineOf(edit.start), lineOf(edit.end) + 1];
+    const [first, end] = [findLine(edit.start), findLine(edit.end) + 1];
     const last = touched.at(-1);
     if (last && first < last.end) {
       last.end = Math.max(last.end, end);
@@ -184,7 +184,7 @@ function unified(file: string, text: string, edits: readonly Edit[]): string {
     const base = starts[first] as number;
     const part = old.slice(first, end).join('\n');
     const moved = own.map((edit) => ({ ...edit, start: edit.start - base, end: edit.end - base }));
-    return { first, end, lines: applied(part, moved).split('\n') };
+    return { first, end, lines: applyEdits(part, moved).split('\n') };
   });
   const lines = [`--- ${file}`, `+++ ${file}`];
   let shift = 0;

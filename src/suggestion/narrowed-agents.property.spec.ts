@@ -10,8 +10,8 @@ import {
 } from '#core';
 import { compilePolicy, readEnvironmentGates, mayUse } from '#policy';
 import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
-import { editedConfiguration } from './configuration-edits.js';
-import { budgetWindow, type NarrowedAgent, narrowedAgents } from './narrowed-agents.js';
+import { editConfiguration } from './configuration-edits.js';
+import { budgetWindow, type NarrowedAgent, narrowAgents } from './narrowed-agents.js';
 import { UseOfRecords } from './recorded-use.js';
 
 const TOOLS = BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype)).map(
@@ -142,7 +142,7 @@ describe('a suggested policy', () => {
           ]);
           const use = new UseOfRecords(agents.keys(), (name) => budgetWindow(agents.get(name) ?? present));
           for (const record of records) use.add(record);
-          const narrowed = narrowedAgents(agents, policy, use.result(), {
+          const narrowed = narrowAgents(agents, policy, use.result(), {
             tools: new Map(TOOLS.map((tool) => [tool.name, tool])),
             builtIn: new Set(TOOL_NAMES),
             namedClasses,
@@ -216,12 +216,12 @@ describe('hostile records', () => {
         const agents = new Map([['one', compileAgentDefinition('one', {})]]);
         const use = new UseOfRecords(agents.keys(), () => 3600);
         for (const record of records) use.add(record);
-        const narrowed = narrowedAgents(agents, compilePolicy({}).policy, use.result(), {
+        const narrowed = narrowAgents(agents, compilePolicy({}).policy, use.result(), {
           tools: new Map(TOOLS.map((tool) => [tool.name, tool])),
           builtIn: new Set(TOOL_NAMES),
           namedClasses: true,
         });
-        const edited = editedConfiguration('parley.yaml', text, narrowed);
+        const edited = editConfiguration('parley.yaml', text, narrowed);
         expect(edited.text).toMatch(/^[ -~\n]*$/);
         expect(edited.text).not.toContain('${');
         const { one } = (parse(edited.text) as { agents: Record<string, AgentDefinitionOptions> }).agents;
@@ -253,7 +253,7 @@ describe('classes of an agent', () => {
       success: true,
     };
     for (const record of records) use.add({ ...base, ...record });
-    const [narrowed] = narrowedAgents(agents, compilePolicy({}).policy, use.result(), {
+    const [narrowed] = narrowAgents(agents, compilePolicy({}).policy, use.result(), {
       tools: new Map(TOOLS.map((tool) => [tool.name, tool])),
       builtIn: new Set(TOOL_NAMES),
       namedClasses,

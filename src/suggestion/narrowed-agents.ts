@@ -41,7 +41,7 @@ export function budgetWindow({ budget }: AgentDefinition): number {
  * The narrowest options with which every recorded call of each agent would still pass, as far as the present options permit
  * it. Each is narrower than the present one, so that together they permit nothing new.
  */
-export function narrowedAgents(
+export function narrowAgents(
   agents: ReadonlyMap<string, AgentDefinition>,
   policy: Policy,
   recorded: RecordedUse,
@@ -98,22 +98,23 @@ class NarrowerAgent {
   private permissions({ delegated }: RecordedUse): Tier {
     const present = this.definition.permissions;
     if (present === 'readonly') return present;
-    const kept = (why: string) => {
+    const keepPermissions = (why: string) => {
       this.left.push(`permissions: ${why}`);
       return present;
     };
     if (this.used.includes('call_method'))
-      return kept('records do not tell the permissions of called methods');
+      return keepPermissions('records do not tell the permissions of called methods');
     if (this.use.reads > 0 || delegated > 0)
-      return kept('records do not tell those of prompts, resources and sub-agents');
+      return keepPermissions('records do not tell those of prompts, resources and sub-agents');
     const unknown = this.used.find((name) => !this.options.tools.has(name));
-    if (unknown !== undefined) return kept(`'${unknown}' is no tool of this configuration`);
+    if (unknown !== undefined) return keepPermissions(`'${unknown}' is no tool of this configuration`);
     const needed = TIERS.find((tier) =>
       this.used.every((name) => tierCovers(tier, this.options.tools.get(name)?.permission ?? 'admin')),
     ) as Tier;
     if (needed === present || !tierCovers(present, needed)) return present;
     const dependent = [...this.policy.classes.values()].find((one) => differs(one, present, needed));
-    if (dependent) return kept(`masks or the tenant scope of ${dependent.className} depend on them`);
+    if (dependent)
+      return keepPermissions(`masks or the tenant scope of ${dependent.className} depend on them`);
     this.narrowings.push({ option: 'permissions', value: needed, because: `no call needed ${present}` });
     return needed;
   }

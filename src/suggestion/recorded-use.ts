@@ -97,7 +97,7 @@ export class UseOfRecords {
     const moment = new Date(time).toISOString();
     if (this.from === null || moment < this.from) this.from = moment;
     if (this.to === null || moment > this.to) this.to = moment;
-    const counted = this.countsOf(record, agent);
+    const counted = this.readCounts(record, agent);
     for (const one of counted) this.steps += one.addRows(record, time, this.steps < MAX_STEPS);
     if (record['success'] !== true && !AFTER_THE_RULES.has(record['error_code'])) {
       this.refused += 1;
@@ -113,7 +113,7 @@ export class UseOfRecords {
     for (const one of counted) one.addCall(type === 'export_read' ? TOOL_OF_READINGS : tool, named, record);
   }
 
-  private countsOf(record: Readonly<Record<string, unknown>>, agent: string): readonly AgentCounts[] {
+  private readCounts(record: Readonly<Record<string, unknown>>, agent: string): readonly AgentCounts[] {
     if (typeof record['agent_depth'] === 'number' && record['agent_depth'] > 0) {
       this.delegated += 1;
       return [...this.counts.values()];
@@ -137,7 +137,7 @@ function namesClass({ args_keys: names }: Readonly<Record<string, unknown>>): bo
 }
 
 /** The classes that a call joined. Where a record does not name all of them, its classes are not known. */
-function joinedIn({ joined_classes: names }: Readonly<Record<string, unknown>>): readonly string[] {
+function listJoined({ joined_classes: names }: Readonly<Record<string, unknown>>): readonly string[] {
   if (names === undefined) return [];
   if (!Array.isArray(names)) return [UNNAMED];
   return names.map((name: unknown) => (isClassName(name) ? name : UNNAMED));
@@ -164,7 +164,7 @@ class AgentCounts {
     }
     if (this.tools.size < MAX_NAMES || this.tools.has(tool))
       this.tools.set(tool, (this.tools.get(tool) ?? 0) + 1);
-    for (const joined of joinedIn(record)) this.addClass(tool, joined);
+    for (const joined of listJoined(record)) this.addClass(tool, joined);
     if (className !== null) this.addClass(tool, className);
     else if (namesClass(record)) this.addClass(tool, UNNAMED);
   }

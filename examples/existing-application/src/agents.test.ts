@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { ConfigService } from '@nestjs/config';
 import { Test } from '@nestjs/testing';
-import { type TestingApplication, TestingDatabase, testingOver } from '@parley/testing';
+import { type TestingApplication, TestingDatabase, createTestingOver } from '@parley/testing';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { agentOfEmployee } from './agents/agent-of-employee.js';
@@ -20,7 +20,7 @@ beforeAll(async () => {
     .useValue(new ConfigService(settings))
     .compile();
   await module.init();
-  parley = testingOver(module, { database });
+  parley = createTestingOver(module, { database });
 });
 afterAll(() => parley.close());
 

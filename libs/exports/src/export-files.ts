@@ -5,7 +5,7 @@ import { toAuditedAgent, toAuditedRefusal, AuditSink, resultCost } from '#audit'
 import { type Agent, refusals, Refused, type RequestContext, Unauthorized } from '#core';
 import type { GovernedClass } from '#data';
 import { spendCall } from '#dispatcher';
-import { ALWAYS_KEEP, hasInternalSegment, Policies, PolicyCache, rootOf } from '#policy';
+import { ALWAYS_KEEP, hasInternalSegment, Policies, PolicyCache, takeRoot } from '#policy';
 import {
   type Column,
   compileCanaries,
@@ -103,9 +103,9 @@ function chooseColumns({ columns, keys, include }: ExportOrder, known: GovernedC
   const asked = [keys, include].flatMap((list): unknown[] => (Array.isArray(list) ? list : []));
   const wanted = new Set([
     ...ALWAYS_KEEP,
-    ...asked.flatMap((name) => (typeof name === 'string' ? [rootOf(names.wirePath(name))] : [])),
+    ...asked.flatMap((name) => (typeof name === 'string' ? [takeRoot(names.wirePath(name))] : [])),
   ]);
-  const masked = [...known.masks].filter(([, mask]) => mask !== 'deny').map(([path]) => rootOf(path));
+  const masked = [...known.masks].filter(([, mask]) => mask !== 'deny').map(([path]) => takeRoot(path));
   return [...new Set([...known.fields, ...masked])]
     .filter((field) => !hasInternalSegment(field) && (!Array.isArray(keys) || wanted.has(field)))
     .map((field) => ({ header: field, path: field }));

@@ -1,5 +1,5 @@
 export { bindPolicy, BoundPolicy } from './compile/bind-policy.js';
-export { type BindingIssue, missingColumns } from './compile/bind-policy.js';
+export { type BindingIssue, listMissingColumns } from './compile/bind-policy.js';
 export { haveSameColumns } from './compile/existing-classes.js';
 export { compilePolicy, constraintIssue, HIDDEN_BY_DEFAULT } from './compile/compile-policy.js';
 export {
@@ -26,7 +26,7 @@ export {
 } from './lint/lint-policy.js';
 export {
   describeMasks,
-  disclosedMasks,
+  listDisclosedMasks,
   type MaskConfig,
   MASKED,
   maskRow,
@@ -45,8 +45,8 @@ export * from './model/field-names.js';
 export * from './model/policy.js';
 export { ALL_TEXT, type ValueType } from './model/value-type.js';
 export {
-  allOf,
-  constrainedFields,
+  mergeFilters,
+  listConstrainedFields,
   type CrossClassQuery,
   type RelationQuery,
   type GovernedPipeline,
@@ -86,17 +86,17 @@ export {
 } from './scope/tenant.js';
 export {
   allTextFields,
-  countedTextFields,
+  listCountedTextFields,
   facetField,
   isRequestable,
   joinProjection,
   parseKeys,
   parseOrder,
-  searchedField,
+  checkSearchedField,
   type SortKey,
   stringFields,
 } from './where/requested-fields.js';
 export { translateWhere } from './where/translate-where.js';
-export { fieldTypeOf, isSameType, readNewClassFields, typeName } from './write/field-types.js';
+export { inferFieldType, isSameType, readNewClassFields, typeName } from './write/field-types.js';
 export { planWrite, type WritePlan } from './write/plan-write.js';
-export { refusedArgumentKeys } from './write/written-value.js';
+export { listRefusedArgumentKeys } from './write/written-value.js';

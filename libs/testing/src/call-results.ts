@@ -69,7 +69,7 @@ export class CallRefused extends AssertionError {
     readonly refusal: ToolRefusal,
   ) {
     super({
-      message: `${call}\n  expected  to be allowed\n  instead   ${described(refusal)}`,
+      message: `${call}\n  expected  to be allowed\n  instead   ${describeRefusal(refusal)}`,
       expected: 'allowed',
       actual: { code: refusal.code, gate: refusal.gate },
       operator: 'call',
@@ -78,7 +78,7 @@ export class CallRefused extends AssertionError {
   }
 }
 
-export function described({ code, kind, gate, text, cause, failed, thrown }: ToolRefusal): string {
+export function describeRefusal({ code, kind, gate, text, cause, failed, thrown }: ToolRefusal): string {
   const what = failed
     ? `failed with ${code}: something was thrown that is no refusal`
     : `refused with ${code}${kind ? ` (${kind})` : ''} by the gate '${gate}'`;
@@ -93,29 +93,29 @@ export function described({ code, kind, gate, text, cause, failed, thrown }: Too
   return lines.join('\n            ');
 }
 
-const textOf = ({ text }: Members): string => (typeof text === 'string' ? text : '');
+const readText = ({ text }: Members): string => (typeof text === 'string' ? text : '');
 
 type Members = Readonly<Record<string, unknown>>;
 const isMembers = (value: unknown): value is Members =>
   value !== null && typeof value === 'object' && !Array.isArray(value);
 
 /** Serialised copies of values, so that a test shares no object with the server. */
-const sent = (value: unknown): unknown =>
+const toSent = (value: unknown): unknown =>
   value === undefined ? undefined : JSON.parse(JSON.stringify(value));
 
 /** @throws Error for an answer and a record that contradict each other */
-export function attemptOf<Data>(reply: KernelReply, beside: Beside, thrown: unknown): Attempt<Data> {
+export function toAttempt<Data>(reply: KernelReply, beside: Beside, thrown: unknown): Attempt<Data> {
   const { record } = beside;
-  const answer = 'result' in reply ? sent(reply.result) : undefined;
+  const answer = 'result' in reply ? toSent(reply.result) : undefined;
   const error = 'error' in reply ? reply.error : undefined;
   const members = isMembers(answer) ? answer : {};
   const allowed = isMembers(answer) && members['isError'] !== true;
   if (allowed !== record.success)
     throw new Error(`the answer says ${allowed ? 'allowed' : 'refused'}, the record does not`);
   const content = (Array.isArray(members['content']) ? members['content'] : []) as Members[];
-  const text = error ? error.message : content.map(textOf).join('\n');
+  const text = error ? error.message : content.map(readText).join('\n');
   if (allowed) {
-    const data = members['structuredContent'] ?? parsed(text);
+    const data = members['structuredContent'] ?? parseText(text);
     return { allowed, result: { ...beside, data: data as Data, text, content } };
   }
   const failed = record.error_code === 'internal_error';
@@ -139,7 +139,7 @@ export function attemptOf<Data>(reply: KernelReply, beside: Beside, thrown: unkn
   };
 }
 
-function parsed(text: string): unknown {
+function parseText(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -5,9 +5,9 @@ import type { AuditRecords } from './audit-records.js';
 import { assertClass, assertNames, assertTool, isKind, type RefusalCode } from './known-names.js';
 import {
   type Attempt,
-  attemptOf,
+  toAttempt,
   CallRefused,
-  described,
+  describeRefusal,
   type ThrownErrors,
   type ToolResult,
   type ToolRefusal,
@@ -78,7 +78,7 @@ export class Caller {
   ): Promise<ToolResult<Data>> {
     const attempt = await this.attempt<Data>(tool, args, options);
     if (attempt.allowed) return attempt.result;
-    throw new CallRefused(this.shown(tool, args), attempt.refusal);
+    throw new CallRefused(this.describeCall(tool, args), attempt.refusal);
   }
 
   /** Calls a tool and returns any outcome. @throws Error when the outcome is unknown */
@@ -104,7 +104,7 @@ export class Caller {
       },
     );
     const record = await audit.ofCall(tool, correlationId);
-    return attemptOf<Data>(reply, { progress, log, record }, thrown.take(agent));
+    return toAttempt<Data>(reply, { progress, log, record }, thrown.take(agent));
   }
 
   /**
@@ -124,7 +124,7 @@ export class Caller {
     const error = mismatch(attempt, code, gate);
     if (error === null && !attempt.allowed) return attempt.refusal;
     throw new AssertionError({
-      message: `${this.shown(tool, args)}\n  expected  ${expectation(code, gate)}\n  instead   ${error}`,
+      message: `${this.describeCall(tool, args)}\n  expected  ${expectation(code, gate)}\n  instead   ${error}`,
       expected: { code, gate },
       actual: attempt.allowed ? 'allowed' : { code: attempt.refusal.code, gate: attempt.refusal.gate },
       operator: 'expectRefused',
@@ -204,7 +204,7 @@ export class Caller {
     };
   }
 
-  private shown(tool: string, args: object): string {
+  private describeCall(tool: string, args: object): string {
     return `${tool} ${JSON.stringify(args)} as ${this.name}`;
   }
 }
@@ -217,5 +217,5 @@ function mismatch(attempt: Attempt<unknown>, code: RefusalCode, gate: Gate): str
   if (attempt.allowed) return `allowed, and told: ${attempt.result.text.slice(0, 400)}`;
   const { refusal } = attempt;
   const sameCode = isKind(code) ? refusal.kind === code : refusal.code === code;
-  return sameCode && refusal.gate === gate ? null : described(refusal);
+  return sameCode && refusal.gate === gate ? null : describeRefusal(refusal);
 }

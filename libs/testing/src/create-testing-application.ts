@@ -12,7 +12,7 @@ import type { LoadedConfig, ParleyModuleOptions } from '@parley/server';
 import { resolve } from 'node:path';
 import { TestingApplication } from './testing-application.js';
 import { TestingDatabase } from './testing-database.js';
-import { gatesOf, type TestingOptions } from './testing-options.js';
+import { readGates, type TestingOptions } from './testing-options.js';
 
 /** Seconds that running calls have to end after a test. */
 const DRAIN = 1;
@@ -34,7 +34,7 @@ export async function createTestingApplication(options: TestingOptions = {}): Pr
     database = await TestingDatabase.start(seed);
     const { uri } = database;
     const given = moduleOptions(options, sections, uri);
-    const context = await NestFactory.createApplicationContext(rootOf(options, given), {
+    const context = await NestFactory.createApplicationContext(createRoot(options, given), {
       // A failed start rejects and must not end the test process.
       abortOnError: false,
     });
@@ -65,7 +65,7 @@ export async function createTestingApplication(options: TestingOptions = {}): Pr
  * @param setting name of the instance (default `default`), and the database that its options name, which is then closed
  * with it
  */
-export function testingOver(
+export function createTestingOver(
   context: INestApplicationContext,
   { instance, database }: { readonly instance?: string; readonly database?: TestingDatabase } = {},
 ): TestingApplication {
@@ -89,12 +89,12 @@ function moduleOptions(options: TestingOptions, read: ConfigurationRead, uri: st
     ...Object.fromEntries(Object.entries(given).filter(([, section]) => section !== undefined)),
     server: { drainTimeout: DRAIN, ...read.server, ...options.server },
     database: { uri },
-    gates: gatesOf(options.gates),
+    gates: readGates(options.gates),
     environment: {},
   };
 }
 
-function rootOf(options: TestingOptions, parley: ParleyModuleOptions): DynamicModule {
+function createRoot(options: TestingOptions, parley: ParleyModuleOptions): DynamicModule {
   const { tools = [], providers = [], imports = [], seams = [] } = options;
   const modules = [...imports] as NonNullable<ModuleMetadata['imports']>;
   return {
@@ -131,7 +131,7 @@ async function readConfiguration({
   const { policy, server, approvals, tasks, exports, database } = loaded.config;
   return {
     policy,
-    agents: agentsOf(loaded),
+    agents: listAgents(loaded),
     server: { approvalTimeout: server.approvalTimeout },
     // No webhook receives anything.
     approvals: { ...approvals, webhook: null },
@@ -145,7 +145,7 @@ async function readConfiguration({
  * The identity of an agent may depend on the auth rules, which are left out. It is set here, so that it is not the
  * master key by default.
  */
-function agentsOf({ config, identities }: LoadedConfig): NonNullable<ParleyModuleOptions['agents']> {
+function listAgents({ config, identities }: LoadedConfig): NonNullable<ParleyModuleOptions['agents']> {
   return Object.fromEntries(
     Object.entries(config.agents).map(([name, agent]) => {
       const byCaller = identities.get(name) === 'callerSession' && agent.identity === undefined;

@@ -3,7 +3,7 @@ export type { AccessRow } from './testing-application.js';
 export type { AuditRecords } from './audit-records.js';
 export { CallRefused, type Attempt, type ToolRefusal, type ToolResult } from './call-results.js';
 export type { Caller } from './caller.js';
-export { createTestingApplication, testingOver } from './create-testing-application.js';
+export { createTestingApplication, createTestingOver } from './create-testing-application.js';
 export { policyMatrix, refused, type Cell, type MatrixRow, type Refusing } from './policy-matrix.js';
 export type { RefusalCode } from './known-names.js';
 export type { Question } from './scripted-person.js';

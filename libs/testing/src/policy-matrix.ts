@@ -3,7 +3,7 @@ import type { Gate } from '@parley/server';
 import type { Caller } from './caller.js';
 import { assertNames, assertTool, type RefusalCode } from './known-names.js';
 import type { TestingApplication } from './testing-application.js';
-import { described } from './call-results.js';
+import { describeRefusal } from './call-results.js';
 
 /** A refusal with this code or kind, by this gate. */
 export interface Refusing {
@@ -42,9 +42,9 @@ export async function policyMatrix<Agent extends string>(
     readonly rows: readonly MatrixRow<NoInfer<Agent>>[];
   },
 ): Promise<void> {
-  const callers = callersOf(application, matrix.agents);
+  const callers = createCallers(application, matrix.agents);
   const names = [...callers.keys()];
-  const gaps = matrix.rows.flatMap((row) => gapsOf(row, names));
+  const gaps = matrix.rows.flatMap((row) => listGaps(row, names));
   if (names.length === 0 || matrix.rows.length === 0) gaps.push('a matrix needs agents and rows');
   if (gaps.length > 0) throw failure(`the matrix has ${gaps.length} faults`, gaps);
   const wrong: string[] = [];
@@ -53,7 +53,7 @@ export async function policyMatrix<Agent extends string>(
     assertTool(application.parley, tool);
     for (const [name, callerFor] of callers) {
       const cell = (row as Readonly<Record<string, unknown>>)[name] as Cell;
-      const difference = await judged(callerFor(), cell, tool, args);
+      const difference = await judgeCell(callerFor(), cell, tool, args);
       if (difference !== null) wrong.push(`${tool} ${JSON.stringify(args)} as ${name}\n  ${difference}`);
       if (mayWrite(application, tool) && application.isResettable) await application.reset();
     }
@@ -68,7 +68,7 @@ function failure(what: string, lines: readonly string[]): AssertionError {
 }
 
 /** Named agents use a separate principal in each cell, because a matrix does not test rate limits. */
-function callersOf<Agent extends string>(
+function createCallers<Agent extends string>(
   application: TestingApplication,
   agents: readonly Agent[] | Readonly<Record<Agent, Caller>>,
 ): Map<string, () => Caller> {
@@ -80,7 +80,7 @@ function callersOf<Agent extends string>(
 }
 
 /** A missing cell would pass with any outcome. */
-function gapsOf(row: object, names: readonly string[]): string[] {
+function listGaps(row: object, names: readonly string[]): string[] {
   const cells = row as Readonly<Record<string, unknown>>;
   const call = Array.isArray(cells['call']) ? JSON.stringify(cells['call']) : 'a row without a call';
   const isCell = (cell: unknown) =>
@@ -94,7 +94,7 @@ function gapsOf(row: object, names: readonly string[]): string[] {
   ];
 }
 
-async function judged(caller: Caller, cell: Cell, tool: string, args: object): Promise<string | null> {
+async function judgeCell(caller: Caller, cell: Cell, tool: string, args: object): Promise<string | null> {
   if (cell !== 'allowed') {
     try {
       await caller.expectRefused(cell.code, cell.gate, tool, args);
@@ -105,7 +105,7 @@ async function judged(caller: Caller, cell: Cell, tool: string, args: object): P
     }
   }
   const attempt = await caller.attempt<unknown>(tool, args);
-  return attempt.allowed ? null : `expected  to be allowed\n  instead   ${described(attempt.refusal)}`;
+  return attempt.allowed ? null : `expected  to be allowed\n  instead   ${describeRefusal(attempt.refusal)}`;
 }
 
 const afterFirstLine = (text: string) => text.slice(text.indexOf('\n') + 1).trimStart();

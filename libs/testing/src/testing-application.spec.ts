@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { AuditSink, Parley, ParleyModule, Tool, type ToolCall } from '@parley/server';
-import { createTestingApplication, TestingDatabase, testingOver } from '@parley/testing';
+import { createTestingApplication, TestingDatabase, createTestingOver } from '@parley/testing';
 import { INVOICES, InvoiceTools, SECRET } from './invoices.fixture.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'kit-spec-'));
@@ -254,7 +254,7 @@ describe('over a testing module of Nest', () => {
       .useValue({ rate: 50 })
       .compile();
     await module.init();
-    await using app = testingOver(module, { instance: 'books', database });
+    await using app = createTestingOver(module, { instance: 'books', database });
     expect((await app.as('clerk').call('doubled')).data).toEqual({ doubled: 100 });
     expect(app.get(Ledger).rate).toBe(50);
     await app.reset();
@@ -266,7 +266,7 @@ describe('over a testing module of Nest', () => {
       imports: [ParleyModule.forRoot({ agents: { clerk: {} } })],
     }).compile();
     await module.init();
-    await using app = testingOver(module);
+    await using app = createTestingOver(module);
     expect(app.parley).toBe(module.get(Parley));
     await expect(app.reset()).rejects.toThrow('give the TestingDatabase');
     expect(() => app.ungoverned.find('Invoice')).toThrow('give the TestingDatabase');

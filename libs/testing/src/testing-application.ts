@@ -54,7 +54,7 @@ export class TestingApplication {
   private resets = 0;
   private closing: Promise<void> | undefined;
 
-  /** @internal Made by `createTestingApplication` and `testingOver`. */
+  /** @internal Made by `createTestingApplication` and `createTestingOver`. */
   constructor(private readonly dependencies: TestingDependencies) {
     this.parley = dependencies.parley;
     this.audit = new AuditRecords(this.parley);
@@ -82,7 +82,7 @@ export class TestingApplication {
       });
     // An invalid agent fails here, not in the first call.
     admit();
-    return this.callerOf(name, admit);
+    return this.createCaller(name, admit);
   }
 
   /**
@@ -95,7 +95,7 @@ export class TestingApplication {
       const classNames = (await catalogue.snapshot()).classNames();
       const rows: AccessRow[] = [];
       for (const [name, agent] of [...simulation.agents].sort(([one], [other]) => (one < other ? -1 : 1)))
-        rows.push(...tableOf(name, await simulation.surfaceOf(agent, classNames)));
+        rows.push(...toTable(name, await simulation.surfaceOf(agent, classNames)));
       return rows;
     });
   }
@@ -139,7 +139,7 @@ export class TestingApplication {
     return this.close();
   }
 
-  private callerOf(name: string, admit: () => ReturnType<Parley['agentFor']>): Caller {
+  private createCaller(name: string, admit: () => ReturnType<Parley['agentFor']>): Caller {
     const { parley, audit, simulations, thrown } = this;
     const { classes } = this.dependencies;
     const caller = new Caller({ name, parley, audit, simulation: simulations, thrown, admit, classes });
@@ -169,30 +169,38 @@ export interface AccessRow {
   readonly listed: boolean;
 }
 
-const listed = (names: Iterable<string>): string => [...names].sort().join(' ');
+const joinNames = (names: Iterable<string>): string => [...names].sort().join(' ');
 
 /** One row for each class that the agent may use in any way, and one for its other tools. */
-function tableOf(agent: string, { tools, classes }: AgentSurface): AccessRow[] {
-  const asking = (name: string) => (tools.get(name) === 'asks approval' ? `${name}?` : name);
+function toTable(agent: string, { tools, classes }: AgentSurface): AccessRow[] {
+  const markAsking = (name: string) => (tools.get(name) === 'asks approval' ? `${name}?` : name);
   const ofClasses = new Set([...classes.values()].flatMap((surface) => [...surface.tools.keys()]));
   const others = [...tools.keys()].filter((name) => !ofClasses.has(name));
   const byName = [...classes].sort(([one], [other]) => (one < other ? -1 : 1));
   return [
-    { agent, class: '*', tools: listed(others.map(asking)), fields: '', masked: '', rows: '', listed: false },
+    {
+      agent,
+      class: '*',
+      tools: joinNames(others.map(markAsking)),
+      fields: '',
+      masked: '',
+      rows: '',
+      listed: false,
+    },
     ...byName.map(([className, surface]) => ({
       agent,
       class: className,
-      tools: listed([...surface.tools.keys()].map(asking)),
-      fields: listed(surface.fields),
-      masked: listed([...surface.masks].map(([field, mask]) => `${field}: ${mask};`)),
-      rows: rowsOf(surface.tools),
+      tools: joinNames([...surface.tools.keys()].map(markAsking)),
+      fields: joinNames(surface.fields),
+      masked: joinNames([...surface.masks].map(([field, mask]) => `${field}: ${mask};`)),
+      rows: toRows(surface.tools),
       listed: surface.listed,
     })),
   ];
 }
 
 /** The limits of most tools, followed by the exceptions. */
-function rowsOf(tools: ClassSurface['tools']): string {
+function toRows(tools: ClassSurface['tools']): string {
   const byLimits = new Map<string, string[]>();
   for (const [tool, limits] of tools) {
     const limitText = [...limits].map(([origin, where]) => `${origin} ${where}`).join(', ') || 'all';
@@ -201,7 +209,7 @@ function rowsOf(tools: ClassSurface['tools']): string {
   const [most, ...others] = [...byLimits].sort(
     ([one, few], [other, many]) => many.length - few.length || (one < other ? -1 : 1),
   );
-  return [most?.[0] ?? '', ...others.map(([text, names]) => `${text} for ${listed(names)}`)].join('; ');
+  return [most?.[0] ?? '', ...others.map(([text, names]) => `${text} for ${joinNames(names)}`)].join('; ');
 }
 
 const OPERATION = { maxTimeMS: 10_000, comment: 'parley testing' };

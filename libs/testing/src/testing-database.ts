@@ -31,7 +31,7 @@ export class TestingDatabase {
       const place = folder === null ? {} : { path: join(folder, 'db.sock') };
       return new TestingDatabase(await EmbeddedDatabase.start({ ...given, ...place }), folder);
     } catch (error) {
-      await removed(folder);
+      await removeFolder(folder);
       throw error;
     }
   }
@@ -66,12 +66,12 @@ export class TestingDatabase {
     try {
       await this.embedded.close();
     } finally {
-      await removed(this.folder);
+      await removeFolder(this.folder);
     }
   }
 }
 
-async function removed(folder: string | null): Promise<void> {
+async function removeFolder(folder: string | null): Promise<void> {
   if (folder !== null) await rm(folder, { recursive: true, force: true });
 }
 

@@ -48,7 +48,7 @@ const GATE_NAMES = [
 ] as const satisfies readonly (keyof EnvironmentGates)[];
 
 /** @throws TypeError for an unknown gate */
-export function gatesOf(given: TestingOptions['gates'] = {}): EnvironmentGates {
+export function readGates(given: TestingOptions['gates'] = {}): EnvironmentGates {
   const names: readonly string[] = GATE_NAMES;
   const unknown = given === 'open' ? undefined : Object.keys(given).find((name) => !names.includes(name));
   if (unknown !== undefined)

@@ -47,19 +47,19 @@ export class PersonAtTerminal implements ClientLink {
   }
 
   request(method: string, params: JsonObject, timeout: number): Promise<ClientReply> {
-    const next = this.last.then(() => this.answered(method, params, timeout));
+    const next = this.last.then(() => this.answer(method, params, timeout));
     this.last = next.catch(() => undefined);
     return next;
   }
 
-  private async answered(method: string, params: JsonObject, timeout: number): Promise<ClientReply> {
+  private async answer(method: string, params: JsonObject, timeout: number): Promise<ClientReply> {
     const schema = params['requestedSchema'];
     if (method !== 'elicitation/create' || !isJsonObject(schema) || !this.terminal.isPerson)
       return { error: { code: -32601, message: 'not asked here' } };
     const asking = (this.asking = new AbortController());
     const timer = setTimeout(() => asking.abort(new ClientUnreachable('timed-out')), timeout);
     try {
-      const result = await this.filledIn(params, schema, asking.signal);
+      const result = await this.fillIn(params, schema, asking.signal);
       asking.signal.throwIfAborted();
       return { result };
     } finally {
@@ -68,7 +68,7 @@ export class PersonAtTerminal implements ClientLink {
     }
   }
 
-  private async filledIn(params: JsonObject, schema: JsonObject, signal: AbortSignal): Promise<JsonObject> {
+  private async fillIn(params: JsonObject, schema: JsonObject, signal: AbortSignal): Promise<JsonObject> {
     const { terminal } = this;
     terminal.line();
     for (const line of questionLines(params)) terminal.line(terminal.paint('yellow', line));
@@ -76,9 +76,9 @@ export class PersonAtTerminal implements ClientLink {
     const fields = isJsonObject(properties) ? Object.entries(properties) : [];
     const content: Record<string, unknown> = {};
     for (const [name, field] of fields) {
-      const entered = await terminal.answer(promptOf(name, field), signal);
+      const entered = await terminal.answer(buildPrompt(name, field), signal);
       if (entered.kind !== 'line') return { action: 'cancel' };
-      const value = valueOf(field, entered.text.trim());
+      const value = readValue(field, entered.text.trim());
       // A single yes-or-no field is the whole decision.
       if (value === false && fields.length === 1) return { action: 'decline' };
       if (value !== undefined) content[name] = value;
@@ -87,7 +87,7 @@ export class PersonAtTerminal implements ClientLink {
   }
 }
 
-function promptOf(name: string, field: unknown): string {
+function buildPrompt(name: string, field: unknown): string {
   const choices = member(field, 'enum');
   if (member(field, 'type') === 'boolean') return `${terminalText(name)}? [y/N] `;
   return Array.isArray(choices)
@@ -96,7 +96,7 @@ function promptOf(name: string, field: unknown): string {
 }
 
 /** The input converted to the type of its field; the sender validates it. */
-function valueOf(field: unknown, entered: string): unknown {
+function readValue(field: unknown, entered: string): unknown {
   const type = member(field, 'type');
   if (type === 'boolean') return YES.test(entered);
   if (entered === '') return undefined;

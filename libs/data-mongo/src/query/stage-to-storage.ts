@@ -1,6 +1,6 @@
 import { setOwn } from '#core';
 import type { Document } from 'mongodb';
-import { rootOf } from '#policy';
+import { takeRoot } from '#policy';
 import { untranslatable } from '../errors.js';
 import { isPlainObject } from '../storage/documents.js';
 import {
@@ -115,7 +115,7 @@ function unwind(value: unknown, scope: RowScope): Document[] {
   const { column, field, rows, list } = scope.resolve(name);
   if (list) scope.introduce(name, { field, rows });
   const index = (form as Record<string, unknown>)['includeArrayIndex'];
-  if (typeof index === 'string') scope.introduce(rootOf(index));
+  if (typeof index === 'string') scope.introduce(takeRoot(index));
   const mapped = `$${column}`;
   return [{ $unwind: typeof value === 'string' ? mapped : { ...form, path: mapped } }];
 }
@@ -220,7 +220,7 @@ function projectToStorage(specification: unknown, scope: RowScope, variables: Va
     else if (isNestedSpec(value) && hasFlags(value)) nest(key, value, mapper, scope, projection, outputs);
     else {
       setOwn(projection, key, mapper.map(value));
-      const root = rootOf(key);
+      const root = takeRoot(key);
       outputs.set(root, columnWith(root, root === key ? mapper.typeOf(value) : {}));
     }
   }
@@ -247,7 +247,7 @@ function include(
   outputs: Map<string, ScopedColumn>,
 ): void {
   for (const column of scope.columnsOf(path)) setOwn(projection, column, flag);
-  const root = rootOf(path);
+  const root = takeRoot(path);
   outputs.set(root, columnNow(root, scope));
 }
 
@@ -280,7 +280,7 @@ function nest(
       nest(inner, member, mapper, scope, projection, outputs);
     else {
       setOwn(projection, scope.resolve(inner).column, mapper.map(member));
-      outputs.set(rootOf(path), columnNow(rootOf(path), scope));
+      outputs.set(takeRoot(path), columnNow(takeRoot(path), scope));
     }
   }
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { canonicalClassName, isClassName, isObjectId, setOwn } from '#core';
 import type { ParseRow } from '#data';
-import { fieldTypeOf } from '#policy';
+import { inferFieldType } from '#policy';
 import { UnstorableValue } from '../errors.js';
 import { UNLISTED_COLUMNS } from '../storage/parse-storage.js';
 import { aclToColumns, columnToStorage } from '../storage/parse-values.js';
@@ -119,7 +119,7 @@ function isOfItsType(
   issues: SeedIssues,
 ): boolean {
   if (value === null) return true;
-  const type = fieldTypeOf(value);
+  const type = inferFieldType(value);
   if (type) draft.declare(field, type, path, issues);
   else issues.add(path, 'is not a value Parse can store');
   if (type?.type === 'Relation') return false;
@@ -152,7 +152,7 @@ function addRelations(
     issues.add(path, 'must be an AddRelation of pointers');
     return;
   }
-  const type = fieldTypeOf(operation);
+  const type = inferFieldType(operation);
   if (type) draft.declare(field, type, path, issues);
   const { className } = draft;
   for (const { objectId } of targets)

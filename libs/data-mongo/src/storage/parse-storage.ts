@@ -5,7 +5,7 @@ import {
   AUTH_DATA_PREFIX,
   type ClassSchema,
   type FieldSchema,
-  fieldTypeOf,
+  inferFieldType,
   type GovernedPipeline,
   INTERNAL_FIELDS,
   isSameType,
@@ -251,7 +251,7 @@ export class ParseStorage extends ClassStorage {
       if (SET_BY_THE_STORE.has(name)) throw new UnstorableValue(name, 'is set by the store');
       if (!FIELD_NAME.test(name) || UNLISTED_COLUMNS.has(name))
         throw new UnstorableValue(name, 'cannot be written');
-      const written = fieldTypeOf(value);
+      const written = inferFieldType(value);
       const column = this.schema?.fields.get(name);
       if (!written) {
         refuseUntyped(name, value, column);

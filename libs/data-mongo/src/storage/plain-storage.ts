@@ -6,7 +6,7 @@ import { type ParseRow, StoreError } from '#data';
 import {
   type ClassSchema,
   type FieldSchema,
-  fieldTypeOf,
+  inferFieldType,
   type GovernedPipeline,
   memberField,
   typeName,
@@ -335,7 +335,7 @@ export class PlainStorage extends ClassStorage {
     const column = this.schema.fields.get(name);
     if (!column || column.origin === 'sample' || name === 'ACL')
       throw new UnstorableValue(name, 'is not declared: declare it among the properties of the class');
-    const written = fieldTypeOf(value);
+    const written = inferFieldType(value);
     if (!written) return refuseUntyped(name, value, column);
     const isDigits = column.type === 'Number' && written.type === 'String';
     const isTarget = written.type !== 'Pointer' || column.targetClass === written.targetClass;

@@ -12,7 +12,7 @@ import {
 } from '#data';
 import {
   type AgentScope,
-  constrainedFields,
+  listConstrainedFields,
   joinTargets,
   type Pipeline,
   type ReadHooks,
@@ -61,8 +61,8 @@ function serverAgrees(query: FindQuery, scope: AgentScope): boolean {
 }
 
 function countAgrees({ className, where }: CountQuery, scope: AgentScope): boolean {
-  const hidden = scope.rights.protectedColumns(className)?.hidden;
-  return hidden === undefined || ![...constrainedFields(where)].some((field) => hidden.has(field));
+  const hidden = scope.rights.findProtectedColumns(className)?.hidden;
+  return hidden === undefined || ![...listConstrainedFields(where)].some((field) => hidden.has(field));
 }
 
 function includeAgrees({ targetClass: className, where, include }: IncludePlan, scope: AgentScope): boolean {
@@ -75,7 +75,7 @@ function searchedAsRead(className: string, { rights }: AgentScope): boolean {
 }
 
 function hidesDeciders(className: string, { rights }: AgentScope): boolean {
-  const columns = rights.protectedColumns(className);
+  const columns = rights.findProtectedColumns(className);
   return columns !== null && columns.perRow && columns.deciders.some((field) => columns.hidden.has(field));
 }
 

@@ -114,7 +114,7 @@ export class ClassUses {
     if (facetsRefusal(agent)) return false;
     const tenant = tenantBinding(agent, scope.classPolicy(className));
     if (isTenantRefusal(tenant)) return false;
-    const fixed = scope.fixedAgentFilter(className) ?? null;
+    const fixed = scope.findFixedAgentFilter(className) ?? null;
     return passes(() => {
       if (filtersOfFacets(this.call, className, fixed, tenant).length > 0) throw new NotPassed();
     });

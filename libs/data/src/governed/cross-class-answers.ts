@@ -1,6 +1,6 @@
 import { refusals, Refused } from '#core';
 import {
-  allOf,
+  mergeFilters,
   type CrossClassQuery,
   holdsWithheld,
   type RelationQuery,
@@ -71,7 +71,7 @@ export class CrossClassAnswers {
   ): Promise<ParseRow[]> {
     const options = { canonical: true, operation: 'find' } as const;
     const limits = asker === 'caller' ? (await this.predicate(className, options)).where : {};
-    const rows = await this.find({ className, where: allOf(limits, where), keys: [key] }, asker).catch(
+    const rows = await this.find({ className, where: mergeFilters(limits, where), keys: [key] }, asker).catch(
       (error: unknown) => {
         const tooLarge = error instanceof Refused && error.refusal.details?.['kind'] === 'answer_size';
         throw tooLarge && error.refusal.code === 'invalid_query' ? tooMany(operator, className) : error;
@@ -131,7 +131,10 @@ export class CrossClassAnswers {
   private async seen(className: string, ids: readonly string[]): Promise<string[]> {
     const { where } = await this.predicate(className, { canonical: false, operation: 'get' });
     const named = { objectId: ids.length === 1 ? ids[0] : { $in: ids } };
-    const rows = await this.find({ className, where: allOf(named, where), keys: ['objectId'] }, 'caller');
+    const rows = await this.find(
+      { className, where: mergeFilters(named, where), keys: ['objectId'] },
+      'caller',
+    );
     return rows.map((row) => String(row['objectId']));
   }
 

@@ -12,7 +12,7 @@ import {
 import {
   type AgentScope,
   AgentScopes,
-  allOf,
+  mergeFilters,
   haveSameColumns,
   isRefusal,
   type SchemaSnapshot,
@@ -303,7 +303,7 @@ function questions(
   return {
     holdsAny: async (objectIds) => {
       if (objectIds.length === 0) return false;
-      const mine = allOf({ objectId: { $in: objectIds } }, where);
+      const mine = mergeFilters({ objectId: { $in: objectIds } }, where);
       return (await read({ kind: 'find', className, where: mine, keys: ['objectId'], limit: 1 })).length > 0;
     },
     size: () => read({ kind: 'count', className, where }),

@@ -1,5 +1,5 @@
 import { canonicalClassName, isClassName, refusals, Refused, type Tier } from '#core';
-import { type AgentScope, idForm, isIdOf, isRefusal, redact } from '#policy';
+import { type AgentScope, idForm, isIdFor, isRefusal, redact } from '#policy';
 import type { GovernedMethods } from '../governed-access.js';
 import { assertClassPermits, OPERATION_OF_TIER, type GovernedCall } from './row-rules.js';
 
@@ -16,7 +16,7 @@ export class ParleyMethods implements Omit<GovernedMethods, 'writes'> {
 
   async checkId(className: string, objectId: string): Promise<void> {
     const schema = this.call.scope.schemas.get(className);
-    if (!isIdOf(schema, objectId)) throw new Refused(refusals.invalidArgument(idForm(schema)));
+    if (!isIdFor(schema, objectId)) throw new Refused(refusals.invalidArgument(idForm(schema)));
   }
 
   async permit(className: string, permission: Tier, type: 'instance' | 'class'): Promise<void> {

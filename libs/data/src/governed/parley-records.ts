@@ -1,10 +1,10 @@
 import { type Refusal, refusals, Refused } from '#core';
 import {
-  allOf,
+  mergeFilters,
   type ClassAccess,
   type IndexSchema,
   idForm,
-  isIdOf,
+  isIdFor,
   isOwnRow,
   mayShow,
   parseKeys,
@@ -219,7 +219,7 @@ export class ParleyRecords implements GovernedRecords {
     options: Pick<FindOptions, 'keys' | 'include'>,
   ): Promise<RowPage> {
     for (const id of ids) {
-      if (!isIdOf(access.schema, id)) this.refuse(refusals.invalidArgument(idForm(access.schema)));
+      if (!isIdFor(access.schema, id)) this.refuse(refusals.invalidArgument(idForm(access.schema)));
     }
     if (ids.length === 0) return { rows: [] };
     const { tenant, where: limits } = await this.rules.predicate(access.className, {
@@ -228,7 +228,7 @@ export class ParleyRecords implements GovernedRecords {
     });
     const columns = await this.columns(options, access);
     const { keys, include } = columns.asked;
-    const where = allOf({ objectId: ids.length === 1 ? ids[0] : { $in: ids } }, limits);
+    const where = mergeFilters({ objectId: ids.length === 1 ? ids[0] : { $in: ids } }, limits);
     // Read only for the check of the row, where it was not requested.
     const addedTenant = tenant !== null && !(keys?.includes(tenant.field) ?? mayShow(access, tenant.field));
     const projected = keys && tenant ? [...new Set([...keys, tenant.field])] : keys;

@@ -1,15 +1,15 @@
 import { type Agent, orThrow, type Refusal, refusals, Refused } from '#core';
 import {
-  allOf,
+  mergeFilters,
   allTextFields,
   assertNothingDenied,
   type ClassAccess,
-  countedTextFields,
+  listCountedTextFields,
   facetField,
   parseIsoDate,
   withoutWithheldObjects,
   redact,
-  searchedField,
+  checkSearchedField,
   type TenantBinding,
   tenantWhere,
   type Where,
@@ -47,9 +47,11 @@ export class ParleySearch implements GovernedSearch {
     const access = enterClass(this.call, className, 'find');
     const query = nonBlank(request.query);
     const { highlightField, fields = [] } = request;
-    const highlight = highlightField && searchedField(highlightField, access, 'highlight_field');
+    const highlight = highlightField && checkSearchedField(highlightField, access, 'highlight_field');
     const paths =
-      fields.length > 0 ? fields.map((name) => searchedField(name, access, 'fields')) : allTextFields(access);
+      fields.length > 0
+        ? fields.map((name) => checkSearchedField(name, access, 'fields'))
+        : allTextFields(access);
     const match: TextMatch = { kind: 'text', query, paths: [...new Set(paths)] };
     const rows = await this.rows(access, [...paths, ...(highlight ? [highlight] : [])], request.filter);
     return this.hits(access, { match, ...rows, limit: request.limit, ...(highlight && { highlight }) });
@@ -61,7 +63,7 @@ export class ParleySearch implements GovernedSearch {
   ): Promise<Completions> {
     const access = enterClass(this.call, className, 'find');
     const query = nonBlank(written);
-    const path = searchedField(field, access, 'field');
+    const path = checkSearchedField(field, access, 'field');
     const match: TextMatch = { kind: 'autocomplete', query, path, fuzzy };
     const hits = await this.hits(access, { match, ...(await this.rows(access, [path])), limit });
     return { hits, suggestions: [...new Set(hits.flatMap(({ row }) => textsAt(row, path.split('.'))))] };
@@ -76,10 +78,10 @@ export class ParleySearch implements GovernedSearch {
     const match: TextMatch =
       query.trim() === ''
         ? { kind: 'everything' }
-        : { kind: 'text', query, paths: countedTextFields(access) };
+        : { kind: 'text', query, paths: listCountedTextFields(access) };
     const rights = scope.rights.rows(access.className, 'find');
     if (rights) this.call.trace?.limited(access.className, 'row rights', rights);
-    const where = allOf(rights);
+    const where = mergeFilters(rights);
     const counted = await this.search({
       kind: 'facets',
       className: access.className,
@@ -111,8 +113,8 @@ export class ParleySearch implements GovernedSearch {
     if (filter !== undefined) assertNothingDenied(filter, 'filter');
     const options = { canonical: true, operation: 'find' } as const;
     const { where, limits } = await this.constraints.composed(access, filter, options);
-    const ofPaths = allOf(...paths.map((path) => withoutWithheldObjects(path, access)));
-    return { where: allOf(where, ofPaths), isLimited: isActive(limits) || isActive(ofPaths) };
+    const ofPaths = mergeFilters(...paths.map((path) => withoutWithheldObjects(path, access)));
+    return { where: mergeFilters(where, ofPaths), isLimited: isActive(limits) || isActive(ofPaths) };
   }
 
   /** Refuses facets where one of these predicates could not be applied to the counts. */

@@ -1,12 +1,12 @@
 import { randomInt } from 'node:crypto';
 import { callerKey, refusals, Refused } from '#core';
 import {
-  allOf,
+  mergeFilters,
   ALWAYS_KEEP,
   type ClassAccess,
   type ClassOperation,
   idForm,
-  isIdOf,
+  isIdFor,
   isOwnRow,
   isRefusal,
   planWrite,
@@ -146,7 +146,7 @@ export class ParleyWrites implements GovernedWrites {
       if (typeof before !== 'string') break;
       const after = stampAfter(before);
       await attempt.sending(id, { before, after });
-      const unchanged = allOf(where, { updatedAt: dateValue(before) });
+      const unchanged = mergeFilters(where, { updatedAt: dateValue(before) });
       const row = await this.written(access, () =>
         write({
           kind: 'update',
@@ -204,7 +204,7 @@ export class ParleyWrites implements GovernedWrites {
       return this.deleted(access, id);
     }
     await attempt.sending(id, { before });
-    const same = takesObjectIds ? allOf(where, { createdAt: dateValue(before) }) : where;
+    const same = takesObjectIds ? mergeFilters(where, { createdAt: dateValue(before) }) : where;
     if (await this.deletedWhere(access, id, same)) return;
     if (previous && !(await this.isStored(access, id, previous))) return;
     throw new Refused(await this.rules.noSuchRow(access.className, [id]));
@@ -267,7 +267,7 @@ export class ParleyWrites implements GovernedWrites {
   private async madeBefore(access: ClassAccess, objectId: string): Promise<ParseRow> {
     const { className } = access;
     const { declared } = await this.rules.predicate(className, { canonical: false, operation: 'find' });
-    const where = allOf({ objectId }, declared);
+    const where = mergeFilters({ objectId }, declared);
     if ((await this.call.readAsOperator({ kind: 'count', className, where })) === 0)
       throw new Refused(await this.rules.noSuchRow(className, [objectId]));
     return this.shown(access, objectId);
@@ -316,7 +316,7 @@ export class ParleyWrites implements GovernedWrites {
       operation,
       tenant: this.rules.tenant(access.className),
       indexes: access.masks ? await everyIndex(access, this.call) : [],
-      schemaOf: (className) => scope.schemas.get(className),
+      findSchema: (className) => scope.schemas.get(className),
       judgeClass: pointerGate(this.call),
     });
     if (plan.added.size > 0) assertClassPermits(this.call, access.className, 'addField');
@@ -337,7 +337,7 @@ export class ParleyWrites implements GovernedWrites {
     const { className } = access;
     const limits = { canonical: false, operation: change } as const;
     const { tenant, where: visible } = await this.rules.predicate(className, limits);
-    const where = allOf({ objectId }, visible);
+    const where = mergeFilters({ objectId }, visible);
     const keys = tenant ? [tenant.field] : ['objectId'];
     const [row] = await this.call.readAsOperator({ kind: 'find', className, where, limit: 1, keys });
     if (!row || (tenant && !isOwnRow(tenant, row)))
@@ -383,6 +383,6 @@ function stampAfter(before: string): string {
 function readId(objectId: unknown, { schema }: ClassAccess): string {
   if (objectId === undefined || objectId === null || objectId === '')
     throw new Refused(refusals.invalidArgument('missing required argument: object_id'));
-  if (isIdOf(schema, objectId)) return objectId;
+  if (isIdFor(schema, objectId)) return objectId;
   throw new Refused(refusals.invalidArgument(idForm(schema)));
 }

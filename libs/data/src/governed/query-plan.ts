@@ -2,10 +2,10 @@ import { type Agent, type Refusal, refusals, Refused } from '#core';
 import {
   type AgentScope,
   type ClassAccess,
-  constrainedFields,
+  listConstrainedFields,
   type IndexSchema,
   redact,
-  rootOf,
+  takeRoot,
   type Where,
 } from '#policy';
 import { type QueryPlan, StoreError } from '../record-store.js';
@@ -33,7 +33,7 @@ export async function readableIndexes(
     if (error instanceof StoreError) return schema.indexes;
     throw error;
   });
-  return known.filter(({ fields }) => fields.every((field) => readable?.has(rootOf(field)) ?? true));
+  return known.filter(({ fields }) => fields.every((field) => readable?.has(takeRoot(field)) ?? true));
 }
 
 /** The plan of a query under every predicate of the class; `exposeExplain` decides how much of it is returned. */
@@ -71,8 +71,8 @@ export function planRefusal({ identity }: Agent): Refusal | null {
  * @param asked the caller's constraint in wire names
  */
 export function explanation(plan: QueryPlan, readable: readonly IndexSchema[], asked: Where): QueryPlan {
-  const constrained = constrainedFields(asked);
-  const explained = readable.filter(({ fields }) => constrained.has(rootOf(fields[0] ?? '')));
+  const constrained = listConstrainedFields(asked);
+  const explained = readable.filter(({ fields }) => constrained.has(takeRoot(fields[0] ?? '')));
   return outline(plan, new Set(explained.map(({ name }) => name)));
 }
 

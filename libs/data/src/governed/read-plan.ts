@@ -1,6 +1,6 @@
 import { orThrow, refusals, Refused } from '#core';
 import {
-  allOf,
+  mergeFilters,
   ALWAYS_KEEP,
   type ClassAccess,
   columnRefusal,
@@ -12,8 +12,8 @@ import {
   mayShow,
   parseKeys,
   parseOrder,
-  rootOf,
-  shownColumns,
+  takeRoot,
+  listShownColumns,
   type SortKey,
   type Where,
   withheldTarget,
@@ -93,7 +93,7 @@ export class IncludeResolver {
     for (const entry of readEntries(include)) this.addPath(entry.split('.'), access, roots);
     const truncated: Record<string, readonly string[]> = {};
     const included = await this.included(roots, keys, truncated);
-    const shown = keys && [...new Set(keys.map((key) => (roots.has(rootOf(key)) ? rootOf(key) : key)))];
+    const shown = keys && [...new Set(keys.map((key) => (roots.has(takeRoot(key)) ? takeRoot(key) : key)))];
     const guard = { access, keys: shown, includes: guardsOf(included) };
     return {
       plans: included.map(({ plan }) => plan),
@@ -146,12 +146,12 @@ export class IncludeResolver {
     const { target } = hop;
     const projected =
       this.namedKeys(field, target, keys) ??
-      this.autoProjected(field, hop, keys, truncated)?.filter((key) => mayShow(target, rootOf(key))) ??
-      shownColumns(target);
+      this.autoProjected(field, hop, keys, truncated)?.filter((key) => mayShow(target, takeRoot(key))) ??
+      listShownColumns(target);
     const nested = projected ?? undefined;
     const shown = nested && [
       ...new Set([
-        ...nested.map((key) => (hop.children.has(rootOf(key)) ? rootOf(key) : key)),
+        ...nested.map((key) => (hop.children.has(takeRoot(key)) ? takeRoot(key) : key)),
         ...ALWAYS_KEEP,
       ]),
     ];
@@ -211,7 +211,7 @@ interface Request {
  */
 function widened({ keys, include }: Request): Request {
   return {
-    ...(keys && { keys: [...new Set(keys.map(rootOf))] }),
+    ...(keys && { keys: [...new Set(keys.map(takeRoot))] }),
     include: include.map((plan) => ({ ...plan, ...widened(plan) })),
   };
 }
@@ -297,7 +297,7 @@ function narrowedIncluded(value: unknown, narrow: (row: ParseRow) => ParseRow): 
 function pathsByRoot(keys: readonly string[]): Map<string, string[]> {
   const paths = new Map<string, string[]>();
   for (const key of keys) {
-    const root = rootOf(key);
+    const root = takeRoot(key);
     if (root === key) continue;
     paths.set(root, [...(paths.get(root) ?? []), key.slice(root.length + 1)]);
   }
@@ -364,5 +364,5 @@ export function readOrder(
   if (after === undefined) return { where, order: parseOrder(order, access) };
   if (order !== undefined || skip !== undefined)
     throw new Refused(refusals.invalidArgument('rows behind an id come in the order of ids'));
-  return { where: after === '' ? where : allOf(where, { objectId: { $gt: after } }), order: BY_ID };
+  return { where: after === '' ? where : mergeFilters(where, { objectId: { $gt: after } }), order: BY_ID };
 }

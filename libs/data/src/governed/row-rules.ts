@@ -10,7 +10,7 @@ import {
   type Tier,
 } from '#core';
 import {
-  allOf,
+  mergeFilters,
   hasCrossClassQuery,
   type ClassAccess,
   type ClassReach,
@@ -130,13 +130,13 @@ export class RowRules {
   async predicate(className: string, options: PredicateOptions): Promise<RowPredicate> {
     const { scope, agent } = this.call;
     const tenant = this.tenant(className);
-    const fixed = scope.fixedAgentFilter(className);
+    const fixed = scope.findFixedAgentFilter(className);
     const agentFilter = fixed === undefined ? await this.computedFilter(className) : fixed;
     const canonicalFilter = options.canonical ? scope.canonicalFilter(agent, className) : null;
-    const filters = allOf(agentFilter, canonicalFilter);
+    const filters = mergeFilters(agentFilter, canonicalFilter);
     const answered = this.answered(filters, 'operator');
     const ofTenant = tenantWhere(tenant);
-    const declared = allOf(ofTenant, answered instanceof Promise ? await answered : answered);
+    const declared = mergeFilters(ofTenant, answered instanceof Promise ? await answered : answered);
     const rights = scope.rights.rows(className, options.operation);
     if (this.trace) {
       report(this.trace, className, [
@@ -146,7 +146,7 @@ export class RowRules {
         ['row rights', rights],
       ]);
     }
-    return { tenant, declared, where: allOf(rights, declared), asked: answered instanceof Promise };
+    return { tenant, declared, where: mergeFilters(rights, declared), asked: answered instanceof Promise };
   }
 
   /** Whether the caller may read every row of the class, so that whether there is a row tells it nothing new. */
@@ -301,8 +301,8 @@ export class CallerConstraints {
     const answered = subqueries instanceof Promise ? await subqueries : subqueries;
     return {
       limits: limits.where,
-      where: allOf(limits.where, answered),
-      asked: allOf(limits.declared, answered),
+      where: mergeFilters(limits.where, answered),
+      asked: mergeFilters(limits.declared, answered),
     };
   }
 }

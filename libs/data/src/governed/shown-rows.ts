@@ -11,9 +11,9 @@ import {
   parseKeys,
   type ReadOperation,
   redact,
-  rootOf,
+  takeRoot,
   tenantBinding,
-  disclosedMasks,
+  listDisclosedMasks,
   type ValueType,
   withholdUnreadable,
 } from '#policy';
@@ -41,7 +41,7 @@ export function fetchKeys({
 }: Pick<RowGuard, 'access' | 'keys'>): readonly string[] | undefined {
   const deciders = access.guarded?.perRow ? access.guarded.deciders : [];
   const fetchable = access.masks && fetchableColumns(access);
-  const needed = fetchable ? keys?.filter((key) => fetchable.has(rootOf(key))) : keys;
+  const needed = fetchable ? keys?.filter((key) => fetchable.has(takeRoot(key))) : keys;
   return needed && (deciders.length > 0 ? [...new Set([...needed, ...deciders])] : needed);
 }
 
@@ -52,7 +52,7 @@ export function fetchKeys({
 function guardRow(row: ParseRow, guard: RowGuard, viewer: Viewer): void {
   const { access, keys, includes } = guard;
   // Decided first: included rows may lose the fields that the decision reads.
-  const hidden = access.guarded?.hiddenOn(row);
+  const hidden = access.guarded?.listHidden(row);
   for (const [field, inner] of includes) {
     const value = row[field];
     for (const entry of Array.isArray(value) ? value : [value])
@@ -60,7 +60,7 @@ function guardRow(row: ParseRow, guard: RowGuard, viewer: Viewer): void {
   }
   if (!access.guarded && !access.masks) return;
   for (const name of hidden ?? []) delete row[name];
-  const asked = keys && new Set(keys.map(rootOf));
+  const asked = keys && new Set(keys.map(takeRoot));
   const isShown = (name: string) => !hidden?.has(name) && (asked?.has(name) ?? true);
   if (asked) for (const name of access.guarded?.deciders ?? []) if (!asked.has(name)) delete row[name];
   if (!access.masks) return;
@@ -152,7 +152,7 @@ export function rowForm(
 ): RowForm | null {
   const caller = { agent: viewer.agent, scope: viewer.scope };
   const isPlain = present && access.schema && !access.guarded?.perRow && !access.masks && includes.size === 0;
-  if (!isPlain || keys?.some((key) => key !== rootOf(key))) return null;
+  if (!isPlain || keys?.some((key) => key !== takeRoot(key))) return null;
   const { strings } = viewer.scope.rights.principals;
   const guard = { access, keys: undefined, includes: NO_ROWS_INSIDE };
   const type = caller.scope.rowType(access.className);
@@ -189,7 +189,7 @@ export function shownClass(
     schema,
     policy,
     fields: [...schema.fields.keys()].filter((name) => readable?.has(name) ?? true),
-    masks: masks ? disclosedMasks(masks) : NO_MASKS,
+    masks: masks ? listDisclosedMasks(masks) : NO_MASKS,
     reads: new Set(READS.filter((operation) => bound && scope.rights.gate(className, operation) === null)),
     methodTiers: new Set(
       TIERS.filter((tier) => scope.rights.gate(className, OPERATION_OF_TIER[tier]) === null),

@@ -1,11 +1,11 @@
 import { refusals, Refused } from '#core';
 import {
-  allOf,
+  mergeFilters,
   hasCrossClassQuery,
   type ClassAccess,
   isMasked,
   idForm,
-  isIdOf,
+  isIdFor,
   isOwnRow,
   mayShow,
   type SearchablePolicy,
@@ -55,7 +55,7 @@ export function admitVectorSearch(
   call: ClassGate,
   className: unknown,
 ): { readonly access: ClassAccess; readonly searchable: SearchablePolicy } {
-  const name = call.scope.named(className);
+  const name = call.scope.resolveName(className);
   if (typeof name !== 'string') throw new Refused(name);
   const { searchable, tenantScope } = call.scope.classPolicy(name);
   if (!searchable) throw new Refused(refusals.notSearchable(String(className)));
@@ -103,9 +103,9 @@ class ParleyVectorSearch implements SimilaritySearch {
 
   async vectorOf(objectId: string): Promise<readonly number[]> {
     const { access, className, field, inner } = this;
-    if (!isIdOf(access.schema, objectId)) throw new Refused(refusals.invalidArgument(idForm(access.schema)));
+    if (!isIdFor(access.schema, objectId)) throw new Refused(refusals.invalidArgument(idForm(access.schema)));
     const limits = await inner.rules.predicate(className, { canonical: false, operation: 'find' });
-    const where = allOf({ objectId }, limits.where);
+    const where = mergeFilters({ objectId }, limits.where);
     const [row] = await inner.call.read({ kind: 'find', className, where, keys: [field], limit: 1 });
     if (!row) throw new Refused(await inner.rules.noSuchRow(className, [objectId]));
     const vector = row[field];
@@ -133,8 +133,8 @@ class ParleyVectorSearch implements SimilaritySearch {
       field,
       vector,
       index: searchable.index,
-      filter: allOf(...early, inside),
-      where: allOf(where, others),
+      filter: mergeFilters(...early, inside),
+      where: mergeFilters(where, others),
       candidates: Math.max(CANDIDATES.least, limit * CANDIDATES.perRow),
       limit,
       ...(keys && { keys }),

@@ -1,6 +1,6 @@
 import type { AskingCall } from '#core';
 import type { GovernedRecords } from '#data';
-import { type ClassSchema, isIdOf } from '#policy';
+import { type ClassSchema, isIdFor } from '#policy';
 import type { ContentBlock } from '#tools';
 import { invalidParams } from '../protocol.js';
 
@@ -109,7 +109,7 @@ export async function objectIdArgument(
   const value = requiredArgument(args, name);
   if (OBJECT_ID.test(value)) return value;
   const schema = await schemaOf();
-  if (schema?.storage === 'plain' && isIdOf(schema, value)) return value;
+  if (schema?.storage === 'plain' && isIdFor(schema, value)) return value;
   throw invalidParams(`${name} must be an alphanumeric objectId ${got(value)}`);
 }
 

@@ -9,8 +9,8 @@ import {
   FieldNames,
   type FieldSchema,
   type IndexSchema,
-  missingColumns,
-  rootOf,
+  listMissingColumns,
+  takeRoot,
   type SchemaSnapshot,
 } from '#policy';
 import type { SimulatedInstance } from './simulation.js';
@@ -113,7 +113,7 @@ class DeclaredSchemas extends SchemaCatalogue {
       for (const [className, constraint] of [...own, ...filtered]) {
         const targets = className === DEFAULT_FILTER ? [...names] : [className];
         for (const target of targets)
-          for (const missing of missingColumns(constraint, target, { classes, schemas }).missing)
+          for (const missing of listMissingColumns(constraint, target, { classes, schemas }).missing)
             added(missing.written, fields.get(missing.className), classes.get(missing.className)?.aliases);
       }
     }
@@ -125,7 +125,7 @@ type Columns = Map<string, FieldSchema>;
 
 /** Adds a class under its likely name, unless it exists under another. */
 function added(written: string, columns: Columns | undefined, aliases?: ReadonlyMap<string, string>): void {
-  const root = rootOf(written);
+  const root = takeRoot(written);
   if (columns && new FieldNames(aliases, columns).column(root) === null)
     columns.set(new FieldNames(aliases).wireName(root), { type: 'String' });
 }

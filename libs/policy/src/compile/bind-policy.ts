@@ -10,7 +10,7 @@ import {
 import { type TierMasks, maskIssue } from '../masking/column-masks.js';
 import type { ClassAccess, ReachSite } from '../model/class-access.js';
 import { type ClassSchema, memberField, type SchemaSnapshot } from '../model/class-schema.js';
-import { ALWAYS_KEEP, FieldNames, isInternalField, rootOf, suggestNames } from '../model/field-names.js';
+import { ALWAYS_KEEP, FieldNames, isInternalField, takeRoot, suggestNames } from '../model/field-names.js';
 import { AskedNames, MissingNames } from '../model/missing-names.js';
 import type {
   ClassPolicy,
@@ -97,7 +97,7 @@ class Binding {
 
   /** The wire path of a written path; reports an issue when its root is no column. */
   private column(option: string, written: string): string {
-    const root = rootOf(written);
+    const root = takeRoot(written);
     if (this.schema && this.names.column(root) === null)
       this.report(option, describeMissingField(root, this.schema));
     return this.names.wirePath(written);
@@ -186,7 +186,7 @@ class Binding {
   ): void {
     if (!this.schema || !fields || !list) return;
     const extras = list.filter(
-      (name) => this.names.column(rootOf(name)) !== null && !fields.includes(name) && !isAlwaysKept(name),
+      (name) => this.names.column(takeRoot(name)) !== null && !fields.includes(name) && !isAlwaysKept(name),
     );
     if (extras.length > 0) this.report(option, `not among fields: ${extras.join(', ')}`);
   }
@@ -230,7 +230,7 @@ function filterIssues(
   site: BindingContext,
 ): string[] {
   if (!site.schemas.get(className)) return [];
-  const { missing, issue } = missingColumns(constraint, className, site);
+  const { missing, issue } = listMissingColumns(constraint, className, site);
   const lines = missing.flatMap((one) => {
     const schema = site.schemas.get(one.className);
     return schema ? [describeMissingField(one.written, schema)] : [];
@@ -290,7 +290,7 @@ export function findUnlistedQuestion(
  * a schema has none.
  * @returns `issue`: why the constraint cannot be translated; null when it can
  */
-export function missingColumns(
+export function listMissingColumns(
   constraint: Where,
   className: string,
   site: BindingContext,

@@ -6,7 +6,7 @@ import {
   isSystemClassName,
 } from '#core';
 import type { IndexSchema, SchemaSnapshot } from '../model/class-schema.js';
-import { FieldNames, rootOf, suggestNames } from '../model/field-names.js';
+import { FieldNames, takeRoot, suggestNames } from '../model/field-names.js';
 import { type DeclaredClass, type Policy, type PolicyIssue, tierBypasses } from '../model/policy.js';
 import { isPlainObject } from '../model/where.js';
 
@@ -87,7 +87,7 @@ function idleMasks(declared: DeclaredClass, schemas: SchemaSnapshot | null): Pol
   return [...declared.masks.keys()].flatMap((written): PolicyIssue[] => {
     const path = `${toPath(declared)}.masks.${written}`;
     const field = names.wirePath(written);
-    const root = rootOf(field);
+    const root = takeRoot(field);
     if (readable && !readable.has(root))
       return [{ path, message: `has no effect: '${root}' is not among fields, so nobody reads it` }];
     const type = columns?.get(root)?.type;

@@ -11,7 +11,7 @@ import {
   findMaskedColumns,
   type MaskRule,
   chooseStrictest,
-  disclosedMasks,
+  listDisclosedMasks,
   withoutColumns,
   compileMasks,
   type MasksConfig,
@@ -94,7 +94,7 @@ function accessWith(masks: MasksConfig, listed: readonly string[] | null): Class
   return { className: 'Card', schema: undefined, names, ...columns };
 }
 
-const disclosed = ({ masks }: ClassAccess) => Object.fromEntries(masks ? disclosedMasks(masks) : []);
+const disclosed = ({ masks }: ClassAccess) => Object.fromEntries(masks ? listDisclosedMasks(masks) : []);
 const findKind = (name: string, access: ClassAccess) =>
   columnRefusal('where', name, name, access)?.details?.kind;
 

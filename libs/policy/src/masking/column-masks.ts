@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { type AgentDefinition, isTier, setOwn, type Tier, TIERS } from '#core';
-import { ALWAYS_KEEP, hasInternalSegment, logicalColumn, rootOf } from '../model/field-names.js';
+import { ALWAYS_KEEP, hasInternalSegment, logicalColumn, takeRoot } from '../model/field-names.js';
 import type { PolicyIssue } from '../model/policy.js';
 import { isPlainObject } from '../model/where.js';
 
@@ -95,7 +95,7 @@ export function findMaskedColumns(
 ): MaskedColumns | null {
   const columns = new Map<string, PathMask[]>();
   for (const [path, tiers] of masks) {
-    const root = rootOf(path);
+    const root = takeRoot(path);
     const declared = ruleFor(definition, tiers);
     if (declared.kind === 'none') continue;
     // A pseudonym would show which ids are equal; the placeholder does not.
@@ -136,7 +136,7 @@ export function withoutColumns(
 }
 
 /** The masked paths with a description of each, as far as the agent may know them. */
-export function disclosedMasks({ columns, shown, disclosed }: ColumnMasks): ReadonlyMap<string, string> {
+export function listDisclosedMasks({ columns, shown, disclosed }: ColumnMasks): ReadonlyMap<string, string> {
   const described = new Map<string, string>();
   for (const [root, paths] of columns) {
     if (!disclosed.has(root)) continue;
@@ -160,8 +160,8 @@ export function describeMasks({ columns }: ColumnMasks): ReadonlyMap<string, str
 
 /** Whether the path is, or lies within, a field whose mask is `deny` and disclosed to the agent. */
 export function isDeniedPath({ columns, disclosed }: ColumnMasks, path: string): boolean {
-  if (!disclosed.has(rootOf(path))) return false;
-  const masks = columns.get(rootOf(path)) ?? [];
+  if (!disclosed.has(takeRoot(path))) return false;
+  const masks = columns.get(takeRoot(path)) ?? [];
   return masks.some(({ path: masked, rule }) => rule.kind === 'deny' && `${path}.`.startsWith(`${masked}.`));
 }
 
@@ -232,8 +232,8 @@ function strictest(one: MaskConfig, other: MaskConfig): MaskConfig {
 /** Why the column cannot be masked; null when it can. */
 export function maskIssue(wire: string): string | null {
   if (hasInternalSegment(wire)) return `'${wire}' is an internal column`;
-  if ((ALWAYS_KEEP as readonly string[]).includes(rootOf(wire)))
-    return `'${rootOf(wire)}' is part of every row and cannot be masked`;
+  if ((ALWAYS_KEEP as readonly string[]).includes(takeRoot(wire)))
+    return `'${takeRoot(wire)}' is part of every row and cannot be masked`;
   return null;
 }
 

@@ -1,7 +1,7 @@
 import { canonicalClassName, type Refusal, refusals, Refused, setOwn } from '#core';
 import type { ClassAccess } from '../model/class-access.js';
 import type { FieldType } from '../model/class-schema.js';
-import { isInternalField, rootOf } from '../model/field-names.js';
+import { isInternalField, takeRoot } from '../model/field-names.js';
 import type { ValueType } from '../model/value-type.js';
 import { isPlainObject, isTyped, type PlainObject, type Where } from '../model/where.js';
 
@@ -113,7 +113,7 @@ export function assertNotInsideFlat(
   { flat }: ClassAccess,
   isInside = path.includes('.'),
 ): void {
-  const root = rootOf(path);
+  const root = takeRoot(path);
   if (!isInside || !flat?.has(root)) return;
   throw new Refused(
     refusals.invalidQuery(
@@ -127,7 +127,7 @@ const DEPTH = 6;
 
 /** Whether the path is, or leads into, a column that may hold objects of a class withheld from the agent. */
 export function mayHoldWithheld(path: string, { mayHold }: ClassAccess): boolean {
-  return mayHold?.columns.has(rootOf(path)) ?? false;
+  return mayHold?.columns.has(takeRoot(path)) ?? false;
 }
 
 /**
@@ -215,7 +215,7 @@ export function inexactColumns(match: unknown, access: ClassAccess): ReadonlySet
     if (!isPlainObject(part) || isGuard(part, access)) return;
     for (const [key, value] of Object.entries(part)) {
       if (key.startsWith('$')) visit(value);
-      else if (mayHoldWithheld(key, access) && !isExact(value)) found.add(rootOf(key));
+      else if (mayHoldWithheld(key, access) && !isExact(value)) found.add(takeRoot(key));
     }
   };
   visit(match);

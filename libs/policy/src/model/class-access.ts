@@ -3,7 +3,7 @@ import type { ClassSchema } from './class-schema.js';
 import { type ColumnMasks, isSecretColumn } from '../masking/column-masks.js';
 import type { ProtectedColumns } from '../rights/class-permissions.js';
 import type { WithheldNames } from '../masking/withheld-objects.js';
-import { type FieldNames, hasInternalSegment, isMagicName, logicalColumn, rootOf } from './field-names.js';
+import { type FieldNames, hasInternalSegment, isMagicName, logicalColumn, takeRoot } from './field-names.js';
 import { blockFilter, isPlainObject } from './where.js';
 
 /** What one agent may see of one class: the result of the class gate when it does not refuse. */
@@ -87,7 +87,7 @@ export function columnRefusal(
   // Looked for as long as a column that does not exist.
   access.names.noteMissing(written);
   // The name as written: its column may be one that the agent may not know.
-  return refusals.fieldDenied(context, written, rootOf(written), [...readable, ...alsoAllowed]);
+  return refusals.fieldDenied(context, written, takeRoot(written), [...readable, ...alsoAllowed]);
 }
 
 /** The columns that a find may fetch; protected ones that only some rows show are removed from the others later. */
@@ -102,7 +102,7 @@ export function mayShow(access: ClassAccess, root: string): boolean {
 }
 
 /** The columns that a find returns by default; null: everything. */
-export function shownColumns(access: ClassAccess): readonly string[] | null {
+export function listShownColumns(access: ClassAccess): readonly string[] | null {
   const fetchable = fetchableColumns(access);
   return fetchable && [...new Set([...fetchable, ...(access.masks?.shown ?? [])])];
 }
@@ -120,7 +120,7 @@ export interface WithheldTarget {
 
 /** The withheld class behind the root of a wire path, named by field or by storage column. */
 export function withheldTarget(path: string, access: ClassAccess): WithheldTarget | undefined {
-  return access.withheld?.get(logicalColumn(rootOf(path)));
+  return access.withheld?.get(logicalColumn(takeRoot(path)));
 }
 
 /** A segment with a special meaning in the database or in JavaScript. */
@@ -152,7 +152,7 @@ export function assertReadable(
   wirePath: string,
   access: ClassAccess,
 ): void {
-  orThrow(columnRefusal(context, written, rootOf(wirePath), access));
+  orThrow(columnRefusal(context, written, takeRoot(wirePath), access));
 }
 
 /** The checked wire path of any spelling. `checkFields: false` skips the allowlist, never the internal fields. */

@@ -95,7 +95,7 @@ export interface ClassSchema {
 const LONGEST_ID = 512;
 
 /** Whether a text can be the id of a row: those of Parse are short and of few characters, other programs choose any text. */
-export function isIdOf(schema: Pick<ClassSchema, 'storage'> | undefined, value: unknown): value is string {
+export function isIdFor(schema: Pick<ClassSchema, 'storage'> | undefined, value: unknown): value is string {
   if (schema?.storage !== 'plain') return isObjectId(value);
   if (typeof value !== 'string' || value === '' || value.includes('\0')) return false;
   // The driver stores a lone surrogate as another character, and so would find another row.

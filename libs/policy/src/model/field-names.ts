@@ -70,7 +70,7 @@ function isLowerCamel(name: string): boolean {
   return !(first >= 65 && first <= 90) && !name.includes('_');
 }
 
-export function rootOf(path: string): string {
+export function takeRoot(path: string): string {
   const dot = path.indexOf('.');
   return dot < 0 ? path : path.slice(0, dot);
 }

@@ -1,5 +1,5 @@
 import { canonicalClassName, isClassName, refusals, Refused } from '#core';
-import { rootOf } from './field-names.js';
+import { takeRoot } from './field-names.js';
 
 /**
  * A constraint in Parse form with wire names, after translation: pointers, dates and other typed values are
@@ -11,7 +11,7 @@ export type Where = Readonly<Record<string, unknown>>;
 export type GovernedPipeline = readonly Readonly<Record<string, unknown>>[];
 
 /** The conjunction of constraints without empty ones; the empty constraint when none is left. */
-export function allOf(...parts: readonly (Where | null | undefined)[]): Where {
+export function mergeFilters(...parts: readonly (Where | null | undefined)[]): Where {
   let first: Where | undefined;
   let all: Where[] | undefined;
   for (const part of parts) {
@@ -233,17 +233,17 @@ export async function mapCrossClass(where: Where, resolve: ResolveCrossClass): P
       kept[key] = value;
     }
   }
-  return allOf(kept, ...parts);
+  return mergeFilters(kept, ...parts);
 }
 
 /** The roots of the fields that a constraint names, in all its branches. */
-export function constrainedFields(where: Where): Set<string> {
+export function listConstrainedFields(where: Where): Set<string> {
   const fields = new Set<string>();
   for (const [key, value] of Object.entries(where)) {
-    if (!key.startsWith('$')) fields.add(rootOf(key));
+    if (!key.startsWith('$')) fields.add(takeRoot(key));
     else if (Array.isArray(value))
       for (const branch of value.filter(isPlainObject))
-        for (const field of constrainedFields(branch)) fields.add(field);
+        for (const field of listConstrainedFields(branch)) fields.add(field);
   }
   return fields;
 }

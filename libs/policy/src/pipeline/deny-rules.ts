@@ -1,6 +1,6 @@
 import { canonicalClassName, isClassName } from '#core';
 import { JOINABLE_SYSTEM_CLASSES } from '../model/class-access.js';
-import { hasInternalSegment, hasMagicSegment, rootOf } from '../model/field-names.js';
+import { hasInternalSegment, hasMagicSegment, takeRoot } from '../model/field-names.js';
 import { isPlainObject } from '../model/where.js';
 import { regexIssue } from '../where/regex-safety.js';
 import { pipelineBlocked } from './stages.js';
@@ -170,7 +170,7 @@ function inspectText(text: string, at: string): void {
   const variable = text.startsWith('$$');
   const path = text.slice(variable ? 2 : 1);
   if (hasInternalSegment(path)) throw pipelineBlocked('denied_field_ref_in_expr', at);
-  const name = rootOf(path);
+  const name = takeRoot(path);
   if (variable && !/^[a-z]/.test(name) && !SYSTEM_VARIABLES.has(name)) {
     throw pipelineBlocked('denied_system_variable', at);
   }

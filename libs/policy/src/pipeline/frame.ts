@@ -1,7 +1,7 @@
 import { orThrow, Refused, refusals } from '#core';
 import { type ClassAccess, columnRefusal, mayNameColumn } from '../model/class-access.js';
 import { assertNotInsideFlat } from '../masking/withheld-objects.js';
-import { hasInternalSegment, rootOf } from '../model/field-names.js';
+import { hasInternalSegment, takeRoot } from '../model/field-names.js';
 import { type Note, toObjectType, typeAt, typeOfColumn, type ValueType } from '../model/value-type.js';
 import { pipelineBlocked } from './stages.js';
 
@@ -80,13 +80,13 @@ export class Frame {
 
   /** The path as in the document: introduced names unchanged, columns by their wire name. @throws Refused */
   resolve(path: string, context: string): string {
-    const root = rootOf(path);
+    const root = takeRoot(path);
     return this.resolveRoot(root, path, context) + path.slice(root.length);
   }
 
   /** As `resolve` without checks, for exclusions, which must still match the right column. */
   resolveUnchecked(path: string): string {
-    const root = rootOf(path);
+    const root = takeRoot(path);
     return this.resolveName(root) + path.slice(root.length);
   }
 

@@ -1,9 +1,9 @@
 import { type Refusal, refusals, Refused } from '#core';
 import { inexactColumns, noneWithheldWithin } from '../masking/withheld-objects.js';
 import { type ClassAccess, isRefusal } from '../model/class-access.js';
-import { rootOf } from '../model/field-names.js';
+import { takeRoot } from '../model/field-names.js';
 import {
-  allOf,
+  mergeFilters,
   type GovernedPipeline,
   hasCrossClassQuery,
   isPlainObject,
@@ -99,7 +99,7 @@ function restrictStages(
   const [first, ...rest] = stages;
   const lead = first?.['$match'];
   const merges = isPlainObject(lead) && !readsTakenColumns(lead, scope.access);
-  const where = merges ? allOf(scope.where, lead) : scope.where;
+  const where = merges ? mergeFilters(scope.where, lead) : scope.where;
   return [
     ...(Object.keys(where).length > 0 ? [{ $match: where }] : []),
     ...sourceProjection(scope.access, isRead),
@@ -161,12 +161,12 @@ function restrictJoin(name: StageName, join: PlainObject, className: string, sco
 /** A join by fields compares stored values: rows with objects of withheld classes in that column are excluded. */
 function restrictJoined({ foreignField }: PlainObject, { access, where }: JoinScope): JoinScope {
   if (typeof foreignField !== 'string') return { access, where };
-  return { access, where: allOf(where, noneWithheldWithin(rootOf(foreignField), access)) };
+  return { access, where: mergeFilters(where, noneWithheldWithin(takeRoot(foreignField), access)) };
 }
 
 /** `$graphLookup` has a filter but no pipeline: hidden columns are removed from its rows afterwards. */
 function restrictGraph(join: PlainObject, scope: JoinScope): Stage[] {
-  const restrict = allOf(scope.where, join['restrictSearchWithMatch'] as Where | undefined);
+  const restrict = mergeFilters(scope.where, join['restrictSearchWithMatch'] as Where | undefined);
   const search = { ...join, ...(Object.keys(restrict).length > 0 && { restrictSearchWithMatch: restrict }) };
   const as = String(join['as']);
   const depth = join['depthField'];

@@ -1,7 +1,7 @@
 import { type Refusal, Refused, refusals } from '#core';
 import { assertComparable, assertNotInsideFlat, noneWithheldOn } from '../masking/withheld-objects.js';
 import { assertNotWithheld, assertNoTextOfOthers } from '../model/class-access.js';
-import { rootOf } from '../model/field-names.js';
+import { takeRoot } from '../model/field-names.js';
 import { assertMayBeText } from '../model/value-type.js';
 import { isPlainObject, isTyped, type Where } from '../model/where.js';
 import {
@@ -87,7 +87,7 @@ function fieldClause(
   rules: MatchRules,
 ): readonly [string, unknown] {
   const resolved = frame.resolve(path, '$match key');
-  const fromSource = frame.sourceAddressable && !frame.isIntroduced(rootOf(path));
+  const fromSource = frame.sourceAddressable && !frame.isIntroduced(takeRoot(path));
   if (fromSource) assertNotWithheld(resolved, value, frame.access, rules.judgeClass);
   const known = frame.findType(path, false);
   const column: Column = fromSource
@@ -95,7 +95,7 @@ function fieldClause(
     : { className: frame.access.className, path: resolved, known };
   if (fromSource && hasMemberCondition(value)) assertNotInsideFlat(resolved, frame.access, true);
   const condition = conditionValue(value, column, { ...rules, note: frame.note });
-  if (fromSource && frame.access.mayHold?.columns.has(rootOf(resolved)))
+  if (fromSource && frame.access.mayHold?.columns.has(takeRoot(resolved)))
     assertComparable(value, frame.access, rules.judgeClass);
   const besides = fromSource ? noneWithheldOn(resolved, frame.access) : null;
   return besides ? ['$and', [{ [resolved]: condition }, besides]] : [resolved, condition];

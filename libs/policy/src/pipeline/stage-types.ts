@@ -1,4 +1,4 @@
-import { rootOf } from '../model/field-names.js';
+import { takeRoot } from '../model/field-names.js';
 import { commonType, toListType, NUMBER, toObjectType, type ValueType } from '../model/value-type.js';
 import { isPlainObject, type PlainObject } from '../model/where.js';
 import { readMembers, typeOfAccumulator, typeOfExpression } from './expression-types.js';
@@ -27,7 +27,7 @@ export function typesAfter(name: StageName, value: unknown, frame: Frame, inner:
 function addTypes(value: unknown, frame: Frame): Known {
   const types = new Map<string, ValueType | undefined>();
   for (const [path, expression] of Object.entries(readMembers(value))) {
-    const root = rootOf(path);
+    const root = takeRoot(path);
     types.set(root, path === root ? typeOfExpression(expression, frame) : undefined);
   }
   return { types };
@@ -37,7 +37,7 @@ function addTypes(value: unknown, frame: Frame): Known {
 function projectTypes(value: unknown, frame: Frame): Known {
   const types = new Map<string, ValueType | undefined>();
   for (const [path, member] of Object.entries(readMembers(value))) {
-    const root = rootOf(path);
+    const root = takeRoot(path);
     const kept = member === true || (typeof member === 'number' && member !== 0);
     const isNested = isPlainObject(member) && !Object.keys(member).some((key) => key.startsWith('$'));
     const name = frame.resolveUnchecked(root);
@@ -84,7 +84,7 @@ function unwound(value: unknown, frame: Frame): Known {
   const type = frame.findType(root, false);
   // A list inside a column is the same for a filter, and of its entries afterwards for an expression.
   types.set(frame.resolveUnchecked(root), inside.length > 0 ? without(type, inside) : takeEntry(type));
-  if (typeof includeArrayIndex === 'string') types.set(rootOf(includeArrayIndex), NUMBER);
+  if (typeof includeArrayIndex === 'string') types.set(takeRoot(includeArrayIndex), NUMBER);
   return { types };
 }
 
@@ -109,7 +109,7 @@ function lookupTypes(value: unknown, _frame: Frame, { end, source }: Inner): Kno
   const rows = (Array.isArray(pipeline) ? end(pipeline) : undefined) ?? source();
   return {
     types: new Map([
-      [rootOf(String(as)), as === rootOf(String(as)) ? toListType(rows.documentType) : undefined],
+      [takeRoot(String(as)), as === takeRoot(String(as)) ? toListType(rows.documentType) : undefined],
     ]),
   };
 }

@@ -1,9 +1,9 @@
 import { canonicalClassName, Refused } from '#core';
 import { inexactColumns, noneWithheldWithin } from '../masking/withheld-objects.js';
 import { type ClassAccess, type ClassReach, isRefusal, withheldTarget } from '../model/class-access.js';
-import { rootOf } from '../model/field-names.js';
+import { takeRoot } from '../model/field-names.js';
 import type { Note, ValueType } from '../model/value-type.js';
-import { allOf, isPlainObject, type PlainObject } from '../model/where.js';
+import { mergeFilters, isPlainObject, type PlainObject } from '../model/where.js';
 import { readBindings, resolveExpression } from './expression.js';
 import { convertBoundaries } from './compared-operands.js';
 import { type AddedFields, Frame } from './frame.js';
@@ -53,7 +53,7 @@ const text = (value: unknown): string => value as string;
 function outputs(...paths: readonly string[]): AddedFields {
   const roots = new Map<string, string>();
   for (const path of paths) {
-    const root = rootOf(path);
+    const root = takeRoot(path);
     roots.set(root, root);
   }
   return roots;
@@ -254,8 +254,11 @@ function resolveGraphLookup(value: unknown, frame: Frame, walk: Walk): unknown {
   const asked =
     restrictSearchWithMatch === undefined ? null : resolveMatch(restrictSearchWithMatch, target, walk.match);
   // Stored values are compared and followed.
-  const compared = new Set([rootOf(from), rootOf(to), ...inexactColumns(asked, target.access)]);
-  const restrict = allOf(...[...compared].map((column) => noneWithheldWithin(column, target.access)), asked);
+  const compared = new Set([takeRoot(from), takeRoot(to), ...inexactColumns(asked, target.access)]);
+  const restrict = mergeFilters(
+    ...[...compared].map((column) => noneWithheldWithin(column, target.access)),
+    asked,
+  );
   return {
     ...rest,
     from: target.access.className,
@@ -302,7 +305,7 @@ function joinTarget(name: StageName, value: unknown): string {
 function joinField(path: unknown, frame: Frame, context: string): string {
   const isId = path === '_id' && frame.sourceAddressable && !frame.isIntroduced('_id');
   const resolved = frame.resolve(isId ? 'objectId' : String(path), context);
-  const fromSource = frame.sourceAddressable && !frame.isIntroduced(rootOf(String(path)));
+  const fromSource = frame.sourceAddressable && !frame.isIntroduced(takeRoot(String(path)));
   const withheld = fromSource ? withheldTarget(resolved, frame.access) : undefined;
   // A join compares columns before they are removed from the joined rows.
   if (withheld) throw new Refused(withheld.refusal);
@@ -354,7 +357,7 @@ function listProjectedNames(project: PlainObject, frame: Frame): AddedFields {
   for (const [path, value] of Object.entries(project)) {
     const kind = findKind(value);
     if (kind === 'exclude' || (kind === 'nested' && excludesOnly(value as PlainObject))) continue;
-    const root = rootOf(path);
+    const root = takeRoot(path);
     const included = kind === 'include' || (kind === 'nested' && includesSomething(value as PlainObject));
     const held = included ? frame.resolve(root, '$project key') : root;
     names.set(root, held);
@@ -402,7 +405,8 @@ export function readNewRoot(expression: unknown): NewRoot {
   if (expression === '$$ROOT' || expression === '$$CURRENT') return { same: true, names: [], open: false };
   if (!isPlainObject(expression)) return OPEN;
   const keys = Object.keys(expression);
-  if (!keys.some((key) => key.startsWith('$'))) return { same: false, names: keys.map(rootOf), open: false };
+  if (!keys.some((key) => key.startsWith('$')))
+    return { same: false, names: keys.map(takeRoot), open: false };
   const merged = keys.length === 1 ? expression['$mergeObjects'] : undefined;
   if (!Array.isArray(merged)) return OPEN;
   const parts = merged.map(readNewRoot);

@@ -183,10 +183,10 @@ describe('protected fields', () => {
 
   it('are shown to users in their own row, and in no other', () => {
     const columns = findProtectedColumns('_User', { protectedFields: { '*': ['phone'] } }, ada);
-    expect([...(columns?.hiddenOn({ objectId: 'ada' }) ?? [])]).toEqual([]);
-    expect([...(columns?.hiddenOn({ objectId: 'bob' }) ?? [])].sort()).toEqual(['email', 'phone']);
+    expect([...(columns?.listHidden({ objectId: 'ada' }) ?? [])]).toEqual([]);
+    expect([...(columns?.listHidden({ objectId: 'bob' }) ?? [])].sort()).toEqual(['email', 'phone']);
     const role = findProtectedColumns('_User', null, editors);
-    expect([...(role?.hiddenOn({ objectId: 'ada' }) ?? [])]).toEqual(['email']);
+    expect([...(role?.listHidden({ objectId: 'ada' }) ?? [])]).toEqual(['email']);
   });
 
   describe('of rows that point at the caller', () => {
@@ -211,15 +211,15 @@ describe('protected fields', () => {
       ['the bare id', { owner: 'ada' }, ['a', 'b', 'c']],
       ['a list inside a list', { team: [[pointerTo('ada')]] }, ['a', 'b', 'c']],
     ])('decides by %s', (_, row, expected) => {
-      expect([...(columns?.hiddenOn(row) ?? [])].sort()).toEqual(expected);
+      expect([...(columns?.listHidden(row) ?? [])].sort()).toEqual(expected);
     });
 
     it('keeps every column that some row may show out of queries', () => {
       expect([...(columns?.hidden ?? [])]).toEqual(['a', 'b', 'c']);
       const alone = findProtectedColumns('Note', { protectedFields: { 'userField:owner': ['a'] } }, ada);
       expect([...(alone?.hidden ?? [])]).toEqual(['a']);
-      expect([...(alone?.hiddenOn({ owner: pointerTo('ada') }) ?? [])]).toEqual(['a']);
-      expect([...(alone?.hiddenOn({ owner: pointerTo('bob') }) ?? [])]).toEqual([]);
+      expect([...(alone?.listHidden({ owner: pointerTo('ada') }) ?? [])]).toEqual(['a']);
+      expect([...(alone?.listHidden({ owner: pointerTo('bob') }) ?? [])]).toEqual([]);
     });
 
     it('says which columns the decision reads', () => {
@@ -238,7 +238,7 @@ describe('protected fields', () => {
     fc.assert(
       fc.property(entities, row, (protectedFields, value) => {
         const columns = findProtectedColumns('Note', { protectedFields }, ada);
-        for (const name of columns?.hiddenOn(value) ?? []) expect(columns?.hidden.has(name)).toBe(true);
+        for (const name of columns?.listHidden(value) ?? []) expect(columns?.hidden.has(name)).toBe(true);
       }),
     );
   });

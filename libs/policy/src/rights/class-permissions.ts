@@ -1,7 +1,7 @@
 import { isRolePrincipal, type Principals, PUBLIC_PRINCIPAL, type Refusal, refusals } from '#core';
 import type { ClassLevelPermissions, ClassSchema, SchemaSnapshot } from '../model/class-schema.js';
-import { rootOf } from '../model/field-names.js';
-import { isPlainObject, allOf, type Where } from '../model/where.js';
+import { takeRoot } from '../model/field-names.js';
+import { isPlainObject, mergeFilters, type Where } from '../model/where.js';
 
 export type ReadOperation = 'find' | 'count' | 'get';
 export type ClassOperation = ReadOperation | 'create' | 'update' | 'delete' | 'addField';
@@ -113,7 +113,7 @@ export interface ProtectedColumns {
   readonly perRow: boolean;
   /** Columns that must be fetched to check a row. */
   readonly deciders: readonly string[];
-  hiddenOn(row: Row): ReadonlySet<string>;
+  listHidden(row: Row): ReadonlySet<string>;
 }
 
 /** Columns that Parse Server protects in addition to the permissions of the class. */
@@ -161,7 +161,7 @@ export function findProtectedColumns(
     hidden,
     perRow: ownRows || rowRules.length > 0,
     deciders: rowRules.map((rule) => rule.field),
-    hiddenOn: (row) => {
+    listHidden: (row) => {
       if (ownRows && row['objectId'] === userId) return NOTHING;
       const matching = rowRules
         .filter((rule) => pointsAt(row[rule.field], userId))
@@ -179,7 +179,7 @@ function readLists(
   const declared = permissions?.['protectedFields'];
   if (isPlainObject(declared)) {
     for (const [entity, names] of Object.entries(declared)) {
-      if (isNameList(names)) lists.set(entity, new Set(names.map(rootOf)));
+      if (isNameList(names)) lists.set(entity, new Set(names.map(takeRoot)));
     }
   }
   for (const [entity, names] of Object.entries(ALWAYS_PROTECTED[className] ?? {})) {
@@ -272,7 +272,7 @@ export class AccessRights {
     return verdict;
   }
 
-  protectedColumns(className: string): ProtectedColumns | null {
+  findProtectedColumns(className: string): ProtectedColumns | null {
     const known = this.columns.get(className);
     if (known !== undefined) return known;
     const permissions = this.schemas.get(className)?.classLevelPermissions ?? null;
@@ -297,7 +297,7 @@ export class AccessRights {
     const ownSession =
       className === '_Session' ? requireOwner(userId, ['user'], this.schemas.get(className)) : null;
     const right = operation === 'update' || operation === 'delete' ? '$writableBy' : '$readableBy';
-    return allOf({ [right]: { principals: strings } }, owned, ownSession);
+    return mergeFilters({ [right]: { principals: strings } }, owned, ownSession);
   }
 
   private decide(className: string, operation: ClassOperation): PermissionVerdict {

@@ -58,7 +58,8 @@ describe('the filter of an agent', () => {
   });
 
   it('is there without waiting unless a function of the agent or of a parent has to be called', async () => {
-    const fixedOf = (agent: Agent) => scopes.of(schemas, agent, MASTER_PRINCIPALS).fixedAgentFilter('Post');
+    const fixedOf = (agent: Agent) =>
+      scopes.of(schemas, agent, MASTER_PRINCIPALS).findFixedAgentFilter('Post');
     const limited = root({ filters: { Post: { status: 'live' } } });
     const below = deriveAgent(limited, { filters: { Post: { level: 'b' } } });
     for (const agent of [root({}), limited, below]) expect(fixedOf(agent)).toEqual(await filterOf(agent));

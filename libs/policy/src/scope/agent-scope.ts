@@ -116,7 +116,7 @@ export class AgentScope {
 
   /** The class gate for a class that may not exist yet. @returns its canonical name */
   admit(agent: Agent, className: unknown): string | Refusal {
-    const name = this.named(className);
+    const name = this.resolveName(className);
     if (typeof name !== 'string') return name;
     const written = className as string;
     return (
@@ -128,7 +128,7 @@ export class AgentScope {
   }
 
   /** Validates `class_name` without checking the class. @returns its canonical name */
-  named(className: unknown): string | Refusal {
+  resolveName(className: unknown): string | Refusal {
     if (className === undefined || className === null || className === '') {
       return refusals.invalidArgument('missing required argument: class_name');
     }
@@ -185,7 +185,7 @@ export class AgentScope {
   }
 
   /** The same where no function has to be called; undefined where one has: then `agentFilter` calls it. */
-  fixedAgentFilter(className: string): Where | null | undefined {
+  findFixedAgentFilter(className: string): Where | null | undefined {
     return this.declared.findFixedAgentFilter(className);
   }
 
@@ -215,7 +215,7 @@ export class AgentScope {
   }
 
   private guardAccess(declared: ClassAccess): ClassAccess {
-    const columns = this.rights.protectedColumns(declared.className);
+    const columns = this.rights.findProtectedColumns(declared.className);
     if (!columns) return declared;
     // Where no row decides, the access depends on the hidden columns alone: callers share it, and what is made for it.
     return columns.perRow

@@ -326,7 +326,7 @@ describe('the filters of a class', () => {
   it('are not switched off by leaving filters out of an agent', () => {
     const agent = agentWith({});
     const scope = findScope({ filters: { state: 'live' } }, agent);
-    expect(scope.fixedAgentFilter('Post')).toEqual({ state: 'live' });
-    expect(findScope(OWN, agent).fixedAgentFilter('Post')).toBeUndefined();
+    expect(scope.findFixedAgentFilter('Post')).toEqual({ state: 'live' });
+    expect(findScope(OWN, agent).findFixedAgentFilter('Post')).toBeUndefined();
   });
 });

@@ -15,7 +15,7 @@ import {
 import {
   type BindingIssue,
   type MissingColumn,
-  missingColumns,
+  listMissingColumns,
   findUnlistedQuestion,
   type BoundPolicy,
 } from '../compile/bind-policy.js';
@@ -27,7 +27,7 @@ import type { ClassSchema, FieldSchema, FieldType, SchemaSnapshot } from '../mod
 import { ALWAYS_KEEP } from '../model/field-names.js';
 import { typeOfRows, type ValueType } from '../model/value-type.js';
 import type { ClassPolicy, HiddenFrom, Policy } from '../model/policy.js';
-import { allOf, type Where } from '../model/where.js';
+import { mergeFilters, type Where } from '../model/where.js';
 import { translateWhere } from '../where/translate-where.js';
 import { namesAgentValues, withAgentValues } from './agent-values.js';
 
@@ -146,7 +146,7 @@ export class DeclaredScope {
     const parent = agent.parent ?? agent;
     // Only a parent of the same identity is known to be the same user.
     const parentUser = parent.identity === agent.identity ? userId : findAssumedUser(parent);
-    return allOf(await this.outer.agentFilter(parent, parentUser, className), both);
+    return mergeFilters(await this.outer.agentFilter(parent, parentUser, className), both);
   }
 
   /** The same where no function has to be called; undefined where one has. */
@@ -162,7 +162,7 @@ export class DeclaredScope {
     if (own === undefined || namesAgentValues(this.classPolicy(className).filters)) return undefined;
     if (!this.outer) return bothFilters(this.translateFilter('filters', className), own);
     const inherited = this.outer.findFixedAgentFilter(className);
-    return inherited === undefined ? undefined : allOf(inherited, own);
+    return inherited === undefined ? undefined : mergeFilters(inherited, own);
   }
 
   /** @throws Refused when it compares with a value that the agent does not have */
@@ -299,7 +299,7 @@ export class DeclaredScope {
 
   private async ownComputedFilter(agent: Agent, userId: string | null, className: string): Promise<Where> {
     const constraint = await evaluateFilter(this.definition.filters, agent, className);
-    const { missing } = missingColumns(constraint, className, {
+    const { missing } = listMissingColumns(constraint, className, {
       classes: this.policy.classes,
       schemas: this.schemas,
     });
@@ -357,7 +357,7 @@ function findAssumedUser({ identity, impersonatedUserId }: Agent): string | null
 
 /** Null where there is neither. */
 function bothFilters(one: Where | null, other: Where | null): Where | null {
-  return one && other ? allOf(one, other) : (one ?? other);
+  return one && other ? mergeFilters(one, other) : (one ?? other);
 }
 
 /** A translated filter, kept by class. */

@@ -8,7 +8,7 @@ import {
   resolveFieldPath,
 } from '../model/class-access.js';
 import {
-  allOf,
+  mergeFilters,
   blockFilter,
   isPlainObject,
   isPointer,
@@ -45,7 +45,7 @@ export function crossClassCondition(
   const inner = innerQuery(operator, query, rules);
   const column = columnKey(operator, key, inner.access, rules);
   const where = rules.checkFields
-    ? allOf(inner.query.where, noneWithheldOn(column, inner.access))
+    ? mergeFilters(inner.query.where, noneWithheldOn(column, inner.access))
     : inner.query.where;
   return { [operator]: { query: { ...inner.query, where }, key: column } };
 }

@@ -1,7 +1,7 @@
 import { canonicalClassName, isClassName, type Refusal, refusals, Refused } from '#core';
 import type { ClassAccess } from '../model/class-access.js';
 import { type FieldSchema, type FieldType, memberField } from '../model/class-schema.js';
-import { rootOf } from '../model/field-names.js';
+import { takeRoot } from '../model/field-names.js';
 import {
   assertMayBeText,
   compareValue,
@@ -187,7 +187,7 @@ export interface ValueRules {
 
 export function columnAt(path: string, access: ClassAccess): Column {
   const { schema } = access;
-  const root = rootOf(path);
+  const root = takeRoot(path);
   const field = schema?.fields.get(root);
   const inside = path === root ? [] : path.split('.').slice(1);
   const stored = schema?.storage === 'plain' ? memberField(field, inside) : undefined;

@@ -3,14 +3,14 @@ import { describe, expect, it } from 'vitest';
 import { refusals, Refused } from '#core';
 import type { ClassAccess } from '../model/class-access.js';
 import type { FieldSchema, FieldType } from '../model/class-schema.js';
-import { ALWAYS_KEEP, FieldNames, INTERNAL_FIELDS, rootOf } from '../model/field-names.js';
+import { ALWAYS_KEEP, FieldNames, INTERNAL_FIELDS, takeRoot } from '../model/field-names.js';
 import { music, catchRefusal } from '../music.fixture.js';
 import {
   allTextFields,
   facetField,
   parseKeys,
   parseOrder,
-  searchedField,
+  checkSearchedField,
   stringFields,
 } from './requested-fields.js';
 
@@ -87,7 +87,7 @@ describe('parseKeys', () => {
       fc.property(fc.array(key, { maxLength: 8 }), (keys) => {
         const projection = parseKeys(keys, song) ?? [];
         expect(projection.length).toBeGreaterThan(0);
-        expect(projection.filter((path) => !song.readable?.has(rootOf(path)))).toEqual([]);
+        expect(projection.filter((path) => !song.readable?.has(takeRoot(path)))).toEqual([]);
       }),
     );
   });
@@ -215,7 +215,7 @@ function access(readable: readonly string[] | null, hidden: readonly string[] = 
         hidden: new Set(hidden),
         perRow: false,
         deciders: [],
-        hiddenOn: () => new Set(hidden),
+        listHidden: () => new Set(hidden),
         fetchable: null,
       },
     }),
@@ -311,7 +311,7 @@ describe('what a search looks through', () => {
           } catch (error) {
             expect(error).toBeInstanceOf(Refused);
           }
-          for (const judge of [searchedField, facetField]) {
+          for (const judge of [checkSearchedField, facetField]) {
             if (codeOf(() => judge(asked, own, 'fields')) === null)
               expect(open(asked.split('.')[0] as string)).toBe(true);
           }
@@ -333,19 +333,19 @@ describe('what a search looks through', () => {
     ['guests', 'hidden_class'],
     ['guests.name', 'hidden_class'],
   ])('refuses %j: %s', (name, code) => {
-    expect(codeOf(() => searchedField(name, access(null), 'fields'))).toBe(code);
+    expect(codeOf(() => checkSearchedField(name, access(null), 'fields'))).toBe(code);
   });
 
   it('distinguishes a denied field from a protected one', () => {
-    expect(codeOf(() => searchedField('secret', access(['title']), 'fields'))).toBe('field_denied');
-    expect(codeOf(() => searchedField('secret', access(['title', 'secret'], ['secret']), 'fields'))).toBe(
-      'protected_field_ref',
-    );
+    expect(codeOf(() => checkSearchedField('secret', access(['title']), 'fields'))).toBe('field_denied');
+    expect(
+      codeOf(() => checkSearchedField('secret', access(['title', 'secret'], ['secret']), 'fields')),
+    ).toBe('protected_field_ref');
   });
 
   it('takes any spelling, and paths into objects', () => {
-    expect(searchedField('Title', access(null), 'fields')).toBe('title');
-    expect(searchedField('extra.note', access(null), 'fields')).toBe('extra.note');
+    expect(checkSearchedField('Title', access(null), 'fields')).toBe('title');
+    expect(checkSearchedField('extra.note', access(null), 'fields')).toBe('extra.note');
     expect(facetField('price', access(null), 'facets')).toBe('price');
   });
 });

@@ -7,11 +7,11 @@ import {
   columnRefusal,
   mayShow,
   resolveFieldPath,
-  shownColumns,
+  listShownColumns,
   withheldTarget,
 } from '../model/class-access.js';
 import type { ClassSchema, FieldType } from '../model/class-schema.js';
-import { ALWAYS_KEEP, hasInternalSegment, isInternalField, rootOf } from '../model/field-names.js';
+import { ALWAYS_KEEP, hasInternalSegment, isInternalField, takeRoot } from '../model/field-names.js';
 import type { ClassPolicy } from '../model/policy.js';
 
 const KEY_NAME = /^[A-Za-z][A-Za-z0-9_.]{0,127}$/;
@@ -33,7 +33,7 @@ export function parseKeys(keys: unknown, access: ClassAccess): readonly string[]
 
 function keepRequested(asked: readonly string[], access: ClassAccess): readonly string[] | undefined {
   if (asked.length === 0) {
-    const shown = shownColumns(access);
+    const shown = listShownColumns(access);
     return shown === null ? undefined : readableFields(shown);
   }
   const wire = asked
@@ -77,8 +77,8 @@ export function readableFields(readable: Iterable<string>): string[] {
  */
 export function isRequestable(path: string, access: ClassAccess): boolean {
   if (access.masks && isDeniedPath(access.masks, path))
-    orThrow(columnRefusal('keys', path, rootOf(path), access));
-  return mayShow(access, rootOf(path));
+    orThrow(columnRefusal('keys', path, takeRoot(path), access));
+  return mayShow(access, takeRoot(path));
 }
 
 function readRequestedKeys(keys: unknown): string[] {
@@ -176,7 +176,7 @@ function sortKey(entry: string, access: ClassAccess): SortKey {
   // Rows are sorted by stored values: their order would reveal ids.
   if (mayHoldWithheld(field, access)) {
     throw invalidArgument(
-      `'${rootOf(field)}' may hold objects of classes that are not yours: order cannot use it; ` +
+      `'${takeRoot(field)}' may hold objects of classes that are not yours: order cannot use it; ` +
         'aggregate can, by a $sort, which sees placeholders in their place',
     );
   }
@@ -185,7 +185,7 @@ function sortKey(entry: string, access: ClassAccess): SortKey {
 
 /** A path may lead into objects and lists. A pointer leads to another class, other values have no fields. */
 function assertHasMembers(path: string, { schema }: ClassAccess): void {
-  const root = rootOf(path);
+  const root = takeRoot(path);
   const type = schema?.fields.get(root)?.type;
   if (path === root || type === undefined || type === 'Object' || type === 'Array') return;
   throw invalidArgument(
@@ -210,7 +210,7 @@ export function allTextFields(access: ClassAccess): readonly string[] {
 }
 
 /** Those of them without objects of withheld classes: for counts, which row limits do not narrow. */
-export function countedTextFields(access: ClassAccess): readonly string[] {
+export function listCountedTextFields(access: ClassAccess): readonly string[] {
   return textFields(access, (name) => !mayHoldWithheld(name, access));
 }
 
@@ -233,7 +233,7 @@ export function stringFields(access: ClassAccess): readonly string[] {
 }
 
 /** The wire path of a field to search in, written in any spelling. @throws Refused */
-export function searchedField(written: string, access: ClassAccess, argument: string): string {
+export function checkSearchedField(written: string, access: ClassAccess, argument: string): string {
   return checkField(written, access, argument, TEXT, 'holds no text');
 }
 
@@ -259,7 +259,7 @@ function checkField(
   const path = resolveFieldPath(written, access, argument);
   const withheld = withheldTarget(path, access);
   if (withheld) throw new Refused(withheld.refusal);
-  const type = access.schema?.fields.get(rootOf(path))?.type;
+  const type = access.schema?.fields.get(takeRoot(path))?.type;
   const shownName = written.slice(0, 128);
   if (type === undefined)
     throw new Refused(refusals.invalidArgument(`${argument}: there is no field '${shownName}'`));

@@ -1,4 +1,4 @@
-import { rootOf, suggestNames } from '../model/field-names.js';
+import { takeRoot, suggestNames } from '../model/field-names.js';
 import { type Refusal, refusals, Refused, setOwn } from '#core';
 import { assertNotInsideFlat, besideCondition } from '../masking/withheld-objects.js';
 import {
@@ -124,7 +124,7 @@ class Translation {
   private field(key: string, value: unknown, access: ClassAccess, level: number): Where[] {
     const path = resolveFieldPath(key, access, 'where field', this.checkFields);
     assertNotWithheld(path, value, access, (className) => this.judgeClass(className));
-    const root = rootOf(path);
+    const root = takeRoot(path);
     if (path !== root && columnAt(root, access).type === 'Pointer') {
       throw createRefused(
         `'${root}' points to another class: compare it with a Pointer, or ask with $inQuery`,

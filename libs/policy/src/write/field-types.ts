@@ -35,7 +35,7 @@ export function assertFits(
   value: unknown,
   { column, declared, mayName }: FieldRules,
 ): FieldSchema | null {
-  const asked = fieldTypeOf(value);
+  const asked = inferFieldType(value);
   if (column?.type === 'Relation') refuseFields(`${name}: relations are not changed by raw writes`);
   if (!asked) {
     if (column?.required) refuseFields(`${name} is required`);
@@ -95,7 +95,7 @@ function firstPointerClass(objects: unknown): string | undefined {
 }
 
 /** The column type that a value needs; null when it fits any (null, `Delete`) or none. */
-export function fieldTypeOf(value: unknown): FieldSchema | null {
+export function inferFieldType(value: unknown): FieldSchema | null {
   if (typeof value === 'string') return { type: 'String' };
   if (typeof value === 'number') return { type: 'Number' };
   if (typeof value === 'boolean') return { type: 'Boolean' };

@@ -84,7 +84,7 @@ function planned(
     operation,
     tenant,
     indexes: [],
-    schemaOf: (className) => scope.schemas.get(className),
+    findSchema: (className) => scope.schemas.get(className),
     judgeClass: (className) => {
       const judged = reach.reach(className, 'pointer');
       return isRefusal(judged) ? judged : null;

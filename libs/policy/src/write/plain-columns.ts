@@ -1,6 +1,6 @@
 import type { FieldSchema } from '../model/class-schema.js';
 import { isPlainObject, isTyped, type PlainObject } from '../model/where.js';
-import { FORMS, fieldTypeOf, isSameType, typeName } from './field-types.js';
+import { FORMS, inferFieldType, isSameType, typeName } from './field-types.js';
 import { isOperation, refuseFields } from './written-value.js';
 
 /** What a decimal or a 64-bit number is written as: its digits, so that none is lost. */
@@ -53,7 +53,7 @@ function valueFits(path: string, value: unknown, column: FieldSchema): void {
     if (!DIGITS.test(value)) refuseFields(`${path} takes a number, or its digits as text: "12.50"`);
     return;
   }
-  const asked = fieldTypeOf(value);
+  const asked = inferFieldType(value);
   if (!asked || !isSameType(column.type === 'Array' ? { type: 'Array' } : column, asked))
     wrongType(path, column, asked ? typeName(asked) : typeof value);
   if (Array.isArray(value)) entriesFit(path, value, column);

@@ -32,7 +32,7 @@ function plan(
     operation,
     tenant,
     indexes,
-    schemaOf: () => undefined,
+    findSchema: () => undefined,
     judgeClass: (target) => {
       const judged = shopReach.reach(target, 'pointer');
       return 'gate' in judged ? judged : null;
@@ -155,7 +155,7 @@ describe('the plan of a write', () => {
       operation: 'create',
       tenant: null,
       indexes: [],
-      schemaOf: () => undefined,
+      findSchema: () => undefined,
       judgeClass: () => null,
     };
     for (const given of [{ dueOn: null }, { body: null }, { body: { __op: 'Delete' } }])
@@ -175,7 +175,7 @@ describe('the plan of a write', () => {
       operation: 'update',
       tenant: null,
       indexes: [],
-      schemaOf: () => undefined,
+      findSchema: () => undefined,
       judgeClass: (target) => (target === 'Artist' ? refusals.hiddenClass(target) : null),
     };
     const createRefused = (value: unknown) =>

@@ -1,12 +1,12 @@
 import { type Agent, type Refusal, Refused, refusals } from '#core';
 import { type ClassAccess, columnRefusal, isMasked } from '../model/class-access.js';
 import type { ClassPolicy } from '../model/policy.js';
-import { type ClassSchema, type FieldSchema, type IndexSchema, isIdOf } from '../model/class-schema.js';
-import { rootOf, toLowerCamel } from '../model/field-names.js';
+import { type ClassSchema, type FieldSchema, type IndexSchema, isIdFor } from '../model/class-schema.js';
+import { takeRoot, toLowerCamel } from '../model/field-names.js';
 import { blockFilter, isPlainObject, type PlainObject } from '../model/where.js';
 import { withheldClassIn } from '../masking/withheld-objects.js';
 import { isTenant, type TenantBinding, tenantValue } from '../scope/tenant.js';
-import { assertDeclaredValue, assertFits, type FieldRules, fieldTypeOf } from './field-types.js';
+import { assertDeclaredValue, assertFits, type FieldRules, inferFieldType } from './field-types.js';
 import { assertFitsPlain, assertNotSetForTheWriter } from './plain-columns.js';
 import {
   isNeverGiven,
@@ -32,7 +32,7 @@ export interface WriteContext {
   /** The class gate for classes that pointers name. */
   readonly judgeClass: (className: string) => Refusal | null;
   /** Classes by their names: a class says which texts are ids of its rows. */
-  readonly schemaOf: (className: string) => ClassSchema | undefined;
+  readonly findSchema: (className: string) => ClassSchema | undefined;
 }
 
 /** A permitted write, in wire names. */
@@ -91,7 +91,10 @@ export function planWrite(given: unknown, context: WriteContext): WritePlan {
 const isWithheldTarget = (className: string, { withheld }: ClassAccess): boolean =>
   [...(withheld?.values() ?? [])].some((column) => column.className === className);
 
-function readValues(given: PlainObject, { access, judgeClass, schemaOf }: WriteContext): PlainObject {
+function readValues(
+  given: PlainObject,
+  { access, judgeClass, findSchema: schemaOf }: WriteContext,
+): PlainObject {
   const deferred: string[] = [];
   const deferCheck: CheckClass = (className) => deferred.push(className);
   const values: Record<string, unknown> = {};
@@ -105,7 +108,7 @@ function readValues(given: PlainObject, { access, judgeClass, schemaOf }: WriteC
         'field names are a letter, then letters, digits and _, at most 128; no dots, no leading _',
       );
     }
-    values[name] = convertValue(name, value, deferCheck, (id, className) => isIdOf(schemaOf(className), id));
+    values[name] = convertValue(name, value, deferCheck, (id, className) => isIdFor(schemaOf(className), id));
     // A list operation reveals whether the list contained the value, a unique index whether another row has it.
     const guessed = access.mayHold ? withheldClassIn(value, access.mayHold.names) : null;
     if (guessed !== null) deferred.push(guessed);
@@ -140,7 +143,7 @@ function wireName(written: string, { access, agent }: WriteContext): string {
 /** A plain class gets no new columns, and a column that leads to a withheld class is not known to the agent. */
 function plainType(name: string, value: unknown, { column, declared }: FieldRules): null {
   assertFitsPlain(name, value, column);
-  if (fieldTypeOf(value)) assertDeclaredValue(name, value, declared?.enum);
+  if (inferFieldType(value)) assertDeclaredValue(name, value, declared?.enum);
   return null;
 }
 
@@ -173,10 +176,10 @@ function assertNoMaskedIndex(written: readonly string[], { operation, access, in
   const telling = indexes.some((index) => {
     const { unique, uniquenessUnknown, sparse, partial, fields } = index;
     if (!unique && !uniquenessUnknown) return false;
-    if (!fields.some((field) => isMasked(access, rootOf(field)))) return false;
+    if (!fields.some((field) => isMasked(access, takeRoot(field)))) return false;
     // The index contains a new row even when its values are missing.
     const isEntered = partial || (unique && operation === 'create' && !sparse);
-    return isEntered || fields.some((field) => written.includes(rootOf(field)));
+    return isEntered || fields.some((field) => written.includes(takeRoot(field)));
   });
   if (!telling) return;
   throw new Refused(

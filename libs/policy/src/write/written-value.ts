@@ -170,7 +170,7 @@ export function isNeverGiven(key: string): boolean {
  * The keys of method arguments that no declaration can permit: all of `isNeverGiven` at the top, credentials and row rights at any
  * depth. Nesting deeper than 32 levels counts as one of them.
  */
-export function refusedArgumentKeys(args: Readonly<Record<string, unknown>>): readonly string[] {
+export function listRefusedArgumentKeys(args: Readonly<Record<string, unknown>>): readonly string[] {
   const found = new Set(Object.keys(args).filter(isNeverGiven));
   for (const value of Object.values(args)) collect(value, found, 1);
   return [...found];

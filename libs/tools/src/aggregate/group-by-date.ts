@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { ValidateIf } from 'class-validator';
 import type { GovernedClass, ParseRow } from '#data';
-import { rootOf } from '#policy';
+import { takeRoot } from '#policy';
 import { admitsClass, refuseArgument } from '../arguments/argument-class.js';
 import {
   CheckedByData,
@@ -187,7 +187,7 @@ function zone(written: string | undefined): string | undefined {
 
 /** An unreadable field reveals nothing, not even its type: the policy refuses its name. */
 function refuseOtherTypes({ written, wireName }: GroupedColumn, known: GovernedClass): void {
-  const type = known.fields.includes(rootOf(wireName)) ? columnOf(known, wireName)?.type : undefined;
+  const type = known.fields.includes(takeRoot(wireName)) ? columnOf(known, wireName)?.type : undefined;
   if (NEVER_DATES.has(type))
     refuseArgument(`field '${written}' is of type ${type}; group_by_date needs a date`);
 }

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { isObjectId, Refused, refusals } from '#core';
-import { isIdOf } from '#policy';
+import { isIdFor } from '#policy';
 import {
   CheckedBy,
   CheckedByData,
@@ -77,7 +77,7 @@ function idsError(ids: unknown): string | null {
 /** Classes that Parse does not store have ids of other forms. @throws Refused */
 async function assertIdsOf(className: string, ids: readonly string[], call: ToolCall): Promise<void> {
   const { schema } = await call.records.describe(className);
-  if (ids.every((id) => isIdOf(schema, id))) return;
+  if (ids.every((id) => isIdFor(schema, id))) return;
   throw new Refused(refusals.invalidArgument('ids: every entry must be an object id'));
 }
 

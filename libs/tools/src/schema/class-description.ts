@@ -5,7 +5,7 @@ import {
   fieldsNamed,
   isInternalField,
   type PropertyPolicy,
-  rootOf,
+  takeRoot,
 } from '#policy';
 import type { DeclaredMethod } from '../methods/method-declaration.js';
 import { hardenDescriptions, hardenSchemaText, type SchemaTextOptions } from '../shaping/untrusted-text.js';
@@ -186,7 +186,7 @@ export function shownDefaultFilter(known: GovernedClass, knownClasses: ReadonlyS
   const { canonicalFilter, names } = known.policy;
   if (canonicalFilter === null) return null;
   if (![...classesNamed(canonicalFilter)].every((className) => knownClasses.has(className))) return null;
-  const named = fieldsNamed(canonicalFilter, names).map(rootOf);
+  const named = fieldsNamed(canonicalFilter, names).map(takeRoot);
   return named.some((root) => isSecret(root, known)) ? null : canonicalFilter;
 }
 
@@ -195,7 +195,7 @@ function isSecret(root: string, { fields, policy, schema }: GovernedClass): bool
   if (fields.includes(root)) return false;
   const listed = policy.fields === null ? schema.fields.has(root) : policy.fields.includes(root);
   // A field that the policy permits but that is not readable is withheld from this agent by permissions or a mask.
-  if (listed || [...policy.masks.keys()].some((path) => rootOf(path) === root)) return true;
+  if (listed || [...policy.masks.keys()].some((path) => takeRoot(path) === root)) return true;
   const guarded = schema.classLevelPermissions?.['protectedFields'] ?? {};
   return Object.values(guarded as object).some((names) => Array.isArray(names) && names.includes(root));
 }

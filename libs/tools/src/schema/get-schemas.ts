@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import { type Agent, isSystemClassName } from '#core';
 import type { GovernedClass } from '#data';
-import { ALWAYS_KEEP, rootOf } from '#policy';
+import { ALWAYS_KEEP, takeRoot } from '#policy';
 import { ClassName, Text, TextList } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
@@ -121,7 +121,7 @@ export class GetSchema {
       }),
       // An index over an unreadable field would reveal that the field exists.
       indexes: indexes
-        .filter((index) => index.fields.every((field) => readable.has(rootOf(field))))
+        .filter((index) => index.fields.every((field) => readable.has(takeRoot(field))))
         .map(({ name, fields: indexed, unique }) => ({ name, fields: indexed, unique })),
       permissions: describePermissions(schema.classLevelPermissions, readable),
       ...(methods.length > 0 && { agent_methods: methods }),
